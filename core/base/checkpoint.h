@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <utility>
+
+namespace kvscope {
+
+/// Thrown by Checkpoint when the work is no longer wanted. Not an Error: nobody did anything wrong.
+struct Cancelled {};
+
+/// One call that is both progress report and stop point. Copies share the same report and stop token.
+class Checkpoint {
+public:
+    using Report = std::function<void(double done, double total)>;
+
+    /// Never reports, never stops.
+    Checkpoint() = default;
+    explicit Checkpoint(std::stop_token stop, Report report = {})
+        : m_stop(std::move(stop)), m_report(std::move(report)) {}
+
+    /// Call at intervals of a few milliseconds of work. Safe from any thread if the report is.
+    /// Throws Cancelled once a stop is requested.
+    void at(double done, double total) const {
+        if (m_stop.stop_requested())
+            throw Cancelled{};
+        if (m_report)
+            m_report(done, total);
+    }
+
+private:
+    std::stop_token m_stop;
+    Report m_report;
+};
+
+} // namespace kvscope

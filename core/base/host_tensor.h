@@ -1,0 +1,34 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+namespace kvscope {
+
+/// Sizes of a tensor of rank 0 to 4, row-major (last index fastest).
+class Shape {
+public:
+    Shape() = default;
+    Shape(std::initializer_list<std::int64_t> sizes);
+
+    int rank() const { return m_rank; }
+    std::int64_t operator[](int axis) const { return m_sizes[static_cast<std::size_t>(axis)]; }
+    std::int64_t count() const; ///< number of elements; 0 for rank 0
+    friend bool operator==(const Shape&, const Shape&) = default;
+
+private:
+    std::array<std::int64_t, 4> m_sizes{};
+    int m_rank = 0;
+};
+
+/// Float numbers in host memory, contiguous, row-major.
+struct HostTensor {
+    Shape shape;
+    std::vector<float> data; ///< size shape.count()
+
+    bool empty() const { return data.empty(); }
+};
+
+} // namespace kvscope

@@ -1,0 +1,104 @@
+#pragma once
+
+#include "core/base/checkpoint.h"
+#include "core/base/host_tensor.h"
+#include "core/base/index.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvscope {
+
+enum class SegmentKind { System = 0, Context = 1, Needle = 2, Question = 3, Answer = 4 };
+
+std::string_view segmentName(SegmentKind kind); ///< "context" ...
+
+/// Half-open range of tokens with a meaning; segments may nest.
+struct Segment {
+    TokenIndex begin = 0, end = 0;
+    SegmentKind kind = SegmentKind::Context;
+};
+
+enum class StoredType { Bfloat16, Float16, Float32 };
+
+std::string_view storedTypeName(StoredType type); ///< "bf16", "f16", "f32"
+
+struct RopeInfo {
+    std::string type;           ///< "default", "llama3", "yarn" ...
+    double theta = 0;
+    double attentionScaling = 1; ///< magnitude factor on rotated keys (YaRN)
+    int rotaryDim = 0;
+    bool interleaved = false;   ///< else halves
+};
+
+/// What one layer of the file holds; read without touching its tensors.
+struct LayerInfo {
+    LayerIndex layer;
+    double scaling = 0;            ///< the factor on q.k
+    double softcap = 0;            ///< 0: none
+    std::int64_t slidingWindow = 0; ///< 0: none
+    bool hasRope = true;
+    bool qkNorm = false;
+    std::string attentionType;      ///< "full_attention" ...
+    std::string stage;              ///< of q and k, see capture-format.md
+    std::vector<std::int32_t> kvOfQ; ///< [Hq] KV head that query head h reads
+    std::int64_t queryCount = 0;    ///< queries stored: n, or w of `q_window`, or 0
+    bool hasKeysPreRope = false, hasQueriesPreRope = false, hasOutputProjection = false;
+    StoredType storedType = StoredType::Bfloat16;
+};
+
+struct CaptureInfo {
+    std::string path, fileName;
+    std::string modelId, modelRevision, tool, created, notes;
+    std::string hash;   ///< SHA-256 as written in the file, or "size:<bytes>,modified:<unix time>" without one
+    bool hasStoredHash = false;
+    int numLayers = 0; ///< of the model; the file may hold a subset
+    int numQueryHeads = 0, numKvHeads = 0;
+    int headDim = 0, valueDim = 0;
+    std::int64_t numTokens = 0;
+    std::uint64_t fileBytes = 0;
+    RopeInfo rope;
+    std::vector<LayerInfo> layers; ///< ascending
+
+    /// Throws Error naming the layers that are there.
+    const LayerInfo& layerInfo(LayerIndex layer) const;
+};
+
+/// The tokens of the prompt: a few bytes each, so they are read when the capture opens.
+struct TokenTable {
+    std::vector<std::int32_t> ids;        ///< [n]
+    std::vector<std::int64_t> positions;  ///< [n] position ids
+    std::vector<float> nll;               ///< [n], first NaN; or empty
+    std::vector<Segment> segments;
+    std::string bytes;                    ///< text of all tokens
+    std::vector<std::int64_t> offsets;    ///< [n + 1] into bytes
+
+    std::string_view textOf(TokenIndex token) const; ///< raw bytes, may be a part of a UTF-8 sequence
+};
+
+/// Whitespace made visible and broken UTF-8 as \xE2, for read-outs and strips.
+std::string displayText(std::string_view bytes);
+
+enum class TensorRole { Keys, Values, Queries, KeysPreRope, QueriesPreRope, OutputProjection };
+
+/// An open capture. Const members may be called from several threads.
+class CaptureReader {
+public:
+    virtual ~CaptureReader() = default;
+    virtual const CaptureInfo& info() const = 0;
+    virtual const TokenTable& tokens() const = 0;
+    virtual const std::vector<float>& inverseFrequencies(LayerIndex layer) const = 0; ///< [rotaryDim / 2], maybe empty
+    /// [H, rows, d] widened to float. KeysPreRope is derived by inverse rotation where the file lacks it.
+    /// Throws Error for a missing or malformed data set and for NaN or infinity (layer, head and token named).
+    virtual HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const = 0;
+    virtual std::string computeHash(const Checkpoint& checkpoint) const = 0; ///< SHA-256, hexadecimal
+};
+
+/// Opens by the format table (HDF5 so far). Reads metadata and tokens only. Throws Error.
+std::shared_ptr<const CaptureReader> openCapture(const std::string& path);
+
+} // namespace kvscope

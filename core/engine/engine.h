@@ -1,0 +1,140 @@
+#pragma once
+
+#include "core/base/checkpoint.h"
+#include "core/base/index.h"
+#include "core/engine/tensor.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// How a layer turns q and k into attention logits.
+struct AttentionRule {
+    double scaling = 1;               ///< on q.k
+    double softcap = 0;               ///< logit -> softcap tanh(logit / softcap); 0: none
+    std::int64_t slidingWindow = 0;   ///< query j sees i > j - slidingWindow; 0: all
+    std::vector<std::int32_t> kvOfQ;  ///< [Hq] KV head of each query head
+};
+
+enum class AnchorKind { Mean, NormalisedMean, Median };
+enum class SimilarityMetric { Cosine, Dot, Euclidean };
+enum class PoolKind { Average, Max };
+enum class GroupRule { Mean, Sum, Max };
+
+/// Time positions of the rows of a tensor [H, m, ...]. Empty lists: row r of every head is token r.
+using RowPositions = std::vector<std::vector<TokenIndex>>; ///< H lists of m ascending tokens
+
+/// Causal attention of queries [Hq, w, d] (query r is at time position firstQuery + r) to keys [Hkv, m, d].
+struct AttentionInput {
+    Tensor queries, keys;
+    TokenIndex firstQuery = 0;
+    RowPositions keyPositions;
+    AttentionRule rule;
+};
+
+/// Choice of the best rows of each head, order (score descending, index ascending).
+struct TopKRequest {
+    Tensor scores;                   ///< [H, m]
+    std::vector<std::int64_t> counts; ///< [H] rows to keep, 0..m
+    /// Rows that are kept before any other: the first ones in ascending order, then the last ones from the end
+    /// backwards, as far as the count reaches.
+    std::int64_t protectFirst = 0, protectLast = 0;
+};
+
+struct TopKHead {
+    std::vector<TokenIndex> kept; ///< ascending rows
+    float margin = 0;             ///< smallest kept free score minus largest evicted score; +infinity if no choice
+};
+
+/// The kept set of one KV head as two weighted samples (policies.md 0.2). Empty weights mean all 1.
+/// Denominator tokens are those of the numerator unless `denominator` is non-empty.
+struct WeightedSet {
+    std::vector<TokenIndex> numerator;
+    std::vector<float> numeratorWeights;
+    std::vector<TokenIndex> denominator;
+    std::vector<float> denominatorWeights;
+};
+
+/// Attention of the queries j >= firstQuery over a kept set of [0, cut) and all of [cut, j].
+struct WeightedAttentionInput {
+    Tensor queries;  ///< [Hq, w, d]
+    Tensor keys;     ///< [Hkv, n, d], all tokens
+    Tensor values;   ///< [Hkv, n, dv]
+    TokenIndex firstQuery = 0;
+    TokenIndex cut = 0;
+    AttentionRule rule;
+    std::span<const WeightedSet> kept; ///< [Hkv]; empty: everything is kept
+};
+
+struct WeightedAttention {
+    Tensor output;         ///< [Hq, w, dv]; zero where a query sees nothing
+    HostTensor logDenominator; ///< [Hq, w]: log of the (weighted) sum of e^logit; -infinity where nothing is seen
+};
+
+struct PrincipalAxes {
+    HostTensor mean;       ///< [d]
+    HostTensor axes;       ///< [components, d] unit vectors; the largest absolute entry of each is positive
+    std::vector<double> explainedVariance; ///< [components] share of the total variance, 0..1
+    double totalVariance = 0; ///< sum of squared distances to the mean over (m - 1)
+};
+
+/// The primitives that policies, measures and views are made of. H heads are always computed at once.
+/// Contract of every member (architecture.md 5): inputs are float, sums run in double and are rounded to float once,
+/// results do not depend on thread count or instruction set, long work calls the checkpoint.
+/// Shapes that do not fit are our bugs (assert). NaN in scores is refused with Error.
+class Engine {
+public:
+    virtual ~Engine() = default;
+
+    virtual std::string name() const = 0;        ///< "cpu"
+    virtual std::string arithmetic() const = 0;  ///< "exact index contract"
+
+    virtual Tensor upload(HostTensor tensor) const = 0;
+    virtual HostTensor download(const Tensor& tensor) const = 0;
+
+    /// Rows [begin, end) of axis 1 of [H, n, d] or [H, n]; no copy on the CPU.
+    virtual Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const = 0;
+    /// Row lists of equal length m, one per head: [H, n, d] -> [H, m, d] and [H, n] -> [H, m].
+    virtual Tensor gatherRows(const Tensor& tensor, const RowPositions& rows) const = 0;
+
+    /// [H, n, d] -> [H, n] Euclidean norms.
+    virtual Tensor rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const = 0;
+    /// [H, n, d] -> [H, d]. Zero keys contribute zero to the normalised mean. Median: coordinate-wise, of raw keys.
+    virtual Tensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const = 0;
+    /// [H, n, d], [H, d] -> [H, n]: cosine (0 for a zero vector), dot product or Euclidean distance.
+    virtual Tensor similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
+                              const Checkpoint& checkpoint) const = 0;
+    /// [H, n, d] -> [H, n]: sum over all j of the metric between k_i and k_j, self term included. n^2 d work.
+    virtual Tensor pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& checkpoint) const = 0;
+    /// [Hq, m]: sum over the queries of softmax over the keys each may see (causal, sliding window).
+    virtual Tensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const = 0;
+
+    /// [H, n] -> [H, n], centred window of odd width. Average: zero-padded with constant divisor; max: of what exists.
+    virtual Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const = 0;
+    /// [Hq, n] -> [Hkv, n] over the query heads of each KV head.
+    virtual Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t numKvHeads,
+                                GroupRule rule) const = 0;
+    /// [H, n] -> [H, n]: factor * x (for signs of scores).
+    virtual Tensor scale(const Tensor& scores, double factor) const = 0;
+
+    /// H results. Throws Error on NaN.
+    virtual std::vector<TopKHead> topK(const TopKRequest& request) const = 0;
+
+    virtual WeightedAttention weightedAttention(const WeightedAttentionInput& input,
+                                                const Checkpoint& checkpoint) const = 0;
+
+    /// Principal axes of the rows of one head of [H, n, d].
+    virtual PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,
+                                        const Checkpoint& checkpoint) const = 0;
+    /// (rows of one head of [H, n, d] - mean) times axes -> [n, components].
+    virtual HostTensor project(const Tensor& keys, std::int64_t head, const PrincipalAxes& axes) const = 0;
+};
+
+/// The CPU engine. `threads` 0: all cores. `instructionSet` "" picks the best, else "v2", "v3" or "v4" (tests).
+std::unique_ptr<Engine> makeCpuEngine(int threads = 0, const std::string& instructionSet = {});
+
+} // namespace kvscope

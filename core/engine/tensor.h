@@ -1,0 +1,32 @@
+#pragma once
+
+#include "core/base/host_tensor.h"
+
+#include <memory>
+#include <utility>
+
+namespace kvscope {
+
+/// Where an engine keeps its numbers. Only the engine that made it looks inside.
+struct TensorStorage {
+    virtual ~TensorStorage() = default;
+};
+
+/// An immutable block of float numbers that lives wherever its engine put it. Copies share the numbers.
+class Tensor {
+public:
+    Tensor() = default;
+    Tensor(Shape shape, std::shared_ptr<const TensorStorage> storage)
+        : m_shape(shape), m_storage(std::move(storage)) {}
+
+    const Shape& shape() const { return m_shape; }
+    std::int64_t size(int axis) const { return m_shape[axis]; }
+    bool empty() const { return m_storage == nullptr; }
+    const std::shared_ptr<const TensorStorage>& storage() const { return m_storage; }
+
+private:
+    Shape m_shape;
+    std::shared_ptr<const TensorStorage> m_storage;
+};
+
+} // namespace kvscope

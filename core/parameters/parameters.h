@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvscope {
+
+enum class ParameterKind { Real, Integer, Choice, Flag };
+
+/// The first of the three stages that must run again when the parameter changes (policies.md 0.11).
+enum class Stage { Features, Combine, Select };
+
+struct ParameterChoice {
+    std::string id;    ///< as typed on the command line
+    std::string label; ///< as shown
+    std::string help;
+};
+
+/// One row of a parameter table. Sliders, command line, session files, documents and cache keys are read from it.
+struct ParameterSpec {
+    std::string id;     ///< snake_case, as typed
+    std::string label;  ///< sentence case, as shown
+    std::string symbol; ///< the paper's letter, may be empty
+    std::string unit;   ///< "tokens" or empty ...
+    std::string help;   ///< one or two sentences, with trap IDs
+    std::string source; ///< paper and equation or code
+    ParameterKind kind = ParameterKind::Real;
+    double min = 0, max = 1; ///< inclusive; for a choice 0 .. choices.size() - 1
+    double defaultValue = 0;
+    double step = 0;            ///< 0: continuous
+    bool logarithmic = false;   ///< scale of the slider
+    bool maxIsTokens = false;   ///< the slider ends at the number of tokens seen, where that is smaller than max
+    std::vector<ParameterChoice> choices;
+    Stage stage = Stage::Features;
+};
+
+using ParameterTable = std::vector<ParameterSpec>;
+
+/// Checked values for a table, each held as a double (a choice as its index, a flag as 0 or 1).
+/// A value, cheap to copy and to compare: the session, undo and the caches hold it.
+class ParameterValues {
+public:
+    ParameterValues() = default;
+    explicit ParameterValues(std::shared_ptr<const ParameterTable> table); ///< all defaults
+
+    const ParameterTable& table() const;
+    bool has(std::string_view id) const;
+    double real(std::string_view id) const;
+    std::int64_t integer(std::string_view id) const;
+    bool flag(std::string_view id) const;
+    const std::string& choice(std::string_view id) const; ///< id of the chosen one
+    bool isDefault(std::string_view id) const;
+
+    /// Both throw Error naming the parameter, its range or its choices. `text` as typed: "0.25", "12", "true", "cosine".
+    void set(std::string_view id, double value);
+    void setText(std::string_view id, std::string_view text);
+
+    std::string text(std::string_view id) const; ///< reads back identically with setText
+    /// "id=text,id=text" of all parameters up to and including `stage`: a cache key for that stage.
+    std::string key(Stage stage) const;
+
+    friend bool operator==(const ParameterValues& a, const ParameterValues& b);
+
+private:
+    std::size_t find(std::string_view id) const; ///< throws Error with the nearest name
+    std::shared_ptr<const ParameterTable> m_table;
+    std::vector<double> m_values;
+};
+
+} // namespace kvscope

@@ -1,0 +1,135 @@
+#pragma once
+
+#include "core/base/checkpoint.h"
+#include "core/engine/engine.h"
+#include "core/parameters/parameters.h"
+#include "core/policies/selection.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvscope {
+
+/// What a policy may look at: the tokens before the cut and nothing else (policies.md 0.9). In block processing the
+/// rows are those of the cache plus the current block.
+struct PolicyInput {
+    const Engine& engine;
+    Tensor keys;            ///< [Hkv, m, d] post-RoPE
+    Tensor values;          ///< [Hkv, m, dv]
+    Tensor queries;         ///< [Hq, w, d] the last w queries before `end`; empty when none was captured
+    TokenIndex firstQuery = 0; ///< time position of the first of them
+    TokenIndex end = 0;     ///< tokens seen so far (= the cut in one-shot runs); the rows lie in [0, end)
+    RowPositions positions; ///< token of each row; empty: row r is token r
+    AttentionRule attention;
+    LayerIndex layer;
+    int numLayers = 1;      ///< of the model
+    std::uint64_t seed = 0;
+    const Checkpoint& checkpoint;
+
+    std::int64_t rowCount() const { return keys.size(1); }
+    TokenIndex tokenAt(std::int64_t kvHead, std::int64_t row) const {
+        return positions.empty() ? static_cast<TokenIndex>(row)
+                                 : positions[static_cast<std::size_t>(kvHead)][static_cast<std::size_t>(row)];
+    }
+};
+
+/// Named tensors that touch all tokens and do not depend on combine or select parameters ([Hkv, m], [Hq, m], [Hkv, d]).
+using Features = std::map<std::string, Tensor>;
+
+struct Scores {
+    Tensor total; ///< [Hkv, m]; larger is kept. Empty: the policy does not score (exact)
+    std::map<std::string, Tensor> parts; ///< [Hkv, m] named terms that the read-out shows
+};
+
+/// Rows chosen out of PolicyInput's rows (not tokens: block processing maps them back).
+struct RowSelection {
+    std::vector<TopKHead> heads;
+    std::int64_t protectedFirst = 0, protectedLast = 0;
+};
+
+/// Carried from block to block by policies that accumulate (none so far but the type is part of the contract).
+struct PolicyState {
+    virtual ~PolicyState() = default;
+};
+
+struct PolicyVariant {
+    std::string id, label, summary;
+    std::vector<std::pair<std::string, std::string>> values; ///< parameter id, text: what differs from the defaults
+};
+
+/// What the capture must hold for the policy to run at all.
+enum class Need { Keys, Values, Queries };
+
+struct PolicyCard {
+    std::string id, name, summary;
+    std::string paper; ///< with equation or algorithm numbers
+    std::vector<Need> needs;
+    std::vector<PolicyVariant> variants; ///< the first is the default
+    std::shared_ptr<const ParameterTable> parameters; ///< own parameters followed by the common ones
+    bool usesBudget = true;
+    bool usesSeed = false;
+    std::string blockRefusal; ///< why block processing means nothing here; empty: it means something
+    std::string explanation;  ///< Markdown, from the policy's .md
+    std::string scoreLabel;   ///< as on axes: "score −cos(μ, k)"
+};
+
+/// A compressor as a short recipe over engine primitives. Stateless: everything comes in, everything goes out.
+class Policy {
+public:
+    virtual ~Policy() = default;
+    virtual const PolicyCard& card() const = 0;
+    virtual Features features(const PolicyInput& input, const ParameterValues& values) const = 0;
+    virtual Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const = 0;
+    /// Default: protect first and last, then stable top-k of the total score. `count` is already resolved.
+    virtual RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
+                                std::int64_t count) const;
+};
+
+/// All policies, in the order in which they are offered.
+const std::vector<const Policy*>& allPolicies();
+/// Throws Error with the nearest name.
+const Policy& policyById(std::string_view id);
+
+/// A policy as asked for: `ID[:VARIANT][,parameter=value]...[@BUDGET]`.
+struct PolicySpec {
+    std::string policy, variant;
+    ParameterValues values; ///< all, variant applied
+    std::optional<Budget> budget;
+
+    /// Throws Error naming the part that is wrong.
+    static PolicySpec parse(const std::string& text);
+    std::string text() const; ///< shortest form that parses back to the same
+    friend bool operator==(const PolicySpec&, const PolicySpec&) = default;
+};
+
+/// One eviction of block processing, for the step log and teaching.
+struct BlockStep {
+    TokenIndex end = 0;          ///< tokens seen
+    std::int64_t cached = 0;     ///< rows before the eviction (cache + block)
+    std::vector<std::vector<TokenIndex>> evicted; ///< [Hkv] ascending tokens evicted in this step
+    float margin = 0;
+};
+
+struct PolicyOutcome {
+    Selection selection;
+    std::int64_t requested = 0;  ///< tokens, after rounding
+    Scores scores;               ///< of the last step; rows mapped through `positions`
+    RowPositions positions;      ///< empty: row r is token r
+    std::vector<BlockStep> steps; ///< empty: one shot
+    bool simulated = false;      ///< block processing on full-attention tensors (policies.md 0.8)
+};
+
+/// Runs the three stages or, with prompt_block > 0, block prompt processing over them (policies.md 3, K3).
+/// The caches of the run layer call the stages themselves in the one-shot case.
+PolicyOutcome runPolicy(const Policy& policy, const ParameterValues& values, const Budget& budget,
+                        const PolicyInput& input);
+/// The select stage alone: rounding, the policy's select, rows to tokens.
+PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values, const Budget& budget,
+                            const PolicyInput& input, const Scores& scores);
+
+} // namespace kvscope

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "core/engine/engine.h"
+
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// What a policy keeps in one KV head, out of the tokens before the cut.
+struct HeadSelection {
+    std::vector<TokenIndex> kept;           ///< ascending token indices (duplicates never)
+    std::vector<float> numeratorWeights;    ///< per kept token; empty: all 1
+    std::vector<float> denominatorWeights;  ///< per kept token; empty: all 1
+    std::vector<TokenIndex> protectedTokens; ///< ascending subset of kept that no score could evict
+    float margin = 0; ///< smallest distance of any decision from going the other way; +infinity without a decision
+};
+
+struct Selection {
+    std::vector<HeadSelection> heads; ///< [Hkv]
+
+    bool sameLists(const Selection& other) const; ///< kept indices only
+};
+
+/// A budget as typed: a fraction kept ("0.25") or tokens ("2048t").
+struct Budget {
+    enum class Unit { Fraction, Tokens };
+    Unit unit = Unit::Fraction;
+    double value = 1;
+
+    static Budget parse(const std::string& text); ///< throws Error naming the form
+    std::string text() const;                     ///< reads back identically
+    friend bool operator==(const Budget&, const Budget&) = default;
+};
+
+enum class Rounding { Ceil, Floor, Round };
+
+/// Tokens kept of n: ceil(r n - 1e-9) (0.4), at least 1. Throws Error for 0 or more than n tokens (or r outside (0, 1]).
+std::int64_t resolveBudget(const Budget& budget, std::int64_t n, Rounding rounding);
+
+} // namespace kvscope

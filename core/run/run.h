@@ -1,0 +1,85 @@
+#pragma once
+
+#include "core/capture/capture.h"
+#include "core/metrics/fidelity.h"
+#include "core/policies/policy.h"
+#include "core/run/cut.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace kvscope {
+
+/// A selection that somebody made and a file recorded; it runs like a policy but chooses nothing.
+struct RecordedSelection;
+
+/// Everything that determines a result. The unit of work is a layer with all its heads.
+struct RunRequest {
+    std::shared_ptr<const CaptureReader> capture;
+    LayerIndex layer;
+    PolicySpec policy;
+    Budget budget; ///< the policy's own @budget already applied
+    Cut cut;
+    std::uint64_t seed = 0;
+    bool measure = true;
+    std::shared_ptr<const RecordedSelection> recorded; ///< replaces the policy when set
+};
+
+struct StageTimes {
+    double readMs = 0, featuresMs = 0, combineMs = 0, selectMs = 0, measureMs = 0;
+    bool featuresFromCache = false, scoresFromCache = false;
+};
+
+/// Frozen before it crosses threads: always held by shared_ptr<const>.
+struct RunResult {
+    RunRequest request;
+    Selection selection;
+    std::int64_t requested = 0;      ///< budget in tokens after rounding
+    std::int64_t visible = 0;        ///< tokens before the cut
+    HostTensor scores;               ///< [Hkv, cut]; NaN for tokens that left the cache earlier; empty without scores
+    std::map<std::string, HostTensor> parts; ///< [Hkv, cut] terms of the score
+    HostTensor anchor;               ///< [Hkv, d] where the policy has one (KeyDiff), else empty
+    std::vector<BlockStep> steps;
+    bool simulated = false;
+    std::shared_ptr<const Fidelity> fidelity; ///< null until measured
+    StageTimes times;
+    std::string engine, arithmetic;
+    std::vector<std::string> notes;  ///< "SnapKV saw 18 of its 32 window queries" ...
+};
+
+/// Rank of a token in its head (0 = best) among all scored tokens, and the smallest budget that keeps it.
+struct TokenStanding {
+    bool kept = false, isProtected = false, scored = false;
+    std::int64_t rank = 0;
+    double score = 0;
+    double margin = 0;            ///< score minus the cut-off (positive when kept by score)
+    std::int64_t flipBudget = 0;  ///< smallest budget in tokens that keeps it; 0 when unknown (block processing)
+    std::vector<std::pair<std::string, double>> parts;
+};
+TokenStanding standingOf(const RunResult& result, KvHeadIndex head, TokenIndex token);
+
+/// Runs requests on one engine and caches features, scores and exact attention by content, up to a memory budget.
+/// Thread-safe.
+class LayerRunner {
+public:
+    explicit LayerRunner(std::shared_ptr<const Engine> engine, std::size_t cacheBytes = std::size_t{4} << 30);
+    ~LayerRunner();
+
+    using Partial = std::function<void(std::shared_ptr<const RunResult>)>;
+    /// Delivers the selection first through `partial` (fidelity still null), returns the measured result.
+    /// Throws Error or Cancelled.
+    std::shared_ptr<const RunResult> run(const RunRequest& request, const Checkpoint& checkpoint,
+                                         const Partial& partial = {}) const;
+    const Engine& engine() const;
+    /// The layer's tensors on the engine, shared with views (PCA). Role as in the capture.
+    Tensor tensor(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer, TensorRole role,
+                  const Checkpoint& checkpoint) const;
+
+private:
+    struct Caches;
+    std::shared_ptr<const Engine> m_engine;
+    std::unique_ptr<Caches> m_caches;
+};
+
+} // namespace kvscope

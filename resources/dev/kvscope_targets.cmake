@@ -1,0 +1,41 @@
+# Target helpers. Folders are globbed, so that a new policy, view or test is a new file and no list to edit.
+
+# Flags that every target of ours shares. Contraction is off everywhere: decisions must not depend on the instruction set.
+add_library(kvscope_flags INTERFACE)
+target_include_directories(kvscope_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(kvscope_flags INTERFACE -Wall -Wextra -Wpedantic -ffp-contract=off
+  $<$<BOOL:${KVSCOPE_WARNINGS_AS_ERRORS}>:-Werror>)
+if(KVSCOPE_SANITIZE)
+  target_compile_options(kvscope_flags INTERFACE -fsanitize=${KVSCOPE_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(kvscope_flags INTERFACE -fsanitize=${KVSCOPE_SANITIZE})
+endif()
+
+# kvscope_library(NAME PUBLIC libs... PRIVATE libs...): a static library of every .cpp of the current folder.
+function(kvscope_library name)
+  cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(sources)
+    add_library(${name} STATIC ${sources})
+    target_link_libraries(${name} PUBLIC kvscope_flags ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE kvscope_flags ${ARG_PUBLIC})
+  endif()
+endfunction()
+
+# kvscope_tests(PREFIX libs...): one Qt Test program per *_test.cpp of the current folder.
+function(kvscope_tests prefix)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cpp)
+  foreach(source ${sources})
+    get_filename_component(stem ${source} NAME_WE)
+    set(name ${prefix}_${stem})
+    add_executable(${name} ${source})
+    set_target_properties(${name} PROPERTIES AUTOMOC ON RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_link_libraries(${name} PRIVATE kvscope_flags Qt6::Test ${ARGN})
+    target_compile_definitions(${name} PRIVATE KVSCOPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    add_test(NAME ${prefix}/${stem} COMMAND ${name})
+    set_tests_properties(${prefix}/${stem} PROPERTIES TIMEOUT 300
+      ENVIRONMENT "ASAN_OPTIONS=detect_leaks=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/lsan.supp;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp halt_on_error=1")
+  endforeach()
+endfunction()

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "views/scene/scene.h"
+
+#include <string>
+#include <string_view>
+
+namespace kvscope {
+
+enum class ThemeId { Light, Dark, Paper };
+
+/// The tokens of design.md 4 and 5: the only place with literal colours.
+struct Theme {
+    ThemeId id;
+    Colour window, panel, canvas, raised, sunken, hover, border, control, axis, grid;
+    Colour text1, text2, text3, off, ink, paper, casing;
+    Colour warning, warningGround, warningLine, error, errorGround, errorLine, ok;
+    Colour kept, evicted, protectedToken, query, anchor, masked, notANumber;
+};
+
+const Theme& themeOf(ThemeId id);
+ThemeId themeByName(std::string_view name); ///< "light", "dark", "paper"; throws Error
+
+/// Identity of a policy wherever several are shown: colour, marker, dash (design.md 5). Unknown ids (recorded
+/// selections) get a neutral one.
+struct PolicyStyle {
+    Colour colour;
+    Marker marker = Marker::Circle;
+    std::vector<double> dash;
+};
+PolicyStyle policyStyle(std::string_view policyId, ThemeId theme);
+
+/// Sequential maps of 256 entries: "viridis", "cividis", "magma", "greys"; diverging "rdbu". t in 0..1 is clamped.
+Colour colourMap(std::string_view name, double t, bool inverted = false);
+
+Colour withAlpha(Colour colour, double alpha); ///< alpha 0..1 times the colour's own
+Colour blend(Colour over, Colour under);       ///< opaque result
+
+} // namespace kvscope

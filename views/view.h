@@ -1,0 +1,100 @@
+#pragma once
+
+#include "core/capture/capture.h"
+#include "core/parameters/parameters.h"
+#include "core/run/run.h"
+#include "views/scene/scene.h"
+#include "views/scene/text_service.h"
+#include "views/scene/theme.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// One policy pane as a view sees it.
+struct PaneData {
+    char letter = 'A';
+    std::string policyId, policyName, variant;
+    std::shared_ptr<const RunResult> result; ///< null while the first result is on its way
+    bool computing = false;                  ///< the result is older than the request
+    std::string error;                       ///< why there is no result
+};
+
+/// Projected tensors of one head, computed by the worker, shared by all panes.
+struct ProjectionData {
+    std::string source;                 ///< "keys", "keys_pre_rope"
+    PrincipalAxes axes;
+    HostTensor keys;                    ///< [n, components]
+    HostTensor queries;                 ///< [w, components] or empty: query head's queries on the keys' axes
+    TokenIndex firstQuery = 0;
+    HostTensor queryMean;               ///< [components] or empty
+};
+
+/// What is selected and pointed at, the same in all views.
+struct TokenFocus {
+    std::vector<TokenIndex> selected; ///< ascending
+    std::string selectionName;        ///< "needle", or empty
+    TokenIndex hovered = -1;
+    bool brushing = false;            ///< the rest fades
+};
+
+/// Everything a view may look at; nothing in it changes while a scene is built.
+struct ViewInput {
+    std::shared_ptr<const CaptureReader> capture;
+    LayerIndex layer;
+    KvHeadIndex kvHead;
+    QueryHeadIndex queryHead;
+    Cut cut;
+    std::vector<PaneData> panes;
+    int activePane = 0;
+    TokenFocus focus;
+    std::shared_ptr<const ProjectionData> projection;
+};
+
+/// Where and how to draw. Range and scroll come from the canvas (pan, zoom) and are empty for "fit".
+struct Viewport {
+    double width = 600, height = 400; ///< logical pixels
+    ThemeId theme = ThemeId::Light;
+    const TextService* text = nullptr;
+    bool forExport = false; ///< no chips, no hints
+    struct Range { double xMin, xMax, yMin, yMax; };
+    std::optional<Range> range;
+    double scroll = 0;      ///< logical pixels from the top of scrollable content
+    bool compact = false;
+};
+
+/// The table behind a canvas: the same facts for screen readers and for "Copy data".
+struct ViewTable {
+    std::vector<std::string> columns;
+    std::int64_t rowCount = 0;
+    std::function<std::string(std::int64_t row, int column)> cell;
+};
+
+struct ViewCard {
+    std::string id, name, summary;
+    std::string paper;  ///< which figures it reproduces
+    std::string help;   ///< Markdown from the view's .md
+    std::shared_ptr<const ParameterTable> options;
+    bool perPane = false;        ///< drawn once per pane (pane index in the input) or once for all
+    bool needsProjection = false;
+};
+
+/// A pure function from results to a scene.
+class View {
+public:
+    virtual ~View() = default;
+    virtual const ViewCard& card() const = 0;
+    virtual Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const = 0;
+    /// One computed sentence: "14 of 16 needle tokens evicted at 10 %". Never empty.
+    virtual std::string finding(const ViewInput& input, const ParameterValues& options) const = 0;
+    virtual ViewTable table(const ViewInput& input, const ParameterValues& options) const = 0;
+};
+
+const std::vector<const View*>& allViews();
+const View& viewById(std::string_view id); ///< throws Error with the nearest name
+
+} // namespace kvscope
