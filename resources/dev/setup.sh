@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Installs the Debian packages of packages.txt that are missing, then configures and builds the release preset.
+# Asks for nothing. Usage: resources/dev/setup.sh [PRESET] (default release).
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+preset=${1:-release}
+
+installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
+
+missing=()
+while read -r name _; do
+    case $name in '' | \#*) continue ;; esac
+    installed "$name" || missing+=("$name")
+done <"$root/resources/dev/packages.txt"
+
+if [ ${#missing[@]} -gt 0 ]; then
+    echo "Installing: ${missing[*]}"
+    as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || { echo "Not root and no sudo. Install these packages first: ${missing[*]}" >&2; exit 1; }
+        as_root=(sudo -n)
+    fi
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+cd "$root"
+export KVSCOPE_COMPILER_LAUNCHER=${KVSCOPE_COMPILER_LAUNCHER-ccache}
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1
+cmake --preset "$preset" >/dev/null
+cmake --build --preset "$preset" -j "${KVSCOPE_JOBS:-$(nproc)}"

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds and runs all tests, the window tests under a virtual display.
+# Usage: resources/dev/test.sh [PRESET] [ctest arguments] (default release; asan and tsan run the sanitizers).
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+preset=release
+if [ $# -gt 0 ] && [[ $1 != -* ]]; then
+    preset=$1
+    shift
+fi
+"$root/resources/dev/setup.sh" "$preset"
+cd "$root"
+# Software OpenGL draws the same picture on every machine.
+export LIBGL_ALWAYS_SOFTWARE=1
+exec xvfb-run --auto-servernum --server-args="-screen 0 1440x900x24 +extension GLX" \
+    ctest --preset "$preset" "$@"

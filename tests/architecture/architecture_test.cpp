@@ -1,0 +1,140 @@
+// Reads every source of the repository and fails on the first include that runs the wrong way, on files that grew too
+// long, and on folders without a page of their own.
+#include "tests/architecture/source_tree.h"
+
+#include <QDirIterator>
+#include <QFileInfo>
+#include <QtTest>
+
+using namespace kvscope::architecture;
+
+namespace {
+
+const QString kRoot = KVSCOPE_SOURCE_DIR;
+const QStringList kProduct = {"core", "gpu", "views", "app"};
+constexpr int kHeaderLines = 170; // about 150
+constexpr int kSourceLines = 420; // about 400
+
+} // namespace
+
+class ArchitectureTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void rulesRefuseWhatTheyShould_data() {
+        QTest::addColumn<QString>("path");
+        QTest::addColumn<QString>("target");
+        QTest::addColumn<bool>("allowed");
+        QTest::newRow("core sees Qt") << "core/run/run.cpp" << "QString" << false;
+        QTest::newRow("core sees views") << "core/run/run.cpp" << "views/view.h" << false;
+        QTest::newRow("policy sees engine") << "core/policies/tova.cpp" << "core/engine/engine.h" << true;
+        QTest::newRow("policy sees the CPU engine") << "core/policies/tova.cpp" << "core/engine/cpu/rows.h" << false;
+        QTest::newRow("policy sees Eigen") << "core/policies/tova.cpp" << "Eigen/Dense" << false;
+        QTest::newRow("capture sees policies") << "core/capture/doctor.cpp" << "core/policies/policy.h" << false;
+        QTest::newRow("view sees app") << "views/view.h" << "app/session/session.h" << false;
+        QTest::newRow("scene sees imgui") << "views/scene/scene.cpp" << "imgui.h" << false;
+        QTest::newRow("painter sees imgui") << "views/imgui/painter.cpp" << "imgui.h" << true;
+        QTest::newRow("run sees HDF5") << "core/run/selection_file.cpp" << "hdf5.h" << false;
+        QTest::newRow("engine sees run") << "core/engine/cpu/rows.cpp" << "core/run/run.h" << false;
+        QTest::newRow("app sees run") << "app/main.cpp" << "core/run/run.h" << true;
+    }
+
+    void rulesRefuseWhatTheyShould() {
+        QFETCH(QString, path);
+        QFETCH(QString, target);
+        QFETCH(bool, allowed);
+        QCOMPARE(violation(path, target).isEmpty(), allowed);
+    }
+
+    void includesAreReadFromTheText() {
+        QCOMPARE(includesOf({"#include <QString>", "  #  include \"core/base/error.h\"", "// #include <torch/x.h>"}),
+                 QStringList({"QString", "core/base/error.h"}));
+    }
+
+    void everyArrowRunsTheRightWay() {
+        const auto sources = readSources(kRoot, kProduct);
+        QVERIFY2(sources.size() > 20, "the sources were not found");
+        QStringList wrong;
+        for (const SourceFile& source : sources)
+            for (const QString& target : source.includes)
+                if (const QString why = violation(source.path, target); !why.isEmpty())
+                    wrong << source.path + " includes " + target + ": " + why;
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
+    }
+
+    void viewsHaveNoEngineCallsThreadsOrClocks() {
+        QStringList wrong;
+        for (const SourceFile& source : readSources(kRoot, {"views"}))
+            for (const QString& target : source.includes)
+                if (QStringList({"thread", "mutex", "chrono", "atomic", "future", "tbb/tbb.h"}).contains(target))
+                    wrong << source.path + " includes <" + target + ">";
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
+    }
+
+    void filesStaySmall() {
+        QStringList wrong;
+        for (const SourceFile& source : readSources(kRoot, kProduct + QStringList{"tests"})) {
+            const int limit = source.path.endsWith(".h") ? kHeaderLines : kSourceLines;
+            if (source.lines.size() > limit)
+                wrong << QString("%1 has %2 lines, the limit is %3").arg(source.path).arg(source.lines.size()).arg(limit);
+        }
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
+    }
+
+    void everyHeaderIsGuardedAndEverySourceOpensWithAComment() {
+        QStringList wrong;
+        for (const SourceFile& source : readSources(kRoot, kProduct)) {
+            const QString first = source.lines.value(0);
+            if (source.path.endsWith(".h") ? first != "#pragma once" : !first.startsWith("//"))
+                wrong << source.path + " opens with \"" + first + '"';
+        }
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
+    }
+
+    void everyFolderOpensWithAPage() {
+        QStringList wrong;
+        for (const QString& top : kProduct + QStringList{"resources", "sample_data", "tests"})
+            if (!QFileInfo::exists(kRoot + "/" + top + "/README.md"))
+                wrong << top;
+        for (const QString& top : kProduct) {
+            QDirIterator folders(kRoot + "/" + top, QDir::Dirs | QDir::NoDotAndDotDot, QDirIterator::Subdirectories);
+            while (folders.hasNext()) {
+                const QString folder = folders.next();
+                const bool hasSources = !QDir(folder).entryList({"*.h", "*.cpp", "*.cu"}, QDir::Files).isEmpty();
+                if (hasSources && !QFileInfo::exists(folder + "/README.md"))
+                    wrong << folder.mid(kRoot.size() + 1);
+            }
+        }
+        QVERIFY2(wrong.isEmpty(), qPrintable("without README.md: " + wrong.join(", ")));
+    }
+
+    void everyPolicyAndViewHasItsPage() {
+        QStringList wrong;
+        for (const QString& folder : {QString("core/policies"), QString("views")}) {
+            QDirIterator files(kRoot + "/" + folder, {"*.cpp"}, QDir::Files, QDirIterator::Subdirectories);
+            while (files.hasNext()) {
+                QFile file(files.next());
+                if (!file.open(QIODevice::ReadOnly))
+                    continue;
+                const QString text = QString::fromUtf8(file.readAll());
+                const bool isCard = text.contains(": public Policy {") || text.contains(": public View {");
+                const QString page = QFileInfo(file).path() + "/" + QFileInfo(file).completeBaseName() + ".md";
+                if (isCard && !QFileInfo::exists(page))
+                    wrong << page.mid(kRoot.size() + 1);
+            }
+        }
+        QVERIFY2(wrong.isEmpty(), qPrintable("missing: " + wrong.join(", ")));
+    }
+
+    void topLevelIsAsAgreed() {
+        const QStringList allowed = {"CMakeLists.txt", "app",          "core",    "gpu",
+                                     "views",          "resources",    "tests",   "sample_data",
+                                     "README.md",      "CMakePresets.json", "LICENSE", "CONTRIBUTING.md",
+                                     "build"};
+        for (const QString& entry : QDir(kRoot).entryList(QDir::AllEntries | QDir::NoDotAndDotDot))
+            QVERIFY2(allowed.contains(entry), qPrintable("unexpected at the top level: " + entry));
+    }
+};
+
+QTEST_APPLESS_MAIN(ArchitectureTest)
+#include "architecture_test.moc"

@@ -1,0 +1,123 @@
+// Reads the sources of the repository and knows which arrows the house allows. The rules are tables, so that a new
+// folder or a new package is one line.
+#include "tests/architecture/source_tree.h"
+
+#include <QDirIterator>
+#include <QFile>
+#include <QRegularExpression>
+
+#include <algorithm>
+
+namespace kvscope::architecture {
+
+namespace {
+
+struct Arrow {
+    QString layer;
+    QStringList allowed; ///< layers it may include besides itself
+};
+
+// A layer is the longest prefix of the path; core/base is open to all.
+const std::vector<Arrow>& arrows() {
+    static const std::vector<Arrow> table = {
+        {"core/base", {}},
+        {"core/parameters", {"core/base"}},
+        {"core/capture", {"core/base"}},
+        {"core/engine", {"core/base"}},
+        {"core/engine/cpu", {"core/base", "core/engine"}},
+        {"core/policies", {"core/base", "core/parameters", "core/engine"}},
+        {"core/metrics", {"core/base", "core/engine"}},
+        {"core/run",
+         {"core/base", "core/parameters", "core/capture", "core/engine", "core/policies", "core/metrics"}},
+        {"gpu", {"core/base", "core/engine"}},
+        {"views",
+         {"core/base", "core/parameters", "core/capture", "core/engine", "core/policies", "core/metrics", "core/run"}},
+        {"app",
+         {"core/base", "core/parameters", "core/capture", "core/engine", "core/engine/cpu", "core/policies",
+          "core/metrics", "core/run", "gpu", "views"}},
+    };
+    return table;
+}
+
+struct Containment {
+    QRegularExpression package; ///< include target
+    QString name;
+    QStringList homes; ///< path prefixes where it may appear
+};
+
+const std::vector<Containment>& containments() {
+    static const std::vector<Containment> table = {
+        {QRegularExpression("^Q[A-Z][A-Za-z]*(/.*)?$|^qt"), "Qt", {"app/", "tests/"}},
+        {QRegularExpression("^(imgui|imstb)"), "Dear ImGui", {"views/imgui/", "app/window/canvas/", "tests/"}},
+        {QRegularExpression("^(torch|ATen|c10)/"), "LibTorch", {"gpu/"}},
+        {QRegularExpression("^hdf5|^H5"), "HDF5", {"core/capture/", "tests/"}},
+        {QRegularExpression("^(Eigen|unsupported/Eigen|Spectra)/"), "Eigen or Spectra", {"core/engine/cpu/"}},
+        {QRegularExpression("^nlohmann/"), "nlohmann-json", {"core/", "app/", "tests/"}},
+        {QRegularExpression("^CLI/"), "CLI11", {"app/command_line/"}},
+        {QRegularExpression("^openssl/"), "OpenSSL", {"core/capture/"}},
+    };
+    return table;
+}
+
+bool startsWithAny(const QString& text, const QStringList& prefixes) {
+    return std::any_of(prefixes.begin(), prefixes.end(), [&](const QString& p) { return text.startsWith(p); });
+}
+
+QString packageViolation(const QString& path, const QString& target) {
+    for (const Containment& rule : containments())
+        if (rule.package.match(target).hasMatch() && !startsWithAny(path, rule.homes))
+            return rule.name + " may be included only below " + rule.homes.join(", ");
+    return {};
+}
+
+} // namespace
+
+QString layerOf(const QString& path) {
+    QString best;
+    for (const Arrow& arrow : arrows())
+        if (path.startsWith(arrow.layer + "/") && arrow.layer.size() > best.size())
+            best = arrow.layer;
+    return best;
+}
+
+QString violation(const QString& path, const QString& target) {
+    if (const QString package = packageViolation(path, target); !package.isEmpty())
+        return package;
+    const QString from = layerOf(path), to = layerOf(target);
+    if (from.isEmpty() || to.isEmpty() || from == to)
+        return {};
+    for (const Arrow& arrow : arrows())
+        if (arrow.layer == from && !arrow.allowed.contains(to))
+            return from + " must not include " + to;
+    return {};
+}
+
+QStringList includesOf(const QStringList& lines) {
+    static const QRegularExpression include(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
+    QStringList found;
+    for (const QString& line : lines)
+        if (const auto match = include.match(line); match.hasMatch())
+            found << match.captured(1);
+    return found;
+}
+
+std::vector<SourceFile> readSources(const QString& root, const QStringList& folders) {
+    std::vector<SourceFile> sources;
+    for (const QString& folder : folders) {
+        QDirIterator files(root + "/" + folder, {"*.h", "*.cpp", "*.cu"}, QDir::Files, QDirIterator::Subdirectories);
+        while (files.hasNext()) {
+            QFile file(files.next());
+            if (!file.open(QIODevice::ReadOnly))
+                continue;
+            SourceFile source;
+            source.path = file.fileName().mid(root.size() + 1);
+            source.lines = QString::fromUtf8(file.readAll()).split('\n');
+            source.includes = includesOf(source.lines);
+            sources.push_back(std::move(source));
+        }
+    }
+    std::sort(sources.begin(), sources.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+    return sources;
+}
+
+} // namespace kvscope::architecture

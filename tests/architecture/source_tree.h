@@ -1,0 +1,29 @@
+#pragma once
+
+#include <QString>
+#include <QStringList>
+
+#include <vector>
+
+namespace kvscope::architecture {
+
+/// One C++ or CUDA source of the repository.
+struct SourceFile {
+    QString path;         ///< relative to the repository root
+    QStringList lines;
+    QStringList includes; ///< as written between quotes or angle brackets
+};
+
+/// Every .h, .cpp and .cu below the given top-level folders, ascending by path.
+std::vector<SourceFile> readSources(const QString& root, const QStringList& folders);
+
+/// The #include targets of a source text; comments that mention includes do not count.
+QStringList includesOf(const QStringList& lines);
+
+/// Where a file lives, from most to least specific: "core/engine/cpu", "core/engine", "views", "app" ...
+QString layerOf(const QString& path);
+
+/// Empty, or the sentence that says why `path` must not include `target`.
+QString violation(const QString& path, const QString& target);
+
+} // namespace kvscope::architecture
