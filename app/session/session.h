@@ -1,0 +1,84 @@
+#pragma once
+
+#include "core/base/index.h"
+#include "core/policies/policy.h"
+#include "views/view.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// One pane as asked for: a policy with its values, or a list that a file recorded.
+struct SessionPane {
+    PolicySpec policy;         ///< unused when `recordedPath` is set
+    std::string recordedPath;  ///< absolute; empty: the policy chooses
+    std::string unknownKeys;   ///< JSON object of keys that a newer version wrote, kept on save
+    friend bool operator==(const SessionPane&, const SessionPane&) = default;
+};
+
+enum class WindowLayout { ExploreHead, ComparePolicies };
+enum class ThemeChoice { System, Light, Dark };
+
+/// How the same facts are looked at. Saved with the session; undo leaves it alone, because undoing a parameter must not
+/// move the picture under the reader's eyes.
+struct LookState {
+    std::map<std::string, Viewport::Range> ranges; ///< view id -> pan and zoom; absent: fit
+    double stripScroll = 0;                        ///< logical pixels
+    ThemeChoice theme = ThemeChoice::System;
+    double scale = 1;     ///< of the interface: 1, 1.25, 1.5, 2
+    bool compact = false; ///< density
+    friend bool operator==(const LookState&, const LookState&);
+};
+
+/// Everything visible as one value. Hover is not part of it.
+struct Session {
+    std::string capturePath; ///< absolute
+    LayerIndex layer;
+    KvHeadIndex kvHead;
+    QueryHeadIndex queryHead;
+    std::string cut = "default"; ///< as typed, see Cut
+    std::vector<SessionPane> panes;
+    int activePane = 0;
+    Budget budget{Budget::Unit::Fraction, 0.25};
+    bool panesLinked = true; ///< the budget bar moves all panes, else the active one
+    std::uint64_t seed = 0;
+    std::vector<TokenIndex> selected; ///< ascending
+    std::string selectionName;
+    WindowLayout layout = WindowLayout::ComparePolicies;
+    std::map<std::string, std::map<std::string, std::string>> viewOptions; ///< view id -> option id -> text
+    LookState look;
+    std::string unknownKeys; ///< JSON object, as in SessionPane
+
+    friend bool operator==(const Session&, const Session&) = default;
+};
+
+constexpr int kMaxPanes = 4;
+
+/// The pane's own budget, or the common one.
+Budget effectiveBudget(const Session& session, std::size_t pane);
+/// What the budget bar does: all panes when linked, else the active one.
+void setBudget(Session& session, const Budget& budget);
+/// Linking gives every pane the active pane's budget; unlinking gives every pane the common one as its own.
+void linkPanes(Session& session, bool linked);
+/// False when there are kMaxPanes already. The new pane becomes active.
+bool addPane(Session& session, SessionPane pane);
+void removePane(Session& session, std::size_t index);
+/// The options of a view as stored in the session, checked against its table. Values that do not fit are left at
+/// their defaults.
+ParameterValues viewOptions(const Session& session, const View& view);
+void setViewOption(Session& session, const std::string& viewId, const std::string& option, const std::string& text);
+
+/// Clamps layer, heads and selection to what the capture holds; keeps KV head and query head of one group.
+void fitToCapture(Session& session, const CaptureReader& capture);
+/// Chooses a KV head and, with it, the first query head that reads it.
+void chooseKvHead(Session& session, KvHeadIndex head, const CaptureReader& capture);
+void chooseQueryHead(Session& session, QueryHeadIndex head, const CaptureReader& capture);
+
+/// The first minute: three policies side by side, the needle selected where the capture has one, and a budget at which
+/// they differ.
+Session firstSession(const CaptureReader& capture);
+
+} // namespace kvscope
