@@ -28,6 +28,15 @@ public:
             m_report(done, total);
     }
 
+    /// The same stop point for a part of the work: its reports become the share [from, to] of the whole, 0..1.
+    Checkpoint part(double from, double to) const {
+        if (!m_report)
+            return Checkpoint(m_stop);
+        return Checkpoint(m_stop, [report = m_report, from, to](double done, double total) {
+            report(from + (to - from) * (total > 0 ? done / total : 1), 1);
+        });
+    }
+
 private:
     std::stop_token m_stop;
     Report m_report;

@@ -20,11 +20,12 @@ namespace kvscope {
 struct PolicyInput {
     const Engine& engine;
     Tensor keys;            ///< [Hkv, m, d] post-RoPE
-    Tensor values;          ///< [Hkv, m, dv]
+    Tensor values;          ///< [Hkv, m, dv]; may be empty for a policy that does not need values
     Tensor queries;         ///< [Hq, w, d] the last w queries before `end`; empty when none was captured
     TokenIndex firstQuery = 0; ///< time position of the first of them
     TokenIndex end = 0;     ///< tokens seen so far (= the cut in one-shot runs); the rows lie in [0, end)
     RowPositions positions; ///< token of each row; empty: row r is token r
+    std::map<std::string, Tensor> carried; ///< block processing: what `carry` returned one block ago, see there
     AttentionRule attention;
     LayerIndex layer;
     int numLayers = 1;      ///< of the model
@@ -52,11 +53,6 @@ struct RowSelection {
     std::int64_t protectedFirst = 0, protectedLast = 0;
 };
 
-/// Carried from block to block by policies that accumulate (none so far but the type is part of the contract).
-struct PolicyState {
-    virtual ~PolicyState() = default;
-};
-
 struct PolicyVariant {
     std::string id, label, summary;
     std::vector<std::pair<std::string, std::string>> values; ///< parameter id, text: what differs from the defaults
@@ -73,7 +69,8 @@ struct PolicyCard {
     std::shared_ptr<const ParameterTable> parameters; ///< own parameters followed by the common ones
     bool usesBudget = true;
     bool usesSeed = false;
-    std::string blockRefusal; ///< why block processing means nothing here; empty: it means something
+    bool carriesState = false; ///< `carry` returns something: in block processing the features of every block are needed
+    std::string blockRefusal; ///< why block processing means nothing here, as a clause; empty: it means something
     std::string explanation;  ///< Markdown, from the policy's .md
     std::string scoreLabel;   ///< as on axes: "score −cos(μ, k)"
 };
@@ -88,12 +85,19 @@ public:
     /// Default: protect first and last, then stable top-k of the total score. `count` is already resolved.
     virtual RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                                 std::int64_t count) const;
+    /// State that accumulates from block to block: named tensors [Hkv, m] or [Hq, m] over the rows of `input`. In the
+    /// next block `input.carried` holds them for its rows: gathered for the rows that survived, 0 for new ones.
+    virtual Features carry(const PolicyInput& input, const Features& features, const ParameterValues& values) const;
+    /// Sentences that the reader of a result must know ("SnapKV saw 18 of its 32 window queries").
+    virtual std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const;
 };
 
 /// All policies, in the order in which they are offered.
 const std::vector<const Policy*>& allPolicies();
 /// Throws Error with the nearest name.
 const Policy& policyById(std::string_view id);
+/// The card's defaults with the variant's presets applied; "" is the first variant. Throws Error with the nearest name.
+ParameterValues variantValues(const PolicyCard& card, std::string_view variant);
 
 /// A policy as asked for: `ID[:VARIANT][,parameter=value]...[@BUDGET]`.
 struct PolicySpec {
@@ -122,9 +126,13 @@ struct PolicyOutcome {
     RowPositions positions;      ///< empty: row r is token r
     std::vector<BlockStep> steps; ///< empty: one shot
     bool simulated = false;      ///< block processing on full-attention tensors (policies.md 0.8)
+    std::vector<std::string> notes;
 };
 
-/// Runs the three stages or, with prompt_block > 0, block prompt processing over them (policies.md 3, K3).
+/// True when prompt_block and decode_tokens are both 0 (or unknown to the policy): the three stages run once.
+bool isOneShot(const ParameterValues& values);
+
+/// Runs the three stages or, unless isOneShot, block prompt processing over them (block_processing.h).
 /// The caches of the run layer call the stages themselves in the one-shot case.
 PolicyOutcome runPolicy(const Policy& policy, const ParameterValues& values, const Budget& budget,
                         const PolicyInput& input);

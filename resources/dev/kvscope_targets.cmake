@@ -39,3 +39,16 @@ function(kvscope_tests prefix)
       ENVIRONMENT "ASAN_OPTIONS=detect_leaks=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/lsan.supp;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp halt_on_error=1")
   endforeach()
 endfunction()
+
+# kvscope_embed_markdown(TARGET HEADER FUNCTION): builds every *.md of the current folder but README.md into TARGET.
+# HEADER declares `std::string_view FUNCTION(std::string_view id)`, where id is the file's stem.
+function(kvscope_embed_markdown target header function)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.md)
+  list(FILTER files EXCLUDE REGEX "README.md$")
+  list(JOIN files "|" joined)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
+  set(script ${CMAKE_SOURCE_DIR}/resources/dev/embed_markdown.cmake)
+  add_custom_command(OUTPUT ${output} DEPENDS ${files} ${script} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DHEADER=${header} -DFUNCTION=${function} -DFILES=${joined} -P ${script})
+  target_sources(${target} PRIVATE ${output})
+endfunction()

@@ -1,0 +1,185 @@
+// Checked values of a parameter table. Every value is held as a double, and its text form is the shortest one that
+// reads back as the same double, so session files, command lines and cache keys agree to the last bit.
+#include "core/parameters/parameters.h"
+
+#include "core/base/error.h"
+#include "core/base/nearest_name.h"
+
+#include <array>
+#include <cassert>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+namespace kvscope {
+
+namespace {
+
+std::string numberText(double value) {
+    std::array<char, 32> buffer{};
+    // Whole numbers in plain digits ("100000", not "1e+05").
+    const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
+    const auto end = whole ? std::to_chars(buffer.begin(), buffer.end(), static_cast<std::int64_t>(value))
+                           : std::to_chars(buffer.begin(), buffer.end(), value);
+    return {buffer.data(), end.ptr};
+}
+
+std::optional<double> readNumber(std::string_view text) {
+    double value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (status != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+        return std::nullopt;
+    return value;
+}
+
+std::optional<double> readFlag(std::string_view text) {
+    if (text == "true" || text == "on" || text == "1")
+        return 1;
+    if (text == "false" || text == "off" || text == "0")
+        return 0;
+    return std::nullopt;
+}
+
+std::vector<std::string> choiceIds(const ParameterSpec& spec) {
+    std::vector<std::string> ids;
+    for (const ParameterChoice& choice : spec.choices)
+        ids.push_back(choice.id);
+    return ids;
+}
+
+std::optional<double> readChoice(const ParameterSpec& spec, std::string_view text) {
+    for (std::size_t i = 0; i < spec.choices.size(); ++i)
+        if (spec.choices[i].id == text)
+            return static_cast<double>(i);
+    return std::nullopt;
+}
+
+bool isWhole(const ParameterSpec& spec) { return spec.kind != ParameterKind::Real; }
+
+// "a whole number from 1 to 63 in steps of 2"
+std::string rangeText(const ParameterSpec& spec) {
+    if (spec.kind == ParameterKind::Flag)
+        return "true or false";
+    std::string text = isWhole(spec) ? "a whole number from " : "a number from ";
+    text += numberText(spec.min) + " to " + numberText(spec.max);
+    if (isWhole(spec) && spec.step > 1)
+        text += " in steps of " + numberText(spec.step);
+    return text;
+}
+
+// On a whole-number parameter the step is a rule (an odd width), on a real one only the slider's grid.
+bool fits(const ParameterSpec& spec, double value) {
+    if (!(value >= spec.min && value <= spec.max))
+        return false;
+    if (!isWhole(spec))
+        return true;
+    return value == std::floor(value) && (spec.step <= 1 || std::fmod(value - spec.min, spec.step) == 0);
+}
+
+[[noreturn]] void refuse(const ParameterSpec& spec, std::string_view typed) {
+    const std::string sentence = "'" + std::string(typed) + "' is not a value of " + spec.id;
+    if (spec.kind == ParameterKind::Choice)
+        throw Error({sentence, "parameter " + spec.id, suggestName(typed, choiceIds(spec)), {}});
+    throw Error({sentence, "parameter " + spec.id, "Give " + rangeText(spec), {}});
+}
+
+const ParameterTable& emptyTable() {
+    static const ParameterTable table;
+    return table;
+}
+
+} // namespace
+
+ParameterValues::ParameterValues(std::shared_ptr<const ParameterTable> table) : m_table(std::move(table)) {
+    assert(m_table);
+    for (const ParameterSpec& spec : *m_table) {
+        assert(fits(spec, spec.defaultValue));
+        m_values.push_back(spec.defaultValue);
+    }
+}
+
+const ParameterTable& ParameterValues::table() const { return m_table ? *m_table : emptyTable(); }
+
+bool ParameterValues::has(std::string_view id) const {
+    for (const ParameterSpec& spec : table())
+        if (spec.id == id)
+            return true;
+    return false;
+}
+
+std::size_t ParameterValues::find(std::string_view id) const {
+    std::vector<std::string> known;
+    for (std::size_t i = 0; i < table().size(); ++i) {
+        if (table()[i].id == id)
+            return i;
+        known.push_back(table()[i].id);
+    }
+    throw Error({"unknown parameter '" + std::string(id) + "'", {}, suggestName(id, known), {}});
+}
+
+double ParameterValues::real(std::string_view id) const { return m_values[find(id)]; }
+
+std::int64_t ParameterValues::integer(std::string_view id) const {
+    const std::size_t i = find(id);
+    assert(isWhole(table()[i]));
+    return static_cast<std::int64_t>(m_values[i]);
+}
+
+bool ParameterValues::flag(std::string_view id) const { return integer(id) != 0; }
+
+const std::string& ParameterValues::choice(std::string_view id) const {
+    const std::size_t i = find(id);
+    assert(table()[i].kind == ParameterKind::Choice);
+    return table()[i].choices[static_cast<std::size_t>(m_values[i])].id;
+}
+
+bool ParameterValues::isDefault(std::string_view id) const {
+    const std::size_t i = find(id);
+    return m_values[i] == table()[i].defaultValue;
+}
+
+void ParameterValues::set(std::string_view id, double value) {
+    const std::size_t i = find(id);
+    if (!fits(table()[i], value))
+        refuse(table()[i], std::isfinite(value) ? numberText(value) : "not a number");
+    m_values[i] = value + 0.0; // -0 becomes 0, so that equal values have equal texts
+}
+
+void ParameterValues::setText(std::string_view id, std::string_view text) {
+    const std::size_t i = find(id);
+    const ParameterSpec& spec = table()[i];
+    const std::optional<double> value = spec.kind == ParameterKind::Choice ? readChoice(spec, text)
+                                        : spec.kind == ParameterKind::Flag ? readFlag(text)
+                                                                           : readNumber(text);
+    if (!value || !fits(spec, *value))
+        refuse(spec, text);
+    m_values[i] = *value + 0.0;
+}
+
+std::string ParameterValues::text(std::string_view id) const {
+    const std::size_t i = find(id);
+    switch (table()[i].kind) {
+    case ParameterKind::Choice:
+        return table()[i].choices[static_cast<std::size_t>(m_values[i])].id;
+    case ParameterKind::Flag:
+        return m_values[i] != 0 ? "true" : "false";
+    case ParameterKind::Integer:
+    case ParameterKind::Real:
+        break;
+    }
+    return numberText(m_values[i]);
+}
+
+std::string ParameterValues::key(Stage stage) const {
+    std::string key;
+    for (const ParameterSpec& spec : table())
+        if (spec.stage <= stage)
+            key += (key.empty() ? "" : ",") + spec.id + "=" + text(spec.id);
+    return key;
+}
+
+bool operator==(const ParameterValues& a, const ParameterValues& b) {
+    return a.m_table == b.m_table && a.m_values == b.m_values;
+}
+
+} // namespace kvscope

@@ -1,0 +1,38 @@
+// The one list of policies: a new policy is a new line here, in the order in which policies are offered.
+#include "core/base/error.h"
+#include "core/base/nearest_name.h"
+#include "core/policies/policy.h"
+
+#define KVSCOPE_POLICIES(POLICY)                                                                                       \
+    POLICY(exactPolicy)                                                                                                \
+    POLICY(keydiffPolicy)                                                                                              \
+    POLICY(snapkvPolicy)                                                                                               \
+    POLICY(tovaPolicy)                                                                                                 \
+    POLICY(streamingLlmPolicy)                                                                                         \
+    POLICY(keyNormPolicy)                                                                                              \
+    POLICY(uniformPolicy)
+
+namespace kvscope {
+
+#define KVSCOPE_DECLARE(name) const Policy& name();
+KVSCOPE_POLICIES(KVSCOPE_DECLARE)
+#undef KVSCOPE_DECLARE
+
+const std::vector<const Policy*>& allPolicies() {
+#define KVSCOPE_LIST(name) &name(),
+    static const std::vector<const Policy*> policies = {KVSCOPE_POLICIES(KVSCOPE_LIST)};
+#undef KVSCOPE_LIST
+    return policies;
+}
+
+const Policy& policyById(std::string_view id) {
+    std::vector<std::string> known;
+    for (const Policy* policy : allPolicies()) {
+        if (policy->card().id == id)
+            return *policy;
+        known.push_back(policy->card().id);
+    }
+    throw Error({"unknown policy '" + std::string(id) + "'", {}, suggestName(id, known), {}});
+}
+
+} // namespace kvscope

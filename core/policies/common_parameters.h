@@ -1,0 +1,32 @@
+#pragma once
+
+#include "core/parameters/parameters.h"
+#include "core/policies/selection.h"
+
+namespace kvscope {
+
+/// Groups of parameters that many policies share. A card takes those that mean something for it.
+enum class CommonParameters {
+    Rounding = 1,        ///< rounding
+    Protection = 2,      ///< protect_first, protect_last
+    BlockProcessing = 4, ///< prompt_block, prompt_alignment, decode_tokens, decode_block
+    All = 7,
+};
+
+constexpr CommonParameters operator|(CommonParameters a, CommonParameters b) {
+    return static_cast<CommonParameters>(static_cast<int>(a) | static_cast<int>(b));
+}
+
+/// `own` followed by the rows of the named groups (a sum of CommonParameters).
+std::shared_ptr<const ParameterTable> withCommonParameters(ParameterTable own, CommonParameters groups);
+
+/// Is this one of the parameters of block processing?
+bool isBlockParameter(std::string_view id);
+
+/// The value of `rounding`, Ceil where the policy has no such parameter.
+Rounding roundingOf(const ParameterValues& values);
+
+/// The value of a whole-number parameter, 0 where the policy has no such parameter.
+std::int64_t integerOrZero(const ParameterValues& values, std::string_view id);
+
+} // namespace kvscope

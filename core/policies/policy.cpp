@@ -1,0 +1,61 @@
+// The three stages of a policy run once: features over all tokens, scores out of features, and the choice. Block
+// processing repeats them and lives in block_processing.cpp.
+#include "core/policies/policy.h"
+
+#include "core/base/error.h"
+#include "core/base/nearest_name.h"
+#include "core/policies/block_processing.h"
+#include "core/policies/common_parameters.h"
+#include "core/policies/policy_tools.h"
+
+namespace kvscope {
+
+RowSelection Policy::select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
+                            std::int64_t count) const {
+    return keepBest(input, scores.total, integerOrZero(values, "protect_first"), integerOrZero(values, "protect_last"),
+                    count);
+}
+
+Features Policy::carry(const PolicyInput&, const Features&, const ParameterValues&) const { return {}; }
+
+std::vector<std::string> Policy::notes(const PolicyInput&, const ParameterValues&) const { return {}; }
+
+ParameterValues variantValues(const PolicyCard& card, std::string_view variant) {
+    std::vector<std::string> known;
+    for (const PolicyVariant& candidate : card.variants) {
+        known.push_back(candidate.id);
+        if (candidate.id != variant && !(variant.empty() && &candidate == &card.variants.front()))
+            continue;
+        ParameterValues values(card.parameters);
+        for (const auto& [id, text] : candidate.values)
+            values.setText(id, text);
+        return values;
+    }
+    throw Error({"unknown variant '" + std::string(variant) + "' of " + card.id, {}, suggestName(variant, known), {}});
+}
+
+bool isOneShot(const ParameterValues& values) {
+    return integerOrZero(values, "prompt_block") == 0 && integerOrZero(values, "decode_tokens") == 0;
+}
+
+PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values, const Budget& budget,
+                            const PolicyInput& input, const Scores& scores) {
+    const std::int64_t rows = input.rowCount();
+    PolicyOutcome outcome;
+    outcome.requested = policy.card().usesBudget ? resolveBudget(budget, rows, roundingOf(values)) : rows;
+    outcome.selection = tokensOfRows(policy.select(input, scores, values, outcome.requested), input);
+    outcome.scores = scores;
+    outcome.positions = input.positions;
+    outcome.notes = policy.notes(input, values);
+    return outcome;
+}
+
+PolicyOutcome runPolicy(const Policy& policy, const ParameterValues& values, const Budget& budget,
+                        const PolicyInput& input) {
+    if (!isOneShot(values))
+        return runInBlocks(policy, values, budget, input);
+    const Features features = policy.features(input, values);
+    return selectOneShot(policy, values, budget, input, policy.combine(input, features, values));
+}
+
+} // namespace kvscope

@@ -1,0 +1,100 @@
+// What several policies need and no engine has to know: protection, the query window before the cut, small score
+// tables that are completed on the host ([H, n], never [H, n, d]).
+#include "core/policies/policy_tools.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace kvscope {
+
+RowSelection keepBest(const PolicyInput& input, const Tensor& total, std::int64_t first, std::int64_t last,
+                      std::int64_t count) {
+    const std::int64_t rows = input.rowCount();
+    RowSelection selection;
+    selection.protectedFirst = std::min({first, count, rows});
+    selection.protectedLast = std::min({last, count - selection.protectedFirst, rows - selection.protectedFirst});
+    TopKRequest request;
+    request.scores = total;
+    request.counts.assign(static_cast<std::size_t>(input.keys.size(0)), count);
+    request.protectFirst = selection.protectedFirst;
+    request.protectLast = selection.protectedLast;
+    selection.heads = input.engine.topK(request);
+    return selection;
+}
+
+Tensor padColumns(const Engine& engine, const Tensor& scores, std::int64_t heads, std::int64_t rows, float value) {
+    HostTensor padded{{heads, rows}, {}};
+    padded.data.assign(static_cast<std::size_t>(heads * rows), value);
+    if (scores.empty())
+        return engine.upload(std::move(padded));
+    assert(scores.size(0) == heads && scores.size(1) <= rows);
+    const HostTensor given = engine.download(scores);
+    const std::int64_t columns = scores.size(1);
+    for (std::int64_t h = 0; h < heads; ++h)
+        std::copy_n(given.data.begin() + h * columns, columns, padded.data.begin() + h * rows);
+    return engine.upload(std::move(padded));
+}
+
+Tensor repeatHead(const Engine& engine, const Tensor& scores, std::int64_t heads) {
+    assert(scores.size(0) == 1);
+    const HostTensor one = engine.download(scores);
+    HostTensor all{{heads, scores.size(1)}, {}};
+    for (std::int64_t h = 0; h < heads; ++h)
+        all.data.insert(all.data.end(), one.data.begin(), one.data.end());
+    return engine.upload(std::move(all));
+}
+
+QueryWindow lastQueries(const PolicyInput& input, std::int64_t window, const std::string& policyName) {
+    if (input.queries.empty() || input.queries.size(1) == 0)
+        throw Error({policyName + " needs queries before token " + std::to_string(input.end) + ", and none was captured",
+                     "layer " + std::to_string(input.layer.value),
+                     "Choose a later cut (or, with blocks, prompt_block=0), or capture the queries of all tokens", {}});
+    const std::int64_t captured = input.queries.size(1);
+    QueryWindow result;
+    result.wanted = std::min<std::int64_t>(window, input.end);
+    result.count = std::min(result.wanted, captured);
+    result.queries = input.engine.rows(input.queries, captured - result.count, captured);
+    result.first = static_cast<TokenIndex>(input.firstQuery + captured - result.count);
+    return result;
+}
+
+Tensor windowAttention(const PolicyInput& input, const QueryWindow& window) {
+    AttentionInput attention;
+    attention.queries = window.queries;
+    attention.keys = input.keys;
+    attention.firstQuery = window.first;
+    attention.keyPositions = input.positions;
+    attention.rule = input.attention;
+    return input.engine.attentionColumnSums(attention, input.checkpoint);
+}
+
+ParameterSpec integerParameter(std::string id, std::string label, std::string symbol, double min, double max,
+                               double defaultValue, Stage stage) {
+    ParameterSpec spec;
+    spec.id = std::move(id);
+    spec.label = std::move(label);
+    spec.symbol = std::move(symbol);
+    spec.kind = ParameterKind::Integer;
+    spec.min = min;
+    spec.max = max;
+    spec.defaultValue = defaultValue;
+    spec.step = 1;
+    spec.stage = stage;
+    return spec;
+}
+
+ParameterSpec choiceParameter(std::string id, std::string label, std::vector<ParameterChoice> choices, Stage stage) {
+    ParameterSpec spec;
+    spec.id = std::move(id);
+    spec.label = std::move(label);
+    spec.kind = ParameterKind::Choice;
+    spec.max = static_cast<double>(choices.size()) - 1;
+    spec.step = 1;
+    spec.choices = std::move(choices);
+    spec.stage = stage;
+    return spec;
+}
+
+} // namespace kvscope

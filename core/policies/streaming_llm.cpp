@@ -1,0 +1,70 @@
+// StreamingLLM keeps the first few tokens, which soak up attention in most heads, and the most recent ones. It looks at
+// positions only.
+#include "core/policies/common_parameters.h"
+#include "core/policies/explanations.h"
+#include "core/policies/policy.h"
+#include "core/policies/policy_tools.h"
+
+namespace kvscope {
+
+namespace {
+
+ParameterTable ownParameters() {
+    ParameterSpec sinks = integerParameter("sinks", "Attention sinks", "n_s", 0, 1024, 4, Stage::Select);
+    sinks.unit = "tokens";
+    sinks.maxIsTokens = true;
+    sinks.help = "The first tokens, kept for good, inside the budget. A budget below it keeps the first N.";
+    sinks.source = "StreamingLLM: 4; KeyDiff's runs and kvpress: 4; MInference: 128";
+    return {sinks};
+}
+
+PolicyCard makeCard() {
+    PolicyCard card;
+    card.id = "streaming_llm";
+    card.name = "StreamingLLM";
+    card.summary = "Keeps the first tokens (attention sinks) and the most recent ones; looks at positions only.";
+    card.paper = "Xiao et al., Efficient Streaming Language Models with Attention Sinks (ICLR 2024), section 3.2";
+    card.variants = {{"paper", "Paper", "4 sinks", {}},
+                     {"kvpress", "kvpress", "4 sinks, budget rounded down", {{"rounding", "floor"},
+                                                                             {"prompt_alignment", "kvpress"}}},
+                     {"minference", "MInference", "128 sinks", {{"sinks", "128"}}}};
+    card.parameters =
+        withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing);
+    card.explanation = policyExplanation("streaming_llm");
+    card.scoreLabel = "score: position (0-based)";
+    return card;
+}
+
+class StreamingLlm : public Policy {
+public:
+    const PolicyCard& card() const override { return m_card; }
+
+    Features features(const PolicyInput& input, const ParameterValues&) const override {
+        HostTensor position{{input.keys.size(0), input.rowCount()}, {}};
+        for (std::int64_t head = 0; head < position.shape[0]; ++head)
+            for (std::int64_t row = 0; row < position.shape[1]; ++row)
+                position.data.push_back(static_cast<float>(input.tokenAt(head, row)));
+        return {{"position", input.engine.upload(std::move(position))}};
+    }
+
+    Scores combine(const PolicyInput&, const Features& features, const ParameterValues&) const override {
+        return {features.at("position"), {}};
+    }
+
+    RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
+                        std::int64_t count) const override {
+        return keepBest(input, scores.total, values.integer("sinks"), 0, count);
+    }
+
+private:
+    PolicyCard m_card = makeCard();
+};
+
+} // namespace
+
+const Policy& streamingLlmPolicy() {
+    static const StreamingLlm policy;
+    return policy;
+}
+
+} // namespace kvscope

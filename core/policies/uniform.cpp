@@ -1,0 +1,67 @@
+// Uniform eviction draws the kept tokens at random, every subset of that size with the same chance. A policy that does
+// not beat it has learned nothing about the prompt.
+#include "core/base/random.h"
+#include "core/policies/common_parameters.h"
+#include "core/policies/explanations.h"
+#include "core/policies/policy.h"
+
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+PolicyCard makeCard() {
+    PolicyCard card;
+    card.id = "uniform";
+    card.name = "Uniform random";
+    card.summary = "Keeps a random subset, drawn anew for every layer and KV head: the baseline to beat.";
+    card.paper = "Baseline of BalanceKV (section 4) and kvpress RandomPress; drawn by sorting independent uniforms";
+    card.variants = {{"paper", "Fair draw", "every subset equally likely", {}},
+                     {"kvpress", "kvpress", "the same draw, rounded down", {{"rounding", "floor"}}}};
+    card.parameters = withCommonParameters({}, CommonParameters::All);
+    card.usesSeed = true;
+    card.explanation = policyExplanation("uniform");
+    card.scoreLabel = "score u, uniform in [0, 1)";
+    return card;
+}
+
+// The 24 leading bits, so that rounding to float never reaches 1.
+float uniformScore(const PolicyInput& input, std::int64_t head, std::int64_t row) {
+    RandomKey key;
+    key.seed = input.seed;
+    key.layer = static_cast<std::uint32_t>(input.layer.value);
+    key.kvHead = static_cast<std::uint32_t>(head);
+    key.token = static_cast<std::uint32_t>(input.tokenAt(head, row));
+    return static_cast<float>(std::floor(uniformAt(key) * 0x1p24) * 0x1p-24);
+}
+
+class Uniform : public Policy {
+public:
+    const PolicyCard& card() const override { return m_card; }
+
+    Features features(const PolicyInput& input, const ParameterValues&) const override {
+        HostTensor draw{{input.keys.size(0), input.rowCount()}, {}};
+        draw.data.reserve(static_cast<std::size_t>(draw.shape.count()));
+        for (std::int64_t head = 0; head < draw.shape[0]; ++head)
+            for (std::int64_t row = 0; row < draw.shape[1]; ++row)
+                draw.data.push_back(uniformScore(input, head, row));
+        return {{"uniform", input.engine.upload(std::move(draw))}};
+    }
+
+    Scores combine(const PolicyInput&, const Features& features, const ParameterValues&) const override {
+        return {features.at("uniform"), {}};
+    }
+
+private:
+    PolicyCard m_card = makeCard();
+};
+
+} // namespace
+
+const Policy& uniformPolicy() {
+    static const Uniform policy;
+    return policy;
+}
+
+} // namespace kvscope
