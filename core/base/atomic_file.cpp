@@ -1,0 +1,168 @@
+// Files are written beside their target and renamed when they are complete. A crash, a full disk or a second reader
+// therefore sees either the old file or the new one.
+#include "core/base/atomic_file.h"
+
+#include "core/base/error.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace kvscope {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+[[noreturn]] void refuseWrite(const std::string& path, int error, const std::string& remedy = "Choose another place") {
+    throw Error({"cannot write the file: " + std::generic_category().message(error), {}, remedy, path});
+}
+
+/// A file descriptor that closes itself.
+class Descriptor {
+public:
+    explicit Descriptor(int descriptor) : m_descriptor(descriptor) {}
+    ~Descriptor() {
+        if (m_descriptor >= 0)
+            ::close(m_descriptor);
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+
+    int get() const { return m_descriptor; }
+    /// Some file systems report a full disk only here.
+    int close() { return ::close(std::exchange(m_descriptor, -1)); }
+
+private:
+    int m_descriptor;
+};
+
+// Beside the target, or the rename would cross file systems; hidden; unique in this process and among processes.
+std::string temporaryBeside(const fs::path& target) {
+    static std::atomic<unsigned> counter{0};
+    std::string name = ".";
+    name += target.stem().string();
+    name += ".part-";
+    name += std::to_string(::getpid());
+    name += "-";
+    name += std::to_string(counter++);
+    name += target.extension().string();
+    return (target.parent_path() / name).string();
+}
+
+void writeAll(int descriptor, std::string_view content, const std::string& path) {
+    while (!content.empty()) {
+        const ssize_t written = ::write(descriptor, content.data(), content.size());
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            refuseWrite(path, errno, errno == ENOSPC ? "Free some space" : "Choose another place");
+        content.remove_prefix(static_cast<std::size_t>(written));
+    }
+}
+
+bool isDeviceOrPipe(const std::string& path) {
+    std::error_code ignored;
+    const fs::file_status status = fs::status(path, ignored);
+    return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+} // namespace
+
+AtomicFile::AtomicFile(const std::string& path) : m_path(path) {
+    std::error_code failed;
+    if (path.empty())
+        throw Error({"no file name was given", {}, "Give the file to write", {}});
+    if (fs::is_directory(path, failed))
+        throw Error({"this is a folder, not a file", {}, "Add a file name", path});
+    m_target = path;
+    if (fs::is_symlink(path, failed)) {
+        m_target = fs::weakly_canonical(path, failed).string();
+        if (failed)
+            refuseWrite(path, failed.value());
+    }
+    m_temporary = temporaryBeside(m_target);
+    const Descriptor file(::open(m_temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (file.get() < 0) {
+        const int error = errno;
+        m_temporary.clear();
+        refuseWrite(path, error, error == ENOENT ? "Create the folder first" : "Choose another place");
+    }
+    struct stat existing {};
+    if (::stat(m_target.c_str(), &existing) == 0 && ::fchmod(file.get(), existing.st_mode & 0777) != 0) {
+        const int error = errno;
+        ::unlink(m_temporary.c_str());
+        refuseWrite(path, error);
+    }
+}
+
+AtomicFile::~AtomicFile() {
+    if (!m_temporary.empty())
+        ::unlink(m_temporary.c_str());
+}
+
+void AtomicFile::commit() {
+    {
+        const Descriptor file(::open(m_temporary.c_str(), O_RDONLY | O_CLOEXEC));
+        if (file.get() < 0 || ::fsync(file.get()) != 0)
+            refuseWrite(m_path, errno);
+    }
+    if (std::rename(m_temporary.c_str(), m_target.c_str()) != 0)
+        refuseWrite(m_path, errno);
+    m_temporary.clear();
+    // The new name survives a power cut only when the folder is flushed too; where that is impossible nothing is lost.
+    const fs::path folder = fs::path(m_target).parent_path();
+    const Descriptor directory(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (directory.get() >= 0)
+        static_cast<void>(::fsync(directory.get()));
+}
+
+void writeFileAtomically(const std::string& path, std::string_view content) {
+    if (isDeviceOrPipe(path)) {
+        const Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+        if (device.get() < 0)
+            refuseWrite(path, errno);
+        writeAll(device.get(), content, path);
+        return;
+    }
+    AtomicFile file(path);
+    Descriptor text(::open(file.temporaryPath().c_str(), O_WRONLY | O_CLOEXEC));
+    if (text.get() < 0)
+        refuseWrite(path, errno);
+    writeAll(text.get(), content, path);
+    if (text.close() != 0)
+        refuseWrite(path, errno);
+    file.commit();
+}
+
+std::string readWholeFile(const std::string& path, std::size_t maxBytes) {
+    const auto refuse = [&](int error) {
+        throw Error({"cannot read the file: " + std::generic_category().message(error), {}, {}, path});
+    };
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0)
+        refuse(errno);
+    std::string content;
+    std::string block(std::size_t{1} << 16, '\0');
+    for (;;) {
+        const ssize_t got = ::read(file.get(), block.data(), block.size());
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            refuse(errno);
+        if (got == 0)
+            return content;
+        content.append(block, 0, static_cast<std::size_t>(got));
+        if (content.size() > maxBytes)
+            throw Error({"the file is larger than " + std::to_string(maxBytes) + " bytes", {}, {}, path});
+    }
+}
+
+} // namespace kvscope

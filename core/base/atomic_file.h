@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace kvscope {
+
+/// A file that appears whole or not at all: writers fill `temporaryPath()`, which lies beside the target and has the same
+/// extension; `commit()` flushes it to disk and renames it over the target. Without commit the destructor removes it,
+/// and the target is as it was. A link is followed, so that its target is replaced and not the link.
+class AtomicFile {
+public:
+    /// Creates the temporary file, empty, with the permissions of the target (or the usual ones). Throws Error.
+    explicit AtomicFile(const std::string& path);
+    ~AtomicFile();
+    AtomicFile(const AtomicFile&) = delete;
+    AtomicFile& operator=(const AtomicFile&) = delete;
+
+    const std::string& temporaryPath() const { return m_temporary; }
+    void commit(); ///< throws Error; the temporary file is gone afterwards in any case
+
+private:
+    std::string m_path; ///< as typed, for messages
+    std::string m_target, m_temporary;
+};
+
+/// Writes `content` as the whole file. A device or pipe (/dev/stdout) is written directly. Throws Error: on a full disk,
+/// for example, nothing half-written stays behind.
+void writeFileAtomically(const std::string& path, std::string_view content);
+
+/// The whole file. Throws Error for a missing or unreadable file and for one larger than `maxBytes`.
+std::string readWholeFile(const std::string& path, std::size_t maxBytes = std::size_t{1} << 30);
+
+} // namespace kvscope

@@ -1,0 +1,141 @@
+// Atomic files: whole or not at all, and nothing left beside them.
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+
+#include <QDir>
+#include <QFile>
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include <csignal>
+#include <filesystem>
+
+#include <sys/resource.h>
+
+using namespace kvscope;
+
+namespace {
+
+QStringList entries(const QTemporaryDir& folder) {
+    return QDir(folder.path()).entryList(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot, QDir::Name);
+}
+
+std::string at(const QTemporaryDir& folder, const char* name) { return folder.filePath(name).toStdString(); }
+
+template <class Call> std::string messageOf(Call call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+
+/// No file of this process may grow beyond `bytes`: to a writer the same as a full disk.
+class FileSizeLimit {
+public:
+    explicit FileSizeLimit(rlim_t bytes) : m_oldHandler(std::signal(SIGXFSZ, SIG_IGN)) {
+        getrlimit(RLIMIT_FSIZE, &m_old);
+        const rlimit limit{bytes, m_old.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    ~FileSizeLimit() {
+        setrlimit(RLIMIT_FSIZE, &m_old);
+        std::signal(SIGXFSZ, m_oldHandler);
+    }
+
+private:
+    rlimit m_old{};
+    void (*m_oldHandler)(int);
+};
+
+} // namespace
+
+class AtomicFileTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void writesAndReplaces() {
+        QTemporaryDir folder;
+        writeFileAtomically(at(folder, "a.txt"), "first, and longer");
+        writeFileAtomically(at(folder, "a.txt"), std::string("zero\0byte", 9));
+        QCOMPARE(readWholeFile(at(folder, "a.txt")), std::string("zero\0byte", 9));
+        QCOMPARE(entries(folder), QStringList{"a.txt"});
+    }
+
+    void keepsPermissionsOfTheTarget() {
+        QTemporaryDir folder;
+        writeFileAtomically(at(folder, "a.txt"), "x");
+        std::filesystem::permissions(at(folder, "a.txt"), std::filesystem::perms(0640));
+        writeFileAtomically(at(folder, "a.txt"), "y");
+        QVERIFY(std::filesystem::status(at(folder, "a.txt")).permissions() == std::filesystem::perms(0640));
+    }
+
+    void followsLinks() {
+        QTemporaryDir folder;
+        writeFileAtomically(at(folder, "real.txt"), "old");
+        std::filesystem::create_symlink(at(folder, "real.txt"), at(folder, "link.txt"));
+        writeFileAtomically(at(folder, "link.txt"), "new");
+        QVERIFY(std::filesystem::is_symlink(at(folder, "link.txt")));
+        QCOMPARE(readWholeFile(at(folder, "real.txt")), std::string("new"));
+    }
+
+    void uncommittedLeavesTheTarget() {
+        QTemporaryDir folder;
+        writeFileAtomically(at(folder, "a.h5"), "old");
+        {
+            const AtomicFile file(at(folder, "a.h5"));
+            QVERIFY(QString::fromStdString(file.temporaryPath()).endsWith(".h5"));
+            QCOMPARE(entries(folder).size(), 2);
+        }
+        QCOMPARE(entries(folder), QStringList{"a.h5"});
+        QCOMPARE(readWholeFile(at(folder, "a.h5")), std::string("old"));
+    }
+
+    void twoWritersDoNotMeet() {
+        QTemporaryDir folder;
+        AtomicFile a(at(folder, "a.txt"));
+        AtomicFile b(at(folder, "a.txt"));
+        QVERIFY(a.temporaryPath() != b.temporaryPath());
+        b.commit();
+        a.commit();
+        QCOMPARE(entries(folder), QStringList{"a.txt"});
+    }
+
+    void fullDiskLeavesNothing() {
+        QTemporaryDir folder;
+        writeFileAtomically(at(folder, "a.txt"), "old");
+        std::string message;
+        {
+            const FileSizeLimit limit(4096);
+            message = messageOf([&] { writeFileAtomically(at(folder, "a.txt"), std::string(1 << 20, 'x')); });
+        }
+        QVERIFY2(message.find("cannot write the file") == 0 && message.find("a.txt") != std::string::npos,
+                 message.c_str());
+        QCOMPARE(entries(folder), QStringList{"a.txt"});
+        QCOMPARE(readWholeFile(at(folder, "a.txt")), std::string("old"));
+    }
+
+    void errorsNameFileAndRemedy() {
+        QTemporaryDir folder;
+        const std::string missing = messageOf([&] { writeFileAtomically(at(folder, "no/such/a.txt"), "x"); });
+        QVERIFY2(missing.find("Create the folder first") != std::string::npos, missing.c_str());
+        QVERIFY2(missing.find("no/such/a.txt") != std::string::npos, missing.c_str());
+        const std::string directory = messageOf([&] { writeFileAtomically(folder.path().toStdString(), "x"); });
+        QVERIFY2(directory.find("folder, not a file") != std::string::npos, directory.c_str());
+        QVERIFY(!messageOf([] { writeFileAtomically("", "x"); }).empty());
+        QVERIFY(messageOf([&] { readWholeFile(at(folder, "none")); }).find("No such file") != std::string::npos);
+        writeFileAtomically(at(folder, "big"), std::string(100, 'x'));
+        QVERIFY(messageOf([&] { readWholeFile(at(folder, "big"), 99); }).find("larger than 99") != std::string::npos);
+        QCOMPARE(entries(folder), QStringList{"big"});
+    }
+
+    void devicesAreWrittenDirectly() {
+        writeFileAtomically("/dev/null", "x");
+        QVERIFY(std::filesystem::is_character_file("/dev/null"));
+        QVERIFY(!messageOf([] { writeFileAtomically("/dev/full", "x"); }).empty());
+    }
+};
+
+QTEST_APPLESS_MAIN(AtomicFileTest)
+#include "atomic_file_test.moc"
