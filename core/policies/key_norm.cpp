@@ -13,8 +13,7 @@ PolicyCard makeCard() {
     card.id = "key_norm";
     card.name = "Key norm";
     card.summary = "Keeps the keys with the smallest Euclidean norm.";
-    card.paper = "Devoto et al., A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression (EMNLP 2024), "
-                 "section 3";
+    card.paper = "Devoto et al., A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression (EMNLP 2024)";
     card.needs = {Need::Keys};
     card.variants = {{"l2compress", "Authors' code", "the budget rounded up", {}},
                      {"kvpress", "kvpress", "the budget rounded down", {{"rounding", "floor"},

@@ -16,7 +16,7 @@ ParameterTable ownParameters() {
          {"kv_head", "Query heads of the group", "one index set per KV head, as in KeyDiff's runs"}},
         Stage::Combine);
     scope.help = "Which query heads vote together (L2).";
-    scope.source = "TOVA section 4; kvpress: layer; KeyDiff A.1: kv_head";
+    scope.source = "TOVA and its code: layer; kvpress: layer; KeyDiff A.1: kv_head";
     return {scope};
 }
 
@@ -25,7 +25,7 @@ PolicyCard makeCard() {
     card.id = "tova";
     card.name = "TOVA";
     card.summary = "Keeps what the last query before the cut attends to most.";
-    card.paper = "Oren et al., Transformers are Multi-State RNNs (EMNLP 2024), section 4";
+    card.paper = "Oren et al., Transformers are Multi-State RNNs (EMNLP 2024), policy TOVA";
     card.needs = {Need::Keys, Need::Queries};
     card.variants = {{"original", "Original", "mean over all query heads, one set per layer", {}},
                      {"kvpress", "kvpress", "the last token is forced in, budget rounded down",
