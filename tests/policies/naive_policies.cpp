@@ -1,0 +1,132 @@
+// Choosing and block processing as plain loops: take the best one, again and again; let a block in, cut back.
+#include "tests/policies/naive_policies.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace naive {
+
+namespace {
+
+int number(const Options& options, const std::string& id, int otherwise = 0) {
+    const auto found = options.find(id);
+    return found == options.end() ? otherwise : std::stoi(found->second);
+}
+
+int protectedFirst(const std::string& policy, const Options& options) {
+    return policy == "streaming_llm" ? number(options, "sinks") : number(options, "protect_first");
+}
+
+int protectedLast(const std::string& policy, const Options& options, int budget) {
+    int last = number(options, "protect_last");
+    if (policy == "snapkv")
+        last = std::max(last, number(options, "window"));
+    if (policy == "keydiff") {
+        int window = 0; // the largest whole number that is at most w N
+        while (window + 1 <= std::stod(options.at("window_share")) * budget + 1e-9)
+            ++window;
+        last = std::max(last, window);
+    }
+    return last;
+}
+
+// Rows kept of one head: the first ones, the last ones backwards, then the best free one at a time.
+std::vector<int> choose(const Vector& score, int count, int first, int last, double& closest) {
+    const int m = static_cast<int>(score.size());
+    std::vector<bool> kept(score.size(), false);
+    int left = count;
+    for (int i = 0; i < m && i < first && left > 0; ++i, --left)
+        kept[static_cast<std::size_t>(i)] = true;
+    for (int i = m - 1; i >= 0 && i >= m - last && left > 0; --i) {
+        left -= kept[static_cast<std::size_t>(i)] ? 0 : 1;
+        kept[static_cast<std::size_t>(i)] = true;
+    }
+    double worstKept = std::numeric_limits<double>::infinity();
+    for (; left > 0; --left) {
+        std::size_t best = score.size();
+        for (std::size_t i = 0; i < score.size(); ++i)
+            if (!kept[i] && (best == score.size() || score[i] > score[best]))
+                best = i;
+        kept[best] = true;
+        worstKept = score[best];
+    }
+    std::vector<int> rows;
+    for (std::size_t i = 0; i < score.size(); ++i) {
+        if (kept[i])
+            rows.push_back(static_cast<int>(i));
+        else if (std::isfinite(worstKept))
+            closest = std::min(closest, (worstKept - score[i]) / std::max(1e-30, std::abs(worstKept)));
+    }
+    return rows;
+}
+
+std::vector<int> blockEnds(const Options& options, int tokens, int budget) {
+    const int prompt = tokens - number(options, "decode_tokens");
+    const int block = number(options, "prompt_block") > 0 ? number(options, "prompt_block") : tokens;
+    int begin = options.count("prompt_alignment") && options.at("prompt_alignment") == "kvpress" ? std::min(budget, prompt) : 0;
+    std::vector<int> ends;
+    for (int token = 1; token <= tokens; ++token) {
+        const bool promptBlockEnds = token <= prompt && token > begin && (token - begin) % block == 0;
+        const bool decodeBlockEnds = token > prompt && (token - prompt) % number(options, "decode_block", 1) == 0;
+        if (promptBlockEnds || decodeBlockEnds || token == prompt || token == tokens)
+            ends.push_back(token);
+    }
+    return ends;
+}
+
+} // namespace
+
+int budgetTokens(const std::string& budget, int n, const std::string& rounding) {
+    if (budget.back() == 't')
+        return std::stoi(budget);
+    const double kept = std::stod(budget);
+    int tokens = 0;
+    if (rounding == "floor") {
+        const double removed = 1 - kept;
+        tokens = static_cast<int>(n * (1 - removed));
+    } else if (rounding == "round") {
+        tokens = static_cast<int>(std::lround(kept * n - 1e-9)); // no test case lies on a half
+    } else {
+        while (tokens < kept * n - 1e-9)
+            ++tokens;
+    }
+    return std::max(1, std::min(n, tokens));
+}
+
+Result run(const std::string& policy, const Options& options, const Layer& layer, const std::string& budget) {
+    const int n = layer.tokens();
+    const int limit = budgetTokens(budget, n, options.count("rounding") ? options.at("rounding") : "ceil");
+    Result result;
+    result.kept.resize(layer.keys.size());
+    int begin = 0;
+    for (const int end : blockEnds(options, n, limit)) {
+        for (auto& rows : result.kept)
+            for (int token = begin; token < end; ++token)
+                rows.push_back(token);
+        begin = end;
+        const int cached = static_cast<int>(result.kept.front().size());
+        if (cached <= limit && end < n)
+            continue;
+        result.rows = result.kept;
+        result.scores = scores(policy, options, layer, result.rows, end);
+        Step step{end, cached, {}};
+        for (std::size_t h = 0; h < result.kept.size(); ++h) {
+            const int count = std::min(limit, cached);
+            std::vector<int> kept, evicted;
+            for (const int row : choose(result.scores[h], count, protectedFirst(policy, options),
+                                        protectedLast(policy, options, count), result.closest))
+                kept.push_back(result.rows[h][static_cast<std::size_t>(row)]);
+            for (const int token : result.rows[h])
+                if (std::find(kept.begin(), kept.end(), token) == kept.end())
+                    evicted.push_back(token);
+            result.kept[h] = kept;
+            step.evicted.push_back(evicted);
+        }
+        if (cached > limit)
+            result.steps.push_back(step);
+    }
+    return result;
+}
+
+} // namespace naive

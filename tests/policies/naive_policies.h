@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+/// Policies as plain loops in double, written from the formulas of the papers. Nothing of core is used but the random
+/// number of a place (core/base/random.h), which is a definition and not an algorithm.
+namespace naive {
+
+using Vector = std::vector<double>;
+template <class T> using PerHead = std::vector<T>;
+
+struct Layer {
+    PerHead<std::vector<Vector>> keys;    ///< [Hkv][n][d]
+    PerHead<std::vector<Vector>> queries; ///< [Hq][w][d], query r at time firstQuery + r
+    int firstQuery = 0;
+    std::vector<int> kvOfQ; ///< [Hq]
+    double scaling = 1, softcap = 0;
+    int slidingWindow = 0;
+    int layer = 0;
+    std::uint64_t seed = 0;
+
+    int tokens() const { return static_cast<int>(keys.front().size()); }
+};
+
+using Options = std::map<std::string, std::string>; ///< parameter id, text
+
+/// [Hkv][m] scores of the cached tokens `rows` [Hkv][m] when the tokens [0, end) have been seen.
+PerHead<Vector> scores(const std::string& policy, const Options& options, const Layer& layer,
+                       const PerHead<std::vector<int>>& rows, int end);
+
+struct Step {
+    int end = 0, cached = 0;
+    PerHead<std::vector<int>> evicted;
+};
+
+struct Result {
+    PerHead<std::vector<int>> kept;
+    PerHead<std::vector<int>> rows; ///< tokens that the last scores belong to
+    PerHead<Vector> scores;
+    std::vector<Step> steps;
+    /// Smallest gap between a kept and an evicted free score in any step, relative to their size: below float rounding
+    /// the choice is not decided by the formulas.
+    double closest = 1e300;
+};
+
+/// One shot, or in blocks where the options say so. Budget "0.25" or "24t".
+Result run(const std::string& policy, const Options& options, const Layer& layer, const std::string& budget);
+
+/// Tokens kept of n.
+int budgetTokens(const std::string& budget, int n, const std::string& rounding);
+
+} // namespace naive

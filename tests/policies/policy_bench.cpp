@@ -1,0 +1,152 @@
+// Runs a policy and its oracle on the same numbers.
+#include "tests/policies/policy_bench.h"
+
+#include <cmath>
+#include <random>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kRoundingNoise = 2e-6; // relative; some ten float epsilons, since scores pass through several roundings
+
+float asFloat(double x) { return static_cast<float>(x); }
+
+HostTensor tensorOf(const naive::PerHead<std::vector<naive::Vector>>& heads) {
+    if (heads.empty() || heads.front().empty())
+        return {};
+    HostTensor tensor{{static_cast<std::int64_t>(heads.size()), static_cast<std::int64_t>(heads.front().size()),
+                       static_cast<std::int64_t>(heads.front().front().size())},
+                      {}};
+    for (const auto& head : heads)
+        for (const naive::Vector& row : head)
+            for (const double x : row)
+                tensor.data.push_back(asFloat(x));
+    return tensor;
+}
+
+AttentionRule ruleOf(const naive::Layer& plain) {
+    AttentionRule rule;
+    rule.scaling = plain.scaling;
+    rule.softcap = plain.softcap;
+    rule.slidingWindow = plain.slidingWindow;
+    rule.kvOfQ.assign(plain.kvOfQ.begin(), plain.kvOfQ.end());
+    return rule;
+}
+
+naive::Options optionsOf(const ParameterValues& values) {
+    naive::Options options;
+    for (const ParameterSpec& row : values.table())
+        options[row.id] = values.text(row.id);
+    return options;
+}
+
+} // namespace
+
+TestLayer TestLayer::random(std::uint64_t seed, const LayerShape& shape) {
+    std::mt19937_64 bits(seed);
+    std::normal_distribution<double> normal;
+    const auto vectorOf = [&](double spread, const naive::Vector& centre) {
+        naive::Vector v = centre;
+        for (double& x : v)
+            x = asFloat(x + spread * normal(bits));
+        return v;
+    };
+    const naive::Vector origin(static_cast<std::size_t>(shape.headDim), 0.0);
+    TestLayer layer;
+    layer.plain.layer = 3;
+    layer.plain.scaling = asFloat(1 / std::sqrt(double(shape.headDim)));
+    for (int h = 0; h < shape.kvHeads; ++h) {
+        const naive::Vector centre = vectorOf(1.5, origin);
+        auto& head = layer.plain.keys.emplace_back();
+        for (int i = 0; i < shape.tokens; ++i)
+            head.push_back(i < 2 ? vectorOf(0.3, origin) : vectorOf(i % 17 == 5 ? 3 : 0.8, centre));
+    }
+    const int queries = shape.queries == 0 ? shape.tokens : shape.queries;
+    layer.plain.firstQuery = shape.tokens - queries;
+    for (int q = 0; q < shape.queryHeads; ++q) {
+        layer.plain.kvOfQ.push_back(q * shape.kvHeads / shape.queryHeads);
+        auto& head = layer.plain.queries.emplace_back();
+        for (int r = 0; r < queries; ++r)
+            head.push_back(vectorOf(1.2, origin));
+    }
+    layer.refresh();
+    return layer;
+}
+
+TestLayer TestLayer::ofKeys(const std::vector<naive::Vector>& keys) {
+    TestLayer layer;
+    layer.plain.keys = {keys};
+    layer.plain.queries = {std::vector<naive::Vector>(keys.size(), naive::Vector(keys.front().size(), 0.0))};
+    layer.plain.kvOfQ = {0};
+    layer.refresh();
+    return layer;
+}
+
+void TestLayer::refresh() {
+    keys = tensorOf(plain.keys);
+    values = keys;
+    queries = tensorOf(plain.queries);
+}
+
+PolicyBench::PolicyBench(int threads) : m_engine(makeCpuEngine(threads)) {}
+
+PolicyOutcome PolicyBench::run(const std::string& spec, const TestLayer& layer, const Checkpoint& checkpoint) const {
+    const PolicySpec parsed = PolicySpec::parse(spec);
+    return run(policyById(parsed.policy), parsed.values, parsed.budget.value_or(Budget{}), layer, checkpoint);
+}
+
+PolicyOutcome PolicyBench::run(const Policy& policy, const ParameterValues& values, const Budget& budget,
+                               const TestLayer& layer, const Checkpoint& checkpoint) const {
+    const PolicyInput input{.engine = *m_engine,
+                            .keys = m_engine->upload(layer.keys),
+                            .values = m_engine->upload(layer.values),
+                            .queries = layer.queries.empty() ? Tensor() : m_engine->upload(layer.queries),
+                            .firstQuery = layer.plain.firstQuery,
+                            .end = layer.plain.tokens(),
+                            .positions = {},
+                            .carried = {},
+                            .attention = ruleOf(layer.plain),
+                            .layer = LayerIndex(layer.plain.layer),
+                            .numLayers = 8,
+                            .seed = layer.plain.seed,
+                            .checkpoint = checkpoint};
+    return runPolicy(policy, values, budget, input);
+}
+
+naive::Result runNaive(const std::string& spec, const naive::Layer& layer) {
+    const PolicySpec parsed = PolicySpec::parse(spec);
+    return naive::run(parsed.policy, optionsOf(parsed.values), layer, parsed.budget.value_or(Budget{}).text());
+}
+
+std::string difference(const PolicyOutcome& outcome, const naive::Result& expected) {
+    if (outcome.selection.heads.size() != expected.kept.size())
+        return "the number of heads differs";
+    for (std::size_t h = 0; h < expected.kept.size(); ++h) {
+        const std::vector<TokenIndex> kept(expected.kept[h].begin(), expected.kept[h].end());
+        if (outcome.selection.heads[h].kept != kept && expected.closest > kRoundingNoise)
+            return "KV head " + std::to_string(h) + " keeps " + listText(outcome.selection.heads[h].kept) +
+                   ", the oracle keeps " + listText(kept);
+        if (outcome.selection.heads[h].kept.size() != kept.size())
+            return "KV head " + std::to_string(h) + " keeps a wrong number of tokens";
+    }
+    return {};
+}
+
+std::string listText(const std::vector<TokenIndex>& kept) {
+    std::string text;
+    for (std::size_t i = 0; i < kept.size();) {
+        std::size_t last = i;
+        while (last + 1 < kept.size() && kept[last + 1] == kept[last] + 1)
+            ++last;
+        if (!text.empty())
+            text += ' ';
+        text += std::to_string(kept[i]);
+        if (last > i)
+            text.append(1, last == i + 1 ? ' ' : '-').append(std::to_string(kept[last]));
+        i = last + 1;
+    }
+    return text;
+}
+
+} // namespace kvscope

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "core/policies/policy.h"
+#include "tests/policies/naive_policies.h"
+
+#include <memory>
+#include <string>
+
+namespace kvscope {
+
+struct LayerShape {
+    int queryHeads = 4, kvHeads = 2, tokens = 97, headDim = 8;
+    int queries = 0; ///< captured: the last so many; 0: all
+};
+
+/// A layer twice: as the tensors that policies get and as the plain numbers that oracles get.
+struct TestLayer {
+    HostTensor keys, values, queries;
+    naive::Layer plain;
+
+    /// Keys crowd around a direction of their head, as real ones do, with a few outliers and sinks of small norm.
+    static TestLayer random(std::uint64_t seed, const LayerShape& shape);
+    /// One KV head with one query head; rows as given, queries all zero.
+    static TestLayer ofKeys(const std::vector<naive::Vector>& keys);
+    /// Tensors after `plain` was changed by hand.
+    void refresh();
+};
+
+/// Runs policies as typed on a test layer, on the CPU engine.
+class PolicyBench {
+public:
+    explicit PolicyBench(int threads = 0);
+    PolicyOutcome run(const std::string& spec, const TestLayer& layer, const Checkpoint& checkpoint = {}) const;
+    PolicyOutcome run(const Policy& policy, const ParameterValues& values, const Budget& budget, const TestLayer& layer,
+                      const Checkpoint& checkpoint = {}) const;
+    const Engine& engine() const { return *m_engine; }
+
+private:
+    std::unique_ptr<Engine> m_engine;
+};
+
+/// The oracle for the same text.
+naive::Result runNaive(const std::string& spec, const naive::Layer& layer);
+
+/// Empty when the engine's lists are the oracle's, else which head differs and how. A list whose decision lies inside float
+/// rounding counts as equal.
+std::string difference(const PolicyOutcome& outcome, const naive::Result& expected);
+
+/// The kept lists as text: "0-3 7 90-96".
+std::string listText(const std::vector<TokenIndex>& kept);
+
+} // namespace kvscope
