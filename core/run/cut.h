@@ -8,13 +8,22 @@ namespace kvscope {
 
 /// What a policy may see, and what it is judged on (policies.md 0.9), as typed:
 /// "default", "segment:context", "segment:question", "last:256", "995" or "none".
+///
+/// - segment:context: the end of the context, before the first question (query-agnostic). With several context segments
+///   the last one that begins before the first question counts. The other kinds (system, needle, answer) end likewise
+///   at the end of their first segment.
+/// - segment:question: the end of the first question that ends after that context (query-aware); without a context the
+///   first question.
+/// - last:W: the last W tokens judge.
+/// - default: segment:context where there is one that leaves something to judge, else the last min(256, n/2) tokens.
+/// - none: everything is seen (cut = n); the last 256 queries judge, which the policy saw too.
 struct Cut {
     std::string text = "default";
     TokenIndex token = 0;      ///< tokens [0, token) are seen
     bool judgedOnSeen = false; ///< "none": measures use the last queries, which the policy saw too
     std::string label;         ///< "end of context, 995", for captions
 
-    /// Throws Error for a cut outside the capture, a missing segment or an unknown form.
+    /// Throws Error for a cut outside the capture, a missing segment or an unknown form. Only "none" gives token = n.
     static Cut resolve(const std::string& text, const CaptureReader& capture);
 };
 
