@@ -1,0 +1,121 @@
+// Names and texts that every part of the program uses for what a capture holds, and the table of file formats.
+#include "core/capture/capture.h"
+
+#include "core/base/error.h"
+#include "core/capture/hdf5_capture.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+namespace kvscope {
+
+std::string_view segmentName(SegmentKind kind) {
+    switch (kind) {
+    case SegmentKind::System: return "system";
+    case SegmentKind::Context: return "context";
+    case SegmentKind::Needle: return "needle";
+    case SegmentKind::Question: return "question";
+    case SegmentKind::Answer: return "answer";
+    }
+    return "unknown";
+}
+
+std::string_view storedTypeName(StoredType type) {
+    switch (type) {
+    case StoredType::Bfloat16: return "bf16";
+    case StoredType::Float16: return "f16";
+    case StoredType::Float32: return "f32";
+    }
+    return "unknown";
+}
+
+const LayerInfo& CaptureInfo::layerInfo(LayerIndex layer) const {
+    std::string there;
+    for (const LayerInfo& info : layers) {
+        if (info.layer == layer)
+            return info;
+        there += (there.empty() ? "" : ", ") + std::to_string(info.layer.value);
+    }
+    throw Error({.sentence = fmt::format("the capture has no layer {}", layer.value),
+                 .remedy = "It holds layers " + there,
+                 .path = path});
+}
+
+std::string_view TokenTable::textOf(TokenIndex token) const {
+    const auto begin = static_cast<std::size_t>(offsets[static_cast<std::size_t>(token)]);
+    const auto end = static_cast<std::size_t>(offsets[static_cast<std::size_t>(token) + 1]);
+    return std::string_view(bytes).substr(begin, end - begin);
+}
+
+namespace {
+
+/// Length of the valid UTF-8 sequence at the start of `bytes`, 0 if there is none.
+std::size_t sequenceLength(std::string_view bytes) {
+    const auto lead = static_cast<unsigned char>(bytes[0]);
+    const std::size_t length = lead < 0x80 ? 1 : (lead >> 5) == 6 ? 2 : (lead >> 4) == 14 ? 3 : (lead >> 3) == 30 ? 4 : 0;
+    if (length == 0 || length > bytes.size())
+        return 0;
+    std::uint32_t point = length == 1 ? lead : lead & (0x7Fu >> length);
+    for (std::size_t i = 1; i < length; ++i) {
+        const auto byte = static_cast<unsigned char>(bytes[i]);
+        if ((byte & 0xC0u) != 0x80u)
+            return 0;
+        point = (point << 6) | (byte & 0x3Fu);
+    }
+    const bool overlong = (length == 2 && point < 0x80) || (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
+    const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
+    return overlong || surrogate || point > 0x10FFFF ? 0 : length;
+}
+
+} // namespace
+
+std::string displayText(std::string_view bytes) {
+    std::string text;
+    while (!bytes.empty()) {
+        const std::size_t length = sequenceLength(bytes);
+        const auto lead = static_cast<unsigned char>(bytes[0]);
+        if (length == 0 || (lead < 0x20 && lead != '\n' && lead != '\t' && lead != '\r') || lead == 0x7F)
+            text += fmt::format("\\x{:02X}", lead);
+        else if (lead == ' ')
+            text += "␣";
+        else if (lead == '\n')
+            text += "␤";
+        else if (lead == '\t')
+            text += "␉";
+        else if (lead == '\r')
+            text += "␍";
+        else
+            text += bytes.substr(0, length);
+        bytes.remove_prefix(length == 0 ? 1 : length);
+    }
+    return text;
+}
+
+namespace {
+
+struct Format {
+    bool (*matches)(const std::string& path);
+    std::shared_ptr<const CaptureReader> (*open)(const std::string& path);
+};
+
+// A further format is one more line here. HDF5 comes last: it says what is wrong with files that nobody knows.
+constexpr Format kFormats[] = {
+    {[](const std::string&) { return true; }, openHdf5Capture},
+};
+
+} // namespace
+
+std::shared_ptr<const CaptureReader> openCapture(const std::string& path) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored))
+        throw Error({.sentence = "there is no such file", .remedy = "Check the name", .path = path});
+    if (std::filesystem::is_directory(path, ignored))
+        throw Error({.sentence = "this is a folder, not a capture", .remedy = "Name a file in it", .path = path});
+    for (const Format& format : kFormats)
+        if (format.matches(path))
+            return format.open(path);
+    return {};
+}
+
+} // namespace kvscope

@@ -1,0 +1,93 @@
+// The identity of a capture: a hash over its data and not over the way they are compressed or annotated. Retained-index
+// lists carry it, so that a list cannot be laid over the wrong tensors.
+#include "core/capture/capture_hash.h"
+
+#include "core/base/error.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::int64_t kBytesPerRead = std::int64_t{8} << 20;
+
+class Sha256 {
+public:
+    Sha256() : m_context(EVP_MD_CTX_new(), EVP_MD_CTX_free) { EVP_DigestInit_ex(m_context.get(), EVP_sha256(), nullptr); }
+    void add(const void* data, std::size_t bytes) { EVP_DigestUpdate(m_context.get(), data, bytes); }
+    std::string hexadecimal() {
+        unsigned char digest[EVP_MAX_MD_SIZE];
+        unsigned int size = 0;
+        EVP_DigestFinal_ex(m_context.get(), digest, &size);
+        std::string text;
+        for (unsigned int i = 0; i < size; ++i)
+            text += fmt::format("{:02x}", digest[i]);
+        return text;
+    }
+
+private:
+    std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> m_context;
+};
+
+/// Depth first; the final order is by path.
+void collect(const h5::File& file, const std::string& name, std::vector<std::string>& paths) {
+    if (file.isGroup(name))
+        for (const std::string& child : file.children(name))
+            collect(file, name + "/" + child, paths);
+    else
+        paths.push_back(name);
+}
+
+/// Blocks along the first axis with more than one entry left, so that a 48 GiB capture is hashed in little memory.
+void addData(const h5::File& file, const std::string& name, const h5::DatasetInfo& set, Sha256& hash,
+             const Checkpoint& checkpoint) {
+    if (set.count() == 0)
+        return;
+    const std::size_t axis = set.shape.size() < 2 ? 0 : set.shape.size() - 2;
+    std::int64_t rowBytes = set.bytes;
+    for (std::size_t i = axis + 1; i < set.shape.size(); ++i)
+        rowBytes *= set.shape[i];
+    const std::int64_t rows = std::max<std::int64_t>(1, kBytesPerRead / rowBytes);
+    const std::int64_t heads = set.count() / (set.shape[axis] * rowBytes / set.bytes);
+    std::vector<unsigned char> buffer;
+    for (std::int64_t head = 0; head < heads; ++head)
+        for (std::int64_t row = 0; row < set.shape[axis]; row += rows) {
+            checkpoint.at(static_cast<double>(head), static_cast<double>(heads));
+            h5::Block block{std::vector<std::int64_t>(set.shape.size(), 0), set.shape};
+            if (axis > 0) { // rank 2 has one head, rank 3 as many as axis 0
+                block.begin[0] = head;
+                block.size[0] = 1;
+            }
+            block.begin[axis] = row;
+            block.size[axis] = std::min(rows, set.shape[axis] - row);
+            buffer.resize(static_cast<std::size_t>(block.size[axis] * rowBytes));
+            file.readRaw(name, &block, buffer.data(), buffer.size());
+            hash.add(buffer.data(), buffer.size());
+        }
+}
+
+} // namespace
+
+std::string hashOfCapture(const h5::File& file, const Checkpoint& checkpoint) {
+    std::vector<std::string> paths;
+    for (const char* root : {"tokens", "rope", "layers"})
+        if (file.exists(root))
+            collect(file, root, paths);
+    std::sort(paths.begin(), paths.end());
+    Sha256 hash;
+    for (const std::string& path : paths) {
+        const h5::DatasetInfo set = file.info(path);
+        const std::string shape = fmt::format("{}", fmt::join(set.shape, ","));
+        hash.add(path.c_str(), path.size() + 1);
+        hash.add(shape.c_str(), shape.size() + 1);
+        addData(file, path, set, hash, checkpoint);
+    }
+    return hash.hexadecimal();
+}
+
+} // namespace kvscope

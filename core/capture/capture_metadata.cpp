@@ -1,0 +1,251 @@
+// Reads what a capture says about itself and holds it against the shapes of its data sets. A capture is untrusted input:
+// every size is checked here, before anything is allocated for it.
+#include "core/capture/capture_metadata.h"
+
+#include "core/base/error.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 30;
+constexpr const char* kRepair = "Write the capture again with kvscope-capture";
+
+[[noreturn]] void fail(const h5::File& file, std::string sentence, std::string place, std::string remedy = kRepair) {
+    throw Error({.sentence = std::move(sentence), .place = std::move(place), .remedy = std::move(remedy), .path = file.path()});
+}
+
+std::int64_t positive(const h5::File& file, const std::string& name) {
+    const auto value = file.integerAttribute("/", name);
+    if (!value)
+        fail(file, "a root attribute is missing", name);
+    if (*value <= 0 || *value > 1'000'000)
+        fail(file, fmt::format("the attribute is {}, which no model has", *value), name);
+    return *value;
+}
+
+std::string shapeText(const std::vector<std::int64_t>& shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
+
+void requireShape(const h5::File& file, const std::string& dataset, const std::vector<std::int64_t>& expected) {
+    const auto shape = file.info(dataset).shape;
+    if (shape != expected)
+        fail(file, fmt::format("the shape is {}, the attributes ask for {}", shapeText(shape), shapeText(expected)), dataset);
+}
+
+RopeInfo readRope(const h5::File& file, int headDim) {
+    RopeInfo rope;
+    rope.rotaryDim = headDim;
+    const auto text = file.stringAttribute("/", "rope");
+    if (!text)
+        return rope;
+    const auto json = nlohmann::json::parse(*text, nullptr, false);
+    if (!json.is_object())
+        fail(file, "the attribute is not a JSON object", "rope");
+    try {
+        rope.type = json.value("type", "");
+        rope.theta = json.value("theta", 0.0);
+        rope.attentionScaling = json.contains("attention_scaling") && json["attention_scaling"].is_number()
+                                    ? json["attention_scaling"].get<double>() : 1.0;
+        rope.rotaryDim = json.value("rotary_dim", headDim);
+        rope.interleaved = json.value("layout", "half") == "interleaved";
+    } catch (const nlohmann::json::exception&) {
+        fail(file, "a member of the attribute has the wrong type", "rope");
+    }
+    if (rope.rotaryDim < 0 || rope.rotaryDim > headDim || rope.rotaryDim % 2 != 0 || !(rope.attentionScaling > 0))
+        fail(file, "rotary_dim must be even and at most head_dim, attention_scaling positive", "rope");
+    return rope;
+}
+
+StoredType storedTypeOf(const h5::File& file, const std::string& dataset) {
+    const h5::DatasetInfo info = file.info(dataset);
+    using Kind = h5::DatasetInfo::Kind;
+    if (info.kind == Kind::Uint && info.bytes == 2 && info.dtypeAttribute == "bfloat16")
+        return StoredType::Bfloat16;
+    if (info.kind == Kind::Float && info.bytes == 2)
+        return StoredType::Float16;
+    if (info.kind == Kind::Float && info.bytes == 4)
+        return StoredType::Float32;
+    fail(file, "the stored type is none of bfloat16 (uint16 with attribute dtype), float16, float32", dataset);
+}
+
+std::int64_t readQueryCount(const h5::File& file, const CaptureInfo& info, LayerIndex layer) {
+    const std::string all = layerPath(layer, "q"), window = layerPath(layer, "q_window");
+    if (file.exists(all)) {
+        requireShape(file, all, {info.numQueryHeads, info.numTokens, info.headDim});
+        return info.numTokens;
+    }
+    if (!file.exists(window))
+        return 0;
+    const auto shape = file.info(window).shape;
+    if (shape.size() != 3 || shape[1] > info.numTokens)
+        fail(file, "the shape must be (query heads, w, head_dim) with w at most the number of tokens", window);
+    requireShape(file, window, {info.numQueryHeads, shape[1], info.headDim});
+    return shape[1];
+}
+
+void readHeadMap(const h5::File& file, const CaptureInfo& info, LayerInfo& layer, const std::string& group) {
+    layer.kvOfQ = file.integerListAttribute(group, "kv_of_q");
+    if (layer.kvOfQ.empty()) {
+        if (info.numQueryHeads % info.numKvHeads != 0)
+            fail(file, "num_q_heads is no multiple of num_kv_heads and kv_of_q is missing", group);
+        for (int h = 0; h < info.numQueryHeads; ++h)
+            layer.kvOfQ.push_back(h / (info.numQueryHeads / info.numKvHeads));
+    }
+    const bool inRange = std::all_of(layer.kvOfQ.begin(), layer.kvOfQ.end(),
+                                     [&](std::int32_t head) { return head >= 0 && head < info.numKvHeads; });
+    if (static_cast<int>(layer.kvOfQ.size()) != info.numQueryHeads || !inRange)
+        fail(file, fmt::format("kv_of_q must name a KV head below {} for each of {} query heads", info.numKvHeads,
+                               info.numQueryHeads), group);
+}
+
+LayerInfo readLayer(const h5::File& file, const CaptureInfo& info, LayerIndex index) {
+    const std::string group = layerPath(index, "").substr(0, 9);
+    LayerInfo layer;
+    layer.layer = index;
+    const auto scaling = file.realAttribute(group, "scaling");
+    if (!scaling || !(*scaling > 0))
+        fail(file, "the layer has no positive attribute scaling", group);
+    layer.scaling = *scaling;
+    layer.softcap = std::max(0.0, file.realAttribute(group, "softcap").value_or(0));
+    layer.slidingWindow = std::max<std::int64_t>(0, file.integerAttribute(group, "sliding_window").value_or(0));
+    layer.hasRope = file.integerAttribute(group, "has_rope").value_or(1) != 0;
+    layer.qkNorm = file.integerAttribute(group, "qk_norm").value_or(0) != 0;
+    layer.attentionType = file.stringAttribute(group, "attn_type").value_or("");
+    layer.stage = file.stringAttribute(group, "stage").value_or("");
+    readHeadMap(file, info, layer, group);
+    requireShape(file, layerPath(index, "k"), {info.numKvHeads, info.numTokens, info.headDim});
+    requireShape(file, layerPath(index, "v"), {info.numKvHeads, info.numTokens, info.valueDim});
+    layer.storedType = storedTypeOf(file, layerPath(index, "k"));
+    layer.queryCount = readQueryCount(file, info, index);
+    layer.hasKeysPreRope = file.exists(layerPath(index, "k_pre"));
+    layer.hasQueriesPreRope = file.exists(layerPath(index, "q_pre"));
+    layer.hasOutputProjection = file.exists(layerPath(index, "o_proj"));
+    return layer;
+}
+
+void readHash(const h5::File& file, CaptureInfo& info) {
+    const auto hash = file.stringAttribute("/", "capture_hash");
+    info.hasStoredHash = hash && !hash->empty();
+    if (info.hasStoredHash) {
+        info.hash = *hash;
+        return;
+    }
+    const auto modified = std::filesystem::last_write_time(file.path()).time_since_epoch();
+    info.hash = fmt::format("size:{},modified:{}", info.fileBytes,
+                            std::chrono::duration_cast<std::chrono::seconds>(modified).count());
+}
+
+void readFormat(const h5::File& file) {
+    const auto format = file.stringAttribute("/", "format");
+    if (format != "kvscope-capture")
+        fail(file, "this HDF5 file is not a capture: the root attribute format is not \"kvscope-capture\"", "format",
+             "Write captures with kvscope-capture");
+    const auto version = file.integerAttribute("/", "version");
+    if (version != 1)
+        fail(file, fmt::format("the capture has version {}, this program reads version 1", version.value_or(0)), "version",
+             "Use a matching version of KVScope or capture the prompt again");
+}
+
+} // namespace
+
+std::string layerPath(LayerIndex layer, std::string_view name) { return fmt::format("layers/{:02d}/{}", layer.value, name); }
+
+CaptureInfo readCaptureInfo(const h5::File& file) {
+    readFormat(file);
+    CaptureInfo info;
+    info.path = file.path();
+    info.fileName = std::filesystem::path(info.path).filename().string();
+    std::error_code ignored;
+    info.fileBytes = std::filesystem::file_size(info.path, ignored);
+    info.modelId = file.stringAttribute("/", "model_id").value_or("");
+    info.modelRevision = file.stringAttribute("/", "model_revision").value_or("");
+    info.tool = file.stringAttribute("/", "tool").value_or("");
+    info.created = file.stringAttribute("/", "created").value_or("");
+    info.notes = file.stringAttribute("/", "notes").value_or("");
+    info.numLayers = static_cast<int>(positive(file, "num_layers"));
+    info.numQueryHeads = static_cast<int>(positive(file, "num_q_heads"));
+    info.numKvHeads = static_cast<int>(positive(file, "num_kv_heads"));
+    info.headDim = static_cast<int>(positive(file, "head_dim"));
+    info.valueDim = static_cast<int>(positive(file, "value_dim"));
+    readHash(file, info);
+    info.rope = readRope(file, info.headDim);
+    const auto ids = file.info("tokens/ids").shape;
+    if (ids.size() != 1 || ids[0] > kMostTokens)
+        fail(file, "the token ids must be a list", "tokens/ids");
+    if (ids[0] == 0)
+        fail(file, "the capture has no tokens", "tokens/ids", "Capture a prompt of at least one token");
+    info.numTokens = ids[0];
+    for (const std::string& name : file.children("layers")) {
+        int number = -1;
+        const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+        if (error != std::errc{} || end != name.data() + name.size() || number < 0 || number >= info.numLayers ||
+            fmt::format("{:02d}", number) != name)
+            fail(file, fmt::format("the group is no layer below {}", info.numLayers), "layers/" + name);
+        info.layers.push_back(readLayer(file, info, LayerIndex(number)));
+    }
+    if (info.layers.empty())
+        fail(file, "the capture has no layers", "layers");
+    std::sort(info.layers.begin(), info.layers.end(), [](auto& a, auto& b) { return a.layer < b.layer; });
+    return info;
+}
+
+namespace {
+
+std::vector<Segment> readSegments(const h5::File& file, std::int64_t tokens) {
+    std::vector<Segment> segments;
+    const std::string name = "tokens/segments";
+    if (!file.exists(name))
+        return segments;
+    const auto shape = file.info(name).shape;
+    if (shape.size() != 2 || shape[1] != 3)
+        fail(file, "segments must have three columns: begin, end, kind", name);
+    const auto rows = file.readInt32(name);
+    for (std::size_t i = 0; i + 2 < rows.size(); i += 3) {
+        if (rows[i] < 0 || rows[i] > rows[i + 1] || rows[i + 1] > tokens || rows[i + 2] < 0 || rows[i + 2] > 4)
+            fail(file, fmt::format("segment {} is ({}, {}, {}), outside the {} tokens or of unknown kind", i / 3, rows[i],
+                                   rows[i + 1], rows[i + 2], tokens), name);
+        segments.push_back({rows[i], rows[i + 1], static_cast<SegmentKind>(rows[i + 2])});
+    }
+    return segments;
+}
+
+} // namespace
+
+TokenTable readTokenTable(const h5::File& file, const CaptureInfo& info) {
+    TokenTable tokens;
+    const std::int64_t n = info.numTokens;
+    requireShape(file, "tokens/offsets", {n + 1});
+    requireShape(file, "tokens/position_ids", {n});
+    tokens.ids = file.readInt32("tokens/ids");
+    tokens.positions = file.readInt64("tokens/position_ids");
+    tokens.offsets = file.readInt64("tokens/offsets");
+    tokens.bytes = file.readBytes("tokens/text");
+    if (tokens.offsets.front() != 0 || !std::is_sorted(tokens.offsets.begin(), tokens.offsets.end()) ||
+        tokens.offsets.back() != static_cast<std::int64_t>(tokens.bytes.size()))
+        fail(file, "offsets must rise from 0 to the number of text bytes", "tokens/offsets");
+    if (file.exists("tokens/nll")) {
+        requireShape(file, "tokens/nll", {n});
+        tokens.nll = file.readFloat("tokens/nll");
+    }
+    tokens.segments = readSegments(file, n);
+    return tokens;
+}
+
+std::vector<float> readInverseFrequencies(const h5::File& file, const CaptureInfo& info, const LayerInfo& layer) {
+    std::string name = "rope/" + layer.attentionType + "/inv_freq";
+    if (layer.attentionType.empty() || !file.exists(name))
+        name = "rope/inv_freq";
+    if (!layer.hasRope || !file.exists(name))
+        return {};
+    requireShape(file, name, {info.rope.rotaryDim / 2});
+    return file.readFloat(name);
+}
+
+} // namespace kvscope

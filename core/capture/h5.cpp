@@ -1,0 +1,331 @@
+// The one place that speaks to HDF5. Every handle closes itself, every failing call becomes an Error with the file and
+// the data set, and what an untrusted file could use to reach outside itself (links, filters) is refused.
+#include "core/capture/h5.h"
+
+#include "core/base/error.h"
+
+#include <hdf5.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace kvscope::h5 {
+
+namespace {
+
+std::mutex& libraryMutex() {
+    static std::mutex mutex;
+    return mutex;
+}
+
+/// Holds the library's mutex and keeps HDF5 from printing its own error stack.
+class Guard {
+public:
+    Guard() : m_lock(libraryMutex()) {
+        static const bool prepared = [] {
+            H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+            H5PLset_loading_state(0); // no filter plug-ins from the environment
+            return true;
+        }();
+        (void)prepared;
+    }
+
+private:
+    std::lock_guard<std::mutex> m_lock;
+};
+
+class Handle {
+public:
+    using Close = herr_t (*)(hid_t);
+    Handle(hid_t id, Close close) : m_id(id), m_close(close) {}
+    Handle(Handle&& other) noexcept : m_id(std::exchange(other.m_id, -1)), m_close(other.m_close) {}
+    Handle& operator=(Handle&&) = delete;
+    ~Handle() {
+        if (m_id >= 0)
+            m_close(m_id);
+    }
+    explicit operator bool() const { return m_id >= 0; }
+    operator hid_t() const { return m_id; }
+
+private:
+    hid_t m_id;
+    Close m_close;
+};
+
+constexpr int kMaxRank = 8;
+
+} // namespace
+
+struct File::State {
+    std::string path;
+    hid_t id = -1;
+    ~State() {
+        const Guard guard;
+        if (id >= 0)
+            H5Fclose(id);
+    }
+    [[noreturn]] void fail(const std::string& what, const std::string& place, const std::string& remedy) const {
+        throw Error({.sentence = what, .place = place, .remedy = remedy, .path = path});
+    }
+    Handle openDataset(const std::string& name) const {
+        refuseForeignLinks(name);
+        Handle set(H5Dopen2(id, name.c_str(), H5P_DEFAULT), H5Dclose);
+        if (!set)
+            fail("a data set is missing", name, "Capture the prompt again or repair the file");
+        const Handle plist(H5Dget_create_plist(set), H5Pclose);
+        if (plist && H5Pget_external_count(plist) > 0)
+            fail("the data set is stored outside the file", name, "Copy it into the capture");
+        return set;
+    }
+    /// Walks the path link by link: soft and hard links stay inside the file, external ones do not.
+    void refuseForeignLinks(const std::string& name) const {
+        for (std::size_t end = name.find('/', 1);; end = name.find('/', end + 1)) {
+            const std::string part = name.substr(0, end);
+            H5L_info_t link;
+            if (!part.empty() && part != "/" && H5Lget_info(id, part.c_str(), &link, H5P_DEFAULT) >= 0 &&
+                link.type == H5L_TYPE_EXTERNAL)
+                fail("the file links to another file", part, "Copy the data into the capture");
+            if (end == std::string::npos)
+                return;
+        }
+    }
+};
+
+std::int64_t DatasetInfo::count() const {
+    std::int64_t product = 1;
+    for (const std::int64_t size : shape)
+        product *= size;
+    return product;
+}
+
+File::File(std::unique_ptr<State> state) : m_state(std::move(state)) {}
+File::File(File&&) noexcept = default;
+File& File::operator=(File&&) noexcept = default;
+File::~File() = default;
+
+const std::string& File::path() const { return m_state->path; }
+
+File File::openForReading(const std::string& path) {
+    const Guard guard;
+    auto state = std::make_unique<State>();
+    state->path = path;
+    const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    H5Pset_file_locking(access, false, true); // a writer elsewhere must not keep us from reading
+    const htri_t isHdf5 = H5Fis_hdf5(path.c_str());
+    if (isHdf5 == 0)
+        state->fail("this is not an HDF5 file", {}, "Open a capture written by kvscope-capture, or convert it first");
+    state->id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
+    if (state->id < 0)
+        state->fail("the file cannot be read as HDF5; it may be truncated", {}, "Copy or capture it again");
+    return File(std::move(state));
+}
+
+bool File::exists(const std::string& name) const {
+    const Guard guard;
+    for (std::size_t end = name.find('/', 1);; end = name.find('/', end + 1)) {
+        if (H5Lexists(m_state->id, name.substr(0, end).c_str(), H5P_DEFAULT) <= 0)
+            return false;
+        if (end == std::string::npos)
+            return true;
+    }
+}
+
+bool File::isGroup(const std::string& name) const {
+    const Guard guard;
+    H5O_info_t info;
+    return H5Oget_info_by_name1(m_state->id, name.c_str(), &info, H5P_DEFAULT) >= 0 && info.type == H5O_TYPE_GROUP;
+}
+
+std::vector<std::string> File::children(const std::string& group) const {
+    std::vector<std::string> names;
+    if (group != "/" && !exists(group))
+        return names;
+    const Guard guard;
+    const Handle id(H5Gopen2(m_state->id, group.c_str(), H5P_DEFAULT), H5Gclose);
+    H5G_info_t info;
+    if (!id || H5Gget_info(id, &info) < 0)
+        m_state->fail("a group cannot be read", group, "Repair the file");
+    for (hsize_t i = 0; i < info.nlinks; ++i) {
+        const ssize_t length = H5Lget_name_by_idx(id, ".", H5_INDEX_NAME, H5_ITER_INC, i, nullptr, 0, H5P_DEFAULT);
+        std::string name(length > 0 ? static_cast<std::size_t>(length) : 0, '\0');
+        H5Lget_name_by_idx(id, ".", H5_INDEX_NAME, H5_ITER_INC, i, name.data(), name.size() + 1, H5P_DEFAULT);
+        names.push_back(std::move(name));
+    }
+    return names;
+}
+
+namespace {
+
+std::vector<std::int64_t> shapeOf(hid_t set, const File& file, const std::string& name) {
+    const Handle space(H5Dget_space(set), H5Sclose);
+    const int rank = space ? H5Sget_simple_extent_ndims(space) : -1;
+    if (rank < 0 || rank > kMaxRank)
+        throw Error({.sentence = "the shape cannot be read", .place = name, .remedy = "Repair the file", .path = file.path()});
+    hsize_t sizes[kMaxRank] = {};
+    H5Sget_simple_extent_dims(space, sizes, nullptr);
+    std::vector<std::int64_t> shape;
+    for (int axis = 0; axis < rank; ++axis)
+        shape.push_back(static_cast<std::int64_t>(sizes[axis]));
+    return shape;
+}
+
+/// Reads a block, or everything, as the given memory type.
+void readInto(hid_t set, hid_t memoryType, const Block* block, void* out, const File& file,
+              const std::string& name) {
+    const Handle fileSpace(H5Dget_space(set), H5Sclose);
+    herr_t status = -1;
+    if (!block) {
+        status = H5Dread(set, memoryType, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
+    } else {
+        const std::vector<hsize_t> begin(block->begin.begin(), block->begin.end());
+        const std::vector<hsize_t> size(block->size.begin(), block->size.end());
+        const Handle memorySpace(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr), H5Sclose);
+        if (H5Sselect_hyperslab(fileSpace, H5S_SELECT_SET, begin.data(), nullptr, size.data(), nullptr) >= 0)
+            status = H5Dread(set, memoryType, memorySpace, fileSpace, H5P_DEFAULT, out);
+    }
+    if (status < 0)
+        throw Error({.sentence = "the data cannot be read; the file may be truncated or damaged",
+                     .place = name,
+                     .remedy = "Copy or capture it again",
+                     .path = file.path()});
+}
+
+} // namespace
+
+DatasetInfo File::info(const std::string& dataset) const {
+    DatasetInfo info;
+    {
+        const Guard guard;
+        const Handle set = m_state->openDataset(dataset);
+        info.shape = shapeOf(set, *this, dataset);
+        const Handle type(H5Dget_type(set), H5Tclose);
+        const H5T_class_t kind = H5Tget_class(type);
+        info.bytes = static_cast<int>(H5Tget_size(type));
+        if (kind == H5T_FLOAT)
+            info.kind = DatasetInfo::Kind::Float;
+        else if (kind == H5T_INTEGER)
+            info.kind = H5Tget_sign(type) == H5T_SGN_NONE ? DatasetInfo::Kind::Uint : DatasetInfo::Kind::Int;
+    }
+    info.dtypeAttribute = stringAttribute(dataset, "dtype").value_or("");
+    return info;
+}
+
+template <class T, class Open>
+static std::vector<T> readAll(const File& file, const std::string& name, hid_t type, const Block* block,
+                              const Open& open) {
+    const Guard guard;
+    const Handle set = open(name);
+    std::int64_t count = 1;
+    for (const std::int64_t size : block ? block->size : shapeOf(set, file, name))
+        count *= size;
+    std::vector<T> data(static_cast<std::size_t>(count));
+    if (count > 0)
+        readInto(set, type, block, data.data(), file, name);
+    return data;
+}
+
+std::vector<std::int32_t> File::readInt32(const std::string& name) const {
+    return readAll<std::int32_t>(*this, name, H5T_NATIVE_INT32, nullptr, [&](auto& n) { return m_state->openDataset(n); });
+}
+std::vector<std::int64_t> File::readInt64(const std::string& name) const {
+    return readAll<std::int64_t>(*this, name, H5T_NATIVE_INT64, nullptr, [&](auto& n) { return m_state->openDataset(n); });
+}
+std::vector<float> File::readFloat(const std::string& name, const Block* block) const {
+    return readAll<float>(*this, name, H5T_NATIVE_FLOAT, block, [&](auto& n) { return m_state->openDataset(n); });
+}
+std::vector<double> File::readDouble(const std::string& name) const {
+    return readAll<double>(*this, name, H5T_NATIVE_DOUBLE, nullptr, [&](auto& n) { return m_state->openDataset(n); });
+}
+std::string File::readBytes(const std::string& name) const {
+    const auto bytes = readAll<unsigned char>(*this, name, H5T_NATIVE_UINT8, nullptr, [&](auto& n) { return m_state->openDataset(n); });
+    return {bytes.begin(), bytes.end()};
+}
+
+void File::readRaw(const std::string& name, const Block* block, void* out, std::size_t bytes) const {
+    const Guard guard;
+    const Handle set = m_state->openDataset(name);
+    const Handle type(H5Dget_type(set), H5Tclose);
+    std::int64_t count = 1;
+    for (const std::int64_t size : block ? block->size : shapeOf(set, *this, name))
+        count *= size;
+    if (static_cast<std::size_t>(count) * H5Tget_size(type) != bytes)
+        m_state->fail("the stored type has another width than expected", name, "Repair the file");
+    if (H5Tget_order(type) == H5T_ORDER_BE)
+        m_state->fail("the data are big-endian", name, "Write the capture with little-endian types");
+    if (count > 0)
+        readInto(set, type, block, out, *this, name);
+}
+
+namespace {
+
+/// The attribute, or an invalid handle.
+Handle openAttribute(hid_t file, const std::string& object, const std::string& name) {
+    if (object != "/" && H5Lexists(file, object.c_str(), H5P_DEFAULT) <= 0)
+        return {-1, H5Aclose};
+    if (H5Aexists_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT) <= 0)
+        return {-1, H5Aclose};
+    return {H5Aopen_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose};
+}
+
+template <class T> std::vector<T> attributeValues(hid_t attribute, hid_t type) {
+    const Handle space(H5Aget_space(attribute), H5Sclose);
+    const hssize_t count = H5Sget_simple_extent_npoints(space);
+    std::vector<T> values(count > 0 ? static_cast<std::size_t>(count) : 0);
+    if (!values.empty() && H5Aread(attribute, type, values.data()) < 0)
+        values.clear();
+    return values;
+}
+
+} // namespace
+
+std::optional<std::string> File::stringAttribute(const std::string& object, const std::string& name) const {
+    const Guard guard;
+    const Handle attribute = openAttribute(m_state->id, object, name);
+    if (!attribute)
+        return {};
+    const Handle type(H5Aget_type(attribute), H5Tclose);
+    if (H5Tget_class(type) != H5T_STRING)
+        return {};
+    if (H5Tis_variable_str(type) > 0) {
+        char* text = nullptr;
+        const Handle memory(H5Tcopy(H5T_C_S1), H5Tclose);
+        H5Tset_size(memory, H5T_VARIABLE);
+        H5Tset_cset(memory, H5Tget_cset(type));
+        if (H5Aread(attribute, memory, &text) < 0 || text == nullptr)
+            return {};
+        std::string result = text;
+        H5free_memory(text);
+        return result;
+    }
+    std::string text(H5Tget_size(type), '\0');
+    if (H5Aread(attribute, type, text.data()) < 0)
+        return {};
+    return text.substr(0, text.find('\0'));
+}
+
+std::optional<std::int64_t> File::integerAttribute(const std::string& object, const std::string& name) const {
+    const Guard guard;
+    const Handle attribute = openAttribute(m_state->id, object, name);
+    if (!attribute)
+        return {};
+    const auto values = attributeValues<std::int64_t>(attribute, H5T_NATIVE_INT64);
+    return values.size() == 1 ? std::optional(values[0]) : std::nullopt;
+}
+
+std::optional<double> File::realAttribute(const std::string& object, const std::string& name) const {
+    const Guard guard;
+    const Handle attribute = openAttribute(m_state->id, object, name);
+    if (!attribute)
+        return {};
+    const auto values = attributeValues<double>(attribute, H5T_NATIVE_DOUBLE);
+    return values.size() == 1 ? std::optional(values[0]) : std::nullopt;
+}
+
+std::vector<std::int32_t> File::integerListAttribute(const std::string& object, const std::string& name) const {
+    const Guard guard;
+    const Handle attribute = openAttribute(m_state->id, object, name);
+    return attribute ? attributeValues<std::int32_t>(attribute, H5T_NATIVE_INT32) : std::vector<std::int32_t>{};
+}
+
+} // namespace kvscope::h5

@@ -1,0 +1,57 @@
+// Opens the sample captures that live in the repository and holds what the reader says against what the files state.
+#include "core/base/error.h"
+#include "core/capture/capture.h"
+
+#include <QtTest>
+
+#include <cmath>
+
+using namespace kvscope;
+
+class SamplesTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void samplesOpenWithTheirShapes_data() {
+        QTest::addColumn<QString>("name");
+        QTest::addColumn<int>("tokens");
+        QTest::addColumn<int>("queries");
+        QTest::newRow("needle") << "needle-1k.h5" << 1028 << 1028;
+        QTest::newRow("story") << "story-2k.h5" << 2048 << 256;
+        QTest::newRow("records") << "records-2k.h5" << 2009 << 256;
+    }
+
+    void samplesOpenWithTheirShapes() {
+        QFETCH(QString, name);
+        QFETCH(int, tokens);
+        QFETCH(int, queries);
+        const auto capture = openCapture((QString(KVSCOPE_SOURCE_DIR) + "/sample_data/" + name).toStdString());
+        QCOMPARE(capture->info().numTokens, std::int64_t(tokens));
+        QCOMPARE(capture->info().layers.size(), std::size_t(6));
+        for (const LayerInfo& layer : capture->info().layers) {
+            QCOMPARE(layer.queryCount, std::int64_t(queries));
+            QCOMPARE(layer.scaling, 0.125);
+        }
+        const HostTensor q = capture->read(LayerIndex(5), TensorRole::Queries, {});
+        QCOMPARE(q.shape, (Shape{8, queries, 64}));
+        QCOMPARE(capture->computeHash({}), capture->info().hash);
+    }
+
+    void equalTokensHaveEqualKeysBeforeRopeInLayerZero() {
+        const auto capture = openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5");
+        const HostTensor pre = capture->read(LayerIndex(0), TensorRole::KeysPreRope, {});
+        const auto& ids = capture->tokens().ids;
+        double worst = 0, largest = 0;
+        for (std::size_t a = 1; a < 400; ++a)
+            for (std::size_t b = a + 1; b < 400; ++b)
+                for (std::size_t c = 0; ids[a] == ids[b] && c < 64; ++c) {
+                    worst = std::max(worst, std::fabs(double(pre.data[a * 64 + c]) - pre.data[b * 64 + c]));
+                    largest = std::max(largest, std::fabs(double(pre.data[a * 64 + c])));
+                }
+        // The rotated keys were rounded to 8 significant bits, so two copies differ by up to that of the pair's length.
+        QVERIFY2(worst > 0 && worst < largest * 0.02, qPrintable(QString("%1 of %2").arg(worst).arg(largest)));
+    }
+};
+
+QTEST_APPLESS_MAIN(SamplesTest)
+#include "samples_test.moc"
