@@ -1,0 +1,180 @@
+// SnapKV against its formula: window, pooling at the edges, groups of query heads, captures that hold few queries.
+#include "core/base/error.h"
+#include "tests/policies/policy_bench.h"
+
+#include <QtTest>
+
+#include <cmath>
+#include <numeric>
+
+using namespace kvscope;
+
+namespace {
+
+std::vector<TokenIndex> keptOf(const PolicyOutcome& outcome, std::size_t head = 0) { return outcome.selection.heads[head].kept; }
+
+std::vector<TokenIndex> range(TokenIndex begin, TokenIndex end) {
+    std::vector<TokenIndex> list(static_cast<std::size_t>(end - begin));
+    std::iota(list.begin(), list.end(), begin);
+    return list;
+}
+
+// Two query heads of one KV head; the last query of head q attends almost only to the tokens in `targets[q]`.
+TestLayer pointedLayer(int tokens, const std::vector<std::vector<int>>& targets) {
+    TestLayer layer = TestLayer::ofKeys(std::vector<naive::Vector>(static_cast<std::size_t>(tokens),
+                                                                   naive::Vector(targets.size(), 0.0)));
+    layer.plain.queries.clear();
+    layer.plain.kvOfQ.clear();
+    for (std::size_t q = 0; q < targets.size(); ++q) {
+        naive::Vector direction(targets.size(), 0.0);
+        direction[q] = 10;
+        layer.plain.queries.emplace_back(static_cast<std::size_t>(tokens), direction);
+        layer.plain.kvOfQ.push_back(0);
+        for (const int token : targets[q])
+            layer.plain.keys[0][static_cast<std::size_t>(token)][q] = 1;
+    }
+    layer.refresh();
+    return layer;
+}
+
+} // namespace
+
+class SnapKvTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void agreesWithTheOracle_data() {
+        QTest::addColumn<QString>("options");
+        for (const char* variant : {"paper", "kvpress", "keydiff", "kvcache_factory"})
+            QTest::addRow("%s", variant) << ":" + QString(variant);
+        for (const char* rule : {"mean", "sum", "max"})
+            for (const char* pool : {"average", "max"})
+                QTest::addRow("%s of groups, %s pool", rule, pool)
+                    << QString(",window=9,pool=%1,pool_width=3,group_rule=%2").arg(pool, rule);
+        QTest::newRow("no pooling") << ",window=5,pool_width=1";
+        QTest::newRow("wide pooling") << ",window=3,pool_width=63";
+        QTest::newRow("protected") << ",window=5,protect_first=4,protect_last=11";
+    }
+
+    void agreesWithTheOracle() {
+        QFETCH(QString, options);
+        std::uint64_t seed = 40;
+        for (const LayerShape& shape : {LayerShape{6, 2, 97, 8}, LayerShape{3, 3, 131, 5}, LayerShape{4, 1, 75, 6}}) {
+            for (const char* budget : {"@3t", "@33t", "@0.6", "@1"}) {
+                TestLayer layer = TestLayer::random(seed++, shape);
+                layer.plain.slidingWindow = seed % 3 == 0 ? 41 : 0;
+                layer.plain.softcap = seed % 4 == 0 ? 2.5 : 0;
+                const std::string spec = "snapkv" + options.toStdString() + budget;
+                const std::string wrong = difference(m_bench.run(spec, layer), runNaive(spec, layer.plain));
+                QVERIFY2(wrong.empty(), (spec + ", seed " + std::to_string(seed - 1) + ": " + wrong).c_str());
+            }
+        }
+    }
+
+    // Invariant: the scores of the unpooled profile add up to at most W; with the window itself to exactly W.
+    void attentionAddsUpToTheWindow() {
+        const TestLayer layer = TestLayer::random(7, {4, 2, 97, 8});
+        const PolicyOutcome outcome = m_bench.run("snapkv,window=16,pool_width=1@30t", layer);
+        const std::vector<float> scores = m_bench.engine().download(outcome.scores.total).data;
+        const std::vector<float> all = m_bench.engine().download(outcome.scores.parts.at("attention")).data;
+        for (std::size_t h = 0; h < 2; ++h) {
+            const double free = std::accumulate(scores.begin() + h * 97, scores.begin() + h * 97 + 81, 0.0);
+            const double total = std::accumulate(all.begin() + h * 97, all.begin() + (h + 1) * 97, 0.0);
+            QVERIFY(free < 16);
+            QVERIFY(std::abs(total - 16) < 1e-4);
+        }
+    }
+
+    void windowIsKeptAndMarked() {
+        const TestLayer layer = TestLayer::random(8, {4, 2, 97, 8});
+        for (const HeadSelection& head : m_bench.run("snapkv,window=11@20t", layer).selection.heads) {
+            QCOMPARE(head.kept.size(), std::size_t{20});
+            QCOMPARE(head.protectedTokens, range(86, 97));
+        }
+    }
+
+    // 0.10: N <= W keeps the last N; n <= W the last min(N, n).
+    void smallBudgetsAndShortPrompts() {
+        const TestLayer layer = TestLayer::random(9, {4, 2, 40, 8});
+        QCOMPARE(keptOf(m_bench.run("snapkv,window=16@16t", layer)), range(24, 40));
+        QCOMPARE(keptOf(m_bench.run("snapkv,window=16@5t", layer)), range(35, 40));
+        QCOMPARE(keptOf(m_bench.run("snapkv,window=64@10t", layer)), range(30, 40));
+        QCOMPARE(keptOf(m_bench.run("snapkv,window=40@1", layer)), range(0, 40));
+        QCOMPARE(keptOf(m_bench.run("snapkv,window=16@1", layer)), range(0, 40)); // N >= n keeps all
+    }
+
+    // L3: average pooling divides by the full width at the edges, so an attended token 0 counts for less there.
+    void averagePoolingIsZeroPadded() {
+        const TestLayer layer = pointedLayer(30, {{10}});
+        const auto scores = m_bench.engine().download(m_bench.run("snapkv,window=2@5t", layer).scores.total).data;
+        for (const int near : {8, 9, 11, 12})
+            QCOMPARE(scores[static_cast<std::size_t>(near)], scores[10]);
+        QVERIFY(scores[7] < scores[8] / 2 && scores[13] < scores[12] / 2);
+        const TestLayer edge = pointedLayer(30, {{0}});
+        const auto edgeScores = m_bench.engine().download(m_bench.run("snapkv,window=2@5t", edge).scores.total).data;
+        QVERIFY(std::abs(edgeScores[0] - scores[10]) < 1e-4); // one fifth of the peak in both places
+        QVERIFY(edgeScores[3] < edgeScores[2] / 2);
+    }
+
+    // Per query head, before the group is reduced: two heads that attend to neighbours do not add up under "max".
+    void poolingComesBeforeTheGroup() {
+        const TestLayer layer = pointedLayer(30, {{10}, {11}});
+        const auto scores =
+            m_bench.engine().download(m_bench.run("snapkv,window=1,pool=max,pool_width=3@5t", layer).scores.total).data;
+        QVERIFY(scores[10] > 0.9f && scores[11] > 0.9f);                              // the mean of two peaks of 1
+        QVERIFY(std::abs(scores[9] - 0.5f) < 0.01f && std::abs(scores[12] - 0.5f) < 0.01f); // one head sees a neighbour
+    }
+
+    void groupRules() {
+        const TestLayer layer = pointedLayer(30, {{4}, {20}});
+        const auto scoresFor = [&](const std::string& rule) {
+            const std::string spec = "snapkv,window=1,pool_width=1,group_rule=" + rule + "@3t";
+            return m_bench.engine().download(m_bench.run(spec, layer).scores.total).data;
+        };
+        const auto mean = scoresFor("mean"), sum = scoresFor("sum"), max = scoresFor("max");
+        for (std::size_t i = 0; i < 29; ++i)
+            QVERIFY(std::abs(sum[i] - 2 * mean[i]) < 1e-6f);
+        QVERIFY(std::abs(max[4] - sum[4]) < 0.01f && std::abs(max[20] - sum[20]) < 0.01f);
+        QVERIFY(max[5] < 0.01f);
+    }
+
+    // 0.9: queries before the cut that were captured are used, and their number is stated.
+    void fewCapturedQueries() {
+        const TestLayer layer = TestLayer::random(12, {4, 2, 97, 8, 18});
+        const PolicyOutcome outcome = m_bench.run("snapkv@30t", layer);
+        QCOMPARE(difference(outcome, runNaive("snapkv@30t", layer.plain)), std::string());
+        QCOMPARE(outcome.notes, std::vector<std::string>{"SnapKV saw 18 of its 32 window queries before token 97: the "
+                                                         "capture holds no others"});
+        QVERIFY(m_bench.run("snapkv,window=18@30t", layer).notes.empty());
+        QCOMPARE(outcome.selection.heads[0].protectedTokens, range(65, 97)); // the window of tokens stays W
+    }
+
+    void noQueryIsAnErrorWithARemedy() {
+        TestLayer layer = TestLayer::random(13, {4, 2, 97, 8});
+        layer.queries = {};
+        try {
+            m_bench.run("snapkv@30t", layer);
+            QFAIL("not refused");
+        } catch (const Error& error) {
+            QCOMPARE(QString(error.what()),
+                     "SnapKV needs queries before token 97, and none was captured (layer 3). Choose a later cut (or, with "
+                     "blocks, prompt_block=0), or capture the queries of all tokens");
+        }
+    }
+
+    void blocksNeedEarlyQueries() {
+        const TestLayer layer = TestLayer::random(14, {4, 2, 97, 8, 18});
+        try {
+            m_bench.run("snapkv,prompt_block=16@10t", layer);
+            QFAIL("not refused");
+        } catch (const Error& error) {
+            QVERIFY(QString(error.what()).contains("before token 16"));
+        }
+    }
+
+private:
+    PolicyBench m_bench;
+};
+
+QTEST_APPLESS_MAIN(SnapKvTest)
+#include "snapkv_test.moc"
