@@ -25,6 +25,19 @@ HostTensor tensorOf(const naive::PerHead<std::vector<naive::Vector>>& heads) {
     return tensor;
 }
 
+// The first `rows` rows of each head of [H, n, d].
+naive::PerHead<std::vector<naive::Vector>> rowsOf(const HostTensor& tensor, std::int64_t rows) {
+    naive::PerHead<std::vector<naive::Vector>> heads;
+    for (std::int64_t h = 0; h < tensor.shape[0]; ++h) {
+        auto& head = heads.emplace_back();
+        for (std::int64_t i = 0; i < rows; ++i) {
+            const auto row = tensor.data.begin() + (h * tensor.shape[1] + i) * tensor.shape[2];
+            head.emplace_back(row, row + tensor.shape[2]);
+        }
+    }
+    return heads;
+}
+
 AttentionRule ruleOf(const naive::Layer& plain) {
     AttentionRule rule;
     rule.scaling = plain.scaling;
@@ -81,6 +94,21 @@ TestLayer TestLayer::ofKeys(const std::vector<naive::Vector>& keys) {
     layer.plain.kvOfQ = {0};
     layer.refresh();
     return layer;
+}
+
+TestLayer TestLayer::ofCapture(const CaptureReader& capture, LayerIndex layer, TokenIndex cut) {
+    const LayerInfo& info = capture.info().layerInfo(layer);
+    TestLayer result;
+    result.plain.keys = rowsOf(capture.read(layer, TensorRole::Keys, {}), cut);
+    result.plain.firstQuery = static_cast<int>(capture.info().numTokens - info.queryCount);
+    result.plain.queries = rowsOf(capture.read(layer, TensorRole::Queries, {}), cut - result.plain.firstQuery);
+    result.plain.kvOfQ.assign(info.kvOfQ.begin(), info.kvOfQ.end());
+    result.plain.scaling = info.scaling;
+    result.plain.softcap = info.softcap;
+    result.plain.slidingWindow = static_cast<int>(info.slidingWindow);
+    result.plain.layer = layer.value;
+    result.refresh();
+    return result;
 }
 
 void TestLayer::refresh() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/capture/capture.h"
 #include "core/policies/policy.h"
 #include "tests/policies/naive_policies.h"
 
@@ -22,6 +23,8 @@ struct TestLayer {
     static TestLayer random(std::uint64_t seed, const LayerShape& shape);
     /// One KV head with one query head; rows as given, queries all zero.
     static TestLayer ofKeys(const std::vector<naive::Vector>& keys);
+    /// The tokens and queries before the cut of one layer of a capture.
+    static TestLayer ofCapture(const CaptureReader& capture, LayerIndex layer, TokenIndex cut);
     /// Tensors after `plain` was changed by hand.
     void refresh();
 };
