@@ -1,0 +1,190 @@
+// Axes, grid, legend and colour bar, drawn after the design: thin lines, ticks outward, grid behind the data.
+#include "views/scene/axes.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kTickLength = 4, kLabelGap = 3, kTitleSize = 11, kLabelSize = 10;
+
+TextStyle labelStyle(bool forPaper) { return {forPaper ? FontFace::Interface : FontFace::Monospace, kLabelSize}; }
+const TextStyle kTitleStyle{FontFace::Interface, kTitleSize};
+
+double fraction(const AxisSpec& axis, double value) {
+    if (axis.scale == AxisScale::Logarithmic)
+        return (std::log(value) - std::log(axis.low)) / (std::log(axis.high) - std::log(axis.low));
+    return (value - axis.low) / (axis.high - axis.low);
+}
+
+double valueAt(const AxisSpec& axis, double f) {
+    if (axis.scale == AxisScale::Logarithmic)
+        return std::exp(std::log(axis.low) + f * (std::log(axis.high) - std::log(axis.low)));
+    return axis.low + f * (axis.high - axis.low);
+}
+
+std::vector<Tick> ticksOf(const AxisSpec& axis, double length, double pitch) {
+    const int most = std::clamp(static_cast<int>(length / pitch), 2, 9);
+    switch (axis.scale) {
+    case AxisScale::Logarithmic: return logarithmicTicks(axis.low, axis.high, most);
+    case AxisScale::Position:
+        return positionTicks(static_cast<std::int64_t>(std::ceil(axis.low)), static_cast<std::int64_t>(axis.high), most);
+    case AxisScale::Linear: break;
+    }
+    return linearTicks(axis.low, axis.high, std::min(most, 7));
+}
+
+std::vector<Tick> xTicks(const PlotFrame& frame) { return ticksOf(frame.x, frame.plot.width, 64); }
+std::vector<Tick> yTicks(const PlotFrame& frame) { return ticksOf(frame.y, frame.plot.height, 34); }
+
+} // namespace
+
+Point PlotFrame::toPixels(double xValue, double yValue) const {
+    return {plot.x + fraction(x, xValue) * plot.width, plot.bottom() - fraction(y, yValue) * plot.height};
+}
+
+double PlotFrame::xAt(double pixel) const { return valueAt(x, (pixel - plot.x) / plot.width); }
+double PlotFrame::yAt(double pixel) const { return valueAt(y, (plot.bottom() - pixel) / plot.height); }
+
+Box plotBoxFor(const Box& area, const AxisSpec& y, const AxesStyle& style, const TextService& text) {
+    double left = kTickLength, bottom = kTickLength;
+    if (style.tickLabels) {
+        double widest = 0;
+        for (const Tick& tick : ticksOf(y, area.height, 34))
+            widest = std::max(widest, text.measure(tick.label, labelStyle(style.forPaper)).width);
+        left += widest + kLabelGap;
+        bottom += kLabelSize + 2 * kLabelGap;
+    }
+    if (style.titles) {
+        left += kTitleSize + 6;
+        bottom += kTitleSize + 5;
+    }
+    const double right = style.tickLabels ? 12 : 2, top = 6; // the last tick label hangs over the right end
+    return {area.x + left, area.y + top, std::max(1.0, area.width - left - right), std::max(1.0, area.height - top - bottom)};
+}
+
+void makeAspectEqual(AxisSpec& x, AxisSpec& y, const Box& plot) {
+    const double xUnit = (x.high - x.low) / plot.width, yUnit = (y.high - y.low) / plot.height;
+    AxisSpec& shorter = xUnit < yUnit ? x : y;
+    const double wanted = std::max(xUnit, yUnit) * (xUnit < yUnit ? plot.width : plot.height);
+    const double middle = (shorter.low + shorter.high) / 2;
+    shorter.low = middle - wanted / 2;
+    shorter.high = middle + wanted / 2;
+}
+
+void drawGrid(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme) {
+    const Stroke stroke{theme.grid, 1, {}};
+    for (const Tick& tick : xTicks(frame)) {
+        const double x = frame.toPixels(tick.value, frame.y.low).x;
+        builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, stroke);
+    }
+    for (const Tick& tick : yTicks(frame)) {
+        const double y = frame.toPixels(frame.x.low, tick.value).y;
+        builder.line({frame.plot.x, y}, {frame.plot.right(), y}, stroke);
+    }
+}
+
+namespace {
+
+void drawXAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& style, const Theme& theme) {
+    const Stroke stroke{theme.axis, 1, {}};
+    const Box& plot = frame.plot;
+    builder.line({plot.x, plot.bottom()}, {plot.right(), plot.bottom()}, stroke);
+    for (const Tick& tick : xTicks(frame)) {
+        const double x = frame.toPixels(tick.value, frame.y.low).x;
+        builder.line({x, plot.bottom()}, {x, plot.bottom() + kTickLength}, stroke);
+        if (style.tickLabels)
+            builder.text({x, plot.bottom() + kTickLength + kLabelGap}, tick.label, labelStyle(style.forPaper), theme.text3,
+                         HorizontalAlign::Centre, VerticalAlign::Top);
+    }
+    if (style.titles)
+        builder.text({plot.x + plot.width / 2, plot.bottom() + kTickLength + 2 * kLabelGap + kLabelSize + 3}, frame.x.title,
+                     kTitleStyle, theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
+}
+
+void drawYAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& style, const Theme& theme) {
+    const Stroke stroke{theme.axis, 1, {}};
+    const Box& plot = frame.plot;
+    builder.line({plot.x, plot.y}, {plot.x, plot.bottom()}, stroke);
+    double widest = 0;
+    for (const Tick& tick : yTicks(frame)) {
+        const double y = frame.toPixels(frame.x.low, tick.value).y;
+        builder.line({plot.x - kTickLength, y}, {plot.x, y}, stroke);
+        if (style.tickLabels)
+            widest = std::max(widest, builder.text({plot.x - kTickLength - kLabelGap, y}, tick.label,
+                                                   labelStyle(style.forPaper), theme.text3, HorizontalAlign::Right,
+                                                   VerticalAlign::Middle));
+    }
+    if (style.titles)
+        builder.text({plot.x - kTickLength - kLabelGap - widest - 6, plot.y + plot.height / 2}, frame.y.title, kTitleStyle,
+                     theme.text2, HorizontalAlign::Centre, VerticalAlign::Baseline, -90);
+}
+
+} // namespace
+
+void drawAxes(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& style, const Theme& theme) {
+    drawXAxis(builder, frame, style, theme);
+    drawYAxis(builder, frame, style, theme);
+}
+
+namespace {
+
+void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
+    if (entry.bar) {
+        builder.rectangle({at.x - 8, at.y - 1.3, 16, 2.6}, entry.fill);
+    } else if (entry.marker == Marker::Star) {
+        builder.star(at, entry.radius, entry.fill, entry.stroke);
+    } else if (const auto outline = markerOutline(entry.marker, entry.radius); !outline.empty()) {
+        std::vector<Point> points;
+        for (const Point p : outline)
+            points.push_back({p.x + at.x, p.y + at.y});
+        builder.polygon(std::move(points), entry.fill, entry.stroke);
+    } else {
+        builder.circle(at, entry.radius, entry.fill, entry.stroke);
+    }
+}
+
+} // namespace
+
+double drawLegend(SceneBuilder& builder, Point leftMiddle, double width, const std::vector<LegendEntry>& entries,
+                  const Theme& theme) {
+    const TextStyle style{FontFace::Interface, 11};
+    double x = leftMiddle.x;
+    for (const LegendEntry& entry : entries) {
+        const double mark = entry.bar ? 8 : 6, label = builder.width(entry.label, style);
+        if (x + 2 * mark + 5 + label > leftMiddle.x + width)
+            break;
+        drawLegendMark(builder, entry, {x + mark, leftMiddle.y});
+        builder.text({x + 2 * mark + 5, leftMiddle.y}, entry.label, style, theme.text2, HorizontalAlign::Left,
+                     VerticalAlign::Middle);
+        x += 2 * mark + 5 + label + 14;
+    }
+    return x;
+}
+
+void drawColourBar(SceneBuilder& builder, const Box& box, const ColourBarSpec& spec, const Theme& theme) {
+    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
+    for (int i = 0; i < 256; ++i) {
+        const Colour c = colourMap(spec.map, i / 255.0, spec.inverted);
+        pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
+    }
+    builder.scene().items.push_back(ImageItem{box, 256, 1, pixels, {}});
+    builder.rectangle(box, kTransparent, {theme.axis, 1, {}});
+    const double highest = spec.histogram.empty() ? 0 : *std::max_element(spec.histogram.begin(), spec.histogram.end());
+    const double step = box.width / std::max<double>(1, static_cast<double>(spec.histogram.size()));
+    for (std::size_t i = 0; highest > 0 && i < spec.histogram.size(); ++i) {
+        const double height = 12 * spec.histogram[i] / highest;
+        builder.rectangle({box.x + static_cast<double>(i) * step, box.y - height, std::max(0.5, step - 0.5), height}, theme.text3);
+    }
+    const TextStyle label = labelStyle(false);
+    builder.text({box.x, box.bottom() + kLabelGap}, formatShort(spec.low), label, theme.text3, HorizontalAlign::Left, VerticalAlign::Top);
+    builder.text({box.right(), box.bottom() + kLabelGap}, formatShort(spec.high), label, theme.text3, HorizontalAlign::Right,
+                 VerticalAlign::Top);
+    if (!spec.title.empty())
+        builder.text({box.x - 8, box.y + box.height / 2}, spec.title, kTitleStyle, theme.text2, HorizontalAlign::Right,
+                     VerticalAlign::Middle);
+}
+
+} // namespace kvscope

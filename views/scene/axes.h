@@ -1,0 +1,86 @@
+#pragma once
+
+#include "views/scene/scene_builder.h"
+
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// "1,024", "−0.545", "3.1e−6": thin group commas, typographic minus (design.md 3).
+std::string formatCount(std::int64_t value);
+std::string formatFixed(double value, int decimals);
+std::string formatShort(double value); ///< up to three significant digits, exponents beyond 1e−4 and 1e6
+
+struct Tick {
+    double value = 0;
+    std::string label;
+};
+
+/// 4 to 7 ticks of step 1, 2 or 5 times a power of ten, inside [low, high].
+std::vector<Tick> linearTicks(double low, double high, int most = 7);
+/// Decades, then 1-3, then 1-2-5 as room allows; low > 0.
+std::vector<Tick> logarithmicTicks(double low, double high, int most = 7);
+/// Token positions: multiples of a power of two times 64 (512, 1,024 ...).
+std::vector<Tick> positionTicks(std::int64_t low, std::int64_t high, int most = 9);
+
+enum class AxisScale { Linear, Logarithmic, Position };
+
+struct AxisSpec {
+    double low = 0, high = 1;
+    AxisScale scale = AxisScale::Linear;
+    std::string title;
+};
+
+/// Maps data to pixels inside a plot box.
+struct PlotFrame {
+    Box plot;
+    AxisSpec x, y;
+
+    Point toPixels(double xValue, double yValue) const;
+    double xAt(double pixel) const;
+    double yAt(double pixel) const;
+};
+
+struct AxesStyle {
+    bool grid = true;
+    bool tickLabels = true; ///< dropped before the data in small docks
+    bool titles = true;
+    bool forPaper = false;  ///< Inter for tick labels
+};
+
+/// The plot box that is left inside `area` when ticks and titles have their room.
+Box plotBoxFor(const Box& area, const AxisSpec& y, const AxesStyle& style, const TextService& text);
+
+/// Widens the shorter range so that one unit is as long in x as in y.
+void makeAspectEqual(AxisSpec& x, AxisSpec& y, const Box& plot);
+
+/// Grid first, so that it lies behind the data; then, after the data, the axis lines with ticks and titles.
+void drawGrid(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme);
+void drawAxes(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& style, const Theme& theme);
+
+struct LegendEntry {
+    std::string label;
+    Marker marker = Marker::Circle;
+    Colour fill = kTransparent;
+    Stroke stroke;
+    double radius = 3;
+    bool bar = false; ///< a short horizontal bar instead of a marker
+};
+
+/// Entries in a row from the left, as many as fit; returns the right end.
+double drawLegend(SceneBuilder& builder, Point leftMiddle, double width, const std::vector<LegendEntry>& entries,
+                  const Theme& theme);
+
+struct ColourBarSpec {
+    std::string map = "viridis";
+    bool inverted = false;
+    double low = 0, high = 1;
+    std::string title;
+    std::vector<double> histogram; ///< relative heights, low to high; may be empty
+};
+
+/// A horizontal bar of the given box with its histogram on top and end labels below.
+void drawColourBar(SceneBuilder& builder, const Box& box, const ColourBarSpec& spec, const Theme& theme);
+
+} // namespace kvscope

@@ -1,0 +1,100 @@
+// Finding what lies under the pointer. Drawables are asked from the top down, so that the answer is what the eye sees.
+#include "views/scene/scene.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+double distanceToSegment(Point p, Point a, Point b) {
+    const double dx = b.x - a.x, dy = b.y - a.y;
+    const double length = dx * dx + dy * dy;
+    const double t = length > 0 ? std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / length, 0.0, 1.0) : 0;
+    return std::hypot(p.x - a.x - t * dx, p.y - a.y - t * dy);
+}
+
+bool insidePolygon(Point p, const std::vector<Point>& points) {
+    bool inside = false;
+    for (std::size_t i = 0, j = points.size() - 1; i < points.size(); j = i++) {
+        const Point a = points[i], b = points[j];
+        if ((a.y > p.y) != (b.y > p.y) && p.x < (b.x - a.x) * (p.y - a.y) / (b.y - a.y) + a.x)
+            inside = !inside;
+    }
+    return inside;
+}
+
+/// The pick of one drawable at the point, or none.
+struct Probe {
+    Point point;
+    double tolerance;
+
+    PickId operator()(const RectangleItem& item) const {
+        const Box grown{item.box.x - tolerance, item.box.y - tolerance, item.box.width + 2 * tolerance,
+                        item.box.height + 2 * tolerance};
+        return grown.contains(point) ? item.pick : PickId{};
+    }
+    PickId operator()(const PolylineItem& item) const {
+        for (std::size_t i = 1; i < item.points.size(); ++i)
+            if (distanceToSegment(point, item.points[i - 1], item.points[i]) <= tolerance + item.stroke.width / 2)
+                return item.pick;
+        return {};
+    }
+    PickId operator()(const PolygonItem& item) const {
+        return !item.points.empty() && insidePolygon(point, item.points) ? item.pick : PickId{};
+    }
+    PickId operator()(const CircleItem& item) const {
+        const double distance = std::hypot(point.x - item.centre.x, point.y - item.centre.y);
+        return distance <= item.radius + tolerance ? item.pick : PickId{};
+    }
+    PickId operator()(const TextItem&) const { return {}; } // text is picked through the rectangle behind it
+    PickId operator()(const ImageItem& item) const { return item.box.contains(point) ? item.pick : PickId{}; }
+    PickId operator()(const PointCloudItem& item) const {
+        if (item.pickKind == PickId::Kind::None || !item.points)
+            return {};
+        double best = (item.radius + tolerance) * (item.radius + tolerance);
+        std::int64_t nearest = -1;
+        for (std::size_t i = 0; i < item.points->size(); ++i) {
+            const double dx = (*item.points)[i].x - point.x, dy = (*item.points)[i].y - point.y;
+            if (const double squared = dx * dx + dy * dy; squared <= best) {
+                best = squared;
+                nearest = static_cast<std::int64_t>(i);
+            }
+        }
+        if (nearest < 0)
+            return {};
+        return {item.pickKind, item.ids ? (*item.ids)[static_cast<std::size_t>(nearest)] : nearest};
+    }
+    PickId operator()(const PushClipItem&) const { return {}; }
+    PickId operator()(const PopClipItem&) const { return {}; }
+};
+
+/// For every drawable, whether the clips around it let the point through.
+std::vector<bool> visibleThroughClips(const Scene& scene, Point point) {
+    std::vector<bool> visible, stack{true};
+    for (const Drawable& item : scene.items) {
+        if (const auto* push = std::get_if<PushClipItem>(&item))
+            stack.push_back(stack.back() && push->box.contains(point));
+        else if (std::holds_alternative<PopClipItem>(item) && stack.size() > 1)
+            stack.pop_back();
+        visible.push_back(stack.back());
+    }
+    return visible;
+}
+
+} // namespace
+
+PickId pickAt(const Scene& scene, Point point, double tolerance) {
+    const std::vector<bool> visible = visibleThroughClips(scene, point);
+    for (std::size_t i = scene.items.size(); i-- > 0;) {
+        if (!visible[i])
+            continue;
+        if (const PickId pick = std::visit(Probe{point, tolerance}, scene.items[i]); pick.kind != PickId::Kind::None)
+            return pick;
+    }
+    return {};
+}
+
+} // namespace kvscope

@@ -1,0 +1,135 @@
+// Small helpers that put drawables into a scene, measure text and know the geometry of markers.
+#include "views/scene/scene_builder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <sstream>
+
+namespace kvscope {
+
+void SceneBuilder::rectangle(Box box, Colour fill, Stroke stroke, double radius, PickId pick) {
+    m_scene.items.push_back(RectangleItem{box, fill, std::move(stroke), radius, pick});
+}
+
+void SceneBuilder::line(Point from, Point to, Stroke stroke) {
+    if (stroke.width <= 1 && from.x == to.x)
+        from.x = to.x = std::floor(from.x) + 0.5;
+    if (stroke.width <= 1 && from.y == to.y)
+        from.y = to.y = std::floor(from.y) + 0.5;
+    m_scene.items.push_back(PolylineItem{{from, to}, std::move(stroke), false, {}});
+}
+
+void SceneBuilder::polyline(std::vector<Point> points, Stroke stroke, bool closed) {
+    m_scene.items.push_back(PolylineItem{std::move(points), std::move(stroke), closed, {}});
+}
+
+void SceneBuilder::polygon(std::vector<Point> points, Colour fill, Stroke stroke) {
+    m_scene.items.push_back(PolygonItem{std::move(points), fill, std::move(stroke), {}});
+}
+
+void SceneBuilder::circle(Point centre, double radius, Colour fill, Stroke stroke, PickId pick) {
+    m_scene.items.push_back(CircleItem{centre, radius, fill, std::move(stroke), pick});
+}
+
+void SceneBuilder::star(Point centre, double radius, Colour fill, Stroke stroke) {
+    std::vector<Point> points = markerOutline(Marker::Star, radius);
+    for (Point& p : points)
+        p = {p.x + centre.x, p.y + centre.y};
+    polygon(std::move(points), fill, std::move(stroke));
+}
+
+double SceneBuilder::text(Point position, std::string text, const TextStyle& style, Colour colour,
+                          HorizontalAlign horizontal, VerticalAlign vertical, double angleDegrees) {
+    const double w = width(text, style);
+    m_scene.items.push_back(TextItem{position, std::move(text), style, colour, horizontal, vertical, angleDegrees, {}});
+    return w;
+}
+
+namespace {
+
+/// Steps back to the start of a UTF-8 sequence.
+std::size_t sequenceStart(const std::string& text, std::size_t at) {
+    while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0u) == 0x80u)
+        --at;
+    return at;
+}
+
+} // namespace
+
+std::string SceneBuilder::elide(const std::string& text, const TextStyle& style, double available) const {
+    if (width(text, style) <= available)
+        return text;
+    std::size_t fits = 0, tooLong = text.size();
+    while (fits + 1 < tooLong) {
+        const std::size_t middle = (fits + tooLong) / 2;
+        const bool fit = width(text.substr(0, sequenceStart(text, middle)) + "…", style) <= available;
+        (fit ? fits : tooLong) = middle;
+    }
+    const std::size_t end = sequenceStart(text, fits);
+    return end == 0 ? std::string() : text.substr(0, end) + "…";
+}
+
+std::vector<std::string> SceneBuilder::wrap(const std::string& text, const TextStyle& style, double available) const {
+    std::vector<std::string> lines;
+    std::istringstream words(text);
+    std::string line;
+    for (std::string word; words >> word;) {
+        const std::string longer = line.empty() ? word : line + " " + word;
+        if (!line.empty() && width(longer, style) > available) {
+            lines.push_back(std::exchange(line, word));
+            continue;
+        }
+        line = longer;
+    }
+    if (!line.empty())
+        lines.push_back(line);
+    return lines;
+}
+
+Box textBounds(const TextItem& item, const TextService& service) {
+    const TextExtent extent = service.measure(item.text, item.style);
+    const double left = item.horizontal == HorizontalAlign::Left ? 0
+                        : item.horizontal == HorizontalAlign::Centre ? -extent.width / 2 : -extent.width;
+    const double height = extent.ascent + extent.descent;
+    const double top = item.vertical == VerticalAlign::Baseline ? -extent.ascent
+                       : item.vertical == VerticalAlign::Top    ? 0
+                       : item.vertical == VerticalAlign::Middle ? -height / 2 : -height;
+    const double angle = item.angleDegrees * std::numbers::pi / 180;
+    double x0 = INFINITY, y0 = INFINITY, x1 = -INFINITY, y1 = -INFINITY;
+    for (const Point corner : {Point{left, top}, Point{left + extent.width, top}, Point{left, top + height},
+                               Point{left + extent.width, top + height}}) {
+        const double x = corner.x * std::cos(angle) - corner.y * std::sin(angle);
+        const double y = corner.x * std::sin(angle) + corner.y * std::cos(angle);
+        x0 = std::min(x0, x), x1 = std::max(x1, x), y0 = std::min(y0, y), y1 = std::max(y1, y);
+    }
+    return {item.position.x + x0, item.position.y + y0, x1 - x0, y1 - y0};
+}
+
+std::vector<Point> markerOutline(Marker marker, double radius) {
+    struct Form {
+        int corners;
+        double firstDegrees, size;
+    };
+    const auto formOf = [](Marker m) -> Form {
+        switch (m) {
+        case Marker::Square: return {4, 45, 1.22};
+        case Marker::Diamond: return {4, 0, 1.25};
+        case Marker::TriangleUp: return {3, -90, 1.2};
+        case Marker::TriangleDown: return {3, 90, 1.2};
+        case Marker::Hexagon: return {6, 0, 1};
+        case Marker::Star: return {10, -90, 1};
+        default: return {0, 0, 0};
+        }
+    };
+    const Form form = formOf(marker);
+    std::vector<Point> points;
+    for (int i = 0; i < form.corners; ++i) {
+        const double starred = marker == Marker::Star ? (i % 2 == 0 ? 1.25 : 0.52) : 1;
+        const double angle = (form.firstDegrees + 360.0 * i / form.corners) * std::numbers::pi / 180;
+        points.push_back({radius * form.size * starred * std::cos(angle), radius * form.size * starred * std::sin(angle)});
+    }
+    return points;
+}
+
+} // namespace kvscope

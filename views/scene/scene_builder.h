@@ -1,0 +1,50 @@
+#pragma once
+
+#include "views/scene/scene.h"
+#include "views/scene/text_service.h"
+#include "views/scene/theme.h"
+
+#include <string>
+
+namespace kvscope {
+
+/// Terse building of a scene: one call a drawable, sizes measured by the one text service.
+class SceneBuilder {
+public:
+    SceneBuilder(Scene& scene, const TextService& text) : m_scene(scene), m_text(text) {}
+
+    void rectangle(Box box, Colour fill, Stroke stroke = {}, double radius = 0, PickId pick = {});
+    void line(Point from, Point to, Stroke stroke); ///< 1 px lines land on pixel centres
+    void polyline(std::vector<Point> points, Stroke stroke, bool closed = false);
+    void polygon(std::vector<Point> points, Colour fill, Stroke stroke = {});
+    void circle(Point centre, double radius, Colour fill, Stroke stroke = {}, PickId pick = {});
+    void star(Point centre, double radius, Colour fill, Stroke stroke);
+    /// Returns the width.
+    double text(Point position, std::string text, const TextStyle& style, Colour colour,
+                HorizontalAlign horizontal = HorizontalAlign::Left, VerticalAlign vertical = VerticalAlign::Baseline,
+                double angleDegrees = 0);
+    void pushClip(Box box) { m_scene.items.push_back(PushClipItem{box}); }
+    void popClip() { m_scene.items.push_back(PopClipItem{}); }
+    void points(PointCloudItem cloud) { m_scene.items.push_back(std::move(cloud)); }
+
+    double width(std::string_view text, const TextStyle& style) const { return m_text.measure(text, style).width; }
+    /// Cut at the end with an ellipsis so that it fits; empty when not even that fits.
+    std::string elide(const std::string& text, const TextStyle& style, double width) const;
+    /// Lines of whole words, none wider than `width` unless a single word is.
+    std::vector<std::string> wrap(const std::string& text, const TextStyle& style, double width) const;
+
+    Scene& scene() { return m_scene; }
+    const TextService& textService() const { return m_text; }
+
+private:
+    Scene& m_scene;
+    const TextService& m_text;
+};
+
+/// The upright box that a text covers, rotation included.
+Box textBounds(const TextItem& item, const TextService& text);
+
+/// Corners of a marker of the given radius around the origin; empty for circle, plus and cross.
+std::vector<Point> markerOutline(Marker marker, double radius);
+
+} // namespace kvscope

@@ -1,0 +1,106 @@
+// Round numbers for axes and the way numbers are written.
+#include "views/scene/axes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+std::string withMinus(std::string text) {
+    for (std::size_t at = 0; (at = text.find('-', at)) != std::string::npos; at += 3)
+        text.replace(at, 1, "−");
+    return text;
+}
+
+std::string trimmed(std::string text) {
+    if (text.find('.') == std::string::npos)
+        return text;
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.')
+        text.pop_back();
+    return text == "-0" ? "0" : text;
+}
+
+/// 1, 2 or 5 times a power of ten, at least `rough`.
+double roundStep(double rough) {
+    const double power = std::pow(10, std::floor(std::log10(rough)));
+    for (const double factor : {1.0, 2.0, 5.0})
+        if (factor * power >= rough * (1 - 1e-9))
+            return factor * power;
+    return 10 * power;
+}
+
+} // namespace
+
+std::string formatCount(std::int64_t value) {
+    std::string digits = std::to_string(value < 0 ? -value : value);
+    for (std::size_t at = digits.size(); at > 3; at -= 3)
+        digits.insert(at - 3, ",");
+    return value < 0 ? "−" + digits : digits;
+}
+
+std::string formatFixed(double value, int decimals) {
+    if (std::isnan(value))
+        return "n/a";
+    const std::string text = fmt::format("{:.{}f}", value, decimals);
+    return withMinus(text.find_first_not_of("-0.") == std::string::npos && text[0] == '-' ? text.substr(1) : text);
+}
+
+std::string formatShort(double value) {
+    if (std::isnan(value))
+        return "n/a";
+    if (std::isinf(value))
+        return value > 0 ? "∞" : "−∞";
+    const double magnitude = std::fabs(value);
+    if (magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e6)) {
+        const int exponent = static_cast<int>(std::floor(std::log10(magnitude)));
+        return withMinus(trimmed(fmt::format("{:.1f}", value / std::pow(10, exponent))) + "e" + std::to_string(exponent));
+    }
+    const int decimals = magnitude >= 100 || magnitude == 0 ? 0 : 2 - static_cast<int>(std::floor(std::log10(magnitude)));
+    return withMinus(trimmed(fmt::format("{:.{}f}", value, std::max(0, decimals))));
+}
+
+std::vector<Tick> linearTicks(double low, double high, int most) {
+    std::vector<Tick> ticks;
+    if (!(high > low))
+        return ticks;
+    const double step = roundStep((high - low) / std::max(1, most - 1));
+    const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
+    for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k)
+        ticks.push_back({k * step, formatFixed(k * step, decimals)});
+    return ticks;
+}
+
+std::vector<Tick> logarithmicTicks(double low, double high, int most) {
+    std::vector<Tick> ticks;
+    if (!(low > 0) || !(high > low))
+        return ticks;
+    const std::array<std::vector<double>, 3> patterns = {{{1}, {1, 3}, {1, 2, 5}}};
+    for (auto pattern = patterns.rbegin(); pattern != patterns.rend(); ++pattern) {
+        ticks.clear();
+        for (double decade = std::floor(std::log10(low)); decade <= std::ceil(std::log10(high)); ++decade)
+            for (const double factor : *pattern)
+                if (const double v = factor * std::pow(10, decade); v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9))
+                    ticks.push_back({v, formatShort(v)});
+        if (static_cast<int>(ticks.size()) <= most)
+            break;
+    }
+    return ticks;
+}
+
+std::vector<Tick> positionTicks(std::int64_t low, std::int64_t high, int most) {
+    std::vector<Tick> ticks;
+    std::int64_t step = 1;
+    while ((high - low) / step > most - 1)
+        step *= 2;
+    for (std::int64_t v = (low + step - 1) / step * step; v <= high; v += step)
+        ticks.push_back({static_cast<double>(v), formatCount(v)});
+    return ticks;
+}
+
+} // namespace kvscope
