@@ -2,7 +2,9 @@
 
 #include "core/run/run.h"
 
+#include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,18 +12,20 @@ namespace kvscope {
 
 struct RecordedHead {
     int layer = 0, kvHead = 0;
-    std::vector<TokenIndex> kept;
-    std::vector<float> numeratorWeights, denominatorWeights; ///< empty: all 1
-    std::vector<float> scores; ///< [n] or empty
-    double margin = 0;
+    std::vector<TokenIndex> kept;                            ///< strictly ascending
+    std::vector<float> numeratorWeights, denominatorWeights; ///< per kept token; empty: all 1
+    std::vector<float> scores;       ///< [n of the capture], NaN where there is none (from the cut on); or empty
+    std::vector<std::int64_t> ranks; ///< per kept token, 0 = best of its head; empty exactly when scores are
+    double margin = std::numeric_limits<double>::infinity(); ///< +infinity where nothing was decided
+    friend bool operator==(const RecordedHead&, const RecordedHead&) = default;
 };
 
 /// A retained-index list as files hold it: `kvscope-selection` version 1.
 struct RecordedSelection {
-    std::string captureFile, captureHash;
-    std::int64_t captureTokens = 0;
+    std::string captureFile, captureHash; ///< empty when unknown
+    std::int64_t captureTokens = 0;  ///< 0: unknown
     std::string cut;                 ///< as typed
-    TokenIndex cutToken = 0;
+    TokenIndex cutToken = 0;         ///< 0: unknown, then `cut` says it
     std::string policy, variant;     ///< free text when somebody else made it
     std::vector<std::pair<std::string, std::string>> parameters;
     std::string budgetRequested;
@@ -33,9 +37,29 @@ struct RecordedSelection {
 };
 
 /// By extension: .json, .csv, .h5. Writes are atomic (a temporary file beside, then renamed). Throws Error.
+/// JSON: an object, one line per head. CSV: "# key: value" lines, then one row per kept token: layer, kv_head, position,
+/// rank, score, weight, token_id, token_text (and denominator_weight where it differs from weight). HDF5: the same as
+/// attributes and data sets.
+/// What is read equals what was written, except that CSV holds the scores of kept tokens only (NaN for the others) and
+/// that weights which are all 1 are left out.
 void writeSelection(const std::string& path, const RecordedSelection& selection, const TokenTable& tokens);
+/// Throws Error for a file that is none of these or contradicts itself. Fields besides format, version and heads may be
+/// missing, so that anybody can write a list.
 RecordedSelection readSelection(const std::string& path);
-/// Throws Error when the list does not fit the capture (hash, tokens, heads, indices).
+/// Throws Error when the list does not fit the capture (hash, tokens, layers, heads, indices).
 void checkAgainst(const RecordedSelection& selection, const CaptureReader& capture);
+/// The cut that the list was made with. Throws Error when the list names none that fits the capture.
+Cut cutOf(const RecordedSelection& selection, const CaptureReader& capture);
+
+/// Which parts of some results a list holds.
+struct RecordFilter {
+    std::vector<int> kvHeads; ///< empty: all
+    bool withScores = false;  ///< CSV always needs them for rank and score
+    std::string command;      ///< the command line that makes the list again
+};
+
+/// The results of several layers of one capture, policy, cut, budget and seed as one list. Throws Error for a KV head
+/// that the capture does not have.
+RecordedSelection recordSelection(std::span<const std::shared_ptr<const RunResult>> layers, const RecordFilter& filter);
 
 } // namespace kvscope

@@ -1,0 +1,252 @@
+// The CSV form of a retained-index list: metadata in "# key: value" lines, then one row per kept token, so that a
+// spreadsheet or a data frame opens it as it is.
+#include "core/run/selection_formats.h"
+
+#include "core/base/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::string_view kHeader = "layer,kv_head,position,rank,score,weight,token_id,token_text";
+constexpr std::string_view kDenominatorColumn = "denominator_weight";
+constexpr std::string_view kMarginPrefix = "margin."; // margin.<layer>.<KV head>: one line per head, also an empty one
+
+std::string escapedLine(std::string_view text) {
+    std::string line;
+    for (const char c : text)
+        line += c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\\' ? "\\\\" : std::string(1, c);
+    return line;
+}
+
+std::string unescapedLine(std::string_view line) {
+    std::string text;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        const bool escape = line[i] == '\\' && i + 1 < line.size();
+        const char c = escape ? line[++i] : line[i];
+        text += escape && c == 'n' ? '\n' : escape && c == 'r' ? '\r' : c;
+    }
+    return text;
+}
+
+std::string quoted(const std::string& text) {
+    std::string result(1, '"');
+    for (const char c : text)
+        result.append(c == '"' ? 2 : 1, c);
+    result += '"';
+    return result;
+}
+
+float weightAt(const std::vector<float>& weights, std::size_t i) { return weights.empty() ? 1 : weights[i]; }
+
+void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const TokenTable& tokens, bool denominators) {
+    const auto token = static_cast<std::size_t>(head.kept[i]);
+    const bool scored = !head.scores.empty();
+    const bool known = token < tokens.ids.size();
+    text += fmt::format("{},{},{},{},{},{},{},{}", head.layer, head.kvHead, head.kept[i],
+                        scored ? std::to_string(head.ranks[i]) : "", scored ? shortest(head.scores[token]) : "",
+                        shortest(weightAt(head.numeratorWeights, i)), known ? std::to_string(tokens.ids[token]) : "",
+                        known ? quoted(displayText(tokens.textOf(head.kept[i]))) : "");
+    text += denominators ? fmt::format(",{}\n", shortest(weightAt(head.denominatorWeights, i))) : "\n";
+}
+
+/// RFC 4180: fields separated by commas, quoted ones may hold commas, quotes (doubled) and line ends.
+class Records {
+public:
+    explicit Records(std::string_view text) : m_text(text) {}
+
+    bool atEnd() const { return m_at >= m_text.size(); }
+    std::int64_t line() const { return m_line; }
+    /// A whole line, when the next one begins with '#'.
+    bool takeComment(std::string& comment) {
+        if (atEnd() || m_text[m_at] != '#')
+            return false;
+        const std::size_t end = std::min(m_text.find('\n', m_at), m_text.size());
+        comment = m_text.substr(m_at + 1, end - m_at - 1);
+        if (!comment.empty() && comment.back() == '\r')
+            comment.pop_back();
+        m_at = end + 1;
+        ++m_line;
+        return true;
+    }
+    std::vector<std::string> takeRecord() {
+        std::vector<std::string> fields(1);
+        bool inQuotes = false;
+        ++m_line;
+        for (; m_at < m_text.size(); ++m_at) {
+            const char c = m_text[m_at];
+            if (c == '"' && inQuotes && m_at + 1 < m_text.size() && m_text[m_at + 1] == '"')
+                fields.back() += m_text[m_at++];
+            else if (c == '"')
+                inQuotes = !inQuotes;
+            else if (c == ',' && !inQuotes)
+                fields.emplace_back();
+            else if (c == '\n' && !inQuotes)
+                break;
+            else if (c != '\r' || inQuotes)
+                fields.back() += c;
+        }
+        ++m_at;
+        return fields;
+    }
+
+private:
+    std::string_view m_text;
+    std::size_t m_at = 0;
+    std::int64_t m_line = 0;
+};
+
+/// Rows of one head as they come, before scores find their places.
+struct CsvHead {
+    RecordedHead head;
+    std::vector<float> keptScores;
+};
+
+class CsvReader {
+public:
+    explicit CsvReader(const std::string& path) : m_path(path) {}
+
+    RecordedSelection read(const std::string& text) {
+        Records records(text);
+        std::string comment;
+        while (!records.atEnd()) {
+            if (records.takeComment(comment))
+                takeComment(comment);
+            else
+                takeRecord(records.takeRecord(), records.line());
+        }
+        if (!m_sawFormat || m_columns.empty())
+            throw Error({"the file is not a " + std::string(kSelectionFormat) + " in CSV", {},
+                         "Its first line reads \"# format: " + std::string(kSelectionFormat) + "\"", m_path});
+        for (auto& [place, entry] : m_heads)
+            m_selection.heads.push_back(finished(entry));
+        tidyHeads(m_selection, m_path);
+        return std::move(m_selection);
+    }
+
+private:
+    void takeComment(const std::string& comment) {
+        const std::size_t colon = comment.find(':');
+        if (colon == std::string::npos || comment.front() != ' ')
+            return;
+        const std::string key = comment.substr(1, colon - 1);
+        const std::size_t begin = colon + 1 < comment.size() && comment[colon + 1] == ' ' ? colon + 2 : colon + 1;
+        const std::string value = unescapedLine(std::string_view(comment).substr(begin));
+        m_sawFormat = m_sawFormat || key == "format";
+        if (key.starts_with(kMarginPrefix))
+            takeMargin(key, value);
+        else
+            setSelectionField(m_selection, {key, value}, m_path);
+    }
+
+    void takeMargin(const std::string& key, const std::string& value) {
+        const std::string place = key.substr(kMarginPrefix.size());
+        const std::size_t dot = std::min(place.find('.'), place.size());
+        headAt(readWhole(place.substr(0, dot), key, m_path), readWhole(place.substr(std::min(dot + 1, place.size())), key, m_path))
+            .head.margin = readNumber(value, key, m_path);
+    }
+
+    CsvHead& headAt(std::int64_t layer, std::int64_t kvHead) {
+        constexpr std::int64_t most = 1 << 20;
+        if (layer < 0 || layer > most || kvHead < 0 || kvHead > most)
+            throw Error({"a layer or KV head lies outside 0 to " + std::to_string(most), "layer, kv_head", {}, m_path});
+        CsvHead& entry = m_heads[{layer, kvHead}];
+        entry.head.layer = static_cast<int>(layer);
+        entry.head.kvHead = static_cast<int>(kvHead);
+        return entry;
+    }
+
+    void takeRecord(const std::vector<std::string>& fields, std::int64_t line) {
+        if (fields.size() == 1 && fields.front().empty())
+            return;
+        if (m_columns.empty()) {
+            takeHeader(fields);
+            return;
+        }
+        const std::string place = "line " + std::to_string(line);
+        if (fields.size() != m_columnCount)
+            throw Error({"a row has " + std::to_string(fields.size()) + " fields, not " + std::to_string(m_columnCount), place,
+                         "A text with commas must stand in quotes", m_path});
+        const auto whole = [&](const char* column) { return readWhole(fields[m_columns.at(column)], place, m_path); };
+        CsvHead& entry = headAt(whole("layer"), whole("kv_head"));
+        const std::int64_t position = whole("position");
+        if (!std::in_range<TokenIndex>(position))
+            throw Error({"position " + std::to_string(position) + " is out of range", place, {}, m_path});
+        entry.head.kept.push_back(static_cast<TokenIndex>(position));
+        const auto number = [&](std::string_view column, double missing) {
+            const auto at = m_columns.find(column);
+            const bool absent = at == m_columns.end() || fields[at->second].empty();
+            return absent ? missing : readNumber(fields[at->second], place, m_path);
+        };
+        entry.head.numeratorWeights.push_back(static_cast<float>(number("weight", 1)));
+        entry.head.denominatorWeights.push_back(static_cast<float>(number(kDenominatorColumn, 1)));
+        entry.head.ranks.push_back(static_cast<std::int64_t>(number("rank", -1)));
+        entry.keptScores.push_back(static_cast<float>(number("score", std::numeric_limits<double>::quiet_NaN())));
+    }
+
+    void takeHeader(const std::vector<std::string>& fields) {
+        for (std::size_t i = 0; i < fields.size(); ++i)
+            m_columns[fields[i]] = i;
+        m_columnCount = fields.size();
+        for (const char* required : {"layer", "kv_head", "position"})
+            if (!m_columns.contains(required))
+                throw Error({"the table has no column " + std::string(required), {}, "Its header reads " + std::string(kHeader),
+                             m_path});
+    }
+
+    RecordedHead finished(CsvHead& entry) const {
+        RecordedHead& head = entry.head;
+        const bool scored = std::any_of(entry.keptScores.begin(), entry.keptScores.end(),
+                                        [](float score) { return !std::isnan(score); });
+        if (!scored) {
+            head.ranks.clear();
+            return head;
+        }
+        const auto last = std::max<std::int64_t>(0, *std::max_element(head.kept.begin(), head.kept.end()));
+        head.scores.assign(static_cast<std::size_t>(std::max(m_selection.captureTokens, last + 1)),
+                           std::numeric_limits<float>::quiet_NaN());
+        for (std::size_t i = 0; i < head.kept.size(); ++i)
+            if (head.kept[i] >= 0)
+                head.scores[static_cast<std::size_t>(head.kept[i])] = entry.keptScores[i];
+        return head;
+    }
+
+    std::string m_path;
+    RecordedSelection m_selection;
+    bool m_sawFormat = false;
+    std::map<std::string, std::size_t, std::less<>> m_columns;
+    std::size_t m_columnCount = 0;
+    std::map<std::pair<std::int64_t, std::int64_t>, CsvHead> m_heads;
+};
+
+} // namespace
+
+std::string selectionCsv(const RecordedSelection& selection, const TokenTable& tokens) {
+    std::string text;
+    for (const auto& [key, value] : selectionFields(selection))
+        text += fmt::format("# {}: {}\n", key, escapedLine(value));
+    for (const RecordedHead& head : selection.heads)
+        text += fmt::format("# {}{}.{}: {}\n", kMarginPrefix, head.layer, head.kvHead, shortest(head.margin));
+    const bool denominators = std::any_of(selection.heads.begin(), selection.heads.end(), [](const RecordedHead& head) {
+        return !head.denominatorWeights.empty();
+    });
+    text += fmt::format("{}{}{}\n", kHeader, denominators ? "," : "", denominators ? kDenominatorColumn : "");
+    for (const RecordedHead& head : selection.heads)
+        for (std::size_t i = 0; i < head.kept.size(); ++i)
+            appendRow(text, head, i, tokens, denominators);
+    return text;
+}
+
+RecordedSelection parseSelectionCsv(const std::string& text, const std::string& path) {
+    const bool marked = text.starts_with("\xEF\xBB\xBF"); // some spreadsheets mark UTF-8
+    return CsvReader(path).read(marked ? text.substr(3) : text);
+}
+
+} // namespace kvscope
