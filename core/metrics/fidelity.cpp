@@ -1,0 +1,138 @@
+// What eviction costs: the attention output a of each query over everything, the output z over what is left, and how
+// far z is from a. Both come from the engine; here are the norms, the shares and the means.
+#include "core/metrics/fidelity.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kSmallestOutput = 1e-12; // below it a relative error says nothing
+
+WeightedAttention attend(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
+                         const Checkpoint& checkpoint) {
+    WeightedAttentionInput attention;
+    attention.queries = input.queries;
+    attention.keys = input.keys;
+    attention.values = input.values;
+    attention.firstQuery = input.firstQuery;
+    attention.cut = input.cut;
+    attention.rule = input.rule;
+    attention.kept = kept;
+    return engine.weightedAttention(attention, checkpoint);
+}
+
+bool isPlain(const WeightedSet& set) {
+    return set.numeratorWeights.empty() && set.denominatorWeights.empty() && set.denominator.empty();
+}
+
+/// The tokens of the numerator sample, each once and with weight 1.
+std::vector<WeightedSet> plainSets(std::span<const WeightedSet> kept) {
+    std::vector<WeightedSet> plain;
+    for (const WeightedSet& set : kept) {
+        WeightedSet once;
+        once.numerator = set.numerator;
+        std::sort(once.numerator.begin(), once.numerator.end());
+        once.numerator.erase(std::unique(once.numerator.begin(), once.numerator.end()), once.numerator.end());
+        plain.push_back(std::move(once));
+    }
+    return plain;
+}
+
+/// ||z - a|| / ||a|| of dv numbers; NaN for an exact output of (nearly) zero.
+double relativeError(const float* z, const float* a, std::int64_t dv) {
+    double difference = 0, norm = 0;
+    for (std::int64_t c = 0; c < dv; ++c) {
+        const double delta = static_cast<double>(z[c]) - a[c];
+        difference += delta * delta;
+        norm += static_cast<double>(a[c]) * a[c];
+    }
+    return std::sqrt(norm) < kSmallestOutput ? kNaN : std::sqrt(difference) / std::sqrt(norm);
+}
+
+std::vector<double> rowMeans(const HostTensor& table) {
+    std::vector<double> means;
+    for (std::int64_t row = 0; row < table.shape[0]; ++row) {
+        const auto begin = table.data.begin() + row * table.shape[1];
+        const std::vector<double> values(begin, begin + table.shape[1]);
+        means.push_back(meanOfNumbers(values));
+    }
+    return means;
+}
+
+void fill(Fidelity& result, const HostTensor& output, const HostTensor& logKept, const ExactAttention& exact) {
+    const std::int64_t dv = exact.output.shape[2];
+    const std::size_t pairs = result.outputError.data.size();
+    for (std::size_t pair = 0; pair < pairs; ++pair) {
+        const bool nothingLeft = std::isinf(logKept.data[pair]);
+        const auto offset = static_cast<std::int64_t>(pair) * dv;
+        const double error =
+            nothingLeft ? kNaN : relativeError(output.data.data() + offset, exact.output.data.data() + offset, dv);
+        // The kept tokens are a part of all tokens; rounding of the two logarithms must not show more than that.
+        const double mass = std::min(1.0, std::exp(static_cast<double>(logKept.data[pair]) - exact.logDenominator.data[pair]));
+        result.outputError.data[pair] = static_cast<float>(error);
+        result.retainedMass.data[pair] = static_cast<float>(nothingLeft ? kNaN : mass);
+        result.skipped += std::isnan(error) ? 1 : 0;
+    }
+    result.meanOutputError = rowMeans(result.outputError);
+    result.meanRetainedMass = rowMeans(result.retainedMass);
+}
+
+} // namespace
+
+ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint) {
+    WeightedAttention all = attend(engine, input, {}, checkpoint);
+    return {engine.download(all.output), std::move(all.logDenominator)};
+}
+
+Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
+                         std::span<const WeightedSet> kept, const Checkpoint& checkpoint) {
+    const std::int64_t heads = input.queries.size(0), count = input.queries.size(1);
+    assert(std::cmp_equal(kept.size(), input.keys.size(0)) && exact.output.shape[1] == count);
+    Fidelity result;
+    result.firstQuery = input.firstQuery;
+    result.queryCount = count;
+    result.seenQueries = input.seenQueries;
+    result.outputError = {{heads, count}, std::vector<float>(static_cast<std::size_t>(heads * count))};
+    result.retainedMass = result.outputError;
+    const bool plain = std::all_of(kept.begin(), kept.end(), isPlain);
+    const WeightedAttention left = attend(engine, input, kept, plain ? checkpoint : checkpoint.part(0, 0.5));
+    const HostTensor output = engine.download(left.output);
+    if (plain) {
+        fill(result, output, left.logDenominator, exact);
+        return result;
+    }
+    // Weights change the output but not how much of the true attention the kept tokens carry.
+    const std::vector<WeightedSet> sets = plainSets(kept);
+    fill(result, output, attend(engine, input, sets, checkpoint.part(0.5, 1)).logDenominator, exact);
+    return result;
+}
+
+double meanOfNumbers(std::span<const double> values) {
+    double sum = 0;
+    std::int64_t count = 0;
+    for (const double value : values) {
+        sum += std::isnan(value) ? 0 : value;
+        count += std::isnan(value) ? 0 : 1;
+    }
+    return count == 0 ? kNaN : sum / static_cast<double>(count);
+}
+
+double jaccard(std::span<const TokenIndex> a, std::span<const TokenIndex> b) {
+    std::size_t common = 0;
+    for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+        common += a[i] == b[j] ? 1 : 0;
+        const bool advanceA = a[i] <= b[j], advanceB = b[j] <= a[i];
+        i += advanceA ? 1 : 0;
+        j += advanceB ? 1 : 0;
+    }
+    const std::size_t united = a.size() + b.size() - common;
+    return united == 0 ? 1 : static_cast<double>(common) / static_cast<double>(united);
+}
+
+} // namespace kvscope
