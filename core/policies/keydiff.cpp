@@ -94,12 +94,11 @@ public:
                 {{distance ? "distance" : "similarity", similarity}}};
     }
 
-    RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
-                        std::int64_t count) const override {
+    Protection protection(const ParameterValues& values, std::int64_t count) const override {
         // 1e-9: 0.29 of 100 is 29, although the product is a hair below in binary.
         const double window = std::floor(values.real("window_share") * static_cast<double>(count) + 1e-9);
-        const std::int64_t last = std::max(values.integer("protect_last"), static_cast<std::int64_t>(window));
-        return keepBest(input, scores.total, values.integer("protect_first"), last, count);
+        return {values.integer("protect_first"),
+                std::max(values.integer("protect_last"), static_cast<std::int64_t>(window))};
     }
 
 private:

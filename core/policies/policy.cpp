@@ -8,12 +8,22 @@
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy_tools.h"
 
+#include <algorithm>
+
 namespace kvscope {
 
 RowSelection Policy::select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                             std::int64_t count) const {
-    return keepBest(input, scores.total, integerOrZero(values, "protect_first"), integerOrZero(values, "protect_last"),
-                    count);
+    return keepBest(input, scores.total, protection(values, count), count);
+}
+
+Protection Policy::protection(const ParameterValues& values, std::int64_t) const {
+    return {integerOrZero(values, "protect_first"), integerOrZero(values, "protect_last")};
+}
+
+Protection Protection::within(std::int64_t count, std::int64_t rows) const {
+    const std::int64_t fitting = std::min({first, count, rows});
+    return {fitting, std::min({last, count - fitting, rows - fitting})};
 }
 
 Features Policy::carry(const PolicyInput&, const Features&, const ParameterValues&) const { return {}; }

@@ -53,6 +53,14 @@ struct RowSelection {
     std::int64_t protectedFirst = 0, protectedLast = 0;
 };
 
+/// How many of the first and last rows are kept whatever their score.
+struct Protection {
+    std::int64_t first = 0, last = 0;
+
+    /// What fits into `count` of `rows` rows: the first ones win, and of the last ones the most recent.
+    Protection within(std::int64_t count, std::int64_t rows) const;
+};
+
 struct PolicyVariant {
     std::string id, label, summary;
     std::vector<std::pair<std::string, std::string>> values; ///< parameter id, text: what differs from the defaults
@@ -82,6 +90,8 @@ public:
     virtual const PolicyCard& card() const = 0;
     virtual Features features(const PolicyInput& input, const ParameterValues& values) const = 0;
     virtual Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const = 0;
+    /// What `select` protects at a count, before it is fitted into it. Default: protect_first and protect_last.
+    virtual Protection protection(const ParameterValues& values, std::int64_t count) const;
     /// Default: protect first and last, then stable top-k of the total score. `count` is already resolved.
     virtual RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                                 std::int64_t count) const;

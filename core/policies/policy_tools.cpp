@@ -9,12 +9,11 @@
 
 namespace kvscope {
 
-RowSelection keepBest(const PolicyInput& input, const Tensor& total, std::int64_t first, std::int64_t last,
-                      std::int64_t count) {
-    const std::int64_t rows = input.rowCount();
+RowSelection keepBest(const PolicyInput& input, const Tensor& total, const Protection& protection, std::int64_t count) {
+    const Protection fitted = protection.within(count, input.rowCount());
     RowSelection selection;
-    selection.protectedFirst = std::min({first, count, rows});
-    selection.protectedLast = std::min({last, count - selection.protectedFirst, rows - selection.protectedFirst});
+    selection.protectedFirst = fitted.first;
+    selection.protectedLast = fitted.last;
     TopKRequest request;
     request.scores = total;
     request.counts.assign(static_cast<std::size_t>(input.keys.size(0)), count);

@@ -4,10 +4,8 @@
 
 namespace kvscope {
 
-/// The usual last step: protected rows first, then stable top-k of the total score. `first` and `last` may exceed what
-/// the count allows; then the first ones win, and of the last ones the most recent.
-RowSelection keepBest(const PolicyInput& input, const Tensor& total, std::int64_t first, std::int64_t last,
-                      std::int64_t count);
+/// The usual last step: protected rows first, as far as the count allows, then stable top-k of the total score.
+RowSelection keepBest(const PolicyInput& input, const Tensor& total, const Protection& protection, std::int64_t count);
 
 /// [H, n] -> [H, rows], rows >= n: the new last columns hold `value`. With n = 0 give an empty tensor and the heads.
 Tensor padColumns(const Engine& engine, const Tensor& scores, std::int64_t heads, std::int64_t rows, float value);

@@ -100,10 +100,8 @@ public:
                 {{"attention", reduce(features.at("attention"))}}};
     }
 
-    RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
-                        std::int64_t count) const override {
-        const std::int64_t last = std::max(values.integer("window"), values.integer("protect_last"));
-        return keepBest(input, scores.total, values.integer("protect_first"), last, count);
+    Protection protection(const ParameterValues& values, std::int64_t) const override {
+        return {values.integer("protect_first"), std::max(values.integer("window"), values.integer("protect_last"))};
     }
 
     std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const override {

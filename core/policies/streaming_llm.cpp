@@ -51,9 +51,8 @@ public:
         return {features.at("position"), {}};
     }
 
-    RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
-                        std::int64_t count) const override {
-        return keepBest(input, scores.total, values.integer("sinks"), 0, count);
+    Protection protection(const ParameterValues& values, std::int64_t) const override {
+        return {values.integer("sinks"), 0};
     }
 
 private:
