@@ -1,0 +1,197 @@
+// One drawable after the other, in the order of the scene: what comes later lies on top, on the screen as on paper.
+#include "views/imgui/imgui_scene_painter.h"
+
+#include "views/imgui/polygon_fill.h"
+#include "views/scene/scene_builder.h"
+
+#include <imgui.h>
+
+#include <array>
+#include <cmath>
+#include <numbers>
+
+namespace kvscope {
+
+namespace {
+
+ImU32 packed(Colour colour) {
+    return IM_COL32(colour.r, colour.g, colour.b, colour.a);
+}
+
+ImVec2 at(Point point) {
+    return {static_cast<float>(point.x), static_cast<float>(point.y)};
+}
+
+ImTextureID idOf(std::uint32_t texture) {
+    return reinterpret_cast<ImTextureID>(static_cast<std::intptr_t>(texture));
+}
+
+std::vector<ImVec2> toImGui(const std::vector<Point>& points) {
+    std::vector<ImVec2> converted;
+    converted.reserve(points.size());
+    for (const Point& point : points)
+        converted.push_back(at(point));
+    return converted;
+}
+
+void drawLine(ImDrawList& list, const std::vector<Point>& points, const Stroke& stroke, bool closed) {
+    if (stroke.colour.a == 0 || stroke.width <= 0 || points.size() < 2)
+        return;
+    const auto draw = [&](const std::vector<Point>& piece, bool close) {
+        const std::vector<ImVec2> corners = toImGui(piece);
+        list.AddPolyline(corners.data(), static_cast<int>(corners.size()), packed(stroke.colour), close ? ImDrawFlags_Closed : 0,
+                         static_cast<float>(stroke.width));
+    };
+    if (stroke.dash.empty())
+        return draw(points, closed);
+    for (const std::vector<Point>& piece : dashes(points, stroke.dash, closed))
+        draw(piece, false);
+}
+
+void drawPolygon(ImDrawList& list, const std::vector<Point>& points, Colour fill, const Stroke& stroke) {
+    if (fill.a > 0)
+        for (const auto& [i, j, k] : triangulate(points))
+            list.AddTriangleFilled(at(points[i]), at(points[j]), at(points[k]), packed(fill));
+    drawLine(list, points, stroke, true);
+}
+
+void drawRectangle(ImDrawList& list, const RectangleItem& item) {
+    const Box& box = item.box;
+    const ImVec2 from = at({box.x, box.y}), to = at({box.right(), box.bottom()});
+    if (item.fill.a > 0)
+        list.AddRectFilled(from, to, packed(item.fill), static_cast<float>(item.radius));
+    if (item.stroke.colour.a == 0 || item.stroke.width <= 0)
+        return;
+    if (!item.stroke.dash.empty())
+        return drawLine(list, {{box.x, box.y}, {box.right(), box.y}, {box.right(), box.bottom()}, {box.x, box.bottom()}},
+                        item.stroke, true);
+    // AddRect insets by half a pixel for its own convention of pixel centres; a path has none.
+    list.PathRect(from, to, static_cast<float>(item.radius));
+    list.PathStroke(packed(item.stroke.colour), ImDrawFlags_Closed, static_cast<float>(item.stroke.width));
+}
+
+int segmentsFor(double radius) {
+    return radius < 4 ? 12 : radius < 12 ? 20 : 32;
+}
+
+void drawCircle(ImDrawList& list, Point centre, double radius, Colour fill, const Stroke& stroke) {
+    const int segments = segmentsFor(radius);
+    if (fill.a > 0)
+        list.AddCircleFilled(at(centre), static_cast<float>(radius), packed(fill), segments);
+    if (stroke.colour.a == 0 || stroke.width <= 0)
+        return;
+    if (stroke.dash.empty()) {
+        list.PathArcTo(at(centre), static_cast<float>(radius), 0,
+                       static_cast<float>(2 * std::numbers::pi * (segments - 1) / segments), segments - 1);
+        list.PathStroke(packed(stroke.colour), ImDrawFlags_Closed, static_cast<float>(stroke.width));
+        return;
+    }
+    std::vector<Point> ring;
+    for (int i = 0; i < segments; ++i)
+        ring.push_back({centre.x + radius * std::cos(2 * std::numbers::pi * i / segments),
+                        centre.y + radius * std::sin(2 * std::numbers::pi * i / segments)});
+    drawLine(list, ring, stroke, true);
+}
+
+void drawStrokes(ImDrawList& list, Marker marker, Point c, double r, const Stroke& stroke) {
+    const double d = marker == Marker::Cross ? r / std::numbers::sqrt2 : r;
+    if (marker == Marker::Plus) {
+        drawLine(list, {{c.x - d, c.y}, {c.x + d, c.y}}, stroke, false);
+        drawLine(list, {{c.x, c.y - d}, {c.x, c.y + d}}, stroke, false);
+    } else {
+        drawLine(list, {{c.x - d, c.y - d}, {c.x + d, c.y + d}}, stroke, false);
+        drawLine(list, {{c.x - d, c.y + d}, {c.x + d, c.y - d}}, stroke, false);
+    }
+}
+
+double horizontalShift(HorizontalAlign align, double width) {
+    return align == HorizontalAlign::Left ? 0 : align == HorizontalAlign::Centre ? -width / 2 : -width;
+}
+
+double verticalShift(VerticalAlign align, const TextExtent& extent) {
+    switch (align) {
+    case VerticalAlign::Top: return extent.ascent;
+    case VerticalAlign::Middle: return (extent.ascent - extent.descent) / 2;
+    case VerticalAlign::Bottom: return -extent.descent;
+    case VerticalAlign::Baseline: break;
+    }
+    return 0;
+}
+
+} // namespace
+
+void ImGuiScenePainter::paintText(const TextItem& item, ImDrawList& list, double deviceScale) {
+    if (item.text.empty() || item.colour.a == 0)
+        return;
+    const TextPatch patch = m_textures.text(item.text, item.style, deviceScale);
+    if (patch.texture == 0)
+        return;
+    const TextExtent extent = m_text.measure(item.text, item.style);
+    double x = horizontalShift(item.horizontal, extent.width) + patch.left;
+    double y = verticalShift(item.vertical, extent) + patch.top;
+    const ImU32 tint = patch.coloured ? IM_COL32(255, 255, 255, item.colour.a) : packed(item.colour);
+    if (item.angleDegrees == 0) {
+        const auto snapped = [&](double value) { return std::round(value * deviceScale) / deviceScale; };
+        x = snapped(item.position.x + x);
+        y = snapped(item.position.y + y);
+        list.AddImage(idOf(patch.texture), at({x, y}), at({x + patch.width, y + patch.height}), {patch.u0, patch.v0},
+                      {patch.u1, patch.v1}, tint);
+        return;
+    }
+    const double angle = item.angleDegrees * std::numbers::pi / 180;
+    const auto turned = [&](double dx, double dy) {
+        return at({item.position.x + dx * std::cos(angle) - dy * std::sin(angle),
+                   item.position.y + dx * std::sin(angle) + dy * std::cos(angle)});
+    };
+    list.AddImageQuad(idOf(patch.texture), turned(x, y), turned(x + patch.width, y), turned(x + patch.width, y + patch.height),
+                      turned(x, y + patch.height), {patch.u0, patch.v0}, {patch.u1, patch.v0}, {patch.u1, patch.v1},
+                      {patch.u0, patch.v1}, tint);
+}
+
+void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list) const {
+    if (!item.points)
+        return;
+    if (item.marker == Marker::Circle) {
+        for (const Point& point : *item.points)
+            drawCircle(list, point, item.radius, item.fill, item.stroke);
+        return;
+    }
+    const std::vector<Point> outline = markerOutline(item.marker, item.radius);
+    std::vector<Point> placed(outline.size());
+    for (const Point& point : *item.points) {
+        if (outline.empty()) {
+            drawStrokes(list, item.marker, point, item.radius, item.stroke);
+            continue;
+        }
+        for (std::size_t i = 0; i < outline.size(); ++i)
+            placed[i] = {outline[i].x + point.x, outline[i].y + point.y};
+        drawPolygon(list, placed, item.fill, item.stroke);
+    }
+}
+
+void ImGuiScenePainter::paint(const Scene& scene, ImDrawList& list, double deviceScale) {
+    m_textures.beginFrame();
+    for (const Drawable& drawable : scene.items) {
+        if (const auto* rectangle = std::get_if<RectangleItem>(&drawable))
+            drawRectangle(list, *rectangle);
+        else if (const auto* line = std::get_if<PolylineItem>(&drawable))
+            drawLine(list, line->points, line->stroke, line->closed);
+        else if (const auto* polygon = std::get_if<PolygonItem>(&drawable))
+            drawPolygon(list, polygon->points, polygon->fill, polygon->stroke);
+        else if (const auto* circle = std::get_if<CircleItem>(&drawable))
+            drawCircle(list, circle->centre, circle->radius, circle->fill, circle->stroke);
+        else if (const auto* text = std::get_if<TextItem>(&drawable))
+            paintText(*text, list, deviceScale);
+        else if (const auto* image = std::get_if<ImageItem>(&drawable))
+            list.AddImage(idOf(m_textures.image(*image)), at({image->box.x, image->box.y}),
+                          at({image->box.right(), image->box.bottom()}));
+        else if (const auto* cloud = std::get_if<PointCloudItem>(&drawable))
+            paintCloud(*cloud, list);
+        else if (const auto* clip = std::get_if<PushClipItem>(&drawable))
+            list.PushClipRect(at({clip->box.x, clip->box.y}), at({clip->box.right(), clip->box.bottom()}), true);
+        else
+            list.PopClipRect();
+    }
+}
+
+} // namespace kvscope

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "views/scene/scene.h"
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+namespace kvscope {
+
+/// Ear clipping of any simple polygon (either winding): indices of its triangles. O(n^2), for marks of a few dozen
+/// corners. Fewer than three points, or none that clip, give nothing.
+std::vector<std::array<std::size_t, 3>> triangulate(const std::vector<Point>& points);
+
+/// The drawn pieces of a dashed line: on, off, on ... lengths repeat along the whole line.
+std::vector<std::vector<Point>> dashes(const std::vector<Point>& line, const std::vector<double>& pattern, bool closed);
+
+} // namespace kvscope

@@ -1,0 +1,136 @@
+// Token texts are many and small: packed on shelves of a few large textures they cost one draw call a page instead of
+// one each.
+#include "views/imgui/texture_pages.h"
+
+#include <GL/gl.h>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+constexpr int kPageSize = 1024;
+constexpr std::size_t kMostPages = 16;
+// GL 1.2, missing in some gl.h: no smoothing across the edge of a texture.
+constexpr GLint kClampToEdge = 0x812F;
+
+std::uint32_t makeTexture(int width, int height, const void* rgba, GLint filter) {
+    GLuint texture = 0;
+    glGenTextures(1, &texture);
+    glBindTexture(GL_TEXTURE_2D, texture);
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, filter);
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, filter);
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_S, kClampToEdge);
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_T, kClampToEdge);
+    glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
+    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA, width, height, 0, GL_RGBA, GL_UNSIGNED_BYTE, rgba);
+    return texture;
+}
+
+void deleteTexture(std::uint32_t texture) {
+    const GLuint name = texture;
+    glDeleteTextures(1, &name);
+}
+
+/// White with the coverage as alpha, so that the vertex colour tints it.
+std::vector<std::uint8_t> pixelsOf(const TextBitmap& bitmap) {
+    const std::size_t count = static_cast<std::size_t>(bitmap.width) * static_cast<std::size_t>(bitmap.height);
+    std::vector<std::uint8_t> rgba(count * 4, 255);
+    for (std::size_t i = 0; i < count; ++i) {
+        if (bitmap.colourPixels.empty()) {
+            rgba[4 * i + 3] = bitmap.coverage[i];
+            continue;
+        }
+        for (std::size_t c = 0; c < 4; ++c)
+            rgba[4 * i + c] = static_cast<std::uint8_t>(bitmap.colourPixels[i] >> (8 * c));
+    }
+    return rgba;
+}
+
+std::string keyOf(const std::string& utf8, const TextStyle& style, double scale) {
+    return utf8 + '\0' + std::to_string(static_cast<int>(style.face)) + ',' + std::to_string(style.size) + ',' +
+           std::to_string(static_cast<int>(style.weight)) + (style.italic ? "i" : "") + ',' + std::to_string(scale);
+}
+
+} // namespace
+
+TexturePages::~TexturePages() {
+    clearText();
+    for (const auto& [name, image] : m_images)
+        deleteTexture(image.texture);
+}
+
+void TexturePages::clearText() {
+    for (const Page& page : m_pages)
+        deleteTexture(page.texture);
+    m_pages.clear();
+    m_runs.clear();
+}
+
+void TexturePages::beginFrame() {
+    if (m_pages.size() > kMostPages)
+        clearText();
+    std::erase_if(m_images, [](const auto& entry) {
+        if (!entry.second.used)
+            deleteTexture(entry.second.texture);
+        return !entry.second.used;
+    });
+    for (auto& [name, image] : m_images)
+        image.used = false;
+}
+
+TexturePages::Page& TexturePages::pageFor(int width, int height) {
+    // One transparent pixel between neighbours, or the smoothing of one run would pick up the next.
+    if (!m_pages.empty()) {
+        Page& page = m_pages.back();
+        if (page.x + width + 1 > kPageSize) {
+            page.x = 0;
+            page.y += page.shelfHeight + 1;
+            page.shelfHeight = 0;
+        }
+        if (page.x + width + 1 <= kPageSize && page.y + height + 1 <= kPageSize)
+            return page;
+    }
+    const std::vector<std::uint8_t> empty(static_cast<std::size_t>(kPageSize) * kPageSize * 4, 0);
+    m_pages.push_back({makeTexture(kPageSize, kPageSize, empty.data(), GL_LINEAR), 0, 0, 0});
+    return m_pages.back();
+}
+
+TextPatch TexturePages::text(const std::string& utf8, const TextStyle& style, double scale) {
+    const std::string key = keyOf(utf8, style, scale);
+    if (const auto known = m_runs.find(key); known != m_runs.end())
+        return known->second;
+    const TextBitmap bitmap = m_text.rasterise(utf8, style, scale);
+    TextPatch patch;
+    const int width = std::min(bitmap.width, kPageSize - 1), height = std::min(bitmap.height, kPageSize - 1);
+    if (width <= 0 || height <= 0)
+        return m_runs[key] = patch;
+    Page& page = pageFor(width, height);
+    const std::vector<std::uint8_t> rgba = pixelsOf(bitmap);
+    glBindTexture(GL_TEXTURE_2D, page.texture);
+    glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
+    glPixelStorei(GL_UNPACK_ROW_LENGTH, bitmap.width);
+    glTexSubImage2D(GL_TEXTURE_2D, 0, page.x, page.y, width, height, GL_RGBA, GL_UNSIGNED_BYTE, rgba.data());
+    glPixelStorei(GL_UNPACK_ROW_LENGTH, 0);
+    const auto along = [](int at) { return static_cast<float>(at) / static_cast<float>(kPageSize); };
+    patch = {page.texture,         along(page.x),  along(page.y),          along(page.x + width), along(page.y + height),
+             bitmap.left,          bitmap.top,     width / scale,          height / scale,        !bitmap.colourPixels.empty()};
+    page.x += width + 1;
+    page.shelfHeight = std::max(page.shelfHeight, height);
+    return m_runs[key] = patch;
+}
+
+std::uint32_t TexturePages::image(const ImageItem& item) {
+    if (!item.rgba || item.width <= 0 || item.height <= 0)
+        return 0;
+    Image& image = m_images[item.rgba.get()];
+    if (!image.pixels) {
+        image.pixels = item.rgba;
+        image.texture = makeTexture(item.width, item.height, item.rgba->data(), GL_NEAREST);
+    }
+    image.used = true;
+    return image.texture;
+}
+
+} // namespace kvscope
