@@ -4,6 +4,7 @@
 add_library(kvscope_flags INTERFACE)
 target_include_directories(kvscope_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(kvscope_flags INTERFACE -Wall -Wextra -Wpedantic -ffp-contract=off
+  -Wno-restrict # gcc 12 misjudges "literal" + std::string at -O3 (its bug 105651)
   -Wno-maybe-uninitialized # gcc 12 reports moved-from variants and optionals at -O3 that are never read
   $<$<BOOL:${KVSCOPE_WARNINGS_AS_ERRORS}>:-Werror>)
 if(KVSCOPE_SANITIZE)
