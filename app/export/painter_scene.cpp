@@ -1,0 +1,181 @@
+// Scenes on paper: each drawable becomes the QPainter call that means the same. What ImGui paints live from the same list
+// must look alike, so nothing here decides about layout.
+#include "app/export/painter_scene.h"
+
+#include "app/text/qt_text_service.h"
+#include "views/scene/scene_builder.h"
+
+#include <QFontMetricsF>
+#include <QPainterPath>
+
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+QColor colourOf(Colour c) { return QColor(c.r, c.g, c.b, c.a); }
+QRectF rectOf(const Box& b) { return {b.x, b.y, b.width, b.height}; }
+
+QPen penOf(const Stroke& stroke) {
+    if (stroke.colour.a == 0 || stroke.width <= 0)
+        return Qt::NoPen;
+    QPen pen(colourOf(stroke.colour), stroke.width);
+    pen.setJoinStyle(Qt::RoundJoin);
+    pen.setCapStyle(stroke.dash.empty() ? Qt::RoundCap : Qt::FlatCap);
+    if (!stroke.dash.empty()) {
+        QList<qreal> pattern; // Qt counts dashes in pen widths
+        for (const double length : stroke.dash)
+            pattern << length / stroke.width;
+        if (pattern.size() % 2 != 0)
+            pattern << pattern.back();
+        pen.setDashPattern(pattern);
+    }
+    return pen;
+}
+
+QBrush brushOf(Colour c) { return c.a == 0 ? QBrush(Qt::NoBrush) : QBrush(colourOf(c)); }
+
+QPolygonF polygonOf(const std::vector<Point>& points) {
+    QPolygonF polygon;
+    polygon.reserve(static_cast<qsizetype>(points.size()));
+    for (const Point p : points)
+        polygon << QPointF(p.x, p.y);
+    return polygon;
+}
+
+void drawCross(QPainter& painter, Marker marker, double r) {
+    if (marker == Marker::Plus) {
+        painter.drawLine(QPointF(-r, 0), QPointF(r, 0));
+        painter.drawLine(QPointF(0, -r), QPointF(0, r));
+    } else {
+        painter.drawLine(QPointF(-0.75 * r, -0.75 * r), QPointF(0.75 * r, 0.75 * r));
+        painter.drawLine(QPointF(-0.75 * r, 0.75 * r), QPointF(0.75 * r, -0.75 * r));
+    }
+}
+
+class ItemPainter {
+public:
+    ItemPainter(QPainter& painter, const Scene& scene, const PaintOptions& options)
+        : m_painter(painter), m_scene(scene), m_options(options) {}
+
+    void operator()(const RectangleItem& item) {
+        m_painter.setBrush(brushOf(item.fill));
+        m_painter.setPen(penOf(item.stroke));
+        // Outlines lie inside the box, on pixel centres.
+        const double inset = item.stroke.colour.a != 0 ? item.stroke.width / 2 : 0;
+        const QRectF rect = rectOf(item.box).adjusted(inset, inset, -inset, -inset);
+        if (item.radius > 0)
+            m_painter.drawRoundedRect(rect, item.radius, item.radius);
+        else
+            m_painter.drawRect(rect);
+    }
+    void operator()(const PolylineItem& item) {
+        m_painter.setBrush(Qt::NoBrush);
+        m_painter.setPen(penOf(item.stroke));
+        if (item.closed)
+            m_painter.drawPolygon(polygonOf(item.points));
+        else
+            m_painter.drawPolyline(polygonOf(item.points));
+    }
+    void operator()(const PolygonItem& item) {
+        m_painter.setBrush(brushOf(item.fill));
+        m_painter.setPen(penOf(item.stroke));
+        m_painter.drawPolygon(polygonOf(item.points));
+    }
+    void operator()(const CircleItem& item) {
+        m_painter.setBrush(brushOf(item.fill));
+        m_painter.setPen(penOf(item.stroke));
+        m_painter.drawEllipse(QPointF(item.centre.x, item.centre.y), item.radius, item.radius);
+    }
+    void operator()(const TextItem& item);
+    void operator()(const ImageItem& item) {
+        const QImage image(item.rgba->data(), item.width, item.height, item.width * 4, QImage::Format_RGBA8888);
+        m_painter.setRenderHint(QPainter::SmoothPixmapTransform, false);
+        m_painter.drawImage(rectOf(item.box), image);
+    }
+    void operator()(const PointCloudItem& item);
+    void operator()(const PushClipItem& item) {
+        m_painter.save();
+        m_painter.setClipRect(rectOf(item.box), Qt::IntersectClip);
+    }
+    void operator()(const PopClipItem&) { m_painter.restore(); }
+
+private:
+    void drawMarks(QPainter& painter, const PointCloudItem& item);
+
+    QPainter& m_painter;
+    const Scene& m_scene;
+    const PaintOptions& m_options;
+};
+
+void ItemPainter::operator()(const TextItem& item) {
+    const QFont font = fontOf(item.style);
+    const QFontMetricsF metrics(font);
+    const QString text = QString::fromStdString(item.text);
+    const double width = metrics.horizontalAdvance(text);
+    const double x = item.horizontal == HorizontalAlign::Left ? 0
+                     : item.horizontal == HorizontalAlign::Centre ? -width / 2 : -width;
+    const double y = item.vertical == VerticalAlign::Baseline ? 0
+                     : item.vertical == VerticalAlign::Top    ? metrics.ascent()
+                     : item.vertical == VerticalAlign::Middle ? (metrics.ascent() - metrics.descent()) / 2
+                                                              : -metrics.descent();
+    m_painter.setFont(font);
+    m_painter.setPen(colourOf(item.colour));
+    m_painter.save();
+    m_painter.translate(item.position.x, item.position.y);
+    if (item.angleDegrees != 0)
+        m_painter.rotate(item.angleDegrees);
+    m_painter.drawText(QPointF(x, y), text);
+    m_painter.restore();
+}
+
+void ItemPainter::drawMarks(QPainter& painter, const PointCloudItem& item) {
+    painter.setBrush(brushOf(item.fill));
+    painter.setPen(penOf(item.stroke));
+    const QPolygonF outline = polygonOf(markerOutline(item.marker, item.radius));
+    for (const Point p : *item.points) {
+        if (item.marker == Marker::Circle) {
+            painter.drawEllipse(QPointF(p.x, p.y), item.radius, item.radius);
+        } else if (item.marker == Marker::Plus || item.marker == Marker::Cross) {
+            painter.translate(p.x, p.y);
+            drawCross(painter, item.marker, item.radius);
+            painter.translate(-p.x, -p.y);
+        } else {
+            painter.drawPolygon(outline.translated(p.x, p.y));
+        }
+    }
+}
+
+void ItemPainter::operator()(const PointCloudItem& item) {
+    if (!item.points || item.points->empty())
+        return;
+    if (m_options.rasteriseAbove == 0 || item.points->size() <= m_options.rasteriseAbove) {
+        drawMarks(m_painter, item);
+        return;
+    }
+    const double scale = m_options.rasterDpi / 96; // a logical pixel is 1/96 inch
+    QImage layer(static_cast<int>(std::ceil(m_scene.width * scale)), static_cast<int>(std::ceil(m_scene.height * scale)),
+                 QImage::Format_ARGB32_Premultiplied);
+    layer.fill(Qt::transparent);
+    QPainter painter(&layer);
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.scale(scale, scale);
+    drawMarks(painter, item);
+    painter.end();
+    m_painter.drawImage(QRectF(0, 0, layer.width() / scale, layer.height() / scale), layer);
+}
+
+} // namespace
+
+void paintScene(QPainter& painter, const Scene& scene, const PaintOptions& options) {
+    painter.save();
+    painter.setRenderHints(QPainter::Antialiasing | QPainter::TextAntialiasing);
+    painter.fillRect(QRectF(0, 0, scene.width, scene.height), colourOf(scene.background));
+    ItemPainter paint(painter, scene, options);
+    for (const Drawable& item : scene.items)
+        std::visit(paint, item);
+    painter.restore();
+}
+
+} // namespace kvscope

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "views/scene/scene.h"
+
+#include <QPainter>
+
+namespace kvscope {
+
+struct PaintOptions {
+    /// Point clouds with more marks than this become one image of `rasterDpi` inside a vector file; 0: never.
+    std::size_t rasteriseAbove = 0;
+    double rasterDpi = 600;
+};
+
+/// Paints a scene with QPainter in logical pixels; text stays text in vector formats.
+void paintScene(QPainter& painter, const Scene& scene, const PaintOptions& options = {});
+
+} // namespace kvscope

@@ -1,0 +1,133 @@
+// Figures as files. PNG is painted at any scale; SVG and PDF are painted with the same calls, so their text is real text.
+#include "app/export/scene_export.h"
+
+#include "app/export/painter_scene.h"
+#include "app/text/qt_text_service.h"
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "views/scene/scene_builder.h"
+
+#include <QBuffer>
+#include <QFileInfo>
+#include <QImageWriter>
+#include <QPainter>
+#include <QPdfWriter>
+#include <QSvgGenerator>
+
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr int kDotsPerInch = 96; // of a logical pixel
+constexpr double kFooterPoints = 5;
+
+[[noreturn]] void failWrite(const std::string& path) {
+    throw Error({.sentence = "the figure cannot be written",
+                 .remedy = "Check that the folder exists, that it may be written and that the disk is not full",
+                 .path = path});
+}
+
+/// Room below the figure for the command, in wrapped 5 pt text.
+struct Footer {
+    Scene scene;
+
+    Footer(const Scene& figure, const ExportOptions& options) : scene(figure) {
+        if (!options.footer || options.command.empty())
+            return;
+        const QtTextService text;
+        SceneBuilder builder(scene, text);
+        const TextStyle style{FontFace::Monospace, kFooterPoints * kDotsPerInch / 72};
+        double y = scene.height + style.size;
+        for (const std::string& line : builder.wrap(options.command, style, scene.width - 12)) {
+            builder.text({6, y}, line, style, themeOf(ThemeId::Paper).text3);
+            y += 1.3 * style.size;
+        }
+        scene.height = y;
+    }
+};
+
+void writePng(const Scene& scene, const std::string& path, const ExportOptions& options) {
+    QImage image = renderScene(scene, options.scale);
+    image.setText("Software", "KVScope");
+    if (!options.title.empty())
+        image.setText("Title", QString::fromStdString(options.title));
+    if (!options.command.empty())
+        image.setText("Comment", QString::fromStdString(options.command));
+    QImageWriter writer(QString::fromStdString(path), "png");
+    if (!writer.write(image))
+        failWrite(path);
+}
+
+void writeSvg(const Scene& scene, const std::string& path, const ExportOptions& options) {
+    QSvgGenerator generator;
+    generator.setFileName(QString::fromStdString(path));
+    generator.setResolution(kDotsPerInch);
+    generator.setSize(QSize(static_cast<int>(std::ceil(scene.width)), static_cast<int>(std::ceil(scene.height))));
+    generator.setViewBox(QRectF(0, 0, scene.width, scene.height));
+    generator.setTitle(QString::fromStdString(options.title.empty() ? "KVScope" : options.title));
+    generator.setDescription(QString::fromStdString(options.command));
+    QPainter painter;
+    if (!painter.begin(&generator))
+        failWrite(path);
+    paintScene(painter, scene, {.rasteriseAbove = options.rasteriseAbove});
+    painter.end();
+}
+
+/// The command as the description of the document; QPdfWriter takes the whole XMP packet.
+QByteArray xmpPacket(const ExportOptions& options) {
+    const QString title = QString::fromStdString(options.title.empty() ? "KVScope figure" : options.title).toHtmlEscaped();
+    const QString command = QString::fromStdString(options.command).toHtmlEscaped();
+    return QString(R"(<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?>
+<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+<rdf:Description rdf:about="" xmlns:dc="http://purl.org/dc/elements/1.1/">
+<dc:title><rdf:Alt><rdf:li xml:lang="x-default">%1</rdf:li></rdf:Alt></dc:title>
+<dc:description><rdf:Alt><rdf:li xml:lang="x-default">%2</rdf:li></rdf:Alt></dc:description>
+</rdf:Description></rdf:RDF></x:xmpmeta>
+<?xpacket end="w"?>)").arg(title, command).toUtf8();
+}
+
+void writePdf(const Scene& scene, const std::string& path, const ExportOptions& options) {
+    QPdfWriter writer(QString::fromStdString(path));
+    writer.setResolution(1200);
+    const QSizeF points(scene.width * 72 / kDotsPerInch, scene.height * 72 / kDotsPerInch);
+    writer.setPageSize(QPageSize(points, QPageSize::Point, {}, QPageSize::ExactMatch));
+    writer.setPageMargins(QMarginsF(0, 0, 0, 0));
+    writer.setCreator("KVScope");
+    writer.setTitle(QString::fromStdString(options.title.empty() ? options.command : options.title));
+    writer.setDocumentXmpMetadata(xmpPacket(options));
+    QPainter painter;
+    if (!painter.begin(&writer))
+        failWrite(path);
+    painter.scale(1200.0 / kDotsPerInch, 1200.0 / kDotsPerInch);
+    paintScene(painter, scene, {.rasteriseAbove = options.rasteriseAbove});
+    if (!painter.end())
+        failWrite(path);
+}
+
+} // namespace
+
+QImage renderScene(const Scene& scene, double scale) {
+    QImage image(static_cast<int>(std::lround(scene.width * scale)), static_cast<int>(std::lround(scene.height * scale)),
+                 QImage::Format_ARGB32_Premultiplied);
+    image.fill(Qt::transparent);
+    image.setDotsPerMeterX(static_cast<int>(std::lround(kDotsPerInch * scale / 0.0254)));
+    image.setDotsPerMeterY(image.dotsPerMeterX());
+    QPainter painter(&image);
+    painter.scale(scale, scale);
+    paintScene(painter, scene);
+    return image;
+}
+
+void exportScene(const Scene& figure, const std::string& path, const ExportOptions& options) {
+    const QString suffix = QFileInfo(QString::fromStdString(path)).suffix().toLower();
+    if (suffix != "png" && suffix != "svg" && suffix != "pdf")
+        throw Error({.sentence = "figures are written as .png, .svg or .pdf", .remedy = "Give the file one of these names", .path = path});
+    const Scene scene = Footer(figure, options).scene;
+    AtomicFile file(path);
+    (suffix == "png" ? writePng : suffix == "svg" ? writeSvg : writePdf)(scene, file.temporaryPath(), options);
+    file.commit();
+}
+
+} // namespace kvscope

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "views/scene/scene.h"
+
+#include <QImage>
+
+#include <string>
+
+namespace kvscope {
+
+struct ExportOptions {
+    double scale = 1;           ///< PNG: device pixels per logical pixel
+    std::string command;        ///< the command line that makes the figure again; into the metadata
+    std::string title;
+    bool footer = false;        ///< the command as 5 pt text below the figure too
+    std::size_t rasteriseAbove = 20'000; ///< marks of a layer; vector formats only; 0: never
+};
+
+QImage renderScene(const Scene& scene, double scale);
+
+/// By extension: .png, .svg, .pdf (text stays text). Written beside the target and renamed, so a failed export leaves
+/// no partial file. Throws Error with the path and the remedy. Needs a QGuiApplication, but no display and no GL.
+void exportScene(const Scene& scene, const std::string& path, const ExportOptions& options);
+
+} // namespace kvscope

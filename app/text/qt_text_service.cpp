@@ -1,0 +1,121 @@
+// Measures and rasterises runs of text with Qt and the bundled fonts. Hinting is off, because hinted widths change with
+// the size and would make screen and paper differ.
+#include "app/text/qt_text_service.h"
+
+#include <QFontDatabase>
+#include <QFontMetricsF>
+#include <QHash>
+#include <QImage>
+#include <QPainter>
+
+#include <cmath>
+#include <string>
+
+// Q_INIT_RESOURCE declares a global function, so it cannot be called from inside a namespace.
+static void initFontResources() { Q_INIT_RESOURCE(fonts); }
+
+namespace kvscope {
+
+namespace {
+
+void registerFonts() {
+    static const bool done = [] {
+        initFontResources();
+        for (const char* file : {"Inter-Regular.otf", "Inter-Medium.otf", "Inter-SemiBold.otf", "Inter-Bold.otf",
+                                 "Inter-Italic.otf", "NotoSansMono-Regular.ttf", "NotoSansMono-Bold.ttf", "DejaVuSans.ttf"})
+            QFontDatabase::addApplicationFont(QString(":/fonts/") + file);
+        return true;
+    }();
+    (void)done;
+}
+
+QString textOf(std::string_view utf8) { return QString::fromUtf8(utf8.data(), static_cast<qsizetype>(utf8.size())); }
+
+std::size_t keyOf(std::string_view utf8, const TextStyle& style) {
+    const std::size_t parts = static_cast<std::size_t>(style.size * 64) * 8 + static_cast<std::size_t>(style.face) * 4 +
+                              static_cast<std::size_t>(style.italic) + static_cast<std::size_t>(style.weight) * 1048576;
+    return qHashMulti(parts, QByteArrayView(utf8.data(), static_cast<qsizetype>(utf8.size())));
+}
+
+} // namespace
+
+QFont fontOf(const TextStyle& style, double scale) {
+    registerFonts();
+    const bool mono = style.face == FontFace::Monospace;
+    QFont font;
+    font.setFamilies(mono ? QStringList{"Noto Sans Mono", "DejaVu Sans", "Inter"} : QStringList{"Inter", "DejaVu Sans"});
+    // Noto Sans Mono comes in two weights only.
+    const int weight = static_cast<int>(style.weight);
+    font.setWeight(static_cast<QFont::Weight>(mono ? (weight >= 600 ? 700 : 400) : weight));
+    font.setItalic(style.italic);
+    // Pixel sizes are whole numbers in Qt; points at 72 dpi would not be, so fractional sizes go through the scale.
+    font.setPixelSize(std::max(1, static_cast<int>(std::lround(style.size * scale))));
+    font.setHintingPreference(QFont::PreferNoHinting);
+    font.setStyleStrategy(QFont::PreferAntialias);
+    return font;
+}
+
+struct QtTextService::Cache {
+    struct Entry {
+        std::string text;
+        TextStyle style;
+        TextExtent extent;
+    };
+    QHash<std::size_t, Entry> extents;
+};
+
+QtTextService::QtTextService() : m_cache(std::make_unique<Cache>()) {}
+QtTextService::~QtTextService() = default;
+
+TextExtent QtTextService::measure(std::string_view utf8, const TextStyle& style) const {
+    constexpr qsizetype kMostEntries = 200'000;
+    const std::size_t key = keyOf(utf8, style);
+    if (const auto found = m_cache->extents.constFind(key);
+        found != m_cache->extents.constEnd() && found->text == utf8 && found->style == style)
+        return found->extent;
+    const QFontMetricsF metrics(fontOf(style));
+    const TextExtent extent{metrics.horizontalAdvance(textOf(utf8)), metrics.ascent(), metrics.descent()};
+    if (m_cache->extents.size() >= kMostEntries)
+        m_cache->extents.clear();
+    m_cache->extents.insert(key, {std::string(utf8), style, extent});
+    return extent;
+}
+
+TextBitmap QtTextService::rasterise(std::string_view utf8, const TextStyle& style, double scale) const {
+    const QString text = textOf(utf8);
+    const QFont font = fontOf(style, scale);
+    const QFontMetricsF metrics(font);
+    const QRectF ink = metrics.boundingRect(text).united(metrics.tightBoundingRect(text));
+    const int left = static_cast<int>(std::floor(ink.left())) - 1, top = static_cast<int>(std::floor(ink.top())) - 1;
+    TextBitmap bitmap;
+    bitmap.width = static_cast<int>(std::ceil(ink.right())) + 1 - left;
+    bitmap.height = static_cast<int>(std::ceil(ink.bottom())) + 1 - top;
+    bitmap.left = left / scale;
+    bitmap.top = top / scale;
+    QImage image(bitmap.width, bitmap.height, QImage::Format_ARGB32_Premultiplied);
+    image.fill(Qt::transparent);
+    QPainter painter(&image);
+    painter.setFont(font);
+    painter.setPen(Qt::white);
+    painter.drawText(QPointF(-left, -top), text);
+    painter.end();
+    // White text leaves equal channels; a colour glyph does not, and then its own pixels are what is wanted.
+    bool coloured = false;
+    bitmap.coverage.reserve(static_cast<std::size_t>(bitmap.width) * static_cast<std::size_t>(bitmap.height));
+    for (int y = 0; y < bitmap.height; ++y)
+        for (int x = 0; x < bitmap.width; ++x) {
+            const QRgb pixel = image.pixel(x, y);
+            bitmap.coverage.push_back(static_cast<std::uint8_t>(qAlpha(pixel)));
+            coloured |= qRed(pixel) < 250 && qAlpha(pixel) > 250;
+        }
+    if (coloured) {
+        const QImage straight = image.convertToFormat(QImage::Format_RGBA8888);
+        for (int y = 0; y < bitmap.height; ++y) {
+            const auto* row = reinterpret_cast<const std::uint32_t*>(straight.constScanLine(y));
+            bitmap.colourPixels.insert(bitmap.colourPixels.end(), row, row + bitmap.width);
+        }
+    }
+    return bitmap;
+}
+
+} // namespace kvscope

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "views/scene/text_service.h"
+
+#include <QFont>
+
+namespace kvscope {
+
+/// The font of a style at `size` logical pixels; the bundled faces are registered on first use.
+QFont fontOf(const TextStyle& style, double scale = 1);
+
+/// Text measured and rasterised by Qt. Needs a QGuiApplication (any platform); to be used on the GUI thread.
+/// Measurements of runs are kept, since a strip asks for the same words in every frame.
+class QtTextService final : public TextService {
+public:
+    QtTextService();
+    ~QtTextService() override;
+    TextExtent measure(std::string_view utf8, const TextStyle& style) const override;
+    TextBitmap rasterise(std::string_view utf8, const TextStyle& style, double scale) const override;
+
+private:
+    struct Cache;
+    std::unique_ptr<Cache> m_cache;
+};
+
+} // namespace kvscope
