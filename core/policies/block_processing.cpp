@@ -48,7 +48,8 @@ public:
         const Features features = m_policy.features(input, m_values);
         Features carried = m_policy.carry(input, features, m_values);
         Scores scores = m_policy.combine(input, features, m_values);
-        noteOnce(m_policy.notes(input, m_values));
+        if (m_outcome.notes.empty()) // the first block has the fewest queries: its note is the one that counts
+            m_outcome.notes = m_policy.notes(input, m_values);
         choose(input, scores, std::min(cached, m_outcome.requested), evicts);
         keepCarried(std::move(carried), input);
         if (last) {
@@ -124,12 +125,6 @@ private:
         for (const auto& [name, tensor] : m_carried)
             padded[name] = padColumns(m_whole.engine, tensor, tensor.size(0), rows, 0);
         return padded;
-    }
-
-    void noteOnce(const std::vector<std::string>& notes) {
-        for (const std::string& note : notes)
-            if (std::find(m_outcome.notes.begin(), m_outcome.notes.end(), note) == m_outcome.notes.end())
-                m_outcome.notes.push_back(note);
     }
 
     const Policy& m_policy;

@@ -5,6 +5,8 @@
 #include "core/policies/policy.h"
 #include "core/policies/policy_tools.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -99,6 +101,16 @@ public:
         const double window = std::floor(values.real("window_share") * static_cast<double>(count) + 1e-9);
         return {values.integer("protect_first"),
                 std::max(values.integer("protect_last"), static_cast<std::int64_t>(window))};
+    }
+
+    std::string scoreLabel(const ParameterValues& values) const override {
+        const bool pairwise = values.choice("anchor") == "pairwise";
+        const SimilarityMetric metric = metricOf(values);
+        return fmt::format("score {}{}{}{}", metric == SimilarityMetric::Euclidean ? "" : "−", pairwise ? "Σ " : "",
+                           metric == SimilarityMetric::Cosine ? "cos"
+                           : metric == SimilarityMetric::Dot  ? "dot"
+                                                              : "distance",
+                           pairwise ? "(k_j, k)" : "(μ, k)");
     }
 
 private:

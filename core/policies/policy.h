@@ -80,7 +80,7 @@ struct PolicyCard {
     bool carriesState = false; ///< `carry` returns something: in block processing the features of every block are needed
     std::string blockRefusal; ///< why block processing means nothing here, as a clause; empty: it means something
     std::string explanation;  ///< Markdown, from the policy's .md
-    std::string scoreLabel;   ///< as on axes: "score −cos(μ, k)"
+    std::string scoreLabel;   ///< as on axes, at the defaults: "score −cos(μ, k)"
 };
 
 /// A compressor as a short recipe over engine primitives. Stateless: everything comes in, everything goes out.
@@ -100,6 +100,8 @@ public:
     virtual Features carry(const PolicyInput& input, const Features& features, const ParameterValues& values) const;
     /// Sentences that the reader of a result must know ("SnapKV saw 18 of its 32 window queries").
     virtual std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const;
+    /// What the score is with these values; the card's label unless a parameter changes the formula.
+    virtual std::string scoreLabel(const ParameterValues& values) const { return (void)values, card().scoreLabel; }
 };
 
 /// All policies, in the order in which they are offered.

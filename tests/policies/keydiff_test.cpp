@@ -254,6 +254,14 @@ private slots:
                  m_bench.engine().download(far.scores.parts.at("distance")).data);
     }
 
+    void labelsNameTheFormula() {
+        const auto labelOf = [](const char* spec) { return policyById("keydiff").scoreLabel(PolicySpec::parse(spec).values); };
+        QCOMPARE(labelOf("keydiff"), std::string("score −cos(μ, k)"));
+        QCOMPARE(labelOf("keydiff"), policyById("keydiff").card().scoreLabel);
+        QCOMPARE(labelOf("keydiff,metric=dot"), std::string("score −dot(μ, k)"));
+        QCOMPARE(labelOf("keydiff:pairwise,metric=euclidean"), std::string("score Σ distance(k_j, k)"));
+    }
+
     void threadsChangeNothing() {
         const TestLayer layer = TestLayer::random(m_seed, {4, 2, 512, 16});
         const PolicyBench one(1), three(3);

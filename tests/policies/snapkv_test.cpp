@@ -172,6 +172,15 @@ private slots:
         }
     }
 
+    // The first block has the fewest queries; one sentence is enough.
+    void blocksStateTheFewestQueries() {
+        const TestLayer layer = TestLayer::random(15, {4, 2, 97, 8, 30});
+        const PolicyOutcome outcome = m_bench.run("snapkv:kvcache_factory,decode_tokens=28@40t", layer);
+        QCOMPARE(outcome.notes, std::vector<std::string>{"SnapKV saw 2 of its 8 window queries before token 69: the capture "
+                                                         "holds no others"});
+        QCOMPARE(difference(outcome, runNaive("snapkv:kvcache_factory,decode_tokens=28@40t", layer.plain)), std::string());
+    }
+
 private:
     PolicyBench m_bench;
 };
