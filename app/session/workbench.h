@@ -1,0 +1,122 @@
+#pragma once
+
+#include "app/session/projection_job.h"
+#include "app/session/recent_results.h"
+#include "app/session/session_history.h"
+#include "core/run/scheduler.h"
+#include "views/view.h"
+
+#include <QObject>
+#include <QString>
+#include <QTimer>
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kvscope {
+
+/// Ties the session to its pictures: a changed session becomes requests, one slot per pane and one for the projection;
+/// results come back as signals on the owner's thread. Knows no widgets, never computes and never waits. Executor and
+/// delivery are arguments, so that tests step through races.
+class Workbench : public QObject {
+    Q_OBJECT
+
+public:
+    Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Executor executor, Scheduler::Deliver deliver);
+    ~Workbench() override;
+
+    const Session& session() const { return m_history.current(); }
+    const SessionHistory& history() const { return m_history; }
+    const std::shared_ptr<const CaptureReader>& capture() const { return m_capture; }
+    const LayerRunner& runner() const { return *m_runner; }
+    /// The session's cut in the open capture; nothing without one.
+    const std::optional<Cut>& cut() const { return m_cut; }
+
+    /// Edits a copy of the session and makes it current. `mergeKey` as in SessionHistory::change.
+    void change(const std::function<void(Session&)>& edit, const QString& label, const QString& mergeKey = {});
+    void endMerge() { m_history.endMerge(); }
+    void undo();
+    void redo();
+    void markSaved();
+
+    /// Opens on a worker; captureChanged or failed follows. With a session the window returns to it, else the capture
+    /// opens with its first session, or, when it is the one already open, with the current one (reload).
+    void openCapture(const std::string& path, std::optional<Session> session = {});
+    void closeCapture();
+
+    ViewInput viewInput() const;
+    double progress(int pane) const { return m_panes[static_cast<std::size_t>(pane)].progress; }
+    void cancelPane(int pane); ///< leaves the old result
+
+    /// Hover and brushing are shared by all views and belong to no session.
+    void setHovered(TokenIndex token);
+    void setBrushing(bool brushing);
+    TokenIndex hovered() const { return m_hovered; }
+
+    /// Mean output error per KV head of the active pane in a layer; null until that layer was computed. Small captures
+    /// are surveyed layer by layer while nothing else is to be computed, large ones only where the user has been.
+    const std::vector<double>* surveyedErrors(LayerIndex layer) const;
+
+signals:
+    void captureChanged();           ///< another capture, a reloaded one, or none
+    void sessionChanged();           ///< any member of the session
+    void paneChanged(int pane);      ///< its result, error or computing flag
+    void projectionChanged();
+    void progressChanged(int pane, double fraction);
+    void focusChanged();             ///< hover or brushing
+    void surveyChanged();            ///< another layer's errors are known
+    void failed(const QString& message); ///< what the window shows as a strip
+
+private:
+    struct PaneRun {
+        std::string wantedKey;
+        std::shared_ptr<const RunResult> result;
+        std::string error;
+        bool computing = false;
+        double progress = 0;
+    };
+
+    void installCapture(std::shared_ptr<const CaptureReader> capture, std::optional<Session> session);
+    void refresh();
+    void resolveCut();
+    void refreshPane(int pane);
+    void refreshProjection();
+    void submitPane(int pane, const RunRequest& request, const std::string& recordedPath, const std::string& key);
+    void deliver(int pane, const std::string& key, std::shared_ptr<const RunResult> result);
+    void failPane(int pane, const std::string& message);
+    std::optional<RunRequest> requestFor(int pane) const;
+    PaneData paneData(int pane) const;
+    void refreshSurvey();
+    void surveyNext();
+    void noteSurvey(const std::string& key, const RunResult& result);
+
+    std::shared_ptr<const LayerRunner> m_runner;
+    SessionHistory m_history;
+    std::shared_ptr<const CaptureReader> m_capture;
+    std::optional<Cut> m_cut;
+    std::string m_cutError;
+    std::array<PaneRun, kMaxPanes> m_panes;
+    RecentResults m_recent;
+    std::shared_ptr<const ProjectionData> m_projection;
+    std::string m_projectionKey, m_wantedProjectionKey;
+    TokenIndex m_hovered = -1;
+    bool m_brushing = false;
+    std::map<std::int32_t, std::pair<std::string, std::vector<double>>> m_survey; ///< layer -> survey key, errors
+    std::string m_surveyKey;
+    QTimer m_surveyPause; ///< a drag must not compete with the survey
+    Scheduler m_scheduler; ///< last: its jobs refer to the members above
+};
+
+/// Everything that determines a result but the layer. `recordedPath` as in SessionPane.
+std::string chooserKey(const RunRequest& request, const std::string& recordedPath);
+
+/// The sentence of whatever was thrown: Error as it stands, anything else named as unexpected.
+std::string messageOf(const std::exception_ptr& failure);
+
+} // namespace kvscope

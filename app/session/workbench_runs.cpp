@@ -1,0 +1,214 @@
+// The run side of the workbench: what each pane asks for, what comes back, and which of it is still wanted. A key per
+// request says everything that determines a result; a result whose key is no longer wanted is kept for undo only.
+#include "app/session/workbench.h"
+
+#include "core/base/error.h"
+#include "core/run/selection_file.h"
+
+#include <filesystem>
+#include <utility>
+
+namespace kvscope {
+
+namespace {
+
+std::string slotOf(int pane) {
+    return "pane " + std::to_string(pane);
+}
+
+/// A recorded list is identified by its file and the time of its last change, so that an edited file runs again.
+std::string stampOf(const std::string& path) {
+    std::error_code ignored;
+    const auto time = std::filesystem::last_write_time(path, ignored);
+    return path + "@" + std::to_string(time.time_since_epoch().count());
+}
+
+std::string keyOf(const RunRequest& request, const std::string& recordedPath) {
+    return std::to_string(request.layer.value) + "|" + chooserKey(request, recordedPath);
+}
+
+/// "kvpress", or "kvpress, edited" once a value differs from the variant's.
+std::string variantText(const PolicySpec& spec, const PolicyCard& card) {
+    PolicySpec untouched = PolicySpec::parse(spec.variant.empty() ? spec.policy : spec.policy + ":" + spec.variant);
+    const std::string name = spec.variant.empty() && !card.variants.empty() ? card.variants.front().id : spec.variant;
+    return untouched.values == spec.values ? name : name + (name.empty() ? "edited" : ", edited");
+}
+
+} // namespace
+
+std::string chooserKey(const RunRequest& request, const std::string& recordedPath) {
+    const std::string chooser = recordedPath.empty() ? request.policy.text() : stampOf(recordedPath);
+    return chooser + "|" + request.budget.text() + "|" + std::to_string(request.cut.token) +
+           (request.cut.judgedOnSeen ? "s" : "") + "|" + std::to_string(request.seed);
+}
+
+void Workbench::refresh() {
+    resolveCut();
+    for (int pane = 0; pane < kMaxPanes; ++pane)
+        refreshPane(pane);
+    refreshProjection();
+    refreshSurvey();
+}
+
+void Workbench::resolveCut() {
+    m_cut.reset();
+    m_cutError.clear();
+    if (!m_capture)
+        return;
+    try {
+        m_cut = Cut::resolve(session().cut, *m_capture);
+    } catch (const Error& error) {
+        m_cutError = error.what();
+    }
+}
+
+std::optional<RunRequest> Workbench::requestFor(int pane) const {
+    const auto index = static_cast<std::size_t>(pane);
+    if (!m_capture || !m_cut || index >= session().panes.size())
+        return std::nullopt;
+    RunRequest request;
+    request.capture = m_capture;
+    request.layer = session().layer;
+    request.policy = session().panes[index].policy;
+    request.budget = effectiveBudget(session(), index);
+    request.policy.budget.reset();
+    request.cut = *m_cut;
+    request.seed = session().seed;
+    return request;
+}
+
+void Workbench::refreshPane(int pane) {
+    PaneRun& run = m_panes[static_cast<std::size_t>(pane)];
+    const std::optional<RunRequest> request = requestFor(pane);
+    if (!request) {
+        if (!run.wantedKey.empty() || run.error != m_cutError)
+            m_scheduler.cancel(slotOf(pane));
+        const bool there = static_cast<std::size_t>(pane) < session().panes.size();
+        run = {};
+        if (there && !m_cutError.empty())
+            failPane(pane, m_cutError);
+        return;
+    }
+    const std::string& recordedPath = session().panes[static_cast<std::size_t>(pane)].recordedPath;
+    const std::string key = keyOf(*request, recordedPath);
+    if (key == run.wantedKey)
+        return;
+    run.wantedKey = key;
+    if (auto known = m_recent.find(key)) {
+        m_scheduler.cancel(slotOf(pane));
+        run.computing = false;
+        run.error.clear();
+        run.result = std::move(known);
+        emit paneChanged(pane);
+        return;
+    }
+    submitPane(pane, *request, recordedPath, key);
+}
+
+void Workbench::submitPane(int pane, const RunRequest& request, const std::string& recordedPath, const std::string& key) {
+    Scheduler::Job job;
+    job.work = [this, runner = m_runner, pane, request, recordedPath, key](const Checkpoint& checkpoint, const auto& post) {
+        RunRequest mine = request;
+        if (!recordedPath.empty()) {
+            auto recorded = std::make_shared<RecordedSelection>(readSelection(recordedPath));
+            checkAgainst(*recorded, *mine.capture);
+            mine.recorded = std::move(recorded);
+        }
+        const auto partial = [&](std::shared_ptr<const RunResult> result) {
+            post([this, pane, key, result] { deliver(pane, key, result); });
+        };
+        partial(runner->run(mine, checkpoint, partial));
+    };
+    job.progress = [this, pane](double fraction) {
+        m_panes[static_cast<std::size_t>(pane)].progress = fraction;
+        emit progressChanged(pane, fraction);
+    };
+    job.failed = [this, pane](std::exception_ptr failure) { failPane(pane, messageOf(failure)); };
+    PaneRun& run = m_panes[static_cast<std::size_t>(pane)];
+    run.computing = true;
+    run.progress = 0;
+    m_scheduler.submit(slotOf(pane), std::move(job));
+    emit paneChanged(pane);
+}
+
+void Workbench::deliver(int pane, const std::string& key, std::shared_ptr<const RunResult> result) {
+    if (result->fidelity)
+        m_recent.insert(key, result);
+    PaneRun& run = m_panes[static_cast<std::size_t>(pane)];
+    if (key != run.wantedKey)
+        return;
+    run.computing = result->fidelity == nullptr;
+    run.error.clear();
+    run.result = std::move(result);
+    if (pane == session().activePane && run.result->fidelity)
+        noteSurvey(m_surveyKey, *run.result);
+    emit paneChanged(pane);
+}
+
+void Workbench::failPane(int pane, const std::string& message) {
+    PaneRun& run = m_panes[static_cast<std::size_t>(pane)];
+    run.computing = false;
+    run.error = message;
+    run.result = nullptr;
+    emit paneChanged(pane);
+}
+
+void Workbench::cancelPane(int pane) {
+    m_scheduler.cancel(slotOf(pane));
+    PaneRun& run = m_panes[static_cast<std::size_t>(pane)];
+    run.computing = false;
+    if (!run.result)
+        run.error = "Cancelled: change a parameter or press F5 to compute this pane.";
+    emit paneChanged(pane);
+}
+
+void Workbench::refreshProjection() {
+    if (!m_capture)
+        return;
+    const View& view = viewById("key_projection");
+    const ParameterValues options = viewOptions(session(), view);
+    ProjectionRequest request{m_capture, session().layer, session().kvHead, session().queryHead, "keys"};
+    if (options.has("source"))
+        request.source = options.choice("source");
+    const std::string key = request.key();
+    if (key == m_wantedProjectionKey)
+        return;
+    m_wantedProjectionKey = key;
+    Scheduler::Job job;
+    job.work = [this, runner = m_runner, request, key](const Checkpoint& checkpoint, const auto& post) {
+        auto projection = computeProjection(*runner, request, checkpoint);
+        post([this, key, projection] {
+            m_projection = projection;
+            m_projectionKey = key;
+            emit projectionChanged();
+        });
+    };
+    job.failed = [this](std::exception_ptr failure) { emit failed(QString::fromStdString(messageOf(failure))); };
+    m_scheduler.submit("projection", std::move(job));
+}
+
+PaneData Workbench::paneData(int pane) const {
+    const auto index = static_cast<std::size_t>(pane);
+    const SessionPane& spec = session().panes[index];
+    const PaneRun& run = m_panes[index];
+    PaneData data;
+    data.letter = static_cast<char>('A' + pane);
+    data.computing = run.computing;
+    data.error = run.error;
+    // A result of another layer says nothing about the heads that are shown now.
+    if (run.result && run.result->request.layer == session().layer)
+        data.result = run.result;
+    if (!spec.recordedPath.empty()) {
+        data.policyId = "recorded";
+        data.policyName = std::filesystem::path(spec.recordedPath).filename().string();
+        data.variant = "recorded";
+        return data;
+    }
+    const PolicyCard& card = policyById(spec.policy.policy).card();
+    data.policyId = card.id;
+    data.policyName = card.name;
+    data.variant = variantText(spec.policy, card);
+    return data;
+}
+
+} // namespace kvscope

@@ -1,0 +1,60 @@
+// All numbers of the window are written here, so that the same number never looks different in two places.
+#include "app/window/number_text.h"
+
+#include <array>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+QString withMinus(QString text) {
+    return text.replace('-', QChar(0x2212));
+}
+
+} // namespace
+
+QString countText(std::int64_t count) {
+    QString digits = QString::number(std::llabs(count));
+    for (qsizetype place = digits.size() - 3; place > 0; place -= 3)
+        digits.insert(place, ',');
+    return count < 0 ? QChar(0x2212) + digits : digits;
+}
+
+QString percentText(double fraction) {
+    return QString::number(fraction * 100, 'f', 1) + " %";
+}
+
+QString errorText(double relativeError) {
+    if (std::isnan(relativeError))
+        return "n/a";
+    if (relativeError != 0 && std::abs(relativeError) < 0.001)
+        return withMinus(QString::number(relativeError, 'e', 1).replace("e-0", "e-"));
+    return withMinus(QString::number(relativeError, 'f', 3));
+}
+
+QString scoreText(double score) {
+    if (std::isnan(score))
+        return "n/a";
+    return withMinus(QString::number(score, 'g', 4));
+}
+
+QString bytesText(double bytes) {
+    static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+    std::size_t unit = 0;
+    while (bytes >= 1024 && unit + 1 < kUnits.size()) {
+        bytes /= 1024;
+        ++unit;
+    }
+    return QString::number(bytes, 'f', unit == 0 ? 0 : 1) + " " + kUnits[unit];
+}
+
+QString milliText(double milliseconds) {
+    return QString::number(milliseconds, 'f', milliseconds < 100 ? 1 : 0) + " ms";
+}
+
+QString fromUtf8(const std::string& text) {
+    return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
+}
+
+} // namespace kvscope

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <QString>
+
+#include <cstdint>
+
+namespace kvscope {
+
+// Numbers as design.md 3 sets them: thin-free comma groups, typographic minus, fixed decimals.
+QString countText(std::int64_t count);          ///< "1,024"
+QString percentText(double fraction);           ///< "25.0 %"
+QString errorText(double relativeError);        ///< "0.116", "3.1e−6" below 0.001, "n/a" for NaN
+QString scoreText(double score);                ///< four significant digits
+QString bytesText(double bytes);                ///< "128.0 MiB"
+QString milliText(double milliseconds);         ///< "0.4 ms"
+QString fromUtf8(const std::string& text);
+
+} // namespace kvscope

@@ -1,0 +1,256 @@
+// The slider is logarithmic in the fraction kept, because the difference between 2 % and 4 % is as interesting as that
+// between 50 % and 100 %. Typed budgets may be tokens ("1024"), percent ("25%") or a fraction ("0.25").
+#include "app/window/panels/budget_bar.h"
+
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+#include "app/window/widgets/small_widgets.h"
+#include "app/window/widgets/value_slider.h"
+#include "core/base/error.h"
+
+#include <QHBoxLayout>
+#include <QInputDialog>
+#include <QMenu>
+
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kSmallestFraction = 0.01;
+
+double bytesPerToken(const CaptureInfo& info) {
+    const double bytes = !info.layers.empty() && info.layers.front().storedType == StoredType::Float32 ? 4 : 2;
+    return bytes * info.numLayers * info.numKvHeads * (info.headDim + info.valueDim);
+}
+
+Budget budgetFromText(QString text) {
+    text = text.trimmed().remove(',').remove(' ');
+    if (text.endsWith('%'))
+        return Budget::parse(QString::number(text.chopped(1).toDouble() / 100).toStdString());
+    bool whole = false;
+    text.toLongLong(&whole);
+    return Budget::parse((whole ? text + "t" : text).toStdString());
+}
+
+} // namespace
+
+BudgetBar::BudgetBar(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
+    setObjectName("budgetBar");
+    setAttribute(Qt::WA_StyledBackground);
+    setFixedHeight(px(44));
+    build();
+    connect(&m_workbench, &Workbench::sessionChanged, this, &BudgetBar::refresh);
+    connect(&m_workbench, &Workbench::captureChanged, this, &BudgetBar::buildCutMenu);
+    refresh();
+}
+
+QLineEdit* BudgetBar::placeField(const QString& name, double width) {
+    layout()->addWidget(roleLabel(name, "fact", this));
+    QLineEdit* field = numberField(width, name, this);
+    layout()->addWidget(field);
+    connect(field, &QLineEdit::editingFinished, this, [this, field] { applyPlace(field); });
+    return field;
+}
+
+void BudgetBar::build() {
+    auto* row = new QHBoxLayout(this);
+    row->setContentsMargins(px(16), 0, px(12), 0);
+    row->setSpacing(px(8));
+    m_layer = placeField(tr("Layer"), 46);
+    m_kvHead = placeField(tr("KV head"), 38);
+    m_queryHead = placeField(tr("query head"), 42);
+    row->addSpacing(px(10));
+    row->addWidget(roleLabel(tr("Budget"), "strong", this));
+    m_slider = new ValueSlider(this);
+    m_slider->setObjectName("budgetSlider");
+    m_slider->setAccessibleName(tr("Budget, share of the tokens kept"));
+    m_slider->setToolTip(tr("How many of the tokens before the cut each policy may keep. Double click: 25 %."));
+    m_slider->setScale({kSmallestFraction, 1, 0.001, true});
+    m_slider->setDefault(0.25);
+    row->addWidget(m_slider);
+    m_tokens = numberField(66, tr("Budget in tokens"), this);
+    m_tokens->setObjectName("budgetTokens");
+    m_tokens->setToolTip(tr("Tokens (257), percent (25%) or a fraction (0.25)"));
+    row->addWidget(m_tokens);
+    m_of = roleLabel({}, "fact", this);
+    row->addWidget(m_of);
+    m_kept = numberLabel(15, QFont::Bold, this);
+    m_kept->setObjectName("keptPercent");
+    row->addWidget(m_kept);
+    row->addWidget(roleLabel(tr("kept"), "fact", this));
+    m_removed = numberLabel(12, QFont::Normal, this);
+    row->addWidget(m_removed);
+    m_bytes = numberLabel(12, QFont::Normal, this);
+    row->addWidget(m_bytes);
+    row->addStretch();
+    m_cut = chipButton({}, "plain", this);
+    m_cut->setObjectName("cutChip");
+    m_cut->setMenu(new QMenu(m_cut));
+    row->addWidget(m_cut);
+    m_link = new QPushButton(tr("all panes"), this);
+    m_link->setProperty("flat", "link");
+    m_link->setCheckable(true);
+    m_link->setToolTip(tr("On: the budget moves all panes. Off: only the active one."));
+    row->addWidget(m_link);
+    connect(m_slider, &ValueSlider::edited, this, &BudgetBar::applyFraction);
+    connect(m_slider, &ValueSlider::released, this, [this] { m_workbench.endMerge(); });
+    connect(m_slider, &ValueSlider::resetRequested, this, [this] { applyFraction(0.25); });
+    connect(m_tokens, &QLineEdit::editingFinished, this, &BudgetBar::applyTokens);
+    connect(m_link, &QPushButton::clicked, this, [this](bool on) {
+        m_workbench.change([on](Session& s) { linkPanes(s, on); }, on ? tr("Link budgets") : tr("Unlink budgets"));
+    });
+}
+
+void BudgetBar::fitWidth(int windowWidth) {
+    m_bytes->setVisible(windowWidth >= px(1420));
+    m_of->setVisible(windowWidth >= px(1180));
+    m_slider->setFixedWidth(windowWidth >= px(1920) ? px(480) : windowWidth >= px(1360) ? px(250) : px(160));
+}
+
+void BudgetBar::focusPlace() {
+    m_layer->setFocus(Qt::ShortcutFocusReason);
+    m_layer->selectAll();
+}
+
+void BudgetBar::refresh() {
+    const Session& session = m_workbench.session();
+    setEnabled(m_workbench.capture() != nullptr);
+    const auto showNumber = [](QLineEdit* field, std::int32_t value) {
+        if (!(field->hasFocus() && field->isModified()))
+            field->setText(QString::number(value));
+    };
+    showNumber(m_layer, session.layer.value);
+    showNumber(m_kvHead, session.kvHead.value);
+    showNumber(m_queryHead, session.queryHead.value);
+    m_link->setChecked(session.panesLinked);
+    m_link->setIcon(themedIcon(session.panesLinked ? "link" : "unlink"));
+    m_link->setText(session.panesLinked ? tr("all panes") : tr("pane %1 only").arg(QChar('A' + session.activePane)));
+    refreshBudget();
+}
+
+void BudgetBar::refreshBudget() {
+    const Session& session = m_workbench.session();
+    const auto& cut = m_workbench.cut();
+    m_cut->setText(cut ? tr("cut: %1").arg(fromUtf8(cut->label)) : tr("cut: %1").arg(fromUtf8(session.cut)));
+    m_cut->setToolTip(tr("Policies see what lies before the cut and are judged by what comes after it."));
+    if (!cut)
+        return;
+    const Budget budget =
+        session.panes.empty() ? session.budget : effectiveBudget(session, static_cast<std::size_t>(session.activePane));
+    const double seen = cut->token;
+    double kept = seen;
+    try {
+        kept = static_cast<double>(resolveBudget(budget, cut->token, Rounding::Ceil));
+        setWrong(m_tokens, false);
+    } catch (const Error&) {
+        setWrong(m_tokens, true); // more tokens than there are before this cut; the panes say so in words
+    }
+    const double fraction = budget.unit == Budget::Unit::Fraction ? budget.value : kept / seen;
+    if (!m_slider->isSliderDown())
+        m_slider->showValue(fraction);
+    if (!(m_tokens->hasFocus() && m_tokens->isModified()))
+        m_tokens->setText(countText(static_cast<std::int64_t>(kept)));
+    m_of->setText(tr("of %1 tokens").arg(countText(cut->token)));
+    m_kept->setText(percentText(kept / seen));
+    m_removed->setText(tr("%1 removed").arg(percentText(1 - kept / seen)));
+    const double bytes = bytesPerToken(m_workbench.capture()->info());
+    m_bytes->setText(tr("%1 of %2").arg(bytesText(bytes * kept), bytesText(bytes * seen)));
+    m_bytes->setToolTip(tr("The whole model's cache of the tokens before the cut at this budget, as stored in the capture"));
+}
+
+void BudgetBar::applyPlace(QLineEdit* field) {
+    if (!field->isModified())
+        return;
+    field->setModified(false);
+    bool whole = false;
+    const int value = field->text().toInt(&whole);
+    const CaptureInfo& info = m_workbench.capture()->info();
+    const auto capture = m_workbench.capture();
+    try {
+        if (!whole)
+            throw Error({"A whole number is needed", field->accessibleName().toStdString(), "indices start at 0", ""});
+        if (field == m_layer)
+            info.layerInfo(LayerIndex(value));
+        const int limit = field == m_kvHead ? info.numKvHeads : info.numQueryHeads;
+        if (field != m_layer && (value < 0 || value >= limit))
+            throw Error({"The head is not in this capture", field->accessibleName().toStdString(),
+                         "choose 0 to " + std::to_string(limit - 1), ""});
+        m_workbench.change(
+            [&](Session& s) {
+                if (field == m_layer)
+                    s.layer = LayerIndex(value);
+                else if (field == m_kvHead)
+                    chooseKvHead(s, KvHeadIndex(value), *capture);
+                else
+                    chooseQueryHead(s, QueryHeadIndex(value), *capture);
+            },
+            field->accessibleName());
+        setWrong(field, false);
+    } catch (const Error& error) {
+        setWrong(field, true);
+        emit refused(fromUtf8(error.what()));
+    }
+}
+
+void BudgetBar::applyTokens() {
+    if (!m_tokens->isModified() || !m_workbench.cut())
+        return;
+    m_tokens->setModified(false);
+    try {
+        const Budget budget = budgetFromText(m_tokens->text());
+        resolveBudget(budget, m_workbench.cut()->token, Rounding::Ceil);
+        m_workbench.change([&](Session& s) { setBudget(s, budget); }, tr("Budget"));
+        refreshBudget();
+    } catch (const Error& error) {
+        setWrong(m_tokens, true);
+        emit refused(fromUtf8(error.what()));
+    }
+}
+
+void BudgetBar::applyFraction(double fraction) {
+    const double rounded = std::round(fraction * 1000) / 1000;
+    m_workbench.change([&](Session& s) { setBudget(s, {Budget::Unit::Fraction, rounded}); }, tr("Budget"), "budget");
+}
+
+void BudgetBar::applyCut(const std::string& cut) {
+    try {
+        Cut::resolve(cut, *m_workbench.capture());
+        m_workbench.change([&](Session& s) { s.cut = cut; }, tr("Cut"));
+    } catch (const Error& error) {
+        emit refused(fromUtf8(error.what()));
+    }
+}
+
+void BudgetBar::buildCutMenu() {
+    QMenu* menu = m_cut->menu();
+    menu->clear();
+    const auto capture = m_workbench.capture();
+    if (!capture)
+        return;
+    const std::pair<QString, const char*> choices[] = {
+        {tr("Default"), "default"},
+        {tr("End of the context, before the question"), "segment:context"},
+        {tr("End of the question, before the answer"), "segment:question"},
+        {tr("Before the last 256 tokens"), "last:256"},
+        {tr("None: judged on seen queries"), "none"}};
+    for (const auto& [label, text] : choices) {
+        try {
+            const Cut cut = Cut::resolve(text, *capture);
+            menu->addAction(tr("%1  (%2)").arg(label, countText(cut.token)), this, [this, t = std::string(text)] { applyCut(t); });
+        } catch (const Error&) {
+            // This capture has no such segment, or is shorter: the choice is not offered.
+        }
+    }
+    menu->addSeparator();
+    menu->addAction(tr("At a token…"), this, [this, n = capture->info().numTokens] {
+        bool ok = false;
+        const int at = QInputDialog::getInt(this, tr("Cut"), tr("Tokens before the cut (0-based position of the first unseen token)"),
+                                            m_workbench.cut() ? m_workbench.cut()->token : 1, 1, static_cast<int>(n), 1, &ok);
+        if (ok)
+            applyCut(std::to_string(at));
+    });
+}
+
+} // namespace kvscope

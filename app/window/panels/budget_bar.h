@@ -1,0 +1,47 @@
+#pragma once
+
+#include "app/session/workbench.h"
+
+#include <QWidget>
+
+class QLabel;
+class QLineEdit;
+class QPushButton;
+
+namespace kvscope {
+
+class ValueSlider;
+
+/// The main control, over all panes: where in the model, how much is kept, where the context is cut.
+class BudgetBar : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit BudgetBar(Workbench& workbench, QWidget* parent = nullptr);
+    ValueSlider* slider() const { return m_slider; }
+    void focusPlace(); ///< Ctrl+G: the layer field
+    /// At narrow widths the bytes go first, then the slider narrows.
+    void fitWidth(int windowWidth);
+
+signals:
+    void refused(const QString& message); ///< a typed value that means nothing here
+
+private:
+    void build();
+    QLineEdit* placeField(const QString& name, double width);
+    void refresh();
+    void refreshBudget();
+    void applyPlace(QLineEdit* field);
+    void applyTokens();
+    void applyFraction(double fraction);
+    void buildCutMenu();
+    void applyCut(const std::string& cut);
+
+    Workbench& m_workbench;
+    QLineEdit *m_layer = nullptr, *m_kvHead = nullptr, *m_queryHead = nullptr, *m_tokens = nullptr;
+    ValueSlider* m_slider = nullptr;
+    QLabel *m_of = nullptr, *m_kept = nullptr, *m_removed = nullptr, *m_bytes = nullptr;
+    QPushButton *m_cut = nullptr, *m_link = nullptr;
+};
+
+} // namespace kvscope

@@ -1,0 +1,86 @@
+// What is open, where one is in it, and which policies look at it.
+#include "app/window/panels/capture_panel.h"
+
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+#include "app/window/panels/head_picker.h"
+#include "app/window/panels/pane_list.h"
+#include "app/window/widgets/small_widgets.h"
+
+#include <QGridLayout>
+#include <QVBoxLayout>
+
+namespace kvscope {
+
+CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
+    setObjectName("panelBody");
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(px(8), px(12), px(8), px(12));
+    column->setSpacing(px(4));
+    auto* facts = new QGridLayout;
+    facts->setContentsMargins(px(8), 0, px(8), 0);
+    facts->setVerticalSpacing(px(appearance().compact ? 1 : 3));
+    facts->addWidget(roleLabel(tr("CAPTURE"), "section", this), 0, 0, 1, 2);
+    m_name = new ElidedLabel("title", Qt::ElideMiddle, this);
+    facts->addWidget(m_name, 1, 0, 1, 2);
+    m_model = new ElidedLabel("quiet", Qt::ElideRight, this);
+    facts->addWidget(m_model, 2, 0, 1, 2);
+    m_tokens = addFact(facts, tr("Tokens n"));
+    m_layers = addFact(facts, tr("Layers"));
+    m_heads = addFact(facts, tr("Query / KV heads"));
+    m_dim = addFact(facts, tr("Head dim d"));
+    m_stored = addFact(facts, tr("Stored as"));
+    m_size = addFact(facts, tr("File"));
+    column->addLayout(facts);
+    column->addSpacing(px(8));
+    column->addWidget(separatorLine(this));
+    column->addSpacing(px(8));
+    auto* headsBox = new QVBoxLayout;
+    headsBox->setContentsMargins(px(8), 0, px(8), 0);
+    headsBox->addWidget(roleLabel(tr("HEADS BY OUTPUT ERROR"), "section", this));
+    headsBox->addWidget(new HeadPicker(workbench, this));
+    auto* scale = roleLabel(tr("layer down, KV head across (0-based); bright = error 1, dark = 0.03 or less"), "quiet", this);
+    scale->setWordWrap(true);
+    headsBox->addWidget(scale);
+    column->addLayout(headsBox);
+    column->addSpacing(px(8));
+    column->addWidget(separatorLine(this));
+    column->addSpacing(px(8));
+    column->addWidget(new PaneList(workbench, this));
+    column->addStretch();
+    connect(&m_workbench, &Workbench::captureChanged, this, &CapturePanel::refreshFacts);
+    refreshFacts();
+}
+
+QLabel* CapturePanel::addFact(QGridLayout* grid, const QString& name) {
+    const int row = grid->rowCount();
+    grid->addWidget(roleLabel(name, "fact", this), row, 0);
+    QLabel* value = numberLabel(12, QFont::Normal, this);
+    grid->addWidget(value, row, 1);
+    return value;
+}
+
+void CapturePanel::refreshFacts() {
+    const auto& capture = m_workbench.capture();
+    if (!capture) {
+        m_name->setFullText(tr("No capture is open"));
+        m_model->setFullText(tr("Open one with Ctrl+O, or drop a file here"));
+        for (QLabel* label : {m_tokens, m_layers, m_heads, m_dim, m_stored, m_size})
+            label->setText("–");
+        return;
+    }
+    const CaptureInfo& info = capture->info();
+    m_name->setFullText(fromUtf8(info.fileName));
+    m_model->setFullText(fromUtf8(info.modelId));
+    m_tokens->setText(countText(info.numTokens));
+    const auto stored = static_cast<std::int64_t>(info.layers.size());
+    m_layers->setText(stored == info.numLayers ? countText(stored)
+                                               : tr("%1 of %2").arg(countText(stored), countText(info.numLayers)));
+    m_heads->setText(QString("%1 / %2").arg(info.numQueryHeads).arg(info.numKvHeads));
+    m_dim->setText(info.headDim == info.valueDim ? QString::number(info.headDim)
+                                                 : QString("%1 (v %2)").arg(info.headDim).arg(info.valueDim));
+    m_stored->setText(info.layers.empty() ? QString() : QString::fromUtf8(storedTypeName(info.layers.front().storedType).data()));
+    m_size->setText(bytesText(static_cast<double>(info.fileBytes)));
+}
+
+} // namespace kvscope

@@ -1,0 +1,105 @@
+// A short list that is built anew when its panes change: at most four rows.
+#include "app/window/panels/pane_list.h"
+
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+#include "app/window/panels/policy_menu.h"
+#include "app/window/widgets/small_widgets.h"
+
+#include <QHBoxLayout>
+#include <QMenu>
+#include <QPushButton>
+#include <QVBoxLayout>
+
+namespace kvscope {
+
+namespace {
+
+/// A row that is a button, so that Tab, Space and screen readers reach it.
+QPushButton* rowButton(QWidget* parent, bool active) {
+    auto* button = new QPushButton(parent);
+    button->setFixedHeight(px(30));
+    const Theme& theme = chrome();
+    button->setStyleSheet(QString("QPushButton { border: 1px solid transparent; border-radius: 4px; background: %1; }"
+                                  "QPushButton:hover { background: %2; } QPushButton:focus { border: 2px solid %3; }")
+                              .arg(active ? qColor(theme.hover).name() : QString("transparent"), qColor(theme.hover).name(),
+                                   qColor(theme.ink).name()));
+    return button;
+}
+
+} // namespace
+
+PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(px(2));
+    auto* head = new QHBoxLayout;
+    head->setContentsMargins(px(8), 0, px(8), px(4));
+    head->addWidget(roleLabel(tr("PANES"), "section", this));
+    head->addStretch();
+    m_count = numberLabel(11, QFont::Normal, this);
+    head->addWidget(m_count);
+    column->addLayout(head);
+    m_rows = new QVBoxLayout;
+    m_rows->setSpacing(px(1));
+    column->addLayout(m_rows);
+    m_add = new QPushButton(tr("Add a policy"), this);
+    m_add->setObjectName("addPolicy");
+    m_add->setIcon(themedIcon("plus"));
+    m_add->setProperty("flat", "link");
+    m_add->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+    auto* menu = new QMenu(m_add);
+    m_add->setMenu(menu);
+    fillPolicyMenu(menu, [this](const PolicySpec& spec) {
+        m_workbench.change([&](Session& s) { addPane(s, {spec, {}, {}}); }, tr("Add pane"));
+    });
+    column->addWidget(m_add);
+    connect(&m_workbench, &Workbench::sessionChanged, this, &PaneList::refresh);
+    refresh();
+}
+
+void PaneList::refresh() {
+    const ViewInput input = m_workbench.viewInput();
+    std::string shown = std::to_string(input.activePane);
+    for (const PaneData& pane : input.panes)
+        shown += "|" + pane.policyId + ":" + pane.policyName + ":" + pane.variant;
+    m_count->setText(tr("%1 of %2").arg(input.panes.size()).arg(kMaxPanes));
+    m_add->setEnabled(m_workbench.capture() && input.panes.size() < kMaxPanes);
+    if (shown == m_shown)
+        return;
+    m_shown = shown;
+    while (QLayoutItem* item = m_rows->takeAt(0)) {
+        item->widget()->hide();
+        item->widget()->deleteLater();
+        delete item;
+    }
+    for (std::size_t pane = 0; pane < input.panes.size(); ++pane)
+        m_rows->addWidget(buildRow(static_cast<int>(pane), input.panes[pane]));
+}
+
+QWidget* PaneList::buildRow(int pane, const PaneData& data) {
+    const bool active = pane == m_workbench.session().activePane;
+    QPushButton* row = rowButton(this, active);
+    row->setAccessibleName(tr("Pane %1, %2 %3").arg(QChar(data.letter)).arg(fromUtf8(data.policyName), fromUtf8(data.variant)));
+    auto* layout = new QHBoxLayout(row);
+    layout->setContentsMargins(px(8), 0, px(2), 0);
+    layout->setSpacing(px(8));
+    auto* badge = new LetterBadge(18, row);
+    badge->show(data.letter, data.policyId);
+    layout->addWidget(badge);
+    layout->addWidget(roleLabel(fromUtf8(data.policyName), active ? "title" : "label", row));
+    auto* variant = new ElidedLabel("quiet", Qt::ElideRight, row);
+    variant->setFullText(fromUtf8(data.variant));
+    layout->addWidget(variant, 1);
+    auto* remove = iconButton("close", tr("Remove pane %1").arg(QChar(data.letter)), row);
+    layout->addWidget(remove);
+    connect(row, &QPushButton::clicked, this, [this, pane] {
+        m_workbench.change([pane](Session& s) { s.activePane = pane; }, tr("Active pane"));
+    });
+    connect(remove, &QToolButton::clicked, this, [this, pane] {
+        m_workbench.change([pane](Session& s) { removePane(s, static_cast<std::size_t>(pane)); }, tr("Remove pane"));
+    });
+    return row;
+}
+
+} // namespace kvscope

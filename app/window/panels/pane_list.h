@@ -1,0 +1,31 @@
+#pragma once
+
+#include "app/session/workbench.h"
+
+#include <QWidget>
+
+class QLabel;
+class QPushButton;
+class QVBoxLayout;
+
+namespace kvscope {
+
+/// The panes by letter: click to make active, cross to remove, "Add a policy" below.
+class PaneList : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit PaneList(Workbench& workbench, QWidget* parent = nullptr);
+
+private:
+    void refresh();
+    QWidget* buildRow(int pane, const PaneData& data);
+
+    Workbench& m_workbench;
+    QLabel* m_count;
+    QVBoxLayout* m_rows;
+    QPushButton* m_add;
+    std::string m_shown; ///< what the rows were built from
+};
+
+} // namespace kvscope

@@ -1,0 +1,183 @@
+// The row is written once for all parameters of all policies: everything it shows comes from the table row.
+#include "app/window/panels/parameter_row.h"
+
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+#include "app/window/widgets/small_widgets.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QGridLayout>
+#include <QHBoxLayout>
+
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+QString shortNumber(double value, ParameterKind kind) {
+    return kind == ParameterKind::Integer ? QString::number(static_cast<qint64>(std::llround(value)))
+                                          : QString::number(value, 'g', 4);
+}
+
+QString unitText(const std::string& unit) {
+    return unit == "tokens" ? QString("tok") : fromUtf8(unit);
+}
+
+} // namespace
+
+ParameterRow::ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidget* parent)
+    : QWidget(parent), m_spec(spec) {
+    auto* grid = new QGridLayout(this);
+    grid->setContentsMargins(0, 0, 0, px(appearance().compact ? 2 : 6));
+    grid->setHorizontalSpacing(px(6));
+    grid->setVerticalSpacing(0);
+    grid->setColumnStretch(1, 1);
+    m_changedBar = new QFrame(this);
+    m_changedBar->setFixedSize(px(3), px(16));
+    grid->addWidget(m_changedBar, 0, 0);
+    m_reset = iconButton("reset", tr("Reset %1 to its default").arg(fromUtf8(spec.label)), this);
+    connect(m_reset, &QToolButton::clicked, this, [this] {
+        emit edited(m_reset->property("default").toString(), false);
+        emit editingEnded();
+    });
+    grid->addWidget(m_reset, 0, 3);
+    if (spec.kind == ParameterKind::Choice)
+        buildChoice();
+    else if (spec.kind == ParameterKind::Flag)
+        buildFlag();
+    else
+        buildNumber();
+    m_message = roleLabel({}, "error", this);
+    m_message->setWordWrap(true);
+    m_message->setVisible(false);
+    grid->addWidget(m_message, 2, 1, 1, 3);
+    setToolTip(helpText());
+    setTokens(tokens);
+}
+
+QString ParameterRow::helpText() const {
+    QString text = "<p style='white-space:pre-wrap'><b>" + fromUtf8(m_spec.label).toHtmlEscaped() + "</b> <code>" +
+                   fromUtf8(m_spec.id).toHtmlEscaped() + "</code><br>" + fromUtf8(m_spec.help).toHtmlEscaped();
+    if (m_spec.kind == ParameterKind::Real || m_spec.kind == ParameterKind::Integer)
+        text += "<br>" + tr("Range %1 to %2, default %3.")
+                             .arg(shortNumber(m_spec.min, m_spec.kind), shortNumber(m_spec.max, m_spec.kind),
+                                  shortNumber(m_spec.defaultValue, m_spec.kind));
+    for (const ParameterChoice& choice : m_spec.choices)
+        if (!choice.help.empty())
+            text += "<br><b>" + fromUtf8(choice.label).toHtmlEscaped() + "</b>: " + fromUtf8(choice.help).toHtmlEscaped();
+    if (!m_spec.source.empty())
+        text += "<br><i>" + fromUtf8(m_spec.source).toHtmlEscaped() + "</i>";
+    return text + "</p>";
+}
+
+void ParameterRow::buildNumber() {
+    auto* grid = static_cast<QGridLayout*>(layout());
+    auto* names = new QHBoxLayout;
+    names->setSpacing(px(6));
+    names->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this));
+    auto* symbol = roleLabel(fromUtf8(m_spec.symbol), "quiet", this);
+    QFont italic = symbol->font();
+    italic.setItalic(true);
+    symbol->setFont(italic);
+    names->addWidget(symbol);
+    names->addStretch();
+    grid->addLayout(names, 0, 1);
+
+    auto* fieldBox = new QHBoxLayout;
+    fieldBox->setSpacing(px(4));
+    m_field = numberField(74, fromUtf8(m_spec.label), this);
+    fieldBox->addWidget(m_field);
+    if (!m_spec.unit.empty())
+        fieldBox->addWidget(roleLabel(unitText(m_spec.unit), "quiet", this));
+    grid->addLayout(fieldBox, 0, 2);
+    connect(m_field, &QLineEdit::editingFinished, this, [this] {
+        if (!m_field->isModified())
+            return;
+        m_field->setModified(false);
+        emit edited(m_field->text().trimmed().replace(",", ""), false);
+        emit editingEnded();
+    });
+
+    m_slider = new ValueSlider(this);
+    m_slider->setAccessibleName(fromUtf8(m_spec.label));
+    m_slider->setDefault(m_spec.defaultValue);
+    grid->addWidget(m_slider, 1, 1, 1, 2);
+    connect(m_slider, &ValueSlider::edited, this, &ParameterRow::proposeFromSlider);
+    connect(m_slider, &ValueSlider::released, this, &ParameterRow::editingEnded);
+    connect(m_slider, &ValueSlider::resetRequested, m_reset, &QToolButton::click);
+}
+
+void ParameterRow::buildChoice() {
+    auto* grid = static_cast<QGridLayout*>(layout());
+    grid->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this), 0, 1);
+    m_choices = new QComboBox(this);
+    m_choices->setAccessibleName(fromUtf8(m_spec.label));
+    m_choices->setFixedWidth(px(150));
+    for (const ParameterChoice& choice : m_spec.choices) {
+        m_choices->addItem(fromUtf8(choice.label), fromUtf8(choice.id));
+        m_choices->setItemData(m_choices->count() - 1, fromUtf8(choice.help), Qt::ToolTipRole);
+    }
+    grid->addWidget(m_choices, 0, 2);
+    connect(m_choices, &QComboBox::activated, this, [this](int index) {
+        emit edited(m_choices->itemData(index).toString(), false);
+        emit editingEnded();
+    });
+}
+
+void ParameterRow::buildFlag() {
+    auto* grid = static_cast<QGridLayout*>(layout());
+    m_flag = new QCheckBox(fromUtf8(m_spec.label), this);
+    grid->addWidget(m_flag, 0, 1, 1, 2);
+    connect(m_flag, &QCheckBox::clicked, this, [this](bool on) {
+        emit edited(on ? "true" : "false", false);
+        emit editingEnded();
+    });
+}
+
+void ParameterRow::setTokens(std::int64_t tokens) {
+    if (m_slider)
+        m_slider->setScale(ValueScale::of(m_spec, tokens));
+}
+
+void ParameterRow::proposeFromSlider(double value) {
+    emit edited(m_spec.kind == ParameterKind::Integer ? QString::number(static_cast<qint64>(std::llround(value)))
+                                                      : QString::number(value, 'g', 4),
+                m_slider->isSliderDown());
+}
+
+void ParameterRow::showValue(const ParameterValues& values) {
+    const QString text = fromUtf8(values.text(m_spec.id));
+    ParameterValues defaults = values;
+    defaults.set(m_spec.id, m_spec.defaultValue);
+    m_reset->setProperty("default", fromUtf8(defaults.text(m_spec.id)));
+    const bool changed = !values.isDefault(m_spec.id);
+    m_reset->setEnabled(changed);
+    m_changedBar->setStyleSheet(changed ? QString("background: %1; border-radius: 1px;").arg(qColor(chrome().ink).name())
+                                        : QString("background: transparent;"));
+    if (m_field && !(m_field->hasFocus() && m_field->isModified())) {
+        m_field->setText(text);
+        setWrong(m_field, false);
+    }
+    if (m_slider && !m_slider->isSliderDown())
+        m_slider->showValue(values.real(m_spec.id));
+    if (m_choices)
+        m_choices->setCurrentIndex(m_choices->findData(text));
+    if (m_flag)
+        m_flag->setChecked(values.flag(m_spec.id));
+    m_message->setVisible(false);
+}
+
+void ParameterRow::showError(const QString& message) {
+    if (m_field)
+        setWrong(m_field, true);
+    m_message->setText(message);
+    m_message->setVisible(true);
+}
+
+QString ParameterRow::errorMessage() const {
+    return m_message->isVisibleTo(this) ? m_message->text() : QString();
+}
+
+} // namespace kvscope

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "app/window/widgets/value_slider.h"
+#include "core/parameters/parameters.h"
+
+#include <QWidget>
+
+class QCheckBox;
+class QComboBox;
+class QFrame;
+class QLabel;
+class QLineEdit;
+class QToolButton;
+
+namespace kvscope {
+
+/// One row of a parameter table as a control: name, symbol, typed field with its unit, reset, slider with a tick at the
+/// default; a drop-down for a choice, a box for a flag. Shows values, proposes edits, changes nothing itself.
+class ParameterRow : public QWidget {
+    Q_OBJECT
+
+public:
+    /// `tokens`: the number of tokens seen, where the slider ends at it.
+    ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidget* parent = nullptr);
+
+    const std::string& id() const { return m_spec.id; }
+    void setTokens(std::int64_t tokens);
+    void showValue(const ParameterValues& values);
+    /// The refused text stays in the field, red, with the reason below, until the next good value.
+    void showError(const QString& message);
+    QString errorMessage() const;
+
+signals:
+    void edited(const QString& text, bool dragging); ///< as ParameterValues::setText takes it
+    void editingEnded();
+
+private:
+    void buildNumber();
+    void buildChoice();
+    void buildFlag();
+    void proposeFromSlider(double value);
+    QString helpText() const;
+
+    ParameterSpec m_spec;
+    QFrame* m_changedBar = nullptr;
+    QToolButton* m_reset = nullptr;
+    QLabel* m_message = nullptr;
+    QLineEdit* m_field = nullptr;
+    ValueSlider* m_slider = nullptr;
+    QComboBox* m_choices = nullptr;
+    QCheckBox* m_flag = nullptr;
+};
+
+} // namespace kvscope

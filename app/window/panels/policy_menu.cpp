@@ -1,0 +1,50 @@
+// Menus of policies, written from the registry: a new policy appears without a line here.
+#include "app/window/panels/policy_menu.h"
+
+#include "app/window/number_text.h"
+
+#include <QMenu>
+
+namespace kvscope {
+
+void fillVariantMenu(QMenu* menu, const PolicySpec& current, const std::function<void(const PolicySpec&)>& chosen) {
+    menu->clear();
+    menu->setToolTipsVisible(true);
+    const PolicyCard& card = policyById(current.policy).card();
+    const std::string active =
+        current.variant.empty() && !card.variants.empty() ? card.variants.front().id : current.variant;
+    for (const PolicyVariant& variant : card.variants) {
+        QAction* action = menu->addAction(fromUtf8(variant.label.empty() ? variant.id : variant.label));
+        action->setCheckable(true);
+        action->setChecked(variant.id == active);
+        action->setToolTip(fromUtf8(variant.summary));
+        QObject::connect(action, &QAction::triggered, menu, [chosen, spec = card.id + ":" + variant.id, budget = current.budget] {
+            PolicySpec next = PolicySpec::parse(spec);
+            next.budget = budget;
+            chosen(next);
+        });
+    }
+}
+
+void fillPolicyMenu(QMenu* menu, const std::function<void(const PolicySpec&)>& chosen) {
+    menu->clear();
+    menu->setToolTipsVisible(true);
+    for (const Policy* policy : allPolicies()) {
+        const PolicyCard& card = policy->card();
+        if (card.variants.size() < 2) {
+            QAction* action = menu->addAction(fromUtf8(card.name));
+            action->setToolTip(fromUtf8(card.summary));
+            QObject::connect(action, &QAction::triggered, menu, [chosen, id = card.id] { chosen(PolicySpec::parse(id)); });
+            continue;
+        }
+        QMenu* variants = menu->addMenu(fromUtf8(card.name));
+        variants->setToolTip(fromUtf8(card.summary));
+        for (const PolicyVariant& variant : card.variants) {
+            QAction* action = variants->addAction(fromUtf8(variant.label.empty() ? variant.id : variant.label));
+            QObject::connect(action, &QAction::triggered, menu,
+                             [chosen, spec = card.id + ":" + variant.id] { chosen(PolicySpec::parse(spec)); });
+        }
+    }
+}
+
+} // namespace kvscope

@@ -1,0 +1,183 @@
+// Everything here is read from the policy's card: a new policy needs no line in this file.
+#include "app/window/panels/policy_panel.h"
+
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+#include "app/window/panels/fidelity_block.h"
+#include "app/window/panels/parameter_panel.h"
+#include "app/window/panels/policy_menu.h"
+#include "app/window/widgets/small_widgets.h"
+
+#include <QClipboard>
+#include <QGuiApplication>
+#include <QHBoxLayout>
+#include <QMenu>
+#include <QVBoxLayout>
+
+namespace kvscope {
+
+PolicyPanel::PolicyPanel(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
+    setObjectName("panelBody");
+    build();
+    connect(&m_workbench, &Workbench::sessionChanged, this, &PolicyPanel::refresh);
+    refresh();
+}
+
+void PolicyPanel::build() {
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(px(10), px(12), px(16), px(16));
+    column->setSpacing(px(6));
+    auto* head = new QHBoxLayout;
+    head->setContentsMargins(px(8), 0, 0, 0);
+    head->setSpacing(px(8));
+    m_badge = new LetterBadge(20, this);
+    head->addWidget(m_badge);
+    m_title = roleLabel({}, "policyTitle", this);
+    head->addWidget(m_title);
+    m_variant = chipButton({}, "plain", this);
+    m_variant->setMenu(new QMenu(m_variant));
+    m_variant->setToolTip(tr("Variants: the same policy as the paper, the authors' code or a library has it"));
+    head->addWidget(m_variant);
+    head->addStretch();
+    m_more = iconButton("more", tr("More for this pane"), this);
+    m_more->setPopupMode(QToolButton::InstantPopup);
+    m_more->setMenu(new QMenu(m_more));
+    fillMore();
+    head->addWidget(m_more);
+    column->addLayout(head);
+
+    m_parameterBox = new QWidget(this);
+    auto* box = new QVBoxLayout(m_parameterBox);
+    box->setContentsMargins(0, px(4), 0, 0);
+    auto* title = new QHBoxLayout;
+    title->setContentsMargins(px(8), 0, 0, 0);
+    title->addWidget(roleLabel(tr("PARAMETERS"), "section", this));
+    title->addStretch();
+    m_resetAll = new QPushButton(tr("Reset all"), this);
+    m_resetAll->setProperty("flat", "link");
+    title->addWidget(m_resetAll);
+    box->addLayout(title);
+    m_parameters = new ParameterPanel(this);
+    box->addWidget(m_parameters);
+    column->addWidget(m_parameterBox);
+    connect(m_parameters, &ParameterPanel::edited, this, [this](const ParameterValues& values, const QString& label, bool dragging) {
+        changeActive([&](SessionPane& pane) { pane.policy.values = values; }, label, dragging ? "parameter " + label : QString());
+    });
+    connect(m_parameters, &ParameterPanel::editingEnded, this, [this] { m_workbench.endMerge(); });
+    connect(m_resetAll, &QPushButton::clicked, this, [this] {
+        changeActive(
+            [](SessionPane& pane) {
+                const std::string variant = pane.policy.variant.empty() ? "" : ":" + pane.policy.variant;
+                pane.policy.values = PolicySpec::parse(pane.policy.policy + variant).values;
+            },
+            tr("Reset all"));
+    });
+
+    auto* lower = new QVBoxLayout;
+    lower->setContentsMargins(px(8), 0, 0, 0);
+    lower->setSpacing(px(8));
+    lower->addWidget(separatorLine(this));
+    lower->addSpacing(px(4));
+    lower->addWidget(new FidelityBlock(m_workbench, this));
+    buildExplanation();
+    lower->addWidget(m_explanationBox);
+    column->addLayout(lower);
+    column->addStretch();
+}
+
+void PolicyPanel::buildExplanation() {
+    m_explanationBox = new QWidget(this);
+    m_explanationBox->setObjectName("panelBody");
+    auto* column = new QVBoxLayout(m_explanationBox);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(px(6));
+    column->addWidget(separatorLine(m_explanationBox));
+    column->addSpacing(px(4));
+    column->addWidget(roleLabel(tr("WHAT IT DOES"), "section", m_explanationBox));
+    m_paper = roleLabel({}, "quiet", m_explanationBox);
+    m_paper->setWordWrap(true);
+    column->addWidget(m_paper);
+    m_explanation = new QLabel(m_explanationBox);
+    m_explanation->setObjectName("explanation");
+    m_explanation->setTextFormat(Qt::MarkdownText);
+    m_explanation->setWordWrap(true);
+    m_explanation->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+    column->addWidget(m_explanation);
+    column->addStretch();
+}
+
+QWidget* PolicyPanel::takeExplanation() {
+    m_explanationBox->setParent(nullptr);
+    return m_explanationBox;
+}
+
+void PolicyPanel::fillMore() {
+    QMenu* menu = m_more->menu();
+    menu->addAction(tr("Duplicate pane"), this, [this] {
+        m_workbench.change([](Session& s) { addPane(s, SessionPane(s.panes[static_cast<std::size_t>(s.activePane)])); },
+                           tr("Duplicate pane"));
+    });
+    menu->addAction(tr("Copy specification"), this, [this] {
+        const Session& session = m_workbench.session();
+        if (!session.panes.empty())
+            QGuiApplication::clipboard()->setText(
+                fromUtf8(session.panes[static_cast<std::size_t>(session.activePane)].policy.text()));
+    });
+    menu->addSeparator();
+    menu->addAction(tr("Remove pane"), this, [this] {
+        m_workbench.change([](Session& s) { removePane(s, static_cast<std::size_t>(s.activePane)); }, tr("Remove pane"));
+    });
+}
+
+void PolicyPanel::changeActive(const std::function<void(SessionPane&)>& edit, const QString& label, const QString& mergeKey) {
+    m_workbench.change(
+        [&](Session& s) {
+            if (!s.panes.empty())
+                edit(s.panes[static_cast<std::size_t>(s.activePane)]);
+        },
+        label, mergeKey);
+}
+
+void PolicyPanel::refresh() {
+    const Session& session = m_workbench.session();
+    const bool any = !session.panes.empty();
+    for (QWidget* widget : {static_cast<QWidget*>(m_badge), static_cast<QWidget*>(m_more)})
+        widget->setVisible(any);
+    if (!any) {
+        m_title->setText(tr("No pane"));
+        m_variant->setVisible(false);
+        m_parameterBox->setVisible(false);
+        refreshExplanation(nullptr);
+        return;
+    }
+    const PaneData pane = m_workbench.viewInput().panes[static_cast<std::size_t>(session.activePane)];
+    const SessionPane& spec = session.panes[static_cast<std::size_t>(session.activePane)];
+    const bool recorded = !spec.recordedPath.empty();
+    m_badge->show(pane.letter, pane.policyId);
+    m_title->setText(fromUtf8(recorded ? "Recorded list" : pane.policyName));
+    m_variant->setVisible(!recorded && !pane.variant.empty());
+    m_parameterBox->setVisible(!recorded);
+    if (recorded) {
+        refreshExplanation(nullptr);
+        return;
+    }
+    const PolicyCard& card = policyById(spec.policy.policy).card();
+    m_variant->setText(fromUtf8(pane.variant) + " ▾");
+    fillVariantMenu(m_variant->menu(), spec.policy, [this](const PolicySpec& next) {
+        changeActive([&](SessionPane& p) { p.policy = next; }, tr("Variant"));
+    });
+    const std::int64_t tokens = m_workbench.cut() ? m_workbench.cut()->token : 0;
+    m_parameters->show(card.parameters, spec.policy.values, tokens);
+    refreshExplanation(&card);
+}
+
+void PolicyPanel::refreshExplanation(const PolicyCard* card) {
+    m_explanationBox->setVisible(card != nullptr);
+    if (!card || card->id == m_explained)
+        return;
+    m_explained = card->id;
+    m_paper->setText(fromUtf8(card->paper));
+    m_explanation->setText(fromUtf8(card->explanation));
+}
+
+} // namespace kvscope

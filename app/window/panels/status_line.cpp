@@ -1,0 +1,88 @@
+// The facts that a screenshot needs to be understood later.
+#include "app/window/panels/status_line.h"
+
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+#include "app/window/widgets/small_widgets.h"
+
+#include <QHBoxLayout>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+const QString kGap = "   │   ";
+
+QString selectionText(const ViewInput& input) {
+    const auto& selected = input.focus.selected;
+    if (selected.empty())
+        return {};
+    const QString name = input.focus.selectionName.empty() ? QString() : fromUtf8(input.focus.selectionName) + ", ";
+    return QObject::tr("selected: %1%2 tokens").arg(name, countText(static_cast<std::int64_t>(selected.size())));
+}
+
+QString headText(const ViewInput& input) {
+    return QObject::tr("layer %1, KV head %2, query head %3 (0-based)")
+        .arg(input.layer.value)
+        .arg(input.kvHead.value)
+        .arg(input.queryHead.value);
+}
+
+} // namespace
+
+StatusLine::StatusLine(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
+    setObjectName("statusLine");
+    setAttribute(Qt::WA_StyledBackground);
+    setFixedHeight(px(24));
+    auto* row = new QHBoxLayout(this);
+    row->setContentsMargins(px(16), 0, px(16), 0);
+    m_left = new ElidedLabel("status", Qt::ElideRight, this);
+    row->addWidget(m_left, 1);
+    m_right = roleLabel({}, "status", this);
+    row->addWidget(m_right);
+    connect(&m_workbench, &Workbench::sessionChanged, this, &StatusLine::refresh);
+    connect(&m_workbench, &Workbench::paneChanged, this, &StatusLine::refresh);
+    refresh();
+}
+
+QString StatusLine::text() const {
+    return m_left->accessibleName() + kGap + m_right->text();
+}
+
+void StatusLine::refresh() {
+    const Engine& engine = m_workbench.runner().engine();
+    QStringList right = {fromUtf8(engine.name()).toUpper(), fromUtf8(engine.arithmetic())};
+    if (!m_workbench.capture()) {
+        m_left->setFullText(tr("no capture open"));
+        m_right->setText(right.join(kGap));
+        return;
+    }
+    const ViewInput input = m_workbench.viewInput();
+    const CaptureInfo& info = input.capture->info();
+    QStringList left = {fromUtf8(info.fileName), headText(input),
+                        QString("n %1 · d %2 · %3").arg(countText(info.numTokens)).arg(info.headDim).arg(
+                            QString::fromUtf8(storedTypeName(info.layerInfo(input.layer).storedType).data()))};
+    const auto active = static_cast<std::size_t>(input.activePane);
+    if (active < input.panes.size()) {
+        const PaneData& pane = input.panes[active];
+        QString policy = QString("%1 %2 %3").arg(QChar(pane.letter)).arg(fromUtf8(pane.policyName), fromUtf8(pane.variant));
+        if (pane.result)
+            policy += QString(" · N %1").arg(countText(pane.result->requested));
+        left += policy;
+        if (pane.result) {
+            const StageTimes& times = pane.result->times;
+            right += tr("features %1%2 · select %3").arg(milliText(times.featuresMs),
+                                                         times.featuresFromCache ? tr(" (cached)") : QString(),
+                                                         milliText(times.selectMs));
+        }
+    }
+    left += tr("cut: %1").arg(fromUtf8(input.cut.label));
+    left += selectionText(input);
+    left.removeAll(QString());
+    m_left->setFullText(left.join(kGap));
+    m_right->setText(right.join(kGap));
+}
+
+} // namespace kvscope

@@ -1,0 +1,150 @@
+// The small parts that panels are made of. What they look like is in the style sheet; only the badge paints itself.
+#include "app/window/widgets/small_widgets.h"
+
+#include "app/window/appearance.h"
+
+#include <QPainter>
+#include <QStyle>
+
+namespace kvscope {
+
+namespace {
+
+void repolish(QWidget* widget) {
+    widget->style()->unpolish(widget);
+    widget->style()->polish(widget);
+    widget->update();
+}
+
+/// WCAG 2 relative luminance, good enough to choose black or white letters.
+double luminance(Colour colour) {
+    return (0.2126 * colour.r + 0.7152 * colour.g + 0.0722 * colour.b) / 255.0;
+}
+
+} // namespace
+
+QLabel* roleLabel(const QString& text, const char* role, QWidget* parent) {
+    auto* label = new QLabel(text, parent);
+    label->setProperty("role", role);
+    label->setTextFormat(Qt::PlainText);
+    return label;
+}
+
+QLabel* numberLabel(double designSize, int weight, QWidget* parent) {
+    auto* label = new QLabel(parent);
+    label->setTextFormat(Qt::PlainText);
+    label->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+    label->setStyleSheet(QString("font-family: 'Noto Sans Mono', 'DejaVu Sans Mono'; font-size: %1px; font-weight: %2;")
+                             .arg(px(designSize))
+                             .arg(weight));
+    return label;
+}
+
+QFrame* separatorLine(QWidget* parent) {
+    auto* line = new QFrame(parent);
+    line->setObjectName("separator");
+    return line;
+}
+
+QToolButton* iconButton(const char* icon, const QString& tip, QWidget* parent) {
+    auto* button = new QToolButton(parent);
+    button->setIcon(themedIcon(icon));
+    button->setIconSize({px(16), px(16)});
+    button->setToolTip(tip);
+    button->setAccessibleName(tip);
+    button->setFocusPolicy(Qt::TabFocus);
+    return button;
+}
+
+QPushButton* chipButton(const QString& text, const char* tone, QWidget* parent) {
+    auto* chip = new QPushButton(text, parent);
+    chip->setProperty("chip", tone);
+    chip->setFocusPolicy(Qt::TabFocus);
+    chip->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+    return chip;
+}
+
+void setTone(QPushButton* chip, const char* tone) {
+    if (chip->property("chip").toByteArray() == tone)
+        return;
+    chip->setProperty("chip", tone);
+    repolish(chip);
+}
+
+QLineEdit* numberField(double designWidth, const QString& accessibleName, QWidget* parent) {
+    auto* field = new QLineEdit(parent);
+    field->setProperty("number", true);
+    field->setAlignment(Qt::AlignRight);
+    field->setFixedWidth(px(designWidth));
+    field->setAccessibleName(accessibleName);
+    return field;
+}
+
+void setWrong(QLineEdit* field, bool wrong) {
+    if (field->property("wrong").toBool() == wrong)
+        return;
+    field->setProperty("wrong", wrong);
+    repolish(field);
+}
+
+LetterBadge::LetterBadge(double designSize, QWidget* parent) : QWidget(parent) {
+    setFixedSize(px(designSize), px(designSize));
+}
+
+void LetterBadge::show(char letter, const std::string& policyId) {
+    m_letter = letter;
+    m_policyId = policyId;
+    setAccessibleName(QString("Pane %1").arg(QChar(letter)));
+    update();
+}
+
+void LetterBadge::paintEvent(QPaintEvent*) {
+    QPainter painter(this);
+    painter.setRenderHint(QPainter::Antialiasing);
+    const Colour ground = policyStyle(m_policyId, appearance().theme).colour;
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(qColor(ground));
+    painter.drawRoundedRect(rect(), px(3), px(3));
+    painter.setPen(luminance(ground) > 0.45 ? QColor(0x0B, 0x0D, 0x10) : QColor(Qt::white));
+    QFont font = interfaceFont(12, QFont::DemiBold);
+    font.setPixelSize(std::max(8, height() * 64 / 100));
+    painter.setFont(font);
+    painter.drawText(rect(), Qt::AlignCenter, QString(QChar(m_letter)));
+}
+
+ElidedLabel::ElidedLabel(const char* role, Qt::TextElideMode mode, QWidget* parent) : QLabel(parent), m_mode(mode) {
+    setProperty("role", role);
+    setTextFormat(Qt::PlainText);
+    setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+}
+
+void ElidedLabel::setFullText(const QString& text) {
+    if (text == m_full)
+        return;
+    m_full = text;
+    setToolTip(text);
+    setAccessibleName(text);
+    updateGeometry();
+    elide();
+}
+
+QSize ElidedLabel::minimumSizeHint() const {
+    return {px(40), QLabel::minimumSizeHint().height()};
+}
+
+QSize ElidedLabel::sizeHint() const {
+    ensurePolished();
+    return {fontMetrics().horizontalAdvance(m_full) + 2, fontMetrics().height()};
+}
+
+void ElidedLabel::resizeEvent(QResizeEvent* event) {
+    QLabel::resizeEvent(event);
+    elide();
+}
+
+void ElidedLabel::elide() {
+    ensurePolished();
+    setText(fontMetrics().elidedText(m_full, m_mode, width()));
+}
+
+} // namespace kvscope

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <QFrame>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QToolButton>
+#include <QWidget>
+
+#include <string>
+
+namespace kvscope {
+
+/// A label whose look the style sheet knows by its role ("section", "fact", "quiet", "title" ...).
+QLabel* roleLabel(const QString& text, const char* role, QWidget* parent = nullptr);
+/// A monospaced, right-aligned label for numbers.
+QLabel* numberLabel(double designSize = 12, int weight = QFont::Normal, QWidget* parent = nullptr);
+QFrame* separatorLine(QWidget* parent = nullptr);
+/// A 24 x 24 button with an icon, a tooltip and the same text as accessible name.
+QToolButton* iconButton(const char* icon, const QString& tip, QWidget* parent = nullptr);
+/// A rounded chip; tone "plain", "warning" or "error".
+QPushButton* chipButton(const QString& text, const char* tone, QWidget* parent = nullptr);
+void setTone(QPushButton* chip, const char* tone);
+/// A right-aligned field for typed numbers; `designWidth` in design pixels.
+QLineEdit* numberField(double designWidth, const QString& accessibleName, QWidget* parent = nullptr);
+void setWrong(QLineEdit* field, bool wrong);
+
+/// The letter of a pane on its policy's colour.
+class LetterBadge : public QWidget {
+public:
+    explicit LetterBadge(double designSize = 18, QWidget* parent = nullptr);
+    void show(char letter, const std::string& policyId);
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+
+private:
+    char m_letter = 'A';
+    std::string m_policyId;
+};
+
+/// A label that cuts its text with an ellipsis instead of growing; the whole text is its tooltip.
+class ElidedLabel : public QLabel {
+public:
+    ElidedLabel(const char* role, Qt::TextElideMode mode, QWidget* parent = nullptr);
+    void setFullText(const QString& text);
+    QSize minimumSizeHint() const override;
+    QSize sizeHint() const override;
+
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+
+private:
+    void elide();
+    QString m_full;
+    Qt::TextElideMode m_mode;
+};
+
+} // namespace kvscope

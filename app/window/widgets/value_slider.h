@@ -1,0 +1,52 @@
+#pragma once
+
+#include "app/window/widgets/value_scale.h"
+
+#include <QAbstractSlider>
+
+#include <optional>
+
+namespace kvscope {
+
+/// The painted slider of design.md 6: track 4, thumb 12, a tick at the default. An ordinary slider to the keyboard and
+/// to screen readers. The wheel acts only with the focus; a double click resets.
+class ValueSlider : public QAbstractSlider {
+    Q_OBJECT
+
+public:
+    explicit ValueSlider(QWidget* parent = nullptr);
+
+    void setScale(const ValueScale& scale);
+    const ValueScale& scale() const { return m_scale; }
+    void setDefault(std::optional<double> value);
+    /// Shows a value without `edited`.
+    void showValue(double value);
+
+    QSize sizeHint() const override;
+    QSize minimumSizeHint() const override;
+
+signals:
+    void edited(double value);  ///< by the user, also while dragging
+    void released();            ///< a drag or a step has ended
+    void resetRequested();
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+    void mousePressEvent(QMouseEvent* event) override;
+    void mouseMoveEvent(QMouseEvent* event) override;
+    void mouseReleaseEvent(QMouseEvent* event) override;
+    void mouseDoubleClickEvent(QMouseEvent* event) override;
+    void wheelEvent(QWheelEvent* event) override;
+    void keyReleaseEvent(QKeyEvent* event) override;
+
+private:
+    QRectF track() const;
+    double xOf(double value) const;
+    void dragTo(double x);
+
+    ValueScale m_scale;
+    std::optional<double> m_default;
+    bool m_showing = false;
+};
+
+} // namespace kvscope
