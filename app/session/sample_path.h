@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+
+namespace kvscope {
+
+/// The sample capture that opens in the first minute: beside the program, in the source tree it was built from, or
+/// where it is installed (../share/kvscope). Empty when there is none.
+std::string findSampleCapture(const std::string& programFolder);
+
+} // namespace kvscope

@@ -1,0 +1,144 @@
+// The mouse half of the canvas, as users of napari, Tracy or RenderDoc expect it: left drag pans, Ctrl+drag zooms a box,
+// Shift+drag brushes, the wheel zooms at the cursor (Alt: x only, Shift: y only), a double click fits.
+#include "app/window/canvas/canvas_widget.h"
+
+#include "app/window/appearance.h"
+
+#include <QContextMenuEvent>
+#include <QMouseEvent>
+#include <QWheelEvent>
+
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kDragStart = 4;     // pixels before a press becomes a drag
+constexpr double kPickTolerance = 4; // pixels around a mark that still hit it
+constexpr double kZoomPerNotch = 1.2;
+constexpr double kScrollPerNotch = 60;
+
+} // namespace
+
+Point CanvasWidget::toScene(const QPointF& position) const {
+    return {position.x() / appearance().scale, position.y() / appearance().scale};
+}
+
+CanvasWidget::Gesture CanvasWidget::gestureFor(Qt::KeyboardModifiers modifiers) const {
+    if (m_pressedPick.kind == PickId::Kind::Handle)
+        return Gesture::Handle;
+    if (modifiers & Qt::ShiftModifier)
+        return Gesture::Brush;
+    if (!ShownPlot::of(m_scene).valid)
+        return Gesture::Pan;
+    return modifiers & Qt::ControlModifier ? Gesture::BoxZoom : Gesture::Pan;
+}
+
+void CanvasWidget::mousePressEvent(QMouseEvent* event) {
+    setFocus(Qt::MouseFocusReason);
+    if (event->button() != Qt::LeftButton)
+        return;
+    m_pressed = m_last = toScene(event->position());
+    m_pressedPick = pickAt(scene(), m_pressed, kPickTolerance);
+    m_pressedModifiers = event->modifiers();
+    m_gesture = Gesture::Press;
+}
+
+void CanvasWidget::mouseMoveEvent(QMouseEvent* event) {
+    const Point at = toScene(event->position());
+    if (m_gesture == Gesture::None) {
+        const PickId pick = pickAt(scene(), at, kPickTolerance);
+        setCursor(pick.kind == PickId::Kind::Handle ? Qt::SizeHorCursor
+                  : pick.kind == PickId::Kind::None ? Qt::ArrowCursor
+                                                    : Qt::PointingHandCursor);
+        emit hovered(pick, event->position());
+        return;
+    }
+    if (m_gesture == Gesture::Press && std::hypot(at.x - m_pressed.x, at.y - m_pressed.y) < kDragStart)
+        return;
+    if (m_gesture == Gesture::Press)
+        m_gesture = gestureFor(m_pressedModifiers);
+    continueGesture(at);
+}
+
+void CanvasWidget::continueGesture(Point at) {
+    const Point moved{at.x - m_last.x, at.y - m_last.y};
+    m_last = at;
+    const ShownPlot shown = ShownPlot::of(scene());
+    if (m_gesture == Gesture::Pan && shown.valid)
+        emit rangeWanted(panBy(shown, moved.x, moved.y));
+    else if (m_gesture == Gesture::Pan)
+        emit scrollWanted(-moved.y);
+    else if (m_gesture == Gesture::Brush)
+        emit brushed(tokensInBox(scene(), m_pressed, at), false);
+    else if (m_gesture == Gesture::Handle)
+        emit handleDragged(m_pressedPick, {at.x, at.y}, false);
+    update();
+}
+
+void CanvasWidget::mouseReleaseEvent(QMouseEvent* event) {
+    if (event->button() != Qt::LeftButton || m_gesture == Gesture::None)
+        return;
+    const Point at = toScene(event->position());
+    if (m_gesture == Gesture::Press)
+        emit clicked(m_pressedPick, m_pressedModifiers, event->position());
+    else
+        finishGesture(at);
+    m_gesture = Gesture::None;
+    update();
+}
+
+void CanvasWidget::finishGesture(Point at) {
+    const ShownPlot shown = ShownPlot::of(scene());
+    const bool wideEnough = std::abs(at.x - m_pressed.x) > kDragStart && std::abs(at.y - m_pressed.y) > kDragStart;
+    if (m_gesture == Gesture::BoxZoom && shown.valid && wideEnough)
+        emit rangeWanted(zoomToBox(shown, m_pressed, at));
+    else if (m_gesture == Gesture::Brush)
+        emit brushed(tokensInBox(scene(), m_pressed, at), true);
+    else if (m_gesture == Gesture::Handle)
+        emit handleDragged(m_pressedPick, {at.x, at.y}, true);
+}
+
+void CanvasWidget::mouseDoubleClickEvent(QMouseEvent* event) {
+    if (event->button() != Qt::LeftButton)
+        return;
+    m_gesture = Gesture::None;
+    emit fitWanted();
+}
+
+void CanvasWidget::wheelEvent(QWheelEvent* event) {
+    // Alt turns a vertical wheel into a horizontal one before it gets here.
+    const QPoint delta = event->angleDelta();
+    const double notches = (delta.y() != 0 ? delta.y() : delta.x()) / 120.0;
+    const ShownPlot shown = ShownPlot::of(scene());
+    event->accept();
+    if (notches == 0)
+        return;
+    if (!shown.valid) {
+        emit scrollWanted(-notches * kScrollPerNotch);
+        return;
+    }
+    const ZoomAxes axes = event->modifiers() & Qt::AltModifier     ? ZoomAxes::X
+                          : event->modifiers() & Qt::ShiftModifier ? ZoomAxes::Y
+                                                                   : ZoomAxes::Both;
+    emit rangeWanted(zoomAt(shown, toScene(event->position()), std::pow(kZoomPerNotch, notches), axes));
+}
+
+void CanvasWidget::contextMenuEvent(QContextMenuEvent* event) {
+    emit menuWanted(event->globalPos());
+}
+
+void CanvasWidget::leaveEvent(QEvent* event) {
+    QOpenGLWidget::leaveEvent(event);
+    emit pointerLeft();
+}
+
+std::optional<Box> CanvasWidget::bandToDraw() const {
+    if (m_gesture != Gesture::BoxZoom && m_gesture != Gesture::Brush)
+        return std::nullopt;
+    return Box{std::min(m_pressed.x, m_last.x), std::min(m_pressed.y, m_last.y), std::abs(m_pressed.x - m_last.x),
+               std::abs(m_pressed.y - m_last.y)};
+}
+
+} // namespace kvscope

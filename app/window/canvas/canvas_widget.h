@@ -1,0 +1,82 @@
+#pragma once
+
+#include "app/window/canvas/range_math.h"
+#include "views/scene/text_service.h"
+
+#include <QOpenGLWidget>
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+struct ImGuiContext;
+
+namespace kvscope {
+
+/// A scene on the screen: painted by Dear ImGui's draw lists in an OpenGL widget with a context of its own. Scene
+/// coordinates are widget pixels divided by the interface scale. Draws only when something changed. Reports gestures in
+/// scene coordinates and decides nothing about them. All GL objects are made in initializeGL, which may run again.
+class CanvasWidget : public QOpenGLWidget {
+    Q_OBJECT
+
+public:
+    using Builder = std::function<Scene(double width, double height)>;
+
+    CanvasWidget(const TextService& text, Builder builder, QWidget* parent = nullptr);
+    ~CanvasWidget() override;
+
+    /// The scene is built again before the next frame.
+    void invalidate();
+    const Scene& scene(); ///< up to date
+    void setFaded(bool faded); ///< the old picture at 35 % while a new one is computed
+    bool isFaded() const { return m_faded; }
+    int framesDrawn() const { return m_frames; }
+
+signals:
+    void hovered(const PickId& pick, const QPointF& widgetPosition);
+    void pointerLeft();
+    void clicked(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& widgetPosition);
+    void brushed(const std::vector<TokenIndex>& tokens, bool finished);
+    void rangeWanted(const Viewport::Range& range);
+    void fitWanted();
+    void scrollWanted(double delta); ///< scene pixels, for scenes without a plot
+    void handleDragged(const PickId& handle, const QPointF& scenePosition, bool finished);
+    void menuWanted(const QPoint& globalPosition);
+
+protected:
+    void initializeGL() override;
+    void paintGL() override;
+    void resizeEvent(QResizeEvent* event) override;
+    void mousePressEvent(QMouseEvent* event) override;
+    void mouseMoveEvent(QMouseEvent* event) override;
+    void mouseReleaseEvent(QMouseEvent* event) override;
+    void mouseDoubleClickEvent(QMouseEvent* event) override;
+    void wheelEvent(QWheelEvent* event) override;
+    void contextMenuEvent(QContextMenuEvent* event) override;
+    void leaveEvent(QEvent* event) override;
+
+private:
+    enum class Gesture { None, Press, Pan, BoxZoom, Brush, Handle };
+    struct Renderer; ///< ImGui context and painter
+
+    Point toScene(const QPointF& widgetPosition) const;
+    Gesture gestureFor(Qt::KeyboardModifiers modifiers) const;
+    void continueGesture(Point at);
+    void finishGesture(Point at);
+    void releaseRenderer();
+    std::optional<Box> bandToDraw() const;
+
+    const TextService& m_text;
+    Builder m_builder;
+    Scene m_scene;
+    bool m_dirty = true, m_faded = false;
+    int m_frames = 0;
+    std::unique_ptr<Renderer> m_renderer;
+
+    Gesture m_gesture = Gesture::None;
+    Point m_pressed, m_last;
+    PickId m_pressedPick;
+    Qt::KeyboardModifiers m_pressedModifiers;
+};
+
+} // namespace kvscope

@@ -1,0 +1,163 @@
+// The four numbers by which panes are compared stand at the same place in every header, so that the eye runs along them.
+#include "app/window/canvas/pane_header.h"
+
+#include "app/session/head_means.h"
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+#include "app/window/panels/policy_menu.h"
+#include "app/window/widgets/small_widgets.h"
+
+#include <QHBoxLayout>
+#include <QMenu>
+#include <QPainter>
+#include <QVBoxLayout>
+
+#include <algorithm>
+
+namespace kvscope {
+
+std::pair<std::int64_t, std::int64_t> selectionHits(const ViewInput& input, const RunResult& result) {
+    const auto head = static_cast<std::size_t>(input.kvHead.value);
+    std::pair<std::int64_t, std::int64_t> hits{0, 0};
+    if (head >= result.selection.heads.size())
+        return hits;
+    const auto& kept = result.selection.heads[head].kept;
+    for (const TokenIndex token : input.focus.selected) {
+        if (token >= result.visible)
+            continue;
+        ++hits.second;
+        hits.first += std::binary_search(kept.begin(), kept.end(), token);
+    }
+    return hits;
+}
+
+PaneHeader::PaneHeader(Workbench& workbench, int pane, QWidget* parent)
+    : QWidget(parent), m_workbench(workbench), m_pane(pane) {
+    setObjectName("dockHeader");
+    setAttribute(Qt::WA_StyledBackground);
+    setFixedHeight(px(54));
+    build();
+    connect(&m_workbench, &Workbench::sessionChanged, this, &PaneHeader::refresh);
+    connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
+        if (changed == m_pane)
+            refresh();
+    });
+    refresh();
+}
+
+void PaneHeader::build() {
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(px(10), px(5), px(6), px(4));
+    column->setSpacing(px(2));
+    auto* title = new QHBoxLayout;
+    title->setSpacing(px(6));
+    m_badge = new LetterBadge(18, this);
+    title->addWidget(m_badge);
+    m_name = new ElidedLabel("title", Qt::ElideRight, this);
+    title->addWidget(m_name);
+    m_variant = chipButton({}, "plain", this);
+    m_variant->setMenu(new QMenu(m_variant));
+    title->addWidget(m_variant);
+    m_realised = chipButton({}, "warning", this);
+    m_realised->setFocusPolicy(Qt::NoFocus);
+    title->addWidget(m_realised);
+    title->addStretch();
+    auto* exportButton = iconButton("export", tr("Export this pane"), this);
+    auto* maximise = iconButton("maximise", tr("Show this pane alone, or all again"), this);
+    auto* close = iconButton("close", tr("Remove this pane"), this);
+    for (QToolButton* button : {exportButton, maximise, close})
+        title->addWidget(button);
+    column->addLayout(title);
+    auto* metrics = new QHBoxLayout;
+    metrics->setSpacing(px(4));
+    const auto add = [&](const QString& name, int weight, QLabel** nameLabel = nullptr) {
+        QLabel* label = roleLabel(name, "quiet", this);
+        metrics->addWidget(label);
+        QLabel* value = numberLabel(12, weight, this);
+        metrics->addWidget(value);
+        metrics->addSpacing(px(8));
+        if (nameLabel)
+            *nameLabel = label;
+        return value;
+    };
+    m_error = add(tr("error"), QFont::Bold);
+    m_error->setObjectName("paneError");
+    m_mass = add(tr("mass"), QFont::Normal, &m_massName);
+    m_kept = add(tr("kept"), QFont::Normal);
+    m_kept->setObjectName("paneKept");
+    m_hits = add({}, QFont::DemiBold, &m_hitsName);
+    m_hits->setObjectName("paneHits");
+    metrics->addStretch();
+    column->addLayout(metrics);
+    connect(exportButton, &QToolButton::clicked, this, &PaneHeader::exportWanted);
+    connect(maximise, &QToolButton::clicked, this, &PaneHeader::maximiseWanted);
+    connect(close, &QToolButton::clicked, this, [this] {
+        m_workbench.change([this](Session& s) { removePane(s, static_cast<std::size_t>(m_pane)); }, tr("Remove pane"));
+    });
+}
+
+void PaneHeader::refresh() {
+    const ViewInput input = m_workbench.viewInput();
+    if (static_cast<std::size_t>(m_pane) >= input.panes.size())
+        return;
+    const PaneData& pane = input.panes[static_cast<std::size_t>(m_pane)];
+    const SessionPane& spec = m_workbench.session().panes[static_cast<std::size_t>(m_pane)];
+    m_policyId = pane.policyId;
+    m_badge->show(pane.letter, pane.policyId);
+    m_name->setFullText(fromUtf8(pane.policyName));
+    m_variant->setVisible(!pane.variant.empty());
+    m_variant->setText(fromUtf8(pane.variant) + (spec.recordedPath.empty() ? " ▾" : ""));
+    if (spec.recordedPath.empty())
+        fillVariantMenu(m_variant->menu(), spec.policy, [this](const PolicySpec& next) {
+            m_workbench.change(
+                [&](Session& s) {
+                    s.panes[static_cast<std::size_t>(m_pane)].policy = next;
+                    s.activePane = m_pane;
+                },
+                tr("Variant"));
+        });
+    refreshMetrics(input, pane);
+    update();
+}
+
+void PaneHeader::refreshMetrics(const ViewInput& input, const PaneData& pane) {
+    const auto head = static_cast<std::size_t>(input.kvHead.value);
+    const bool there = pane.result && head < pane.result->selection.heads.size();
+    const bool measured = there && pane.result->fidelity;
+    m_error->setText(measured ? errorText(meanErrorOf(*pane.result, *input.capture, input.kvHead)) : QString("–"));
+    m_mass->setText(measured ? percentText(meanMassOf(*pane.result, *input.capture, input.kvHead)) : QString("–"));
+    m_realised->setVisible(false);
+    m_hits->setVisible(there && !input.focus.selected.empty());
+    m_hitsName->setVisible(m_hits->isVisibleTo(this));
+    if (!there) {
+        m_kept->setText("–");
+        return;
+    }
+    const auto kept = static_cast<std::int64_t>(pane.result->selection.heads[head].kept.size());
+    m_kept->setText(countText(kept));
+    const auto [hit, of] = selectionHits(input, *pane.result);
+    m_hitsName->setText(input.focus.selectionName.empty() ? tr("selected") : fromUtf8(input.focus.selectionName));
+    m_hits->setText(QString("%1/%2").arg(hit).arg(of));
+    if (kept == pane.result->requested || pane.result->visible == 0)
+        return;
+    m_realised->setVisible(true);
+    m_realised->setText(tr("%1 kept").arg(percentText(static_cast<double>(kept) / static_cast<double>(pane.result->visible))));
+    m_realised->setToolTip(tr("%1 tokens were asked for, %2 are kept").arg(countText(pane.result->requested), countText(kept)));
+}
+
+QString PaneHeader::metricsText() const {
+    return QString("error %1 mass %2 kept %3 %4 %5")
+        .arg(m_error->text(), m_mass->text(), m_kept->text(), m_hitsName->text(), m_hits->text());
+}
+
+void PaneHeader::paintEvent(QPaintEvent* event) {
+    QWidget::paintEvent(event);
+    QPainter painter(this);
+    painter.fillRect(0, 0, width(), px(3), qColor(policyStyle(m_policyId, appearance().theme).colour));
+}
+
+void PaneHeader::mousePressEvent(QMouseEvent*) {
+    m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
+}
+
+} // namespace kvscope

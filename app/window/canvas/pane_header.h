@@ -1,0 +1,51 @@
+#pragma once
+
+#include "app/session/workbench.h"
+
+#include <QWidget>
+
+class QLabel;
+class QPushButton;
+class QToolButton;
+
+namespace kvscope {
+
+class ElidedLabel;
+class LetterBadge;
+
+/// The head of a pane: policy colour, letter, name, variant; below: error, mass, kept, hits of the selection.
+class PaneHeader : public QWidget {
+    Q_OBJECT
+
+public:
+    PaneHeader(Workbench& workbench, int pane, QWidget* parent = nullptr);
+    QString metricsText() const; ///< the second line, for tests
+    QPushButton* variantChip() const { return m_variant; }
+
+signals:
+    void exportWanted();
+    void maximiseWanted();
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+    void mousePressEvent(QMouseEvent* event) override;
+
+private:
+    void build();
+    void refresh();
+    void refreshMetrics(const ViewInput& input, const PaneData& pane);
+
+    Workbench& m_workbench;
+    int m_pane;
+    std::string m_policyId;
+    LetterBadge* m_badge = nullptr;
+    ElidedLabel* m_name = nullptr;
+    QPushButton *m_variant = nullptr, *m_realised = nullptr;
+    QLabel *m_error = nullptr, *m_mass = nullptr, *m_kept = nullptr, *m_hits = nullptr;
+    QLabel *m_massName = nullptr, *m_hitsName = nullptr;
+};
+
+/// How many of the selected tokens before the cut are in the kept list, and how many there are.
+std::pair<std::int64_t, std::int64_t> selectionHits(const ViewInput& input, const RunResult& result);
+
+} // namespace kvscope

@@ -1,0 +1,98 @@
+// Screens count y downwards and plots upwards: every function here turns one into the other in one place.
+#include "app/window/canvas/range_math.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace kvscope {
+
+namespace {
+
+Box boxBetween(Point a, Point b) {
+    return {std::min(a.x, b.x), std::min(a.y, b.y), std::abs(a.x - b.x), std::abs(a.y - b.y)};
+}
+
+double xData(const ShownPlot& s, double x) {
+    return s.range.xMin + (x - s.plot.x) / s.plot.width * (s.range.xMax - s.range.xMin);
+}
+
+double yData(const ShownPlot& s, double y) {
+    return s.range.yMax - (y - s.plot.y) / s.plot.height * (s.range.yMax - s.range.yMin);
+}
+
+/// Calls `use(token, point)` for every mark that stands for a token.
+void forEachTokenMark(const Scene& scene, const std::function<void(TokenIndex, Point)>& use) {
+    const auto single = [&](const PickId& pick, Point at) {
+        if (pick.kind == PickId::Kind::Token)
+            use(static_cast<TokenIndex>(pick.index), at);
+    };
+    for (const Drawable& item : scene.items) {
+        if (const auto* circle = std::get_if<CircleItem>(&item))
+            single(circle->pick, circle->centre);
+        else if (const auto* box = std::get_if<RectangleItem>(&item))
+            single(box->pick, {box->box.x + box->box.width / 2, box->box.y + box->box.height / 2});
+        else if (const auto* text = std::get_if<TextItem>(&item))
+            single(text->pick, text->position);
+        const auto* cloud = std::get_if<PointCloudItem>(&item);
+        if (!cloud || cloud->pickKind != PickId::Kind::Token)
+            continue;
+        for (std::size_t i = 0; i < cloud->points->size(); ++i)
+            use(static_cast<TokenIndex>(cloud->ids ? (*cloud->ids)[i] : static_cast<std::int64_t>(i)), (*cloud->points)[i]);
+    }
+}
+
+} // namespace
+
+ShownPlot ShownPlot::of(const Scene& scene) {
+    ShownPlot shown{scene.plot, {scene.xMin, scene.xMax, scene.yMin, scene.yMax}, false};
+    shown.valid = scene.plot.width > 1 && scene.plot.height > 1 && scene.xMin < scene.xMax && scene.yMin < scene.yMax;
+    return shown;
+}
+
+Viewport::Range zoomAt(const ShownPlot& shown, Point at, double factor, ZoomAxes axes) {
+    Viewport::Range range = shown.range;
+    const double x = xData(shown, at.x), y = yData(shown, at.y);
+    if (axes != ZoomAxes::Y) {
+        range.xMin = x - (x - range.xMin) / factor;
+        range.xMax = x + (range.xMax - x) / factor;
+    }
+    if (axes != ZoomAxes::X) {
+        range.yMin = y - (y - range.yMin) / factor;
+        range.yMax = y + (range.yMax - y) / factor;
+    }
+    return range;
+}
+
+Viewport::Range panBy(const ShownPlot& shown, double dx, double dy) {
+    const double x = dx / shown.plot.width * (shown.range.xMax - shown.range.xMin);
+    const double y = dy / shown.plot.height * (shown.range.yMax - shown.range.yMin);
+    return {shown.range.xMin - x, shown.range.xMax - x, shown.range.yMin + y, shown.range.yMax + y};
+}
+
+Viewport::Range zoomToBox(const ShownPlot& shown, Point a, Point b) {
+    const Box box = boxBetween(a, b);
+    return {xData(shown, box.x), xData(shown, box.right()), yData(shown, box.bottom()), yData(shown, box.y)};
+}
+
+std::vector<TokenIndex> tokensInBox(const Scene& scene, Point a, Point b) {
+    const Box box = boxBetween(a, b);
+    std::vector<TokenIndex> tokens;
+    forEachTokenMark(scene, [&](TokenIndex token, Point at) {
+        if (box.contains(at))
+            tokens.push_back(token);
+    });
+    std::sort(tokens.begin(), tokens.end());
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    return tokens;
+}
+
+std::optional<Point> positionOfToken(const Scene& scene, TokenIndex token) {
+    std::optional<Point> found;
+    forEachTokenMark(scene, [&](TokenIndex candidate, Point at) {
+        if (candidate == token && !found)
+            found = at;
+    });
+    return found;
+}
+
+} // namespace kvscope

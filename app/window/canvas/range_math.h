@@ -1,0 +1,34 @@
+#pragma once
+
+#include "views/scene/scene.h"
+#include "views/view.h"
+
+#include <vector>
+
+namespace kvscope {
+
+// Pan and zoom as arithmetic between the plot's pixels and its data ranges (y up), without a widget.
+
+/// The ranges that a scene shows; empty plot or ranges: not `valid`.
+struct ShownPlot {
+    Box plot;
+    Viewport::Range range{0, 0, 0, 0};
+    bool valid = false;
+    static ShownPlot of(const Scene& scene);
+};
+
+enum class ZoomAxes { Both, X, Y };
+
+/// Zooms so that the data under `at` stays there; factor > 1 shows less.
+Viewport::Range zoomAt(const ShownPlot& shown, Point at, double factor, ZoomAxes axes);
+/// Moves the data with a pointer that moved by (dx, dy) pixels.
+Viewport::Range panBy(const ShownPlot& shown, double dx, double dy);
+/// The data inside a pixel box, which may have been dragged in any direction.
+Viewport::Range zoomToBox(const ShownPlot& shown, Point a, Point b);
+
+/// Tokens whose marks (points, rectangles, texts, circles) lie in the pixel box; ascending, each once.
+std::vector<TokenIndex> tokensInBox(const Scene& scene, Point a, Point b);
+/// Where a token's mark is; nothing when the scene does not show it.
+std::optional<Point> positionOfToken(const Scene& scene, TokenIndex token);
+
+} // namespace kvscope

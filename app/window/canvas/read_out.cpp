@@ -1,0 +1,149 @@
+// Built anew for each token: a handful of labels, laid out by Qt, above the canvas.
+#include "app/window/canvas/read_out.h"
+
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+#include "app/window/widgets/small_widgets.h"
+
+#include <QGridLayout>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPainter>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+QString segmentOf(const TokenTable& tokens, TokenIndex token) {
+    const Segment* innermost = nullptr;
+    for (const Segment& segment : tokens.segments)
+        if (token >= segment.begin && token < segment.end &&
+            (!innermost || segment.end - segment.begin <= innermost->end - innermost->begin))
+            innermost = &segment;
+    return innermost ? QString::fromUtf8(segmentName(innermost->kind).data(),
+                                         static_cast<qsizetype>(segmentName(innermost->kind).size()))
+                     : QString();
+}
+
+/// The state mark of design.md 5: filled blue circle, hollow orange circle, filled square.
+QPixmap stateMark(const TokenStanding& standing) {
+    const Theme& theme = chrome();
+    QPixmap pixmap(px(10), px(10));
+    pixmap.fill(Qt::transparent);
+    QPainter painter(&pixmap);
+    painter.setRenderHint(QPainter::Antialiasing);
+    const QRectF box(1, 1, px(10) - 2, px(10) - 2);
+    if (standing.isProtected) {
+        painter.fillRect(box, qColor(theme.protectedToken));
+        return pixmap;
+    }
+    painter.setPen(QPen(qColor(standing.kept ? theme.kept : theme.evicted), 1.5));
+    painter.setBrush(standing.kept ? QBrush(qColor(theme.kept)) : QBrush(Qt::NoBrush));
+    painter.drawEllipse(box);
+    return pixmap;
+}
+
+} // namespace
+
+ReadOut::ReadOut(const Workbench& workbench, QWidget* parent) : QFrame(parent), m_workbench(workbench) {
+    setObjectName("readOut");
+    setAttribute(Qt::WA_TransparentForMouseEvents);
+    m_grid = new QGridLayout(this);
+    m_grid->setContentsMargins(px(10), px(7), px(10), px(7));
+    m_grid->setHorizontalSpacing(px(10));
+    m_grid->setVerticalSpacing(px(2));
+    hide();
+}
+
+void ReadOut::addRow(QWidget* name, const QString& value) {
+    const int row = m_grid->rowCount();
+    m_grid->addWidget(name, row, 0);
+    QLabel* label = numberLabel(11, QFont::Normal, this);
+    label->setText(value);
+    m_grid->addWidget(label, row, 2);
+}
+
+void ReadOut::fill() {
+    while (QLayoutItem* item = m_grid->takeAt(0)) {
+        delete item->widget();
+        delete item;
+    }
+    const ViewInput input = m_workbench.viewInput();
+    const TokenTable& tokens = input.capture->tokens();
+    const QString head = QString("%1  “%2”").arg(countText(m_token), fromUtf8(displayText(tokens.textOf(m_token))));
+    auto* title = roleLabel(head, "strong", this);
+    m_grid->addWidget(title, 0, 0, 1, 3);
+    const QString segment = segmentOf(tokens, m_token);
+    m_grid->addWidget(roleLabel(m_pinned ? segment + tr("  pinned, Esc releases") : segment, "quiet", this), 1, 0, 1, 3);
+    m_lines = {head, segment};
+    if (m_token >= input.cut.token) {
+        m_grid->addWidget(roleLabel(tr("after the cut: not seen by the policies"), "quiet", this), 2, 0, 1, 3);
+        m_lines += tr("after the cut");
+        return;
+    }
+    for (const PaneData& pane : input.panes) {
+        if (!pane.result)
+            continue;
+        const TokenStanding standing = standingOf(*pane.result, input.kvHead, m_token);
+        auto* name = new QWidget(this);
+        auto* row = new QHBoxLayout(name);
+        row->setContentsMargins(0, 0, 0, 0);
+        row->setSpacing(px(6));
+        auto* badge = new LetterBadge(14, name);
+        badge->show(pane.letter, pane.policyId);
+        row->addWidget(badge);
+        row->addWidget(roleLabel(fromUtf8(pane.policyName), "quiet", name));
+        auto* mark = new QLabel(name);
+        mark->setPixmap(stateMark(standing));
+        row->addWidget(mark);
+        const QString state = standing.isProtected ? tr("protected") : standing.kept ? tr("kept") : tr("evicted");
+        row->addWidget(roleLabel(state, "quiet", name));
+        row->addStretch();
+        const QString value =
+            standing.scored ? tr("%1  rank %2").arg(scoreText(standing.score), countText(standing.rank)) : QString();
+        addRow(name, value);
+        m_lines += QString("%1 %2 %3 %4").arg(QChar(pane.letter)).arg(fromUtf8(pane.policyName), state, value);
+    }
+}
+
+void ReadOut::showToken(TokenIndex token, const QPointF& at, bool pinned) {
+    if (token < 0 || !m_workbench.capture() || token >= m_workbench.capture()->info().numTokens)
+        return dismiss();
+    m_token = token;
+    m_pinned = pinned;
+    fill();
+    m_grid->activate();
+    adjustSize();
+    const double gap = px(12);
+    double x = at.x() + gap, y = at.y() + gap;
+    if (x + width() > parentWidget()->width())
+        x = at.x() - gap - width();
+    if (y + height() > parentWidget()->height())
+        y = at.y() - gap - height();
+    move(static_cast<int>(std::max(0.0, x)), static_cast<int>(std::max(0.0, y)));
+    setAccessibleName(text());
+    show();
+    raise();
+}
+
+void ReadOut::refresh() {
+    if (!isVisible() || m_token < 0)
+        return;
+    fill();
+    m_grid->activate();
+    adjustSize();
+}
+
+void ReadOut::dismiss() {
+    m_token = -1;
+    m_pinned = false;
+    hide();
+}
+
+QString ReadOut::text() const {
+    return m_lines.join('\n');
+}
+
+} // namespace kvscope

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "app/session/workbench.h"
+
+#include <QFrame>
+
+class QGridLayout;
+class QLabel;
+
+namespace kvscope {
+
+/// The box that says what is under the pointer: position, token text, segment, score and rank, kept or evicted per pane.
+/// 12 pixels off the point, flips at the edges of its parent, never takes the mouse.
+class ReadOut : public QFrame {
+    Q_OBJECT
+
+public:
+    ReadOut(const Workbench& workbench, QWidget* parent);
+
+    void showToken(TokenIndex token, const QPointF& parentPosition, bool pinned);
+    void dismiss();
+    TokenIndex token() const { return m_token; }
+    bool isPinned() const { return m_pinned; }
+    QString text() const; ///< all lines, for tests and the clipboard
+    /// Reads the facts again, after a result has changed.
+    void refresh();
+
+private:
+    void addRow(QWidget* name, const QString& value);
+    void fill();
+
+    const Workbench& m_workbench;
+    QGridLayout* m_grid;
+    TokenIndex m_token = -1;
+    bool m_pinned = false;
+    QStringList m_lines;
+};
+
+} // namespace kvscope

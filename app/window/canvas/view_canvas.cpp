@@ -1,0 +1,119 @@
+// A view is a pure function of the session and its results; this class calls it when one of them has changed.
+#include "app/window/canvas/view_canvas.h"
+
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+
+#include <QKeyEvent>
+#include <QResizeEvent>
+
+#include <algorithm>
+
+namespace kvscope {
+
+ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const TextService& text, QWidget* parent)
+    : QWidget(parent), m_workbench(workbench), m_view(view), m_pane(pane), m_text(text),
+      m_canvas(new CanvasWidget(text, [this](double w, double h) { return sceneFor(w, h); }, this)),
+      m_readOut(new ReadOut(workbench, this)) {
+    setMinimumSize(px(200), px(60));
+    setFocusProxy(m_canvas);
+    m_canvas->setFocusPolicy(Qt::StrongFocus);
+    connectGestures();
+    connect(&m_workbench, &Workbench::sessionChanged, this, &ViewCanvas::sessionChanged);
+    connect(&m_workbench, &Workbench::projectionChanged, m_canvas, &CanvasWidget::invalidate);
+    connect(&m_workbench, &Workbench::focusChanged, m_canvas, &CanvasWidget::invalidate);
+    connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
+        if (m_view.card().perPane && changed != m_pane)
+            return;
+        m_canvas->invalidate();
+        m_readOut->refresh();
+        m_canvas->setAccessibleDescription(finding());
+    });
+    m_canvas->setAccessibleName(fromUtf8(m_view.card().name));
+}
+
+ViewInput ViewCanvas::input() const {
+    ViewInput input = m_workbench.viewInput();
+    if (m_view.card().perPane)
+        input.activePane = m_pane;
+    return input;
+}
+
+Scene ViewCanvas::buildScene(double width, double height) const {
+    const Session& session = m_workbench.session();
+    Viewport viewport;
+    viewport.width = width;
+    viewport.height = height;
+    viewport.theme = appearance().theme;
+    viewport.text = &m_text;
+    viewport.compact = appearance().compact;
+    viewport.scroll = session.look.stripScroll;
+    const auto range = session.look.ranges.find(m_view.card().id);
+    if (range != session.look.ranges.end())
+        viewport.range = range->second;
+    return m_view.buildScene(input(), viewOptions(session, m_view), viewport);
+}
+
+Scene ViewCanvas::sceneFor(double width, double height) {
+    const ViewInput now = input();
+    const auto pane = static_cast<std::size_t>(m_pane);
+    const bool waitsForResult = m_view.card().perPane && pane < now.panes.size() && !now.panes[pane].result &&
+                                now.panes[pane].computing;
+    const bool waitsForProjection = m_view.card().needsProjection && !now.projection;
+    // The old picture stays until the new one is there, as long as it still fits the widget.
+    const bool sameSize = m_lastScene.width == width && m_lastScene.height == height;
+    if ((waitsForResult || waitsForProjection) && sameSize && !m_lastScene.items.empty())
+        return m_lastScene;
+    m_lastScene = buildScene(width, height);
+    return m_lastScene;
+}
+
+ViewTable ViewCanvas::table() const {
+    return m_view.table(input(), viewOptions(m_workbench.session(), m_view));
+}
+
+QString ViewCanvas::finding() const {
+    return m_workbench.capture() ? fromUtf8(m_view.finding(input(), viewOptions(m_workbench.session(), m_view))) : QString();
+}
+
+void ViewCanvas::sessionChanged() {
+    m_canvas->invalidate();
+    m_readOut->refresh();
+}
+
+void ViewCanvas::resizeEvent(QResizeEvent* event) {
+    m_canvas->setGeometry(QRect(QPoint(0, 0), event->size()));
+}
+
+void ViewCanvas::resetView() {
+    const std::string id = m_view.card().id;
+    m_workbench.change([&](Session& s) { s.look.ranges.erase(id); }, tr("Reset view"));
+}
+
+void ViewCanvas::releaseReadOut() {
+    m_readOut->dismiss();
+}
+
+void ViewCanvas::nudge(int tokens) {
+    const auto last = static_cast<TokenIndex>(m_workbench.capture()->info().numTokens) - 1;
+    const TokenIndex token = std::clamp<TokenIndex>(m_readOut->token() + tokens, 0, last);
+    m_workbench.setHovered(token);
+    const auto at = positionOfToken(m_canvas->scene(), token);
+    const double scale = appearance().scale;
+    m_readOut->showToken(token, at ? QPointF(at->x * scale, at->y * scale) : QPointF(m_readOut->pos()), true);
+}
+
+void ViewCanvas::keyPressEvent(QKeyEvent* event) {
+    const int step = event->modifiers() & Qt::ShiftModifier ? 10 : 1;
+    const bool pinned = m_readOut->isPinned();
+    if (pinned && (event->key() == Qt::Key_Left || event->key() == Qt::Key_Up))
+        nudge(-step);
+    else if (pinned && (event->key() == Qt::Key_Right || event->key() == Qt::Key_Down))
+        nudge(step);
+    else if (event->key() == Qt::Key_Home)
+        resetView();
+    else
+        QWidget::keyPressEvent(event);
+}
+
+} // namespace kvscope

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "app/session/workbench.h"
+#include "app/window/canvas/canvas_widget.h"
+#include "app/window/canvas/read_out.h"
+
+#include <QWidget>
+
+namespace kvscope {
+
+/// One view of the workbench on a canvas: builds its scenes from the session, turns gestures into session changes, and
+/// carries the read-out. Pan, zoom, selection and hover are shared with every other canvas through the session.
+class ViewCanvas : public QWidget {
+    Q_OBJECT
+
+public:
+    /// `pane` is the pane that a per-pane view draws; other views draw all.
+    ViewCanvas(Workbench& workbench, const View& view, int pane, const TextService& text, QWidget* parent = nullptr);
+
+    const View& view() const { return m_view; }
+    int pane() const { return m_pane; }
+    CanvasWidget* canvas() const { return m_canvas; }
+    ReadOut* readOut() const { return m_readOut; }
+    ViewTable table() const;
+    QString finding() const;
+
+    /// The scene as it stands, for export and tests, at a size in design pixels.
+    Scene buildScene(double width, double height) const;
+    void resetView();
+    void releaseReadOut();
+
+signals:
+    void dataWanted();   ///< the table behind the canvas
+    void exportWanted();
+    void messageWanted(const QString& message);
+
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
+
+private:
+    Scene sceneFor(double width, double height);
+    ViewInput input() const;
+    void sessionChanged();
+    void connectGestures();
+    void hover(const PickId& pick, const QPointF& at);
+    void click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at);
+    void brush(const std::vector<TokenIndex>& tokens, bool finished);
+    void scrollBy(double delta);
+    void dragHandle(const PickId& handle, const QPointF& at, bool finished);
+    void showMenu(const QPoint& globalPosition);
+    void copyImage();
+    void copyData();
+    void nudge(int tokens);
+
+    Workbench& m_workbench;
+    const View& m_view;
+    int m_pane;
+    const TextService& m_text;
+    CanvasWidget* m_canvas;
+    ReadOut* m_readOut;
+    Scene m_lastScene;
+    TokenIndex m_lastClicked = -1;
+};
+
+} // namespace kvscope

@@ -1,0 +1,141 @@
+// What gestures mean: the same click, brush and hover do the same to the session from every view.
+#include "app/window/appearance.h"
+#include "app/window/canvas/view_canvas.h"
+#include "app/window/canvas/view_table_model.h"
+
+#include <QClipboard>
+#include <QGuiApplication>
+#include <QMenu>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+void addRun(std::vector<TokenIndex>& tokens, TokenIndex from, TokenIndex to) {
+    for (TokenIndex token = std::min(from, to); token <= std::max(from, to); ++token)
+        tokens.push_back(token);
+}
+
+void makeSet(std::vector<TokenIndex>& tokens) {
+    std::sort(tokens.begin(), tokens.end());
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+}
+
+void select(Workbench& workbench, std::vector<TokenIndex> tokens, const QString& mergeKey = {}) {
+    makeSet(tokens);
+    workbench.change(
+        [&](Session& s) {
+            if (s.selected == tokens)
+                return;
+            s.selected = tokens;
+            s.selectionName.clear();
+        },
+        QObject::tr("Selection"), mergeKey);
+}
+
+} // namespace
+
+void ViewCanvas::connectGestures() {
+    connect(m_canvas, &CanvasWidget::hovered, this, &ViewCanvas::hover);
+    connect(m_canvas, &CanvasWidget::clicked, this, &ViewCanvas::click);
+    connect(m_canvas, &CanvasWidget::brushed, this, &ViewCanvas::brush);
+    connect(m_canvas, &CanvasWidget::scrollWanted, this, &ViewCanvas::scrollBy);
+    connect(m_canvas, &CanvasWidget::handleDragged, this, &ViewCanvas::dragHandle);
+    connect(m_canvas, &CanvasWidget::menuWanted, this, &ViewCanvas::showMenu);
+    connect(m_canvas, &CanvasWidget::fitWanted, this, &ViewCanvas::resetView);
+    connect(m_canvas, &CanvasWidget::pointerLeft, this, [this] {
+        if (m_readOut->isPinned())
+            return;
+        m_readOut->dismiss();
+        m_workbench.setHovered(-1);
+    });
+    connect(m_canvas, &CanvasWidget::rangeWanted, this, [this](const Viewport::Range& range) {
+        m_workbench.change([&](Session& s) { s.look.ranges[m_view.card().id] = range; }, tr("Zoom"));
+    });
+}
+
+void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
+    if (m_readOut->isPinned())
+        return;
+    const auto token = pick.kind == PickId::Kind::Token ? static_cast<TokenIndex>(pick.index) : TokenIndex{-1};
+    m_workbench.setHovered(token);
+    m_readOut->showToken(token, at, false);
+}
+
+void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at) {
+    if (m_view.card().perPane && m_workbench.session().activePane != m_pane)
+        m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
+    if (pick.kind != PickId::Kind::Token) {
+        m_readOut->dismiss();
+        m_workbench.setHovered(-1);
+        if (pick.kind == PickId::Kind::None && modifiers == Qt::NoModifier)
+            select(m_workbench, {});
+        return;
+    }
+    const auto token = static_cast<TokenIndex>(pick.index);
+    std::vector<TokenIndex> selected = m_workbench.session().selected;
+    if (modifiers & Qt::ShiftModifier) {
+        addRun(selected, m_lastClicked >= 0 ? m_lastClicked : selected.empty() ? token : selected.front(), token);
+        select(m_workbench, selected);
+    } else if (modifiers & Qt::ControlModifier) {
+        const auto found = std::find(selected.begin(), selected.end(), token);
+        if (found == selected.end())
+            selected.push_back(token);
+        else
+            selected.erase(found);
+        select(m_workbench, selected);
+    } else {
+        m_workbench.setHovered(token);
+        m_readOut->showToken(token, at, true);
+    }
+    m_lastClicked = token;
+}
+
+void ViewCanvas::brush(const std::vector<TokenIndex>& tokens, bool finished) {
+    m_workbench.setBrushing(!finished);
+    m_readOut->dismiss();
+    select(m_workbench, tokens, "brush");
+    if (finished)
+        m_workbench.endMerge();
+}
+
+void ViewCanvas::scrollBy(double delta) {
+    const Scene& scene = m_canvas->scene();
+    const double furthest = std::max(0.0, scene.contentHeight - scene.height);
+    const double now = m_workbench.session().look.stripScroll;
+    m_workbench.change([&](Session& s) { s.look.stripScroll = std::clamp(now + delta, 0.0, furthest); }, tr("Scroll"));
+}
+
+void ViewCanvas::dragHandle(const PickId&, const QPointF& at, bool finished) {
+    // The handle is the cut: it goes to the token under the pointer.
+    const PickId under = pickAt(m_canvas->scene(), {at.x(), at.y()}, 8);
+    if (under.kind == PickId::Kind::Token && under.index > 0) {
+        const std::string cut = std::to_string(under.index);
+        m_workbench.change([&](Session& s) { s.cut = cut; }, tr("Cut"), "cut");
+    }
+    if (finished)
+        m_workbench.endMerge();
+}
+
+void ViewCanvas::copyImage() {
+    QGuiApplication::clipboard()->setImage(m_canvas->grabFramebuffer());
+}
+
+void ViewCanvas::copyData() {
+    QGuiApplication::clipboard()->setText(tableAsTsv(table()));
+}
+
+void ViewCanvas::showMenu(const QPoint& at) {
+    QMenu menu(this);
+    menu.addAction(tr("Copy image"), this, &ViewCanvas::copyImage);
+    menu.addAction(tr("Copy data"), this, &ViewCanvas::copyData);
+    menu.addAction(tr("Show data…"), this, &ViewCanvas::dataWanted);
+    menu.addAction(tr("Save as…"), this, &ViewCanvas::exportWanted);
+    menu.addSeparator();
+    menu.addAction(tr("Reset view"), this, &ViewCanvas::resetView);
+    menu.exec(at);
+}
+
+} // namespace kvscope

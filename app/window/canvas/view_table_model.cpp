@@ -1,0 +1,52 @@
+// Cells are asked for when they are shown, so a table of 100,000 tokens costs nothing to open.
+#include "app/window/canvas/view_table_model.h"
+
+#include "app/window/number_text.h"
+
+#include <limits>
+
+namespace kvscope {
+
+void ViewTableModel::show(ViewTable table) {
+    beginResetModel();
+    m_table = std::move(table);
+    endResetModel();
+}
+
+int ViewTableModel::rowCount(const QModelIndex& parent) const {
+    constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+    return parent.isValid() ? 0 : static_cast<int>(std::min(m_table.rowCount, kMost));
+}
+
+int ViewTableModel::columnCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : static_cast<int>(m_table.columns.size());
+}
+
+QVariant ViewTableModel::data(const QModelIndex& index, int role) const {
+    if (!index.isValid() || role != Qt::DisplayRole)
+        return {};
+    return fromUtf8(m_table.cell(index.row(), index.column()));
+}
+
+QVariant ViewTableModel::headerData(int section, Qt::Orientation orientation, int role) const {
+    if (role != Qt::DisplayRole || section < 0)
+        return {};
+    if (orientation == Qt::Vertical)
+        return section;
+    return section < columnCount() ? fromUtf8(m_table.columns[static_cast<std::size_t>(section)]) : QVariant();
+}
+
+QString tableAsTsv(const ViewTable& table) {
+    const auto line = [&](const auto& cellOf) {
+        QStringList cells;
+        for (int column = 0; column < static_cast<int>(table.columns.size()); ++column)
+            cells += fromUtf8(cellOf(column)).replace('\t', ' ').replace('\n', ' ');
+        return cells.join('\t') + '\n';
+    };
+    QString text = line([&](int column) { return table.columns[static_cast<std::size_t>(column)]; });
+    for (std::int64_t row = 0; row < table.rowCount; ++row)
+        text += line([&](int column) { return table.cell(row, column); });
+    return text;
+}
+
+} // namespace kvscope

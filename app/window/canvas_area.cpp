@@ -1,0 +1,179 @@
+// Panes stand side by side as long as each keeps a readable width, else two by two. Exploring a head shows the active
+// pane alone.
+#include "app/window/canvas_area.h"
+
+#include "app/window/appearance.h"
+#include "app/window/canvas/pane_header.h"
+#include "app/window/panels/policy_menu.h"
+#include "app/window/widgets/small_widgets.h"
+
+#include <QGridLayout>
+#include <QMenu>
+#include <QSplitter>
+#include <QVBoxLayout>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+constexpr int kReadablePane = 272; // design pixels: header, numbers and axes still fit
+constexpr int kGutter = 6;
+
+} // namespace
+
+CanvasArea::CanvasArea(Workbench& workbench, const TextService& text, QWidget* parent)
+    : QWidget(parent), m_workbench(workbench), m_text(text), m_splitter(new QSplitter(Qt::Vertical, this)),
+      m_paneBox(new QWidget), m_empty(buildEmpty()), m_grid(new QGridLayout(m_paneBox)) {
+    setObjectName("canvasArea");
+    setAttribute(Qt::WA_StyledBackground);
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(px(kGutter), px(kGutter), px(kGutter), px(kGutter));
+    column->addWidget(m_splitter);
+    m_grid->setContentsMargins(0, 0, 0, 0);
+    m_grid->setSpacing(px(kGutter));
+    m_splitter->setHandleWidth(px(kGutter));
+    m_splitter->setChildrenCollapsible(false);
+    m_splitter->addWidget(m_paneBox);
+    m_splitter->setStretchFactor(0, 1);
+    buildDocks();
+    connect(&m_workbench, &Workbench::sessionChanged, this, &CanvasArea::follow);
+    connect(&m_workbench, &Workbench::captureChanged, this, &CanvasArea::follow);
+    follow();
+}
+
+QWidget* CanvasArea::buildEmpty() {
+    auto* box = new QWidget(this);
+    auto* column = new QVBoxLayout(box);
+    column->addStretch();
+    auto* sentence = roleLabel({}, "title", box);
+    sentence->setObjectName("emptySentence");
+    sentence->setAlignment(Qt::AlignCenter);
+    column->addWidget(sentence);
+    auto* button = new QPushButton(box);
+    button->setObjectName("emptyButton");
+    button->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+    column->addSpacing(px(8));
+    column->addWidget(button, 0, Qt::AlignHCenter);
+    column->addStretch();
+    auto* menu = new QMenu(button);
+    fillPolicyMenu(menu, [this](const PolicySpec& spec) {
+        m_workbench.change([&](Session& s) { addPane(s, {spec, {}, {}}); }, tr("Add pane"));
+    });
+    connect(button, &QPushButton::clicked, this, [this, button, menu] {
+        if (!m_workbench.capture())
+            emit openWanted();
+        else
+            menu->exec(button->mapToGlobal(QPoint(0, button->height())));
+    });
+    box->hide();
+    return box;
+}
+
+void CanvasArea::buildDocks() {
+    for (const View* view : allViews()) {
+        if (view->card().perPane)
+            continue;
+        auto* dock = new ViewDock(m_workbench, *view, m_text, this);
+        dock->setMinimumHeight(px(112));
+        m_splitter->addWidget(dock);
+        m_splitter->setStretchFactor(m_splitter->count() - 1, 0);
+        connectCanvas(dock->canvas());
+        m_docks.push_back(dock);
+    }
+}
+
+void CanvasArea::connectCanvas(ViewCanvas* canvas) {
+    connect(canvas, &ViewCanvas::dataWanted, this, [this, canvas] { emit dataWanted(canvas); });
+    connect(canvas, &ViewCanvas::exportWanted, this, [this, canvas] { emit exportWanted(canvas); });
+}
+
+void CanvasArea::follow() {
+    const std::size_t wanted = m_workbench.capture() ? m_workbench.session().panes.size() : 0;
+    while (m_panes.size() > wanted) {
+        m_panes.back()->hide();
+        m_panes.back()->deleteLater();
+        m_panes.pop_back();
+    }
+    while (m_panes.size() < wanted) {
+        auto* frame = new PaneFrame(m_workbench, viewById("key_projection"), static_cast<int>(m_panes.size()), m_text, m_paneBox);
+        frame->setMinimumSize(px(240), px(180));
+        connectCanvas(frame->canvas());
+        connect(frame->header(), &PaneHeader::exportWanted, this, [this, frame] { emit exportWanted(frame->canvas()); });
+        connect(frame->header(), &PaneHeader::maximiseWanted, this, [this, frame] {
+            m_maximised = !m_maximised;
+            m_workbench.change([frame](Session& s) { s.activePane = frame->pane(); }, tr("Active pane"));
+            arrange();
+        });
+        m_panes.push_back(frame);
+    }
+    arrange();
+}
+
+int CanvasArea::columnsFor(int shown) const {
+    const int fitting = std::max(1, (width() - px(kGutter)) / px(kReadablePane + kGutter));
+    if (shown <= fitting && shown <= 3)
+        return std::max(1, shown);
+    return shown <= 1 ? 1 : 2;
+}
+
+void CanvasArea::arrange() {
+    const Session& session = m_workbench.session();
+    const int count = static_cast<int>(m_panes.size());
+    const bool alone = m_maximised || session.layout == WindowLayout::ExploreHead;
+    const int shown = alone ? std::min(1, count) : count;
+    const int columns = columnsFor(shown);
+    const std::string arrangement = std::to_string(count) + "/" + std::to_string(columns) + "/" +
+                                    (alone ? std::to_string(session.activePane) : "all") + (m_workbench.capture() ? "c" : "");
+    if (arrangement == m_arranged)
+        return;
+    m_arranged = arrangement;
+    while (QLayoutItem* item = m_grid->takeAt(0))
+        delete item;
+    int place = 0;
+    for (int pane = 0; pane < count; ++pane) {
+        const bool visible = !alone || pane == session.activePane;
+        m_panes[static_cast<std::size_t>(pane)]->setVisible(visible);
+        if (!visible)
+            continue;
+        // Three panes in two columns: two above, one below over the whole width.
+        const int span = place == shown - 1 && shown % columns != 0 ? columns : 1;
+        m_grid->addWidget(m_panes[static_cast<std::size_t>(pane)], place / columns, place % columns, 1, span);
+        ++place;
+    }
+    m_empty->setVisible(count == 0);
+    if (count == 0) {
+        const bool open = m_workbench.capture() != nullptr;
+        m_empty->findChild<QLabel*>("emptySentence")->setText(open ? tr("No policy is shown.") : tr("No capture is open."));
+        m_empty->findChild<QPushButton*>("emptyButton")->setText(open ? tr("Add a policy") : tr("Open a capture…"));
+        m_grid->addWidget(m_empty, 0, 0);
+    }
+    for (ViewDock* dock : m_docks)
+        dock->setVisible(count > 0);
+}
+
+void CanvasArea::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    arrange();
+}
+
+ViewCanvas* CanvasArea::currentCanvas() const {
+    for (PaneFrame* pane : m_panes)
+        if (pane->canvas()->canvas()->hasFocus())
+            return pane->canvas();
+    for (ViewDock* dock : m_docks)
+        if (dock->canvas()->canvas()->hasFocus())
+            return dock->canvas();
+    const auto active = static_cast<std::size_t>(m_workbench.session().activePane);
+    return active < m_panes.size() ? m_panes[active]->canvas() : nullptr;
+}
+
+void CanvasArea::releaseReadOuts() {
+    for (PaneFrame* pane : m_panes)
+        pane->canvas()->releaseReadOut();
+    for (ViewDock* dock : m_docks)
+        dock->canvas()->releaseReadOut();
+}
+
+} // namespace kvscope

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "app/session/workbench.h"
+#include "app/window/canvas/pane_frame.h"
+#include "app/window/canvas/view_dock.h"
+
+#include <QWidget>
+
+class QGridLayout;
+class QPushButton;
+class QSplitter;
+
+namespace kvscope {
+
+/// The middle of the window: the panes above, the views for all panes below. Which panes are there follows the session.
+class CanvasArea : public QWidget {
+    Q_OBJECT
+
+public:
+    CanvasArea(Workbench& workbench, const TextService& text, QWidget* parent = nullptr);
+
+    const std::vector<PaneFrame*>& panes() const { return m_panes; }
+    const std::vector<ViewDock*>& docks() const { return m_docks; }
+    /// The canvas that commands without a place act on: the one with the focus, else the active pane's; may be null.
+    ViewCanvas* currentCanvas() const;
+    void releaseReadOuts();
+
+signals:
+    void dataWanted(ViewCanvas* canvas);
+    void exportWanted(ViewCanvas* canvas);
+    void openWanted();
+
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+
+private:
+    void follow();
+    void arrange();
+    void buildDocks();
+    int columnsFor(int shown) const;
+    void connectCanvas(ViewCanvas* canvas);
+    QWidget* buildEmpty();
+
+    Workbench& m_workbench;
+    const TextService& m_text;
+    QSplitter* m_splitter;
+    QWidget *m_paneBox, *m_empty;
+    QGridLayout* m_grid;
+    std::vector<PaneFrame*> m_panes;
+    std::vector<ViewDock*> m_docks;
+    bool m_maximised = false;
+    std::string m_arranged; ///< what the grid shows
+};
+
+} // namespace kvscope

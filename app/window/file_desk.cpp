@@ -1,0 +1,167 @@
+// Files come in through the menu, the command line, drag and drop and the list of recent ones; all of them end here.
+#include "app/window/file_desk.h"
+
+#include "app/session/session_file.h"
+#include "app/window/number_text.h"
+#include "app/window/widgets/notice_strip.h"
+#include "core/base/error.h"
+
+#include <QDir>
+#include <QFile>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QSettings>
+#include <QTimer>
+
+namespace kvscope {
+
+namespace {
+
+constexpr int kRecentFiles = 10;
+constexpr const char* kRecentKey = "recentFiles";
+
+/// Captures and recorded lists may both be HDF5; the root attribute's text is near the start of either file.
+bool looksLikeRecordedList(const QString& path) {
+    const QString suffix = QFileInfo(path).suffix().toLower();
+    if (suffix == "csv" || suffix == "json")
+        return true;
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) && file.read(1 << 16).contains("kvscope-selection");
+}
+
+} // namespace
+
+FileDesk::FileDesk(Workbench& workbench, NoticeStrip& notices, QWidget* parent)
+    : QObject(parent), m_workbench(workbench), m_notices(notices), m_window(parent) {
+    connect(&m_workbench, &Workbench::captureChanged, this, &FileDesk::watchCapture);
+    connect(&m_workbench, &Workbench::failed, this, &FileDesk::report);
+    connect(&m_watcher, &QFileSystemWatcher::fileChanged, this, [this](const QString& path) {
+        m_notices.show("changed", NoticeStrip::Tone::Notice, tr("%1 has changed on disk.").arg(QFileInfo(path).fileName()),
+                       tr("Reload"), [this] { reload(); });
+        // Programs that replace a file take the watch away with the old one.
+        QTimer::singleShot(500, this, [this, path] {
+            if (QFile::exists(path))
+                m_watcher.addPath(path);
+        });
+    });
+}
+
+void FileDesk::report(const QString& message) {
+    m_notices.show("error", NoticeStrip::Tone::Error, message);
+}
+
+void FileDesk::open(const QString& path) {
+    const QString absolute = QFileInfo(path).absoluteFilePath();
+    m_notices.dismiss("error");
+    if (isSessionFile(absolute.toStdString()))
+        return openSession(absolute);
+    if (QFile::exists(absolute) && looksLikeRecordedList(absolute))
+        return addRecorded(absolute);
+    m_sessionPath.clear();
+    emit sessionFileChanged();
+    m_workbench.openCapture(absolute.toStdString());
+}
+
+void FileDesk::openSession(const QString& path) {
+    try {
+        Session session = readSession(path.toStdString());
+        m_sessionPath = path;
+        remember(path);
+        emit sessionFileChanged();
+        const std::string capture = session.capturePath;
+        m_workbench.openCapture(capture, std::move(session));
+    } catch (const Error& error) {
+        report(fromUtf8(error.what()));
+    }
+}
+
+void FileDesk::addRecorded(const QString& path) {
+    if (!m_workbench.capture())
+        return report(tr("A recorded list is shown on its capture: open the capture first. %1").arg(path));
+    SessionPane pane;
+    pane.recordedPath = path.toStdString();
+    bool added = false;
+    m_workbench.change([&](Session& s) { added = addPane(s, pane); }, tr("Add recorded list"));
+    if (!added)
+        report(tr("There are four panes already: remove one to add %1.").arg(QFileInfo(path).fileName()));
+}
+
+void FileDesk::openWithDialog() {
+    const QString path = QFileDialog::getOpenFileName(
+        m_window, tr("Open"), QFileInfo(fromUtf8(m_workbench.session().capturePath)).path(),
+        tr("Captures, sessions and lists (*.h5 *.hdf5 *.json *.kvscope *.csv);;All files (*)"));
+    if (!path.isEmpty())
+        open(path);
+}
+
+void FileDesk::addRecordedWithDialog() {
+    const QString path = QFileDialog::getOpenFileName(m_window, tr("Add a recorded list"), {},
+                                                      tr("Recorded lists (*.json *.csv *.h5);;All files (*)"));
+    if (!path.isEmpty())
+        addRecorded(path);
+}
+
+void FileDesk::reload() {
+    m_notices.dismiss("changed");
+    if (m_workbench.capture())
+        m_workbench.openCapture(m_workbench.session().capturePath);
+}
+
+bool FileDesk::save() {
+    if (m_sessionPath.isEmpty())
+        return saveAs();
+    try {
+        writeSession(m_sessionPath.toStdString(), m_workbench.session());
+        m_workbench.markSaved();
+        remember(m_sessionPath);
+        return true;
+    } catch (const Error& error) {
+        report(fromUtf8(error.what()));
+        return false;
+    }
+}
+
+bool FileDesk::saveAs() {
+    const QFileInfo capture(fromUtf8(m_workbench.session().capturePath));
+    QString path = QFileDialog::getSaveFileName(m_window, tr("Save session"),
+                                                capture.dir().filePath(capture.completeBaseName() + ".kvscope"),
+                                                tr("Sessions (*.kvscope *.json)"));
+    if (path.isEmpty())
+        return false;
+    if (QFileInfo(path).suffix().isEmpty())
+        path += ".kvscope";
+    m_sessionPath = path;
+    emit sessionFileChanged();
+    return save();
+}
+
+void FileDesk::watchCapture() {
+    if (!m_watcher.files().isEmpty())
+        m_watcher.removePaths(m_watcher.files());
+    m_notices.dismiss("changed");
+    if (!m_workbench.capture())
+        return;
+    const QString path = fromUtf8(m_workbench.capture()->info().path);
+    m_watcher.addPath(path);
+    if (m_sessionPath.isEmpty())
+        remember(path);
+}
+
+void FileDesk::remember(const QString& path) {
+    QStringList paths = recent();
+    paths.removeAll(path);
+    paths.prepend(path);
+    QSettings().setValue(kRecentKey, paths.mid(0, kRecentFiles));
+    emit recentChanged();
+}
+
+QStringList FileDesk::recent() const {
+    return QSettings().value(kRecentKey).toStringList();
+}
+
+void FileDesk::clearRecent() {
+    QSettings().remove(kRecentKey);
+    emit recentChanged();
+}
+
+} // namespace kvscope

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "app/session/workbench.h"
+
+#include <QFileSystemWatcher>
+#include <QObject>
+#include <QStringList>
+
+class QWidget;
+
+namespace kvscope {
+
+class NoticeStrip;
+
+/// Opens, saves, remembers and watches files. A path may be a capture, a session or a recorded list; which one is told
+/// by its content. What goes wrong becomes a strip.
+class FileDesk : public QObject {
+    Q_OBJECT
+
+public:
+    FileDesk(Workbench& workbench, NoticeStrip& notices, QWidget* parent);
+
+    void open(const QString& path);
+    void openWithDialog();
+    void addRecordedWithDialog();
+    void reload();
+    bool save();   ///< to the session's file, asking for one the first time; false when cancelled or failed
+    bool saveAs();
+    QString sessionPath() const { return m_sessionPath; }
+
+    QStringList recent() const; ///< newest first, at most ten
+    void clearRecent();
+
+signals:
+    void recentChanged();
+    void sessionFileChanged(); ///< its path
+
+private:
+    void openSession(const QString& path);
+    void addRecorded(const QString& path);
+    void remember(const QString& path);
+    void watchCapture();
+    void report(const QString& message);
+
+    Workbench& m_workbench;
+    NoticeStrip& m_notices;
+    QWidget* m_window;
+    QFileSystemWatcher m_watcher;
+    QString m_sessionPath;
+};
+
+} // namespace kvscope

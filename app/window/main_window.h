@@ -1,0 +1,89 @@
+#pragma once
+
+#include "app/session/workbench.h"
+
+#include <QMainWindow>
+
+class QHBoxLayout;
+class QScrollArea;
+class QToolButton;
+class QVBoxLayout;
+
+namespace kvscope {
+
+class BudgetBar;
+class CanvasArea;
+class FileDesk;
+class NoticeStrip;
+class PolicyPanel;
+class StatusLine;
+class TopBar;
+class ViewCanvas;
+class WindowActions;
+
+/// The window: bars, panels and canvases around one workbench. All state is in the session, so the chrome is simply
+/// built again when the interface scale or the density changes.
+class MainWindow : public QMainWindow {
+    Q_OBJECT
+
+public:
+    MainWindow(Workbench& workbench, const TextService& text);
+    ~MainWindow() override;
+
+    void openPath(const QString& path);
+    NoticeStrip& notices() { return *m_notices; }
+    CanvasArea* canvases() const { return m_canvases; }
+    BudgetBar* budgetBar() const { return m_budgetBar; }
+    PolicyPanel* policyPanel() const { return m_policyPanel; }
+    StatusLine* statusLine() const { return m_status; }
+    WindowActions* actions() const { return m_actions; }
+
+    // Commands, see WindowActions.
+    void setLayoutTo(WindowLayout layout);
+    void exportCurrent();
+    void copyCurrent(bool data);
+    void showDataOfCurrent();
+    void resetCurrent();
+    void focusFind();
+    void findNext();
+    void focusPlace();
+    void escape();
+    void saveScreenshot();
+    void showKeys();
+    void showAbout();
+
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+    void closeEvent(QCloseEvent* event) override;
+    void dragEnterEvent(QDragEnterEvent* event) override;
+    void dropEvent(QDropEvent* event) override;
+    void changeEvent(QEvent* event) override;
+
+private:
+    void followLook();
+    void buildChrome();
+    QWidget* buildLeft();
+    QScrollArea* scrolled(QWidget* body, const char* name);
+    void fitWidth();
+    void toggleOverlay();
+    void followTitle();
+    void showData(ViewCanvas* canvas);
+    void exportCanvas(ViewCanvas* canvas);
+
+    Workbench& m_workbench;
+    const TextService& m_text;
+    WindowActions* m_actions = nullptr;
+    FileDesk* m_files = nullptr;
+    NoticeStrip* m_notices = nullptr;
+    QWidget* m_body = nullptr;
+    TopBar* m_topBar = nullptr;
+    BudgetBar* m_budgetBar = nullptr;
+    CanvasArea* m_canvases = nullptr;
+    PolicyPanel* m_policyPanel = nullptr;
+    StatusLine* m_status = nullptr;
+    QWidget *m_left = nullptr, *m_rail = nullptr, *m_right = nullptr, *m_explanation = nullptr;
+    QHBoxLayout* m_middle = nullptr;
+    bool m_folded = false;
+};
+
+} // namespace kvscope

@@ -1,0 +1,120 @@
+// The commands of the window that need more than the session: dialogs, focus, clipboard, screenshots.
+#include "app/window/appearance.h"
+#include "app/window/canvas/view_table_model.h"
+#include "app/window/canvas_area.h"
+#include "app/window/data_dialog.h"
+#include "app/window/export_dialog.h"
+#include "app/window/key_sheet.h"
+#include "app/window/main_window.h"
+#include "app/window/number_text.h"
+#include "app/window/panels/budget_bar.h"
+#include "app/window/panels/top_bar.h"
+#include "app/window/widgets/notice_strip.h"
+#include "app/window/window_actions.h"
+
+#include <QClipboard>
+#include <QDateTime>
+#include <QDir>
+#include <QFileDialog>
+#include <QGuiApplication>
+#include <QMimeData>
+#include <QStandardPaths>
+
+namespace kvscope {
+
+void MainWindow::setLayoutTo(WindowLayout layout) {
+    m_workbench.change([&](Session& s) { s.layout = layout; }, tr("Layout"));
+}
+
+void MainWindow::exportCurrent() {
+    exportCanvas(m_canvases->currentCanvas());
+}
+
+void MainWindow::exportCanvas(ViewCanvas* canvas) {
+    if (canvas)
+        showExportDialog(*this, m_workbench, *canvas, m_text, *m_notices);
+}
+
+void MainWindow::copyCurrent(bool data) {
+    ViewCanvas* canvas = m_canvases->currentCanvas();
+    if (!canvas)
+        return;
+    auto* content = new QMimeData;
+    content->setText(data ? tableAsTsv(canvas->table()) : canvas->finding());
+    if (!data)
+        content->setImageData(canvas->canvas()->grabFramebuffer());
+    QGuiApplication::clipboard()->setMimeData(content);
+}
+
+void MainWindow::showDataOfCurrent() {
+    showData(m_canvases->currentCanvas());
+}
+
+void MainWindow::showData(ViewCanvas* canvas) {
+    if (canvas)
+        (new DataDialog(m_workbench, *canvas, this))->show();
+}
+
+void MainWindow::resetCurrent() {
+    if (ViewCanvas* canvas = m_canvases->currentCanvas())
+        canvas->resetView();
+}
+
+void MainWindow::focusFind() {
+    m_topBar->focusFind();
+}
+
+void MainWindow::findNext() {
+    m_topBar->findNext();
+}
+
+void MainWindow::focusPlace() {
+    m_budgetBar->focusPlace();
+}
+
+void MainWindow::escape() {
+    const auto& panes = m_workbench.viewInput().panes;
+    bool cancelled = false;
+    for (std::size_t pane = 0; pane < panes.size(); ++pane)
+        if (panes[pane].computing && !cancelled) {
+            m_workbench.cancelPane(static_cast<int>(pane));
+            cancelled = true;
+        }
+    if (cancelled)
+        return;
+    m_canvases->releaseReadOuts();
+    m_workbench.setHovered(-1);
+    m_workbench.setBrushing(false);
+    if (m_folded && m_left->isVisible())
+        m_left->hide();
+    m_workbench.change(
+        [](Session& s) {
+            s.selected.clear();
+            s.selectionName.clear();
+        },
+        tr("Clear selection"));
+}
+
+void MainWindow::saveScreenshot() {
+    const QPixmap picture = grab();
+    const QString folder = QStandardPaths::writableLocation(QStandardPaths::PicturesLocation);
+    const QString name = "kvscope-" + QDateTime::currentDateTime().toString("yyyyMMdd-HHmmss") + ".png";
+    const QString path = QFileDialog::getSaveFileName(this, tr("Save screenshot"), QDir(folder).filePath(name), tr("PNG (*.png)"));
+    if (path.isEmpty())
+        return;
+    if (!picture.save(path))
+        m_notices->show("error", NoticeStrip::Tone::Error, tr("The screenshot cannot be written: choose another folder. %1").arg(path));
+}
+
+void MainWindow::showKeys() {
+    (new KeySheet(*m_actions, this))->show();
+}
+
+void MainWindow::showAbout() {
+    m_notices->show("about", NoticeStrip::Tone::Notice,
+                    tr("KVScope %1: what KV-cache compression keeps, what it evicts and what that costs. Engine %2, %3.")
+                        .arg(QGuiApplication::applicationVersion(), fromUtf8(m_workbench.runner().engine().name()),
+                             fromUtf8(m_workbench.runner().engine().arithmetic())));
+}
+
+} // namespace kvscope

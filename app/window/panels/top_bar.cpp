@@ -1,0 +1,105 @@
+// The switch shows only the layouts that exist.
+#include "app/window/panels/top_bar.h"
+
+#include "app/window/appearance.h"
+#include "app/window/token_search.h"
+#include "app/window/widgets/segmented_switch.h"
+#include "app/window/widgets/small_widgets.h"
+#include "app/window/window_actions.h"
+
+#include <QAction>
+#include <QHBoxLayout>
+#include <QMenuBar>
+
+namespace kvscope {
+
+TopBar::TopBar(Workbench& workbench, WindowActions& actions, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
+    setObjectName("topBar");
+    setAttribute(Qt::WA_StyledBackground);
+    setFixedHeight(px(40));
+    build(actions);
+}
+
+void TopBar::build(WindowActions& actions) {
+    auto* row = new QHBoxLayout(this);
+    row->setContentsMargins(px(8), 0, px(12), 0);
+    row->setSpacing(px(6));
+    m_menus = new QMenuBar(this);
+    m_menus->setNativeMenuBar(false);
+    m_menus->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+    actions.fillMenus(m_menus);
+    row->addWidget(m_menus);
+    row->addStretch(1);
+    m_layout = new SegmentedSwitch({tr("Explore head"), tr("Compare policies")}, tr("Layout"), this);
+    m_layout->setObjectName("layoutSwitch");
+    row->addWidget(m_layout);
+    row->addStretch(1);
+    for (const char* name : {"undo", "redo"}) {
+        auto* button = iconButton(name, {}, this);
+        QAction* action = actions.byName(name);
+        connect(button, &QToolButton::clicked, action, &QAction::trigger);
+        const auto follow = [button, action] {
+            button->setEnabled(action->isEnabled());
+            const QString text = action->text().remove('&');
+            button->setToolTip(QString("%1 (%2)").arg(text, action->shortcut().toString()));
+            button->setAccessibleName(text);
+        };
+        connect(action, &QAction::changed, button, follow);
+        follow();
+        row->addWidget(button);
+    }
+    row->addSpacing(px(6));
+    m_find = new QLineEdit(this);
+    m_find->setObjectName("find");
+    m_find->setPlaceholderText(tr("Find token or text"));
+    m_find->setToolTip(tr("Ctrl+F. Enter or F3 goes to the next place, which is selected in all views."));
+    m_find->setAccessibleName(tr("Find token or text"));
+    m_find->addAction(themedIcon("search"), QLineEdit::LeadingPosition);
+    m_find->setClearButtonEnabled(true);
+    row->addWidget(m_find);
+    m_export = new QPushButton(themedIcon("export"), tr("Export"), this);
+    row->addWidget(m_export);
+    connect(m_export, &QPushButton::clicked, actions.byName("export"), &QAction::trigger);
+    connect(m_find, &QLineEdit::returnPressed, this, &TopBar::findNext);
+    connect(m_layout, &SegmentedSwitch::chosen, this, [this](int index) {
+        const auto layout = index == 0 ? WindowLayout::ExploreHead : WindowLayout::ComparePolicies;
+        m_workbench.change([&](Session& s) { s.layout = layout; }, tr("Layout"));
+    });
+    const auto follow = [this] {
+        m_layout->setCurrent(m_workbench.session().layout == WindowLayout::ExploreHead ? 0 : 1);
+        const bool open = m_workbench.capture() != nullptr;
+        m_find->setEnabled(open);
+        m_export->setEnabled(open);
+    };
+    connect(&m_workbench, &Workbench::sessionChanged, this, follow);
+    follow();
+}
+
+void TopBar::fitWidth(int windowWidth) {
+    m_find->setFixedWidth(windowWidth >= px(1200) ? px(200) : px(120));
+}
+
+void TopBar::focusFind() {
+    m_find->setFocus(Qt::ShortcutFocusReason);
+    m_find->selectAll();
+}
+
+void TopBar::findNext() {
+    if (!m_workbench.capture() || m_find->text().isEmpty())
+        return focusFind();
+    const auto& selected = m_workbench.session().selected;
+    const auto found = findTokens(m_workbench.capture()->tokens(), m_find->text(), selected.empty() ? -1 : selected.front());
+    if (found.empty()) {
+        emit notFound(m_find->text());
+        return;
+    }
+    const std::string name = m_find->text().toStdString();
+    m_workbench.change(
+        [&](Session& s) {
+            s.selected = found;
+            s.selectionName = name;
+        },
+        tr("Find"));
+}
+
+} // namespace kvscope

@@ -1,0 +1,51 @@
+// The composition root of the window: engine, runner, workers, workbench, main window.
+#include "app/window/run_window.h"
+
+#include "app/session/sample_path.h"
+#include "app/text/qt_text_service.h"
+#include "app/window/main_window.h"
+#include "app/window/system_theme.h"
+#include "core/engine/engine.h"
+
+#include <QApplication>
+#include <QCoreApplication>
+#include <QFileInfo>
+#include <QSurfaceFormat>
+
+namespace kvscope {
+
+namespace {
+
+// Panes run beside each other; each uses the engine's own threads, so more workers would only compete.
+constexpr int kWorkers = 2;
+
+} // namespace
+
+int runWindow(int& argc, char** argv, const WindowOptions& options) {
+    QSurfaceFormat format;
+    format.setVersion(3, 3);
+    format.setProfile(QSurfaceFormat::CoreProfile);
+    format.setSwapInterval(0);
+    QSurfaceFormat::setDefaultFormat(format);
+    QApplication application(argc, argv);
+    QApplication::setApplicationName("KVScope");
+    QApplication::setOrganizationName("KVScope");
+    QApplication::setStyle("Fusion");
+    rememberSystemPalette();
+
+    const QtTextService text;
+    const auto runner = std::make_shared<const LayerRunner>(makeCpuEngine(options.threads));
+    WorkerPool workers(kWorkers);
+    Workbench workbench(
+        runner, [&workers](Scheduler::Task task) { workers.run(std::move(task)); },
+        [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); });
+    MainWindow window(workbench, text);
+    window.show();
+    const std::string path = options.path.empty() ? findSampleCapture(QCoreApplication::applicationDirPath().toStdString())
+                                                  : options.path;
+    if (!path.empty())
+        window.openPath(QString::fromStdString(path));
+    return QApplication::exec();
+}
+
+} // namespace kvscope

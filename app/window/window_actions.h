@@ -1,0 +1,50 @@
+#pragma once
+
+#include "app/session/workbench.h"
+
+#include <QList>
+#include <QObject>
+
+class QAction;
+class QKeySequence;
+class QMenu;
+class QMenuBar;
+
+namespace kvscope {
+
+class FileDesk;
+class MainWindow;
+
+/// Every command of the window as a named action with its keys: the menus and the key sheet are made from this list.
+class WindowActions : public QObject {
+    Q_OBJECT
+
+public:
+    WindowActions(MainWindow& window, Workbench& workbench, FileDesk& files);
+
+    void fillMenus(QMenuBar* bar);
+    const QList<QAction*>& all() const { return m_all; }
+    QAction* byName(const QString& name) const; ///< null without one
+
+private:
+    QAction* add(const char* name, const QString& text, const QList<QKeySequence>& keys, const std::function<void()>& run);
+    void addFileActions();
+    void addEditActions();
+    void addViewActions();
+    void addHeadActions();
+    void fillRecent();
+    void follow();
+    void stepHead(int by);
+    void stepLayer(int by);
+    void stepScale(int by);
+    void setTheme(ThemeChoice choice);
+
+    MainWindow& m_window;
+    Workbench& m_workbench;
+    FileDesk& m_files;
+    QList<QAction*> m_all;
+    QMenu* m_recent = nullptr;
+    QMenu* m_policies = nullptr;
+};
+
+} // namespace kvscope
