@@ -32,7 +32,7 @@ void MainWindow::exportCurrent() {
 
 void MainWindow::exportCanvas(ViewCanvas* canvas) {
     if (canvas)
-        showExportDialog(*this, m_workbench, *canvas, m_text, *m_notices);
+        showExportDialog(*this, m_workbench, *canvas, *m_notices);
 }
 
 void MainWindow::copyCurrent(bool data) {

@@ -1,6 +1,8 @@
 // All numbers of the window are written here, so that the same number never looks different in two places.
 #include "app/window/number_text.h"
 
+#include "views/scene/axes.h"
+
 #include <array>
 #include <cmath>
 
@@ -15,10 +17,7 @@ QString withMinus(QString text) {
 } // namespace
 
 QString countText(std::int64_t count) {
-    QString digits = QString::number(std::llabs(count));
-    for (qsizetype place = digits.size() - 3; place > 0; place -= 3)
-        digits.insert(place, ',');
-    return count < 0 ? QChar(0x2212) + digits : digits;
+    return fromUtf8(formatCount(count));
 }
 
 QString percentText(double fraction) {

@@ -9,8 +9,6 @@
 #include <memory>
 #include <optional>
 
-struct ImGuiContext;
-
 namespace kvscope {
 
 /// A scene on the screen: painted by Dear ImGui's draw lists in an OpenGL widget with a context of its own. Scene
@@ -54,6 +52,8 @@ protected:
     void wheelEvent(QWheelEvent* event) override;
     void contextMenuEvent(QContextMenuEvent* event) override;
     void leaveEvent(QEvent* event) override;
+    void focusInEvent(QFocusEvent* event) override;
+    void focusOutEvent(QFocusEvent* event) override;
 
 private:
     enum class Gesture { None, Press, Pan, BoxZoom, Brush, Handle };
@@ -65,11 +65,12 @@ private:
     void finishGesture(Point at);
     void releaseRenderer();
     std::optional<Box> bandToDraw() const;
+    Scene withOverlays(Scene picture) const; ///< rubber band, focus ring, fading
 
     const TextService& m_text;
     Builder m_builder;
     Scene m_scene;
-    bool m_dirty = true, m_faded = false;
+    bool m_dirty = true, m_faded = false, m_focusByKeyboard = false;
     int m_frames = 0;
     std::unique_ptr<Renderer> m_renderer;
 

@@ -39,19 +39,28 @@ ViewInput ViewCanvas::input() const {
     return input;
 }
 
-Scene ViewCanvas::buildScene(double width, double height) const {
-    const Session& session = m_workbench.session();
+Viewport ViewCanvas::viewportFor(double width, double height) const {
+    const LookState& look = m_workbench.session().look;
     Viewport viewport;
     viewport.width = width;
     viewport.height = height;
     viewport.theme = appearance().theme;
     viewport.text = &m_text;
     viewport.compact = appearance().compact;
-    viewport.scroll = session.look.stripScroll;
-    const auto range = session.look.ranges.find(m_view.card().id);
-    if (range != session.look.ranges.end())
+    viewport.scroll = look.stripScroll;
+    const auto range = look.ranges.find(m_view.card().id);
+    if (range != look.ranges.end())
         viewport.range = range->second;
-    return m_view.buildScene(input(), viewOptions(session, m_view), viewport);
+    return viewport;
+}
+
+Scene ViewCanvas::sceneForExport(double width, double height, ThemeId theme) const {
+    Viewport viewport = viewportFor(width, height);
+    viewport.theme = theme;
+    viewport.forExport = true;
+    ViewInput figure = input();
+    figure.focus.hovered = -1;
+    return m_view.buildScene(figure, viewOptions(m_workbench.session(), m_view), viewport);
 }
 
 Scene ViewCanvas::sceneFor(double width, double height) {
@@ -64,7 +73,7 @@ Scene ViewCanvas::sceneFor(double width, double height) {
     const bool sameSize = m_lastScene.width == width && m_lastScene.height == height;
     if ((waitsForResult || waitsForProjection) && sameSize && !m_lastScene.items.empty())
         return m_lastScene;
-    m_lastScene = buildScene(width, height);
+    m_lastScene = m_view.buildScene(now, viewOptions(m_workbench.session(), m_view), viewportFor(width, height));
     return m_lastScene;
 }
 

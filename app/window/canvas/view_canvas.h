@@ -24,8 +24,8 @@ public:
     ViewTable table() const;
     QString finding() const;
 
-    /// The scene as it stands, for export and tests, at a size in design pixels.
-    Scene buildScene(double width, double height) const;
+    /// The scene as a figure: at a size in design pixels, in a theme of its own, without chips and hints.
+    Scene sceneForExport(double width, double height, ThemeId theme) const;
     void resetView();
     void releaseReadOut();
 
@@ -40,6 +40,7 @@ protected:
 
 private:
     Scene sceneFor(double width, double height);
+    Viewport viewportFor(double width, double height) const;
     ViewInput input() const;
     void sessionChanged();
     void connectGestures();
