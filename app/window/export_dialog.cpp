@@ -2,7 +2,6 @@
 #include "app/window/export_dialog.h"
 
 #include "app/export/scene_export.h"
-#include "app/session/list_export.h"
 #include "app/session/regenerating_command.h"
 #include "app/window/appearance.h"
 #include "app/window/canvas/view_canvas.h"
@@ -10,6 +9,7 @@
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
+#include "core/run/selection_file.h"
 
 #include <QCheckBox>
 #include <QComboBox>
@@ -102,8 +102,10 @@ void writeList(Workbench& workbench, const ViewCanvas& canvas, const std::string
     const PaneData data = workbench.viewInput().panes.at(static_cast<std::size_t>(pane));
     if (!data.result)
         throw Error({"This pane has no result yet", "", "wait until it is computed", path});
-    writeSelection(path, recordOf(*data.result, evictCommand(session, static_cast<std::size_t>(pane), path)),
-                   workbench.capture()->tokens());
+    RecordFilter filter;
+    filter.withScores = true;
+    filter.command = evictCommand(session, static_cast<std::size_t>(pane), path);
+    writeSelection(path, recordSelection(std::span(&data.result, 1), filter), workbench.capture()->tokens());
 }
 
 } // namespace
