@@ -1,0 +1,29 @@
+// The views, in the order in which they are offered: one line each.
+#include "core/base/error.h"
+#include "core/base/nearest_name.h"
+#include "views/key_projection/key_projection_view.h"
+#include "views/overlap/overlap_view.h"
+#include "views/token_strip/token_strip_view.h"
+
+namespace kvscope {
+
+const std::vector<const View*>& allViews() {
+    static const std::vector<const View*> views = {
+        &keyProjectionView(),
+        &tokenStripView(),
+        &overlapView(),
+    };
+    return views;
+}
+
+const View& viewById(std::string_view id) {
+    std::vector<std::string> names;
+    for (const View* view : allViews()) {
+        if (view->card().id == id)
+            return *view;
+        names.push_back(view->card().id);
+    }
+    throw Error({.sentence = "there is no view '" + std::string(id) + "'", .remedy = suggestName(id, names)});
+}
+
+} // namespace kvscope

@@ -1,0 +1,250 @@
+// Keys of one head on two of their principal axes. One PCA and one range serve all panes, so that what differs between
+// two pictures is the policy and nothing else.
+#include "views/key_projection/key_projection_view.h"
+
+#include "views/explanations.h"
+#include "views/key_projection/projection_marks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+ParameterSpec integerOption(std::string id, std::string label, std::string help, int standard) {
+    ParameterSpec spec;
+    spec.id = std::move(id);
+    spec.label = std::move(label);
+    spec.help = std::move(help);
+    spec.source = "KeyDiff Figs. 4, 5";
+    spec.kind = ParameterKind::Integer;
+    spec.min = 1;
+    spec.max = 5;
+    spec.step = 1;
+    spec.defaultValue = standard;
+    return spec;
+}
+
+ParameterSpec flagOption(std::string id, std::string label, std::string help) {
+    ParameterSpec spec;
+    spec.id = std::move(id);
+    spec.label = std::move(label);
+    spec.help = std::move(help);
+    spec.source = "KeyDiff Figs. 5, 8-11";
+    spec.kind = ParameterKind::Flag;
+    return spec;
+}
+
+std::shared_ptr<const ParameterTable> makeOptions() {
+    ParameterSpec source;
+    source.id = "source";
+    source.label = "Source";
+    source.help = "Keys as attention reads them, or before the rotary embedding, where content is not mixed with position.";
+    source.source = "KeyDiff Figs. 4, 11";
+    source.kind = ParameterKind::Choice;
+    source.choices = {{"keys", "keys after RoPE", "as attention reads them"}, {"keys_pre_rope", "keys before RoPE", "content alone"}};
+    source.max = 1;
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        integerOption("x_component", "Horizontal component", "Principal component along x.", 1),
+        integerOption("y_component", "Vertical component", "Principal component along y.", 2), source,
+        flagOption("retained_only", "Kept tokens only", "Hides evicted tokens, so that only what is left is seen."),
+        flagOption("show_queries", "Queries", "Shows the query head's captured queries on the axes of the keys."),
+        flagOption("show_after_cut", "Tokens after the cut", "Shows the keys that no policy has seen as small grey dots.")});
+}
+
+class KeyProjectionView final : public View {
+public:
+    KeyProjectionView() {
+        m_card.id = "key_projection";
+        m_card.name = "Key projection";
+        m_card.summary = "Keys of one head on two principal axes, kept against evicted";
+        m_card.paper = "KeyDiff Figs. 4, 5, 8-11";
+        m_card.help = viewExplanation("key_projection_view");
+        m_card.options = makeOptions();
+        m_card.perPane = true;
+        m_card.needsProjection = true;
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+
+private:
+    ViewCard m_card;
+};
+
+const PaneData* activePane(const ViewInput& input) {
+    const auto index = static_cast<std::size_t>(std::max(0, input.activePane));
+    return index < input.panes.size() ? &input.panes[index] : nullptr;
+}
+
+std::string whyNoPicture(const ViewInput& input) {
+    const PaneData* pane = activePane(input);
+    if (!pane)
+        return input.capture ? "No policy in this pane. Add one." : "No capture is open. Open one or drop it on the window.";
+    if (const std::string why = whyEmpty(input, *pane); !why.empty())
+        return why;
+    return input.projection ? "" : "Computing the principal axes…";
+}
+
+AxisSpec axisOf(const ProjectionData& projection, int component, double low, double high) {
+    const auto& shares = projection.axes.explainedVariance;
+    const auto index = static_cast<std::size_t>(component);
+    const std::string share = index < shares.size() ? fmt::format(" ({} % of variance)", formatFixed(100 * shares[index], 1)) : "";
+    return {low, high, AxisScale::Linear, fmt::format("PC {}{}", component + 1, share)};
+}
+
+struct Room {
+    AxesStyle axes;
+    bool legend = true, caption = false;
+};
+
+/// What gives way in a small dock, in this order: titles, legend, tick labels; never the data.
+Room roomFor(const Viewport& viewport) {
+    Room room;
+    room.axes.titles = viewport.width >= 300 && viewport.height >= 190;
+    room.axes.tickLabels = viewport.width >= 220 && viewport.height >= 140;
+    room.axes.forPaper = viewport.theme == ThemeId::Paper;
+    room.legend = viewport.width >= 240 && viewport.height >= 160;
+    room.caption = viewport.forExport;
+    return room;
+}
+
+/// Lines under the plot: what was thinned out, what lies beyond the range, and where the figure comes from.
+std::vector<std::string> notesOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks,
+                                 const PlotFrame& frame, const Room& room) {
+    std::vector<std::string> notes;
+    if (marks.evictedStride > 1 && !marks.retainedOnly)
+        notes.push_back(fmt::format("showing {} of {}; all kept shown", formatCount(marks.keptTotal + marks.evictedShown),
+                                    formatCount(marks.keptTotal + marks.evictedTotal)));
+    std::int64_t beyond = 0;
+    for (std::size_t i = 0; i < marks.states.size(); ++i) {
+        const Point p = keyPoint(*input.projection, marks, static_cast<TokenIndex>(i));
+        const bool inside = p.x >= frame.x.low && p.x <= frame.x.high && p.y >= frame.y.low && p.y <= frame.y.high;
+        beyond += !inside && marks.states[i] != TokenState::AfterCut;
+    }
+    if (beyond > 0)
+        notes.push_back(fmt::format("{} tokens beyond the range", formatCount(beyond)));
+    if (pane.result->simulated && !room.caption)
+        notes.push_back("simulated on full-attention tensors");
+    if (room.caption)
+        notes.push_back(provenance(input, {&pane}));
+    return notes;
+}
+
+Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return emptyScene(why, viewport);
+    const Theme& theme = themeOf(viewport.theme);
+    const PaneData& pane = *activePane(input);
+    const ProjectionMarks marks = makeMarks(input, pane, options);
+    const Room room = roomFor(viewport);
+    Scene scene;
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = theme.canvas;
+    SceneBuilder builder(scene, *viewport.text);
+
+    const Viewport::Range range = viewport.range.value_or(fullRange(input, marks));
+    PlotFrame frame;
+    frame.x = axisOf(*input.projection, marks.xAxis, range.xMin, range.xMax);
+    frame.y = axisOf(*input.projection, marks.yAxis, range.yMin, range.yMax);
+    const double top = room.legend ? 26 : 4, noteHeight = room.caption ? 32 : room.axes.titles ? 4 : 0;
+    const Box area{8, top, viewport.width - 12, viewport.height - top - noteHeight - 4};
+    frame.plot = plotBoxFor(area, frame.y, room.axes, *viewport.text);
+    if (!viewport.range)
+        makeAspectEqual(frame.x, frame.y, frame.plot);
+    frame.plot = plotBoxFor(area, frame.y, room.axes, *viewport.text);
+
+    drawGrid(builder, frame, theme);
+    drawMarks(builder, frame, input, pane, marks, theme);
+    drawAxes(builder, frame, room.axes, theme);
+    if (room.legend)
+        drawLegend(builder, {frame.plot.x, 15}, viewport.width - frame.plot.x - 4, legendOf(input, pane, marks, theme), theme);
+
+    const auto notes = notesOf(input, pane, marks, frame, room);
+    const TextStyle noteStyle{FontFace::Interface, 10};
+    const std::string joined = fmt::format("{}", fmt::join(notes, " · "));
+    if (room.caption) {
+        double y = viewport.height - 22;
+        for (const std::string& line : builder.wrap(joined, noteStyle, viewport.width - 16)) {
+            builder.text({viewport.width / 2, y}, line, noteStyle, theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
+            y += 13;
+            if (y > viewport.height - 8)
+                break;
+        }
+    } else if (!joined.empty()) {
+        const std::string shown = builder.elide(joined, noteStyle, frame.plot.width - 8);
+        const double w = builder.width(shown, noteStyle);
+        builder.rectangle({frame.plot.right() - w - 8, frame.plot.y, w + 8, 15}, withAlpha(theme.canvas, 0.93));
+        builder.text({frame.plot.right() - 4, frame.plot.y + 8}, shown, noteStyle, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+    }
+    scene.plot = frame.plot;
+    scene.xMin = frame.x.low, scene.xMax = frame.x.high, scene.yMin = frame.y.low, scene.yMax = frame.y.high;
+    return scene;
+}
+
+/// Share of the tokens farthest from the mean of the keys (outermost tenth in the picture) that are kept.
+std::string rimFinding(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks) {
+    std::vector<std::pair<double, TokenIndex>> distances;
+    for (TokenIndex t = 0; t < static_cast<TokenIndex>(pane.result->visible); ++t) {
+        const Point p = keyPoint(*input.projection, marks, t);
+        distances.push_back({-std::hypot(p.x, p.y), t});
+    }
+    std::sort(distances.begin(), distances.end());
+    const std::size_t rim = std::max<std::size_t>(1, distances.size() / 10);
+    const auto kept = std::count_if(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(rim), [&](const auto& d) {
+        return marks.states[static_cast<std::size_t>(d.second)] != TokenState::Evicted;
+    });
+    return fmt::format("{} keeps {} of the {} tokens farthest from the mean in this plane, at {} kept overall", pane.policyName,
+                       formatCount(kept), formatCount(static_cast<std::int64_t>(rim)), keptShare(*pane.result, input.kvHead));
+}
+
+std::string KeyProjectionView::finding(const ViewInput& input, const ParameterValues& options) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const PaneData& pane = *activePane(input);
+    const bool chosen = !input.focus.selected.empty();
+    const auto tokens = beforeCut(input, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
+    if (tokens.empty())
+        return rimFinding(input, pane, makeMarks(input, pane, options));
+    const auto total = static_cast<std::int64_t>(tokens.size());
+    return fmt::format("{} of {} {} tokens evicted by {} at {}", formatCount(total - keptAmong(input, pane, tokens)),
+                       formatCount(total), chosen ? selectionWord(input.focus) : "needle", pane.policyName,
+                       keptShare(*pane.result, input.kvHead));
+}
+
+ViewTable KeyProjectionView::table(const ViewInput& input, const ParameterValues& options) const {
+    ViewTable table;
+    table.columns = {"position", "text", "segment", "state", "x", "y"};
+    if (!whyNoPicture(input).empty())
+        return table;
+    auto marks = std::make_shared<const ProjectionMarks>(makeMarks(input, *activePane(input), options));
+    table.rowCount = static_cast<std::int64_t>(marks->states.size());
+    table.cell = [capture = input.capture, projection = input.projection, marks](std::int64_t row, int column) -> std::string {
+        const auto token = static_cast<TokenIndex>(row);
+        static const char* const kStates[] = {"kept", "protected", "evicted", "after the cut"};
+        switch (column) {
+        case 0: return std::to_string(row);
+        case 1: return displayText(capture->tokens().textOf(token));
+        case 2: return segmentOf(*capture, token);
+        case 3: return kStates[static_cast<int>(marks->states[static_cast<std::size_t>(row)])];
+        case 4: return fmt::format("{:.6g}", keyPoint(*projection, *marks, token).x);
+        default: return fmt::format("{:.6g}", keyPoint(*projection, *marks, token).y);
+        }
+    };
+    return table;
+}
+
+} // namespace
+
+const View& keyProjectionView() {
+    static const KeyProjectionView view;
+    return view;
+}
+
+} // namespace kvscope

@@ -1,0 +1,256 @@
+// The marks of the key projection: which tokens are drawn, where, and in which order. Evicted tokens may be thinned out
+// by a fixed stride, kept ones never are.
+#include "views/key_projection/projection_marks.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+/// Radii of the design, smaller in a crowd.
+struct Radii {
+    double kept, evicted;
+};
+
+Radii radiiFor(std::int64_t tokens) {
+    const double shrink = tokens <= 8000 ? 1.0 : std::max(0.45, std::sqrt(8000.0 / static_cast<double>(tokens)));
+    return {2.3 * shrink, 2.0 * shrink};
+}
+
+struct CloudPoints {
+    std::shared_ptr<std::vector<Point>> points = std::make_shared<std::vector<Point>>();
+    std::shared_ptr<std::vector<std::int64_t>> ids = std::make_shared<std::vector<std::int64_t>>();
+    void add(Point at, std::int64_t id) {
+        points->push_back(at);
+        ids->push_back(id);
+    }
+};
+
+PointCloudItem cloudOf(const CloudPoints& from, const char* name, Marker marker, double radius, Colour fill, Stroke stroke) {
+    PointCloudItem cloud;
+    cloud.points = from.points;
+    cloud.ids = from.ids;
+    cloud.pickKind = PickId::Kind::Token;
+    cloud.marker = marker;
+    cloud.radius = radius;
+    cloud.fill = fill;
+    cloud.stroke = std::move(stroke);
+    cloud.name = name;
+    return cloud;
+}
+
+Point pixelOf(const PlotFrame& frame, const ProjectionData& projection, const ProjectionMarks& marks, TokenIndex token) {
+    const Point p = keyPoint(projection, marks, token);
+    return frame.toPixels(p.x, p.y);
+}
+
+bool isDrawn(const ProjectionMarks& marks, TokenIndex token) {
+    const TokenState state = marks.states[static_cast<std::size_t>(token)];
+    if (state == TokenState::AfterCut)
+        return marks.showAfterCut;
+    return state != TokenState::Evicted || !marks.retainedOnly;
+}
+
+} // namespace
+
+ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const ParameterValues& options) {
+    ProjectionMarks marks;
+    marks.xAxis = static_cast<int>(options.integer("x_component")) - 1;
+    marks.yAxis = static_cast<int>(options.integer("y_component")) - 1;
+    marks.retainedOnly = options.flag("retained_only");
+    marks.showQueries = options.flag("show_queries");
+    marks.showAfterCut = options.flag("show_after_cut");
+    marks.states = tokenStates(input, pane);
+    for (const TokenState state : marks.states) {
+        marks.evictedTotal += state == TokenState::Evicted;
+        marks.keptTotal += state == TokenState::Kept || state == TokenState::Protected;
+        marks.protectedTotal += state == TokenState::Protected;
+    }
+    marks.evictedStride = std::max<std::int64_t>(1, (marks.evictedTotal + kMostEvictedMarks - 1) / kMostEvictedMarks);
+    marks.evictedShown = (marks.evictedTotal + marks.evictedStride - 1) / marks.evictedStride;
+    return marks;
+}
+
+Point keyPoint(const ProjectionData& projection, const ProjectionMarks& marks, TokenIndex token) {
+    const std::int64_t components = projection.keys.shape[1];
+    const float* row = projection.keys.data.data() + token * components;
+    return {row[marks.xAxis], row[marks.yAxis]};
+}
+
+Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks) {
+    const ProjectionData& projection = *input.projection;
+    Viewport::Range range{INFINITY, -INFINITY, INFINITY, -INFINITY};
+    const auto include = [&](const HostTensor& points) {
+        const std::int64_t components = points.shape[1];
+        for (std::int64_t i = 0; i < points.shape[0]; ++i) {
+            const double x = points.data[static_cast<std::size_t>(i * components + marks.xAxis)];
+            const double y = points.data[static_cast<std::size_t>(i * components + marks.yAxis)];
+            range = {std::min(range.xMin, x), std::max(range.xMax, x), std::min(range.yMin, y), std::max(range.yMax, y)};
+        }
+    };
+    include(projection.keys);
+    if (marks.showQueries && !projection.queries.empty())
+        include(projection.queries);
+    const double margin = 0.04 * std::max({range.xMax - range.xMin, range.yMax - range.yMin, 1e-6});
+    return {range.xMin - margin, range.xMax + margin, range.yMin - margin, range.yMax + margin};
+}
+
+std::optional<AnchorMark> anchorMark(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks) {
+    const HostTensor& anchors = pane.result->anchor;
+    const ProjectionData& projection = *input.projection;
+    if (anchors.empty() || projection.source != "keys") // an anchor of rotated keys has no place among unrotated ones
+        return {};
+    const auto d = static_cast<std::size_t>(anchors.shape[1]);
+    const float* anchor = anchors.data.data() + static_cast<std::size_t>(input.kvHead.value) * d;
+    const ParameterValues& values = pane.result->request.policy.values;
+    AnchorMark mark;
+    mark.scaled = values.has("anchor") && values.choice("anchor") != "mean" && values.choice("anchor") != "median";
+    double anchorSquared = 0, meanSquared = 0;
+    for (std::size_t c = 0; c < d; ++c) {
+        anchorSquared += static_cast<double>(anchor[c]) * anchor[c];
+        meanSquared += static_cast<double>(projection.axes.mean.data[c]) * projection.axes.mean.data[c];
+    }
+    const double factor = mark.scaled && anchorSquared > 0 ? std::sqrt(meanSquared / anchorSquared) : 1;
+    const auto along = [&](int axis) {
+        double sum = 0;
+        for (std::size_t c = 0; c < d; ++c)
+            sum += (factor * anchor[c] - projection.axes.mean.data[c]) * projection.axes.axes.data[static_cast<std::size_t>(axis) * d + c];
+        return sum;
+    };
+    mark.at = {along(marks.xAxis), along(marks.yAxis)};
+    return mark;
+}
+
+namespace {
+
+class MarkPainter {
+public:
+    MarkPainter(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& input, const PaneData& pane,
+                const ProjectionMarks& marks, const Theme& theme)
+        : m_builder(builder), m_frame(frame), m_input(input), m_pane(pane), m_marks(marks), m_theme(theme),
+          m_radii(radiiFor(input.capture->info().numTokens)) {}
+
+    void drawClouds() {
+        CloudPoints kept, guarded, evicted, later;
+        std::int64_t evictedSeen = 0;
+        for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
+            const auto token = static_cast<TokenIndex>(i);
+            const TokenState state = m_marks.states[i];
+            if (state == TokenState::Evicted && evictedSeen++ % m_marks.evictedStride != 0)
+                continue;
+            if (!isDrawn(m_marks, token))
+                continue;
+            CloudPoints& cloud = state == TokenState::Kept        ? kept
+                                 : state == TokenState::Protected ? guarded
+                                 : state == TokenState::Evicted   ? evicted : later;
+            cloud.add(pixelOf(m_frame, *m_input.projection, m_marks, token), token);
+        }
+        const double fade = m_input.focus.brushing ? 0.25 : 1, keptFade = m_input.focus.brushing ? 0.3 : 1;
+        m_builder.points(cloudOf(later, "after the cut", Marker::Circle, m_radii.evicted * 0.7, withAlpha(m_theme.text3, 0.5 * fade), {}));
+        m_builder.points(cloudOf(evicted, "evicted", Marker::Circle, m_radii.evicted, kTransparent,
+                                 {withAlpha(m_theme.evicted, fade), 1, {}}));
+        drawQueries(fade);
+        m_builder.points(cloudOf(guarded, "protected", Marker::Square, m_radii.kept, withAlpha(m_theme.protectedToken, keptFade), {}));
+        m_builder.points(cloudOf(kept, "kept", Marker::Circle, m_radii.kept, withAlpha(m_theme.kept, keptFade), {}));
+    }
+
+    void drawSelection() {
+        for (const TokenIndex token : m_input.focus.selected)
+            if (isDrawn(m_marks, token)) {
+                const Point at = pixelOf(m_frame, *m_input.projection, m_marks, token);
+                m_builder.circle(at, m_radii.kept + 2.6, m_theme.casing, {m_theme.ink, 1.3, {}}, {PickId::Kind::Token, token});
+                drawOwnMark(at, token);
+            }
+    }
+
+    void drawAnchor() {
+        if (const auto anchor = anchorMark(m_input, m_pane, m_marks))
+            m_builder.star(m_frame.toPixels(anchor->at.x, anchor->at.y), 7, m_theme.anchor, {m_theme.text1, 1, {}});
+    }
+
+    void drawHover() {
+        const TokenIndex token = m_input.focus.hovered;
+        if (token < 0 || token >= static_cast<TokenIndex>(m_marks.states.size()) || !isDrawn(m_marks, token))
+            return;
+        const Point at = pixelOf(m_frame, *m_input.projection, m_marks, token);
+        m_builder.circle(at, 8, kTransparent, {m_theme.casing, 4, {}});
+        m_builder.circle(at, 8, kTransparent, {m_theme.ink, 2, {}});
+        drawOwnMark(at, token);
+    }
+
+private:
+    void drawQueries(double fade) {
+        const ProjectionData& projection = *m_input.projection;
+        if (!m_marks.showQueries || projection.queries.empty())
+            return;
+        auto points = std::make_shared<std::vector<Point>>();
+        const std::int64_t components = projection.queries.shape[1];
+        for (std::int64_t i = 0; i < projection.queries.shape[0]; ++i) {
+            const float* row = projection.queries.data.data() + i * components;
+            points->push_back(m_frame.toPixels(row[m_marks.xAxis], row[m_marks.yAxis]));
+        }
+        PointCloudItem cloud;
+        cloud.points = points;
+        cloud.marker = Marker::TriangleUp;
+        cloud.radius = 2.4;
+        cloud.stroke = {withAlpha(m_theme.query, 0.7 * fade), 1, {}};
+        cloud.name = "queries";
+        m_builder.points(std::move(cloud));
+    }
+
+    void drawOwnMark(Point at, TokenIndex token) {
+        const TokenState state = m_marks.states[static_cast<std::size_t>(token)];
+        const double r = m_radii.kept + 0.6;
+        if (state == TokenState::Kept)
+            m_builder.circle(at, r, m_theme.kept);
+        else if (state == TokenState::Protected)
+            m_builder.rectangle({at.x - r, at.y - r, 2 * r, 2 * r}, m_theme.protectedToken);
+        else if (state == TokenState::Evicted)
+            m_builder.circle(at, r - 0.3, kTransparent, {m_theme.evicted, 1.2, {}});
+        else
+            m_builder.circle(at, r - 0.6, m_theme.text3);
+    }
+
+    SceneBuilder& m_builder;
+    const PlotFrame& m_frame;
+    const ViewInput& m_input;
+    const PaneData& m_pane;
+    const ProjectionMarks& m_marks;
+    const Theme& m_theme;
+    Radii m_radii;
+};
+
+} // namespace
+
+void drawMarks(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& input, const PaneData& pane,
+               const ProjectionMarks& marks, const Theme& theme) {
+    MarkPainter painter(builder, frame, input, pane, marks, theme);
+    builder.pushClip(frame.plot);
+    painter.drawClouds();
+    painter.drawSelection();
+    painter.drawAnchor();
+    painter.drawHover();
+    builder.popClip();
+}
+
+std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks, const Theme& theme) {
+    std::vector<LegendEntry> entries;
+    entries.push_back({"kept " + formatCount(marks.keptTotal - marks.protectedTotal), Marker::Circle, theme.kept, {}, 3, false});
+    if (!marks.retainedOnly)
+        entries.push_back({"evicted " + formatCount(marks.evictedTotal), Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3, false});
+    if (!input.focus.selected.empty())
+        entries.push_back({selectionWord(input.focus), Marker::Circle, theme.casing, {theme.ink, 1.3, {}}, 4, false});
+    if (marks.protectedTotal > 0)
+        entries.push_back({"protected " + formatCount(marks.protectedTotal), Marker::Square, theme.protectedToken, {}, 3, false});
+    if (const auto anchor = anchorMark(input, pane, marks))
+        entries.push_back({anchor->scaled ? "anchor direction" : "anchor", Marker::Star, theme.anchor, {theme.text1, 1, {}}, 5, false});
+    if (marks.showQueries && !input.projection->queries.empty())
+        entries.push_back({"queries", Marker::TriangleUp, kTransparent, {theme.query, 1, {}}, 3, false});
+    if (marks.showAfterCut)
+        entries.push_back({"after the cut", Marker::Circle, withAlpha(theme.text3, 0.5), {}, 2, false});
+    return entries;
+}
+
+} // namespace kvscope

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "views/scene/axes.h"
+#include "views/view_facts.h"
+
+#include <vector>
+
+namespace kvscope {
+
+/// What of the projection is drawn, in data coordinates.
+struct ProjectionMarks {
+    int xAxis = 0, yAxis = 1; ///< components, 0-based
+    bool retainedOnly = false, showQueries = false, showAfterCut = false;
+    std::vector<TokenState> states; ///< [n]
+    std::int64_t evictedStride = 1; ///< every so many-th evicted token is drawn
+    std::int64_t evictedShown = 0, evictedTotal = 0, keptTotal = 0, protectedTotal = 0;
+};
+
+constexpr std::int64_t kMostEvictedMarks = 20'000;
+
+ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const ParameterValues& options);
+
+/// Range of all keys (and queries, where shown) with a margin: the same for every pane.
+Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks);
+
+/// Data coordinates of a token's key.
+Point keyPoint(const ProjectionData& projection, const ProjectionMarks& marks, TokenIndex token);
+
+/// The anchor on the axes and whether it was scaled to the length of the mean key; nothing without one.
+struct AnchorMark {
+    Point at;
+    bool scaled = false;
+};
+std::optional<AnchorMark> anchorMark(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks);
+
+/// All marks, evicted first and kept last, then selection, anchor and hover. Clipped to the plot.
+void drawMarks(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& input, const PaneData& pane,
+               const ProjectionMarks& marks, const Theme& theme);
+
+std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks, const Theme& theme);
+
+} // namespace kvscope

@@ -1,0 +1,183 @@
+// Agreement of the panes in one KV head, as a matrix of Jaccard overlaps and as bars of how many panes keep a token.
+#include "views/overlap/overlap_view.h"
+
+#include "views/explanations.h"
+#include "views/scene/axes.h"
+#include "views/scene/scene_builder.h"
+#include "views/view_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+class OverlapView final : public View {
+public:
+    OverlapView() {
+        m_card.id = "overlap";
+        m_card.name = "Overlap";
+        m_card.summary = "What the kept lists of the panes have in common";
+        m_card.paper = "Jaccard overlap; KeyDiff Table 14 compares variants by outcome, this by list";
+        m_card.help = viewExplanation("overlap_view");
+        m_card.options = std::make_shared<const ParameterTable>();
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+
+private:
+    ViewCard m_card;
+};
+
+std::vector<const PaneData*> readyPanes(const ViewInput& input) {
+    std::vector<const PaneData*> panes;
+    for (const PaneData& pane : input.panes)
+        if (pane.result)
+            panes.push_back(&pane);
+    return panes;
+}
+
+const std::vector<TokenIndex>& keptOf(const ViewInput& input, const PaneData& pane) {
+    return pane.result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept;
+}
+
+/// counts[c]: tokens before the cut that exactly c panes keep.
+std::vector<std::int64_t> agreement(const ViewInput& input, const std::vector<const PaneData*>& panes) {
+    std::vector<int> keepers(static_cast<std::size_t>(input.cut.token), 0);
+    for (const PaneData* pane : panes)
+        for (const TokenIndex token : keptOf(input, *pane))
+            if (static_cast<std::size_t>(token) < keepers.size())
+                ++keepers[static_cast<std::size_t>(token)];
+    std::vector<std::int64_t> counts(panes.size() + 1, 0);
+    for (const int keeper : keepers)
+        ++counts[static_cast<std::size_t>(keeper)];
+    return counts;
+}
+
+void drawBadge(SceneBuilder& builder, const PaneData& pane, Point centre, ThemeId theme) {
+    builder.rectangle({centre.x - 8, centre.y - 8, 16, 16}, policyStyle(pane.policyId, theme).colour, {}, 3);
+    const Colour letter = theme == ThemeId::Dark ? themeOf(theme).paper : themeOf(ThemeId::Light).paper;
+    builder.text(centre, std::string(1, pane.letter), {FontFace::Interface, 11, FontWeight::SemiBold}, letter, HorizontalAlign::Centre,
+                 VerticalAlign::Middle);
+}
+
+void drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vector<const PaneData*>& panes, const Box& box, ThemeId themeId) {
+    const Theme& theme = themeOf(themeId);
+    const auto count = static_cast<double>(panes.size());
+    const double head = 22, width = std::min(64.0, (box.width - head) / count), height = std::min(26.0, (box.height - head) / count);
+    for (std::size_t row = 0; row < panes.size(); ++row) {
+        const double y = box.y + head + height * static_cast<double>(row);
+        drawBadge(builder, *panes[row], {box.x + 9, y + height / 2}, themeId);
+        drawBadge(builder, *panes[row], {box.x + head + width * (static_cast<double>(row) + 0.5), box.y + 9}, themeId);
+        for (std::size_t column = 0; column < panes.size(); ++column) {
+            const Box cell{box.x + head + width * static_cast<double>(column) + 1, y + 1, width - 2, height - 2};
+            if (row == column) {
+                builder.rectangle(cell, theme.sunken);
+                continue;
+            }
+            const double overlap = jaccard(keptOf(input, *panes[row]), keptOf(input, *panes[column]));
+            builder.rectangle(cell, blend(withAlpha(theme.text1, 0.06 + 0.3 * overlap), theme.canvas), {}, 0,
+                              {PickId::Kind::Cell, static_cast<std::int64_t>(row * panes.size() + column)});
+            builder.text({cell.x + cell.width / 2, cell.y + cell.height / 2}, formatFixed(overlap, 2), {FontFace::Monospace, 12}, theme.text1,
+                         HorizontalAlign::Centre, VerticalAlign::Middle);
+        }
+    }
+}
+
+std::string agreementWord(std::size_t keepers, std::size_t panes) {
+    if (keepers == 0)
+        return "none";
+    if (keepers == panes)
+        return panes == 2 ? "both" : fmt::format("all {}", panes);
+    return keepers == 1 ? "one only" : fmt::format("{} panes", keepers);
+}
+
+void drawAgreement(SceneBuilder& builder, const std::vector<std::int64_t>& counts, const Box& box, const Theme& theme) {
+    const std::int64_t most = std::max<std::int64_t>(1, *std::max_element(counts.begin(), counts.end()));
+    const double pitch = std::min(22.0, box.height / static_cast<double>(counts.size())), label = 62, number = 48;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        const std::size_t keepers = counts.size() - 1 - i;
+        const double y = box.y + pitch * (static_cast<double>(i) + 0.5);
+        const double width = std::max(1.0, (box.width - label - number) * static_cast<double>(counts[keepers]) / static_cast<double>(most));
+        builder.text({box.x, y}, agreementWord(keepers, counts.size() - 1), {FontFace::Interface, 12}, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+        const Stroke outline = keepers == 0 ? Stroke{theme.text3, 1, {}} : Stroke{};
+        builder.rectangle({box.x + label, y - 5, width, 10}, keepers == 0 ? kTransparent : theme.text3, outline);
+        builder.text({box.x + label + width + 6, y}, formatCount(counts[keepers]), {FontFace::Monospace, 11}, theme.text1, HorizontalAlign::Left,
+                     VerticalAlign::Middle);
+    }
+}
+
+Scene OverlapView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
+    if (!input.capture)
+        return emptyScene("No capture is open. Open one or drop it on the window.", viewport);
+    const auto panes = readyPanes(input);
+    if (panes.size() < 2)
+        return emptyScene(input.panes.size() < 2 ? "Overlap compares policies: add a second pane." : "Computing the first selections…", viewport);
+    const Theme& theme = themeOf(viewport.theme);
+    Scene scene;
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = theme.canvas;
+    SceneBuilder builder(scene, *viewport.text);
+    const TextStyle heading{FontFace::Interface, 11, FontWeight::SemiBold};
+    const double foot = viewport.forExport ? 16 : 0;
+    const double matrixWidth = std::min(viewport.width * 0.5 - 20, 26 + 64.0 * static_cast<double>(panes.size()));
+    const Box matrix{14, 26, matrixWidth, viewport.height - 32 - foot};
+    const Box bars{matrix.right() + 28, 28, viewport.width - matrix.right() - 38, viewport.height - 34 - foot};
+    builder.text({matrix.x, 12}, "Jaccard overlap of kept lists", heading, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+    builder.text({bars.x, 12}, builder.elide("Panes that keep a token", heading, bars.width), heading, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+    drawMatrix(builder, input, panes, matrix, viewport.theme);
+    drawAgreement(builder, agreement(input, panes), bars, theme);
+    if (viewport.forExport)
+        builder.text({viewport.width / 2, viewport.height - 5}, builder.elide(provenance(input, panes), {FontFace::Interface, 10}, viewport.width - 16),
+                     {FontFace::Interface, 10}, theme.text3, HorizontalAlign::Centre);
+    return scene;
+}
+
+std::string OverlapView::finding(const ViewInput& input, const ParameterValues&) const {
+    const auto panes = readyPanes(input);
+    if (panes.size() < 2)
+        return "Overlap compares policies: two panes with results are needed.";
+    std::pair<std::size_t, std::size_t> closest{0, 1};
+    double most = -1;
+    for (std::size_t a = 0; a < panes.size(); ++a)
+        for (std::size_t b = a + 1; b < panes.size(); ++b)
+            if (const double overlap = jaccard(keptOf(input, *panes[a]), keptOf(input, *panes[b])); overlap > most) {
+                most = overlap;
+                closest = {a, b};
+            }
+    const auto counts = agreement(input, panes);
+    return fmt::format("{} and {} agree most (Jaccard {}); {} of {} tokens are kept by every pane, {} by none",
+                       panes[closest.first]->policyName, panes[closest.second]->policyName, formatFixed(most, 2), formatCount(counts.back()),
+                       formatCount(input.cut.token), formatCount(counts.front()));
+}
+
+ViewTable OverlapView::table(const ViewInput& input, const ParameterValues&) const {
+    ViewTable table;
+    const auto panes = readyPanes(input);
+    table.columns = {"pane"};
+    auto rows = std::make_shared<std::vector<std::vector<std::string>>>();
+    for (const PaneData* row : panes) {
+        table.columns.push_back(fmt::format("{} {}", row->letter, paneTitle(*row)));
+        rows->push_back({table.columns.back()});
+        for (const PaneData* column : panes)
+            rows->back().push_back(fmt::format("{:.6f}", jaccard(keptOf(input, *row), keptOf(input, *column))));
+    }
+    table.rowCount = static_cast<std::int64_t>(rows->size());
+    table.cell = [rows](std::int64_t row, int column) { return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)]; };
+    return table;
+}
+
+} // namespace
+
+const View& overlapView() {
+    static const OverlapView view;
+    return view;
+}
+
+} // namespace kvscope

@@ -1,0 +1,75 @@
+// Breaks the tokens of a capture into lines. A line break in the text ends the line, otherwise a line takes what fits.
+#include "views/token_strip/strip_layout.h"
+
+#include <algorithm>
+#include <list>
+
+namespace kvscope {
+
+namespace {
+
+void replaceAll(std::string& text, std::string_view from, std::string_view to) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+        text.replace(at, from.size(), to);
+}
+
+StripLayout setLines(const TokenTable& tokens, double width, const TextService& service) {
+    StripLayout layout;
+    const auto n = static_cast<TokenIndex>(tokens.ids.size());
+    layout.left.resize(static_cast<std::size_t>(n));
+    layout.width.resize(static_cast<std::size_t>(n));
+    double x = 0;
+    bool breakBefore = true;
+    for (TokenIndex t = 0; t < n; ++t) {
+        const std::string_view bytes = tokens.textOf(t);
+        const double w = service.measure(stripText(bytes), kStripText).width;
+        if (breakBefore || x + w > width) {
+            layout.lineStarts.push_back(t);
+            x = 0;
+        }
+        layout.left[static_cast<std::size_t>(t)] = static_cast<float>(x);
+        layout.width[static_cast<std::size_t>(t)] = static_cast<float>(w);
+        x += w;
+        breakBefore = !bytes.empty() && bytes.back() == '\n';
+    }
+    layout.lineStarts.push_back(n);
+    return layout;
+}
+
+struct Remembered {
+    const TokenTable* tokens;
+    std::string hash; ///< the address alone could be reused by another capture
+    double width;
+    std::shared_ptr<const StripLayout> layout;
+};
+
+} // namespace
+
+std::int64_t StripLayout::lineOf(TokenIndex token) const {
+    return std::upper_bound(lineStarts.begin(), lineStarts.end() - 1, token) - lineStarts.begin() - 1;
+}
+
+std::string stripText(std::string_view bytes) {
+    std::string text = displayText(bytes);
+    const bool blank = bytes.find_first_not_of(" \t\r\n") == std::string_view::npos;
+    if (!blank)
+        replaceAll(text, "␣", " ");
+    return text;
+}
+
+std::shared_ptr<const StripLayout> layoutStrip(const CaptureReader& capture, double width, const TextService& text) {
+    constexpr std::size_t kMostRemembered = 4;
+    thread_local std::list<Remembered> remembered;
+    const auto known = std::find_if(remembered.begin(), remembered.end(), [&](const Remembered& r) {
+        return r.tokens == &capture.tokens() && r.width == width && r.hash == capture.info().hash;
+    });
+    if (known != remembered.end())
+        return known->layout;
+    auto layout = std::make_shared<const StripLayout>(setLines(capture.tokens(), width, text));
+    remembered.push_front({&capture.tokens(), capture.info().hash, width, layout});
+    if (remembered.size() > kMostRemembered)
+        remembered.pop_back();
+    return layout;
+}
+
+} // namespace kvscope

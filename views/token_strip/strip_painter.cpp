@@ -1,0 +1,163 @@
+// Draws one line of the token strip: ground, bars, text and frames, in that order.
+#include "views/token_strip/strip_painter.h"
+
+#include "views/scene/axes.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kBaseline = 15, kBarTop = 18.6;
+
+class LinePainter {
+public:
+    LinePainter(SceneBuilder& builder, const StripScene& strip, Point origin)
+        : m_builder(builder), m_strip(strip), m_origin(origin) {}
+
+    void draw(TokenIndex begin, TokenIndex end) {
+        for (TokenIndex t = begin; t < end; ++t)
+            drawGround(t);
+        for (TokenIndex t = begin; t < end; ++t)
+            drawBars(t);
+        for (TokenIndex t = begin; t < end; ++t)
+            drawText(t);
+        drawFrames(begin, end);
+    }
+
+private:
+    Box boxOf(TokenIndex t) const {
+        const auto i = static_cast<std::size_t>(t);
+        return {m_origin.x + m_strip.layout.left[i], m_origin.y, m_strip.layout.width[i], kStripLead};
+    }
+    bool afterCut(TokenIndex t) const { return t >= m_strip.input.cut.token; }
+    bool keptBy(std::size_t pane, TokenIndex t) const {
+        const TokenState s = m_strip.states[pane][static_cast<std::size_t>(t)];
+        return s == TokenState::Kept || s == TokenState::Protected;
+    }
+    bool keptByActive(TokenIndex t) const {
+        const TokenState s = m_strip.activeStates.empty() ? TokenState::AfterCut : m_strip.activeStates[static_cast<std::size_t>(t)];
+        return s == TokenState::Kept || s == TokenState::Protected;
+    }
+    /// -1 both or neither, 0 only in the first of the two panes compared, 1 only in the second.
+    int onlyIn(TokenIndex t) const {
+        if (m_strip.panes.size() < 2 || keptBy(0, t) == keptBy(1, t))
+            return -1;
+        return keptBy(0, t) ? 0 : 1;
+    }
+    bool emphasised(TokenIndex t) const {
+        switch (m_strip.mode) {
+        case StripMode::State: return keptByActive(t);
+        case StripMode::Score: return true;
+        case StripMode::OnlyInA: return onlyIn(t) == 0;
+        case StripMode::OnlyInB: return onlyIn(t) == 1;
+        case StripMode::Panes: break;
+        }
+        for (std::size_t pane = 0; pane < m_strip.panes.size(); ++pane)
+            if (keptBy(pane, t))
+                return true;
+        return m_strip.panes.empty();
+    }
+
+    void drawGround(TokenIndex t) {
+        const Box box = boxOf(t);
+        const Theme& theme = m_strip.theme;
+        Colour fill = kTransparent;
+        if (!afterCut(t) && m_strip.mode == StripMode::State && keptByActive(t))
+            fill = withAlpha(theme.kept, m_strip.themeId == ThemeId::Dark ? 0.26 : 0.13);
+        else if (!afterCut(t) && m_strip.mode == StripMode::Score && !std::isnan(m_strip.ranks[static_cast<std::size_t>(t)]))
+            fill = colourMap(m_strip.colourMapName, m_strip.ranks[static_cast<std::size_t>(t)]);
+        // The rectangle is drawn even without a fill: it is what the pointer finds.
+        m_builder.rectangle({box.x, box.y + 1, box.width, kStripLead - 3}, fill, {}, 0, {PickId::Kind::Token, t});
+    }
+
+    void drawBars(TokenIndex t) {
+        if (afterCut(t))
+            return;
+        const Box box = boxOf(t);
+        const double width = std::max(1.0, box.width - 1);
+        if (m_strip.mode == StripMode::Panes) {
+            const double pitch = m_strip.panes.size() > 3 ? 1.7 : 2.4, height = m_strip.panes.size() > 3 ? 1.4 : 2.0;
+            for (std::size_t pane = 0; pane < m_strip.panes.size(); ++pane)
+                if (keptBy(pane, t))
+                    m_builder.rectangle({box.x, box.y + kBarTop - 0.4 + pitch * static_cast<double>(pane), width, height},
+                                        policyStyle(m_strip.panes[pane]->policyId, m_strip.themeId).colour);
+        } else if (m_strip.mode == StripMode::State) {
+            if (keptByActive(t))
+                m_builder.rectangle({box.x, box.y + kBarTop, width, 2}, m_strip.theme.kept);
+            else
+                m_builder.line({box.x, box.y + kBarTop + 1}, {box.x + width, box.y + kBarTop + 1}, {m_strip.theme.evicted, 1, {1.5, 2}});
+        } else if (const int only = onlyIn(t); only >= 0 && (only == 0) == (m_strip.mode == StripMode::OnlyInA) && m_strip.mode != StripMode::Score) {
+            m_builder.rectangle({box.x, box.y + kBarTop, width, 2.6},
+                                policyStyle(m_strip.panes[static_cast<std::size_t>(only)]->policyId, m_strip.themeId).colour);
+        }
+    }
+
+    Colour textColour(TokenIndex t) const {
+        const Theme& theme = m_strip.theme;
+        if (afterCut(t))
+            return theme.text3;
+        const float rank = m_strip.ranks.empty() ? NAN : m_strip.ranks[static_cast<std::size_t>(t)];
+        if (m_strip.mode == StripMode::Score && !std::isnan(rank)) { // dark on bright grounds, bright on dark ones
+            const Colour ground = colourMap(m_strip.colourMapName, rank);
+            const double luma = 0.299 * ground.r + 0.587 * ground.g + 0.114 * ground.b;
+            return luma > 128 ? themeOf(ThemeId::Light).text1 : themeOf(ThemeId::Dark).text1;
+        }
+        return emphasised(t) ? theme.text1 : theme.text3;
+    }
+
+    void drawText(TokenIndex t) {
+        const std::string text = stripText(m_strip.input.capture->tokens().textOf(t));
+        if (!text.empty())
+            m_builder.text({boxOf(t).x, m_origin.y + kBaseline}, text, kStripText, textColour(t));
+    }
+
+    /// One rounded ink frame per run of selected tokens, and the hovered token's own.
+    void drawFrames(TokenIndex begin, TokenIndex end) {
+        const auto& selected = m_strip.input.focus.selected;
+        auto first = std::lower_bound(selected.begin(), selected.end(), begin);
+        while (first != selected.end() && *first < end) {
+            auto last = first;
+            while (last + 1 != selected.end() && *(last + 1) == *last + 1 && *(last + 1) < end)
+                ++last;
+            const Box from = boxOf(*first), to = boxOf(*last);
+            m_builder.rectangle({from.x - 1, from.y - 0.5, to.right() - from.x + 2, kStripLead - 0.5}, kTransparent,
+                                {m_strip.theme.ink, 1.3, {}}, 4);
+            first = last + 1;
+        }
+        const TokenIndex hovered = m_strip.input.focus.hovered;
+        if (hovered >= begin && hovered < end) {
+            const Box box = boxOf(hovered);
+            m_builder.rectangle({box.x - 1, box.y, box.width + 2, kBarTop}, kTransparent, {m_strip.theme.ink, 2, {}}, 3);
+        }
+    }
+
+    SceneBuilder& m_builder;
+    const StripScene& m_strip;
+    Point m_origin;
+};
+
+} // namespace
+
+void drawStripLine(SceneBuilder& builder, const StripScene& strip, std::int64_t line, Point origin) {
+    const TokenIndex begin = strip.layout.lineStarts[static_cast<std::size_t>(line)];
+    const TokenIndex end = strip.layout.lineStarts[static_cast<std::size_t>(line) + 1];
+    builder.text({origin.x - 12, origin.y + kBaseline - 1}, formatCount(begin), {FontFace::Monospace, 10}, strip.theme.text3,
+                 HorizontalAlign::Right);
+    LinePainter(builder, strip, origin).draw(begin, end);
+}
+
+void drawStripCut(SceneBuilder& builder, const StripScene& strip, std::int64_t line, Point origin) {
+    const TokenIndex cut = strip.input.cut.token;
+    const auto n = static_cast<TokenIndex>(strip.layout.left.size());
+    if (cut <= 0 || cut >= n || strip.layout.lineOf(cut) != line)
+        return;
+    const double x = origin.x + strip.layout.left[static_cast<std::size_t>(cut)];
+    builder.line({x, origin.y - 1}, {x, origin.y + kStripLead - 1}, {strip.theme.ink, 2, {}});
+    builder.polygon({{x - 5, origin.y - 1}, {x + 5, origin.y - 1}, {x, origin.y + 5}}, strip.theme.ink);
+    builder.rectangle({x - 6, origin.y - 2, 12, kStripLead}, kTransparent, {}, 0, {PickId::Kind::Handle, cut});
+}
+
+} // namespace kvscope

@@ -1,0 +1,240 @@
+// The text itself. Only the lines in sight become drawables, so that a prompt of 100,000 tokens scrolls as a short one does.
+#include "views/token_strip/token_strip_view.h"
+
+#include "views/scene/axes.h"
+#include "views/explanations.h"
+#include "views/token_strip/strip_painter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kLegendHeight = 24, kCaptionHeight = 18, kRightMargin = 14;
+
+std::shared_ptr<const ParameterTable> makeOptions() {
+    ParameterSpec colour;
+    colour.id = "colour";
+    colour.label = "Colour by";
+    colour.help = "What bars and grounds show: the panes that keep a token, its state in the active pane, its score, or what only one of two panes keeps.";
+    colour.source = "KVScope";
+    colour.kind = ParameterKind::Choice;
+    colour.choices = {{"panes", "kept by pane", "one bar per pane"},
+                      {"state", "kept or evicted", "active pane"},
+                      {"score", "score", "rank of the active pane's score"},
+                      {"only_in_a", "only in A", "first pane against second"},
+                      {"only_in_b", "only in B", "second pane against first"}};
+    colour.max = 4;
+    ParameterSpec map;
+    map.id = "colour_map";
+    map.label = "Colour map";
+    map.help = "Colours of the score mode.";
+    map.source = "KVScope";
+    map.kind = ParameterKind::Choice;
+    map.choices = {{"viridis", "viridis", "default"}, {"cividis", "cividis", "colour-blind safest"}, {"magma", "magma", ""}, {"greys", "greys", "print"}};
+    map.max = 3;
+    return std::make_shared<const ParameterTable>(ParameterTable{colour, map});
+}
+
+class TokenStripView final : public View {
+public:
+    TokenStripView() {
+        m_card.id = "token_strip";
+        m_card.name = "Token strip";
+        m_card.summary = "The text, coloured by what policies keep";
+        m_card.paper = "KeyDiff Fig. 3, Compactor Fig. 8";
+        m_card.help = viewExplanation("token_strip_view");
+        m_card.options = makeOptions();
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+
+private:
+    ViewCard m_card;
+};
+
+StripMode modeOf(const ParameterValues& options) {
+    const std::string& id = options.choice("colour");
+    return id == "state" ? StripMode::State : id == "score" ? StripMode::Score : id == "only_in_a" ? StripMode::OnlyInA
+           : id == "only_in_b" ? StripMode::OnlyInB : StripMode::Panes;
+}
+
+/// Rank of each scored token in its head, 0 (worst) to 1 (best).
+std::vector<float> scoreRanks(const ViewInput& input, const PaneData* active) {
+    const auto n = static_cast<std::size_t>(input.capture->info().numTokens);
+    std::vector<float> ranks(n, NAN);
+    if (!active || active->result->scores.empty())
+        return ranks;
+    const HostTensor& scores = active->result->scores;
+    const auto m = static_cast<std::size_t>(scores.shape[1]);
+    const float* head = scores.data.data() + static_cast<std::size_t>(input.kvHead.value) * m;
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < m; ++i)
+        if (!std::isnan(head[i]))
+            order.push_back(i);
+    std::sort(order.begin(), order.end(), [&](auto a, auto b) { return head[a] < head[b] || (head[a] == head[b] && a > b); });
+    for (std::size_t r = 0; r < order.size(); ++r)
+        ranks[order[r]] = order.size() == 1 ? 1.0f : static_cast<float>(r) / static_cast<float>(order.size() - 1);
+    return ranks;
+}
+
+StripScene stripSceneOf(const ViewInput& input, const StripLayout& layout, const ParameterValues& options, ThemeId theme) {
+    StripScene strip{input, layout, modeOf(options), {}, {}, nullptr, {}, {}, themeOf(theme), theme, options.choice("colour_map")};
+    for (const PaneData& pane : input.panes)
+        if (pane.result) {
+            strip.panes.push_back(&pane);
+            strip.states.push_back(tokenStates(input, pane));
+        }
+    const auto active = static_cast<std::size_t>(std::max(0, input.activePane));
+    if (active < input.panes.size() && input.panes[active].result) {
+        strip.active = &input.panes[active];
+        strip.activeStates = tokenStates(input, *strip.active);
+    }
+    if (strip.mode == StripMode::Score)
+        strip.ranks = scoreRanks(input, strip.active);
+    return strip;
+}
+
+std::vector<LegendEntry> legendOf(const StripScene& strip) {
+    std::vector<LegendEntry> entries;
+    const auto bar = [&](const PaneData& pane, const std::string& words) {
+        LegendEntry entry;
+        entry.label = words;
+        entry.fill = policyStyle(pane.policyId, strip.themeId).colour;
+        entry.bar = true;
+        entries.push_back(entry);
+    };
+    if (strip.mode == StripMode::Panes) {
+        for (const PaneData* pane : strip.panes)
+            bar(*pane, fmt::format("{} {}", pane->letter, pane->policyName));
+        entries.push_back({"no bar: evicted by that pane", Marker::Circle, kTransparent, {}, 0, false});
+    } else if (strip.mode == StripMode::State && strip.active) {
+        entries.push_back({fmt::format("kept by {} {}", strip.active->letter, strip.active->policyName), Marker::Circle, strip.theme.kept, {}, 3, true});
+        entries.push_back({"evicted", Marker::Circle, strip.theme.evicted, {}, 3, true});
+    } else if (strip.mode == StripMode::Score && strip.active) {
+        entries.push_back({fmt::format("rank of the score of {} {}: bright is best", strip.active->letter, strip.active->policyName),
+                           Marker::Square, colourMap(strip.colourMapName, 1), {}, 4, false});
+    } else if (strip.panes.size() >= 2) {
+        const std::size_t which = strip.mode == StripMode::OnlyInA ? 0 : 1;
+        bar(*strip.panes[which], fmt::format("kept by {} {}, evicted by {} {}", strip.panes[which]->letter, strip.panes[which]->policyName,
+                                             strip.panes[1 - which]->letter, strip.panes[1 - which]->policyName));
+    } else {
+        entries.push_back({"two panes are needed for a difference", Marker::Circle, kTransparent, {}, 0, false});
+    }
+    return entries;
+}
+
+std::string cutSentence(const ViewInput& input) {
+    return fmt::format("▼ cut: {}; what follows is not seen by the policies", input.cut.label);
+}
+
+Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    if (!input.capture)
+        return emptyScene("No capture is open. Open one or drop it on the window.", viewport);
+    const Theme& theme = themeOf(viewport.theme);
+    Scene scene;
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = theme.canvas;
+    SceneBuilder builder(scene, *viewport.text);
+    const double textWidth = std::max(60.0, viewport.width - kStripGutter - kRightMargin);
+    const auto layout = layoutStrip(*input.capture, textWidth, *viewport.text);
+    const StripScene strip = stripSceneOf(input, *layout, options, viewport.theme);
+
+    const double captionHeight = viewport.forExport ? kCaptionHeight : 0;
+    const Box text{0, kLegendHeight, viewport.width, std::max(1.0, viewport.height - kLegendHeight - captionHeight)};
+    scene.contentHeight = kLegendHeight + captionHeight + static_cast<double>(layout->lineCount()) * kStripLead + 8;
+    const double scroll = std::clamp(viewport.scroll, 0.0, std::max(0.0, scene.contentHeight - viewport.height));
+    const double legendEnd = drawLegend(builder, {14, kLegendHeight / 2}, viewport.width - 28, legendOf(strip), theme);
+    const TextStyle small{FontFace::Interface, 11};
+    if (const std::string cut = cutSentence(input); builder.width(cut, small) < viewport.width - legendEnd - 20)
+        builder.text({viewport.width - 14, kLegendHeight / 2}, cut, small, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+
+    builder.pushClip(text);
+    const auto first = static_cast<std::int64_t>(scroll / kStripLead);
+    for (std::int64_t line = first; line < layout->lineCount(); ++line) {
+        const double y = text.y + 4 + static_cast<double>(line) * kStripLead - scroll;
+        if (y > text.bottom())
+            break;
+        drawStripLine(builder, strip, line, {kStripGutter, y});
+        drawStripCut(builder, strip, line, {kStripGutter, y});
+    }
+    builder.popClip();
+    if (viewport.forExport)
+        builder.text({viewport.width / 2, viewport.height - 5}, builder.elide(provenance(input, strip.panes), {FontFace::Interface, 10}, viewport.width - 16),
+                     {FontFace::Interface, 10}, theme.text3, HorizontalAlign::Centre);
+    scene.plot = text;
+    return scene;
+}
+
+std::string TokenStripView::finding(const ViewInput& input, const ParameterValues&) const {
+    if (!input.capture)
+        return "No capture is open.";
+    const bool chosen = !input.focus.selected.empty();
+    auto tokens = beforeCut(input, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
+    std::string word = chosen ? selectionWord(input.focus) : "needle";
+    if (tokens.empty()) {
+        tokens.resize(static_cast<std::size_t>(input.cut.token));
+        std::iota(tokens.begin(), tokens.end(), TokenIndex{0});
+        word = "seen";
+    }
+    std::string text;
+    for (const PaneData& pane : input.panes) {
+        if (!pane.result)
+            continue;
+        text += fmt::format("{}{} keeps {} of {} {} tokens at {}", text.empty() ? "" : "; ", pane.policyName,
+                            formatCount(keptAmong(input, pane, tokens)), formatCount(static_cast<std::int64_t>(tokens.size())), word,
+                            keptShare(*pane.result, input.kvHead));
+    }
+    return text.empty() ? "No policy has a result yet." : text;
+}
+
+ViewTable TokenStripView::table(const ViewInput& input, const ParameterValues&) const {
+    ViewTable table;
+    table.columns = {"position", "token id", "text", "segment"};
+    if (!input.capture)
+        return table;
+    auto states = std::make_shared<std::vector<std::vector<TokenState>>>();
+    for (const PaneData& pane : input.panes)
+        if (pane.result) {
+            table.columns.push_back(fmt::format("{} {}", pane.letter, paneTitle(pane)));
+            states->push_back(tokenStates(input, pane));
+        }
+    table.rowCount = input.capture->info().numTokens;
+    table.cell = [capture = input.capture, states](std::int64_t row, int column) -> std::string {
+        static const char* const kStates[] = {"kept", "protected", "evicted", "after the cut"};
+        const auto token = static_cast<TokenIndex>(row);
+        switch (column) {
+        case 0: return std::to_string(row);
+        case 1: return std::to_string(capture->tokens().ids[static_cast<std::size_t>(row)]);
+        case 2: return displayText(capture->tokens().textOf(token));
+        case 3: return segmentOf(*capture, token);
+        default: return kStates[static_cast<int>((*states)[static_cast<std::size_t>(column - 4)][static_cast<std::size_t>(row)])];
+        }
+    };
+    return table;
+}
+
+} // namespace
+
+const View& tokenStripView() {
+    static const TokenStripView view;
+    return view;
+}
+
+double stripScrollTo(const ViewInput& input, const Viewport& viewport, TokenIndex token) {
+    const double textWidth = std::max(60.0, viewport.width - kStripGutter - kRightMargin);
+    const auto layout = layoutStrip(*input.capture, textWidth, *viewport.text);
+    const double middle = (viewport.height - kLegendHeight) / 2;
+    return std::max(0.0, static_cast<double>(layout->lineOf(token)) * kStripLead + kStripLead / 2 - middle);
+}
+
+} // namespace kvscope

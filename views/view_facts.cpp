@@ -1,0 +1,112 @@
+// Facts that several views read off the same input: states of tokens, counts, the words of captions.
+#include "views/view_facts.h"
+
+#include "views/scene/axes.h"
+#include "views/scene/scene_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+const HeadSelection& headOf(const RunResult& result, KvHeadIndex head) {
+    return result.selection.heads[static_cast<std::size_t>(head.value)];
+}
+
+} // namespace
+
+std::vector<TokenState> tokenStates(const ViewInput& input, const PaneData& pane) {
+    const auto n = static_cast<std::size_t>(input.capture->info().numTokens);
+    const RunResult& result = *pane.result;
+    std::vector<TokenState> states(n, TokenState::AfterCut);
+    std::fill_n(states.begin(), std::min<std::size_t>(n, static_cast<std::size_t>(result.visible)), TokenState::Evicted);
+    const HeadSelection& head = headOf(result, input.kvHead);
+    for (const TokenIndex token : head.kept)
+        states[static_cast<std::size_t>(token)] = TokenState::Kept;
+    for (const TokenIndex token : head.protectedTokens)
+        states[static_cast<std::size_t>(token)] = TokenState::Protected;
+    return states;
+}
+
+std::int64_t keptAmong(const ViewInput& input, const PaneData& pane, const std::vector<TokenIndex>& tokens) {
+    const auto& kept = headOf(*pane.result, input.kvHead).kept;
+    return std::count_if(tokens.begin(), tokens.end(),
+                         [&](TokenIndex t) { return std::binary_search(kept.begin(), kept.end(), t); });
+}
+
+std::vector<TokenIndex> beforeCut(const ViewInput& input, const std::vector<TokenIndex>& tokens) {
+    std::vector<TokenIndex> seen;
+    std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(seen), [&](TokenIndex t) { return t < input.cut.token; });
+    return seen;
+}
+
+std::vector<TokenIndex> tokensOfKind(const CaptureReader& capture, SegmentKind kind) {
+    std::vector<TokenIndex> tokens;
+    for (const Segment& segment : capture.tokens().segments)
+        for (TokenIndex t = segment.begin; segment.kind == kind && t < segment.end; ++t)
+            tokens.push_back(t);
+    std::sort(tokens.begin(), tokens.end());
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    return tokens;
+}
+
+std::string segmentOf(const CaptureReader& capture, TokenIndex token) {
+    const Segment* innermost = nullptr;
+    for (const Segment& segment : capture.tokens().segments)
+        if (segment.begin <= token && token < segment.end &&
+            (!innermost || segment.end - segment.begin < innermost->end - innermost->begin))
+            innermost = &segment;
+    return innermost ? std::string(segmentName(innermost->kind)) : std::string();
+}
+
+std::string selectionWord(const TokenFocus& focus) { return focus.selectionName.empty() ? "selected" : focus.selectionName; }
+
+std::string keptShare(const RunResult& result, KvHeadIndex head) {
+    const double share = static_cast<double>(headOf(result, head).kept.size()) / static_cast<double>(result.visible);
+    return formatFixed(100 * share, 1) + " %";
+}
+
+std::string paneTitle(const PaneData& pane) {
+    return pane.variant.empty() ? pane.policyName : pane.policyName + ", " + pane.variant;
+}
+
+std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes) {
+    std::string text = fmt::format("layer {}, KV head {} (0-based) · cut: {}", input.layer.value, input.kvHead.value,
+                                   input.cut.label);
+    for (const PaneData* pane : panes)
+        if (pane->result && pane->result->simulated)
+            text += fmt::format(" · {}simulated on full-attention tensors", panes.size() > 1 ? std::string(1, pane->letter) + " " : "");
+    return text;
+}
+
+Scene emptyScene(const std::string& sentence, const Viewport& viewport) {
+    const Theme& theme = themeOf(viewport.theme);
+    Scene scene;
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = theme.canvas;
+    SceneBuilder builder(scene, *viewport.text);
+    const TextStyle style{FontFace::Interface, 12};
+    const auto lines = builder.wrap(sentence, style, viewport.width - 32);
+    double y = viewport.height / 2 - 9 * (static_cast<double>(lines.size()) - 1);
+    for (const std::string& line : lines) {
+        builder.text({viewport.width / 2, y}, line, style, theme.text2, HorizontalAlign::Centre, VerticalAlign::Middle);
+        y += 18;
+    }
+    return scene;
+}
+
+std::string whyEmpty(const ViewInput& input, const PaneData& pane) {
+    if (!input.capture)
+        return "No capture is open. Open one or drop it on the window.";
+    if (!pane.error.empty())
+        return pane.error;
+    if (!pane.result)
+        return "Computing the first selection…";
+    return {};
+}
+
+} // namespace kvscope

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "views/view.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// What became of one token in one pane.
+enum class TokenState { Kept, Protected, Evicted, AfterCut };
+
+/// States of all n tokens of the input's KV head. The pane must have a result.
+std::vector<TokenState> tokenStates(const ViewInput& input, const PaneData& pane);
+
+/// Kept tokens among an ascending list, by the pane's selection.
+std::int64_t keptAmong(const ViewInput& input, const PaneData& pane, const std::vector<TokenIndex>& tokens);
+
+/// Tokens of `tokens` that lie before the cut: the only ones that a policy decides about.
+std::vector<TokenIndex> beforeCut(const ViewInput& input, const std::vector<TokenIndex>& tokens);
+
+/// All tokens of segments of this kind, ascending.
+std::vector<TokenIndex> tokensOfKind(const CaptureReader& capture, SegmentKind kind);
+
+/// "needle", "context" ...: the innermost segment of a token, or empty.
+std::string segmentOf(const CaptureReader& capture, TokenIndex token);
+
+/// The words after "selected": the selection's name, or "selected".
+std::string selectionWord(const TokenFocus& focus);
+
+/// "25.0 %": kept share of the tokens before the cut.
+std::string keptShare(const RunResult& result, KvHeadIndex head);
+
+/// "A  KeyDiff, kvpress".
+std::string paneTitle(const PaneData& pane);
+
+/// "layer 3, KV head 1 (0-based) · cut: end of context, 995", with "simulated ..." where that is so.
+std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes);
+
+/// A scene that says in one sentence why there is nothing to see.
+Scene emptyScene(const std::string& sentence, const Viewport& viewport);
+
+/// Why this pane has nothing to show; empty when it has a result.
+std::string whyEmpty(const ViewInput& input, const PaneData& pane);
+
+} // namespace kvscope
