@@ -28,6 +28,12 @@ public:
             m_report(done, total);
     }
 
+    /// For work that has nothing to report, as waiting for somebody else's.
+    void stopPoint() const {
+        if (m_stop.stop_requested())
+            throw Cancelled{};
+    }
+
     /// The same stop point for a part of the work: its reports become the share [from, to] of the whole, 0..1.
     Checkpoint part(double from, double to) const {
         if (!m_report)

@@ -28,7 +28,7 @@ struct RunRequest {
 
 struct StageTimes {
     double readMs = 0, featuresMs = 0, combineMs = 0, selectMs = 0, measureMs = 0;
-    bool featuresFromCache = false, scoresFromCache = false;
+    bool featuresFromCache = false, scoresFromCache = false, selectionFromCache = false, fidelityFromCache = false;
 };
 
 /// Frozen before it crosses threads: always held by shared_ptr<const>.
@@ -48,27 +48,44 @@ struct RunResult {
     std::vector<std::string> notes;  ///< "SnapKV saw 18 of its 32 window queries" ...
 };
 
-/// Rank of a token in its head (0 = best) among all scored tokens, and the smallest budget that keeps it.
+/// The fidelity of a measured result. Throws Error with the reason when there is none (no query captured after the cut).
+const Fidelity& requireFidelity(const RunResult& result);
+
+/// The kept sets as the measures take them; [Hkv].
+std::vector<WeightedSet> weightedSetsOf(const Selection& selection);
+
+/// Bytes of keys and values of the kept tokens of all KV heads, at the width that the capture stores.
+std::uint64_t storedBytes(const RunResult& result);
+
+/// Why a token is kept or evicted.
 struct TokenStanding {
     bool kept = false, isProtected = false, scored = false;
-    std::int64_t rank = 0;
-    double score = 0;
-    double margin = 0;            ///< score minus the cut-off (positive when kept by score)
-    std::int64_t flipBudget = 0;  ///< smallest budget in tokens that keeps it; 0 when unknown (block processing)
-    std::vector<std::pair<std::string, double>> parts;
+    std::int64_t rank = 0;        ///< 0 = best, among all scored tokens of the head: (score descending, index ascending)
+    double score = 0;             ///< NaN when not scored
+    /// Kept by score: score minus the best evicted score (+infinity when protected or nothing was evicted). Evicted: score
+    /// minus the worst score that was kept without protection (-infinity when protection took every place). NaN when not
+    /// scored, as for a token that left the cache in an earlier block.
+    double margin = 0;
+    /// Smallest budget in tokens that keeps it, with the protection that the policy has at that budget; 0 when that is
+    /// unknown (block processing, recorded lists) or no budget is used.
+    std::int64_t flipBudget = 0;
+    std::vector<std::pair<std::string, double>> parts; ///< named terms of the score
 };
+/// `token` lies before the cut.
 TokenStanding standingOf(const RunResult& result, KvHeadIndex head, TokenIndex token);
 
-/// Runs requests on one engine and caches features, scores and exact attention by content, up to a memory budget.
-/// Thread-safe.
+/// Runs requests on one engine. Tensors, features, scores, selections, exact attention and fidelity are cached apart, each
+/// under everything that determines it, up to a memory budget (least recently used first out); what two threads ask for
+/// at the same time is computed once. An open capture is immutable, so a capture is identified by its reader: opening the
+/// file again is another capture. Thread-safe.
 class LayerRunner {
 public:
     explicit LayerRunner(std::shared_ptr<const Engine> engine, std::size_t cacheBytes = std::size_t{4} << 30);
     ~LayerRunner();
 
     using Partial = std::function<void(std::shared_ptr<const RunResult>)>;
-    /// Delivers the selection first through `partial` (fidelity still null), returns the measured result.
-    /// Throws Error or Cancelled.
+    /// Delivers the selection first through `partial` (fidelity still null), returns the measured result. Where the
+    /// capture holds no query that could judge, the fidelity stays null and a note says why. Throws Error or Cancelled.
     std::shared_ptr<const RunResult> run(const RunRequest& request, const Checkpoint& checkpoint,
                                          const Partial& partial = {}) const;
     const Engine& engine() const;

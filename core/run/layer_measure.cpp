@@ -1,0 +1,99 @@
+// The step that judges: the queries after the cut attend once to everything and once to what is left. With cut "none"
+// there are no such queries, and the last ones judge although the policy has seen them.
+#include "core/run/layer_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::int64_t kSeenQueries = 256; // judged with cut "none", as BalanceKV B.1 judges the last 256
+
+/// The judged queries as rows of what the capture holds.
+struct Judges {
+    std::int64_t firstRow = 0, count = 0;
+    TokenIndex firstQuery = 0;
+    std::int64_t wanted = 0; ///< count, had all queries been captured
+};
+
+Judges judgesOf(const Cut& cut, std::int64_t tokens, std::int64_t captured) {
+    const std::int64_t firstCaptured = tokens - captured;
+    const std::int64_t wantedFirst = cut.judgedOnSeen ? std::max<std::int64_t>(0, tokens - kSeenQueries) : cut.token;
+    const std::int64_t first = std::max(wantedFirst, firstCaptured);
+    return {first - firstCaptured, tokens - first, static_cast<TokenIndex>(first), tokens - wantedFirst};
+}
+
+void blank(HostTensor& table, std::vector<double>& means, std::size_t row) {
+    const auto width = table.shape[1];
+    const auto begin = table.data.begin() + static_cast<std::int64_t>(row) * width;
+    std::fill(begin, begin + width, std::numeric_limits<float>::quiet_NaN());
+    means[row] = std::numeric_limits<double>::quiet_NaN();
+}
+
+/// Query heads that read a KV head which the list says nothing about have no measure.
+void leaveOutHeads(Fidelity& fidelity, const std::vector<std::int32_t>& missing, const std::vector<std::int32_t>& kvOfQ) {
+    for (std::size_t head = 0; head < kvOfQ.size(); ++head) {
+        if (!std::binary_search(missing.begin(), missing.end(), kvOfQ[head]))
+            continue;
+        blank(fidelity.outputError, fidelity.meanOutputError, head);
+        blank(fidelity.retainedMass, fidelity.meanRetainedMass, head);
+    }
+}
+
+} // namespace
+
+FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& checkpoint) const {
+    const Cut& cut = result.request.cut;
+    const Judges judges = judgesOf(cut, m_capture.info().numTokens, m_layer.queryCount);
+    if (judges.count <= 0) {
+        result.notes.push_back("not measured: the capture holds no queries; capture them to judge a selection");
+        return {};
+    }
+    if (judges.count < judges.wanted)
+        result.notes.push_back(fmt::format("judged on the last {} of {} queries after the cut: the capture holds no others",
+                                           judges.count, judges.wanted));
+    double& readMs = result.times.readMs;
+    FidelityInput input;
+    input.queries = m_engine.rows(tensor(TensorRole::Queries, checkpoint, &readMs), judges.firstRow,
+                                  judges.firstRow + judges.count);
+    input.keys = tensor(TensorRole::Keys, checkpoint, &readMs);
+    input.values = tensor(TensorRole::Values, checkpoint, &readMs);
+    input.firstQuery = judges.firstQuery;
+    input.cut = cut.token;
+    input.seenQueries = cut.judgedOnSeen;
+    input.rule = attentionRule();
+    return input;
+}
+
+void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
+    const RunRequest& request = result.request;
+    const FidelityInput input = fidelityInput(result, checkpoint);
+    if (input.queries.empty())
+        return;
+    const Stopwatch watch(result.times.measureMs);
+    const std::string exactKey = fmt::format("{}exact|{}|{}", m_prefix, input.cut, input.seenQueries);
+    const auto exact = m_cache.get<ExactAttention>(exactKey, checkpoint, [&] {
+        ExactAttention made = exactAttention(m_engine, input, checkpoint.part(0, 0.5));
+        const std::size_t bytes = bytesOf(made.output.shape) + bytesOf(made.logDenominator.shape);
+        return StageCache::Made<ExactAttention>{std::move(made), bytes};
+    });
+    const auto make = [&] {
+        Fidelity made = measureFidelity(m_engine, input, *exact, weightedSetsOf(result.selection), checkpoint.part(0.5, 1));
+        const std::size_t bytes = 2 * bytesOf(made.outputError.shape);
+        return StageCache::Made<Fidelity>{std::move(made), bytes};
+    };
+    if (request.recorded) {
+        auto fidelity = std::make_shared<Fidelity>(make().value);
+        leaveOutHeads(*fidelity, headsNotRecorded(result), m_layer.kvOfQ);
+        result.fidelity = std::move(fidelity);
+        return;
+    }
+    const std::string key = keyOf(input.seenQueries ? "seen fidelity" : "fidelity", request, Stage::Select);
+    result.fidelity = m_cache.get<Fidelity>(key, checkpoint, make, &result.times.fidelityFromCache);
+}
+
+} // namespace kvscope

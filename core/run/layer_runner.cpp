@@ -1,0 +1,83 @@
+// A request becomes a result in steps, and each step looks into the cache first: the layer's tensors, the policy's
+// features, its scores, its choice, the exact attention of the judged queries, and what the choice costs them. A slider
+// changes only the keys of the steps that depend on it.
+#include "core/run/run.h"
+
+#include "core/base/error.h"
+#include "core/run/layer_work.h"
+#include "core/run/stage_cache.h"
+
+#include <cassert>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace kvscope {
+
+struct LayerRunner::Caches {
+    explicit Caches(std::size_t bytes) : stages(bytes) {}
+
+    StageCache stages;
+
+    /// "7|": the same for the same reader, never used again for another one. Forgets what belongs to closed captures.
+    std::string prefixOf(const std::shared_ptr<const CaptureReader>& capture) {
+        std::vector<std::string> closed;
+        std::string prefix;
+        {
+            const std::lock_guard lock(mutex);
+            for (auto at = readers.begin(); at != readers.end();) {
+                if (at->first.expired())
+                    closed.push_back(at->second);
+                at = at->first.expired() ? readers.erase(at) : std::next(at);
+            }
+            std::string& known = readers[capture];
+            if (known.empty())
+                known = std::to_string(++count) + "|";
+            prefix = known;
+        }
+        for (const std::string& old : closed)
+            stages.drop(old);
+        return prefix;
+    }
+
+private:
+    std::mutex mutex;
+    std::map<std::weak_ptr<const CaptureReader>, std::string, std::owner_less<>> readers;
+    std::uint64_t count = 0;
+};
+
+LayerRunner::LayerRunner(std::shared_ptr<const Engine> engine, std::size_t cacheBytes)
+    : m_engine(std::move(engine)), m_caches(std::make_unique<Caches>(cacheBytes)) {}
+
+LayerRunner::~LayerRunner() = default;
+
+const Engine& LayerRunner::engine() const { return *m_engine; }
+
+Tensor LayerRunner::tensor(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer, TensorRole role,
+                           const Checkpoint& checkpoint) const {
+    const LayerWork work(*m_engine, m_caches->stages, m_caches->prefixOf(capture), *capture, layer);
+    return work.tensor(role, checkpoint);
+}
+
+std::shared_ptr<const RunResult> LayerRunner::run(const RunRequest& request, const Checkpoint& checkpoint,
+                                                  const Partial& partial) const {
+    assert(request.capture);
+    const LayerWork work(*m_engine, m_caches->stages, m_caches->prefixOf(request.capture), *request.capture, request.layer);
+    auto result = std::make_shared<RunResult>();
+    result->request = request;
+    result->visible = request.cut.token;
+    result->engine = m_engine->name();
+    result->arithmetic = m_engine->arithmetic();
+    work.choose(*result, request.measure ? checkpoint.part(0, 0.5) : checkpoint);
+    if (!request.measure) {
+        if (partial)
+            partial(result);
+        return result;
+    }
+    if (partial)
+        partial(std::make_shared<const RunResult>(*result));
+    work.measure(*result, checkpoint.part(0.5, 1));
+    return result;
+}
+
+} // namespace kvscope

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "core/run/run.h"
+#include "core/run/stage_cache.h"
+
+#include <chrono>
+#include <string>
+
+namespace kvscope {
+
+/// Adds the time of its life to a number of milliseconds.
+class Stopwatch {
+public:
+    explicit Stopwatch(double& milliseconds) : m_milliseconds(milliseconds) {}
+    ~Stopwatch() { m_milliseconds += std::chrono::duration<double, std::milli>(Clock::now() - m_start).count(); }
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+
+private:
+    using Clock = std::chrono::steady_clock;
+    double& m_milliseconds;
+    Clock::time_point m_start = Clock::now();
+};
+
+inline std::size_t bytesOf(const Shape& shape) { return static_cast<std::size_t>(shape.count()) * sizeof(float); }
+
+/// The steps of a run on one layer, each through the cache. `prefix` begins all keys of the capture.
+class LayerWork {
+public:
+    LayerWork(const Engine& engine, StageCache& cache, const std::string& prefix, const CaptureReader& capture,
+              LayerIndex layer);
+
+    /// [H, rows, d] as the capture holds it.
+    Tensor tensor(TensorRole role, const Checkpoint& checkpoint, double* milliseconds = nullptr) const;
+
+    /// Fills selection, scores and notes, by the policy or from the recorded list.
+    void choose(RunResult& result, const Checkpoint& checkpoint) const;
+    /// Fills the fidelity, or a note that says why there is none.
+    void measure(RunResult& result, const Checkpoint& checkpoint) const;
+
+private:
+    struct Chosen;
+    struct Scored;
+
+    PolicyInput policyInput(const RunResult& result, const Policy& policy, const Checkpoint& checkpoint,
+                            double& milliseconds) const;
+    void chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) const;
+    std::shared_ptr<const Scored> score(RunResult& result, const Policy& policy, const PolicyInput& input) const;
+    FidelityInput fidelityInput(RunResult& result, const Checkpoint& checkpoint) const;
+    AttentionRule attentionRule() const;
+    std::string keyOf(const char* step, const RunRequest& request, Stage stage) const;
+
+    const Engine& m_engine;
+    StageCache& m_cache;
+    std::string m_prefix; ///< of the layer
+    const CaptureReader& m_capture;
+    const LayerInfo& m_layer;
+};
+
+/// The part of `choose` for a list that somebody recorded. Throws Error when the list does not fit the request.
+void takeRecorded(RunResult& result);
+/// KV heads of the layer that a recorded list leaves out, ascending; empty for a policy.
+std::vector<std::int32_t> headsNotRecorded(const RunResult& result);
+
+} // namespace kvscope

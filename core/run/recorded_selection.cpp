@@ -1,0 +1,159 @@
+// Between results and lists: results of some layers become a list for a file, and a list from a file takes the place of
+// a policy, so that it is drawn and measured like any other choice.
+#include "core/base/error.h"
+#include "core/run/layer_work.h"
+#include "core/run/selection_file.h"
+#include "core/run/selection_formats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <numeric>
+#include <set>
+
+namespace kvscope {
+
+namespace {
+
+std::vector<const RecordedHead*> headsOf(const RecordedSelection& list, LayerIndex layer) {
+    std::vector<const RecordedHead*> heads;
+    for (const RecordedHead& head : list.heads)
+        if (head.layer == layer.value)
+            heads.push_back(&head);
+    return heads;
+}
+
+std::string layersOf(const RecordedSelection& list) {
+    std::set<int> layers;
+    for (const RecordedHead& head : list.heads)
+        layers.insert(head.layer);
+    return layers.empty() ? "none" : fmt::format("{}", fmt::join(layers, ", "));
+}
+
+void takeHead(RunResult& result, const RecordedHead& head) {
+    HeadSelection& selection = result.selection.heads[static_cast<std::size_t>(head.kvHead)];
+    selection.kept = head.kept;
+    selection.numeratorWeights = head.numeratorWeights;
+    selection.denominatorWeights = head.denominatorWeights;
+    selection.margin = static_cast<float>(head.margin);
+    if (head.scores.empty())
+        return;
+    const std::int64_t heads = result.request.capture->info().numKvHeads;
+    if (result.scores.empty())
+        result.scores = {{heads, result.visible},
+                         std::vector<float>(static_cast<std::size_t>(heads * result.visible),
+                                            std::numeric_limits<float>::quiet_NaN())};
+    std::copy_n(head.scores.begin(), result.visible, result.scores.data.begin() + head.kvHead * result.visible);
+}
+
+RecordedHead recordedHead(const RunResult& result, std::size_t kvHead, bool withScores) {
+    const HeadSelection& selection = result.selection.heads[kvHead];
+    RecordedHead head;
+    head.layer = result.request.layer.value;
+    head.kvHead = static_cast<int>(kvHead);
+    head.kept = selection.kept;
+    head.numeratorWeights = selection.numeratorWeights;
+    head.denominatorWeights = selection.denominatorWeights;
+    head.margin = selection.margin;
+    if (!withScores || result.scores.empty())
+        return head;
+    head.scores.assign(static_cast<std::size_t>(result.request.capture->info().numTokens),
+                       std::numeric_limits<float>::quiet_NaN());
+    std::copy_n(result.scores.data.begin() + static_cast<std::int64_t>(kvHead) * result.visible, result.visible,
+                head.scores.begin());
+    head.ranks = ranksOf(head.kept, head.scores);
+    return head;
+}
+
+/// What a list says about itself, from the first of its results.
+RecordedSelection describe(const RunResult& result, const RecordFilter& filter) {
+    const RunRequest& request = result.request;
+    RecordedSelection list;
+    list.captureFile = request.capture->info().fileName;
+    list.captureHash = request.capture->info().hash;
+    list.captureTokens = request.capture->info().numTokens;
+    list.cut = request.cut.text;
+    list.cutToken = request.cut.token;
+    list.policy = request.policy.policy;
+    list.variant = request.policy.variant;
+    for (const ParameterSpec& row : request.policy.values.table())
+        list.parameters.emplace_back(row.id, request.policy.values.text(row.id));
+    list.budgetRequested = request.budget.text();
+    list.budgetKept = result.requested;
+    list.seed = request.seed;
+    list.engine = result.engine;
+    list.arithmetic = result.arithmetic;
+    list.command = filter.command;
+    list.simulated = result.simulated;
+    return list;
+}
+
+std::vector<int> chosenHeads(const RecordFilter& filter, int count) {
+    std::vector<int> heads = filter.kvHeads;
+    if (heads.empty()) {
+        heads.resize(static_cast<std::size_t>(count));
+        std::iota(heads.begin(), heads.end(), 0);
+    }
+    for (const int head : heads)
+        if (head < 0 || head >= count)
+            throw Error({fmt::format("KV head {} does not exist", head), "kv heads",
+                         fmt::format("The capture has KV heads 0 to {}", count - 1), {}});
+    return heads;
+}
+
+} // namespace
+
+void takeRecorded(RunResult& result) {
+    const RunRequest& request = result.request;
+    const RecordedSelection& list = *request.recorded;
+    checkAgainst(list, *request.capture);
+    const Cut cut = cutOf(list, *request.capture);
+    if (cut.token != request.cut.token)
+        throw Error({fmt::format("the list was made with cut {}, the cut is {}", cut.token, request.cut.token), "cut",
+                     fmt::format("Set the cut to {}", cut.judgedOnSeen ? "none" : std::to_string(cut.token)), {}});
+    const std::vector<const RecordedHead*> heads = headsOf(list, request.layer);
+    if (heads.empty())
+        throw Error({fmt::format("the list says nothing about layer {}", request.layer.value), "layer",
+                     "It has layers " + layersOf(list), {}});
+    HeadSelection undecided;
+    undecided.margin = std::numeric_limits<float>::infinity();
+    result.selection.heads.assign(static_cast<std::size_t>(request.capture->info().numKvHeads), undecided);
+    for (const RecordedHead* head : heads)
+        takeHead(result, *head);
+    result.requested = list.budgetKept;
+    result.simulated = list.simulated;
+    const std::vector<std::int32_t> missing = headsNotRecorded(result);
+    if (!missing.empty())
+        result.notes.push_back(fmt::format("the list leaves out KV heads {} of this layer", fmt::join(missing, ", ")));
+}
+
+std::vector<std::int32_t> headsNotRecorded(const RunResult& result) {
+    std::vector<std::int32_t> missing;
+    if (!result.request.recorded)
+        return missing;
+    std::set<int> present;
+    for (const RecordedHead* head : headsOf(*result.request.recorded, result.request.layer))
+        present.insert(head->kvHead);
+    for (std::int32_t head = 0; head < result.request.capture->info().numKvHeads; ++head)
+        if (!present.contains(head))
+            missing.push_back(head);
+    return missing;
+}
+
+RecordedSelection recordSelection(std::span<const std::shared_ptr<const RunResult>> layers, const RecordFilter& filter) {
+    assert(!layers.empty());
+    const RunRequest& first = layers.front()->request;
+    RecordedSelection list = describe(*layers.front(), filter);
+    const std::vector<int> heads = chosenHeads(filter, first.capture->info().numKvHeads);
+    for (const auto& result : layers) {
+        assert(result->request.capture == first.capture && result->request.cut.token == first.cut.token);
+        for (const int head : heads)
+            list.heads.push_back(recordedHead(*result, static_cast<std::size_t>(head), filter.withScores));
+    }
+    tidyHeads(list, {});
+    return list;
+}
+
+} // namespace kvscope

@@ -1,0 +1,111 @@
+// A cache in which a missing value is made exactly once, however many threads ask. Values are held by shared pointers:
+// dropping one from the cache never takes it away from somebody who uses it.
+#include "core/run/stage_cache.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace kvscope {
+
+namespace {
+// How often a waiting thread looks whether its own work is still wanted.
+constexpr auto kLook = std::chrono::milliseconds(20);
+} // namespace
+
+struct StageCache::State {
+    struct Entry {
+        Erased value; ///< null while somebody makes it
+        std::size_t bytes = 0;
+        std::list<std::string>::iterator age; ///< only with a value
+    };
+
+    mutable std::mutex mutex;
+    std::condition_variable changed;
+    std::map<std::string, Entry> entries;
+    std::list<std::string> byAge; ///< most recently used first
+    std::size_t maxBytes = 0, bytes = 0;
+
+    /// What is dropped is handed out, so that it dies outside the lock.
+    std::map<std::string, Entry>::iterator remove(std::map<std::string, Entry>::iterator entry,
+                                                  std::vector<Erased>& dropped) {
+        bytes -= entry->second.bytes;
+        byAge.erase(entry->second.age);
+        dropped.push_back(std::move(entry->second.value));
+        return entries.erase(entry);
+    }
+
+    std::vector<Erased> insert(const std::string& key, Erased value, std::size_t size) {
+        std::vector<Erased> dropped;
+        Entry& entry = entries.at(key);
+        entry.value = std::move(value);
+        entry.bytes = size;
+        byAge.push_front(key);
+        entry.age = byAge.begin();
+        bytes += size;
+        while (bytes > maxBytes && !byAge.empty())
+            remove(entries.find(byAge.back()), dropped);
+        return dropped;
+    }
+};
+
+StageCache::StageCache(std::size_t maxBytes) : m_state(std::make_unique<State>()) { m_state->maxBytes = maxBytes; }
+
+StageCache::~StageCache() = default;
+
+StageCache::Erased StageCache::find(const std::string& key, const Checkpoint& checkpoint, bool* wasThere,
+                                    const std::function<std::pair<Erased, std::size_t>()>& make) {
+    State& state = *m_state;
+    std::unique_lock lock(state.mutex);
+    for (;;) {
+        const auto at = state.entries.find(key);
+        if (at == state.entries.end())
+            break;
+        if (at->second.value) {
+            state.byAge.splice(state.byAge.begin(), state.byAge, at->second.age);
+            if (wasThere)
+                *wasThere = true;
+            return at->second.value;
+        }
+        state.changed.wait_for(lock, kLook);
+        checkpoint.stopPoint();
+    }
+    if (wasThere)
+        *wasThere = false;
+    state.entries[key];
+    lock.unlock();
+    std::vector<Erased> dropped;
+    try {
+        auto [value, bytes] = make();
+        lock.lock();
+        dropped = state.insert(key, value, bytes);
+        lock.unlock();
+        state.changed.notify_all();
+        return value;
+    } catch (...) {
+        if (!lock.owns_lock())
+            lock.lock();
+        state.entries.erase(key);
+        lock.unlock();
+        state.changed.notify_all();
+        throw;
+    }
+}
+
+void StageCache::drop(const std::string& prefix) {
+    std::vector<Erased> dropped;
+    const std::lock_guard lock(m_state->mutex);
+    auto at = m_state->entries.lower_bound(prefix);
+    while (at != m_state->entries.end() && at->first.starts_with(prefix))
+        at = at->second.value ? m_state->remove(at, dropped) : std::next(at);
+}
+
+std::size_t StageCache::bytes() const {
+    const std::lock_guard lock(m_state->mutex);
+    return m_state->bytes;
+}
+
+} // namespace kvscope

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "core/base/checkpoint.h"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace kvscope {
+
+/// Values by key up to a number of bytes; the least recently used go first. A value is computed by the first thread that
+/// asks for it, while others wait for it. When that thread fails or is cancelled, the next one computes. Thread-safe.
+class StageCache {
+public:
+    explicit StageCache(std::size_t maxBytes);
+    ~StageCache();
+
+    /// A computed value and what it costs to keep.
+    template <class T> struct Made {
+        T value;
+        std::size_t bytes = 0;
+    };
+
+    /// `make` returns Made<T>. One key is used with one T only. `wasThere` says whether somebody had made it before.
+    /// Throws what `make` throws, and Cancelled while waiting.
+    template <class T, class Make>
+    std::shared_ptr<const T> get(const std::string& key, const Checkpoint& checkpoint, Make make,
+                                 bool* wasThere = nullptr) {
+        const Erased value = find(key, checkpoint, wasThere, [&]() -> std::pair<Erased, std::size_t> {
+            Made<T> made = make();
+            return {std::make_shared<const T>(std::move(made.value)), made.bytes};
+        });
+        return std::static_pointer_cast<const T>(value);
+    }
+
+    /// Forgets every finished value whose key begins with `prefix`.
+    void drop(const std::string& prefix);
+    std::size_t bytes() const;
+
+private:
+    using Erased = std::shared_ptr<const void>;
+    Erased find(const std::string& key, const Checkpoint& checkpoint, bool* wasThere,
+                const std::function<std::pair<Erased, std::size_t>()>& make);
+
+    struct State;
+    std::unique_ptr<State> m_state;
+};
+
+} // namespace kvscope
