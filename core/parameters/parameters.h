@@ -30,9 +30,9 @@ struct ParameterSpec {
     ParameterKind kind = ParameterKind::Real;
     double min = 0, max = 1; ///< inclusive; for a choice 0 .. choices.size() - 1
     double defaultValue = 0;
-    double step = 0;            ///< 0: continuous
-    bool logarithmic = false;   ///< scale of the slider
-    bool maxIsTokens = false;   ///< the slider ends at the number of tokens seen, where that is smaller than max
+    double step = 0;          ///< 0: continuous
+    bool logarithmic = false; ///< scale of the slider
+    bool maxIsTokens = false; ///< the slider ends at the number of tokens seen, where that is smaller than max
     std::vector<ParameterChoice> choices;
     Stage stage = Stage::Features;
 };
@@ -54,7 +54,8 @@ public:
     const std::string& choice(std::string_view id) const; ///< id of the chosen one
     bool isDefault(std::string_view id) const;
 
-    /// Both throw Error naming the parameter, its range or its choices. `text` as typed: "0.25", "12", "true", "cosine".
+    /// Both throw Error naming the parameter, its range or its choices. `text` as typed: "0.25", "12", "true",
+    /// "cosine".
     void set(std::string_view id, double value);
     void setText(std::string_view id, std::string_view text);
 

@@ -67,11 +67,12 @@ public:
 private:
     PolicyInput stepInput(TokenIndex end, const Checkpoint& checkpoint) const {
         const Engine& engine = m_whole.engine;
-        const std::int64_t seen = m_whole.queries.empty() ? 0 : std::min<std::int64_t>(end - m_whole.firstQuery,
-                                                                                      m_whole.queries.size(1));
+        const std::int64_t seen =
+            m_whole.queries.empty() ? 0 : std::min<std::int64_t>(end - m_whole.firstQuery, m_whole.queries.size(1));
         return PolicyInput{.engine = engine,
                            .keys = engine.gatherRows(m_whole.keys, m_cache),
-                           .values = needsValues(m_policy.card()) ? engine.gatherRows(m_whole.values, m_cache) : Tensor(),
+                           .values =
+                               needsValues(m_policy.card()) ? engine.gatherRows(m_whole.values, m_cache) : Tensor(),
                            .queries = seen > 0 ? engine.rows(m_whole.queries, 0, seen) : Tensor(),
                            .firstQuery = m_whole.firstQuery,
                            .end = end,
@@ -149,7 +150,9 @@ std::vector<TokenIndex> blockEnds(const ParameterValues& values, std::int64_t to
     if (decoded >= tokens)
         throw Error({std::to_string(decoded) + " decoded tokens leave no prompt: " + std::to_string(tokens) +
                          " tokens lie before the cut",
-                     "parameter decode_tokens", "Give at most " + std::to_string(tokens - 1), {}});
+                     "parameter decode_tokens",
+                     "Give at most " + std::to_string(tokens - 1),
+                     {}});
     const std::int64_t prompt = tokens - decoded;
     const std::int64_t block = values.integer("prompt_block") > 0 ? values.integer("prompt_block") : prompt;
     std::vector<TokenIndex> ends;

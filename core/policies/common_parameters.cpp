@@ -14,8 +14,8 @@ namespace {
 constexpr double maxTokens = 1 << 20;
 
 ParameterSpec tokenCount(std::string id, std::string label, std::string symbol, std::string help, std::string source) {
-    ParameterSpec spec = integerParameter(std::move(id), std::move(label), std::move(symbol), 0, maxTokens, 0,
-                                          Stage::Features);
+    ParameterSpec spec =
+        integerParameter(std::move(id), std::move(label), std::move(symbol), 0, maxTokens, 0, Stage::Features);
     spec.unit = "tokens";
     spec.help = std::move(help);
     spec.source = std::move(source);
@@ -24,21 +24,25 @@ ParameterSpec tokenCount(std::string id, std::string label, std::string symbol, 
 }
 
 ParameterSpec roundingRow() {
-    ParameterSpec spec = choiceParameter(
-        "rounding", "Rounding",
-        {{"ceil", "Up", "⌈r n⌉, as Compactor and l2compress state it"},
-         {"floor", "Down", "int(n (1 − (1 − r))) in binary floating point, as kvpress computes it: 9 of 100 at r = 0.1"},
-         {"round", "Nearest", "the nearest whole number, halves to even"}},
-        Stage::Select);
+    ParameterSpec spec =
+        choiceParameter("rounding", "Rounding",
+                        {{"ceil", "Up", "⌈r n⌉, as Compactor and l2compress state it"},
+                         {"floor", "Down",
+                          "int(n (1 − (1 − r))) in binary floating point, as kvpress computes it: 9 of 100 at r = 0.1"},
+                         {"round", "Nearest", "the nearest whole number, halves to even"}},
+                        Stage::Select);
     spec.help = "How a fraction kept becomes tokens. Sources differ (X2); at least one token is kept.";
     spec.source = "Compactor and l2compress: ceil; kvpress: int(n (1 − ratio)); compactor-vllm: round";
     return spec;
 }
 
 ParameterTable protectionRows() {
-    ParameterSpec first = tokenCount("protect_first", "Protect first", "", "The first tokens are kept whatever their score, "
-                                     "inside the budget.", "StreamingLLM's attention sinks; kvpress Compactor 8");
-    ParameterSpec last = tokenCount("protect_last", "Protect last", "", "The most recent tokens are kept whatever their "
+    ParameterSpec first = tokenCount("protect_first", "Protect first", "",
+                                     "The first tokens are kept whatever their score, "
+                                     "inside the budget.",
+                                     "StreamingLLM's attention sinks; kvpress Compactor 8");
+    ParameterSpec last = tokenCount("protect_last", "Protect last", "",
+                                    "The most recent tokens are kept whatever their "
                                     "score, inside the budget and after the first ones.",
                                     "H2O's recent part; kvpress Compactor 4");
     first.stage = last.stage = Stage::Select;
@@ -47,9 +51,11 @@ ParameterTable protectionRows() {
 
 ParameterTable blockRows() {
     ParameterSpec block = tokenCount(
-        "prompt_block", "Prompt block", "B", "Tokens per block of the prompt: after each block the cache is cut back to the "
+        "prompt_block", "Prompt block", "B",
+        "Tokens per block of the prompt: after each block the cache is cut back to the "
         "budget. 0 processes the whole prompt at once. Simulated on full-attention tensors; the result is not the "
-        "one-shot set (K10).", "KeyDiff 2.4 and Figure 1, B = 128 in 4; kvpress BlockPress: 128");
+        "one-shot set (K10).",
+        "KeyDiff 2.4 and Figure 1, B = 128 in 4; kvpress BlockPress: 128");
     ParameterSpec alignment = choiceParameter(
         "prompt_alignment", "Block alignment",
         {{"paper", "From the start", "blocks are cut from token 0"},
@@ -57,10 +63,14 @@ ParameterTable blockRows() {
         Stage::Features);
     alignment.help = "Where the blocks are cut (K3). Equal when the block divides the budget.";
     alignment.source = "KeyDiff 2.4; kvpress BlockPress";
-    ParameterSpec decoded = tokenCount("decode_tokens", "Decoded tokens", "", "So many of the last tokens before the cut "
-                                       "are processed as if decoded, after the prompt.", "KeyDiff, appendix E");
-    ParameterSpec decodeBlock = tokenCount("decode_block", "Decode block", "", "Tokens between two evictions while "
-                                           "decoding.", "KeyDiff 2.4: 1");
+    ParameterSpec decoded = tokenCount("decode_tokens", "Decoded tokens", "",
+                                       "So many of the last tokens before the cut "
+                                       "are processed as if decoded, after the prompt.",
+                                       "KeyDiff, appendix E");
+    ParameterSpec decodeBlock = tokenCount("decode_block", "Decode block", "",
+                                           "Tokens between two evictions while "
+                                           "decoding.",
+                                           "KeyDiff 2.4: 1");
     decodeBlock.min = decodeBlock.defaultValue = 1;
     return {block, alignment, decoded, decodeBlock};
 }

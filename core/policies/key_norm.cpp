@@ -15,9 +15,9 @@ PolicyCard makeCard() {
     card.summary = "Keeps the keys with the smallest Euclidean norm.";
     card.paper = "Devoto et al., A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression (EMNLP 2024)";
     card.needs = {Need::Keys};
-    card.variants = {{"l2compress", "Authors' code", "the budget rounded up", {}},
-                     {"kvpress", "kvpress", "the budget rounded down", {{"rounding", "floor"},
-                                                                        {"prompt_alignment", "kvpress"}}}};
+    card.variants = {
+        {"l2compress", "Authors' code", "the budget rounded up", {}},
+        {"kvpress", "kvpress", "the budget rounded down", {{"rounding", "floor"}, {"prompt_alignment", "kvpress"}}}};
     card.parameters = withCommonParameters({}, CommonParameters::All);
     card.explanation = policyExplanation("key_norm");
     card.scoreLabel = "score −‖k‖";

@@ -15,15 +15,17 @@ namespace kvscope {
 namespace {
 
 ParameterTable ownParameters() {
-    ParameterSpec anchor = choiceParameter("anchor", "Anchor",
-                                           {{"mean", "Mean of keys", "μ = (1/n) Σ k_i (section 3.2's experiments)"},
-                                            {"normalised_mean", "Mean of unit keys", "μ = (1/n) Σ k_i/‖k_i‖ (Eq. 8)"},
-                                            {"median", "Median", "coordinate-wise median of the keys (Table 14)"},
-                                            {"pairwise", "Pairwise", "the sum over all keys instead of an anchor (Eq. 7)"}},
-                                           Stage::Features);
+    ParameterSpec anchor =
+        choiceParameter("anchor", "Anchor",
+                        {{"mean", "Mean of keys", "μ = (1/n) Σ k_i (section 3.2's experiments)"},
+                         {"normalised_mean", "Mean of unit keys", "μ = (1/n) Σ k_i/‖k_i‖ (Eq. 8)"},
+                         {"median", "Median", "coordinate-wise median of the keys (Table 14)"},
+                         {"pairwise", "Pairwise", "the sum over all keys instead of an anchor (Eq. 7)"}},
+                        Stage::Features);
     anchor.symbol = "μ";
-    anchor.help = "What keys are compared with. Mean of keys and mean of unit keys can disagree completely (K1); pairwise "
-                  "and mean of unit keys rank the same under cosine (K2).";
+    anchor.help =
+        "What keys are compared with. Mean of keys and mean of unit keys can disagree completely (K1); pairwise "
+        "and mean of unit keys rank the same under cosine (K2).";
     anchor.source = "KeyDiff 3.2, Eqs. 7-8, Table 14; kvpress: normalised_mean";
     ParameterSpec metric = choiceParameter("metric", "Similarity",
                                            {{"cosine", "Cosine", "score −cos(μ, k_i); 0 for a zero key (K4)"},
@@ -37,7 +39,8 @@ ParameterTable ownParameters() {
     window.id = "window_share";
     window.label = "Sliding window";
     window.symbol = "w";
-    window.help = "Share of the budget that goes to the most recent tokens: floor(w N) of them are kept whatever their score.";
+    window.help =
+        "Share of the budget that goes to the most recent tokens: floor(w N) of them are kept whatever their score.";
     window.source = "KeyDiff 3.2; Table 13: 0.1 and 0.2; Math-500: 0.2";
     window.max = 0.9;
     window.step = 0.01;
@@ -50,14 +53,19 @@ PolicyCard makeCard() {
     card.id = "keydiff";
     card.name = "KeyDiff";
     card.summary = "Keeps the keys least similar to the mean key; no queries, values or attention weights.";
-    card.paper = "Park et al., KeyDiff: Key Similarity-Based KV Cache Eviction (2025), Eqs. 7 and 8, sections 2.4 and 3.2";
+    card.paper =
+        "Park et al., KeyDiff: Key Similarity-Based KV Cache Eviction (2025), Eqs. 7 and 8, sections 2.4 and 3.2";
     card.needs = {Need::Keys};
     card.variants = {
         {"paper", "Paper", "mean of the keys, cosine", {}},
-        {"kvpress", "kvpress", "mean of the unit keys, budget rounded down",
+        {"kvpress",
+         "kvpress",
+         "mean of the unit keys, budget rounded down",
          {{"anchor", "normalised_mean"}, {"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
         {"pairwise", "Pairwise (Eq. 7)", "summed cosine to all keys", {{"anchor", "pairwise"}}},
-        {"sliding_window", "With sliding window", "a fifth of the budget is recent (Table 13, Math-500)",
+        {"sliding_window",
+         "With sliding window",
+         "a fifth of the budget is recent (Table 13, Math-500)",
          {{"window_share", "0.2"}}},
     };
     card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
@@ -68,7 +76,9 @@ PolicyCard makeCard() {
 
 SimilarityMetric metricOf(const ParameterValues& values) {
     const std::string& id = values.choice("metric");
-    return id == "cosine" ? SimilarityMetric::Cosine : id == "dot" ? SimilarityMetric::Dot : SimilarityMetric::Euclidean;
+    return id == "cosine" ? SimilarityMetric::Cosine
+           : id == "dot"  ? SimilarityMetric::Dot
+                          : SimilarityMetric::Euclidean;
 }
 
 AnchorKind anchorOf(const std::string& id) {

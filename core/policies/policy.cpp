@@ -26,9 +26,13 @@ Protection Protection::within(std::int64_t count, std::int64_t rows) const {
     return {fitting, std::min({last, count - fitting, rows - fitting})};
 }
 
-Features Policy::carry(const PolicyInput&, const Features&, const ParameterValues&) const { return {}; }
+Features Policy::carry(const PolicyInput&, const Features&, const ParameterValues&) const {
+    return {};
+}
 
-std::vector<std::string> Policy::notes(const PolicyInput&, const ParameterValues&) const { return {}; }
+std::vector<std::string> Policy::notes(const PolicyInput&, const ParameterValues&) const {
+    return {};
+}
 
 ParameterValues variantValues(const PolicyCard& card, std::string_view variant) {
     std::vector<std::string> known;

@@ -19,16 +19,16 @@ namespace kvscope {
 /// rows are those of the cache plus the current block.
 struct PolicyInput {
     const Engine& engine;
-    Tensor keys;            ///< [Hkv, m, d] post-RoPE
-    Tensor values;          ///< [Hkv, m, dv]; may be empty for a policy that does not need values
-    Tensor queries;         ///< [Hq, w, d] the last w queries before `end`; empty when none was captured
+    Tensor keys;               ///< [Hkv, m, d] post-RoPE
+    Tensor values;             ///< [Hkv, m, dv]; may be empty for a policy that does not need values
+    Tensor queries;            ///< [Hq, w, d] the last w queries before `end`; empty when none was captured
     TokenIndex firstQuery = 0; ///< time position of the first of them
-    TokenIndex end = 0;     ///< tokens seen so far (= the cut in one-shot runs); the rows lie in [0, end)
-    RowPositions positions; ///< token of each row; empty: row r is token r
+    TokenIndex end = 0;        ///< tokens seen so far (= the cut in one-shot runs); the rows lie in [0, end)
+    RowPositions positions;    ///< token of each row; empty: row r is token r
     std::map<std::string, Tensor> carried; ///< block processing: what `carry` returned one block ago, see there
     AttentionRule attention;
     LayerIndex layer;
-    int numLayers = 1;      ///< of the model
+    int numLayers = 1; ///< of the model
     std::uint64_t seed = 0;
     const Checkpoint& checkpoint;
 
@@ -43,7 +43,7 @@ struct PolicyInput {
 using Features = std::map<std::string, Tensor>;
 
 struct Scores {
-    Tensor total; ///< [Hkv, m]; larger is kept. Empty: the policy does not score (exact)
+    Tensor total;                        ///< [Hkv, m]; larger is kept. Empty: the policy does not score (exact)
     std::map<std::string, Tensor> parts; ///< [Hkv, m] named terms that the read-out shows
 };
 
@@ -73,11 +73,12 @@ struct PolicyCard {
     std::string id, name, summary;
     std::string paper; ///< with equation or algorithm numbers
     std::vector<Need> needs;
-    std::vector<PolicyVariant> variants; ///< the first is the default
+    std::vector<PolicyVariant> variants;              ///< the first is the default
     std::shared_ptr<const ParameterTable> parameters; ///< own parameters followed by the common ones
     bool usesBudget = true;
     bool usesSeed = false;
-    bool carriesState = false; ///< `carry` returns something: in block processing the features of every block are needed
+    bool carriesState =
+        false;                ///< `carry` returns something: in block processing the features of every block are needed
     std::string blockRefusal; ///< why block processing means nothing here, as a clause; empty: it means something
     std::string explanation;  ///< Markdown, from the policy's .md
     std::string scoreLabel;   ///< as on axes, at the defaults: "score −cos(μ, k)"
@@ -125,19 +126,19 @@ struct PolicySpec {
 
 /// One eviction of block processing, for the step log and teaching.
 struct BlockStep {
-    TokenIndex end = 0;          ///< tokens seen
-    std::int64_t cached = 0;     ///< rows before the eviction (cache + block)
+    TokenIndex end = 0;                           ///< tokens seen
+    std::int64_t cached = 0;                      ///< rows before the eviction (cache + block)
     std::vector<std::vector<TokenIndex>> evicted; ///< [Hkv] ascending tokens evicted in this step
     float margin = 0;
 };
 
 struct PolicyOutcome {
     Selection selection;
-    std::int64_t requested = 0;  ///< tokens, after rounding
-    Scores scores;               ///< of the last step; rows mapped through `positions`
-    RowPositions positions;      ///< empty: row r is token r
+    std::int64_t requested = 0;   ///< tokens, after rounding
+    Scores scores;                ///< of the last step; rows mapped through `positions`
+    RowPositions positions;       ///< empty: row r is token r
     std::vector<BlockStep> steps; ///< empty: one shot
-    bool simulated = false;      ///< block processing on full-attention tensors (policies.md 0.8)
+    bool simulated = false;       ///< block processing on full-attention tensors (policies.md 0.8)
     std::vector<std::string> notes;
 };
 

@@ -36,8 +36,11 @@ std::vector<std::string> parameterIds(const PolicyCard& card) {
 void assign(const PolicyCard& card, ParameterValues& values, const std::string& assignment) {
     const std::size_t equals = assignment.find('=');
     if (equals == std::string::npos || equals == 0)
-        throw Error({"'" + assignment + "' is not parameter=value", card.id, "Write, for example, " +
-                     (card.parameters->empty() ? card.id : card.id + "," + card.parameters->front().id + "=..."), {}});
+        throw Error({"'" + assignment + "' is not parameter=value",
+                     card.id,
+                     "Write, for example, " +
+                         (card.parameters->empty() ? card.id : card.id + "," + card.parameters->front().id + "=..."),
+                     {}});
     const std::string id = assignment.substr(0, equals);
     if (!values.has(id))
         refuseParameter(card, id);

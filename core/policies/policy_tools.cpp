@@ -47,9 +47,11 @@ Tensor repeatHead(const Engine& engine, const Tensor& scores, std::int64_t heads
 
 QueryWindow lastQueries(const PolicyInput& input, std::int64_t window, const std::string& policyName) {
     if (input.queries.empty() || input.queries.size(1) == 0)
-        throw Error({policyName + " needs queries before token " + std::to_string(input.end) + ", and none was captured",
-                     "layer " + std::to_string(input.layer.value),
-                     "Choose a later cut (or, with blocks, prompt_block=0), or capture the queries of all tokens", {}});
+        throw Error(
+            {policyName + " needs queries before token " + std::to_string(input.end) + ", and none was captured",
+             "layer " + std::to_string(input.layer.value),
+             "Choose a later cut (or, with blocks, prompt_block=0), or capture the queries of all tokens",
+             {}});
     const std::int64_t captured = input.queries.size(1);
     QueryWindow result;
     result.wanted = std::min<std::int64_t>(window, input.end);

@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char* budgetForm = "Give the fraction kept (0.25) or tokens (2048t)";
 
-[[noreturn]] void refuseBudget(const std::string& typed, const std::string& why, const std::string& remedy = budgetForm) {
+[[noreturn]] void refuseBudget(const std::string& typed, const std::string& why,
+                               const std::string& remedy = budgetForm) {
     throw Error({"budget '" + typed + "' " + why, "budget", remedy, {}});
 }
 

@@ -9,9 +9,9 @@ namespace kvscope {
 
 /// What a policy keeps in one KV head, out of the tokens before the cut.
 struct HeadSelection {
-    std::vector<TokenIndex> kept;           ///< ascending token indices (duplicates never)
-    std::vector<float> numeratorWeights;    ///< per kept token; empty: all 1
-    std::vector<float> denominatorWeights;  ///< per kept token; empty: all 1
+    std::vector<TokenIndex> kept;            ///< ascending token indices (duplicates never)
+    std::vector<float> numeratorWeights;     ///< per kept token; empty: all 1
+    std::vector<float> denominatorWeights;   ///< per kept token; empty: all 1
     std::vector<TokenIndex> protectedTokens; ///< ascending subset of kept that no score could evict
     float margin = 0; ///< smallest distance of any decision from going the other way; +infinity without a decision
 };
@@ -35,7 +35,8 @@ struct Budget {
 
 enum class Rounding { Ceil, Floor, Round };
 
-/// Tokens kept of n: ceil(r n - 1e-9) (0.4), at least 1. Throws Error for 0 or more than n tokens (or r outside (0, 1]).
+/// Tokens kept of n: ceil(r n - 1e-9) (0.4), at least 1. Throws Error for 0 or more than n tokens (or r outside (0,
+/// 1]).
 std::int64_t resolveBudget(const Budget& budget, std::int64_t n, Rounding rounding);
 
 } // namespace kvscope

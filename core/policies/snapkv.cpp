@@ -15,13 +15,15 @@ ParameterTable ownParameters() {
     ParameterSpec window = integerParameter("window", "Observation window", "W", 1, 1024, 32, Stage::Features);
     window.unit = "tokens";
     window.maxIsTokens = true;
-    window.help = "The last queries before the cut, whose attention is summed; their own tokens are always kept. A budget "
-                  "of N <= W keeps the last N.";
+    window.help =
+        "The last queries before the cut, whose attention is summed; their own tokens are always kept. A budget "
+        "of N <= W keeps the last N.";
     window.source = "SnapKV class 64, its initialiser 32; kvpress 64; KeyDiff's runs 32; KVCache-Factory 8";
-    ParameterSpec pool = choiceParameter("pool", "Pooling",
-                                         {{"average", "Average", "zero-padded, divided by the full width at the edges (L3)"},
-                                          {"max", "Maximum", "of the tokens that exist"}},
-                                         Stage::Combine);
+    ParameterSpec pool =
+        choiceParameter("pool", "Pooling",
+                        {{"average", "Average", "zero-padded, divided by the full width at the edges (L3)"},
+                         {"max", "Maximum", "of the tokens that exist"}},
+                        Stage::Combine);
     pool.help = "How the profile is smoothed along the tokens, per query head and before the group is reduced.";
     pool.source = "SnapKV code: average; KVCache-Factory: maximum";
     ParameterSpec width = integerParameter("pool_width", "Pooling width", "", 1, 63, 5, Stage::Combine);
@@ -34,8 +36,9 @@ ParameterTable ownParameters() {
                                            {"sum", "Sum", "compactor-vllm; ranks as the mean"},
                                            {"max", "Maximum", "the keenest query head decides"}},
                                           Stage::Combine);
-    group.help = "How the query heads that read one KV head agree. The original repeats keys and stores one set per query "
-                 "head (L4); here a KV head has one.";
+    group.help =
+        "How the query heads that read one KV head agree. The original repeats keys and stores one set per query "
+        "head (L4); here a KV head has one.";
     group.source = "kvpress: mean; compactor-vllm: sum";
     return {window, pool, width, group};
 }
@@ -49,10 +52,14 @@ PolicyCard makeCard() {
                  "Listing 1";
     card.needs = {Need::Keys, Need::Queries};
     card.variants = {{"paper", "Authors' code", "window 32, average of 5", {}},
-                     {"kvpress", "kvpress", "window 64, average of 5, group mean, budget rounded down",
+                     {"kvpress",
+                      "kvpress",
+                      "window 64, average of 5, group mean, budget rounded down",
                       {{"window", "64"}, {"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
                      {"keydiff", "KeyDiff's runs", "window 32, average of 7, group mean", {{"pool_width", "7"}}},
-                     {"kvcache_factory", "KVCache-Factory", "window 8, maximum of 7",
+                     {"kvcache_factory",
+                      "KVCache-Factory",
+                      "window 8, maximum of 7",
                       {{"window", "8"}, {"pool", "max"}, {"pool_width", "7"}}}};
     card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
     card.explanation = policyExplanation("snapkv");
@@ -91,8 +98,8 @@ public:
             return {padColumns(input.engine, {}, heads, input.rowCount(), 0), {}};
         const Tensor profile = input.engine.rows(features.at("attention"), 0, free);
         const bool average = values.choice("pool") == "average";
-        const Tensor pooled = input.engine.pool(profile, average ? PoolKind::Average : PoolKind::Max,
-                                                values.integer("pool_width"));
+        const Tensor pooled =
+            input.engine.pool(profile, average ? PoolKind::Average : PoolKind::Max, values.integer("pool_width"));
         const auto reduce = [&](const Tensor& perQueryHead) {
             return input.engine.reduceGroups(perQueryHead, input.attention.kvOfQ, heads, groupRuleOf(values));
         };

@@ -25,8 +25,10 @@ PolicyCard makeCard() {
     card.summary = "Keeps the first tokens (attention sinks) and the most recent ones; looks at positions only.";
     card.paper = "Xiao et al., Efficient Streaming Language Models with Attention Sinks (ICLR 2024), section 3.2";
     card.variants = {{"paper", "Paper", "4 sinks", {}},
-                     {"kvpress", "kvpress", "4 sinks, budget rounded down", {{"rounding", "floor"},
-                                                                             {"prompt_alignment", "kvpress"}}},
+                     {"kvpress",
+                      "kvpress",
+                      "4 sinks, budget rounded down",
+                      {{"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
                      {"minference", "MInference", "128 sinks", {{"sinks", "128"}}}};
     card.parameters =
         withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing);

@@ -10,11 +10,11 @@ namespace kvscope {
 namespace {
 
 ParameterTable ownParameters() {
-    ParameterSpec scope = choiceParameter(
-        "scope", "Averaged over",
-        {{"layer", "All query heads", "one index set for all KV heads of the layer, as the original"},
-         {"kv_head", "Query heads of the group", "one index set per KV head, as in KeyDiff's runs"}},
-        Stage::Combine);
+    ParameterSpec scope =
+        choiceParameter("scope", "Averaged over",
+                        {{"layer", "All query heads", "one index set for all KV heads of the layer, as the original"},
+                         {"kv_head", "Query heads of the group", "one index set per KV head, as in KeyDiff's runs"}},
+                        Stage::Combine);
     scope.help = "Which query heads vote together (L2).";
     scope.source = "TOVA and its code: layer; kvpress: layer; KeyDiff A.1: kv_head";
     return {scope};
@@ -28,7 +28,9 @@ PolicyCard makeCard() {
     card.paper = "Oren et al., Transformers are Multi-State RNNs (EMNLP 2024), policy TOVA";
     card.needs = {Need::Keys, Need::Queries};
     card.variants = {{"original", "Original", "mean over all query heads, one set per layer", {}},
-                     {"kvpress", "kvpress", "the last token is forced in, budget rounded down",
+                     {"kvpress",
+                      "kvpress",
+                      "the last token is forced in, budget rounded down",
                       {{"protect_last", "1"}, {"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
                      {"keydiff", "KeyDiff's runs", "one set per KV head", {{"scope", "kv_head"}}}};
     card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
@@ -51,7 +53,8 @@ public:
         if (values.choice("scope") == "kv_head")
             return {input.engine.reduceGroups(attention, input.attention.kvOfQ, heads, GroupRule::Mean), {}};
         const std::vector<std::int32_t> oneGroup(input.attention.kvOfQ.size(), 0);
-        return {repeatHead(input.engine, input.engine.reduceGroups(attention, oneGroup, 1, GroupRule::Mean), heads), {}};
+        return {repeatHead(input.engine, input.engine.reduceGroups(attention, oneGroup, 1, GroupRule::Mean), heads),
+                {}};
     }
 
 private:

@@ -12,14 +12,22 @@ private slots:
     void findsTheNearest_data() {
         QTest::addColumn<QString>("typed");
         QTest::addColumn<QString>("expected");
-        QTest::newRow("missing letter") << "anchr" << "anchor";
-        QTest::newRow("extra letter") << "anchorr" << "anchor";
-        QTest::newRow("wrong letter") << "metrik" << "metric";
-        QTest::newRow("two letters swapped count once") << "pool_wdith" << "pool_width";
-        QTest::newRow("case is ignored") << "ANCHOR" << "anchor";
-        QTest::newRow("nearest, not first") << "pool_widt" << "pool_width";
-        QTest::newRow("nothing near") << "temperature" << "";
-        QTest::newRow("empty") << "" << "";
+        QTest::newRow("missing letter") << "anchr"
+                                        << "anchor";
+        QTest::newRow("extra letter") << "anchorr"
+                                      << "anchor";
+        QTest::newRow("wrong letter") << "metrik"
+                                      << "metric";
+        QTest::newRow("two letters swapped count once") << "pool_wdith"
+                                                        << "pool_width";
+        QTest::newRow("case is ignored") << "ANCHOR"
+                                         << "anchor";
+        QTest::newRow("nearest, not first") << "pool_widt"
+                                            << "pool_width";
+        QTest::newRow("nothing near") << "temperature"
+                                      << "";
+        QTest::newRow("empty") << ""
+                               << "";
     }
 
     void findsTheNearest() {

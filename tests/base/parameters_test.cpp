@@ -87,31 +87,51 @@ private slots:
         QTest::addColumn<QString>("id");
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("message");
-        QTest::newRow("unknown name") << "anchr" << "mean" << "unknown parameter 'anchr'. Did you mean 'anchor'?";
-        QTest::newRow("nothing near") << "temperature" << "1"
-                                      << "unknown parameter 'temperature'. Known: lambda, window, pool_width, anchor, fair";
-        QTest::newRow("too large") << "lambda" << "3.5"
+        QTest::newRow("unknown name") << "anchr"
+                                      << "mean"
+                                      << "unknown parameter 'anchr'. Did you mean 'anchor'?";
+        QTest::newRow("nothing near")
+            << "temperature"
+            << "1"
+            << "unknown parameter 'temperature'. Known: lambda, window, pool_width, anchor, fair";
+        QTest::newRow("too large") << "lambda"
+                                   << "3.5"
                                    << "'3.5' is not a value of lambda (parameter lambda). Give a number from 0 to 3";
-        QTest::newRow("too small") << "window" << "0"
-                                   << "'0' is not a value of window (parameter window). Give a whole number from 1 to 1024";
-        QTest::newRow("not whole") << "window" << "1.5"
-                                   << "'1.5' is not a value of window (parameter window). Give a whole number from 1 to 1024";
-        QTest::newRow("even width") << "pool_width" << "4"
-                                    << "'4' is not a value of pool_width (parameter pool_width). Give a whole number from 1 "
-                                       "to 63 in steps of 2";
-        QTest::newRow("not a number") << "lambda" << "much"
-                                      << "'much' is not a value of lambda (parameter lambda). Give a number from 0 to 3";
-        QTest::newRow("trailing") << "lambda" << "1x"
+        QTest::newRow("too small")
+            << "window"
+            << "0"
+            << "'0' is not a value of window (parameter window). Give a whole number from 1 to 1024";
+        QTest::newRow("not whole")
+            << "window"
+            << "1.5"
+            << "'1.5' is not a value of window (parameter window). Give a whole number from 1 to 1024";
+        QTest::newRow("even width")
+            << "pool_width"
+            << "4"
+            << "'4' is not a value of pool_width (parameter pool_width). Give a whole number from 1 "
+               "to 63 in steps of 2";
+        QTest::newRow("not a number")
+            << "lambda"
+            << "much"
+            << "'much' is not a value of lambda (parameter lambda). Give a number from 0 to 3";
+        QTest::newRow("trailing") << "lambda"
+                                  << "1x"
                                   << "'1x' is not a value of lambda (parameter lambda). Give a number from 0 to 3";
-        QTest::newRow("empty") << "lambda" << ""
+        QTest::newRow("empty") << "lambda"
+                               << ""
                                << "'' is not a value of lambda (parameter lambda). Give a number from 0 to 3";
-        QTest::newRow("nan") << "lambda" << "nan"
+        QTest::newRow("nan") << "lambda"
+                             << "nan"
                              << "'nan' is not a value of lambda (parameter lambda). Give a number from 0 to 3";
-        QTest::newRow("choice") << "anchor" << "medain"
+        QTest::newRow("choice") << "anchor"
+                                << "medain"
                                 << "'medain' is not a value of anchor (parameter anchor). Did you mean 'median'?";
-        QTest::newRow("far choice") << "anchor" << "k-means"
-                                    << "'k-means' is not a value of anchor (parameter anchor). Known: mean, median, pairwise";
-        QTest::newRow("flag") << "fair" << "maybe"
+        QTest::newRow("far choice")
+            << "anchor"
+            << "k-means"
+            << "'k-means' is not a value of anchor (parameter anchor). Known: mean, median, pairwise";
+        QTest::newRow("flag") << "fair"
+                              << "maybe"
                               << "'maybe' is not a value of fair (parameter fair). Give true or false";
     }
 

@@ -44,12 +44,15 @@ public:
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues&) const override {
         const Tensor& sum = features.at("sum");
-        return {m_perQueryHead ? input.engine.reduceGroups(sum, input.attention.kvOfQ, input.keys.size(0), GroupRule::Mean)
-                               : sum,
+        return {m_perQueryHead
+                    ? input.engine.reduceGroups(sum, input.attention.kvOfQ, input.keys.size(0), GroupRule::Mean)
+                    : sum,
                 {}};
     }
 
-    Features carry(const PolicyInput&, const Features& features, const ParameterValues&) const override { return features; }
+    Features carry(const PolicyInput&, const Features& features, const ParameterValues&) const override {
+        return features;
+    }
 
 private:
     static HostTensor repeated(const HostTensor& perKvHead, const std::vector<std::int32_t>& kvOfQ) {
@@ -93,7 +96,8 @@ private slots:
     // Invariant (e): a block of the whole prompt is one shot.
     void oneBlockIsOneShot() {
         const TestLayer layer = TestLayer::random(3, {4, 2, 97, 6});
-        for (const char* policy : {"keydiff", "keydiff:sliding_window", "snapkv", "tova:kvpress", "key_norm", "uniform"}) {
+        for (const char* policy :
+             {"keydiff", "keydiff:sliding_window", "snapkv", "tova:kvpress", "key_norm", "uniform"}) {
             const PolicyOutcome once = m_bench.run(std::string(policy) + "@40t", layer);
             for (const char* block : {",prompt_block=97", ",prompt_block=5000"}) {
                 const PolicyOutcome blocks = m_bench.run(policy + std::string(block) + "@40t", layer);
@@ -121,8 +125,9 @@ private slots:
     void agreesWithTheOracle() {
         QFETCH(QString, options);
         std::uint64_t seed = 100;
-        for (const char* policy : {"keydiff", "keydiff:kvpress", "keydiff:pairwise", "keydiff:sliding_window", "snapkv:kvcache_factory",
-                                   "snapkv,window=5,group_rule=max", "tova", "tova:kvpress", "tova:keydiff"}) {
+        for (const char* policy :
+             {"keydiff", "keydiff:kvpress", "keydiff:pairwise", "keydiff:sliding_window", "snapkv:kvcache_factory",
+              "snapkv,window=5,group_rule=max", "tova", "tova:kvpress", "tova:keydiff"}) {
             for (const char* budget : {"@9t", "@40t", "@90t"}) {
                 const TestLayer layer = TestLayer::random(seed++, {6, 2, 97, 6});
                 const std::string spec = std::string(policy) + "," + options.toStdString() + budget;
@@ -213,9 +218,9 @@ private slots:
         const TestLayer layer = TestLayer::ofKeys({{1}, {8}, {2}, {7}, {3}, {1}, {30}, {1}});
         const ParameterValues values = PolicySpec::parse("key_norm,prompt_block=2").values;
         for (const bool perQueryHead : {false, true}) {
-            const PolicyOutcome outcome =
-                m_bench.run(Accumulating(perQueryHead), values, Budget::parse("3t"), layer);
-            // After 4 tokens: 2, 16, 2, 7 -> 2 tied with 0, the earlier stays. After 6: 3, 24, 14, 3, 1 -> 0. After 8: 4, 32, 21, 30, 1.
+            const PolicyOutcome outcome = m_bench.run(Accumulating(perQueryHead), values, Budget::parse("3t"), layer);
+            // After 4 tokens: 2, 16, 2, 7 -> 2 tied with 0, the earlier stays. After 6: 3, 24, 14, 3, 1 -> 0. After 8:
+            // 4, 32, 21, 30, 1.
             QCOMPARE(outcome.steps.size(), std::size_t{3});
             QCOMPARE(outcome.steps[0].evicted[0], std::vector<TokenIndex>{2});
             QCOMPARE(outcome.steps[1].evicted[0], (std::vector<TokenIndex>{4, 5}));
@@ -230,8 +235,9 @@ private slots:
             m_bench.run("keydiff,decode_tokens=40@10t", layer);
             QFAIL("not refused");
         } catch (const Error& error) {
-            QCOMPARE(QString(error.what()), "40 decoded tokens leave no prompt: 40 tokens lie before the cut (parameter "
-                                            "decode_tokens). Give at most 39");
+            QCOMPARE(QString(error.what()),
+                     "40 decoded tokens leave no prompt: 40 tokens lie before the cut (parameter "
+                     "decode_tokens). Give at most 39");
         }
     }
 

@@ -1,5 +1,5 @@
-// The kept lists of the naive oracles, written down, on random heads and on the sample captures. A list that changes here
-// is a result that changes for everybody who cites one.
+// The kept lists of the naive oracles, written down, on random heads and on the sample captures. A list that changes
+// here is a result that changes for everybody who cites one.
 #include "tests/policies/policy_bench.h"
 #include "tests/support/golden.h"
 
@@ -16,14 +16,22 @@ struct Source {
 };
 
 const std::vector<std::string> kKeyOnly = {
-    "keydiff",           "keydiff:kvpress",        "keydiff:pairwise",  "keydiff:sliding_window", "keydiff,anchor=median",
-    "keydiff,metric=dot", "keydiff,metric=euclidean", "streaming_llm",  "key_norm",               "uniform",
+    "keydiff",
+    "keydiff:kvpress",
+    "keydiff:pairwise",
+    "keydiff:sliding_window",
+    "keydiff,anchor=median",
+    "keydiff,metric=dot",
+    "keydiff,metric=euclidean",
+    "streaming_llm",
+    "key_norm",
+    "uniform",
 };
 const std::vector<std::string> kWithQueries = {"snapkv", "snapkv:kvpress", "snapkv:keydiff", "snapkv:kvcache_factory",
                                                "tova",   "tova:kvpress",   "tova:keydiff"};
-const std::vector<std::string> kBlocks = {"keydiff,prompt_block=23", "keydiff:kvpress,prompt_block=23",
-                                          "tova,prompt_block=40,decode_tokens=30", "snapkv:kvcache_factory,prompt_block=23",
-                                          "key_norm,protect_first=3,protect_last=2,rounding=round"};
+const std::vector<std::string> kBlocks = {
+    "keydiff,prompt_block=23", "keydiff:kvpress,prompt_block=23", "tova,prompt_block=40,decode_tokens=30",
+    "snapkv:kvcache_factory,prompt_block=23", "key_norm,protect_first=3,protect_last=2,rounding=round"};
 
 std::vector<std::string> join(const std::vector<std::vector<std::string>>& lists) {
     std::vector<std::string> all;
@@ -60,18 +68,19 @@ class GoldenListsTest : public QObject {
 
 private slots:
     void randomHeads() {
-        check("policies_random.txt", {{"random 97", TestLayer::random(2024, {6, 2, 97, 8}),
-                                       join({kKeyOnly, kWithQueries, kBlocks})},
-                                      {"random 61", TestLayer::random(2025, {3, 3, 61, 5}), join({kKeyOnly, kWithQueries})}},
+        check("policies_random.txt",
+              {{"random 97", TestLayer::random(2024, {6, 2, 97, 8}), join({kKeyOnly, kWithQueries, kBlocks})},
+               {"random 61", TestLayer::random(2025, {3, 3, 61, 5}), join({kKeyOnly, kWithQueries})}},
               "@0.2");
     }
 
     // Real keys; the budget is small, so that a line can be read.
     void needle() {
         check("policies_needle.txt",
-              {sampleSource("needle-1k", 0, 995, kKeyOnly), sampleSource("needle-1k", 2, 995, join({kKeyOnly, kWithQueries})),
-               sampleSource("needle-1k", 2, 995, {"keydiff,prompt_block=128", "keydiff:kvpress,prompt_block=128",
-                                                  "tova,prompt_block=128"})},
+              {sampleSource("needle-1k", 0, 995, kKeyOnly),
+               sampleSource("needle-1k", 2, 995, join({kKeyOnly, kWithQueries})),
+               sampleSource("needle-1k", 2, 995,
+                            {"keydiff,prompt_block=128", "keydiff:kvpress,prompt_block=128", "tova,prompt_block=128"})},
               "@0.05");
     }
 
@@ -86,7 +95,8 @@ private slots:
 private:
     // The oracle's lists are what the file holds, and the engine's lists are the oracle's, to the last token.
     void check(const std::string& file, const std::vector<Source>& sources, const std::string& budget) {
-        std::vector<std::string> expected = {"# source | policy at " + budget.substr(1) + " kept | head | kept tokens (0-based)"};
+        std::vector<std::string> expected = {"# source | policy at " + budget.substr(1) +
+                                             " kept | head | kept tokens (0-based)"};
         std::vector<std::string> actual = expected;
         for (const Source& source : sources) {
             for (const std::string& spec : source.specs) {

@@ -23,7 +23,8 @@ private slots:
     void equalNormsGoToTheEarlierToken() {
         const TestLayer layer = TestLayer::ofKeys({{3, 4}, {5, 0}, {0, 5}, {4, 3}, {0, -5}});
         for (int budget = 1; budget <= 5; ++budget) {
-            const HeadSelection head = m_bench.run("key_norm@" + std::to_string(budget) + "t", layer).selection.heads[0];
+            const HeadSelection head =
+                m_bench.run("key_norm@" + std::to_string(budget) + "t", layer).selection.heads[0];
             for (int i = 0; i < budget; ++i)
                 QCOMPARE(head.kept[static_cast<std::size_t>(i)], i);
             QCOMPARE(head.margin, budget < 5 ? 0.0f : std::numeric_limits<float>::infinity());
@@ -63,7 +64,8 @@ private slots:
     void blocksChangeNothing() {
         const TestLayer layer = TestLayer::random(6, {2, 2, 97, 8});
         const PolicyOutcome once = m_bench.run("key_norm@30t", layer);
-        for (const char* options : {",prompt_block=7", ",prompt_block=16,prompt_alignment=kvpress", ",decode_tokens=33"})
+        for (const char* options :
+             {",prompt_block=7", ",prompt_block=16,prompt_alignment=kvpress", ",decode_tokens=33"})
             QVERIFY(once.selection.sameLists(m_bench.run("key_norm" + std::string(options) + "@30t", layer).selection));
     }
 

@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kOneRounding = 1e-6; // scores are O(1) floats
 
-std::vector<TokenIndex> keptOf(const PolicyBench& bench, const std::string& spec, const TestLayer& layer, int head = 0) {
+std::vector<TokenIndex> keptOf(const PolicyBench& bench, const std::string& spec, const TestLayer& layer,
+                               int head = 0) {
     return bench.run(spec, layer).selection.heads[static_cast<std::size_t>(head)].kept;
 }
 
@@ -35,7 +36,9 @@ naive::Vector rotated(naive::Vector v, std::size_t a, std::size_t b, double angl
     return v;
 }
 
-bool sameLists(const PolicyOutcome& a, const PolicyOutcome& b) { return a.selection.sameLists(b.selection); }
+bool sameLists(const PolicyOutcome& a, const PolicyOutcome& b) {
+    return a.selection.sameLists(b.selection);
+}
 
 } // namespace
 
@@ -96,7 +99,8 @@ private slots:
             const naive::Result expected = runNaive(spec, layer.plain);
             for (std::size_t h = 0; h < 2; ++h)
                 for (std::size_t i = 0; i < 97; ++i)
-                    QVERIFY(std::abs(scores[h * 97 + i] - expected.scores[h][i]) <= 1e-6 * (1 + std::abs(expected.scores[h][i])));
+                    QVERIFY(std::abs(scores[h * 97 + i] - expected.scores[h][i]) <=
+                            1e-6 * (1 + std::abs(expected.scores[h][i])));
         }
     }
 
@@ -144,7 +148,8 @@ private slots:
             TestLayer layer = TestLayer::random(m_seed, {2, 2, 97, 8});
             const std::string spec = std::string("keydiff") + options + "@20t";
             const PolicyOutcome before = m_bench.run(spec, layer);
-            transformKeys(layer, [](int, const naive::Vector& v) { return rotated(rotated(v, 0, 5, 0.7), 2, 3, -2.1); });
+            transformKeys(layer,
+                          [](int, const naive::Vector& v) { return rotated(rotated(v, 0, 5, 0.7), 2, 3, -2.1); });
             QVERIFY2(sameLists(before, m_bench.run(spec, layer)), spec.c_str());
         }
     }
@@ -212,7 +217,8 @@ private slots:
     // (e): floor(w N) recent tokens are always kept and marked so; the count is min(n, N).
     void slidingWindowIsKept() {
         const TestLayer layer = TestLayer::random(m_seed, {2, 2, 97, 8});
-        for (const auto& [share, budget, window] : {std::tuple{"0.2", 24, 4}, {"0.29", 50, 14}, {"0.1", 9, 0}, {"0.3", 10, 3}}) {
+        for (const auto& [share, budget, window] :
+             {std::tuple{"0.2", 24, 4}, {"0.29", 50, 14}, {"0.1", 9, 0}, {"0.3", 10, 3}}) {
             const PolicyOutcome outcome =
                 m_bench.run("keydiff,window_share=" + std::string(share) + "@" + std::to_string(budget) + "t", layer);
             for (const HeadSelection& head : outcome.selection.heads) {
@@ -255,7 +261,9 @@ private slots:
     }
 
     void labelsNameTheFormula() {
-        const auto labelOf = [](const char* spec) { return policyById("keydiff").scoreLabel(PolicySpec::parse(spec).values); };
+        const auto labelOf = [](const char* spec) {
+            return policyById("keydiff").scoreLabel(PolicySpec::parse(spec).values);
+        };
         QCOMPARE(labelOf("keydiff"), std::string("score −cos(μ, k)"));
         QCOMPARE(labelOf("keydiff"), policyById("keydiff").card().scoreLabel);
         QCOMPARE(labelOf("keydiff,metric=dot"), std::string("score −dot(μ, k)"));

@@ -64,7 +64,8 @@ std::vector<int> choose(const Vector& score, int count, int first, int last, dou
 std::vector<int> blockEnds(const Options& options, int tokens, int budget) {
     const int prompt = tokens - number(options, "decode_tokens");
     const int block = number(options, "prompt_block") > 0 ? number(options, "prompt_block") : tokens;
-    int begin = options.count("prompt_alignment") && options.at("prompt_alignment") == "kvpress" ? std::min(budget, prompt) : 0;
+    int begin =
+        options.count("prompt_alignment") && options.at("prompt_alignment") == "kvpress" ? std::min(budget, prompt) : 0;
     std::vector<int> ends;
     for (int token = 1; token <= tokens; ++token) {
         const bool promptBlockEnds = token <= prompt && token > begin && (token - begin) % block == 0;

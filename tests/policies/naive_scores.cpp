@@ -17,7 +17,9 @@ double dot(const Vector& a, const Vector& b) {
     return sum;
 }
 
-double norm(const Vector& a) { return std::sqrt(dot(a, a)); }
+double norm(const Vector& a) {
+    return std::sqrt(dot(a, a));
+}
 
 double similarity(const std::string& metric, const Vector& a, const Vector& b) {
     if (metric == "dot")
@@ -161,8 +163,9 @@ Vector snapkv(const Options& options, const Layer& layer, int kv, const std::vec
 
 Vector tova(const Options& options, const Layer& layer, int kv, const std::vector<int>& rows, int end) {
     const bool perLayer = options.at("scope") == "layer";
-    return overHeads(layer, "mean", [&](int q) { return windowSums(layer, q, 1, rows, end); },
-                     [&](int q) { return perLayer || layer.kvOfQ[static_cast<std::size_t>(q)] == kv; });
+    return overHeads(
+        layer, "mean", [&](int q) { return windowSums(layer, q, 1, rows, end); },
+        [&](int q) { return perLayer || layer.kvOfQ[static_cast<std::size_t>(q)] == kv; });
 }
 
 double uniform(const Layer& layer, int kv, int token) {

@@ -8,9 +8,12 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kRoundingNoise = 2e-6; // relative; some ten float epsilons, since scores pass through several roundings
+constexpr double kRoundingNoise =
+    2e-6; // relative; some ten float epsilons, since scores pass through several roundings
 
-float asFloat(double x) { return static_cast<float>(x); }
+float asFloat(double x) {
+    return static_cast<float>(x);
+}
 
 HostTensor tensorOf(const naive::PerHead<std::vector<naive::Vector>>& heads) {
     if (heads.empty() || heads.front().empty())

@@ -45,8 +45,8 @@ private:
 /// The oracle for the same text.
 naive::Result runNaive(const std::string& spec, const naive::Layer& layer);
 
-/// Empty when the engine's lists are the oracle's, else which head differs and how. A list whose decision lies inside float
-/// rounding counts as equal.
+/// Empty when the engine's lists are the oracle's, else which head differs and how. A list whose decision lies inside
+/// float rounding counts as equal.
 std::string difference(const PolicyOutcome& outcome, const naive::Result& expected);
 
 /// The kept lists as text: "0-3 7 90-96".

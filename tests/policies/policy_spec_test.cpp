@@ -73,34 +73,44 @@ private slots:
     void refuses_data() {
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("message");
-        QTest::newRow("policy") << "keydif@0.1" << "unknown policy 'keydif'. Did you mean 'keydiff'?";
+        QTest::newRow("policy") << "keydif@0.1"
+                                << "unknown policy 'keydif'. Did you mean 'keydiff'?";
         QTest::newRow("no policy")
-            << "" << "unknown policy ''. Known: exact, keydiff, snapkv, tova, streaming_llm, key_norm, uniform";
-        QTest::newRow("variant") << "keydiff:kvpres" << "unknown variant 'kvpres' of keydiff. Did you mean 'kvpress'?";
+            << ""
+            << "unknown policy ''. Known: exact, keydiff, snapkv, tova, streaming_llm, key_norm, uniform";
+        QTest::newRow("variant") << "keydiff:kvpres"
+                                 << "unknown variant 'kvpres' of keydiff. Did you mean 'kvpress'?";
         QTest::newRow("empty variant")
-            << "keydiff:,anchor=mean" << "'keydiff:,anchor=mean' names no variant after the colon (keydiff). Leave the colon out";
-        QTest::newRow("parameter")
-            << "keydiff,anchr=mean" << "unknown parameter 'anchr' of keydiff. Did you mean 'anchor'?";
-        QTest::newRow("value") << "keydiff,anchor=mode"
-                               << "'mode' is not a value of anchor (parameter anchor). Known: mean, normalised_mean, median, "
-                                  "pairwise";
-        QTest::newRow("range") << "keydiff,window_share=0.95"
-                               << "'0.95' is not a value of window_share (parameter window_share). Give a number from 0 to 0.9";
-        QTest::newRow("no value") << "keydiff,anchor"
-                                  << "'anchor' is not parameter=value (keydiff). Write, for example, keydiff,anchor=...";
-        QTest::newRow("trailing comma") << "keydiff,"
-                                        << "'' is not parameter=value (keydiff). Write, for example, keydiff,anchor=...";
-        QTest::newRow("blocks mean nothing")
-            << "exact,prompt_block=128"
-            << "exact cannot run in blocks: it evicts nothing, so its blocks change nothing (parameter prompt_block). Leave it out";
+            << "keydiff:,anchor=mean"
+            << "'keydiff:,anchor=mean' names no variant after the colon (keydiff). Leave the colon out";
+        QTest::newRow("parameter") << "keydiff,anchr=mean"
+                                   << "unknown parameter 'anchr' of keydiff. Did you mean 'anchor'?";
+        QTest::newRow("value")
+            << "keydiff,anchor=mode"
+            << "'mode' is not a value of anchor (parameter anchor). Known: mean, normalised_mean, median, "
+               "pairwise";
+        QTest::newRow("range")
+            << "keydiff,window_share=0.95"
+            << "'0.95' is not a value of window_share (parameter window_share). Give a number from 0 to 0.9";
+        QTest::newRow("no value")
+            << "keydiff,anchor"
+            << "'anchor' is not parameter=value (keydiff). Write, for example, keydiff,anchor=...";
+        QTest::newRow("trailing comma")
+            << "keydiff,"
+            << "'' is not parameter=value (keydiff). Write, for example, keydiff,anchor=...";
+        QTest::newRow("blocks mean nothing") << "exact,prompt_block=128"
+                                             << "exact cannot run in blocks: it evicts nothing, so its blocks change "
+                                                "nothing (parameter prompt_block). Leave it out";
         QTest::newRow("exact has no parameter") << "exact,rounding=ceil"
                                                 << "unknown parameter 'rounding' of exact. There is none";
         QTest::newRow("budget") << "keydiff@2048"
                                 << "budget '2048' is not a fraction from above 0 to 1 (budget). For tokens write 2048t";
         QTest::newRow("empty budget")
-            << "keydiff@" << "budget '' is not a number (budget). Give the fraction kept (0.25) or tokens (2048t)";
+            << "keydiff@"
+            << "budget '' is not a number (budget). Give the fraction kept (0.25) or tokens (2048t)";
         QTest::newRow("two budgets")
-            << "keydiff@0.1@0.2" << "budget '0.1@0.2' is not a number (budget). Give the fraction kept (0.25) or tokens (2048t)";
+            << "keydiff@0.1@0.2"
+            << "budget '0.1@0.2' is not a number (budget). Give the fraction kept (0.25) or tokens (2048t)";
     }
 
     void refuses() {

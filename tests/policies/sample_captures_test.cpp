@@ -69,7 +69,8 @@ private slots:
 
     void everyLayerInBlocks() {
         const TestLayer layer = fetchLayer();
-        for (const char* spec : {"keydiff,prompt_block=128", "keydiff:kvpress,prompt_block=128", "key_norm,prompt_block=100"}) {
+        for (const char* spec :
+             {"keydiff,prompt_block=128", "keydiff:kvpress,prompt_block=128", "key_norm,prompt_block=100"}) {
             const PolicyOutcome outcome = m_bench.run(std::string(spec) + "@0.2", layer);
             QVERIFY(outcome.simulated && !outcome.steps.empty());
             checkChoice(outcome, layer, spec);
@@ -116,11 +117,13 @@ private:
             QVERIFY2(static_cast<std::int64_t>(head.kept.size()) == outcome.requested, spec.c_str());
             QVERIFY(std::adjacent_find(head.kept.begin(), head.kept.end(), std::greater_equal<>()) == head.kept.end());
             QVERIFY(head.kept.front() >= 0 && head.kept.back() < layer.plain.tokens());
-            QVERIFY(std::includes(head.kept.begin(), head.kept.end(), head.protectedTokens.begin(), head.protectedTokens.end()));
+            QVERIFY(std::includes(head.kept.begin(), head.kept.end(), head.protectedTokens.begin(),
+                                  head.protectedTokens.end()));
             QVERIFY(head.margin >= 0);
             float worstKept = std::numeric_limits<float>::infinity(), bestEvicted = -worstKept;
             for (std::int64_t r = 0; r < scores.shape[1]; ++r) {
-                const TokenIndex token = outcome.positions.empty() ? TokenIndex(r) : outcome.positions[h][std::size_t(r)];
+                const TokenIndex token =
+                    outcome.positions.empty() ? TokenIndex(r) : outcome.positions[h][std::size_t(r)];
                 const float score = scores.data[h * std::size_t(scores.shape[1]) + std::size_t(r)];
                 if (!std::binary_search(head.kept.begin(), head.kept.end(), token))
                     bestEvicted = std::max(bestEvicted, score);

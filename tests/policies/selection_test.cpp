@@ -4,8 +4,8 @@
 
 #include <QtTest>
 
-#include <functional>
 #include <cmath>
+#include <functional>
 #include <random>
 
 using namespace kvscope;
@@ -71,19 +71,31 @@ private slots:
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("message");
         const QString form = " (budget). Give the fraction kept (0.25) or tokens (2048t)";
-        QTest::newRow("empty") << "" << "budget '' is not a number" + form;
-        QTest::newRow("word") << "half" << "budget 'half' is not a number" + form;
-        QTest::newRow("percent") << "25%" << "budget '25%' is not a number" + form;
-        QTest::newRow("only t") << "t" << "budget 't' is not a number" + form;
-        QTest::newRow("infinite") << "inf" << "budget 'inf' is not a number" + form;
-        QTest::newRow("zero") << "0" << "budget '0' is not a fraction from above 0 to 1" + form;
-        QTest::newRow("negative") << "-0.5" << "budget '-0.5' is not a fraction from above 0 to 1" + form;
-        QTest::newRow("above one") << "1.5" << "budget '1.5' is not a fraction from above 0 to 1" + form;
-        QTest::newRow("tokens without t") << "2048"
-                                          << "budget '2048' is not a fraction from above 0 to 1 (budget). For tokens write 2048t";
-        QTest::newRow("no token") << "0t" << "budget '0t' is not a whole number of tokens, at least 1" + form;
-        QTest::newRow("part of a token") << "1.5t" << "budget '1.5t' is not a whole number of tokens, at least 1" + form;
-        QTest::newRow("huge") << "1e99t" << "budget '1e99t' is not a whole number of tokens, at least 1" + form;
+        QTest::newRow("empty") << ""
+                               << "budget '' is not a number" + form;
+        QTest::newRow("word") << "half"
+                              << "budget 'half' is not a number" + form;
+        QTest::newRow("percent") << "25%"
+                                 << "budget '25%' is not a number" + form;
+        QTest::newRow("only t") << "t"
+                                << "budget 't' is not a number" + form;
+        QTest::newRow("infinite") << "inf"
+                                  << "budget 'inf' is not a number" + form;
+        QTest::newRow("zero") << "0"
+                              << "budget '0' is not a fraction from above 0 to 1" + form;
+        QTest::newRow("negative") << "-0.5"
+                                  << "budget '-0.5' is not a fraction from above 0 to 1" + form;
+        QTest::newRow("above one") << "1.5"
+                                   << "budget '1.5' is not a fraction from above 0 to 1" + form;
+        QTest::newRow("tokens without t")
+            << "2048"
+            << "budget '2048' is not a fraction from above 0 to 1 (budget). For tokens write 2048t";
+        QTest::newRow("no token") << "0t"
+                                  << "budget '0t' is not a whole number of tokens, at least 1" + form;
+        QTest::newRow("part of a token") << "1.5t"
+                                         << "budget '1.5t' is not a whole number of tokens, at least 1" + form;
+        QTest::newRow("huge") << "1e99t"
+                              << "budget '1e99t' is not a whole number of tokens, at least 1" + form;
     }
 
     void refusesTexts() {
@@ -96,7 +108,9 @@ private slots:
         QCOMPARE(refusal([] { (void)kept("101t", 100); }),
                  "budget '101t' does not fit: 100 tokens lie before the cut (budget). Give 1t to 100t");
         QCOMPARE(refusal([] { (void)kept("0.5", 0); }), "no token lies before the cut (cut). Choose a later cut");
-        QVERIFY(refusal([] { (void)resolveBudget({Budget::Unit::Fraction, 0}, 10, Rounding::Ceil); }).contains("fraction"));
+        QVERIFY(refusal([] {
+                    (void)resolveBudget({Budget::Unit::Fraction, 0}, 10, Rounding::Ceil);
+                }).contains("fraction"));
         QVERIFY(refusal([] { (void)resolveBudget({Budget::Unit::Tokens, 0}, 10, Rounding::Ceil); }).contains("'0t'"));
     }
 

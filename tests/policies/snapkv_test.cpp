@@ -11,7 +11,9 @@ using namespace kvscope;
 
 namespace {
 
-std::vector<TokenIndex> keptOf(const PolicyOutcome& outcome, std::size_t head = 0) { return outcome.selection.heads[head].kept; }
+std::vector<TokenIndex> keptOf(const PolicyOutcome& outcome, std::size_t head = 0) {
+    return outcome.selection.heads[head].kept;
+}
 
 std::vector<TokenIndex> range(TokenIndex begin, TokenIndex end) {
     std::vector<TokenIndex> list(static_cast<std::size_t>(end - begin));
@@ -21,8 +23,8 @@ std::vector<TokenIndex> range(TokenIndex begin, TokenIndex end) {
 
 // Two query heads of one KV head; the last query of head q attends almost only to the tokens in `targets[q]`.
 TestLayer pointedLayer(int tokens, const std::vector<std::vector<int>>& targets) {
-    TestLayer layer = TestLayer::ofKeys(std::vector<naive::Vector>(static_cast<std::size_t>(tokens),
-                                                                   naive::Vector(targets.size(), 0.0)));
+    TestLayer layer = TestLayer::ofKeys(
+        std::vector<naive::Vector>(static_cast<std::size_t>(tokens), naive::Vector(targets.size(), 0.0)));
     layer.plain.queries.clear();
     layer.plain.kvOfQ.clear();
     for (std::size_t q = 0; q < targets.size(); ++q) {
@@ -121,7 +123,7 @@ private slots:
         const TestLayer layer = pointedLayer(30, {{10}, {11}});
         const auto scores =
             m_bench.engine().download(m_bench.run("snapkv,window=1,pool=max,pool_width=3@5t", layer).scores.total).data;
-        QVERIFY(scores[10] > 0.9f && scores[11] > 0.9f);                              // the mean of two peaks of 1
+        QVERIFY(scores[10] > 0.9f && scores[11] > 0.9f); // the mean of two peaks of 1
         QVERIFY(std::abs(scores[9] - 0.5f) < 0.01f && std::abs(scores[12] - 0.5f) < 0.01f); // one head sees a neighbour
     }
 
@@ -156,9 +158,10 @@ private slots:
             m_bench.run("snapkv@30t", layer);
             QFAIL("not refused");
         } catch (const Error& error) {
-            QCOMPARE(QString(error.what()),
-                     "SnapKV needs queries before token 97, and none was captured (layer 3). Choose a later cut (or, with "
-                     "blocks, prompt_block=0), or capture the queries of all tokens");
+            QCOMPARE(
+                QString(error.what()),
+                "SnapKV needs queries before token 97, and none was captured (layer 3). Choose a later cut (or, with "
+                "blocks, prompt_block=0), or capture the queries of all tokens");
         }
     }
 
@@ -176,9 +179,11 @@ private slots:
     void blocksStateTheFewestQueries() {
         const TestLayer layer = TestLayer::random(15, {4, 2, 97, 8, 30});
         const PolicyOutcome outcome = m_bench.run("snapkv:kvcache_factory,decode_tokens=28@40t", layer);
-        QCOMPARE(outcome.notes, std::vector<std::string>{"SnapKV saw 2 of its 8 window queries before token 69: the capture "
-                                                         "holds no others"});
-        QCOMPARE(difference(outcome, runNaive("snapkv:kvcache_factory,decode_tokens=28@40t", layer.plain)), std::string());
+        QCOMPARE(outcome.notes,
+                 std::vector<std::string>{"SnapKV saw 2 of its 8 window queries before token 69: the capture "
+                                          "holds no others"});
+        QCOMPARE(difference(outcome, runNaive("snapkv:kvcache_factory,decode_tokens=28@40t", layer.plain)),
+                 std::string());
     }
 
 private:

@@ -12,15 +12,24 @@ private slots:
     void keepsSinksAndRecentOnes_data() {
         QTest::addColumn<QString>("spec");
         QTest::addColumn<QString>("kept");
-        QTest::newRow("paper") << "streaming_llm@10t" << "0-3 91-96";
-        QTest::newRow("no sinks") << "streaming_llm,sinks=0@10t" << "87-96";
-        QTest::newRow("budget of the sinks") << "streaming_llm@4t" << "0-3";
-        QTest::newRow("budget below the sinks keeps the first N") << "streaming_llm@3t" << "0-2";
-        QTest::newRow("one more") << "streaming_llm@5t" << "0-3 96";
-        QTest::newRow("everything") << "streaming_llm@1" << "0-96";
-        QTest::newRow("more sinks than tokens") << "streaming_llm:minference@20t" << "0-19";
-        QTest::newRow("kvpress rounds down") << "streaming_llm:kvpress@0.1" << "0-3 92-96";
-        QTest::newRow("paper rounds up") << "streaming_llm@0.1" << "0-3 91-96";
+        QTest::newRow("paper") << "streaming_llm@10t"
+                               << "0-3 91-96";
+        QTest::newRow("no sinks") << "streaming_llm,sinks=0@10t"
+                                  << "87-96";
+        QTest::newRow("budget of the sinks") << "streaming_llm@4t"
+                                             << "0-3";
+        QTest::newRow("budget below the sinks keeps the first N") << "streaming_llm@3t"
+                                                                  << "0-2";
+        QTest::newRow("one more") << "streaming_llm@5t"
+                                  << "0-3 96";
+        QTest::newRow("everything") << "streaming_llm@1"
+                                    << "0-96";
+        QTest::newRow("more sinks than tokens") << "streaming_llm:minference@20t"
+                                                << "0-19";
+        QTest::newRow("kvpress rounds down") << "streaming_llm:kvpress@0.1"
+                                             << "0-3 92-96";
+        QTest::newRow("paper rounds up") << "streaming_llm@0.1"
+                                         << "0-3 91-96";
     }
 
     void keepsSinksAndRecentOnes() {
@@ -37,7 +46,8 @@ private slots:
         const PolicyOutcome once = m_bench.run("streaming_llm@17t", layer);
         for (const char* options : {",prompt_block=7", ",prompt_block=16,prompt_alignment=kvpress", ",decode_tokens=33",
                                     ",prompt_block=5,decode_tokens=10,decode_block=4"})
-            QVERIFY(once.selection.sameLists(m_bench.run("streaming_llm" + std::string(options) + "@17t", layer).selection));
+            QVERIFY(once.selection.sameLists(
+                m_bench.run("streaming_llm" + std::string(options) + "@17t", layer).selection));
     }
 
     void independentOfTheTensors() {

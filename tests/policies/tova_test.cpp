@@ -41,14 +41,16 @@ private slots:
         for (const char* spec : {"tova@20t", "tova:keydiff@20t"}) {
             const auto scores = m_bench.engine().download(m_bench.run(spec, layer).scores.total).data;
             for (std::size_t h = 0; h < 2; ++h)
-                QVERIFY(std::abs(std::accumulate(scores.begin() + h * 97, scores.begin() + (h + 1) * 97, 0.0) - 1) < 1e-5);
+                QVERIFY(std::abs(std::accumulate(scores.begin() + h * 97, scores.begin() + (h + 1) * 97, 0.0) - 1) <
+                        1e-5);
         }
     }
 
     // L2: the original and kvpress choose once for all KV heads of the layer.
     void headsShareIndicesPerLayer() {
         const TestLayer layer = TestLayer::random(4, {6, 2, 97, 8});
-        for (const char* spec : {"tova@20t", "tova:kvpress@20t", "tova,prompt_block=16@20t", "tova,decode_tokens=30@20t"}) {
+        for (const char* spec :
+             {"tova@20t", "tova:kvpress@20t", "tova,prompt_block=16@20t", "tova,decode_tokens=30@20t"}) {
             const PolicyOutcome outcome = m_bench.run(spec, layer);
             QCOMPARE(outcome.selection.heads[0].kept, outcome.selection.heads[1].kept);
         }

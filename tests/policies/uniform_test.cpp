@@ -12,7 +12,8 @@ using namespace kvscope;
 
 namespace {
 
-constexpr double kFiveSigma = 5; // a fair draw fails a check once in 1.7 million; seeds are fixed, so the outcome is too
+constexpr double kFiveSigma =
+    5; // a fair draw fails a check once in 1.7 million; seeds are fixed, so the outcome is too
 
 // Chi-square of `counts` against an equal share, as standard deviations from its mean.
 double chiSquareDeviations(const std::vector<double>& counts, double expected, double variance) {
@@ -34,7 +35,8 @@ private slots:
         TestLayer layer = TestLayer::random(1, {4, 2, 97, 4});
         for (std::uint64_t seed = 0; seed < 20; ++seed) {
             layer.plain.seed = seed;
-            for (const char* spec : {"uniform@17t", "uniform:kvpress@0.4", "uniform,protect_first=4,protect_last=6@30t"})
+            for (const char* spec :
+                 {"uniform@17t", "uniform:kvpress@0.4", "uniform,protect_first=4,protect_last=6@30t"})
                 QCOMPARE(difference(m_bench.run(spec, layer), runNaive(spec, layer.plain)), std::string());
         }
     }
@@ -96,7 +98,8 @@ private slots:
             const Selection selection = m_bench.run("uniform@100t", layer).selection;
             std::vector<TokenIndex> both;
             std::set_intersection(selection.heads[0].kept.begin(), selection.heads[0].kept.end(),
-                                  selection.heads[1].kept.begin(), selection.heads[1].kept.end(), std::back_inserter(both));
+                                  selection.heads[1].kept.begin(), selection.heads[1].kept.end(),
+                                  std::back_inserter(both));
             common += static_cast<double>(both.size()) / 200;
         }
         // Hypergeometric: mean 25, variance 100 (1/4)(3/4)(300/399) = 14.1, over 200 seeds.

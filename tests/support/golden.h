@@ -17,7 +17,8 @@ inline std::vector<std::string> linesOf(const std::string& path) {
     return lines;
 }
 
-/// Empty when `lines` is what tests/golden/<name> holds (or was just rewritten to hold), else the first line that differs.
+/// Empty when `lines` is what tests/golden/<name> holds (or was just rewritten to hold), else the first line that
+/// differs.
 inline std::string compare(const std::string& name, const std::vector<std::string>& lines) {
     const std::string path = std::string(KVSCOPE_SOURCE_DIR) + "/tests/golden/" + name;
     if (const char* update = std::getenv("KVSCOPE_UPDATE_GOLDEN"); update && *update == '1') {
