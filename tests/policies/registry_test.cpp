@@ -3,6 +3,7 @@
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 
+#include <QFile>
 #include <QRegularExpression>
 #include <QtTest>
 
@@ -111,6 +112,15 @@ private slots:
                 if (policy->card().variants.size() > 1)
                     QVERIFY2(policy->card().explanation.find("*" + variant.id + "*") != std::string::npos,
                              (policy->card().id + ":" + variant.id).c_str());
+    }
+
+    // Nothing is lost on the way into the program (lists, semicolons, brackets).
+    void explanationsAreTheFiles() {
+        for (const Policy* policy : allPolicies()) {
+            QFile file(QString(KVSCOPE_SOURCE_DIR "/core/policies/%1.md").arg(policy->card().id.c_str()));
+            QVERIFY(file.open(QIODevice::ReadOnly));
+            QCOMPARE(QByteArray::fromStdString(policy->card().explanation), file.readAll());
+        }
     }
 
     void blocksAreRefusedByNameOrOffered() {
