@@ -63,7 +63,7 @@ public:
     explicit Records(std::string_view text) : m_text(text) {}
 
     bool atEnd() const { return m_at >= m_text.size(); }
-    std::int64_t line() const { return m_line; }
+    std::int64_t line() const { return m_line; } ///< lines taken so far
     /// A whole line, when the next one begins with '#'.
     bool takeComment(std::string& comment) {
         if (atEnd() || m_text[m_at] != '#')
@@ -82,6 +82,7 @@ public:
         ++m_line;
         for (; m_at < m_text.size(); ++m_at) {
             const char c = m_text[m_at];
+            m_line += c == '\n' && inQuotes ? 1 : 0;
             if (c == '"' && inQuotes && m_at + 1 < m_text.size() && m_text[m_at + 1] == '"')
                 fields.back() += m_text[m_at++];
             else if (c == '"')
@@ -117,10 +118,11 @@ public:
         Records records(text);
         std::string comment;
         while (!records.atEnd()) {
+            const std::int64_t line = records.line() + 1;
             if (records.takeComment(comment))
                 takeComment(comment);
             else
-                takeRecord(records.takeRecord(), records.line());
+                takeRecord(records.takeRecord(), line);
         }
         if (!m_sawFormat || m_columns.empty())
             throw Error({"the file is not a " + std::string(kSelectionFormat) + " in CSV", {},
