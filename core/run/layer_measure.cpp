@@ -74,26 +74,32 @@ void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
     const FidelityInput input = fidelityInput(result, checkpoint);
     if (input.queries.empty())
         return;
-    const Stopwatch watch(result.times.measureMs);
     const std::string exactKey = fmt::format("{}exact|{}|{}", m_prefix, input.cut, input.seenQueries);
-    const auto exact = m_cache.get<ExactAttention>(exactKey, checkpoint, [&] {
-        ExactAttention made = exactAttention(m_engine, input, checkpoint.part(0, 0.5));
-        const std::size_t bytes = bytesOf(made.output.shape) + bytesOf(made.logDenominator.shape);
-        return StageCache::Made<ExactAttention>{std::move(made), bytes};
-    });
     const auto make = [&] {
-        Fidelity made = measureFidelity(m_engine, input, *exact, weightedSetsOf(result.selection), checkpoint.part(0.5, 1));
-        const std::size_t bytes = 2 * bytesOf(made.outputError.shape);
-        return StageCache::Made<Fidelity>{std::move(made), bytes};
+        Timed<std::shared_ptr<Fidelity>> made;
+        const Stopwatch watch(made.milliseconds);
+        const auto exact = m_cache.get<ExactAttention>(exactKey, checkpoint, [&] {
+            ExactAttention all = exactAttention(m_engine, input, checkpoint.part(0, 0.5));
+            const std::size_t bytes = bytesOf(all.output.shape) + bytesOf(all.logDenominator.shape);
+            return StageCache::Made<ExactAttention>{std::move(all), bytes};
+        });
+        made.value = std::make_shared<Fidelity>(
+            measureFidelity(m_engine, input, *exact, weightedSetsOf(result.selection), checkpoint.part(0.5, 1)));
+        const std::size_t bytes = 2 * bytesOf(made.value->outputError.shape);
+        return StageCache::Made<Timed<std::shared_ptr<Fidelity>>>{std::move(made), bytes};
     };
     if (request.recorded) {
-        auto fidelity = std::make_shared<Fidelity>(make().value);
-        leaveOutHeads(*fidelity, headsNotRecorded(result), m_layer.kvOfQ);
-        result.fidelity = std::move(fidelity);
+        const auto made = make().value;
+        leaveOutHeads(*made.value, headsNotRecorded(result), m_layer.kvOfQ);
+        result.fidelity = made.value;
+        result.times.measureMs = made.milliseconds;
         return;
     }
     const std::string key = keyOf(input.seenQueries ? "seen fidelity" : "fidelity", request, Stage::Select);
-    result.fidelity = m_cache.get<Fidelity>(key, checkpoint, make, &result.times.fidelityFromCache);
+    const auto measured = m_cache.get<Timed<std::shared_ptr<Fidelity>>>(key, checkpoint, make,
+                                                                       &result.times.fidelityFromCache);
+    result.fidelity = measured->value;
+    result.times.measureMs = measured->milliseconds;
 }
 
 } // namespace kvscope

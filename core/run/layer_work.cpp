@@ -41,13 +41,15 @@ struct LayerWork::Scored {
     Scores scores;
     HostTensor total, anchor;
     std::map<std::string, HostTensor> parts;
+    double featuresMs = 0, combineMs = 0;
 };
 
-/// What does not fit into a PolicyOutcome for block runs: scores by token.
+/// A choice; of a block run also the scores by token, which a one-shot run has in Scored.
 struct LayerWork::Chosen {
     PolicyOutcome outcome;
     HostTensor total;
     std::map<std::string, HostTensor> parts;
+    double selectMs = 0;
 
     std::size_t bytes() const {
         std::size_t sum = bytesOf(total.shape);
@@ -111,78 +113,94 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Policy& policy
                        .checkpoint = checkpoint};
 }
 
+std::shared_ptr<const Timed<Features>> LayerWork::features(RunResult& result, const Policy& policy,
+                                                           const PolicyInput& input) const {
+    const std::string key = keyOf("features", result.request, Stage::Features);
+    const auto make = [&] {
+        Timed<Features> made;
+        {
+            const Stopwatch watch(made.milliseconds);
+            made.value = policy.features(input, result.request.policy.values);
+        }
+        std::size_t bytes = 0;
+        for (const auto& [name, tensor] : made.value)
+            bytes += bytesOf(tensor.shape());
+        return StageCache::Made<Timed<Features>>{std::move(made), bytes};
+    };
+    return m_cache.get<Timed<Features>>(key, input.checkpoint, make, &result.times.featuresFromCache);
+}
+
 std::shared_ptr<const LayerWork::Scored> LayerWork::score(RunResult& result, const Policy& policy,
                                                           const PolicyInput& input) const {
     const RunRequest& request = result.request;
-    StageTimes& times = result.times;
-    times.featuresFromCache = true; // unless they are needed and not there
-    const auto features = [&] {
-        const Stopwatch watch(times.featuresMs);
-        return m_cache.get<Features>(
-            keyOf("features", request, Stage::Features), input.checkpoint,
-            [&] {
-                Features made = policy.features(input, request.policy.values);
-                std::size_t bytes = 0;
-                for (const auto& [name, tensor] : made)
-                    bytes += bytesOf(tensor.shape());
-                return StageCache::Made<Features>{std::move(made), bytes};
-            },
-            &times.featuresFromCache);
+    result.times.featuresFromCache = true; // unless they are needed and not there
+    const auto make = [&] {
+        const auto made = features(result, policy, input);
+        Scored scored;
+        scored.featuresMs = made->milliseconds;
+        const Stopwatch watch(scored.combineMs);
+        scored.scores = policy.combine(input, made->value, request.policy.values);
+        scored.total = byToken(m_engine, scored.scores.total, {}, request.cut.token);
+        for (const auto& [name, part] : scored.scores.parts)
+            scored.parts[name] = byToken(m_engine, part, {}, request.cut.token);
+        if (const auto anchor = made->value.find("anchor"); anchor != made->value.end())
+            scored.anchor = m_engine.download(anchor->second);
+        const std::size_t bytes = 2 * (1 + scored.parts.size()) * bytesOf(scored.total.shape);
+        return StageCache::Made<Scored>{std::move(scored), bytes};
     };
-    return m_cache.get<Scored>(
-        keyOf("scores", request, Stage::Combine), input.checkpoint,
-        [&] {
-            const auto made = features();
-            const Stopwatch watch(times.combineMs);
-            Scored scored{policy.combine(input, *made, request.policy.values), {}, {}, {}};
-            scored.total = byToken(m_engine, scored.scores.total, {}, request.cut.token);
-            for (const auto& [name, part] : scored.scores.parts)
-                scored.parts[name] = byToken(m_engine, part, {}, request.cut.token);
-            if (const auto anchor = made->find("anchor"); anchor != made->end())
-                scored.anchor = m_engine.download(anchor->second);
-            const std::size_t tables = 1 + scored.parts.size();
-            return StageCache::Made<Scored>{std::move(scored), 2 * tables * bytesOf(input.keys.shape()) /
-                                                                   static_cast<std::size_t>(input.keys.size(2))};
-        },
-        &times.scoresFromCache);
+    const auto scored = m_cache.get<Scored>(keyOf("scores", request, Stage::Combine), input.checkpoint, make,
+                                            &result.times.scoresFromCache);
+    result.times.featuresMs = scored->featuresMs;
+    result.times.combineMs = scored->combineMs;
+    result.scores = scored->total;
+    result.parts = scored->parts;
+    result.anchor = scored->anchor;
+    return scored;
+}
+
+std::shared_ptr<const LayerWork::Chosen> LayerWork::decide(RunResult& result, const Policy& policy,
+                                                           const PolicyInput& input, const Scored* scored) const {
+    const RunRequest& request = result.request;
+    const auto make = [&] {
+        Chosen made;
+        const Stopwatch watch(made.selectMs);
+        PolicyOutcome& outcome = made.outcome;
+        if (scored) {
+            outcome = selectOneShot(policy, request.policy.values, request.budget, input, scored->scores);
+        } else {
+            outcome = runPolicy(policy, request.policy.values, request.budget, input);
+            made.total = byToken(m_engine, outcome.scores.total, outcome.positions, request.cut.token);
+            for (const auto& [name, part] : outcome.scores.parts)
+                made.parts[name] = byToken(m_engine, part, outcome.positions, request.cut.token);
+        }
+        outcome.scores = {};
+        outcome.positions = {};
+        const std::size_t bytes = made.bytes();
+        return StageCache::Made<Chosen>{std::move(made), bytes};
+    };
+    return m_cache.get<Chosen>(keyOf("choice", request, Stage::Select), input.checkpoint, make,
+                               &result.times.selectionFromCache);
 }
 
 void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) const {
     const RunRequest& request = result.request;
     const Policy& policy = policyById(request.policy.policy);
-    const Checkpoint whole = checkpoint.part(0.1, 1);
-    PolicyInput input = policyInput(result, policy, whole, result.times.readMs);
-    const bool oneShot = isOneShot(request.policy.values);
+    const Checkpoint afterReading = checkpoint.part(0.1, 1);
+    const PolicyInput input = policyInput(result, policy, afterReading, result.times.readMs);
     std::shared_ptr<const Scored> scored;
-    if (oneShot)
+    if (isOneShot(request.policy.values))
         scored = score(result, policy, input);
-    const Stopwatch watch(result.times.selectMs);
-    const auto chosen = m_cache.get<Chosen>(
-        keyOf("choice", request, Stage::Select), checkpoint,
-        [&] {
-            Chosen made;
-            made.outcome = oneShot ? selectOneShot(policy, request.policy.values, request.budget, input, scored->scores)
-                                   : runPolicy(policy, request.policy.values, request.budget, input);
-            if (!oneShot) {
-                const RowPositions& positions = made.outcome.positions;
-                made.total = byToken(m_engine, made.outcome.scores.total, positions, request.cut.token);
-                for (const auto& [name, part] : made.outcome.scores.parts)
-                    made.parts[name] = byToken(m_engine, part, positions, request.cut.token);
-            }
-            made.outcome.scores = {};
-            made.outcome.positions = {};
-            const std::size_t bytes = made.bytes();
-            return StageCache::Made<Chosen>{std::move(made), bytes};
-        },
-        &result.times.selectionFromCache);
+    const auto chosen = decide(result, policy, input, scored.get());
     result.selection = chosen->outcome.selection;
     result.requested = chosen->outcome.requested;
     result.steps = chosen->outcome.steps;
     result.simulated = chosen->outcome.simulated;
     result.notes = chosen->outcome.notes;
-    result.scores = oneShot ? scored->total : chosen->total;
-    result.parts = oneShot ? scored->parts : chosen->parts;
-    result.anchor = oneShot ? scored->anchor : HostTensor();
+    result.times.selectMs = chosen->selectMs;
+    if (!scored) {
+        result.scores = chosen->total;
+        result.parts = chosen->parts;
+    }
 }
 
 void LayerWork::choose(RunResult& result, const Checkpoint& checkpoint) const {

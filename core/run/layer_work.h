@@ -22,6 +22,12 @@ private:
     Clock::time_point m_start = Clock::now();
 };
 
+/// A cached value that remembers what it cost.
+template <class T> struct Timed {
+    T value;
+    double milliseconds = 0;
+};
+
 inline std::size_t bytesOf(const Shape& shape) { return static_cast<std::size_t>(shape.count()) * sizeof(float); }
 
 /// The steps of a run on one layer, each through the cache. `prefix` begins all keys of the capture.
@@ -45,7 +51,11 @@ private:
     PolicyInput policyInput(const RunResult& result, const Policy& policy, const Checkpoint& checkpoint,
                             double& milliseconds) const;
     void chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) const;
+    std::shared_ptr<const Timed<Features>> features(RunResult& result, const Policy& policy,
+                                                    const PolicyInput& input) const;
     std::shared_ptr<const Scored> score(RunResult& result, const Policy& policy, const PolicyInput& input) const;
+    std::shared_ptr<const Chosen> decide(RunResult& result, const Policy& policy, const PolicyInput& input,
+                                         const Scored* scored) const;
     FidelityInput fidelityInput(RunResult& result, const Checkpoint& checkpoint) const;
     AttentionRule attentionRule() const;
     std::string keyOf(const char* step, const RunRequest& request, Stage stage) const;

@@ -26,6 +26,7 @@ struct RunRequest {
     std::shared_ptr<const RecordedSelection> recorded; ///< replaces the policy when set
 };
 
+/// What each stage took when it was computed; the flags say which were not computed again for this result.
 struct StageTimes {
     double readMs = 0, featuresMs = 0, combineMs = 0, selectMs = 0, measureMs = 0;
     bool featuresFromCache = false, scoresFromCache = false, selectionFromCache = false, fidelityFromCache = false;

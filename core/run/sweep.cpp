@@ -1,0 +1,189 @@
+// Many runs as one table: captures by policies by parameter values by budgets by seeds. The runner's caches make the
+// inner loops cheap: a new budget selects, a new seed draws, and only a new layer reads.
+#include "core/run/sweep.h"
+
+#include "core/base/error.h"
+#include "core/policies/common_parameters.h"
+#include "core/run/selection_formats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+/// One column of work on one layer: everything but the seed.
+struct Plan {
+    std::shared_ptr<const CaptureReader> capture;
+    Cut cut;
+    LayerIndex layer;
+    PolicySpec policy;
+    Budget budget;
+};
+
+/// The policy with every combination of the varied values that it has.
+std::vector<PolicySpec> variedSpecs(const PolicySpec& spec, const std::vector<VariedParameter>& varied) {
+    std::vector<PolicySpec> specs = {spec};
+    for (const VariedParameter& parameter : varied) {
+        if (!spec.values.has(parameter.id))
+            continue;
+        std::vector<PolicySpec> next;
+        for (const PolicySpec& one : specs)
+            for (const std::string& value : parameter.values) {
+                next.push_back(one);
+                next.back().values.setText(parameter.id, value);
+            }
+        specs = std::move(next);
+    }
+    return specs;
+}
+
+void checkVaried(const SweepRequest& request) {
+    for (const VariedParameter& parameter : request.varied) {
+        if (parameter.values.empty())
+            throw Error({"the varied parameter has no values", parameter.id, "Write " + parameter.id + "=v1,v2", {}});
+        const bool known = std::any_of(request.policies.begin(), request.policies.end(),
+                                       [&](const PolicySpec& spec) { return spec.values.has(parameter.id); });
+        if (!known)
+            throw Error({"no policy of the sweep has the parameter '" + parameter.id + "'", "varied parameter",
+                         "kvscope policies lists the parameters of each", {}});
+    }
+}
+
+std::vector<Budget> budgetsOf(const PolicySpec& spec, const SweepRequest& request) {
+    if (spec.budget)
+        return {*spec.budget};
+    if (!policyById(spec.policy).card().usesBudget)
+        return {Budget{}};
+    if (request.budgets.empty())
+        throw Error({spec.policy + " needs a budget", "budget", "Give retentions, or write " + spec.policy + "@0.25", {}});
+    return request.budgets;
+}
+
+std::vector<LayerIndex> layersOf(const CaptureReader& capture, const std::vector<int>& wanted) {
+    std::vector<LayerIndex> layers;
+    for (const int layer : wanted)
+        layers.push_back(capture.info().layerInfo(LayerIndex(layer)).layer);
+    if (wanted.empty())
+        for (const LayerInfo& layer : capture.info().layers)
+            layers.push_back(layer.layer);
+    return layers;
+}
+
+void planPolicy(std::vector<Plan>& plans, Plan plan, const PolicySpec& spec, const SweepRequest& request) {
+    for (const PolicySpec& one : variedSpecs(spec, request.varied))
+        for (const Budget& budget : budgetsOf(one, request)) {
+            if (policyById(one.policy).card().usesBudget)
+                resolveBudget(budget, plan.cut.token, roundingOf(one.values)); // refuses what does not fit
+            plan.policy = one;
+            plan.budget = budget;
+            plans.push_back(plan);
+        }
+}
+
+std::vector<Plan> planAll(const SweepRequest& request) {
+    if (request.captures.empty() || request.policies.empty() || request.seeds.empty())
+        throw Error({"the sweep is empty", {}, "Give at least one capture, one policy and one seed", {}});
+    checkVaried(request);
+    std::vector<Plan> plans;
+    for (const auto& capture : request.captures) {
+        const Cut cut = Cut::resolve(request.cut, *capture);
+        for (const LayerIndex layer : layersOf(*capture, request.layers))
+            for (const PolicySpec& spec : request.policies)
+                planPolicy(plans, {capture, cut, layer, {}, {}}, spec, request);
+    }
+    return plans;
+}
+
+std::size_t seedCount(const Plan& plan, const SweepRequest& request) {
+    return policyById(plan.policy.policy).card().usesSeed ? request.seeds.size() : 1;
+}
+
+SweepRow rowOf(std::shared_ptr<const RunResult> result) {
+    SweepRow row;
+    const std::vector<HeadSelection>& heads = result->selection.heads;
+    for (const HeadSelection& head : heads)
+        row.keptTokens += static_cast<double>(head.kept.size()) / static_cast<double>(heads.size());
+    row.retention = row.keptTokens / static_cast<double>(result->visible);
+    row.storedBytes = storedBytes(*result);
+    row.outputError = row.retainedMass = std::numeric_limits<double>::quiet_NaN();
+    if (result->fidelity) {
+        row.outputError = meanOfNumbers(result->fidelity->meanOutputError);
+        row.retainedMass = meanOfNumbers(result->fidelity->meanRetainedMass);
+    }
+    row.result = std::move(result);
+    return row;
+}
+
+std::string csvText(const std::string& text) {
+    if (text.find_first_of(",\"\r\n") == std::string::npos)
+        return text;
+    std::string quoted(1, '"');
+    for (const char c : text)
+        quoted.append(c == '"' ? 2 : 1, c);
+    quoted += '"';
+    return quoted;
+}
+
+} // namespace
+
+void runSweep(const LayerRunner& runner, const SweepRequest& request, const Checkpoint& checkpoint,
+              const std::function<void(const SweepRow&)>& row) {
+    const std::vector<Plan> plans = planAll(request);
+    double total = 0, done = 0;
+    for (const Plan& plan : plans)
+        total += static_cast<double>(seedCount(plan, request));
+    for (const Plan& plan : plans)
+        for (std::size_t i = 0; i < seedCount(plan, request); ++i) {
+            checkpoint.at(done, total);
+            RunRequest run;
+            run.capture = plan.capture;
+            run.layer = plan.layer;
+            run.policy = plan.policy;
+            run.budget = plan.budget;
+            run.cut = plan.cut;
+            run.seed = request.seeds[i];
+            row(rowOf(runner.run(run, checkpoint.part(done / total, (done + 1) / total))));
+            ++done;
+        }
+    checkpoint.at(total, total);
+}
+
+std::string sweepCsvHeader(const SweepRequest& request) {
+    std::string varied;
+    for (const VariedParameter& parameter : request.varied)
+        varied += parameter.id + ",";
+    return "capture,capture_hash,layer,policy,variant,spec," + varied +
+           "cut,cut_token,budget,requested_tokens,kept_tokens,retention,seed,output_error,retained_mass,queries,"
+           "seen_queries,skipped,features_ms,combine_ms,select_ms,measure_ms,stored_bytes,simulated,engine,arithmetic,notes\n";
+}
+
+std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row) {
+    const RunResult& result = *row.result;
+    const RunRequest& run = result.request;
+    PolicySpec spec = run.policy;
+    spec.budget = run.budget;
+    if (!policyById(spec.policy).card().usesBudget)
+        spec.budget.reset();
+    std::string varied;
+    for (const VariedParameter& parameter : request.varied)
+        varied += (spec.values.has(parameter.id) ? spec.values.text(parameter.id) : "") + ",";
+    const Fidelity* fidelity = result.fidelity.get();
+    const CaptureInfo& info = run.capture->info();
+    std::string line = fmt::format("{},{},{},{},{},{},{}", csvText(info.fileName), csvText(info.hash), run.layer.value,
+                                   spec.policy, csvText(spec.variant), csvText(spec.text()), varied);
+    line += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},", csvText(run.cut.text), run.cut.token,
+                        spec.budget ? spec.budget->text() : "", result.requested, shortest(row.keptTokens),
+                        shortest(row.retention), run.seed, shortest(row.outputError), shortest(row.retainedMass),
+                        fidelity ? fidelity->queryCount : 0, fidelity && fidelity->seenQueries, fidelity ? fidelity->skipped : 0);
+    line += fmt::format("{:.4f},{:.4f},{:.4f},{:.4f},{},{},{},{},{}\n", result.times.featuresMs, result.times.combineMs,
+                        result.times.selectMs, result.times.measureMs, row.storedBytes, result.simulated,
+                        csvText(result.engine), csvText(result.arithmetic),
+                        csvText(fmt::format("{}", fmt::join(result.notes, "; "))));
+    return line;
+}
+
+} // namespace kvscope
