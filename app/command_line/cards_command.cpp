@@ -1,0 +1,148 @@
+// `kvscope policies` and `kvscope views`: the cards, as tables for people and as JSON for programs.
+#include "app/command_line/command.h"
+#include "core/policies/policy.h"
+#include "views/view.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace kvscope {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* stageName(Stage stage) {
+    return stage == Stage::Features ? "features" : stage == Stage::Combine ? "combine" : "select";
+}
+
+const char* needName(Need need) { return need == Need::Keys ? "keys" : need == Need::Values ? "values" : "queries"; }
+
+Json defaultOf(const ParameterSpec& spec) {
+    switch (spec.kind) {
+    case ParameterKind::Flag: return spec.defaultValue != 0;
+    case ParameterKind::Choice: return spec.choices[static_cast<std::size_t>(spec.defaultValue)].id;
+    case ParameterKind::Integer: return static_cast<std::int64_t>(spec.defaultValue);
+    case ParameterKind::Real: break;
+    }
+    return spec.defaultValue;
+}
+
+Json parameterJson(const ParameterSpec& spec) {
+    Json choices = Json::array();
+    for (const ParameterChoice& choice : spec.choices)
+        choices.push_back(choice.id);
+    return {{"id", spec.id},     {"label", spec.label},         {"symbol", spec.symbol}, {"unit", spec.unit}, {"min", spec.min},
+            {"max", spec.max},   {"default", defaultOf(spec)},  {"choices", choices},    {"help", spec.help}, {"source", spec.source},
+            {"stage", stageName(spec.stage)}};
+}
+
+Json parametersJson(const ParameterTable& table) {
+    Json parameters = Json::array();
+    for (const ParameterSpec& spec : table)
+        parameters.push_back(parameterJson(spec));
+    return parameters;
+}
+
+Json policyJson(const PolicyCard& card) {
+    Json needs = Json::array(), variants = Json::array();
+    for (const Need need : card.needs)
+        needs.push_back(needName(need));
+    for (const PolicyVariant& variant : card.variants) {
+        Json values = Json::object();
+        for (const auto& [id, text] : variant.values)
+            values[id] = text;
+        variants.push_back({{"id", variant.id}, {"label", variant.label}, {"summary", variant.summary}, {"values", values}});
+    }
+    return {{"id", card.id},       {"name", card.name},     {"summary", card.summary}, {"paper", card.paper}, {"needs", needs},
+            {"variants", variants}, {"parameters", parametersJson(*card.parameters)}};
+}
+
+Json viewJson(const ViewCard& card) {
+    Json needs = Json::array({"selection"});
+    if (card.needsProjection)
+        needs.push_back("projection");
+    return {{"id", card.id},       {"name", card.name},       {"summary", card.summary}, {"paper", card.paper}, {"needs", needs},
+            {"variants", Json::array()}, {"parameters", parametersJson(*card.options)}};
+}
+
+void printParameter(const ParameterSpec& spec) {
+    std::string range;
+    for (const ParameterChoice& choice : spec.choices)
+        range += (range.empty() ? "" : "|") + choice.id;
+    if (range.empty() && spec.kind != ParameterKind::Flag)
+        range = fmt::format("{} to {}", spec.min, spec.max);
+    const Json standard = defaultOf(spec);
+    fmt::print("    {}={}  {}{}{}\n", spec.id, standard.is_string() ? standard.get<std::string>() : standard.dump(), range,
+               spec.unit.empty() ? "" : " " + spec.unit, range.empty() ? spec.help : "; " + spec.help);
+}
+
+/// Both commands: a list of cards, printed one way or the other.
+template <class Item> class CardsCommand final : public Command {
+public:
+    using Json1 = Json (*)(const Item&);
+    using Print = void (*)(const Item&);
+    CardsCommand(std::string name, std::string help, std::vector<const Item*> items, Json1 json, Print print)
+        : m_name(std::move(name)), m_help(std::move(help)), m_items(std::move(items)), m_json(json), m_print(print) {}
+
+    void addTo(CLI::App& app) override {
+        m_command = app.add_subcommand(m_name, m_help);
+        m_command->add_flag("--json", m_asJson, "as an array of objects");
+    }
+    bool chosen() const override { return m_command->parsed(); }
+    void run(const CommandContext&) override {
+        if (!m_asJson) {
+            for (const Item* item : m_items)
+                m_print(*item);
+            return;
+        }
+        Json cards = Json::array();
+        for (const Item* item : m_items)
+            cards.push_back(m_json(*item));
+        fmt::print("{}\n", cards.dump(2));
+    }
+
+private:
+    std::string m_name, m_help;
+    std::vector<const Item*> m_items;
+    Json1 m_json;
+    Print m_print;
+    CLI::App* m_command = nullptr;
+    bool m_asJson = false;
+};
+
+void printPolicy(const PolicyCard& card) {
+    fmt::print("{}  {}\n  {}\n  {}\n", card.id, card.name, card.summary, card.paper);
+    for (const PolicyVariant& variant : card.variants)
+        fmt::print("  :{}  {}\n", variant.id, variant.summary);
+    for (const ParameterSpec& spec : *card.parameters)
+        printParameter(spec);
+    fmt::print("\n");
+}
+
+void printView(const ViewCard& card) {
+    fmt::print("{}  {}\n  {}\n  {}\n", card.id, card.name, card.summary, card.paper);
+    for (const ParameterSpec& spec : *card.options)
+        printParameter(spec);
+    fmt::print("\n");
+}
+
+} // namespace
+
+std::unique_ptr<Command> makePoliciesCommand() {
+    std::vector<const PolicyCard*> cards;
+    for (const Policy* policy : allPolicies())
+        cards.push_back(&policy->card());
+    return std::make_unique<CardsCommand<PolicyCard>>("policies", "print what can be run, with parameters, papers and variants",
+                                                      std::move(cards), policyJson, printPolicy);
+}
+
+std::unique_ptr<Command> makeViewsCommand() {
+    std::vector<const ViewCard*> cards;
+    for (const View* view : allViews())
+        cards.push_back(&view->card());
+    return std::make_unique<CardsCommand<ViewCard>>("views", "print what can be drawn, with options", std::move(cards), viewJson, printView);
+}
+
+} // namespace kvscope

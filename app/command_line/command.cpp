@@ -1,0 +1,182 @@
+// What the subcommands have in common: options that name a run, lists of layers and heads, progress, quoting.
+#include "app/command_line/command.h"
+
+#include "core/base/error.h"
+#include "core/capture/capture.h"
+#include "core/engine/engine.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <mutex>
+#include <unistd.h>
+
+namespace kvscope {
+
+CommandContext::CommandContext(std::string commandLine, std::stop_token stop)
+    : m_commandLine(std::move(commandLine)), m_stop(std::move(stop)) {}
+
+Checkpoint CommandContext::checkpoint(const std::string& what) const {
+    if (!isatty(STDERR_FILENO))
+        return Checkpoint(m_stop);
+    auto mutex = std::make_shared<std::mutex>();
+    auto shown = std::make_shared<int>(-1);
+    return Checkpoint(m_stop, [=](double done, double total) {
+        const std::lock_guard lock(*mutex);
+        const int percent = total > 0 ? static_cast<int>(100 * done / total) : 0;
+        if (percent == *shown)
+            return;
+        *shown = percent;
+        constexpr int kWidth = 30;
+        const auto filled = static_cast<std::size_t>(std::clamp(percent, 0, 100) * kWidth / 100);
+        fmt::print(stderr, "\r{} [{}{}] {:3d} %", what, std::string(filled, '#'), std::string(kWidth - filled, ' '), percent);
+        std::fflush(stderr);
+    });
+}
+
+void CommandContext::clearProgress() const {
+    if (isatty(STDERR_FILENO))
+        fmt::print(stderr, "\r\033[K");
+}
+
+void RunOptions::addTo(CLI::App& app, bool withBudget) {
+    app.add_option("--policy", policies, "ID[:VARIANT][,parameter=value]...[@BUDGET]; may be repeated")->allow_extra_args(false);
+    if (withBudget) {
+        app.add_option("--retention", retentionText, "fraction kept, for policies without @BUDGET");
+        app.add_option("--budget", budgetText, "tokens kept, for policies without @BUDGET");
+    }
+    app.add_option("--cut", cut, "default, segment:context, segment:question, last:N, a token number or none");
+    app.add_option("--seed", seed, "of random choices");
+    app.add_option("--engine", engine, "cpu");
+    app.add_option("--threads", threads, "of the engine; 0: all cores")->check(CLI::NonNegativeNumber);
+}
+
+std::shared_ptr<const LayerRunner> RunOptions::makeRunner() const {
+    if (engine != "cpu")
+        throw Error({.sentence = "there is no engine '" + engine + "'", .place = "--engine", .remedy = "Available: cpu"});
+    return std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(threads)));
+}
+
+std::vector<PolicySpec> RunOptions::specs() const {
+    if (policies.empty())
+        throw Error({.sentence = "no policy is named", .place = "--policy", .remedy = "Add --policy ID@BUDGET; `kvscope policies` lists them"});
+    if (!retentionText.empty() && !budgetText.empty())
+        throw Error({.sentence = "--retention and --budget contradict each other", .remedy = "Give one of them"});
+    std::vector<PolicySpec> parsed;
+    for (const std::string& text : policies) {
+        PolicySpec spec = PolicySpec::parse(text);
+        if (!spec.budget && !retentionText.empty())
+            spec.budget = Budget::parse(retentionText);
+        else if (!spec.budget && !budgetText.empty())
+            spec.budget = Budget::parse(budgetText + "t");
+        else if (!spec.budget && !policyById(spec.policy).card().usesBudget)
+            spec.budget = Budget{};
+        if (!spec.budget)
+            throw Error({.sentence = "policy '" + text + "' has no budget",
+                         .place = "--policy",
+                         .remedy = "Write " + text + "@0.25 (fraction kept) or " + text + "@2048t (tokens), or add --retention or --budget"});
+        parsed.push_back(std::move(spec));
+    }
+    return parsed;
+}
+
+std::vector<int> parseRangeList(const std::string& text, const std::string& option) {
+    const auto fail = [&] {
+        throw Error({.sentence = "'" + text + "' is no list of numbers and ranges", .place = option, .remedy = "Write it like 0,2-3"});
+    };
+    std::vector<int> values;
+    const char* at = text.data();
+    const char* const end = text.data() + text.size();
+    const auto number = [&] {
+        int value = 0;
+        const auto [next, error] = std::from_chars(at, end, value);
+        if (error != std::errc{} || value < 0)
+            fail();
+        at = next;
+        return value;
+    };
+    while (at != end) {
+        const int first = number();
+        int last = first;
+        if (at != end && *at == '-') {
+            ++at;
+            last = number();
+        }
+        if (last < first || last - first > 1'000'000)
+            fail();
+        for (int v = first; v <= last; ++v)
+            values.push_back(v);
+        if (at != end && (*at++ != ',' || at == end))
+            fail();
+    }
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+}
+
+std::vector<LayerIndex> chosenLayers(const std::string& text, const CaptureReader& capture) {
+    std::vector<LayerIndex> layers;
+    if (text.empty())
+        for (const LayerInfo& info : capture.info().layers)
+            layers.push_back(info.layer);
+    for (const int layer : parseRangeList(text, "--layers"))
+        layers.push_back(capture.info().layerInfo(LayerIndex(layer)).layer);
+    return layers;
+}
+
+std::vector<int> chosenKvHeads(const std::string& text, const CaptureReader& capture) {
+    const std::vector<int> heads = parseRangeList(text, "--kv-heads");
+    if (!heads.empty() && heads.back() >= capture.info().numKvHeads)
+        throw Error({.sentence = fmt::format("there is no KV head {}", heads.back()),
+                     .place = "--kv-heads",
+                     .remedy = fmt::format("The capture has KV heads 0 to {}", capture.info().numKvHeads - 1),
+                     .path = capture.info().path});
+    return heads;
+}
+
+RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex layer, const PolicySpec& spec, const Cut& cut,
+                       std::uint64_t seed, bool measure) {
+    RunRequest request;
+    request.capture = std::move(capture);
+    request.layer = layer;
+    request.policy = spec;
+    request.budget = *spec.budget;
+    request.cut = cut;
+    request.seed = seed;
+    request.measure = measure;
+    return request;
+}
+
+void requireExtension(const std::string& path, const std::vector<std::string>& extensions) {
+    const std::string extension = std::filesystem::path(path).extension().string();
+    if (std::find(extensions.begin(), extensions.end(), extension) != extensions.end())
+        return;
+    throw Error({.sentence = "the output has the extension '" + extension + "'",
+                 .place = "--out",
+                 .remedy = fmt::format("Choose one of {}", fmt::join(extensions, ", ")),
+                 .path = path});
+}
+
+std::string csvLine(const std::vector<std::string>& fields) {
+    std::string line;
+    for (const std::string& field : fields) {
+        line += line.empty() && &field == &fields.front() ? "" : ",";
+        if (field.find_first_of(",\"\n\r") == std::string::npos) {
+            line += field;
+            continue;
+        }
+        line += '"';
+        for (const char c : field)
+            line += c == '"' ? std::string("\"\"") : std::string(1, c);
+        line += '"';
+    }
+    return line + "\n";
+}
+
+std::string numberText(double value) { return std::isnan(value) ? std::string() : fmt::format("{}", value); }
+
+} // namespace kvscope

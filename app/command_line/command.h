@@ -1,0 +1,82 @@
+#pragma once
+
+#include "core/base/checkpoint.h"
+#include "core/run/run.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace kvscope {
+
+/// What subcommands share while they run: the stop token of Ctrl+C, the progress bar, the command line as typed.
+class CommandContext {
+public:
+    CommandContext(std::string commandLine, std::stop_token stop);
+    const std::string& commandLine() const { return m_commandLine; }
+    /// Progress goes to stderr when that is a terminal.
+    Checkpoint checkpoint(const std::string& what) const;
+    void clearProgress() const;
+
+private:
+    std::string m_commandLine;
+    std::stop_token m_stop;
+};
+
+/// A subcommand: its options live in the object, `run` does the work and throws Error or Cancelled.
+class Command {
+public:
+    virtual ~Command() = default;
+    virtual void addTo(CLI::App& app) = 0;
+    virtual bool chosen() const = 0;
+    virtual void run(const CommandContext& context) = 0;
+};
+
+std::unique_ptr<Command> makePoliciesCommand();
+std::unique_ptr<Command> makeViewsCommand();
+std::unique_ptr<Command> makeInspectCommand();
+std::unique_ptr<Command> makeSynthCommand();
+std::unique_ptr<Command> makeEvictCommand();
+std::unique_ptr<Command> makeMeasureCommand();
+std::unique_ptr<Command> makeSweepCommand();
+std::unique_ptr<Command> makePlotCommand();
+
+/// Options that name a run: policies, budget, cut, seed, engine. Shared by evict, measure, sweep and plot.
+struct RunOptions {
+    std::vector<std::string> policies;
+    double retention = 0;       ///< 0: not given
+    std::int64_t budget = 0;    ///< tokens; 0: not given
+    std::string retentionText, budgetText;
+    std::string cut = "default", engine = "cpu";
+    std::uint64_t seed = 0;
+    int threads = 0;
+
+    void addTo(CLI::App& app, bool withBudget = true);
+    std::shared_ptr<const LayerRunner> makeRunner() const; ///< throws Error for an unknown engine
+    /// Parsed, every one with a budget: its own, --retention or --budget. Throws Error when none is given.
+    std::vector<PolicySpec> specs() const;
+};
+
+/// "0,2-3" -> 0 2 3. Throws Error naming the option.
+std::vector<int> parseRangeList(const std::string& text, const std::string& option);
+/// The layers asked for, or all of the capture. Throws Error for a layer that is not there.
+std::vector<LayerIndex> chosenLayers(const std::string& text, const CaptureReader& capture);
+std::vector<int> chosenKvHeads(const std::string& text, const CaptureReader& capture);
+
+/// A request for one layer of a spec that has a budget.
+RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex layer, const PolicySpec& spec, const Cut& cut,
+                       std::uint64_t seed, bool measure);
+
+/// Throws Error unless the extension is one of ".json", ".csv" ... ; called before any work is done.
+void requireExtension(const std::string& path, const std::vector<std::string>& extensions);
+
+/// Comma-separated values with the quoting of RFC 4180.
+std::string csvLine(const std::vector<std::string>& fields);
+/// Shortest text that reads back to the same double; "" for NaN.
+std::string numberText(double value);
+
+} // namespace kvscope

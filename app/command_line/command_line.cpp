@@ -1,0 +1,115 @@
+// The command line: finds the subcommand, runs it, and turns whatever went wrong into one sentence and an exit code.
+#include "app/command_line/command_line.h"
+
+#include "app/command_line/command.h"
+#include "app/session/regenerating_command.h"
+#include "core/base/error.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <csignal>
+#include <thread>
+
+namespace kvscope {
+
+namespace {
+
+constexpr int kUserError = 2, kInternalError = 1, kStopped = 130;
+
+/// Turns Ctrl+C into a stop request. The signal is taken by a thread of its own, because a handler may do almost nothing.
+class InterruptListener {
+public:
+    InterruptListener() {
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGINT);
+        sigaddset(&set, SIGTERM);
+        pthread_sigmask(SIG_BLOCK, &set, nullptr);
+        m_thread = std::jthread([this, set](const std::stop_token& done) {
+            const timespec pause{0, 100'000'000};
+            while (!done.stop_requested())
+                if (sigtimedwait(&set, nullptr, &pause) > 0)
+                    m_source.request_stop();
+        });
+    }
+    std::stop_token token() const { return m_source.get_token(); }
+
+private:
+    std::stop_source m_source;
+    std::jthread m_thread;
+};
+
+std::vector<std::unique_ptr<Command>> makeCommands() {
+    std::vector<std::unique_ptr<Command>> commands;
+    commands.push_back(makePoliciesCommand());
+    commands.push_back(makeViewsCommand());
+    commands.push_back(makeInspectCommand());
+    commands.push_back(makeSynthCommand());
+    commands.push_back(makeEvictCommand());
+    commands.push_back(makeMeasureCommand());
+    commands.push_back(makeSweepCommand());
+    commands.push_back(makePlotCommand());
+    return commands;
+}
+
+std::string asTyped(int argc, char** argv) {
+    std::vector<std::string> words{"kvscope"};
+    words.insert(words.end(), argv + 1, argv + argc);
+    return shellLine(words);
+}
+
+int runChosen(Command& command, const std::string& typed) {
+    const InterruptListener interrupt;
+    const CommandContext context(typed, interrupt.token());
+    try {
+        command.run(context);
+        context.clearProgress();
+        return 0;
+    } catch (const Error& error) {
+        context.clearProgress();
+        fmt::print(stderr, "kvscope: {}\n", error.what());
+        return kUserError;
+    } catch (const Cancelled&) {
+        context.clearProgress();
+        fmt::print(stderr, "kvscope: stopped, nothing was written\n");
+        return kStopped;
+    } catch (const std::bad_alloc&) {
+        context.clearProgress();
+        fmt::print(stderr, "kvscope: there is not enough memory for this; choose fewer layers or a shorter capture\n");
+        return kUserError;
+    } catch (const std::exception& failure) {
+        context.clearProgress();
+        fmt::print(stderr, "kvscope: unexpected failure: {}\n", failure.what());
+        return kInternalError;
+    }
+}
+
+} // namespace
+
+std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) {
+    CLI::App app("KVScope shows what KV-cache compression keeps, what it evicts and what that costs.", "kvscope");
+    app.set_version_flag("--version", "kvscope " KVSCOPE_VERSION);
+    static std::string file; // outlives this call: the window reads it
+    app.add_option("file", file, "capture, session or recorded list to open in the window");
+    app.add_option("--threads", window.threads, "of the engine; 0: all cores")->check(CLI::NonNegativeNumber);
+    app.require_subcommand(0, 1);
+    const auto commands = makeCommands();
+    for (const auto& command : commands)
+        command->addTo(app);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& success) {
+        return app.exit(success);
+    } catch (const CLI::ParseError& error) {
+        fmt::print(stderr, "kvscope: {}; see kvscope --help\n", error.what());
+        return kUserError;
+    }
+    for (const auto& command : commands)
+        if (command->chosen())
+            return runChosen(*command, asTyped(argc, argv));
+    window.file = file.empty() ? nullptr : file.c_str();
+    return std::nullopt;
+}
+
+} // namespace kvscope

@@ -1,0 +1,59 @@
+// `kvscope evict`: which tokens a policy keeps, as a list that reads back.
+#include "app/command_line/command.h"
+#include "core/base/error.h"
+#include "core/run/selection_file.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace kvscope {
+
+namespace {
+
+class EvictCommand final : public Command {
+public:
+    void addTo(CLI::App& app) override {
+        m_command = app.add_subcommand("evict", "write the kept tokens of a policy");
+        m_command->add_option("capture", m_capture, "capture file")->required();
+        m_options.addTo(*m_command);
+        m_command->add_option("--layers", m_layers, "what is written, like 0,2-3; all by default");
+        m_command->add_option("--kv-heads", m_heads, "what is written, like 0-1; all by default");
+        m_command->add_flag("--scores", m_scores, "write the scores of all tokens too");
+        m_command->add_option("--out", m_out, "FILE.json, FILE.csv or FILE.h5")->required();
+    }
+    bool chosen() const override { return m_command->parsed(); }
+
+    void run(const CommandContext& context) override {
+        requireExtension(m_out, {".json", ".csv", ".h5"});
+        const auto specs = m_options.specs();
+        if (specs.size() != 1)
+            throw Error({.sentence = "a list holds one policy", .place = "--policy", .remedy = "Run evict once per policy"});
+        const auto capture = openCapture(m_capture);
+        const Cut cut = Cut::resolve(m_options.cut, *capture);
+        const auto layers = chosenLayers(m_layers, *capture);
+        RecordFilter filter{chosenKvHeads(m_heads, *capture), m_scores, context.commandLine()};
+        const auto runner = m_options.makeRunner();
+        const Checkpoint progress = context.checkpoint("evict");
+        std::vector<std::shared_ptr<const RunResult>> results;
+        for (const LayerIndex layer : layers) {
+            progress.at(static_cast<double>(results.size()), static_cast<double>(layers.size()));
+            results.push_back(runner->run(makeRequest(capture, layer, specs[0], cut, m_options.seed, false), progress));
+        }
+        writeSelection(m_out, recordSelection(results, filter), capture->tokens());
+        context.clearProgress();
+        for (const std::string& note : results.front()->notes)
+            fmt::print(stderr, "{}\n", note);
+    }
+
+private:
+    CLI::App* m_command = nullptr;
+    RunOptions m_options;
+    std::string m_capture, m_layers, m_heads, m_out;
+    bool m_scores = false;
+};
+
+} // namespace
+
+std::unique_ptr<Command> makeEvictCommand() { return std::make_unique<EvictCommand>(); }
+
+} // namespace kvscope

@@ -1,0 +1,256 @@
+// `kvscope plot`: the figures of the window without a window. Options become a session, so that a figure made from
+// options and one made from a saved session go the same way.
+#include "app/command_line/command.h"
+#include "app/export/figure.h"
+#include "app/export/scene_export.h"
+#include "app/session/projection_job.h"
+#include "app/session/regenerating_command.h"
+#include "app/session/session_file.h"
+#include "app/text/qt_text_service.h"
+#include "core/base/error.h"
+#include "core/run/selection_file.h"
+#include "views/token_strip/token_strip_view.h"
+#include "views/view_facts.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <QGuiApplication>
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+namespace kvscope {
+
+namespace {
+
+struct FigureOptions {
+    std::string size = "900x700", theme = "light", out, select = "default";
+    double scale = 1;
+    bool footer = false;
+    std::vector<std::string> viewSet;
+};
+
+std::pair<double, double> parseSize(const std::string& text) {
+    int width = 0, height = 0;
+    char rest = 0;
+    if (std::sscanf(text.c_str(), "%dx%d%c", &width, &height, &rest) != 2 || width < 120 || height < 90 || width > 20000 || height > 20000)
+        throw Error({.sentence = "'" + text + "' is no size of a figure", .place = "--size", .remedy = "Write it like 900x700; the least is 120x90"});
+    return {width, height};
+}
+
+std::vector<TokenIndex> parseTokens(const std::string& text, const CaptureReader& capture) {
+    std::vector<TokenIndex> tokens;
+    for (const int token : parseRangeList(text, "--select"))
+        tokens.push_back(token);
+    if (!tokens.empty() && tokens.back() >= capture.info().numTokens)
+        throw Error({.sentence = fmt::format("token {} is outside the capture", tokens.back()),
+                     .place = "--select",
+                     .remedy = fmt::format("The capture has tokens 0 to {}", capture.info().numTokens - 1)});
+    return tokens;
+}
+
+class PlotCommand final : public Command {
+public:
+    void addTo(CLI::App& app) override;
+    bool chosen() const override { return m_command->parsed(); }
+    void run(const CommandContext& context) override;
+
+private:
+    Session sessionFromOptions() const;
+    void select(Session& session, const CaptureReader& capture) const;
+    ViewInput makeInput(const Session& session, const std::vector<std::size_t>& panes, const View& view, const CommandContext& context) const;
+    PaneData makePane(const Session& session, std::size_t pane, const ViewInput& input, const LayerRunner& runner, const Checkpoint& progress) const;
+    std::vector<std::size_t> chosenPanes(const Session& session) const;
+    void aim(Session& session, const CaptureReader& capture) const;
+    void applyViewOptions(Session& session, const View& view) const;
+    Viewport makeViewport(const Session& session, const View& view, const ViewInput& input, const TextService& text) const;
+
+    CLI::App* m_command = nullptr;
+    RunOptions m_options;
+    FigureOptions m_figure;
+    std::vector<std::string> m_selections;
+    std::string m_view, m_capture, m_session;
+    int m_layer = -1, m_kvHead = -1, m_queryHead = -1, m_pane = -1;
+};
+
+void PlotCommand::addTo(CLI::App& app) {
+    m_command = app.add_subcommand("plot", "draw a view into PNG, SVG or PDF; needs no display");
+    m_command->add_option("view", m_view, "what to draw; `kvscope views` lists them");
+    m_command->add_option("capture", m_capture, "capture file");
+    m_options.addTo(*m_command);
+    m_command->add_option("--layer", m_layer, "layer, 0-based");
+    m_command->add_option("--kv-head", m_kvHead, "KV head, 0-based");
+    m_command->add_option("--q-head", m_queryHead, "query head, 0-based; the first of the KV head by default");
+    m_command->add_option("--selection", m_selections, "a recorded list as a further pane; may be repeated")->allow_extra_args(false);
+    m_command->add_option("--select", m_figure.select, "tokens to highlight, like 611-626; needle by default where there is one; none");
+    m_command->add_option("--view-set", m_figure.viewSet, "id=value of a view's option; may be repeated")->allow_extra_args(false);
+    m_command->add_option("--session", m_session, "a saved session instead of a capture");
+    m_command->add_option("--pane", m_pane, "only this pane, 0-based");
+    m_command->add_option("--size", m_figure.size, "logical pixels, like 900x700");
+    m_command->add_option("--scale", m_figure.scale, "device pixels per logical pixel (PNG)")->check(CLI::Range(0.25, 16.0));
+    m_command->add_option("--theme", m_figure.theme, "light, dark or paper");
+    m_command->add_flag("--footer", m_figure.footer, "print the command below the figure");
+    m_command->add_option("--out", m_figure.out, "FILE.png, FILE.svg or FILE.pdf")->required();
+}
+
+Session PlotCommand::sessionFromOptions() const {
+    if (m_view.empty() || m_capture.empty())
+        throw Error({.sentence = "plot needs a view and a capture, or a session", .remedy = "Write kvscope plot VIEW CAPTURE ... or kvscope plot --session FILE ..."});
+    Session session;
+    session.capturePath = m_capture;
+    session.cut = m_options.cut;
+    session.seed = m_options.seed;
+    session.panesLinked = false;
+    if (!m_options.policies.empty() || m_selections.empty())
+        for (const PolicySpec& spec : m_options.specs())
+            session.panes.push_back({spec, {}, {}});
+    for (const std::string& path : m_selections)
+        session.panes.push_back({{}, path, {}});
+    return session;
+}
+
+void PlotCommand::select(Session& session, const CaptureReader& capture) const {
+    if (m_figure.select == "none") {
+        session.selected.clear();
+        session.selectionName.clear();
+    } else if (m_figure.select == "needle" || (m_figure.select == "default" && m_session.empty())) {
+        session.selected = tokensOfKind(capture, SegmentKind::Needle);
+        session.selectionName = session.selected.empty() ? "" : "needle";
+    } else if (m_figure.select != "default") {
+        session.selected = parseTokens(m_figure.select, capture);
+        session.selectionName.clear();
+    }
+}
+
+std::vector<std::size_t> PlotCommand::chosenPanes(const Session& session) const {
+    std::vector<std::size_t> panes(session.panes.size());
+    std::iota(panes.begin(), panes.end(), std::size_t{0});
+    if (m_pane < 0)
+        return panes;
+    if (static_cast<std::size_t>(m_pane) >= panes.size())
+        throw Error({.sentence = fmt::format("there is no pane {}", m_pane), .place = "--pane", .remedy = fmt::format("There are {} panes, counted from 0", panes.size())});
+    return {static_cast<std::size_t>(m_pane)};
+}
+
+PaneData PlotCommand::makePane(const Session& session, std::size_t pane, const ViewInput& input, const LayerRunner& runner,
+                               const Checkpoint& progress) const {
+    const SessionPane& asked = session.panes[pane];
+    PolicySpec spec = asked.policy;
+    spec.budget = effectiveBudget(session, pane);
+    RunRequest request = makeRequest(input.capture, input.layer, spec, input.cut, session.seed, true);
+    PaneData data;
+    data.letter = static_cast<char>('A' + pane);
+    if (asked.recordedPath.empty()) {
+        data.policyId = spec.policy;
+        data.policyName = policyById(spec.policy).card().name;
+        data.variant = spec.variant;
+    } else {
+        const auto recorded = std::make_shared<const RecordedSelection>(readSelection(asked.recordedPath));
+        checkAgainst(*recorded, *input.capture);
+        request.cut = cutOf(*recorded, *input.capture);
+        request.recorded = recorded;
+        data.policyId = recorded->policy;
+        data.policyName = recorded->policy + " (recorded)";
+        data.variant = recorded->variant;
+    }
+    data.result = runner.run(request, progress);
+    return data;
+}
+
+ViewInput PlotCommand::makeInput(const Session& session, const std::vector<std::size_t>& panes, const View& view,
+                                 const CommandContext& context) const {
+    const auto runner = m_options.makeRunner();
+    const Checkpoint progress = context.checkpoint("plot");
+    ViewInput input;
+    input.capture = openCapture(session.capturePath);
+    input.layer = input.capture->info().layerInfo(session.layer).layer;
+    input.kvHead = session.kvHead;
+    input.queryHead = session.queryHead;
+    input.cut = Cut::resolve(session.cut, *input.capture);
+    input.focus.selected = session.selected;
+    input.focus.selectionName = session.selectionName;
+    for (std::size_t pane = 0; pane < session.panes.size(); ++pane) {
+        const bool wanted = std::find(panes.begin(), panes.end(), pane) != panes.end();
+        input.panes.push_back(wanted ? makePane(session, pane, input, *runner, progress) : PaneData{});
+    }
+    if (view.card().needsProjection) {
+        ProjectionRequest request{input.capture, input.layer, input.kvHead, input.queryHead, viewOptions(session, view).choice("source")};
+        input.projection = computeProjection(*runner, request, progress);
+    }
+    return input;
+}
+
+void PlotCommand::aim(Session& session, const CaptureReader& capture) const {
+    const CaptureInfo& info = capture.info();
+    if (m_layer >= 0 || m_session.empty())
+        session.layer = info.layerInfo(LayerIndex(std::max(0, m_layer))).layer;
+    if (m_kvHead >= info.numKvHeads || m_queryHead >= info.numQueryHeads)
+        throw Error({.sentence = "there is no such head",
+                     .place = "--kv-head, --q-head",
+                     .remedy = fmt::format("The capture has {} KV heads and {} query heads, counted from 0", info.numKvHeads, info.numQueryHeads)});
+    if (m_kvHead >= 0)
+        chooseKvHead(session, KvHeadIndex(m_kvHead), capture);
+    if (m_queryHead >= 0)
+        chooseQueryHead(session, QueryHeadIndex(m_queryHead), capture);
+    select(session, capture);
+}
+
+void PlotCommand::applyViewOptions(Session& session, const View& view) const {
+    ParameterValues checked(view.card().options); // refuses what the table does not know before anything is stored
+    for (const std::string& set : m_figure.viewSet) {
+        const std::size_t equals = std::min(set.find('='), set.size());
+        const std::string id = set.substr(0, equals), value = equals < set.size() ? set.substr(equals + 1) : "";
+        checked.setText(id, value);
+        setViewOption(session, view.card().id, id, value);
+    }
+}
+
+Viewport PlotCommand::makeViewport(const Session& session, const View& view, const ViewInput& input, const TextService& text) const {
+    const auto [width, height] = parseSize(m_figure.size);
+    Viewport viewport;
+    viewport.width = width;
+    viewport.height = height;
+    viewport.theme = themeByName(m_figure.theme);
+    viewport.text = &text;
+    viewport.forExport = true;
+    if (const auto range = session.look.ranges.find(view.card().id); range != session.look.ranges.end())
+        viewport.range = range->second;
+    if (!m_session.empty())
+        viewport.scroll = session.look.stripScroll;
+    else if (view.card().id == tokenStripView().card().id && !input.focus.selected.empty())
+        viewport.scroll = stripScrollTo(input, viewport, input.focus.selected.front());
+    return viewport;
+}
+
+void PlotCommand::run(const CommandContext& context) {
+    requireExtension(m_figure.out, {".png", ".svg", ".pdf"});
+    parseSize(m_figure.size); // refused before any work is done
+    themeByName(m_figure.theme);
+    Session session = m_session.empty() ? sessionFromOptions() : readSession(m_session);
+    const View& view = viewById(m_view.empty() ? "key_projection" : m_view);
+    aim(session, *openCapture(session.capturePath));
+    applyViewOptions(session, view);
+    const auto panes = chosenPanes(session);
+
+    qputenv("QT_QPA_PLATFORM", "offscreen"); // text is measured by Qt, a display is not needed
+    int argc = 1;
+    char name[] = "kvscope";
+    char* argv[] = {name, nullptr};
+    const QGuiApplication application(argc, argv);
+    const QtTextService text;
+    const ViewInput input = makeInput(session, panes, view, context);
+    const ParameterValues options = viewOptions(session, view);
+    const Scene figure = buildFigure(view, input, options, panes, makeViewport(session, view, input, text));
+    exportScene(figure, m_figure.out,
+                {.scale = m_figure.scale, .command = context.commandLine(), .title = view.card().name, .footer = m_figure.footer});
+    context.clearProgress();
+    fmt::print("{}\n", view.finding(input, options));
+}
+
+} // namespace
+
+std::unique_ptr<Command> makePlotCommand() { return std::make_unique<PlotCommand>(); }
+
+} // namespace kvscope

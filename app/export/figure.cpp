@@ -1,0 +1,122 @@
+// Puts scenes together into one figure, as papers print them: panels side by side under their titles.
+#include "app/export/figure.h"
+
+#include "views/scene/axes.h"
+#include "views/scene/scene_builder.h"
+#include "views/view_facts.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kTitleHeight = 40;
+
+struct Mover {
+    Point by;
+    Point moved(Point p) const { return {p.x + by.x, p.y + by.y}; }
+    Box moved(Box b) const { return {b.x + by.x, b.y + by.y, b.width, b.height}; }
+    void operator()(RectangleItem& item) const { item.box = moved(item.box); }
+    void operator()(PolylineItem& item) const { movePoints(item.points); }
+    void operator()(PolygonItem& item) const { movePoints(item.points); }
+    void operator()(CircleItem& item) const { item.centre = moved(item.centre); }
+    void operator()(TextItem& item) const { item.position = moved(item.position); }
+    void operator()(ImageItem& item) const { item.box = moved(item.box); }
+    void operator()(PointCloudItem& item) const {
+        if (!item.points)
+            return;
+        auto points = std::make_shared<std::vector<Point>>(*item.points);
+        movePoints(*points);
+        item.points = std::move(points);
+    }
+    void operator()(PushClipItem& item) const { item.box = moved(item.box); }
+    void operator()(PopClipItem&) const {}
+    void movePoints(std::vector<Point>& points) const {
+        for (Point& p : points)
+            p = moved(p);
+    }
+};
+
+double meanOver(const std::vector<double>& values, const std::vector<std::int32_t>& kvOfQ, KvHeadIndex head) {
+    double sum = 0;
+    int count = 0;
+    for (std::size_t q = 0; q < values.size(); ++q)
+        if (kvOfQ[q] == head.value && !std::isnan(values[q])) {
+            sum += values[q];
+            ++count;
+        }
+    return count ? sum / count : NAN;
+}
+
+/// "error 0.116 · mass 89.6 % · kept 249 of 995".
+std::string factsOf(const ViewInput& input, const PaneData& pane) {
+    const RunResult& result = *pane.result;
+    const auto kept = static_cast<std::int64_t>(result.selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept.size());
+    std::string facts = fmt::format("kept {} of {}", formatCount(kept), formatCount(result.visible));
+    if (result.fidelity) {
+        const auto& kvOfQ = input.capture->info().layerInfo(input.layer).kvOfQ;
+        facts = fmt::format("error {} · mass {} % · {}", formatFixed(meanOver(result.fidelity->meanOutputError, kvOfQ, input.kvHead), 3),
+                            formatFixed(100 * meanOver(result.fidelity->meanRetainedMass, kvOfQ, input.kvHead), 1), facts);
+    }
+    const auto needle = beforeCut(input, tokensOfKind(*input.capture, SegmentKind::Needle));
+    if (!needle.empty())
+        facts += fmt::format(" · needle {}/{}", keptAmong(input, pane, needle), needle.size());
+    return facts;
+}
+
+void drawTitle(SceneBuilder& builder, const ViewInput& input, const PaneData& pane, const Box& box, ThemeId themeId) {
+    const Theme& theme = themeOf(themeId);
+    builder.rectangle({box.x + 8, box.y + 4, box.width - 16, 2}, policyStyle(pane.policyId, themeId).colour);
+    const TextStyle bold{FontFace::Interface, 12, FontWeight::SemiBold}, plain{FontFace::Interface, 11};
+    const double letter = builder.text({box.x + 8, box.y + 20}, std::string(1, pane.letter), bold, theme.text1);
+    builder.text({box.x + 14 + letter, box.y + 20}, builder.elide(paneTitle(pane), bold, box.width - 24 - letter), bold, theme.text1);
+    if (pane.result)
+        builder.text({box.x + 8, box.y + 35}, builder.elide(factsOf(input, pane), plain, box.width - 16), plain, theme.text2);
+}
+
+} // namespace
+
+void placeScene(Scene& whole, const Scene& part, Point offset) {
+    for (Drawable item : part.items) {
+        std::visit(Mover{offset}, item);
+        whole.items.push_back(std::move(item));
+    }
+}
+
+Scene buildFigure(const View& view, ViewInput input, const ParameterValues& options, const std::vector<std::size_t>& panes,
+                  const Viewport& viewport) {
+    if (!view.card().perPane) {
+        std::vector<PaneData> chosen;
+        for (const std::size_t pane : panes)
+            chosen.push_back(input.panes[pane]);
+        input.panes = std::move(chosen);
+        input.activePane = 0;
+        return view.buildScene(input, options, viewport);
+    }
+    Scene figure;
+    figure.width = viewport.width;
+    figure.height = viewport.height;
+    figure.background = themeOf(viewport.theme).canvas;
+    SceneBuilder builder(figure, *viewport.text);
+    const double width = viewport.width / static_cast<double>(panes.size());
+    for (std::size_t i = 0; i < panes.size(); ++i) {
+        const Box box{width * static_cast<double>(i), 0, width, kTitleHeight};
+        drawTitle(builder, input, input.panes[panes[i]], box, viewport.theme);
+        Viewport panel = viewport;
+        panel.width = width;
+        panel.height = viewport.height - kTitleHeight;
+        input.activePane = static_cast<int>(panes[i]);
+        const Scene scene = view.buildScene(input, options, panel);
+        placeScene(figure, scene, {box.x, kTitleHeight});
+        if (i == 0) {
+            figure.plot = {scene.plot.x, scene.plot.y + kTitleHeight, scene.plot.width, scene.plot.height};
+            figure.xMin = scene.xMin, figure.xMax = scene.xMax, figure.yMin = scene.yMin, figure.yMax = scene.yMax;
+        }
+    }
+    return figure;
+}
+
+} // namespace kvscope

@@ -1,0 +1,21 @@
+// The composition root: a subcommand runs without a window, anything else opens one.
+#include "app/command_line/command_line.h"
+#include "app/window/run_window.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+int main(int argc, char** argv) {
+    kvscope::WindowRequest request;
+    if (const auto code = kvscope::runCommandLine(argc, argv, request))
+        return *code;
+    const char* platform = std::getenv("QT_QPA_PLATFORM");
+    if (!std::getenv("DISPLAY") && !std::getenv("WAYLAND_DISPLAY") && !platform) {
+        std::fputs("kvscope: there is no display for the window; use a subcommand (kvscope --help) or xvfb-run\n", stderr);
+        return 2;
+    }
+    kvscope::WindowOptions options;
+    options.path = request.file ? request.file : "";
+    options.threads = request.threads;
+    return kvscope::runWindow(argc, argv, options);
+}

@@ -1,0 +1,168 @@
+// The capture doctor: reads what a capture says about itself, holds the parts against each other, and says what is missing
+// and what that costs. Cheap checks run on every inspection, those that read every tensor only on request.
+#include "core/capture/capture_doctor.h"
+
+#include "core/base/error.h"
+#include "core/capture/rope.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+std::string_view severityName(Severity severity) {
+    switch (severity) {
+    case Severity::Ok: return "ok";
+    case Severity::Note: return "note";
+    case Severity::Warning: return "warning";
+    case Severity::Error: return "error";
+    }
+    return "note";
+}
+
+namespace {
+
+using Findings = std::vector<CaptureFinding>;
+
+std::string layerPlace(LayerIndex layer, const char* name) { return fmt::format("layers/{:02d}/{}", layer.value, name); }
+
+std::string layerList(const std::vector<int>& layers) { return fmt::format("{} {}", layers.size() == 1 ? "layer" : "layers", fmt::join(layers, ", ")); }
+
+template <class Predicate> std::vector<int> layersWhere(const CaptureInfo& info, Predicate predicate) {
+    std::vector<int> layers;
+    for (const LayerInfo& layer : info.layers)
+        if (predicate(layer))
+            layers.push_back(layer.layer.value);
+    return layers;
+}
+
+void checkTokens(const CaptureReader& capture, Findings& findings) {
+    const TokenTable& tokens = capture.tokens();
+    if (tokens.nll.empty())
+        findings.push_back({Severity::Note, "there is no NLL of the tokens", "tokens/nll", "Everything but loss columns works"});
+    if (tokens.segments.empty())
+        findings.push_back({Severity::Note, "there are no segments", "tokens/segments", "The cut defaults to last:256 and no needle is highlighted"});
+    for (std::size_t i = 1; i < tokens.positions.size(); ++i)
+        if (tokens.positions[i] <= tokens.positions[i - 1]) {
+            findings.push_back({Severity::Warning, fmt::format("positions do not rise at token {}", i), "tokens/position_ids",
+                                "Causality follows the order of the tokens, rotation the positions"});
+            break;
+        }
+}
+
+void checkQueries(const CaptureInfo& info, Findings& findings) {
+    const auto none = layersWhere(info, [](const LayerInfo& l) { return l.queryCount == 0; });
+    if (!none.empty())
+        findings.push_back({Severity::Warning, layerList(none) + " hold no queries", "layers/*/q",
+                            "Policies that read queries and all measures are off there; key-only policies work"});
+    const auto window = layersWhere(info, [&](const LayerInfo& l) { return l.queryCount > 0 && l.queryCount < info.numTokens; });
+    if (!window.empty()) {
+        const std::int64_t w = info.layerInfo(LayerIndex(window.front())).queryCount;
+        findings.push_back({Severity::Note, fmt::format("{} hold the last {} of {} queries only", layerList(window), w, info.numTokens), "layers/*/q_window",
+                            "Window policies use those before the cut; policies over all queries are off"});
+    }
+}
+
+void checkRope(const CaptureReader& capture, Findings& findings) {
+    const CaptureInfo& info = capture.info();
+    const auto blind = layersWhere(info, [&](const LayerInfo& l) {
+        return l.hasRope && !l.hasKeysPreRope && capture.inverseFrequencies(l.layer).empty();
+    });
+    if (!blind.empty())
+        findings.push_back({Severity::Warning, "keys before RoPE cannot be derived for " + layerList(blind), "rope/inv_freq",
+                            "Views and policies of unrotated keys are off there"});
+    const auto wrongStage = layersWhere(info, [](const LayerInfo& l) { return !l.stage.empty() && l.stage != "post_qk_norm_post_rope_pre_scale"; });
+    if (!wrongStage.empty())
+        findings.push_back({Severity::Error, "queries and keys of " + layerList(wrongStage) + " are not post-norm, post-RoPE, pre-scale", "stage",
+                            "Capture them at attention, not at the projections"});
+}
+
+void checkHeads(const CaptureInfo& info, Findings& findings) {
+    for (const LayerInfo& layer : info.layers) {
+        std::vector<bool> read(static_cast<std::size_t>(info.numKvHeads), false);
+        for (const std::int32_t head : layer.kvOfQ)
+            read[static_cast<std::size_t>(head)] = true;
+        if (std::find(read.begin(), read.end(), false) != read.end())
+            findings.push_back({Severity::Warning, "a KV head is read by no query head", layerPlace(layer.layer, "kv_of_q"), "Its measures are undefined"});
+        const double usual = 1 / std::sqrt(static_cast<double>(info.headDim));
+        if (std::fabs(layer.scaling - usual) > 1e-6 * usual)
+            findings.push_back({Severity::Note, fmt::format("scaling is {:.6g}, not 1/sqrt(head_dim) = {:.6g}", layer.scaling, usual),
+                                layerPlace(layer.layer, "scaling"), "The capture's own scaling is used everywhere"});
+    }
+    if (static_cast<int>(info.layers.size()) < info.numLayers)
+        findings.push_back({Severity::Note, fmt::format("{} of the model's {} layers are in the file", info.layers.size(), info.numLayers), "layers",
+                            "Whole-model figures cover those"});
+    if (!info.hasStoredHash)
+        findings.push_back({Severity::Note, "there is no capture hash", "capture_hash", "Lists name the file's size and time instead"});
+}
+
+void checkHash(const CaptureReader& capture, const Checkpoint& checkpoint, Findings& findings) {
+    if (!capture.info().hasStoredHash)
+        return;
+    if (capture.computeHash(checkpoint) == capture.info().hash)
+        findings.push_back({Severity::Ok, "the hash is that of the data", "capture_hash", {}});
+    else
+        findings.push_back({Severity::Error, "the hash is not that of the data", "capture_hash", "The file was changed after it was captured; capture it again"});
+}
+
+/// Stored unrotated keys, rotated forward, against the stored rotated ones.
+void checkRotation(const CaptureReader& capture, const LayerInfo& layer, const Checkpoint& checkpoint, Findings& findings) {
+    const auto& frequencies = capture.inverseFrequencies(layer.layer);
+    if (!layer.hasKeysPreRope || !layer.hasRope || frequencies.empty())
+        return;
+    HostTensor turned = capture.read(layer.layer, TensorRole::KeysPreRope, checkpoint);
+    rotateForward(turned, capture.tokens().positions, frequencies, capture.info().rope);
+    const HostTensor keys = capture.read(layer.layer, TensorRole::Keys, checkpoint);
+    double difference = 0, size = 0;
+    for (std::size_t i = 0; i < keys.data.size(); ++i) {
+        difference += std::pow(static_cast<double>(keys.data[i]) - turned.data[i], 2);
+        size += std::pow(static_cast<double>(keys.data[i]), 2);
+    }
+    const double relative = std::sqrt(difference / std::max(size, 1e-300));
+    constexpr double kRounding = 0.01; // 16-bit rounding of both sides stays well below
+    if (relative > kRounding)
+        findings.push_back({Severity::Error, fmt::format("rotated k_pre differs from k by {:.1f} % in norm", 100 * relative), layerPlace(layer.layer, "k_pre"),
+                            "Check rope (layout, inv_freq, attention_scaling) and position_ids"});
+    else
+        findings.push_back({Severity::Ok, fmt::format("rotated k_pre agrees with k to {:.2g} in relative norm", relative), layerPlace(layer.layer, "k_pre"), {}});
+}
+
+void readAll(const CaptureReader& capture, const Checkpoint& checkpoint, Findings& findings) {
+    const auto& layers = capture.info().layers;
+    std::size_t sound = 0;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        checkpoint.at(static_cast<double>(i), static_cast<double>(layers.size()));
+        try {
+            const Checkpoint silent;
+            capture.read(layers[i].layer, TensorRole::Keys, silent);
+            capture.read(layers[i].layer, TensorRole::Values, silent);
+            if (layers[i].queryCount > 0)
+                capture.read(layers[i].layer, TensorRole::Queries, silent);
+            checkRotation(capture, layers[i], silent, findings);
+            ++sound;
+        } catch (const Error& error) {
+            findings.push_back({Severity::Error, error.parts().sentence, error.parts().place, error.parts().remedy});
+        }
+    }
+    if (sound == layers.size())
+        findings.push_back({Severity::Ok, fmt::format("{} layers read without NaN or infinity", sound), "layers", {}});
+}
+
+} // namespace
+
+std::vector<CaptureFinding> examineCapture(const CaptureReader& capture, const ExamineOptions& options, const Checkpoint& checkpoint) {
+    Findings findings;
+    checkTokens(capture, findings);
+    checkQueries(capture.info(), findings);
+    checkRope(capture, findings);
+    checkHeads(capture.info(), findings);
+    if (options.readEverything) {
+        readAll(capture, checkpoint, findings);
+        checkHash(capture, checkpoint, findings);
+    }
+    return findings;
+}
+
+} // namespace kvscope
