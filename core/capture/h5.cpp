@@ -3,12 +3,7 @@
 #include "core/capture/h5.h"
 
 #include "core/base/error.h"
-
-#include <hdf5.h>
-
-#include <algorithm>
-#include <mutex>
-#include <utility>
+#include "core/capture/h5_handle.h"
 
 namespace kvscope::h5 {
 
@@ -19,43 +14,18 @@ std::mutex& libraryMutex() {
     return mutex;
 }
 
-/// Holds the library's mutex and keeps HDF5 from printing its own error stack.
-class Guard {
-public:
-    Guard() : m_lock(libraryMutex()) {
-        static const bool prepared = [] {
-            H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-            H5PLset_loading_state(0); // no filter plug-ins from the environment
-            return true;
-        }();
-        (void)prepared;
-    }
-
-private:
-    std::lock_guard<std::mutex> m_lock;
-};
-
-class Handle {
-public:
-    using Close = herr_t (*)(hid_t);
-    Handle(hid_t id, Close close) : m_id(id), m_close(close) {}
-    Handle(Handle&& other) noexcept : m_id(std::exchange(other.m_id, -1)), m_close(other.m_close) {}
-    Handle& operator=(Handle&&) = delete;
-    ~Handle() {
-        if (m_id >= 0)
-            m_close(m_id);
-    }
-    explicit operator bool() const { return m_id >= 0; }
-    operator hid_t() const { return m_id; }
-
-private:
-    hid_t m_id;
-    Close m_close;
-};
-
 constexpr int kMaxRank = 8;
 
 } // namespace
+
+Guard::Guard() : m_lock(libraryMutex()) {
+    static const bool prepared = [] {
+        H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+        H5PLset_loading_state(0); // no filter plug-ins from the environment
+        return true;
+    }();
+    (void)prepared;
+}
 
 struct File::State {
     std::string path;

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <hdf5.h>
+
+#include <mutex>
+#include <utility>
+
+namespace kvscope::h5 {
+
+/// Holds the library's mutex (Debian's HDF5 is not thread-safe) and keeps HDF5 from printing its own error stack.
+class Guard {
+public:
+    Guard();
+
+private:
+    std::lock_guard<std::mutex> m_lock;
+};
+
+/// An HDF5 identifier that closes itself.
+class Handle {
+public:
+    using Close = herr_t (*)(hid_t);
+    Handle(hid_t id, Close close) : m_id(id), m_close(close) {}
+    Handle(Handle&& other) noexcept : m_id(std::exchange(other.m_id, -1)), m_close(other.m_close) {}
+    Handle& operator=(Handle&&) = delete;
+    ~Handle() {
+        if (m_id >= 0)
+            m_close(m_id);
+    }
+    explicit operator bool() const { return m_id >= 0; }
+    operator hid_t() const { return m_id; }
+
+private:
+    hid_t m_id;
+    Close m_close;
+};
+
+} // namespace kvscope::h5

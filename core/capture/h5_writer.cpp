@@ -1,0 +1,179 @@
+// Writing HDF5. Types are little-endian whatever the machine, because a capture's hash is over little-endian bytes.
+#include "core/capture/h5_writer.h"
+
+#include "core/base/error.h"
+#include "core/capture/h5_handle.h"
+
+#include <map>
+
+namespace kvscope::h5 {
+
+namespace {
+
+/// IEEE half, which HDF5 1.10 does not predefine.
+Handle makeHalfType() {
+    Handle type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
+    H5Tset_fields(type, 15, 10, 5, 0, 10);
+    H5Tset_size(type, 2);
+    H5Tset_ebias(type, 15);
+    return type;
+}
+
+
+} // namespace
+
+struct Writer::State {
+    std::string path;
+    hid_t id = -1;
+    std::map<std::string, ElementType> types;
+
+    [[noreturn]] void fail(const std::string& place) const {
+        throw Error({.sentence = "the file cannot be written", .place = place, .remedy = "Check that the disk is not full and the folder may be written", .path = path});
+    }
+    Handle typeOf(ElementType type) const {
+        switch (type) {
+        case ElementType::Uint8: return {H5Tcopy(H5T_STD_U8LE), H5Tclose};
+        case ElementType::Uint16: return {H5Tcopy(H5T_STD_U16LE), H5Tclose};
+        case ElementType::Int32: return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
+        case ElementType::Int64: return {H5Tcopy(H5T_STD_I64LE), H5Tclose};
+        case ElementType::Float16: return makeHalfType();
+        case ElementType::Float32: return {H5Tcopy(H5T_IEEE_F32LE), H5Tclose};
+        case ElementType::Float64: return {H5Tcopy(H5T_IEEE_F64LE), H5Tclose};
+        }
+        return {-1, H5Tclose};
+    }
+    void ensureGroup(const std::string& name) const {
+        if (name == "/" || name.empty() || H5Lexists(id, name.c_str(), H5P_DEFAULT) > 0)
+            return;
+        if (const std::size_t slash = name.rfind('/'); slash != std::string::npos && slash > 0)
+            ensureGroup(name.substr(0, slash));
+        const Handle group(H5Gcreate2(id, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
+        if (!group)
+            fail(name);
+    }
+    void attribute(const std::string& object, const std::string& name, hid_t type, hid_t space, const void* data) const {
+        ensureGroup(object);
+        const Handle made(H5Acreate_by_name(id, object.c_str(), name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+        if (!made || H5Awrite(made, type, data) < 0)
+            fail(object + "@" + name);
+    }
+};
+
+Writer::Writer(const std::string& path) : m_state(std::make_unique<State>()) {
+    const Guard guard;
+    m_state->path = path;
+    m_state->id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    if (m_state->id < 0)
+        m_state->fail({});
+}
+
+Writer::~Writer() {
+    const Guard guard;
+    if (m_state->id >= 0)
+        H5Fclose(m_state->id);
+}
+
+void Writer::close() {
+    const Guard guard;
+    const bool flushed = H5Fflush(m_state->id, H5F_SCOPE_GLOBAL) >= 0;
+    const bool closed = H5Fclose(m_state->id) >= 0;
+    m_state->id = -1;
+    if (!flushed || !closed)
+        m_state->fail({});
+}
+
+void Writer::createDataset(const std::string& name, ElementType type, const std::vector<std::int64_t>& shape, const Storage& storage) {
+    const Guard guard;
+    if (const std::size_t slash = name.rfind('/'); slash != std::string::npos)
+        m_state->ensureGroup(name.substr(0, slash));
+    const std::vector<hsize_t> sizes(shape.begin(), shape.end());
+    const Handle space(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr), H5Sclose);
+    const Handle plist(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    if (!storage.chunk.empty()) {
+        const std::vector<hsize_t> chunk(storage.chunk.begin(), storage.chunk.end());
+        H5Pset_chunk(plist, static_cast<int>(chunk.size()), chunk.data());
+        if (storage.deflateLevel > 0) {
+            H5Pset_shuffle(plist);
+            H5Pset_deflate(plist, static_cast<unsigned>(storage.deflateLevel));
+        }
+    }
+    const Handle fileType = m_state->typeOf(type);
+    const Handle set(H5Dcreate2(m_state->id, name.c_str(), fileType, space, H5P_DEFAULT, plist, H5P_DEFAULT), H5Dclose);
+    if (!set)
+        m_state->fail(name);
+    m_state->types[name] = type;
+}
+
+void Writer::write(const std::string& name, const void* data, std::size_t bytes, const Block* block) {
+    const Guard guard;
+    const Handle set(H5Dopen2(m_state->id, name.c_str(), H5P_DEFAULT), H5Dclose);
+    const Handle type = m_state->typeOf(m_state->types.at(name));
+    const Handle fileSpace(H5Dget_space(set), H5Sclose);
+    if (block) {
+        const std::vector<hsize_t> begin(block->begin.begin(), block->begin.end()), size(block->size.begin(), block->size.end());
+        H5Sselect_hyperslab(fileSpace, H5S_SELECT_SET, begin.data(), nullptr, size.data(), nullptr);
+    }
+    const auto count = static_cast<hsize_t>(H5Sget_select_npoints(fileSpace));
+    if (count * H5Tget_size(type) != bytes)
+        m_state->fail(name);
+    const Handle memorySpace(H5Screate_simple(1, &count, nullptr), H5Sclose);
+    if (count > 0 && H5Dwrite(set, type, memorySpace, fileSpace, H5P_DEFAULT, data) < 0)
+        m_state->fail(name);
+}
+
+namespace {
+
+template <class T>
+void putList(Writer& writer, const std::string& name, ElementType type, std::span<const T> data, std::vector<std::int64_t> shape) {
+    if (shape.empty())
+        shape = {static_cast<std::int64_t>(data.size())};
+    writer.createDataset(name, type, shape);
+    writer.write(name, data.data(), data.size_bytes());
+}
+
+} // namespace
+
+void Writer::put(const std::string& name, std::span<const std::uint8_t> data) { putList(*this, name, ElementType::Uint8, data, {}); }
+void Writer::put(const std::string& name, std::span<const std::int32_t> data, std::vector<std::int64_t> shape) {
+    putList(*this, name, ElementType::Int32, data, std::move(shape));
+}
+void Writer::put(const std::string& name, std::span<const std::int64_t> data, std::vector<std::int64_t> shape) {
+    putList(*this, name, ElementType::Int64, data, std::move(shape));
+}
+void Writer::put(const std::string& name, std::span<const float> data, std::vector<std::int64_t> shape) {
+    putList(*this, name, ElementType::Float32, data, std::move(shape));
+}
+void Writer::put(const std::string& name, std::span<const double> data, std::vector<std::int64_t> shape) {
+    putList(*this, name, ElementType::Float64, data, std::move(shape));
+}
+
+void Writer::attribute(const std::string& object, const std::string& name, const std::string& value) {
+    const Guard guard;
+    const Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+    H5Tset_size(type, H5T_VARIABLE);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+    const char* text = value.c_str();
+    m_state->attribute(object, name, type, space, &text);
+}
+
+void Writer::attribute(const std::string& object, const std::string& name, std::int64_t value) {
+    const Guard guard;
+    const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+    m_state->attribute(object, name, H5T_STD_I64LE, space, &value);
+}
+
+void Writer::attribute(const std::string& object, const std::string& name, double value) {
+    const Guard guard;
+    const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+    m_state->attribute(object, name, H5T_IEEE_F64LE, space, &value);
+}
+
+void Writer::attribute(const std::string& object, const std::string& name, std::span<const std::int32_t> values) {
+    const Guard guard;
+    const hsize_t count = values.size();
+    const Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
+    m_state->attribute(object, name, H5T_STD_I32LE, space, values.data());
+}
+
+} // namespace kvscope::h5
