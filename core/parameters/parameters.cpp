@@ -17,7 +17,7 @@ namespace {
 
 std::string numberText(double value) {
     std::array<char, 32> buffer{};
-    // Whole numbers in plain digits ("100000", not "1e+05").
+    // Whole numbers in plain digits: "100000", not "1e+05", and -0 is 0.
     const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
     const auto end = whole ? std::to_chars(buffer.begin(), buffer.end(), static_cast<std::int64_t>(value))
                            : std::to_chars(buffer.begin(), buffer.end(), value);
@@ -150,7 +150,7 @@ void ParameterValues::set(std::string_view id, double value) {
     const std::size_t i = find(id);
     if (!fits(table()[i], value))
         refuse(table()[i], std::isfinite(value) ? numberText(value) : "not a number");
-    m_values[i] = value + 0.0; // -0 becomes 0, so that equal values have equal texts
+    m_values[i] = value;
 }
 
 void ParameterValues::setText(std::string_view id, std::string_view text) {
@@ -161,7 +161,7 @@ void ParameterValues::setText(std::string_view id, std::string_view text) {
                                                                            : readNumber(text);
     if (!value || !fits(spec, *value))
         refuse(spec, text);
-    m_values[i] = *value + 0.0;
+    m_values[i] = *value;
 }
 
 std::string ParameterValues::text(std::string_view id) const {

@@ -18,7 +18,7 @@ ParameterTable ownParameters() {
     window.help =
         "The last queries before the cut, whose attention is summed; their own tokens are always kept. A budget "
         "of N <= W keeps the last N.";
-    window.source = "SnapKV class 64, its initialiser 32; kvpress 64; KeyDiff's runs 32; KVCache-Factory 8";
+    window.source = "SnapKV class 64, its initialiser 32; kvpress 64; KeyDiff F.2 32; KVCache-Factory 8";
     ParameterSpec pool =
         choiceParameter("pool", "Pooling",
                         {{"average", "Average", "zero-padded, divided by the full width at the edges (L3)"},
@@ -39,7 +39,7 @@ ParameterTable ownParameters() {
     group.help =
         "How the query heads that read one KV head agree. The original repeats keys and stores one set per query "
         "head (L4); here a KV head has one.";
-    group.source = "kvpress: mean; compactor-vllm: sum";
+    group.source = "kvpress, KeyDiff F.2: mean; compactor-vllm: sum";
     return {window, pool, width, group};
 }
 

@@ -16,7 +16,7 @@ ParameterTable ownParameters() {
                          {"kv_head", "Query heads of the group", "one index set per KV head, as in KeyDiff's runs"}},
                         Stage::Combine);
     scope.help = "Which query heads vote together (L2).";
-    scope.source = "TOVA and its code: layer; kvpress: layer; KeyDiff A.1: kv_head";
+    scope.source = "TOVA and its code: layer; kvpress: layer; KeyDiff F.2: kv_head";
     return {scope};
 }
 

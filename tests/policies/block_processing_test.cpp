@@ -7,6 +7,7 @@
 #include <QtTest>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <stop_token>
 
@@ -213,20 +214,31 @@ private slots:
         QCOMPARE(outcome.scores.total.size(1), std::int64_t{97});
     }
 
-    // Accumulated state follows its rows through evictions, per KV head and per query head.
+    // Accumulated state follows its rows through evictions.
     void stateIsCarried() {
         const TestLayer layer = TestLayer::ofKeys({{1}, {8}, {2}, {7}, {3}, {1}, {30}, {1}});
         const ParameterValues values = PolicySpec::parse("key_norm,prompt_block=2").values;
-        for (const bool perQueryHead : {false, true}) {
-            const PolicyOutcome outcome = m_bench.run(Accumulating(perQueryHead), values, Budget::parse("3t"), layer);
-            // After 4 tokens: 2, 16, 2, 7 -> 2 tied with 0, the earlier stays. After 6: 3, 24, 14, 3, 1 -> 0. After 8:
-            // 4, 32, 21, 30, 1.
-            QCOMPARE(outcome.steps.size(), std::size_t{3});
-            QCOMPARE(outcome.steps[0].evicted[0], std::vector<TokenIndex>{2});
-            QCOMPARE(outcome.steps[1].evicted[0], (std::vector<TokenIndex>{4, 5}));
-            QCOMPARE(outcome.steps[2].evicted[0], (std::vector<TokenIndex>{0, 7}));
-            QCOMPARE(m_bench.engine().download(outcome.scores.total).data, (std::vector<float>{4, 32, 21, 30, 1}));
-        }
+        const PolicyOutcome outcome = m_bench.run(Accumulating(false), values, Budget::parse("3t"), layer);
+        // Sums after 2 tokens: 1 8. After 4: 2 16 2 7, a tie that the earlier token wins. After 6: 3 24 14 3 1.
+        QCOMPARE(outcome.steps.size(), std::size_t{3});
+        QCOMPARE(outcome.steps[0].evicted[0], std::vector<TokenIndex>{2});
+        QCOMPARE(outcome.steps[1].evicted[0], (std::vector<TokenIndex>{4, 5}));
+        QCOMPARE(outcome.steps[2].evicted[0], (std::vector<TokenIndex>{0, 7}));
+        QCOMPARE(m_bench.engine().download(outcome.scores.total).data, (std::vector<float>{4, 32, 21, 30, 1}));
+    }
+
+    // State per query head follows the rows of the KV head that it reads.
+    void stateIsCarriedPerQueryHead() {
+        const TestLayer layer = TestLayer::random(13, {6, 2, 97, 3});
+        const ParameterValues values = PolicySpec::parse("key_norm,prompt_block=9").values;
+        const PolicyOutcome perKvHead = m_bench.run(Accumulating(false), values, Budget::parse("20t"), layer);
+        const PolicyOutcome perQueryHead = m_bench.run(Accumulating(true), values, Budget::parse("20t"), layer);
+        QVERIFY(perKvHead.selection.heads[0].kept != perKvHead.selection.heads[1].kept);
+        QVERIFY(perKvHead.selection.sameLists(perQueryHead.selection));
+        const auto expected = m_bench.engine().download(perKvHead.scores.total).data;
+        const auto actual = m_bench.engine().download(perQueryHead.scores.total).data;
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            QVERIFY(std::abs(actual[i] - expected[i]) <= 1e-5f * expected[i]);
     }
 
     void decodedTokensMustLeaveAPrompt() {
