@@ -1,0 +1,89 @@
+// Pan and zoom keep the data under the pointer where it was; boxes and tokens come back in data terms.
+#include "app/window/canvas/range_math.h"
+
+#include <QTest>
+
+using namespace kvscope;
+
+namespace {
+
+Scene sceneWithPlot() {
+    Scene scene;
+    scene.width = 400;
+    scene.height = 300;
+    scene.plot = {50, 20, 300, 200};
+    scene.xMin = -3;
+    scene.xMax = 3;
+    scene.yMin = 10;
+    scene.yMax = 20;
+    return scene;
+}
+
+double xAt(const ShownPlot& s, double pixel) {
+    return s.range.xMin + (pixel - s.plot.x) / s.plot.width * (s.range.xMax - s.range.xMin);
+}
+double yAt(const ShownPlot& s, double pixel) {
+    return s.range.yMax - (pixel - s.plot.y) / s.plot.height * (s.range.yMax - s.range.yMin);
+}
+bool near(double a, double b) { return std::abs(a - b) < 1e-9; }
+
+} // namespace
+
+class RangeMathTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void zoomKeepsWhatIsUnderThePointer() {
+        const ShownPlot before = ShownPlot::of(sceneWithPlot());
+        for (const double factor : {0.5, 1.2, 4.0}) {
+            ShownPlot after = before;
+            after.range = zoomAt(before, {120, 90}, factor, ZoomAxes::Both);
+            QVERIFY(near(xAt(before, 120), xAt(after, 120)) && near(yAt(before, 90), yAt(after, 90)));
+            QVERIFY(near((before.range.xMax - before.range.xMin) / (after.range.xMax - after.range.xMin), factor));
+        }
+    }
+
+    void oneAxisLeavesTheOtherAlone() {
+        const ShownPlot shown = ShownPlot::of(sceneWithPlot());
+        const Viewport::Range x = zoomAt(shown, {120, 90}, 2, ZoomAxes::X);
+        QVERIFY(x.yMin == 10 && x.yMax == 20 && near(x.xMax - x.xMin, 3));
+        const Viewport::Range y = zoomAt(shown, {120, 90}, 2, ZoomAxes::Y);
+        QVERIFY(y.xMin == -3 && y.xMax == 3 && near(y.yMax - y.yMin, 5));
+    }
+
+    void panMovesTheDataWithThePointer() {
+        const ShownPlot before = ShownPlot::of(sceneWithPlot());
+        ShownPlot after = before;
+        after.range = panBy(before, 30, -10);
+        QVERIFY(near(xAt(before, 100), xAt(after, 130)));
+        QVERIFY(near(yAt(before, 100), yAt(after, 90)));
+    }
+
+    void aBoxIsTheSameFromEveryCorner() {
+        const ShownPlot shown = ShownPlot::of(sceneWithPlot());
+        const Viewport::Range range = zoomToBox(shown, {100, 60}, {200, 160});
+        QVERIFY(near(range.xMin, xAt(shown, 100)) && near(range.yMin, yAt(shown, 160)));
+        const Viewport::Range other = zoomToBox(shown, {200, 160}, {100, 60});
+        QVERIFY(near(range.xMax, other.xMax) && near(range.yMax, other.yMax));
+    }
+
+    void tokensInABoxComeFromAllKindsOfMarks() {
+        Scene scene = sceneWithPlot();
+        PointCloudItem cloud;
+        cloud.points = std::make_shared<std::vector<Point>>(std::vector<Point>{{60, 30}, {300, 200}, {70, 40}});
+        cloud.ids = std::make_shared<std::vector<std::int64_t>>(std::vector<std::int64_t>{7, 8, 3});
+        cloud.pickKind = PickId::Kind::Token;
+        scene.items.push_back(cloud);
+        scene.items.push_back(CircleItem{{65, 35}, 3, {}, {}, {PickId::Kind::Token, 7}});
+        scene.items.push_back(RectangleItem{{60, 60, 10, 10}, {}, {}, 0, {PickId::Kind::Token, 5}});
+        scene.items.push_back(CircleItem{{61, 61}, 3, {}, {}, {PickId::Kind::Handle, 9}});
+        QCOMPARE(tokensInBox(scene, {100, 100}, {50, 20}), (std::vector<TokenIndex>{3, 5, 7}));
+        QCOMPARE(positionOfToken(scene, 8)->x, 300.0);
+        QVERIFY(!positionOfToken(scene, 99));
+    }
+
+    void aSceneWithoutAxesHasNoPlot() { QVERIFY(!ShownPlot::of(Scene{}).valid); }
+};
+
+QTEST_APPLESS_MAIN(RangeMathTest)
+#include "range_math_test.moc"

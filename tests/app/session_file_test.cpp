@@ -1,0 +1,128 @@
+// A session file says everything the session says, survives what it does not understand, and never half-exists.
+#include "app/session/session_file.h"
+#include "core/base/error.h"
+#include "tests/app/session_fixture.h"
+
+#include <QDir>
+#include <QFile>
+#include <QTemporaryDir>
+#include <QTest>
+
+using namespace kvscope;
+using kvscope::testing::RandomUser;
+
+namespace {
+
+std::string messageFor(const std::string& path) {
+    try {
+        readSession(path);
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+} // namespace
+
+class SessionFileTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+
+    std::string path(const char* name) const { return m_folder.filePath(name).toStdString(); }
+    void write(const char* name, const QByteArray& text) const {
+        QFile file(m_folder.filePath(name));
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write(text);
+    }
+
+private slots:
+    void randomSessionsReadBackIdentically() {
+        for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+            RandomUser user(seed);
+            Session session;
+            session.capturePath = path("some capture.h5");
+            for (int i = 0; i < 30; ++i)
+                user.act(session);
+            session.look.ranges["key_projection"] = {-1.25, 3.1, 1e-9, 7};
+            session.look.theme = ThemeChoice::Dark;
+            session.look.scale = 1.25;
+            session.layout = WindowLayout::ExploreHead;
+            session.cut = "last:256";
+            session.viewOptions["key_projection"]["anchor"] = "true";
+            writeSession(path("a.kvscope"), session);
+            QVERIFY2(readSession(path("a.kvscope")) == session, qPrintable(QString("seed %1").arg(seed)));
+        }
+    }
+
+    void pathsAreRelativeToTheFile() {
+        Session session;
+        session.capturePath = path("data/needle.h5");
+        QVERIFY(QDir(m_folder.path()).mkpath("sessions"));
+        writeSession(path("sessions/a.kvscope"), session);
+        QFile file(m_folder.filePath("sessions/a.kvscope"));
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QByteArray text = file.readAll();
+        QVERIFY2(text.contains("\"../data/needle.h5\""), text.constData());
+        QVERIFY(QFile::rename(m_folder.filePath("sessions"), m_folder.filePath("moved")));
+        QCOMPARE(readSession(path("moved/a.kvscope")).capturePath, session.capturePath);
+    }
+
+    void unknownKeysAreKept() {
+        write("a.json", R"({"format": "kvscope-session", "version": 1, "capture": "x.h5", "from_the_future": {"a": [1, 2]},
+                            "panes": [{"policy": "keydiff", "glow": true}]})");
+        writeSession(path("b.json"), readSession(path("a.json")));
+        QFile file(m_folder.filePath("b.json"));
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QByteArray text = file.readAll().simplified().replace(" ", "");
+        QVERIFY2(text.contains(R"("from_the_future":{"a":[1,2]})"), text.constData());
+        QVERIFY2(text.contains(R"("glow":true)"), text.constData());
+        QVERIFY(readSession(path("b.json")) == readSession(path("a.json")));
+    }
+
+    void errorsNameTheKey_data() {
+        QTest::addColumn<QByteArray>("text");
+        QTest::addColumn<QString>("expected");
+        const QByteArray head = R"({"format": "kvscope-session", "version": 1, )";
+        QTest::newRow("not JSON") << QByteArray("hello") << "not a session";
+        QTest::newRow("another format") << QByteArray(R"({"format": "x"})") << "not a session";
+        QTest::newRow("newer") << QByteArray(R"({"format": "kvscope-session", "version": 99})") << "newer version";
+        QTest::newRow("wrong kind") << head + R"("layer": "three"})" << "layer";
+        QTest::newRow("unknown policy") << head + R"("panes": [{"policy": "kediff"}]})" << "kediff";
+        QTest::newRow("empty pane") << head + R"("panes": [{}]})" << "panes/0/policy";
+        QTest::newRow("five panes") << head + R"("panes": [{"policy": "exact"}, {"policy": "exact"}, {"policy": "exact"}, {"policy": "exact"}, {"policy": "exact"}]})" << "more panes";
+        QTest::newRow("budget") << head + R"("budget": "0"})" << "udget";
+        QTest::newRow("layout") << head + R"("layout": "spiral"})" << "explore_head";
+        QTest::newRow("scale") << head + R"("look": {"scale": 40}})" << "look/scale";
+        QTest::newRow("empty range") << head + R"("look": {"ranges": {"v": [1, 1, 0, 1]}}})" << "look/ranges";
+        QTest::newRow("selection") << head + R"("selected": [[5, 3]]})" << "selected";
+        QTest::newRow("huge selection") << head + R"("selected": [[0, 99999999999]]})" << "selected";
+    }
+    void errorsNameTheKey() {
+        QFETCH(QByteArray, text);
+        QFETCH(QString, expected);
+        write("bad.json", text);
+        const QString message = QString::fromStdString(messageFor(path("bad.json")));
+        QVERIFY2(message.contains(expected), qPrintable(message));
+        QVERIFY2(message.contains("bad.json"), qPrintable(message));
+    }
+
+    void aMissingFileIsNamed() { QVERIFY(QString::fromStdString(messageFor(path("nowhere.json"))).contains("nowhere.json")); }
+
+    void aFailedWriteLeavesTheOldFile() {
+        const QString locked = m_folder.filePath("none/such/a.kvscope");
+        QVERIFY_THROWS_EXCEPTION(Error, writeSession(locked.toStdString(), Session{}));
+        QVERIFY(!QFile::exists(locked));
+    }
+
+    void sessionsAreTold() {
+        writeSession(path("a.kvscope"), Session{});
+        write("list.json", R"({"format": "kvscope-selection"})");
+        QVERIFY(isSessionFile(path("a.kvscope")));
+        QVERIFY(!isSessionFile(path("list.json")));
+        QVERIFY(!isSessionFile(path("nowhere.json")));
+    }
+};
+
+QTEST_APPLESS_MAIN(SessionFileTest)
+#include "session_file_test.moc"
