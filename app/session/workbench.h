@@ -88,7 +88,7 @@ private:
     void refreshPane(int pane);
     void refreshProjection();
     void submitPane(int pane, const RunRequest& request, const std::string& recordedPath, const std::string& key);
-    void deliver(int pane, const std::string& key, std::shared_ptr<const RunResult> result);
+    void deliver(int pane, const std::string& key, std::shared_ptr<const RunResult> result, bool finished);
     void failPane(int pane, const std::string& message);
     std::optional<RunRequest> requestFor(int pane) const;
     PaneData paneData(int pane) const;

@@ -114,10 +114,10 @@ void Workbench::submitPane(int pane, const RunRequest& request, const std::strin
             checkAgainst(*recorded, *mine.capture);
             mine.recorded = std::move(recorded);
         }
-        const auto partial = [&](std::shared_ptr<const RunResult> result) {
-            post([this, pane, key, result] { deliver(pane, key, result); });
+        const auto deliverLater = [&](std::shared_ptr<const RunResult> result, bool finished) {
+            post([this, pane, key, result, finished] { deliver(pane, key, result, finished); });
         };
-        partial(runner->run(mine, checkpoint, partial));
+        deliverLater(runner->run(mine, checkpoint, [&](auto partial) { deliverLater(std::move(partial), false); }), true);
     };
     job.progress = [this, pane](double fraction) {
         m_panes[static_cast<std::size_t>(pane)].progress = fraction;
@@ -131,13 +131,13 @@ void Workbench::submitPane(int pane, const RunRequest& request, const std::strin
     emit paneChanged(pane);
 }
 
-void Workbench::deliver(int pane, const std::string& key, std::shared_ptr<const RunResult> result) {
-    if (result->fidelity)
+void Workbench::deliver(int pane, const std::string& key, std::shared_ptr<const RunResult> result, bool finished) {
+    if (finished)
         m_recent.insert(key, result);
     PaneRun& run = m_panes[static_cast<std::size_t>(pane)];
     if (key != run.wantedKey)
         return;
-    run.computing = result->fidelity == nullptr;
+    run.computing = !finished;
     run.error.clear();
     run.result = std::move(result);
     if (pane == session().activePane && run.result->fidelity)

@@ -100,7 +100,8 @@ FidelityBlock::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const Vi
     Facts facts;
     facts.emplace_back(tr("Retained attention mass"), result.fidelity
                                                           ? percentText(meanMassOf(result, *input.capture, input.kvHead))
-                                                          : tr("measuring"));
+                                                          : pane.computing ? tr("measuring")
+                                                                           : tr("no judging query"));
     if (head < result.selection.heads.size()) {
         const HeadSelection& chosen = result.selection.heads[head];
         facts.emplace_back(tr("Kept, requested / realised"),
