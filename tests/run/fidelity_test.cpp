@@ -1,0 +1,260 @@
+// The measures against naive double loops, and the identities that they obey.
+#include "core/capture/memory_capture.h"
+#include "core/metrics/fidelity.h"
+#include "tests/run/naive_attention.h"
+
+#include <QtTest>
+
+#include <memory>
+#include <random>
+#include <set>
+
+using namespace kvscope;
+
+namespace {
+
+// Outputs are rounded to float once: a relative error near 1 is off by some 1e-7, and the logarithms of the mass by the
+// spacing of floats near them.
+constexpr double kTolerance = 3e-6;
+
+struct Case {
+    naive::Layer layer;
+    TokenIndex cut = 0;
+    std::vector<WeightedSet> kept;
+    bool seen = false;
+
+    std::int64_t kvHeads() const { return layer.keys.shape[0]; }
+};
+
+HostTensor lastRows(const HostTensor& tensor, std::int64_t count) {
+    HostTensor last{{tensor.shape[0], count, tensor.shape[2]}, {}};
+    for (std::int64_t h = 0; h < tensor.shape[0]; ++h) {
+        const auto end = tensor.data.begin() + (h + 1) * tensor.shape[1] * tensor.shape[2];
+        last.data.insert(last.data.end(), end - count * tensor.shape[2], end);
+    }
+    return last;
+}
+
+Case makeCase(unsigned seed, std::int64_t n, TokenIndex cut, std::int64_t judges) {
+    const auto capture = makeRandomCapture(seed, n, 1, 4, 2, 8);
+    Case c;
+    c.layer.keys = capture->read(LayerIndex(0), TensorRole::Keys, {});
+    c.layer.values = capture->read(LayerIndex(0), TensorRole::Values, {});
+    c.layer.queries = lastRows(capture->read(LayerIndex(0), TensorRole::Queries, {}), judges);
+    c.layer.firstQuery = static_cast<TokenIndex>(n - judges);
+    const LayerInfo& info = capture->info().layers.front();
+    c.layer.rule = {info.scaling, 0, 0, info.kvOfQ};
+    c.cut = cut;
+    return c;
+}
+
+/// Random kept sets; with weights on `weighted` heads.
+void keepRandomly(Case& c, unsigned seed, double share, bool weighted) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> uniform;
+    c.kept.assign(static_cast<std::size_t>(c.kvHeads()), {});
+    for (WeightedSet& set : c.kept)
+        for (TokenIndex token = 0; token < c.cut; ++token) {
+            if (uniform(random) >= share)
+                continue;
+            set.numerator.push_back(token);
+            if (weighted) {
+                set.numeratorWeights.push_back(static_cast<float>(1 << (random() % 3)));
+                set.denominatorWeights.push_back(static_cast<float>(1 << (random() % 3)));
+            }
+        }
+}
+
+FidelityInput inputOf(const Engine& engine, const Case& c) {
+    return {engine.upload(c.layer.queries), engine.upload(c.layer.keys), engine.upload(c.layer.values),
+            c.layer.firstQuery, c.cut, c.seen, c.layer.rule};
+}
+
+Fidelity measured(const Engine& engine, const Case& c) {
+    const FidelityInput input = inputOf(engine, c);
+    return measureFidelity(engine, input, exactAttention(engine, input, {}), c.kept, {});
+}
+
+naive::Outcome expected(const Case& c, std::int64_t queryHead, std::int64_t query) {
+    const WeightedSet& set = c.kept[static_cast<std::size_t>(c.layer.rule.kvOfQ[static_cast<std::size_t>(queryHead)])];
+    std::vector<double> w(static_cast<std::size_t>(c.cut)), u(w);
+    std::vector<bool> kept(w.size());
+    for (std::size_t i = 0; i < set.numerator.size(); ++i) {
+        const auto token = static_cast<std::size_t>(set.numerator[i]);
+        kept[token] = true;
+        w[token] += set.numeratorWeights.empty() ? 1 : set.numeratorWeights[i];
+        if (set.denominator.empty())
+            u[token] += set.denominatorWeights.empty() ? 1 : set.denominatorWeights[i];
+    }
+    for (std::size_t i = 0; i < set.denominator.size(); ++i)
+        u[static_cast<std::size_t>(set.denominator[i])] += set.denominatorWeights.empty() ? 1 : set.denominatorWeights[i];
+    return naive::attend(c.layer, queryHead, query, c.cut, w, u, kept);
+}
+
+void compareWithNaive(const Engine& engine, const Case& c) {
+    const Fidelity fidelity = measured(engine, c);
+    std::int64_t skipped = 0;
+    for (std::int64_t h = 0; h < c.layer.queries.shape[0]; ++h) {
+        double errors = 0, masses = 0, count = 0;
+        for (std::int64_t q = 0; q < c.layer.queries.shape[1]; ++q) {
+            const naive::Outcome outcome = expected(c, h, q);
+            const auto at = static_cast<std::size_t>(h * c.layer.queries.shape[1] + q);
+            const double error = fidelity.outputError.data[at], mass = fidelity.retainedMass.data[at];
+            if (outcome.nothingLeft) {
+                QVERIFY(std::isnan(error) && std::isnan(mass));
+                ++skipped;
+                continue;
+            }
+            const double truth = naive::distance(outcome.output, outcome.exact) / naive::norm(outcome.exact);
+            QVERIFY2(std::abs(error - truth) <= kTolerance * std::max(1.0, truth),
+                     qPrintable(QString("head %1 query %2: %3, not %4").arg(h).arg(q).arg(error).arg(truth)));
+            QVERIFY2(std::abs(mass - outcome.mass) <= kTolerance,
+                     qPrintable(QString("head %1 query %2: mass %3, not %4").arg(h).arg(q).arg(mass).arg(outcome.mass)));
+            errors += truth;
+            masses += outcome.mass;
+            count += 1;
+        }
+        const auto head = static_cast<std::size_t>(h);
+        QVERIFY(count == 0 || std::abs(fidelity.meanOutputError[head] - errors / count) <= kTolerance * (1 + errors / count));
+        QVERIFY(count == 0 || std::abs(fidelity.meanRetainedMass[head] - masses / count) <= kTolerance);
+    }
+    QCOMPARE(fidelity.skipped, skipped);
+}
+
+} // namespace
+
+class FidelityTest : public QObject {
+    Q_OBJECT
+
+private:
+    std::unique_ptr<Engine> m_engine = makeCpuEngine();
+
+private slots:
+    void againstNaiveLoops_data() {
+        QTest::addColumn<double>("share");
+        QTest::addColumn<bool>("weighted");
+        QTest::addColumn<double>("softcap");
+        QTest::addColumn<int>("window");
+        QTest::newRow("plain") << 0.3 << false << 0.0 << 0;
+        QTest::newRow("few") << 0.05 << false << 0.0 << 0;
+        QTest::newRow("none kept") << 0.0 << false << 0.0 << 0;
+        QTest::newRow("weighted") << 0.3 << true << 0.0 << 0;
+        QTest::newRow("softcap") << 0.3 << false << 1.5 << 0;
+        QTest::newRow("sliding window over the cut") << 0.3 << false << 0.0 << 20;
+        QTest::newRow("sliding window after the cut") << 0.3 << true << 0.0 << 3;
+    }
+
+    void againstNaiveLoops() {
+        QFETCH(double, share);
+        QFETCH(bool, weighted);
+        QFETCH(double, softcap);
+        QFETCH(int, window);
+        for (unsigned seed = 1; seed <= 3; ++seed) {
+            qInfo() << "seed" << seed;
+            Case c = makeCase(seed, 60, 45, 13); // two queries after the cut were not captured
+            c.layer.rule.softcap = softcap;
+            c.layer.rule.slidingWindow = window;
+            keepRandomly(c, seed, share, weighted);
+            compareWithNaive(*m_engine, c);
+        }
+    }
+
+    void seenQueriesSkipWhatSeesNothing() {
+        Case c = makeCase(5, 40, 40, 40); // cut none: every query judges, and only tokens from 10 on are kept
+        c.seen = true;
+        keepRandomly(c, 5, 0.5, false);
+        for (WeightedSet& set : c.kept)
+            std::erase_if(set.numerator, [](TokenIndex token) { return token < 10; });
+        compareWithNaive(*m_engine, c);
+        const Fidelity fidelity = measured(*m_engine, c);
+        QVERIFY(fidelity.skipped >= 4 * 10);
+        QVERIFY(fidelity.seenQueries);
+    }
+
+    void differentSetsForNumeratorAndDenominator() {
+        Case c = makeCase(6, 50, 30, 20);
+        keepRandomly(c, 6, 0.4, false);
+        Case other = c;
+        keepRandomly(other, 7, 0.5, false);
+        for (std::size_t h = 0; h < c.kept.size(); ++h) {
+            c.kept[h].denominator = other.kept[h].numerator;
+            c.kept[h].denominatorWeights.assign(c.kept[h].denominator.size(), 2);
+        }
+        const Fidelity fidelity = measured(*m_engine, c);
+        for (std::int64_t q = 0; q < 20; ++q) {
+            const naive::Outcome outcome = expected(c, 1, q);
+            const auto at = static_cast<std::size_t>(20 + q);
+            const double truth = naive::distance(outcome.output, outcome.exact) / naive::norm(outcome.exact);
+            QVERIFY(std::abs(fidelity.outputError.data[at] - truth) <= kTolerance * std::max(1.0, truth));
+            QVERIFY(std::abs(fidelity.retainedMass.data[at] - outcome.mass) <= kTolerance);
+        }
+    }
+
+    void keepingAllCostsNothing() {
+        Case c = makeCase(8, 50, 30, 20);
+        keepRandomly(c, 8, 2, false);
+        const Fidelity fidelity = measured(*m_engine, c);
+        for (const float error : fidelity.outputError.data)
+            QCOMPARE(error, 0.0F);
+        for (const float mass : fidelity.retainedMass.data)
+            QCOMPARE(mass, 1.0F);
+        QCOMPARE(fidelity.skipped, 0);
+    }
+
+    // ||a - z|| = (1 - m) ||abar_evicted - z|| for renormalised eviction (policies.md 7).
+    void distanceIsLostMassTimesDistanceToTheEvicted() {
+        Case c = makeCase(9, 60, 45, 15);
+        keepRandomly(c, 9, 0.3, false);
+        const Fidelity fidelity = measured(*m_engine, c);
+        for (std::int64_t h = 0; h < 4; ++h)
+            for (std::int64_t q = 0; q < 15; ++q) {
+                const naive::Outcome outcome = expected(c, h, q);
+                const auto at = static_cast<std::size_t>(h * 15 + q);
+                const double left = fidelity.outputError.data[at] * naive::norm(outcome.exact);
+                const double right = (1 - fidelity.retainedMass.data[at]) * naive::distance(outcome.evicted, outcome.output);
+                QVERIFY(std::abs(left - right) <= 10 * kTolerance);
+            }
+    }
+
+    void zeroOutputIsSkipped() {
+        Case c = makeCase(10, 30, 20, 10);
+        std::fill(c.layer.values.data.begin(), c.layer.values.data.begin() + 30 * 8, 0.0F); // KV head 0
+        keepRandomly(c, 10, 0.5, false);
+        const Fidelity fidelity = measured(*m_engine, c);
+        QCOMPARE(fidelity.skipped, 2 * 10); // two query heads read KV head 0
+        QVERIFY(std::isnan(fidelity.meanOutputError[0]) && std::isnan(fidelity.meanOutputError[1]));
+        QVERIFY(fidelity.meanOutputError[2] > 0);
+        QVERIFY(fidelity.meanRetainedMass[0] > 0); // the mass does not divide by the output
+    }
+
+    void meansLeaveOutNaN() {
+        const std::vector<double> none = {NAN, NAN}, some = {1, NAN, 3};
+        QVERIFY(std::isnan(meanOfNumbers(none)) && std::isnan(meanOfNumbers({})));
+        QCOMPARE(meanOfNumbers(some), 2.0);
+    }
+
+    void jaccardAgainstSets() {
+        QCOMPARE(jaccard({}, {}), 1.0);
+        std::mt19937 random(11);
+        for (int round = 0; round < 200; ++round) {
+            std::set<TokenIndex> a, b, both, either;
+            for (unsigned i = random() % 20; i > 0; --i)
+                a.insert(static_cast<TokenIndex>(random() % 25));
+            for (unsigned i = random() % 20; i > 0; --i)
+                b.insert(static_cast<TokenIndex>(random() % 25));
+            for (TokenIndex t = 0; t < 25; ++t) {
+                if (a.contains(t) && b.contains(t))
+                    both.insert(t);
+                if (a.contains(t) || b.contains(t))
+                    either.insert(t);
+            }
+            const std::vector<TokenIndex> x(a.begin(), a.end()), y(b.begin(), b.end());
+            const double truth = either.empty() ? 1 : static_cast<double>(both.size()) / static_cast<double>(either.size());
+            QCOMPARE(jaccard(x, y), truth);
+            QCOMPARE(jaccard(y, x), truth);
+        }
+    }
+};
+
+QTEST_APPLESS_MAIN(FidelityTest)
+#include "fidelity_test.moc"
