@@ -1,0 +1,335 @@
+// The runner: what is cached, what a policy may see, what judges, and that nothing depends on threads.
+#include "core/base/error.h"
+#include "core/capture/memory_capture.h"
+#include "core/run/run.h"
+#include "tests/run/counting_engine.h"
+
+#include <QtTest>
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+#include <random>
+
+using namespace kvscope;
+
+namespace {
+
+using Capture = std::shared_ptr<const CaptureReader>;
+
+constexpr std::int64_t kTokens = 120;
+constexpr int kQueryHeads = 4, kKvHeads = 2, kDim = 8;
+
+std::shared_ptr<MemoryCapture> someCapture(std::uint64_t seed = 1, int layers = 2) {
+    return makeRandomCapture(seed, kTokens, layers, kQueryHeads, kKvHeads, kDim);
+}
+
+RunRequest requestOf(const Capture& capture, const std::string& spec, const std::string& cut = "80") {
+    RunRequest request;
+    request.capture = capture;
+    request.policy = PolicySpec::parse(spec);
+    request.budget = request.policy.budget.value_or(Budget::parse("0.25"));
+    request.cut = Cut::resolve(cut, *capture);
+    return request;
+}
+
+struct Rig {
+    std::shared_ptr<CountingEngine> engine = std::make_shared<CountingEngine>();
+    LayerRunner runner{engine};
+
+    std::shared_ptr<const RunResult> run(const RunRequest& request) const { return runner.run(request, {}); }
+};
+
+const std::vector<std::string> kSpecs = {"exact",
+                                         "uniform",
+                                         "streaming_llm",
+                                         "key_norm",
+                                         "tova",
+                                         "snapkv,window=8",
+                                         "keydiff",
+                                         "keydiff:sliding_window",
+                                         "keydiff,prompt_block=16",
+                                         "snapkv,window=8,prompt_block=32"};
+
+template <class Call> std::string messageOf(Call call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+
+/// Overwrites everything from token `cut` on with something else.
+std::shared_ptr<MemoryCapture> withAnotherFuture(const MemoryCapture& capture, TokenIndex cut) {
+    auto other = std::make_shared<MemoryCapture>(capture);
+    std::mt19937 random(99);
+    for (auto& [place, tensor] : other->tensors)
+        for (std::int64_t h = 0; h < tensor.shape[0]; ++h)
+            for (std::int64_t row = cut; row < tensor.shape[1]; ++row)
+                for (std::int64_t c = 0; c < tensor.shape[2]; ++c)
+                    tensor.data[static_cast<std::size_t>((h * tensor.shape[1] + row) * tensor.shape[2] + c)] =
+                        std::normal_distribution<float>(3, 5)(random);
+    return other;
+}
+
+/// Only the last `count` queries stay.
+void forgetQueries(MemoryCapture& capture, std::int64_t count) {
+    for (LayerInfo& layer : capture.captureInfo.layers) {
+        HostTensor& all = capture.tensors.at({layer.layer, TensorRole::Queries});
+        HostTensor last{{all.shape[0], count, all.shape[2]}, {}};
+        for (std::int64_t h = 0; h < all.shape[0]; ++h) {
+            const auto end = all.data.begin() + (h + 1) * all.shape[1] * all.shape[2];
+            last.data.insert(last.data.end(), end - count * all.shape[2], end);
+        }
+        all = last;
+        layer.queryCount = count;
+    }
+}
+
+} // namespace
+
+class LayerRunnerTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void resultsAreWhole_data() {
+        QTest::addColumn<QString>("spec");
+        for (const std::string& spec : kSpecs)
+            QTest::newRow(spec.c_str()) << QString::fromStdString(spec);
+    }
+
+    void resultsAreWhole() {
+        QFETCH(QString, spec);
+        const RunRequest request = requestOf(someCapture(), spec.toStdString());
+        const auto result = Rig().run(request);
+        const bool exact = spec == "exact";
+        QCOMPARE(result->visible, 80);
+        QCOMPARE(result->requested, exact ? 80 : 20); // a quarter of what is visible, not of all 120
+        QCOMPARE(result->selection.heads.size(), std::size_t{kKvHeads});
+        for (const HeadSelection& head : result->selection.heads) {
+            QCOMPARE(head.kept.size(), static_cast<std::size_t>(result->requested));
+            QVERIFY(std::is_sorted(head.kept.begin(), head.kept.end()) && head.kept.back() < 80);
+        }
+        QVERIFY(exact ? result->scores.empty() : result->scores.shape == Shape({kKvHeads, 80}));
+        for (const auto& [name, part] : result->parts)
+            QVERIFY(part.shape == result->scores.shape);
+        QCOMPARE(result->simulated, spec.contains("prompt_block"));
+        QCOMPARE(!result->steps.empty(), spec.contains("prompt_block"));
+        QCOMPARE(result->anchor.empty(), !(spec == "keydiff" || spec == "keydiff:sliding_window"));
+        QCOMPARE(result->fidelity->firstQuery, 80);
+        QCOMPARE(result->fidelity->queryCount, 40);
+        QVERIFY(!result->fidelity->seenQueries);
+        QCOMPARE(result->engine, std::string("cpu"));
+        if (exact)
+            QCOMPARE(*std::max_element(result->fidelity->outputError.data.begin(), result->fidelity->outputError.data.end()),
+                     0.0F);
+        QCOMPARE(storedBytes(*result), static_cast<std::uint64_t>(result->requested * kKvHeads * 2 * kDim * 4));
+    }
+
+    void nothingAfterTheCutReachesThePolicy_data() { resultsAreWhole_data(); }
+
+    void nothingAfterTheCutReachesThePolicy() {
+        QFETCH(QString, spec);
+        const auto capture = someCapture();
+        const auto other = withAnotherFuture(*capture, 80);
+        const auto a = Rig().run(requestOf(capture, spec.toStdString()));
+        const auto b = Rig().run(requestOf(Capture(other), spec.toStdString()));
+        QVERIFY(a->selection.sameLists(b->selection));
+        QVERIFY(std::memcmp(a->scores.data.data(), b->scores.data.data(), a->scores.data.size() * sizeof(float)) == 0);
+        if (spec != "exact")
+            QVERIFY(a->fidelity->meanOutputError != b->fidelity->meanOutputError); // but it does judge
+    }
+
+    void nothingDependsOnThreads_data() { resultsAreWhole_data(); }
+
+    void nothingDependsOnThreads() {
+        QFETCH(QString, spec);
+        const RunRequest request = requestOf(someCapture(), spec.toStdString());
+        const auto one = LayerRunner(std::make_shared<CountingEngine>(1)).run(request, {});
+        const auto three = LayerRunner(std::make_shared<CountingEngine>(3)).run(request, {});
+        QVERIFY(one->selection.sameLists(three->selection));
+        QVERIFY(one->fidelity->meanOutputError == three->fidelity->meanOutputError);
+        QVERIFY(one->fidelity->meanRetainedMass == three->fidelity->meanRetainedMass);
+    }
+
+    void selectionComesFirst() {
+        const auto capture = someCapture();
+        std::vector<std::shared_ptr<const RunResult>> partial;
+        const auto keep = [&](std::shared_ptr<const RunResult> result) { partial.push_back(std::move(result)); };
+        Rig rig;
+        const auto whole = rig.runner.run(requestOf(capture, "keydiff"), {}, keep);
+        QCOMPARE(partial.size(), 1u);
+        QVERIFY(!partial[0]->fidelity && whole->fidelity);
+        QVERIFY(partial[0]->selection.sameLists(whole->selection));
+        RunRequest unmeasured = requestOf(capture, "keydiff");
+        unmeasured.measure = false;
+        QVERIFY(!rig.runner.run(unmeasured, {}, keep)->fidelity);
+        QCOMPARE(partial.size(), 2u);
+        QVERIFY(!messageOf([&] { requireFidelity(*partial[1]); }).empty());
+        QVERIFY(&requireFidelity(*whole) == whole->fidelity.get());
+    }
+
+    void aBudgetDragOnlySelects() {
+        Rig rig;
+        const auto capture = someCapture();
+        rig.run(requestOf(capture, "snapkv,window=8@0.5"));
+        const auto result = rig.run(requestOf(capture, "snapkv,window=8@0.4"));
+        QVERIFY(result->times.featuresFromCache && result->times.scoresFromCache && !result->times.selectionFromCache);
+        QCOMPARE(rig.engine->count("attentionColumnSums"), 1);
+        QCOMPARE(rig.engine->count("pool"), 1);
+        QCOMPARE(rig.engine->count("topK"), 2);
+        QCOMPARE(rig.engine->count("exact attention"), 1); // judged anew, but against the same exact outputs
+        QCOMPARE(rig.engine->count("kept attention"), 2);
+        const auto back = rig.run(requestOf(capture, "snapkv,window=8@0.5")); // undo: nothing runs at all
+        QVERIFY(back->times.selectionFromCache && back->times.fidelityFromCache);
+        QCOMPARE(rig.engine->count("topK"), 2);
+        QCOMPARE(rig.engine->count("kept attention"), 2);
+    }
+
+    void aCombineKnobKeepsFeatures() {
+        Rig rig;
+        const auto capture = someCapture();
+        rig.run(requestOf(capture, "snapkv,window=8"));
+        const auto result = rig.run(requestOf(capture, "snapkv,window=8,pool_width=7"));
+        QVERIFY(result->times.featuresFromCache && !result->times.scoresFromCache);
+        QCOMPARE(rig.engine->count("attentionColumnSums"), 1);
+        QCOMPARE(rig.engine->count("pool"), 2);
+        rig.run(requestOf(capture, "snapkv,window=9,pool_width=7"));
+        QCOMPARE(rig.engine->count("attentionColumnSums"), 2);
+    }
+
+    void keysTellRequestsApart() {
+        Rig rig;
+        const auto capture = someCapture(), other = someCapture(2);
+        const auto base = rig.run(requestOf(capture, "key_norm"));
+        RunRequest layer = requestOf(capture, "key_norm");
+        layer.layer = LayerIndex(1);
+        QVERIFY(!rig.run(layer)->selection.sameLists(base->selection));
+        QVERIFY(!rig.run(requestOf(Capture(other), "key_norm"))->selection.sameLists(base->selection));
+        QCOMPARE(rig.run(requestOf(capture, "key_norm", "60"))->visible, 60);
+        QCOMPARE(rig.engine->count("rowNorms"), 4);
+        RunRequest seeded = requestOf(capture, "key_norm");
+        seeded.seed = 7; // draws no random number, so nothing is computed again
+        rig.run(seeded);
+        QCOMPARE(rig.engine->count("rowNorms"), 4);
+        RunRequest uniform = requestOf(capture, "uniform");
+        const auto first = rig.run(uniform);
+        uniform.seed = 7;
+        QVERIFY(!rig.run(uniform)->selection.sameLists(first->selection));
+    }
+
+    void aNewReaderIsANewCapture() {
+        Rig rig;
+        {
+            const auto capture = someCapture(1);
+            rig.run(requestOf(capture, "key_norm"));
+        }
+        const auto reloaded = someCapture(2); // perhaps at the very address of the first
+        const auto result = rig.run(requestOf(reloaded, "key_norm"));
+        QVERIFY(result->selection.sameLists(Rig().run(requestOf(reloaded, "key_norm"))->selection));
+        QCOMPARE(rig.engine->count("rowNorms"), 2);
+    }
+
+    void aTinyCacheIsOnlySlow() {
+        const auto engine = std::make_shared<CountingEngine>();
+        const LayerRunner tiny(engine, 1);
+        const auto capture = someCapture();
+        for (const std::string& spec : kSpecs) {
+            const RunRequest request = requestOf(capture, spec);
+            QVERIFY(tiny.run(request, {})->selection.sameLists(Rig().run(request)->selection));
+        }
+    }
+
+    void twoThreadsComputeOnce() {
+        Rig rig;
+        const RunRequest request = requestOf(someCapture(), "keydiff");
+        std::vector<std::future<std::shared_ptr<const RunResult>>> runs;
+        for (int i = 0; i < 4; ++i)
+            runs.push_back(std::async(std::launch::async, [&] { return rig.run(request); }));
+        const auto first = runs[0].get();
+        for (std::size_t i = 1; i < runs.size(); ++i)
+            QVERIFY(runs[i].get()->selection.sameLists(first->selection));
+        QCOMPARE(rig.engine->count("anchor"), 1);
+        QCOMPARE(rig.engine->count("topK"), 1);
+        QCOMPARE(rig.engine->count("kept attention"), 1);
+    }
+
+    void cancelledRunsLeaveNoTrace() {
+        Rig rig;
+        const RunRequest request = requestOf(someCapture(), "keydiff");
+        std::stop_source stop;
+        stop.request_stop();
+        QVERIFY_EXCEPTION_THROWN(rig.runner.run(request, Checkpoint(stop.get_token())), Cancelled);
+        QVERIFY(rig.run(request)->fidelity);
+    }
+
+    void cutNoneJudgesOnSeenQueries() {
+        const auto result = Rig().run(requestOf(someCapture(), "key_norm", "none"));
+        QCOMPARE(result->visible, kTokens);
+        QVERIFY(result->fidelity->seenQueries);
+        QCOMPARE(result->fidelity->firstQuery, 0); // 256 would be more than there are
+        QCOMPARE(result->fidelity->queryCount, kTokens);
+        QCOMPARE(result->requested, 30);
+    }
+
+    void fewerQueriesThanWanted() {
+        const auto capture = someCapture();
+        forgetQueries(*capture, 30); // queries 90 to 119
+        const auto early = Rig().run(requestOf(capture, "key_norm", "80"));
+        QCOMPARE(early->fidelity->firstQuery, 90);
+        QCOMPARE(early->fidelity->queryCount, 30);
+        QCOMPARE(early->notes, std::vector<std::string>({"judged on the last 30 of 40 queries after the cut: the capture "
+                                                         "holds no others"}));
+        const auto late = Rig().run(requestOf(capture, "snapkv,window=8", "95")); // queries 90 to 94 are seen
+        QCOMPARE(late->fidelity->firstQuery, 95);
+        QCOMPARE(late->notes.size(), 1u);
+        QVERIFY(late->notes[0].find("5 of its 8 window queries") != std::string::npos);
+        const std::string none = messageOf([&] { Rig().run(requestOf(capture, "snapkv,window=8", "80")); });
+        QVERIFY2(none.find("needs queries before token 80") != std::string::npos, none.c_str());
+    }
+
+    void withoutQueriesThereIsNoMeasure() {
+        const auto capture = someCapture();
+        forgetQueries(*capture, 0);
+        capture->tensors.erase({LayerIndex(0), TensorRole::Queries});
+        const auto result = Rig().run(requestOf(capture, "keydiff"));
+        QVERIFY(!result->fidelity);
+        const std::string message = messageOf([&] { requireFidelity(*result); });
+        QVERIFY2(message.find("holds no queries") != std::string::npos, message.c_str());
+    }
+
+    void blockRunsMarkWhatLeftTheCache() {
+        const auto result = Rig().run(requestOf(someCapture(), "key_norm,prompt_block=16"));
+        const auto kept = result->selection.heads[0].kept;
+        std::int64_t scored = 0;
+        for (TokenIndex t = 0; t < 80; ++t) {
+            const bool hasScore = !std::isnan(result->scores.data[static_cast<std::size_t>(t)]);
+            scored += hasScore ? 1 : 0;
+            QVERIFY(hasScore || !std::binary_search(kept.begin(), kept.end(), t));
+        }
+        QCOMPARE(scored, 20 + 16); // the cache and the last block
+    }
+
+    void errorsOfTheRequest() {
+        Rig rig;
+        const auto capture = someCapture();
+        RunRequest request = requestOf(capture, "keydiff");
+        request.budget = Budget::parse("81t");
+        QVERIFY(messageOf([&] { rig.run(request); }).find("80 tokens lie before the cut") != std::string::npos);
+        request = requestOf(capture, "keydiff");
+        request.layer = LayerIndex(5);
+        QVERIFY(!messageOf([&] { rig.run(request); }).empty());
+    }
+
+    void tensorsAreShared() {
+        Rig rig;
+        const auto capture = someCapture();
+        const Tensor keys = rig.runner.tensor(capture, LayerIndex(0), TensorRole::Keys, {});
+        QVERIFY(keys.shape() == Shape({kKvHeads, kTokens, kDim}));
+        QVERIFY(keys.storage() == rig.runner.tensor(capture, LayerIndex(0), TensorRole::Keys, {}).storage());
+    }
+};
+
+QTEST_APPLESS_MAIN(LayerRunnerTest)
+#include "layer_runner_test.moc"
