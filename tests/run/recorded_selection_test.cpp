@@ -1,0 +1,154 @@
+// A list out of results, and a list in the place of a policy: the same kept tokens, the same measures.
+#include "core/base/error.h"
+#include "core/capture/memory_capture.h"
+#include "core/run/selection_file.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include <cmath>
+
+using namespace kvscope;
+
+namespace {
+
+template <class Call> std::string messageOf(Call call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+
+} // namespace
+
+class RecordedSelectionTest : public QObject {
+    Q_OBJECT
+
+private:
+    std::shared_ptr<const CaptureReader> m_capture = makeRandomCapture(1, 100, 3, 4, 2, 8);
+    LayerRunner m_runner{makeCpuEngine()};
+
+    std::vector<std::shared_ptr<const RunResult>> run(const std::string& spec, const std::vector<int>& layers) const {
+        std::vector<std::shared_ptr<const RunResult>> results;
+        for (const int layer : layers) {
+            RunRequest request;
+            request.capture = m_capture;
+            request.layer = LayerIndex(layer);
+            request.policy = PolicySpec::parse(spec);
+            request.budget = Budget::parse("0.2");
+            request.cut = Cut::resolve("segment:context", *m_capture);
+            request.seed = 5;
+            results.push_back(m_runner.run(request, {}));
+        }
+        return results;
+    }
+
+    RunRequest replay(const RecordedSelection& list, int layer, const std::string& cut = "segment:context") const {
+        RunRequest request;
+        request.capture = m_capture;
+        request.layer = LayerIndex(layer);
+        request.cut = Cut::resolve(cut, *m_capture);
+        request.recorded = std::make_shared<const RecordedSelection>(list);
+        return request;
+    }
+
+private slots:
+    void describesTheRun() {
+        const auto results = run("snapkv:kvpress,window=8,prompt_block=25", {2, 0});
+        const RecordedSelection list = recordSelection(results, {{1}, true, "kvscope evict ..."});
+        QCOMPARE(list.captureFile, m_capture->info().fileName);
+        QCOMPARE(list.captureTokens, 100);
+        QCOMPARE(list.cut, std::string("segment:context"));
+        QCOMPARE(list.cutToken, 75);
+        QCOMPARE(list.policy, std::string("snapkv"));
+        QCOMPARE(list.variant, std::string("kvpress"));
+        QCOMPARE(list.budgetRequested, std::string("0.2"));
+        QCOMPARE(list.budgetKept, 14); // kvpress rounds 75 (1 - 0.8) = 14.99... down
+        QCOMPARE(list.seed, 5u);
+        QVERIFY(list.simulated);
+        QCOMPARE(list.command, std::string("kvscope evict ..."));
+        QCOMPARE(list.parameters.size(), policyById("snapkv").card().parameters->size()); // all, resolved
+        QVERIFY(std::count(list.parameters.begin(), list.parameters.end(), std::pair<std::string, std::string>("window", "8")));
+        QCOMPARE(list.heads.size(), 2u);
+        for (std::size_t i = 0; i < 2; ++i) { // sorted by layer
+            QCOMPARE(list.heads[i].layer, i == 0 ? 0 : 2);
+            QCOMPARE(list.heads[i].kvHead, 1);
+            QVERIFY(list.heads[i].kept == results[1 - i]->selection.heads[1].kept);
+            QCOMPARE(list.heads[i].scores.size(), 100u);
+            QVERIFY(std::isnan(list.heads[i].scores[75]));
+            QCOMPARE(list.heads[i].ranks.size(), list.heads[i].kept.size());
+        }
+        QVERIFY(recordSelection(results, {}).heads.size() == 4 && recordSelection(results, {}).heads[0].scores.empty());
+        QVERIFY(messageOf([&] { recordSelection(results, {{2}, false, {}}); }).find("KV heads 0 to 1") != std::string::npos);
+    }
+
+    void replaysThroughEveryForm_data() {
+        QTest::addColumn<QString>("spec");
+        QTest::addColumn<QString>("name");
+        for (const char* spec : {"keydiff", "exact", "uniform", "key_norm,prompt_block=20"})
+            for (const char* name : {"list.json", "list.csv"})
+                QTest::addRow("%s as %s", spec, name) << spec << name;
+    }
+
+    void replaysThroughEveryForm() {
+        QFETCH(QString, spec);
+        QFETCH(QString, name);
+        const auto results = run(spec.toStdString(), {0, 1});
+        QTemporaryDir folder;
+        const std::string path = folder.filePath(name).toStdString();
+        writeSelection(path, recordSelection(results, {{}, true, {}}), m_capture->tokens());
+        const RecordedSelection list = readSelection(path);
+        for (int layer = 0; layer < 2; ++layer) {
+            const auto original = results[static_cast<std::size_t>(layer)];
+            const auto again = m_runner.run(replay(list, layer), {});
+            QVERIFY(again->selection.sameLists(original->selection));
+            QVERIFY(again->fidelity->meanOutputError == original->fidelity->meanOutputError);
+            QVERIFY(again->fidelity->meanRetainedMass == original->fidelity->meanRetainedMass);
+            QCOMPARE(again->requested, original->requested);
+            QCOMPARE(again->simulated, original->simulated);
+            for (std::size_t h = 0; h < 2; ++h)
+                for (const TokenIndex token : original->selection.heads[h].kept) {
+                    const std::size_t at = h * 75 + static_cast<std::size_t>(token);
+                    QVERIFY(original->scores.empty() ? again->scores.empty()
+                                                     : again->scores.data[at] == original->scores.data[at]);
+                }
+        }
+    }
+
+    void weightsAreHonoured() {
+        RecordedSelection list = recordSelection(run("keydiff", {0}), {});
+        const auto plain = m_runner.run(replay(list, 0), {});
+        for (RecordedHead& head : list.heads)
+            head.numeratorWeights.assign(head.kept.size(), 3);
+        const auto weighted = m_runner.run(replay(list, 0), {});
+        QVERIFY(weighted->fidelity->meanOutputError != plain->fidelity->meanOutputError);
+        QVERIFY(weighted->fidelity->meanRetainedMass == plain->fidelity->meanRetainedMass);
+        QVERIFY(weighted->selection.heads[0].numeratorWeights == list.heads[0].numeratorWeights);
+    }
+
+    void headsThatAreLeftOutHaveNoMeasure() {
+        const auto results = run("keydiff", {0});
+        const auto again = m_runner.run(replay(recordSelection(results, {{1}, false, {}}), 0), {});
+        const Fidelity& fidelity = *again->fidelity;
+        QVERIFY(std::isnan(fidelity.meanOutputError[0]) && std::isnan(fidelity.meanRetainedMass[1]));
+        QCOMPARE(fidelity.meanOutputError[2], results[0]->fidelity->meanOutputError[2]);
+        QVERIFY(std::isnan(fidelity.outputError.data[0]));
+        QCOMPARE(again->notes, std::vector<std::string>({"the list leaves out KV heads 0 of this layer"}));
+    }
+
+    void misfitsAreRefused() {
+        const RecordedSelection list = recordSelection(run("keydiff", {0, 1}), {});
+        const std::string layer = messageOf([&] { m_runner.run(replay(list, 2), {}); });
+        QVERIFY2(layer.find("It has layers 0, 1") != std::string::npos, layer.c_str());
+        const std::string cut = messageOf([&] { m_runner.run(replay(list, 0, "80"), {}); });
+        QVERIFY2(cut.find("Set the cut to 75") != std::string::npos, cut.c_str());
+        RecordedSelection other = list;
+        other.captureTokens = 99;
+        QVERIFY(messageOf([&] { m_runner.run(replay(other, 0), {}); }).find("from 99 tokens") != std::string::npos);
+    }
+};
+
+QTEST_APPLESS_MAIN(RecordedSelectionTest)
+#include "recorded_selection_test.moc"

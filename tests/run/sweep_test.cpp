@@ -1,0 +1,177 @@
+// The sweep: which rows come, in which order, what they hold, and what is refused before anything runs.
+#include "core/base/error.h"
+#include "core/capture/memory_capture.h"
+#include "core/run/sweep.h"
+#include "tests/run/counting_engine.h"
+
+#include <QtTest>
+
+using namespace kvscope;
+
+namespace {
+
+SweepRequest smallSweep() {
+    SweepRequest request;
+    request.captures = {makeRandomCapture(1, 100, 2, 4, 2, 8), makeRandomCapture(2, 80, 2, 4, 2, 8)};
+    for (const char* spec : {"exact", "keydiff", "uniform@10t"})
+        request.policies.push_back(PolicySpec::parse(spec));
+    request.budgets = {Budget::parse("0.1"), Budget::parse("0.5")};
+    request.varied = {{"window_share", {"0", "0.2", "0.5"}}};
+    request.seeds = {3, 4};
+    return request;
+}
+
+struct Rig {
+    std::shared_ptr<CountingEngine> engine = std::make_shared<CountingEngine>();
+    LayerRunner runner{engine};
+
+    std::vector<SweepRow> rows(const SweepRequest& request, const Checkpoint& checkpoint = {}) const {
+        std::vector<SweepRow> rows;
+        runSweep(runner, request, checkpoint, [&](const SweepRow& row) { rows.push_back(row); });
+        return rows;
+    }
+};
+
+std::string lineOf(const RunResult& result) {
+    const RunRequest& request = result.request;
+    return request.capture->info().fileName + " " + std::to_string(request.layer.value) + " " + request.policy.text() + " " +
+           request.budget.text() + " " + std::to_string(request.seed);
+}
+
+QStringList fieldsOf(const std::string& line) { return QString::fromStdString(line).trimmed().split(','); }
+
+} // namespace
+
+class SweepTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void everyRowInOrder() {
+        const SweepRequest request = smallSweep();
+        std::vector<std::string> expected;
+        for (const auto& capture : request.captures)
+            for (const char* layer : {" 0 ", " 1 "}) {
+                const std::string start = capture->info().fileName + layer;
+                expected.push_back(start + "exact 1 3"); // needs no budget and draws nothing
+                for (const char* share : {"", ",window_share=0.2", ",window_share=0.5"})
+                    for (const char* budget : {"0.1", "0.5"})
+                        expected.push_back(start + "keydiff" + share + " " + budget + " 3");
+                for (const char* seed : {"3", "4"})
+                    expected.push_back(start + "uniform@10t 10t " + seed);
+            }
+        std::vector<std::string> got;
+        for (const SweepRow& row : Rig().rows(request))
+            got.push_back(lineOf(*row.result));
+        QVERIFY(got == expected);
+    }
+
+    void rowsHoldWhatASingleRunSays() {
+        const SweepRequest request = smallSweep();
+        for (const SweepRow& row : Rig().rows(request)) {
+            const auto alone = Rig().runner.run(row.result->request, {});
+            QVERIFY(alone->selection.sameLists(row.result->selection));
+            QCOMPARE(row.outputError, meanOfNumbers(alone->fidelity->meanOutputError));
+            QCOMPARE(row.retainedMass, meanOfNumbers(alone->fidelity->meanRetainedMass));
+            QCOMPARE(row.keptTokens, static_cast<double>(alone->requested));
+            QCOMPARE(row.storedBytes, storedBytes(*alone));
+            QCOMPARE(row.retention * static_cast<double>(alone->visible), row.keptTokens);
+        }
+    }
+
+    void aBudgetComputesFeaturesOnce() {
+        Rig rig;
+        SweepRequest request = smallSweep();
+        request.captures.resize(1);
+        request.layers = {1};
+        const std::vector<SweepRow> rows = rig.rows(request);
+        QCOMPARE(rig.engine->count("similarity"), 1); // six rows of keydiff
+        for (const SweepRow& row : rows)
+            if (row.result->request.policy.policy == "keydiff")
+                QCOMPARE(row.result->times.featuresMs, rows[1].result->times.featuresMs); // what it once cost
+        QVERIFY(rows[1].result->times.featuresMs > 0);
+    }
+
+    void csvHasAColumnForEverything() {
+        const SweepRequest request = smallSweep();
+        const QStringList header = fieldsOf(sweepCsvHeader(request));
+        for (const SweepRow& row : Rig().rows(request)) {
+            const QStringList fields = fieldsOf(sweepCsvLine(request, row));
+            QCOMPARE(header.size(), QSet<QString>(header.begin(), header.end()).size());
+            const bool quoted = sweepCsvLine(request, row).find('"') != std::string::npos; // a spec with commas
+            if (quoted)
+                continue;
+            QCOMPARE(fields.size(), header.size());
+            const auto field = [&](const char* name) { return fields[header.indexOf(name)]; };
+            QCOMPARE(field("layer").toInt(), row.result->request.layer.value);
+            QCOMPARE(field("seed").toULongLong(), row.result->request.seed);
+            QCOMPARE(field("output_error").toDouble(), row.outputError);
+            QCOMPARE(field("stored_bytes").toULongLong(), row.storedBytes);
+            QCOMPARE(field("kept_tokens").toDouble(), row.keptTokens);
+            QCOMPARE(field("simulated"), "false");
+            QCOMPARE(field("cut_token").toInt(), row.result->visible);
+            const bool isKeydiff = field("policy") == "keydiff";
+            QCOMPARE(field("window_share"), isKeydiff ? "0" : "");
+        }
+    }
+
+    void refusedBeforeAnythingRuns_data() {
+        QTest::addColumn<QString>("message");
+        for (const char* message : {"no policy of the sweep has the parameter 'lambda'", "not a value of window_share",
+                                    "100 tokens", "needs a budget", "sweep is empty", "has no values", "cut '90'"})
+            QTest::newRow(message) << message;
+    }
+
+    void refusedBeforeAnythingRuns() {
+        QFETCH(QString, message);
+        SweepRequest request = smallSweep();
+        if (message.contains("lambda"))
+            request.varied.push_back({"lambda", {"1"}});
+        else if (message.contains("not a value"))
+            request.varied[0].values.push_back("2");
+        else if (message.contains("100 tokens"))
+            request.budgets.push_back(Budget::parse("70t")), message = "60 tokens lie before"; // only the second capture
+        else if (message.contains("needs a budget"))
+            request.budgets.clear();
+        else if (message.contains("empty"))
+            request.seeds.clear();
+        else if (message.contains("no values"))
+            request.varied[0].values.clear();
+        else
+            request.cut = "90"; // the second capture has 80 tokens
+        Rig rig;
+        int rows = 0;
+        try {
+            runSweep(rig.runner, request, {}, [&](const SweepRow&) { ++rows; });
+            QFAIL("accepted");
+        } catch (const Error& error) {
+            QVERIFY2(std::string(error.what()).find(message.toStdString()) != std::string::npos, error.what());
+        }
+        QCOMPARE(rows, 0);
+    }
+
+    void progressGrowsAndCancelStops() {
+        const SweepRequest request = smallSweep();
+        std::stop_source stop;
+        double last = 0;
+        bool grows = true;
+        const Checkpoint checkpoint(stop.get_token(), [&](double done, double total) {
+            grows = grows && done / total >= last - 1e-12;
+            last = done / total;
+        });
+        Rig rig;
+        runSweep(LayerRunner(makeCpuEngine(1)), request, checkpoint, [](const SweepRow&) {});
+        QVERIFY(grows);
+        QCOMPARE(last, 1.0);
+        int rows = 0;
+        QVERIFY_EXCEPTION_THROWN(runSweep(rig.runner, request, Checkpoint(stop.get_token()),
+                                          [&](const SweepRow&) {
+                                              if (++rows == 3)
+                                                  stop.request_stop();
+                                          }),
+                                 Cancelled);
+        QCOMPARE(rows, 3);
+    }
+};
+
+QTEST_APPLESS_MAIN(SweepTest)
+#include "sweep_test.moc"

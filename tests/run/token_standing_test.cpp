@@ -1,0 +1,152 @@
+// Why kept, why evicted: rank, margin and flip budget against what select really does at every budget.
+#include "core/capture/memory_capture.h"
+#include "core/run/run.h"
+
+#include <QtTest>
+
+#include <algorithm>
+#include <cmath>
+
+using namespace kvscope;
+
+namespace {
+
+constexpr TokenIndex kCut = 60;
+
+RunRequest requestOf(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec, std::int64_t budget) {
+    RunRequest request;
+    request.capture = capture;
+    request.policy = PolicySpec::parse(spec);
+    request.budget = Budget::parse(std::to_string(budget) + "t");
+    request.cut = Cut::resolve(std::to_string(kCut), *capture);
+    request.measure = false;
+    return request;
+}
+
+bool keeps(const RunResult& result, std::size_t head, TokenIndex token) {
+    const auto& kept = result.selection.heads[head].kept;
+    return std::binary_search(kept.begin(), kept.end(), token);
+}
+
+/// Rounded keys, so that many scores tie.
+std::shared_ptr<MemoryCapture> tiedCapture() {
+    const auto capture = makeRandomCapture(4, 80, 1, 4, 2, 2);
+    for (auto& [place, tensor] : capture->tensors)
+        for (float& x : tensor.data)
+            x = std::round(x);
+    return capture;
+}
+
+} // namespace
+
+class TokenStandingTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void againstEveryBudget_data() {
+        QTest::addColumn<QString>("spec");
+        QTest::addColumn<bool>("tied");
+        for (const char* spec :
+             {"key_norm", "keydiff", "keydiff,window_share=0.37", "keydiff,window_share=0.9,protect_first=3",
+              "snapkv,window=8", "snapkv,window=8,protect_first=5,protect_last=11", "snapkv,window=64", "streaming_llm",
+              "tova:kvpress", "uniform,protect_first=2,protect_last=2"})
+            for (const bool tied : {false, true})
+                QTest::addRow("%s%s", spec, tied ? ", ties" : "") << spec << tied;
+    }
+
+    void againstEveryBudget() {
+        QFETCH(QString, spec);
+        QFETCH(bool, tied);
+        const std::shared_ptr<const CaptureReader> capture = tied ? tiedCapture() : makeRandomCapture(3, 80, 1, 4, 2, 8);
+        const LayerRunner runner(makeCpuEngine(1));
+        std::vector<std::shared_ptr<const RunResult>> byBudget = {nullptr};
+        for (std::int64_t budget = 1; budget <= kCut; ++budget)
+            byBudget.push_back(runner.run(requestOf(capture, spec.toStdString(), budget), {}));
+        for (std::size_t head = 0; head < 2; ++head)
+            for (TokenIndex token = 0; token < kCut; ++token) {
+                std::int64_t smallest = 1;
+                while (!keeps(*byBudget[static_cast<std::size_t>(smallest)], head, token))
+                    ++smallest;
+                for (const std::int64_t budget : {1, 7, 20, 59, 60}) {
+                    const RunResult& result = *byBudget[static_cast<std::size_t>(budget)];
+                    const TokenStanding standing = standingOf(result, KvHeadIndex(static_cast<std::int64_t>(head)), token);
+                    QCOMPARE(standing.kept, keeps(result, head, token));
+                    QVERIFY2(standing.flipBudget == smallest,
+                             qPrintable(QString("head %1 token %2: %3, not %4").arg(head).arg(token).arg(standing.flipBudget).arg(smallest)));
+                }
+            }
+    }
+
+    void ranksAreAPermutationInScoreOrder() {
+        const LayerRunner runner(makeCpuEngine(1));
+        const auto result = runner.run(requestOf(tiedCapture(), "keydiff", 15), {});
+        std::vector<TokenStanding> byRank(kCut);
+        for (TokenIndex token = 0; token < kCut; ++token) {
+            const TokenStanding standing = standingOf(*result, KvHeadIndex(1), token);
+            QVERIFY(!byRank[static_cast<std::size_t>(standing.rank)].scored);
+            byRank[static_cast<std::size_t>(standing.rank)] = standing;
+        }
+        for (std::size_t rank = 0; rank < byRank.size(); ++rank) {
+            QCOMPARE(byRank[rank].kept, rank < 15); // no protection: the best 15 are kept
+            QVERIFY(rank == 0 || byRank[rank - 1].score >= byRank[rank].score);
+        }
+    }
+
+    void marginsOfTheLastInAndTheFirstOut() {
+        const LayerRunner runner(makeCpuEngine(1));
+        const auto capture = makeRandomCapture(3, 80, 1, 4, 2, 8);
+        const auto result = runner.run(requestOf(capture, "key_norm,protect_last=5", 20), {});
+        const float* scores = result->scores.data.data();
+        double worstKept = INFINITY, bestEvicted = -INFINITY;
+        for (TokenIndex t = 0; t < kCut - 5; ++t)
+            (keeps(*result, 0, t) ? worstKept : bestEvicted) =
+                keeps(*result, 0, t) ? std::min<double>(worstKept, scores[t]) : std::max<double>(bestEvicted, scores[t]);
+        for (TokenIndex t = 0; t < kCut; ++t) {
+            const TokenStanding standing = standingOf(*result, KvHeadIndex(0), t);
+            QCOMPARE(standing.isProtected, t >= kCut - 5);
+            if (standing.isProtected)
+                QVERIFY(std::isinf(standing.margin) && standing.margin > 0);
+            else
+                QCOMPARE(standing.margin, scores[t] - (standing.kept ? bestEvicted : worstKept));
+            QVERIFY(standing.kept == (standing.margin > 0));
+        }
+        QCOMPARE(static_cast<float>(worstKept - bestEvicted), result->selection.heads[0].margin);
+    }
+
+    void fullProtectionLeavesNoPlace() {
+        const LayerRunner runner(makeCpuEngine(1));
+        const auto result = runner.run(requestOf(tiedCapture(), "snapkv,window=8", 8), {});
+        QVERIFY(std::isinf(standingOf(*result, KvHeadIndex(0), 0).margin));
+        QVERIFY(standingOf(*result, KvHeadIndex(0), 0).margin < 0);
+    }
+
+    void partsAreTheTermsOfTheScore() {
+        const LayerRunner runner(makeCpuEngine(1));
+        const auto result = runner.run(requestOf(tiedCapture(), "keydiff", 8), {});
+        const TokenStanding standing = standingOf(*result, KvHeadIndex(1), 7);
+        QCOMPARE(standing.parts.size(), 1u);
+        QCOMPARE(standing.parts[0].first, std::string("similarity"));
+        QCOMPARE(standing.parts[0].second, -standing.score);
+    }
+
+    void whatIsUnknownSaysSo() {
+        const LayerRunner runner(makeCpuEngine(1));
+        const auto exact = runner.run(requestOf(tiedCapture(), "exact", 8), {});
+        const TokenStanding unscored = standingOf(*exact, KvHeadIndex(0), 3);
+        QVERIFY(unscored.kept && !unscored.scored && std::isnan(unscored.score) && unscored.flipBudget == 0);
+        const auto blocks = runner.run(requestOf(tiedCapture(), "key_norm,prompt_block=10", 8), {});
+        bool sawGone = false, sawScored = false;
+        for (TokenIndex t = 0; t < kCut; ++t) {
+            const TokenStanding standing = standingOf(*blocks, KvHeadIndex(0), t);
+            QCOMPARE(standing.flipBudget, 0);
+            sawGone = sawGone || !standing.scored;
+            sawScored = sawScored || standing.scored;
+            QVERIFY(standing.scored || (!standing.kept && std::isnan(standing.margin)));
+            QVERIFY(!standing.scored || standing.rank < 18);
+        }
+        QVERIFY(sawGone && sawScored);
+    }
+};
+
+QTEST_APPLESS_MAIN(TokenStandingTest)
+#include "token_standing_test.moc"
