@@ -67,6 +67,14 @@ Writer::Writer(const std::string& path) : m_state(std::make_unique<State>()) {
         m_state->fail({});
 }
 
+Writer::Writer(const std::string& path, Existing) : m_state(std::make_unique<State>()) {
+    const Guard guard;
+    m_state->path = path;
+    m_state->id = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    if (m_state->id < 0)
+        m_state->fail({});
+}
+
 Writer::~Writer() {
     const Guard guard;
     if (m_state->id >= 0)
@@ -174,6 +182,12 @@ void Writer::attribute(const std::string& object, const std::string& name, std::
     const hsize_t count = values.size();
     const Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
     m_state->attribute(object, name, H5T_STD_I32LE, space, values.data());
+}
+
+void setRootAttribute(const std::string& path, const std::string& name, const std::string& value) {
+    Writer file(path, Writer::Existing{});
+    file.attribute("/", name, value);
+    file.close();
 }
 
 } // namespace kvscope::h5

@@ -23,7 +23,9 @@ struct Storage {
 /// disk above all. Give it the temporary path of an AtomicFile, close it, then commit.
 class Writer {
 public:
+    struct Existing {};
     explicit Writer(const std::string& path);
+    Writer(const std::string& path, Existing); ///< opens instead of making
     ~Writer();
     Writer(const Writer&) = delete;
     Writer& operator=(const Writer&) = delete;
@@ -50,5 +52,8 @@ private:
     struct State;
     std::unique_ptr<State> m_state;
 };
+
+/// Adds one text attribute to the root of an existing file. Throws Error.
+void setRootAttribute(const std::string& path, const std::string& name, const std::string& value);
 
 } // namespace kvscope::h5

@@ -2,13 +2,12 @@
 #include "core/capture/memory_capture.h"
 
 #include "core/base/error.h"
-#include "core/base/random.h"
+#include "core/base/gaussian.h"
 #include "core/capture/rope.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
-#include <numbers>
 
 namespace kvscope {
 
@@ -29,24 +28,17 @@ HostTensor MemoryCapture::read(LayerIndex layer, TensorRole role, const Checkpoi
 
 namespace {
 
-/// Box-Muller over two counter-based uniforms.
-float gaussianAt(RandomKey key) {
-    const double radius = std::sqrt(-2 * std::log(1 - uniformAt(key)));
-    key.slot += 0x80000000u;
-    return static_cast<float>(radius * std::cos(2 * std::numbers::pi * uniformAt(key)));
-}
-
 HostTensor gaussianTensor(std::uint64_t seed, LayerIndex layer, TensorRole role, int heads, std::int64_t rows, int width) {
     HostTensor tensor{Shape{heads, rows, width}, {}};
     for (int h = 0; h < heads; ++h)
         for (std::int64_t r = 0; r < rows; ++r)
             for (int c = 0; c < width; ++c)
-                tensor.data.push_back(gaussianAt({.seed = seed,
+                tensor.data.push_back(static_cast<float>(gaussianAt({.seed = seed,
                                                   .layer = static_cast<std::uint32_t>(layer.value),
                                                   .kvHead = static_cast<std::uint32_t>(h),
                                                   .round = static_cast<std::uint32_t>(role),
                                                   .token = static_cast<std::uint32_t>(r),
-                                                  .slot = static_cast<std::uint32_t>(c)}));
+                                                  .slot = static_cast<std::uint32_t>(c)})));
     return tensor;
 }
 

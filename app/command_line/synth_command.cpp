@@ -1,0 +1,57 @@
+// `kvscope synth`: captures with a known structure, for tests, benchmarks and teaching.
+#include "app/command_line/command.h"
+#include "core/base/error.h"
+#include "core/capture/synthetic_capture.h"
+
+#include <CLI/CLI.hpp>
+
+namespace kvscope {
+
+namespace {
+
+class SynthCommand final : public Command {
+public:
+    void addTo(CLI::App& app) override {
+        m_command = app.add_subcommand("synth", "write a seeded synthetic capture: clusters, sinks, needle, collinear keys, RoPE rings");
+        m_command->add_option("--tokens", m_spec.tokens, "tokens n")->capture_default_str();
+        m_command->add_option("--layers", m_spec.layers, "layers")->capture_default_str();
+        m_command->add_option("--q-heads", m_spec.queryHeads, "query heads")->capture_default_str();
+        m_command->add_option("--kv-heads", m_spec.kvHeads, "KV heads")->capture_default_str();
+        m_command->add_option("--head-dim", m_spec.headDim, "head dim d")->capture_default_str();
+        m_command->add_option("--seed", m_spec.seed, "of every number in it")->capture_default_str();
+        m_command->add_option("--clusters", m_spec.clusters, "clusters of keys; 0: none")->capture_default_str();
+        m_command->add_option("--sinks", m_spec.sinks, "first tokens that draw attention")->capture_default_str();
+        m_command->add_option("--needle-begin", m_spec.needleBegin, "first needle token; -1: at 40 % of the context")->capture_default_str();
+        m_command->add_option("--needle-length", m_spec.needleLength, "needle tokens; 0: none")->capture_default_str();
+        m_command->add_option("--collinearity", m_spec.collinearity, "size of the component that all keys share")->capture_default_str();
+        m_command->add_flag("--no-rope", m_noRope, "do not rotate queries and keys");
+        m_command->add_option("--q-window", m_spec.queryWindow, "store only the last so many queries; 0: all")->capture_default_str();
+        m_command->add_option("--dtype", m_type, "bf16, f16 or f32")->capture_default_str();
+        m_command->add_option("--deflate", m_deflate, "level 0 to 9")->check(CLI::Range(0, 9))->capture_default_str();
+        m_command->add_flag("--sparse", m_sparse, "declare the tensors but store none: a huge file that takes no room");
+        m_command->add_option("--out", m_out, "FILE.h5")->required();
+    }
+    bool chosen() const override { return m_command->parsed(); }
+
+    void run(const CommandContext& context) override {
+        requireExtension(m_out, {".h5", ".hdf5"});
+        m_spec.rope = !m_noRope;
+        if (m_type != "bf16" && m_type != "f16" && m_type != "f32")
+            throw Error({.sentence = "there is no stored type '" + m_type + "'", .place = "--dtype", .remedy = "Choose bf16, f16 or f32"});
+        m_spec.storedType = m_type == "bf16" ? StoredType::Bfloat16 : m_type == "f16" ? StoredType::Float16 : StoredType::Float32;
+        writeSyntheticCapture(m_spec, m_out, m_deflate, m_sparse, context.checkpoint("synth"));
+    }
+
+private:
+    CLI::App* m_command = nullptr;
+    SyntheticSpec m_spec;
+    std::string m_type = "bf16", m_out;
+    int m_deflate = 0;
+    bool m_noRope = false, m_sparse = false;
+};
+
+} // namespace
+
+std::unique_ptr<Command> makeSynthCommand() { return std::make_unique<SynthCommand>(); }
+
+} // namespace kvscope
