@@ -19,18 +19,34 @@ const std::vector<std::int32_t>& groupsOf(const Session& session, const CaptureR
     return capture.info().layerInfo(session.layer).kvOfQ;
 }
 
-/// The deepest stored layer but a few: middle layers are where heads retrieve; the first ones mostly look at neighbours.
+/// Middle layers are where heads retrieve; the first ones mostly look at neighbours.
 LayerIndex middleLayer(const CaptureInfo& info) {
     assert(!info.layers.empty());
     return info.layers[info.layers.size() / 2].layer;
 }
 
-void selectFirstNeedle(Session& session, const TokenTable& tokens) {
-    const auto needle = std::find_if(tokens.segments.begin(), tokens.segments.end(),
-                                     [](const Segment& s) { return s.kind == SegmentKind::Needle; });
-    if (needle == tokens.segments.end())
+/// How many tokens of the needle the question repeats: of several needles it asks for the one it shares most with.
+std::int64_t sharedWithQuestion(const Segment& needle, const TokenTable& tokens) {
+    std::int64_t shared = 0;
+    for (const Segment& question : tokens.segments) {
+        if (question.kind != SegmentKind::Question)
+            continue;
+        for (TokenIndex token = needle.begin; token < needle.end; ++token)
+            shared += std::count(tokens.ids.begin() + question.begin, tokens.ids.begin() + question.end,
+                                 tokens.ids[static_cast<std::size_t>(token)]) > 0;
+    }
+    return shared;
+}
+
+void selectNeedle(Session& session, const TokenTable& tokens) {
+    const Segment* asked = nullptr;
+    for (const Segment& segment : tokens.segments)
+        if (segment.kind == SegmentKind::Needle &&
+            (!asked || sharedWithQuestion(segment, tokens) > sharedWithQuestion(*asked, tokens)))
+            asked = &segment;
+    if (!asked)
         return;
-    for (TokenIndex token = needle->begin; token < needle->end; ++token)
+    for (TokenIndex token = asked->begin; token < asked->end; ++token)
         session.selected.push_back(token);
     session.selectionName = segmentName(SegmentKind::Needle);
 }
@@ -143,9 +159,10 @@ Session firstSession(const CaptureReader& capture) {
     Session session;
     session.capturePath = capture.info().path;
     session.layer = middleLayer(capture.info());
+    session.kvHead = KvHeadIndex(capture.info().numKvHeads / 2);
     for (const char* spec : {"keydiff:kvpress", "snapkv", "streaming_llm"})
         session.panes.push_back({PolicySpec::parse(spec), {}, {}});
-    selectFirstNeedle(session, capture.tokens());
+    selectNeedle(session, capture.tokens());
     fitToCapture(session, capture);
     return session;
 }

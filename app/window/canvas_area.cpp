@@ -76,7 +76,7 @@ void CanvasArea::buildDocks() {
         if (view->card().perPane)
             continue;
         auto* dock = new ViewDock(m_workbench, *view, m_text, this);
-        dock->setMinimumHeight(px(112));
+        dock->setMinimumHeight(px(view->card().id == "token_strip" ? 132 : 156));
         m_splitter->addWidget(dock);
         m_splitter->setStretchFactor(m_splitter->count() - 1, 0);
         connectCanvas(dock->canvas());

@@ -51,11 +51,11 @@ QPushButton:hover { background: {hover}; }
 QPushButton:pressed, QPushButton[primary="true"] { background: {ink}; color: {paper}; border-color: {ink}; }
 QPushButton:focus { border: 2px solid {ink}; padding: 0 {9px}; }
 QPushButton:disabled { color: {off}; border-color: {border}; }
-QPushButton[flat="link"] { border: none; background: transparent; color: {text2}; padding: 0 {4px}; }
-QPushButton[flat="link"]:hover { color: {text1}; background: {hover}; }
-QPushButton[flat="link"]:focus { border: 2px solid {ink}; }
-QPushButton[flat="link"]:checked { color: {text1}; }
-QPushButton[flat="link"]:disabled { color: {off}; }
+QPushButton[look="link"] { border: none; background: transparent; color: {text2}; padding: 0 {4px}; }
+QPushButton[look="link"]:hover { color: {text1}; background: {hover}; }
+QPushButton[look="link"]:focus { border: 2px solid {ink}; }
+QPushButton[look="link"]:checked { color: {text1}; }
+QPushButton[look="link"]:disabled { color: {off}; }
 QPushButton[chip="plain"], QPushButton[chip="warning"], QPushButton[chip="error"] { border-radius: {10px}; padding: 0 {7px}; min-height: {18px}; max-height: {18px}; font-size: {11px}; }
 QPushButton[chip="plain"] { background: transparent; color: {text2}; border: 1px solid {border}; }
 QPushButton[chip="plain"]:hover { background: {hover}; color: {text1}; }

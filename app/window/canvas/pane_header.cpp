@@ -62,10 +62,10 @@ void PaneHeader::build() {
     m_realised->setFocusPolicy(Qt::NoFocus);
     title->addWidget(m_realised);
     title->addStretch();
-    auto* exportButton = iconButton("export", tr("Export this pane"), this);
+    m_export = iconButton("export", tr("Export this pane"), this);
     auto* maximise = iconButton("maximise", tr("Show this pane alone, or all again"), this);
     auto* close = iconButton("close", tr("Remove this pane"), this);
-    for (QToolButton* button : {exportButton, maximise, close})
+    for (QToolButton* button : {m_export, maximise, close})
         title->addWidget(button);
     column->addLayout(title);
     auto* metrics = new QHBoxLayout;
@@ -75,7 +75,7 @@ void PaneHeader::build() {
         metrics->addWidget(label);
         QLabel* value = numberLabel(12, weight, this);
         metrics->addWidget(value);
-        metrics->addSpacing(px(8));
+        metrics->addSpacing(px(5));
         if (nameLabel)
             *nameLabel = label;
         return value;
@@ -89,7 +89,7 @@ void PaneHeader::build() {
     m_hits->setObjectName("paneHits");
     metrics->addStretch();
     column->addLayout(metrics);
-    connect(exportButton, &QToolButton::clicked, this, &PaneHeader::exportWanted);
+    connect(m_export, &QToolButton::clicked, this, &PaneHeader::exportWanted);
     connect(maximise, &QToolButton::clicked, this, &PaneHeader::maximiseWanted);
     connect(close, &QToolButton::clicked, this, [this] {
         m_workbench.change([this](Session& s) { removePane(s, static_cast<std::size_t>(m_pane)); }, tr("Remove pane"));
@@ -148,6 +148,14 @@ void PaneHeader::refreshMetrics(const ViewInput& input, const PaneData& pane) {
 QString PaneHeader::metricsText() const {
     return QString("error %1 mass %2 kept %3 %4 %5")
         .arg(m_error->text(), m_mass->text(), m_kept->text(), m_hitsName->text(), m_hits->text());
+}
+
+void PaneHeader::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    // In a narrow pane the mass goes first: the error leads, kept and hits tell the story of the budget.
+    m_mass->setVisible(width() >= px(340));
+    m_massName->setVisible(width() >= px(340));
+    m_export->setVisible(width() >= px(300));
 }
 
 void PaneHeader::paintEvent(QPaintEvent* event) {

@@ -29,6 +29,7 @@ signals:
 protected:
     void paintEvent(QPaintEvent* event) override;
     void mousePressEvent(QMouseEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
 
 private:
     void build();
@@ -42,6 +43,7 @@ private:
     ElidedLabel* m_name = nullptr;
     QPushButton *m_variant = nullptr, *m_realised = nullptr;
     QLabel *m_error = nullptr, *m_mass = nullptr, *m_kept = nullptr, *m_hits = nullptr;
+    QToolButton* m_export = nullptr;
     QLabel *m_massName = nullptr, *m_hitsName = nullptr;
 };
 

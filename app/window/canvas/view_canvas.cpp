@@ -3,6 +3,7 @@
 
 #include "app/window/appearance.h"
 #include "app/window/number_text.h"
+#include "views/token_strip/token_strip_view.h"
 
 #include <QKeyEvent>
 #include <QResizeEvent>
@@ -85,13 +86,30 @@ QString ViewCanvas::finding() const {
     return m_workbench.capture() ? fromUtf8(m_view.finding(input(), viewOptions(m_workbench.session(), m_view))) : QString();
 }
 
+void ViewCanvas::revealSelection() {
+    const auto& selected = m_workbench.session().selected;
+    if (selected == m_revealed || m_canvas->height() < 2)
+        return;
+    m_revealed = selected;
+    const TokenIndex token = selected.empty() ? -1 : selected[selected.size() / 2];
+    if (token < 0 || m_canvas->hasFocus() || positionOfToken(m_canvas->scene(), token))
+        return;
+    const Viewport viewport = viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale);
+    const double scroll = stripScrollTo(input(), viewport, token);
+    m_workbench.change([&](Session& s) { s.look.stripScroll = scroll; }, tr("Scroll"));
+}
+
 void ViewCanvas::sessionChanged() {
     m_canvas->invalidate();
+    if (m_workbench.capture() && m_view.card().id == tokenStripView().card().id)
+        revealSelection();
     m_readOut->refresh();
 }
 
 void ViewCanvas::resizeEvent(QResizeEvent* event) {
     m_canvas->setGeometry(QRect(QPoint(0, 0), event->size()));
+    if (m_workbench.capture())
+        sessionChanged();
 }
 
 void ViewCanvas::resetView() {

@@ -43,6 +43,7 @@ private:
     Viewport viewportFor(double width, double height) const;
     ViewInput input() const;
     void sessionChanged();
+    void revealSelection(); ///< scrolls the strip to a selection that was made elsewhere
     void connectGestures();
     void hover(const PickId& pick, const QPointF& at);
     void click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at);
@@ -62,6 +63,7 @@ private:
     ReadOut* m_readOut;
     Scene m_lastScene;
     TokenIndex m_lastClicked = -1;
+    std::vector<TokenIndex> m_revealed;
 };
 
 } // namespace kvscope

@@ -74,7 +74,7 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     row->setContentsMargins(px(10), 0, px(4), 0);
     row->setSpacing(px(6));
     row->addWidget(roleLabel(fromUtf8(view.card().name), "dockTitle", header));
-    addOptionChips(workbench, view, row, header, 3);
+    addOptionChips(workbench, view, row, header, 1);
     row->addWidget(m_finding, 1);
     auto* data = iconButton("table", tr("Show the data of this view"), header);
     auto* exportButton = iconButton("export", tr("Export this view"), header);

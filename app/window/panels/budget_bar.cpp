@@ -80,8 +80,10 @@ void BudgetBar::build() {
     m_kept->setObjectName("keptPercent");
     row->addWidget(m_kept);
     row->addWidget(roleLabel(tr("kept"), "fact", this));
+    row->addSpacing(px(6));
     m_removed = numberLabel(12, QFont::Normal, this);
     row->addWidget(m_removed);
+    row->addSpacing(px(6));
     m_bytes = numberLabel(12, QFont::Normal, this);
     row->addWidget(m_bytes);
     row->addStretch();
@@ -90,7 +92,7 @@ void BudgetBar::build() {
     m_cut->setMenu(new QMenu(m_cut));
     row->addWidget(m_cut);
     m_link = new QPushButton(tr("all panes"), this);
-    m_link->setProperty("flat", "link");
+    m_link->setProperty("look", "link");
     m_link->setCheckable(true);
     m_link->setToolTip(tr("On: the budget moves all panes. Off: only the active one."));
     row->addWidget(m_link);

@@ -46,7 +46,7 @@ PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_w
     m_add = new QPushButton(tr("Add a policy"), this);
     m_add->setObjectName("addPolicy");
     m_add->setIcon(themedIcon("plus"));
-    m_add->setProperty("flat", "link");
+    m_add->setProperty("look", "link");
     m_add->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
     auto* menu = new QMenu(m_add);
     m_add->setMenu(menu);

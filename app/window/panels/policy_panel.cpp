@@ -54,7 +54,7 @@ void PolicyPanel::build() {
     title->addWidget(roleLabel(tr("PARAMETERS"), "section", this));
     title->addStretch();
     m_resetAll = new QPushButton(tr("Reset all"), this);
-    m_resetAll->setProperty("flat", "link");
+    m_resetAll->setProperty("look", "link");
     title->addWidget(m_resetAll);
     box->addLayout(title);
     m_parameters = new ParameterPanel(this);

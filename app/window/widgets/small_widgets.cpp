@@ -34,6 +34,7 @@ QLabel* numberLabel(double designSize, int weight, QWidget* parent) {
     auto* label = new QLabel(parent);
     label->setTextFormat(Qt::PlainText);
     label->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+    label->setSizePolicy(QSizePolicy::Minimum, QSizePolicy::Preferred); // a number is shown whole or not at all
     label->setStyleSheet(QString("font-family: 'Noto Sans Mono', 'DejaVu Sans Mono'; font-size: %1px; font-weight: %2;")
                              .arg(px(designSize))
                              .arg(weight));
