@@ -114,7 +114,10 @@ void ParameterRow::buildChoice() {
     grid->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this), 0, 1);
     m_choices = new QComboBox(this);
     m_choices->setAccessibleName(fromUtf8(m_spec.label));
-    m_choices->setFixedWidth(px(150));
+    m_choices->setMinimumContentsLength(8);
+    m_choices->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    m_choices->setMinimumWidth(px(100));
+    m_choices->setMaximumWidth(px(160));
     for (const ParameterChoice& choice : m_spec.choices) {
         m_choices->addItem(fromUtf8(choice.label), fromUtf8(choice.id));
         m_choices->setItemData(m_choices->count() - 1, fromUtf8(choice.help), Qt::ToolTipRole);

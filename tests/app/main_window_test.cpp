@@ -1,0 +1,313 @@
+// The window as a user has it: real events on a real display (Xvfb in the tests), real results of the sample capture.
+#include "app/text/qt_text_service.h"
+#include "app/window/appearance.h"
+#include "app/window/canvas/pane_header.h"
+#include "app/window/canvas_area.h"
+#include "app/window/main_window.h"
+#include "app/window/panels/budget_bar.h"
+#include "app/window/panels/parameter_panel.h"
+#include "app/window/panels/policy_panel.h"
+#include "app/window/panels/status_line.h"
+#include "app/window/widgets/notice_strip.h"
+#include "app/window/widgets/value_slider.h"
+#include "app/window/window_actions.h"
+#include "core/engine/engine.h"
+
+#include <QAction>
+#include <QLabel>
+#include <QLineEdit>
+#include <QTest>
+
+using namespace kvscope;
+
+namespace {
+
+const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
+
+/// A window on the sample with everything computed.
+struct OpenWindow {
+    QtTextService text;
+    WorkerPool workers{2};
+    Workbench bench{std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2))),
+                    [this](Scheduler::Task task) { workers.run(std::move(task)); },
+                    [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
+    MainWindow window{bench, text};
+
+    explicit OpenWindow(QSize size = {1440, 900}) {
+        window.resize(size);
+        window.show();
+        (void)QTest::qWaitForWindowExposed(&window);
+        bench.openCapture(kSample);
+        waitForResults();
+    }
+    bool idle() const {
+        const ViewInput input = bench.viewInput();
+        for (const PaneData& pane : input.panes)
+            if (!pane.result || pane.computing)
+                return false;
+        return input.projection != nullptr;
+    }
+    void waitForResults() { QTRY_VERIFY_WITH_TIMEOUT(bench.capture() && idle(), 20000); }
+    PaneFrame* pane(std::size_t i) const { return window.canvases()->panes().at(i); }
+    QString kept(std::size_t i) const { return pane(i)->header()->findChild<QLabel*>("paneKept")->text(); }
+    QStringList visibleTexts() const {
+        QStringList texts;
+        for (const QLabel* label : window.findChildren<QLabel*>())
+            if (label->isVisible())
+                texts += label->text();
+        return texts;
+    }
+    QPoint widgetPointOf(std::size_t paneIndex, TokenIndex token) const {
+        CanvasWidget* canvas = pane(paneIndex)->canvas()->canvas();
+        const auto at = positionOfToken(canvas->scene(), token);
+        return at ? QPoint(static_cast<int>(at->x * appearance().scale), static_cast<int>(at->y * appearance().scale)) : QPoint(-1, -1);
+    }
+};
+
+bool hasColour(const QImage& image, Colour colour) {
+    for (int y = 0; y < image.height(); ++y)
+        for (int x = 0; x < image.width(); ++x) {
+            const QColor pixel = image.pixelColor(x, y);
+            if (std::abs(pixel.red() - colour.r) + std::abs(pixel.green() - colour.g) + std::abs(pixel.blue() - colour.b) < 24)
+                return true;
+        }
+    return false;
+}
+
+} // namespace
+
+class MainWindowTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope test");
+        QCoreApplication::setOrganizationName("KVScope test");
+    }
+
+    void threePanesStandSideBySideWithTheNeedle() {
+        OpenWindow open;
+        QCOMPARE(open.window.canvases()->panes().size(), std::size_t{3});
+        for (std::size_t i = 0; i < 3; ++i) {
+            QVERIFY(open.pane(i)->isVisible());
+            QCOMPARE(open.pane(i)->y(), open.pane(0)->y());
+            QVERIFY2(open.pane(i)->header()->metricsText().contains("needle"), qPrintable(open.pane(i)->header()->metricsText()));
+        }
+        QVERIFY(open.pane(0)->x() < open.pane(1)->x() && open.pane(1)->x() < open.pane(2)->x());
+        QVERIFY(open.pane(0)->header()->metricsText().contains("12/16"));
+        QVERIFY(open.pane(2)->header()->metricsText().contains("0/16"));
+        QVERIFY(open.window.statusLine()->text().contains("needle-1k.h5"));
+    }
+
+    void theBudgetSliderMovesAllPanesAndIsOneUndoStep() {
+        OpenWindow open;
+        const QString before = open.kept(1);
+        QCOMPARE(before, QString("249"));
+        ValueSlider* slider = open.window.budgetBar()->slider();
+        const QPoint middle(slider->width() / 2, slider->height() / 2);
+        QTest::mousePress(slider, Qt::LeftButton, {}, middle);
+        for (int step = 1; step <= 8; ++step)
+            QTest::mouseMove(slider, middle + QPoint(step * slider->width() / 20, 0));
+        QTest::mouseRelease(slider, Qt::LeftButton, {}, middle + QPoint(8 * slider->width() / 20, 0));
+        open.waitForResults();
+        QVERIFY2(open.kept(1).toInt() > 400, qPrintable(open.kept(1)));
+        QCOMPARE(open.kept(1), open.kept(2));
+        QVERIFY(open.bench.history().canUndo());
+        open.window.actions()->byName("undo")->trigger();
+        open.waitForResults();
+        QTRY_COMPARE(open.kept(1), before);
+        QVERIFY(!open.bench.history().canUndo());
+    }
+
+    void theSliderWorksByKeyboard() {
+        OpenWindow open;
+        ValueSlider* slider = open.window.budgetBar()->slider();
+        slider->setFocus();
+        QTest::keyClick(slider, Qt::Key_Right);
+        QVERIFY(open.bench.session().budget.value > 0.25);
+        QTest::keyClick(slider, Qt::Key_Home);
+        QCOMPARE(open.bench.session().budget.value, 0.01);
+    }
+
+    void aTypedBudgetIsExactAndABadOneIsRefusedInAStrip() {
+        OpenWindow open;
+        auto* field = open.window.findChild<QLineEdit*>("budgetTokens");
+        field->setFocus();
+        field->selectAll();
+        QTest::keyClicks(field, "100");
+        QTest::keyClick(field, Qt::Key_Return);
+        open.waitForResults();
+        QTRY_COMPARE(open.kept(2), QString("100"));
+        field->selectAll();
+        QTest::keyClicks(field, "5000");
+        QTest::keyClick(field, Qt::Key_Return);
+        QCOMPARE(open.window.notices().messages().size(), 1);
+        QVERIFY(field->property("wrong").toBool());
+        QCOMPARE(open.bench.session().budget.text(), std::string("100t"));
+    }
+
+    void everyPolicyHasAPanelMadeFromItsTable() {
+        OpenWindow open;
+        for (const Policy* policy : allPolicies()) {
+            open.bench.change([&](Session& s) { s.panes[0].policy = PolicySpec::parse(policy->card().id); s.activePane = 0; }, "Policy");
+            const ParameterPanel* panel = open.window.policyPanel()->parameters();
+            QCOMPARE(panel->rowCount(), policy->card().parameters->size());
+            for (const ParameterSpec& spec : *policy->card().parameters) {
+                QVERIFY2(panel->row(spec.id), spec.id.c_str());
+                QVERIFY2(panel->row(spec.id)->toolTip().contains(QString::fromStdString(spec.help).toHtmlEscaped()), spec.id.c_str());
+            }
+            open.waitForResults();
+        }
+    }
+
+    void aTypedParameterChangesTheSessionAndABadOneSaysWhy() {
+        OpenWindow open;
+        ParameterRow* row = open.window.policyPanel()->parameters()->row("protect_last");
+        QVERIFY(row);
+        auto* field = row->findChild<QLineEdit*>();
+        field->selectAll();
+        QTest::keyClicks(field, "7");
+        QTest::keyClick(field, Qt::Key_Return);
+        QCOMPARE(open.bench.session().panes[0].policy.values.integer("protect_last"), 7);
+        field->selectAll();
+        QTest::keyClicks(field, "-4");
+        QTest::keyClick(field, Qt::Key_Return);
+        QVERIFY2(row->errorMessage().contains("protect_last"), qPrintable(row->errorMessage()));
+        QCOMPARE(open.bench.session().panes[0].policy.values.integer("protect_last"), 7);
+    }
+
+    void thePictureShowsKeptAndEvictedInTheirColours() {
+        OpenWindow open;
+        for (const ThemeChoice choice : {ThemeChoice::Light, ThemeChoice::Dark}) {
+            open.bench.change([&](Session& s) { s.look.theme = choice; }, "Theme");
+            QTest::qWait(200);
+            CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
+            const QImage image = canvas->grabFramebuffer();
+            const Theme& theme = chrome();
+            QVERIFY(hasColour(image, theme.kept));
+            QVERIFY(hasColour(image, theme.evicted));
+            QVERIFY(hasColour(image, theme.canvas));
+        }
+    }
+
+    void theScreenNamesWhatItShows() {
+        OpenWindow open;
+        const QStringList texts = open.visibleTexts();
+        for (const char* wanted : {"CAPTURE", "needle-1k.h5", "PANES", "KeyDiff", "SnapKV", "StreamingLLM", "PARAMETERS", "FIDELITY",
+                                   "relative output error", "Token strip", "Overlap", "995"})
+            QVERIFY2(!texts.filter(wanted).isEmpty(), wanted);
+    }
+
+    void noNumberOrLabelIsCut_data() {
+        QTest::addColumn<QSize>("size");
+        QTest::newRow("1280 x 800") << QSize(1280, 800);
+        QTest::newRow("1440 x 900") << QSize(1440, 900);
+        QTest::newRow("2560 x 1440") << QSize(2560, 1440);
+    }
+    void noNumberOrLabelIsCut() {
+        QFETCH(QSize, size);
+        OpenWindow open(size);
+        QTest::qWait(100);
+        for (const QLabel* label : open.window.findChildren<QLabel*>()) {
+            const bool mayElide = !label->toolTip().isEmpty() || label->wordWrap() || !label->pixmap(Qt::ReturnByValue).isNull();
+            if (!label->isVisible() || mayElide || label->text().isEmpty())
+                continue;
+            QVERIFY2(label->width() + 1 >= label->sizeHint().width(),
+                     qPrintable(QString("\"%1\" needs %2, has %3").arg(label->text()).arg(label->sizeHint().width()).arg(label->width())));
+        }
+    }
+
+    void hoverReadsOutAndAClickPinsIt() {
+        OpenWindow open;
+        const TokenIndex token = open.bench.session().selected.front();
+        const QPoint at = open.widgetPointOf(0, token);
+        QVERIFY(at.x() >= 0);
+        CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
+        QTest::mouseMove(canvas, at);
+        ReadOut* readOut = open.pane(0)->canvas()->readOut();
+        QTRY_VERIFY(readOut->isVisible());
+        QVERIFY2(readOut->text().contains("rank"), qPrintable(readOut->text()));
+        QVERIFY(!readOut->geometry().contains(at));
+        QTest::mouseClick(canvas, Qt::LeftButton, {}, at);
+        QVERIFY(readOut->isPinned());
+        open.window.actions()->byName("clear")->trigger();
+        QVERIFY(!readOut->isVisible());
+    }
+
+    void shiftDragSelectsAndEscapeClears() {
+        OpenWindow open;
+        CanvasWidget* canvas = open.pane(1)->canvas()->canvas();
+        const QPoint from(canvas->width() / 3, canvas->height() / 3), to(2 * canvas->width() / 3, 2 * canvas->height() / 3);
+        QTest::mousePress(canvas, Qt::LeftButton, Qt::ShiftModifier, from);
+        QTest::mouseMove(canvas, (from + to) / 2);
+        QTest::mouseMove(canvas, to);
+        QTest::mouseRelease(canvas, Qt::LeftButton, Qt::ShiftModifier, to);
+        QVERIFY(open.bench.session().selected.size() > 16);
+        QVERIFY(open.bench.session().selectionName.empty());
+        open.window.actions()->byName("clear")->trigger();
+        QVERIFY(open.bench.session().selected.empty());
+        open.bench.undo();
+        open.bench.undo();
+        QCOMPARE(open.bench.session().selected.size(), std::size_t{16});
+    }
+
+    void theWheelZoomsAllPanesAndADoubleClickFits() {
+        OpenWindow open;
+        CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
+        const QPointF centre(canvas->width() / 2.0, canvas->height() / 2.0);
+        QWheelEvent wheel(centre, canvas->mapToGlobal(centre), {}, {0, 120}, Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase, false);
+        QCoreApplication::sendEvent(canvas, &wheel);
+        QVERIFY(open.bench.session().look.ranges.contains("key_projection"));
+        const Scene& other = open.pane(2)->canvas()->canvas()->scene();
+        QVERIFY(std::abs(other.xMax - canvas->scene().xMax) < 1e-9);
+        QTest::mouseDClick(canvas, Qt::LeftButton, {}, centre.toPoint());
+        QVERIFY(!open.bench.session().look.ranges.contains("key_projection"));
+    }
+
+    void idleDrawsNoFrames() {
+        OpenWindow open;
+        QTest::qWait(1500); // the survey of heads ends
+        CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
+        const int frames = canvas->framesDrawn();
+        QTest::qWait(400);
+        QCOMPARE(canvas->framesDrawn(), frames);
+    }
+
+    void panesComeAndGo() {
+        OpenWindow open;
+        open.bench.change([](Session& s) { addPane(s, {PolicySpec::parse("tova"), {}, {}}); }, "Add pane");
+        QCOMPARE(open.window.canvases()->panes().size(), std::size_t{4});
+        open.waitForResults();
+        for (int i = 0; i < 4; ++i)
+            open.bench.change([](Session& s) { removePane(s, 0); }, "Remove pane");
+        QVERIFY(open.window.canvases()->panes().empty());
+        QVERIFY(open.visibleTexts().contains("No policy is shown."));
+    }
+
+    void closingLeavesAnEmptyWindowThatSaysWhatToDo() {
+        OpenWindow open;
+        open.window.actions()->byName("close")->trigger();
+        QVERIFY(open.visibleTexts().contains("No capture is open."));
+    }
+
+    void aMissingFileIsAStripAndLosesNothing() {
+        OpenWindow open;
+        open.window.openPath("/nowhere/at-all.h5");
+        QTRY_COMPARE(open.window.notices().messages().size(), 1);
+        QVERIFY(open.window.notices().messages()[0].contains("at-all.h5"));
+        QVERIFY(open.bench.capture());
+    }
+
+    void theInterfaceScales() {
+        OpenWindow open;
+        const int before = open.window.budgetBar()->height();
+        open.window.actions()->byName("larger")->trigger();
+        QTest::qWait(100);
+        QCOMPARE(open.window.budgetBar()->height(), before * 5 / 4);
+        open.window.actions()->byName("normalSize")->trigger();
+        QCOMPARE(open.window.budgetBar()->height(), before);
+    }
+};
+
+QTEST_MAIN(MainWindowTest)
+#include "main_window_test.moc"

@@ -1,0 +1,228 @@
+// Races, stepped through by hand: tasks wait in a list until the test runs them, deliveries in another.
+#include "app/session/workbench.h"
+#include "core/engine/engine.h"
+
+#include <QSignalSpy>
+#include <QTest>
+
+#include <deque>
+
+using namespace kvscope;
+
+namespace {
+
+/// An executor that runs nothing by itself.
+struct ByHand {
+    std::deque<Scheduler::Task> tasks, deliveries;
+
+    bool runTask() {
+        if (tasks.empty())
+            return false;
+        auto task = std::move(tasks.front());
+        tasks.pop_front();
+        task();
+        return true;
+    }
+    bool deliver() {
+        if (deliveries.empty())
+            return false;
+        auto task = std::move(deliveries.front());
+        deliveries.pop_front();
+        task();
+        return true;
+    }
+    void runAll() {
+        while (runTask() || deliver()) {
+        }
+    }
+};
+
+const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
+
+std::unique_ptr<Workbench> makeWorkbench(ByHand& hand) {
+    static const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2)));
+    return std::make_unique<Workbench>(
+        runner, [&hand](Scheduler::Task task) { hand.tasks.push_back(std::move(task)); },
+        [&hand](Scheduler::Task task) { hand.deliveries.push_back(std::move(task)); });
+}
+
+void setFraction(Workbench& bench, double fraction) {
+    bench.change([&](Session& s) { setBudget(s, {Budget::Unit::Fraction, fraction}); }, "Budget");
+}
+
+double shownFraction(const Workbench& bench, std::size_t pane) {
+    const auto result = bench.viewInput().panes.at(pane).result;
+    return result ? result->request.budget.value : -1;
+}
+
+} // namespace
+
+class WorkbenchTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void theFirstMinuteHasThreePanesAndTheNeedle() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->openCapture(kSample);
+        hand.runAll();
+        const ViewInput input = bench->viewInput();
+        QCOMPARE(input.panes.size(), std::size_t{3});
+        for (const PaneData& pane : input.panes) {
+            QVERIFY2(pane.result && pane.result->fidelity && !pane.computing, pane.error.c_str());
+            QVERIFY(pane.error.empty());
+        }
+        QVERIFY(input.projection);
+        QCOMPARE(input.focus.selectionName, std::string("needle"));
+        QCOMPARE(input.focus.selected.size(), std::size_t{16});
+    }
+
+    void nothingIsComputedOnTheOwnersThread() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->openCapture(kSample);
+        QVERIFY(!bench->capture());
+        hand.runTask();
+        QVERIFY(!bench->capture());
+        while (hand.deliver()) {
+        }
+        QVERIFY(bench->capture());
+        QVERIFY(!bench->viewInput().panes[0].result);
+        QVERIFY(bench->viewInput().panes[0].computing);
+    }
+
+    void theLatestBudgetWins() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->openCapture(kSample);
+        hand.runAll();
+        setFraction(*bench, 0.5);
+        setFraction(*bench, 0.1);
+        QVERIFY(bench->viewInput().panes[0].computing);
+        QCOMPARE(shownFraction(*bench, 0), 0.25); // the old picture stays
+        hand.runAll();
+        for (std::size_t pane = 0; pane < 3; ++pane)
+            QCOMPARE(shownFraction(*bench, pane), 0.1);
+    }
+
+    void aResultThatCameTooLateIsNotShown() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->openCapture(kSample);
+        hand.runAll();
+        setFraction(*bench, 0.5);
+        while (hand.runTask()) { // all three have computed 0.5 and posted it
+        }
+        setFraction(*bench, 0.1);
+        std::vector<double> shown;
+        connect(bench.get(), &Workbench::paneChanged, this, [&](int pane) { shown.push_back(shownFraction(*bench, static_cast<std::size_t>(pane))); });
+        hand.runAll();
+        QVERIFY(!shown.empty());
+        for (const double fraction : shown)
+            QVERIFY2(fraction != 0.5, "a dropped result was shown");
+        QCOMPARE(shownFraction(*bench, 0), 0.1);
+    }
+
+    void undoShowsAKnownResultAtOnce() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->openCapture(kSample);
+        hand.runAll();
+        setFraction(*bench, 0.5);
+        hand.runAll();
+        bench->undo();
+        QCOMPARE(shownFraction(*bench, 0), 0.25);
+        QVERIFY(!bench->viewInput().panes[0].computing);
+    }
+
+    void anotherHeadOfTheLayerComputesNoPolicy() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->openCapture(kSample);
+        hand.runAll();
+        const auto before = bench->viewInput().panes[0].result;
+        bench->change([&](Session& s) { chooseKvHead(s, KvHeadIndex(0), *bench->capture()); }, "Head");
+        QVERIFY(bench->viewInput().panes[0].result == before);
+        QVERIFY(!bench->viewInput().projection); // that one is of a head
+        hand.runAll();
+        QVERIFY(bench->viewInput().projection);
+    }
+
+    void aResultOfAnotherLayerIsNotMixedIn() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->openCapture(kSample);
+        hand.runAll();
+        bench->change([](Session& s) { s.layer = LayerIndex(0); }, "Layer");
+        QVERIFY(!bench->viewInput().panes[0].result);
+        hand.runAll();
+        QCOMPARE(bench->viewInput().panes[0].result->request.layer.value, 0);
+    }
+
+    void whatCannotBeOpenedIsReported() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->openCapture(kSample);
+        hand.runAll();
+        QSignalSpy failed(bench.get(), &Workbench::failed);
+        bench->openCapture("/nowhere/at-all.h5");
+        hand.runAll();
+        QCOMPARE(failed.count(), 1);
+        QVERIFY(failed[0][0].toString().contains("at-all.h5"));
+        QVERIFY(bench->capture()); // nothing is lost
+    }
+
+    void aPaneThatFailsSaysWhyAndLeavesTheOthers() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->openCapture(kSample);
+        hand.runAll();
+        SessionPane recorded;
+        recorded.recordedPath = "/nowhere/list.json";
+        bench->change([&](Session& s) { addPane(s, recorded); }, "Add");
+        hand.runAll();
+        const ViewInput input = bench->viewInput();
+        QVERIFY2(input.panes[3].error.find("list.json") != std::string::npos, input.panes[3].error.c_str());
+        QVERIFY(!input.panes[3].computing);
+        QVERIFY(input.panes[0].result);
+    }
+
+    void aBadCutIsAnErrorOfThePanes() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->openCapture(kSample);
+        hand.runAll();
+        bench->change([](Session& s) { s.cut = "5000"; }, "Cut");
+        QVERIFY(!bench->viewInput().panes[0].error.empty());
+        bench->undo();
+        hand.runAll();
+        QVERIFY(bench->viewInput().panes[0].error.empty());
+        QVERIFY(bench->viewInput().panes[0].result);
+    }
+
+    void tasksThatOutliveTheWorkbenchAreHarmless() {
+        ByHand hand;
+        {
+            const auto bench = makeWorkbench(hand);
+            bench->openCapture(kSample);
+            hand.runTask();
+        }
+        hand.runAll();
+    }
+
+    void reloadKeepsTheSession() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->openCapture(kSample);
+        hand.runAll();
+        setFraction(*bench, 0.05);
+        hand.runAll();
+        bench->openCapture(kSample);
+        hand.runAll();
+        QCOMPARE(bench->session().budget.value, 0.05);
+        QVERIFY(bench->history().canUndo());
+    }
+};
+
+QTEST_GUILESS_MAIN(WorkbenchTest)
+#include "workbench_test.moc"
