@@ -106,10 +106,10 @@ struct Room {
 /// What gives way in a small dock, in this order: titles, legend, tick labels; never the data.
 Room roomFor(const Viewport& viewport) {
     Room room;
-    room.axes.titles = viewport.width >= 300 && viewport.height >= 190;
-    room.axes.tickLabels = viewport.width >= 220 && viewport.height >= 140;
+    room.axes.titles = viewport.width >= 220 && viewport.height >= 180;
+    room.axes.tickLabels = viewport.width >= 180 && viewport.height >= 140;
     room.axes.forPaper = viewport.theme == ThemeId::Paper;
-    room.legend = viewport.width >= 240 && viewport.height >= 160;
+    room.legend = viewport.width >= 200 && viewport.height >= 160;
     room.caption = viewport.forExport;
     return room;
 }

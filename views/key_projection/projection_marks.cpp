@@ -237,13 +237,13 @@ void drawMarks(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& i
 
 std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks, const Theme& theme) {
     std::vector<LegendEntry> entries;
-    entries.push_back({"kept " + formatCount(marks.keptTotal - marks.protectedTotal), Marker::Circle, theme.kept, {}, 3, false});
+    entries.push_back({"kept " + formatCount(marks.keptTotal), Marker::Circle, theme.kept, {}, 3, false});
     if (!marks.retainedOnly)
         entries.push_back({"evicted " + formatCount(marks.evictedTotal), Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3, false});
     if (!input.focus.selected.empty())
         entries.push_back({selectionWord(input.focus), Marker::Circle, theme.casing, {theme.ink, 1.3, {}}, 4, false});
     if (marks.protectedTotal > 0)
-        entries.push_back({"protected " + formatCount(marks.protectedTotal), Marker::Square, theme.protectedToken, {}, 3, false});
+        entries.push_back({"of them protected " + formatCount(marks.protectedTotal), Marker::Square, theme.protectedToken, {}, 3, false});
     if (const auto anchor = anchorMark(input, pane, marks))
         entries.push_back({anchor->scaled ? "anchor direction" : "anchor", Marker::Star, theme.anchor, {theme.text1, 1, {}}, 5, false});
     if (marks.showQueries && !input.projection->queries.empty())

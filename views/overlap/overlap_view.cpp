@@ -69,7 +69,7 @@ void drawBadge(SceneBuilder& builder, const PaneData& pane, Point centre, ThemeI
 void drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vector<const PaneData*>& panes, const Box& box, ThemeId themeId) {
     const Theme& theme = themeOf(themeId);
     const auto count = static_cast<double>(panes.size());
-    const double head = 22, width = std::min(64.0, (box.width - head) / count), height = std::min(26.0, (box.height - head) / count);
+    const double head = box.height < 90 ? 18 : 22, width = std::min(64.0, (box.width - head) / count), height = std::min(26.0, (box.height - head) / count);
     for (std::size_t row = 0; row < panes.size(); ++row) {
         const double y = box.y + head + height * static_cast<double>(row);
         drawBadge(builder, *panes[row], {box.x + 9, y + height / 2}, themeId);
@@ -125,12 +125,14 @@ Scene OverlapView::buildScene(const ViewInput& input, const ParameterValues&, co
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
     const TextStyle heading{FontFace::Interface, 11, FontWeight::SemiBold};
-    const double foot = viewport.forExport ? 16 : 0;
+    const double foot = viewport.forExport ? 16 : 0, top = viewport.height < 120 ? 6 : 26; // the dock's title stays
     const double matrixWidth = std::min(viewport.width * 0.5 - 20, 26 + 64.0 * static_cast<double>(panes.size()));
-    const Box matrix{14, 26, matrixWidth, viewport.height - 32 - foot};
-    const Box bars{matrix.right() + 28, 28, viewport.width - matrix.right() - 38, viewport.height - 34 - foot};
-    builder.text({matrix.x, 12}, "Jaccard overlap of kept lists", heading, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
-    builder.text({bars.x, 12}, builder.elide("Panes that keep a token", heading, bars.width), heading, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+    const Box matrix{14, top, matrixWidth, viewport.height - top - 6 - foot};
+    const Box bars{matrix.right() + 28, top + 2, viewport.width - matrix.right() - 38, viewport.height - top - 8 - foot};
+    if (top > 20) {
+        builder.text({matrix.x, 12}, "Jaccard overlap of kept lists", heading, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.text({bars.x, 12}, builder.elide("Panes that keep a token", heading, bars.width), heading, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+    }
     drawMatrix(builder, input, panes, matrix, viewport.theme);
     drawAgreement(builder, agreement(input, panes), bars, theme);
     if (viewport.forExport)

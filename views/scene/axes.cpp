@@ -36,7 +36,7 @@ std::vector<Tick> ticksOf(const AxisSpec& axis, double length, double pitch) {
     return linearTicks(axis.low, axis.high, std::min(most, 7));
 }
 
-std::vector<Tick> xTicks(const PlotFrame& frame) { return ticksOf(frame.x, frame.plot.width, 64); }
+std::vector<Tick> xTicks(const PlotFrame& frame) { return ticksOf(frame.x, frame.plot.width, 52); }
 std::vector<Tick> yTicks(const PlotFrame& frame) { return ticksOf(frame.y, frame.plot.height, 34); }
 
 } // namespace

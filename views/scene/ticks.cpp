@@ -69,7 +69,9 @@ std::vector<Tick> linearTicks(double low, double high, int most) {
     std::vector<Tick> ticks;
     if (!(high > low))
         return ticks;
-    const double step = roundStep((high - low) / std::max(1, most - 1));
+    double step = roundStep((high - low) / std::max(1, most - 1));
+    if (std::floor(high / step) - std::ceil(low / step) < 1) // one tick says nothing about the scale
+        step = roundStep(step * 0.3);
     const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
     for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k)
         ticks.push_back({k * step, formatFixed(k * step, decimals)});
