@@ -26,8 +26,8 @@ namespace kvscope {
 namespace {
 
 struct FigureOptions {
-    std::string size = "900x700", theme = "light", out, select = "default";
-    double scale = 1;
+    std::string size = "900x700", theme = "light", out, select = "default", selectName, range;
+    double scale = 1, scroll = -1;
     bool footer = false;
     std::vector<std::string> viewSet;
 };
@@ -38,6 +38,15 @@ std::pair<double, double> parseSize(const std::string& text) {
     if (std::sscanf(text.c_str(), "%dx%d%c", &width, &height, &rest) != 2 || width < 120 || height < 90 || width > 20000 || height > 20000)
         throw Error({.sentence = "'" + text + "' is no size of a figure", .place = "--size", .remedy = "Write it like 900x700; the least is 120x90"});
     return {width, height};
+}
+
+Viewport::Range parseRange(const std::string& text) {
+    Viewport::Range range{};
+    char rest = 0;
+    if (std::sscanf(text.c_str(), "%lf,%lf,%lf,%lf%c", &range.xMin, &range.xMax, &range.yMin, &range.yMax, &rest) != 4 ||
+        !(range.xMin < range.xMax) || !(range.yMin < range.yMax))
+        throw Error({.sentence = "'" + text + "' is no range", .place = "--range", .remedy = "Write it like -5,5,-4,4 (xmin,xmax,ymin,ymax)"});
+    return range;
 }
 
 std::vector<TokenIndex> parseTokens(const std::string& text, const CaptureReader& capture) {
@@ -85,6 +94,9 @@ void PlotCommand::addTo(CLI::App& app) {
     m_command->add_option("--q-head", m_queryHead, "query head, 0-based; the first of the KV head by default");
     m_command->add_option("--selection", m_selections, "a recorded list as a further pane; may be repeated")->allow_extra_args(false);
     m_command->add_option("--select", m_figure.select, "tokens to highlight, like 611-626; needle by default where there is one; none");
+    m_command->add_option("--select-name", m_figure.selectName, "what the highlighted tokens are called");
+    m_command->add_option("--range", m_figure.range, "xmin,xmax,ymin,ymax of the data shown; all by default");
+    m_command->add_option("--scroll", m_figure.scroll, "logical pixels from the top of a long view")->check(CLI::NonNegativeNumber);
     m_command->add_option("--view-set", m_figure.viewSet, "id=value of a view's option; may be repeated")->allow_extra_args(false);
     m_command->add_option("--session", m_session, "a saved session instead of a capture");
     m_command->add_option("--pane", m_pane, "only this pane, 0-based");
@@ -120,7 +132,7 @@ void PlotCommand::select(Session& session, const CaptureReader& capture) const {
         session.selectionName = session.selected.empty() ? "" : "needle";
     } else if (m_figure.select != "default") {
         session.selected = parseTokens(m_figure.select, capture);
-        session.selectionName.clear();
+        session.selectionName = m_figure.selectName;
     }
 }
 
@@ -217,7 +229,11 @@ Viewport PlotCommand::makeViewport(const Session& session, const View& view, con
     viewport.forExport = true;
     if (const auto range = session.look.ranges.find(view.card().id); range != session.look.ranges.end())
         viewport.range = range->second;
-    if (!m_session.empty())
+    if (!m_figure.range.empty())
+        viewport.range = parseRange(m_figure.range);
+    if (m_figure.scroll >= 0)
+        viewport.scroll = m_figure.scroll;
+    else if (!m_session.empty())
         viewport.scroll = session.look.stripScroll;
     else if (view.card().id == tokenStripView().card().id && !input.focus.selected.empty())
         viewport.scroll = stripScrollTo(input, viewport, input.focus.selected.front());

@@ -67,12 +67,12 @@ std::string factsOf(const ViewInput& input, const PaneData& pane) {
     return facts;
 }
 
-void drawTitle(SceneBuilder& builder, const ViewInput& input, const PaneData& pane, const Box& box, ThemeId themeId) {
+void drawTitle(SceneBuilder& builder, const ViewInput& input, const PaneData& pane, bool withLetter, const Box& box, ThemeId themeId) {
     const Theme& theme = themeOf(themeId);
     builder.rectangle({box.x + 8, box.y + 4, box.width - 16, 2}, policyStyle(pane.policyId, themeId).colour);
     const TextStyle bold{FontFace::Interface, 12, FontWeight::SemiBold}, plain{FontFace::Interface, 11};
-    const double letter = builder.text({box.x + 8, box.y + 20}, std::string(1, pane.letter), bold, theme.text1);
-    builder.text({box.x + 14 + letter, box.y + 20}, builder.elide(paneTitle(pane), bold, box.width - 24 - letter), bold, theme.text1);
+    const std::string title = withLetter ? std::string(1, pane.letter) + "  " + paneTitle(pane) : paneTitle(pane);
+    builder.text({box.x + 8, box.y + 20}, builder.elide(title, bold, box.width - 16), bold, theme.text1);
     if (pane.result)
         builder.text({box.x + 8, box.y + 35}, builder.elide(factsOf(input, pane), plain, box.width - 16), plain, theme.text2);
 }
@@ -104,7 +104,7 @@ Scene buildFigure(const View& view, ViewInput input, const ParameterValues& opti
     const double width = viewport.width / static_cast<double>(panes.size());
     for (std::size_t i = 0; i < panes.size(); ++i) {
         const Box box{width * static_cast<double>(i), 0, width, kTitleHeight};
-        drawTitle(builder, input, input.panes[panes[i]], box, viewport.theme);
+        drawTitle(builder, input, input.panes[panes[i]], panes.size() > 1, box, viewport.theme);
         Viewport panel = viewport;
         panel.width = width;
         panel.height = viewport.height - kTitleHeight;

@@ -31,6 +31,33 @@ void addWhere(std::vector<std::string>& words, const Session& session) {
         words.insert(words.end(), {"--seed", std::to_string(session.seed)});
 }
 
+/// "611-626,700", as --select reads it.
+std::string rangeList(const std::vector<TokenIndex>& tokens) {
+    std::string text;
+    for (std::size_t i = 0; i < tokens.size();) {
+        std::size_t last = i;
+        while (last + 1 < tokens.size() && tokens[last + 1] == tokens[last] + 1)
+            ++last;
+        text += (text.empty() ? "" : ",") + std::to_string(tokens[i]);
+        if (last > i)
+            text += "-" + std::to_string(tokens[last]);
+        i = last + 1;
+    }
+    return text;
+}
+
+/// What the reader sees besides the data: the selection, pan and zoom, the scroll of the strip.
+void addLook(std::vector<std::string>& words, const Session& session, const std::string& viewId) {
+    words.insert(words.end(), {"--select", session.selected.empty() ? "none" : rangeList(session.selected)});
+    if (!session.selectionName.empty())
+        words.insert(words.end(), {"--select-name", session.selectionName});
+    if (const auto found = session.look.ranges.find(viewId); found != session.look.ranges.end())
+        words.insert(words.end(), {"--range", number(found->second.xMin) + "," + number(found->second.xMax) + "," +
+                                                  number(found->second.yMin) + "," + number(found->second.yMax)});
+    if (viewId == "token_strip")
+        words.insert(words.end(), {"--scroll", number(session.look.stripScroll)});
+}
+
 } // namespace
 
 std::string shellWord(const std::string& text) {
@@ -67,6 +94,7 @@ std::string plotCommand(const Session& session, const FigureRequest& figure) {
     if (options != session.viewOptions.end())
         for (const auto& [id, text] : options->second)
             words.insert(words.end(), {"--view-set", id + "=" + text});
+    addLook(words, session, figure.viewId);
     words.insert(words.end(), {"--size", number(figure.width) + "x" + number(figure.height)});
     if (figure.scale != 1)
         words.insert(words.end(), {"--scale", number(figure.scale)});

@@ -1,10 +1,13 @@
 // A view is a pure function of the session and its results; this class calls it when one of them has changed.
 #include "app/window/canvas/view_canvas.h"
 
+#include "app/export/figure.h"
+
 #include "app/window/appearance.h"
 #include "app/window/number_text.h"
 #include "views/token_strip/token_strip_view.h"
 
+#include <numeric>
 #include <QKeyEvent>
 #include <QResizeEvent>
 
@@ -61,7 +64,10 @@ Scene ViewCanvas::sceneForExport(double width, double height, ThemeId theme) con
     viewport.forExport = true;
     ViewInput figure = input();
     figure.focus.hovered = -1;
-    return m_view.buildScene(figure, viewOptions(m_workbench.session(), m_view), viewport);
+    // The same function as on the command line, so that the command in the metadata makes this very figure.
+    std::vector<std::size_t> panes(m_view.card().perPane ? 1 : figure.panes.size());
+    std::iota(panes.begin(), panes.end(), m_view.card().perPane ? static_cast<std::size_t>(m_pane) : 0);
+    return buildFigure(m_view, std::move(figure), viewOptions(m_workbench.session(), m_view), panes, viewport);
 }
 
 Scene ViewCanvas::sceneFor(double width, double height) {
