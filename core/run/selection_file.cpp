@@ -55,6 +55,8 @@ void writeSelection(const std::string& path, const RecordedSelection& selection,
         writeFileAtomically(path, selectionJson(tidy));
     else if (extension == ".csv")
         writeFileAtomically(path, selectionCsv(tidy, tokens));
+    else if (extension == ".h5")
+        writeSelectionHdf5(path, tidy, tokens);
     else
         refuseExtension(path);
 }
@@ -65,6 +67,8 @@ RecordedSelection readSelection(const std::string& path) {
         return parseSelectionJson(readWholeFile(path), path);
     if (extension == ".csv")
         return parseSelectionCsv(readWholeFile(path), path);
+    if (extension == ".h5")
+        return readSelectionHdf5(path);
     refuseExtension(path);
 }
 

@@ -64,7 +64,9 @@ void tidyHead(RecordedHead& head, std::int64_t tokens, const std::string& path) 
     if (!head.scores.empty() && (tooFew || (tokens > 0 && std::cmp_not_equal(head.scores.size(), tokens))))
         throw Error({std::to_string(head.scores.size()) + " scores, not one per token of the capture", headName(head), {},
                      path});
-    if (head.ranks.size() != head.kept.size() && !head.scores.empty())
+    if (head.scores.empty())
+        head.ranks.clear();
+    else if (head.ranks.size() != head.kept.size())
         head.ranks = ranksOf(head.kept, head.scores);
 }
 

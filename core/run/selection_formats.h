@@ -36,5 +36,10 @@ std::string selectionJson(const RecordedSelection& selection);
 RecordedSelection parseSelectionJson(const std::string& text, const std::string& path);
 std::string selectionCsv(const RecordedSelection& selection, const TokenTable& tokens);
 RecordedSelection parseSelectionCsv(const std::string& text, const std::string& path);
+/// Attributes of the root: the fields, parameters as one JSON text. /heads/{layer, kv_head, margin} [H],
+/// /heads/offsets [H + 1] into /kept/{position, token_id, and where there are any: rank, weight, denominator_weight};
+/// /scores [H, n] (NaN: none).
+void writeSelectionHdf5(const std::string& path, const RecordedSelection& selection, const TokenTable& tokens);
+RecordedSelection readSelectionHdf5(const std::string& path);
 
 } // namespace kvscope

@@ -88,7 +88,7 @@ private slots:
         QTest::addColumn<QString>("spec");
         QTest::addColumn<QString>("name");
         for (const char* spec : {"keydiff", "exact", "uniform", "key_norm,prompt_block=20"})
-            for (const char* name : {"list.json", "list.csv"})
+            for (const char* name : {"list.json", "list.csv", "list.h5"})
                 QTest::addRow("%s as %s", spec, name) << spec << name;
     }
 

@@ -1,0 +1,198 @@
+// The HDF5 form of a retained-index list: metadata as root attributes, the heads as columns, and the kept tokens of all
+// heads in one row of numbers that `offsets` divides.
+#include "core/run/selection_formats.h"
+
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "core/capture/h5.h"
+#include "core/capture/h5_writer.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <set>
+
+namespace kvscope {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Numbers in the file's own form; everything else, and a seed beyond 63 bits, is text.
+const std::set<std::string> kWholeNumbers = {"version", "capture_tokens", "cut_token", "budget_kept"};
+
+void writeMetadata(h5::Writer& file, const RecordedSelection& selection) {
+    RecordedSelection plain = selection;
+    plain.parameters.clear();
+    for (const auto& [key, value] : selectionFields(plain)) {
+        if (kWholeNumbers.contains(key))
+            file.attribute("/", key, readWhole(value, key, {}));
+        else
+            file.attribute("/", key, value);
+    }
+    Json parameters = Json::object();
+    for (const auto& [id, value] : selection.parameters)
+        parameters[id] = value;
+    file.attribute("/", "parameters", parameters.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+/// Columns of the file, gathered from all heads.
+struct Columns {
+    std::vector<std::int32_t> layer, kvHead, position, tokenId;
+    std::vector<std::int64_t> offsets = {0}, rank;
+    std::vector<double> margin;
+    std::vector<float> weight, denominatorWeight, scores;
+    bool scored = false, weighted = false, denominators = false;
+};
+
+void appendWeights(std::vector<float>& column, const std::vector<float>& weights, std::size_t count) {
+    if (weights.empty())
+        column.insert(column.end(), count, 1.0F);
+    else
+        column.insert(column.end(), weights.begin(), weights.end());
+}
+
+Columns columnsOf(const RecordedSelection& selection, const TokenTable& tokens) {
+    Columns columns;
+    std::size_t width = 0;
+    for (const RecordedHead& head : selection.heads)
+        width = std::max(width, head.scores.size());
+    for (const RecordedHead& head : selection.heads) {
+        columns.layer.push_back(head.layer);
+        columns.kvHead.push_back(head.kvHead);
+        columns.margin.push_back(head.margin);
+        columns.position.insert(columns.position.end(), head.kept.begin(), head.kept.end());
+        columns.offsets.push_back(static_cast<std::int64_t>(columns.position.size()));
+        columns.rank.insert(columns.rank.end(), head.ranks.begin(), head.ranks.end());
+        columns.rank.resize(columns.position.size(), -1);
+        appendWeights(columns.weight, head.numeratorWeights, head.kept.size());
+        appendWeights(columns.denominatorWeight, head.denominatorWeights, head.kept.size());
+        columns.scores.insert(columns.scores.end(), head.scores.begin(), head.scores.end());
+        columns.scores.resize(columns.layer.size() * width, std::numeric_limits<float>::quiet_NaN());
+        columns.scored = columns.scored || !head.scores.empty();
+        columns.weighted = columns.weighted || !head.numeratorWeights.empty();
+        columns.denominators = columns.denominators || !head.denominatorWeights.empty();
+        for (const TokenIndex token : head.kept)
+            if (std::cmp_less(token, tokens.ids.size()))
+                columns.tokenId.push_back(tokens.ids[static_cast<std::size_t>(token)]);
+    }
+    return columns;
+}
+
+RecordedHead headAt(const Columns& columns, std::size_t i) {
+    const auto begin = columns.offsets[i], end = columns.offsets[i + 1];
+    const auto part = [&](auto& target, const auto& column) {
+        if (!column.empty())
+            target.assign(column.begin() + begin, column.begin() + end);
+    };
+    RecordedHead head;
+    head.layer = columns.layer[i];
+    head.kvHead = columns.kvHead[i];
+    head.margin = columns.margin.empty() ? head.margin : columns.margin[i];
+    part(head.kept, columns.position);
+    part(head.numeratorWeights, columns.weight);
+    part(head.denominatorWeights, columns.denominatorWeight);
+    const std::size_t width = columns.scores.size() / columns.layer.size();
+    const auto row = columns.scores.begin() + static_cast<std::int64_t>(i * width);
+    const bool scored = std::any_of(row, row + static_cast<std::int64_t>(width), [](float s) { return !std::isnan(s); });
+    if (scored) {
+        head.scores.assign(row, row + static_cast<std::int64_t>(width));
+        part(head.ranks, columns.rank);
+    }
+    return head;
+}
+
+void checkColumns(const Columns& c, const std::string& path) {
+    const auto refuse = [&](const char* place) {
+        throw Error({"the columns of the list do not fit together", place, "Write the list again", path});
+    };
+    const std::size_t heads = c.layer.size(), kept = c.position.size();
+    if (c.kvHead.size() != heads || (!c.margin.empty() && c.margin.size() != heads))
+        refuse("/heads");
+    if (c.offsets.size() != heads + 1 || c.offsets.front() != 0 || std::cmp_not_equal(c.offsets.back(), kept) ||
+        !std::is_sorted(c.offsets.begin(), c.offsets.end()))
+        refuse("/heads/offsets");
+    for (const std::size_t size : {c.rank.size(), c.weight.size(), c.denominatorWeight.size()})
+        if (size != 0 && size != kept)
+            refuse("/kept");
+    if (heads > 0 && c.scores.size() % heads != 0)
+        refuse("/scores");
+}
+
+void readMetadata(const h5::File& file, RecordedSelection& selection) {
+    bool known = false;
+    for (const auto& [key, ignored] : selectionFields({})) {
+        auto text = file.stringAttribute("/", key);
+        if (const auto number = file.integerAttribute("/", key); !text && number)
+            text = std::to_string(*number);
+        if (text)
+            setSelectionField(selection, {key, *text}, file.path());
+        known = known || (key == "format" && text);
+    }
+    if (!known)
+        throw Error({"the file is not a " + std::string(kSelectionFormat), "attribute format", {}, file.path()});
+    const Json parameters = Json::parse(file.stringAttribute("/", "parameters").value_or("{}"), nullptr, false);
+    if (parameters.is_object())
+        for (const auto& [id, value] : parameters.items())
+            selection.parameters.emplace_back(id, value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+} // namespace
+
+void writeSelectionHdf5(const std::string& path, const RecordedSelection& selection, const TokenTable& tokens) {
+    const Columns columns = columnsOf(selection, tokens);
+    AtomicFile target(path);
+    h5::Writer file(target.temporaryPath());
+    writeMetadata(file, selection);
+    file.put("/heads/layer", columns.layer);
+    file.put("/heads/kv_head", columns.kvHead);
+    file.put("/heads/margin", columns.margin);
+    file.put("/heads/offsets", columns.offsets);
+    file.put("/kept/position", columns.position);
+    if (columns.tokenId.size() == columns.position.size())
+        file.put("/kept/token_id", columns.tokenId);
+    if (columns.weighted)
+        file.put("/kept/weight", columns.weight);
+    if (columns.denominators)
+        file.put("/kept/denominator_weight", columns.denominatorWeight);
+    if (columns.scored) {
+        const auto heads = static_cast<std::int64_t>(columns.layer.size());
+        file.put("/kept/rank", columns.rank);
+        file.put("/scores", columns.scores, {heads, static_cast<std::int64_t>(columns.scores.size()) / heads});
+    }
+    file.close();
+    target.commit();
+}
+
+RecordedSelection readSelectionHdf5(const std::string& path) {
+    if (std::error_code failed; !std::filesystem::exists(path, failed))
+        throw Error({"cannot read the file: no such file", {}, {}, path});
+    const h5::File file = h5::File::openForReading(path);
+    RecordedSelection selection;
+    readMetadata(file, selection);
+    Columns columns;
+    columns.layer = file.readInt32("/heads/layer");
+    columns.kvHead = file.readInt32("/heads/kv_head");
+    columns.offsets = file.readInt64("/heads/offsets");
+    columns.position = file.readInt32("/kept/position");
+    if (file.exists("/heads/margin"))
+        columns.margin = file.readDouble("/heads/margin");
+    if (file.exists("/kept/weight"))
+        columns.weight = file.readFloat("/kept/weight");
+    if (file.exists("/kept/denominator_weight"))
+        columns.denominatorWeight = file.readFloat("/kept/denominator_weight");
+    if (file.exists("/kept/rank"))
+        columns.rank = file.readInt64("/kept/rank");
+    if (file.exists("/scores"))
+        columns.scores = file.readFloat("/scores");
+    checkColumns(columns, path);
+    for (std::size_t i = 0; i < columns.layer.size(); ++i)
+        selection.heads.push_back(headAt(columns, i));
+    tidyHeads(selection, path);
+    return selection;
+}
+
+} // namespace kvscope
