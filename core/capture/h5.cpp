@@ -77,8 +77,8 @@ File::~File() = default;
 const std::string& File::path() const { return m_state->path; }
 
 File File::openForReading(const std::string& path) {
+    auto state = std::make_unique<State>(); // outlives the guard: its destructor takes the mutex
     const Guard guard;
-    auto state = std::make_unique<State>();
     state->path = path;
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_file_locking(access, false, true); // a writer elsewhere must not keep us from reading
