@@ -1,0 +1,71 @@
+#pragma once
+
+#include "views/scene/scene_builder.h"
+
+#include <QString>
+#include <QStringList>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace kvscope::scene_checks {
+
+struct PlacedText {
+    std::string text;
+    Box box;
+};
+
+/// Every text with the box it covers, shrunk by half a pixel, because neighbours may touch.
+inline std::vector<PlacedText> placedTexts(const Scene& scene, const TextService& service) {
+    std::vector<PlacedText> texts;
+    for (const Drawable& item : scene.items)
+        if (const auto* text = std::get_if<TextItem>(&item); text && !text->text.empty()) {
+            Box box = textBounds(*text, service);
+            // Ascent and descent leave room above small letters; what must not collide is the ink.
+            const double slack = std::min(box.height, box.width) * 0.16;
+            texts.push_back({text->text, {box.x + slack, box.y + slack, box.width - 2 * slack, box.height - 2 * slack}});
+        }
+    return texts;
+}
+
+inline bool overlap(const Box& a, const Box& b) {
+    return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
+}
+
+/// Sentences about texts that lie over each other. Empty: none.
+inline QStringList overlappingTexts(const Scene& scene, const TextService& service) {
+    QStringList found;
+    const auto texts = placedTexts(scene, service);
+    for (std::size_t a = 0; a < texts.size(); ++a)
+        for (std::size_t b = a + 1; b < texts.size(); ++b)
+            if (overlap(texts[a].box, texts[b].box))
+                found << QString("\"%1\" over \"%2\"").arg(QString::fromStdString(texts[a].text), QString::fromStdString(texts[b].text));
+    return found;
+}
+
+/// Sentences about texts that leave the scene. Empty: none.
+inline QStringList clippedTexts(const Scene& scene, const TextService& service) {
+    QStringList found;
+    for (const PlacedText& t : placedTexts(scene, service))
+        if (t.box.x < 0 || t.box.y < 0 || t.box.right() > scene.width || t.box.bottom() > scene.height)
+            found << QString("\"%1\" at %2,%3 size %4x%5").arg(QString::fromStdString(t.text)).arg(t.box.x).arg(t.box.y).arg(t.box.width).arg(t.box.height);
+    return found;
+}
+
+inline std::vector<std::string> textsOf(const Scene& scene) {
+    std::vector<std::string> texts;
+    for (const Drawable& item : scene.items)
+        if (const auto* text = std::get_if<TextItem>(&item))
+            texts.push_back(text->text);
+    return texts;
+}
+
+inline const PointCloudItem* cloudNamed(const Scene& scene, const std::string& name) {
+    for (const Drawable& item : scene.items)
+        if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == name)
+            return cloud;
+    return nullptr;
+}
+
+} // namespace kvscope::scene_checks
