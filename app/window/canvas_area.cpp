@@ -9,6 +9,7 @@
 
 #include <QGridLayout>
 #include <QMenu>
+#include <QResizeEvent>
 #include <QSplitter>
 #include <QVBoxLayout>
 
@@ -153,8 +154,21 @@ void CanvasArea::arrange() {
         dock->setVisible(count > 0);
 }
 
+void CanvasArea::shareHeight() {
+    // Text gets what it can use (up to eight lines), the panes the rest.
+    const int text = std::clamp(height() / 5, px(132), px(262)), other = px(156);
+    QList<int> sizes{height()};
+    for (ViewDock* dock : m_docks) {
+        sizes += dock->canvas()->view().card().id == "token_strip" ? text : other;
+        sizes[0] -= sizes.back() + px(kGutter);
+    }
+    m_splitter->setSizes(sizes);
+}
+
 void CanvasArea::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
+    if (event->oldSize().height() != event->size().height())
+        shareHeight();
     arrange();
 }
 

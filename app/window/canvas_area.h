@@ -37,6 +37,7 @@ private:
     void follow();
     void arrange();
     void buildDocks();
+    void shareHeight();
     int columnsFor(int shown) const;
     void connectCanvas(ViewCanvas* canvas);
     QWidget* buildEmpty();

@@ -4,7 +4,9 @@
 
 #include "app/window/token_search.h"
 #include "app/window/file_desk.h"
+#include "app/window/canvas/view_options.h"
 #include "app/window/main_window.h"
+#include "app/window/number_text.h"
 #include "app/window/panels/policy_menu.h"
 
 #include <QAction>
@@ -116,9 +118,20 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     m_recent = file->addMenu(tr("Open &recent"));
     fill(file, {"reload", "-", "save", "saveAs", "-", "addRecorded", "export", "-", "close", "quit"});
     fill(bar->addMenu(tr("&Edit")), {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "selectNeedle", "clear"});
-    fill(bar->addMenu(tr("&View")),
+    QMenu* views = bar->addMenu(tr("&View"));
+    fill(views,
          {"explore", "compare", "-", "goTo", "previousHead", "nextHead", "previousLayer", "nextLayer", "-", "data", "resetView", "-",
           "larger", "smaller", "normalSize", "compact", "-", "themeSystem", "themeLight", "themeDark", "-", "fullScreen", "screenshot"});
+    views->addSeparator();
+    for (const View* view : allViews()) {
+        if (view->card().options->empty())
+            continue;
+        QMenu* options = views->addMenu(fromUtf8(view->card().name));
+        connect(options, &QMenu::aboutToShow, this, [this, options, view] {
+            options->clear();
+            addOptionEntries(options, m_workbench, *view);
+        });
+    }
     QMenu* policies = bar->addMenu(tr("&Policies"));
     m_policies = policies->addMenu(tr("&Add a pane"));
     fillPolicyMenu(m_policies, [this](const PolicySpec& spec) {

@@ -114,6 +114,7 @@ void ViewCanvas::sessionChanged() {
 
 void ViewCanvas::resizeEvent(QResizeEvent* event) {
     m_canvas->setGeometry(QRect(QPoint(0, 0), event->size()));
+    m_revealed.clear(); // lines break elsewhere now
     if (m_workbench.capture())
         sessionChanged();
 }

@@ -1,7 +1,10 @@
 // What gestures mean: the same click, brush and hover do the same to the session from every view.
 #include "app/window/appearance.h"
 #include "app/window/canvas/view_canvas.h"
+#include "app/window/canvas/view_options.h"
 #include "app/window/canvas/view_table_model.h"
+#include "app/window/help_dialog.h"
+#include "app/window/number_text.h"
 
 #include <QClipboard>
 #include <QGuiApplication>
@@ -135,6 +138,14 @@ void ViewCanvas::showMenu(const QPoint& at) {
     menu.addAction(tr("Save as…"), this, &ViewCanvas::exportWanted);
     menu.addSeparator();
     menu.addAction(tr("Reset view"), this, &ViewCanvas::resetView);
+    if (!m_view.card().options->empty()) {
+        menu.addSeparator();
+        addOptionEntries(&menu, m_workbench, m_view);
+    }
+    menu.addSeparator();
+    menu.addAction(tr("How to read this view…"), this, [this] {
+        (new HelpDialog(fromUtf8(m_view.card().name), fromUtf8(m_view.card().help), window()))->show();
+    });
     menu.exec(at);
 }
 

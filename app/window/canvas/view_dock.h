@@ -4,8 +4,6 @@
 
 #include <QFrame>
 
-class QHBoxLayout;
-
 namespace kvscope {
 
 class ElidedLabel;
@@ -25,9 +23,5 @@ private:
     ViewCanvas* m_canvas;
     ElidedLabel* m_finding;
 };
-
-/// Chips for the choices and flags among a view's options, each opening its menu; they follow the session. `limit`
-/// bounds how many are shown.
-void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QWidget* parent, int limit);
 
 } // namespace kvscope

@@ -111,18 +111,22 @@ void ParameterRow::buildNumber() {
 
 void ParameterRow::buildChoice() {
     auto* grid = static_cast<QGridLayout*>(layout());
-    grid->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this), 0, 1);
+    auto* line = new QHBoxLayout;
+    line->setSpacing(px(8));
+    line->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this));
+    line->addStretch(1);
     m_choices = new QComboBox(this);
     m_choices->setAccessibleName(fromUtf8(m_spec.label));
     m_choices->setMinimumContentsLength(8);
     m_choices->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
     m_choices->setMinimumWidth(px(100));
-    m_choices->setMaximumWidth(px(160));
+    m_choices->setMaximumWidth(px(190));
     for (const ParameterChoice& choice : m_spec.choices) {
         m_choices->addItem(fromUtf8(choice.label), fromUtf8(choice.id));
         m_choices->setItemData(m_choices->count() - 1, fromUtf8(choice.help), Qt::ToolTipRole);
     }
-    grid->addWidget(m_choices, 0, 2);
+    line->addWidget(m_choices, 4);
+    grid->addLayout(line, 0, 1, 1, 2);
     connect(m_choices, &QComboBox::activated, this, [this](int index) {
         emit edited(m_choices->itemData(index).toString(), false);
         emit editingEnded();

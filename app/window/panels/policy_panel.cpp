@@ -108,6 +108,7 @@ void PolicyPanel::buildExplanation() {
 
 QWidget* PolicyPanel::takeExplanation() {
     m_explanationBox->setParent(nullptr);
+    m_explanationBox->layout()->setContentsMargins(px(20), px(16), px(20), px(16));
     return m_explanationBox;
 }
 
@@ -177,7 +178,10 @@ void PolicyPanel::refreshExplanation(const PolicyCard* card) {
         return;
     m_explained = card->id;
     m_paper->setText(fromUtf8(card->paper));
-    m_explanation->setText(fromUtf8(card->explanation));
+    QString text = fromUtf8(card->explanation);
+    if (text.startsWith("# ")) // the panel has the name already
+        text = text.mid(text.indexOf('\n') + 1).trimmed();
+    m_explanation->setText(text);
 }
 
 } // namespace kvscope

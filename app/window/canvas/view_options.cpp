@@ -1,0 +1,76 @@
+// The options of a view come from the same kind of table as the parameters of a policy.
+#include "app/window/canvas/view_options.h"
+
+#include "app/window/number_text.h"
+#include "app/window/widgets/small_widgets.h"
+
+#include <QHBoxLayout>
+#include <QMenu>
+
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kMostNumbers = 16; // more are not listed one by one
+
+void addEntry(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec, const QString& label,
+              const std::string& text, bool checked) {
+    QAction* action = menu->addAction(label);
+    action->setCheckable(true);
+    action->setChecked(checked);
+    QObject::connect(action, &QAction::triggered, menu, [&workbench, viewId = view.card().id, id = spec.id, text, step = spec.label] {
+        workbench.change([&](Session& s) { setViewOption(s, viewId, id, text); }, fromUtf8(step));
+    });
+}
+
+void fillChoices(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
+    const ParameterValues values = viewOptions(workbench.session(), view);
+    menu->clear();
+    if (spec.kind == ParameterKind::Choice)
+        for (const ParameterChoice& choice : spec.choices)
+            addEntry(menu, workbench, view, spec, fromUtf8(choice.label), choice.id, values.choice(spec.id) == choice.id);
+    else
+        for (auto number = std::llround(spec.min); number <= std::llround(spec.max); ++number)
+            addEntry(menu, workbench, view, spec, QString::number(number), std::to_string(number), values.integer(spec.id) == number);
+}
+
+QString chipText(const ParameterSpec& spec, const ParameterValues& values) {
+    for (const ParameterChoice& choice : spec.choices)
+        if (choice.id == values.choice(spec.id))
+            return fromUtf8(choice.label) + " ▾";
+    return {};
+}
+
+} // namespace
+
+void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view) {
+    const ParameterValues values = viewOptions(workbench.session(), view);
+    for (const ParameterSpec& spec : *view.card().options) {
+        if (spec.kind == ParameterKind::Flag)
+            addEntry(menu, workbench, view, spec, fromUtf8(spec.label), values.flag(spec.id) ? "false" : "true", values.flag(spec.id));
+        else if (spec.kind == ParameterKind::Choice || spec.max - spec.min < kMostNumbers)
+            fillChoices(menu->addMenu(fromUtf8(spec.label)), workbench, view, spec);
+    }
+}
+
+void addOptionChip(Workbench& workbench, const View& view, QHBoxLayout* row, QWidget* parent) {
+    for (const ParameterSpec& spec : *view.card().options) {
+        if (spec.kind != ParameterKind::Choice)
+            continue;
+        QPushButton* chip = chipButton({}, "plain", parent);
+        chip->setToolTip(fromUtf8(spec.help));
+        chip->setAccessibleName(fromUtf8(spec.label));
+        auto* menu = new QMenu(chip);
+        chip->setMenu(menu);
+        QObject::connect(menu, &QMenu::aboutToShow, chip, [menu, &workbench, &view, spec] { fillChoices(menu, workbench, view, spec); });
+        const auto follow = [chip, &workbench, &view, spec] { chip->setText(chipText(spec, viewOptions(workbench.session(), view))); };
+        QObject::connect(&workbench, &Workbench::sessionChanged, chip, follow);
+        follow();
+        row->addWidget(chip);
+        return;
+    }
+}
+
+} // namespace kvscope

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "app/session/workbench.h"
+
+class QHBoxLayout;
+class QMenu;
+class QWidget;
+
+namespace kvscope {
+
+/// The options of a view (its table of choices, flags and small numbers) as menu entries that show and change the
+/// session's values. Filled anew each time the menu opens.
+void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view);
+
+/// A chip for the first choice among a view's options, following the session; nothing when it has none.
+void addOptionChip(Workbench& workbench, const View& view, QHBoxLayout* row, QWidget* parent);
+
+} // namespace kvscope
