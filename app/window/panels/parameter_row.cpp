@@ -114,7 +114,6 @@ void ParameterRow::buildChoice() {
     auto* line = new QHBoxLayout;
     line->setSpacing(px(8));
     line->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this));
-    line->addStretch(1);
     m_choices = new QComboBox(this);
     m_choices->setAccessibleName(fromUtf8(m_spec.label));
     m_choices->setMinimumContentsLength(8);
@@ -125,7 +124,7 @@ void ParameterRow::buildChoice() {
         m_choices->addItem(fromUtf8(choice.label), fromUtf8(choice.id));
         m_choices->setItemData(m_choices->count() - 1, fromUtf8(choice.help), Qt::ToolTipRole);
     }
-    line->addWidget(m_choices, 4);
+    line->addWidget(m_choices, 1);
     grid->addLayout(line, 0, 1, 1, 2);
     connect(m_choices, &QComboBox::activated, this, [this](int index) {
         emit edited(m_choices->itemData(index).toString(), false);
@@ -169,8 +168,10 @@ void ParameterRow::showValue(const ParameterValues& values) {
     }
     if (m_slider && !m_slider->isSliderDown())
         m_slider->showValue(values.real(m_spec.id));
-    if (m_choices)
+    if (m_choices) {
         m_choices->setCurrentIndex(m_choices->findData(text));
+        m_choices->setToolTip(m_choices->currentText());
+    }
     if (m_flag)
         m_flag->setChecked(values.flag(m_spec.id));
     m_message->setVisible(false);
