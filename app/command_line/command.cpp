@@ -1,6 +1,7 @@
 // What the subcommands have in common: options that name a run, lists of layers and heads, progress, quoting.
 #include "app/command_line/command.h"
 
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/capture/capture.h"
 #include "core/engine/engine.h"
@@ -70,9 +71,9 @@ std::vector<PolicySpec> RunOptions::specs() const {
     for (const std::string& text : policies) {
         PolicySpec spec = PolicySpec::parse(text);
         if (!spec.budget && !retentionText.empty())
-            spec.budget = Budget::parse(retentionText);
+            spec.budget = parseBudgetOption(retentionText, Budget::Unit::Fraction);
         else if (!spec.budget && !budgetText.empty())
-            spec.budget = Budget::parse(budgetText + "t");
+            spec.budget = parseBudgetOption(budgetText, Budget::Unit::Tokens);
         else if (!spec.budget && !policyById(spec.policy).card().usesBudget)
             spec.budget = Budget{};
         if (!spec.budget)
@@ -151,14 +152,30 @@ RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex 
     return request;
 }
 
-void requireExtension(const std::string& path, const std::vector<std::string>& extensions) {
+void checkOutput(const std::string& path, const std::vector<std::string>& extensions) {
     const std::string extension = std::filesystem::path(path).extension().string();
-    if (std::find(extensions.begin(), extensions.end(), extension) != extensions.end())
-        return;
-    throw Error({.sentence = "the output has the extension '" + extension + "'",
-                 .place = "--out",
-                 .remedy = fmt::format("Choose one of {}", fmt::join(extensions, ", ")),
-                 .path = path});
+    if (std::find(extensions.begin(), extensions.end(), extension) == extensions.end())
+        throw Error({.sentence = "the output has the extension '" + extension + "'",
+                     .place = "--out",
+                     .remedy = fmt::format("Choose one of {}", fmt::join(extensions, ", ")),
+                     .path = path});
+    const AtomicFile probe(path); // goes without a trace unless committed
+}
+
+Budget parseBudgetOption(const std::string& text, Budget::Unit unit) {
+    const bool tokens = unit == Budget::Unit::Tokens;
+    const std::string option = tokens ? "--budget" : "--retention";
+    if (text.empty() || text.back() == 't')
+        throw Error({.sentence = "'" + text + "' is not a number",
+                     .place = option,
+                     .remedy = tokens ? "Give whole tokens, like --budget 2048" : "Give a fraction, like --retention 0.25"});
+    try {
+        return Budget::parse(tokens ? text + "t" : text);
+    } catch (const Error&) {
+        throw Error({.sentence = "'" + text + "' is " + (tokens ? "no whole number of tokens, at least 1" : "no fraction from above 0 to 1"),
+                     .place = option,
+                     .remedy = tokens ? "Give whole tokens, like --budget 2048" : "For tokens write --budget"});
+    }
 }
 
 std::string csvLine(const std::vector<std::string>& fields) {

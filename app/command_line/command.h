@@ -48,9 +48,7 @@ std::unique_ptr<Command> makePlotCommand();
 /// Options that name a run: policies, budget, cut, seed, engine. Shared by evict, measure, sweep and plot.
 struct RunOptions {
     std::vector<std::string> policies;
-    double retention = 0;       ///< 0: not given
-    std::int64_t budget = 0;    ///< tokens; 0: not given
-    std::string retentionText, budgetText;
+    std::string retentionText, budgetText; ///< as typed; empty: not given
     std::string cut = "default", engine = "cpu";
     std::uint64_t seed = 0;
     int threads = 0;
@@ -71,8 +69,12 @@ std::vector<int> chosenKvHeads(const std::string& text, const CaptureReader& cap
 RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex layer, const PolicySpec& spec, const Cut& cut,
                        std::uint64_t seed, bool measure);
 
-/// Throws Error unless the extension is one of ".json", ".csv" ... ; called before any work is done.
-void requireExtension(const std::string& path, const std::vector<std::string>& extensions);
+/// Throws Error unless the extension is one of ".json", ".csv" ... and a file can be written there; called before any
+/// work is done. Leaves nothing behind and an existing file alone.
+void checkOutput(const std::string& path, const std::vector<std::string>& extensions);
+
+/// What --retention ("0.25") or --budget ("2048") says. Throws Error naming the option.
+Budget parseBudgetOption(const std::string& text, Budget::Unit unit);
 
 /// Comma-separated values with the quoting of RFC 4180.
 std::string csvLine(const std::vector<std::string>& fields);

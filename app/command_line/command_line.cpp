@@ -3,12 +3,17 @@
 
 #include "app/command_line/command.h"
 #include "app/session/regenerating_command.h"
+#include "app/session/session_file.h"
 #include "core/base/error.h"
+#include "core/capture/capture.h"
+#include "core/run/selection_file.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <csignal>
+#include <filesystem>
+#include <functional>
 #include <thread>
 
 namespace kvscope {
@@ -59,11 +64,33 @@ std::string asTyped(int argc, char** argv) {
     return shellLine(words);
 }
 
-int runChosen(Command& command, const std::string& typed) {
-    const InterruptListener interrupt;
-    const CommandContext context(typed, interrupt.token());
+/// Captures and lists share the extension; what is neither is reported as the capture that it should be.
+void checkHdf5(const std::string& path) {
     try {
-        command.run(context);
+        openCapture(path);
+    } catch (const Error& noCapture) {
+        try {
+            readSelection(path);
+        } catch (const Error&) {
+            throw noCapture;
+        }
+    }
+}
+
+/// What the window could not open is refused before there is a window, and without a display.
+void checkWindowFile(const std::string& path) {
+    const std::string extension = std::filesystem::path(path).extension().string();
+    if (isSessionFile(path))
+        readSession(path);
+    else if (extension == ".json" || extension == ".csv")
+        readSelection(path);
+    else
+        checkHdf5(path);
+}
+
+int guarded(const CommandContext& context, const std::function<void()>& work) {
+    try {
+        work();
         context.clearProgress();
         return 0;
     } catch (const Error& error) {
@@ -106,10 +133,16 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
         return kUserError;
     }
     for (const auto& command : commands)
-        if (command->chosen())
-            return runChosen(*command, asTyped(argc, argv));
-    window.file = file.empty() ? nullptr : file.c_str();
-    return std::nullopt;
+        if (command->chosen()) {
+            const InterruptListener interrupt;
+            const CommandContext context(asTyped(argc, argv), interrupt.token());
+            return guarded(context, [&] { command->run(context); });
+        }
+    if (file.empty())
+        return std::nullopt;
+    window.file = file.c_str();
+    const int code = guarded(CommandContext({}, {}), [] { checkWindowFile(file); });
+    return code == 0 ? std::nullopt : std::optional(code);
 }
 
 } // namespace kvscope

@@ -24,7 +24,7 @@ public:
     bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
-        requireExtension(m_out, {".json", ".csv", ".h5"});
+        checkOutput(m_out, {".json", ".csv", ".h5"});
         const auto specs = m_options.specs();
         if (specs.size() != 1)
             throw Error({.sentence = "a list holds one policy", .place = "--policy", .remedy = "Run evict once per policy"});

@@ -27,7 +27,7 @@ struct Row {
 /// Column name and value, in the order of the CSV.
 std::vector<std::pair<std::string, Json>> columnsOf(const Row& row, const std::set<std::string>& metrics, const std::string& command) {
     const RunResult& r = row.result;
-    const Fidelity& f = *r.fidelity;
+    const Fidelity& f = requireFidelity(r);
     const auto q = static_cast<std::size_t>(row.queryHead);
     const auto kept = static_cast<std::int64_t>(r.selection.heads[static_cast<std::size_t>(row.kvHead)].kept.size());
     std::vector<std::pair<std::string, Json>> columns = {
@@ -68,7 +68,7 @@ public:
     bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
-        requireExtension(m_out, {".json", ".csv"});
+        checkOutput(m_out, {".json", ".csv"});
         const std::set<std::string> metrics(m_metrics.begin(), m_metrics.end());
         for (const std::string& metric : metrics)
             if (metric != "output_error" && metric != "retained_mass")

@@ -241,7 +241,7 @@ Viewport PlotCommand::makeViewport(const Session& session, const View& view, con
 }
 
 void PlotCommand::run(const CommandContext& context) {
-    requireExtension(m_figure.out, {".png", ".svg", ".pdf"});
+    checkOutput(m_figure.out, {".png", ".svg", ".pdf"});
     parseSize(m_figure.size); // refused before any work is done
     themeByName(m_figure.theme);
     Session session = m_session.empty() ? sessionFromOptions() : readSession(m_session);

@@ -1,84 +1,109 @@
-// `kvscope sweep`: every measure for everything against everything, as one CSV.
+// `kvscope sweep`: many runs as one table. Rows go into the temporary file as they come, so a sweep of hours needs no
+// memory, and the table appears under its name only when it is complete.
 #include "app/command_line/command.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/run/sweep.h"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
+#include <fstream>
 #include <sstream>
 
 namespace kvscope {
 
 namespace {
 
-std::vector<std::string> splitCommas(const std::string& text) {
+std::vector<std::string> splitAtCommas(const std::string& text) {
     std::vector<std::string> parts;
-    std::istringstream stream(text);
+    std::stringstream stream(text);
     for (std::string part; std::getline(stream, part, ',');)
         parts.push_back(part);
     return parts;
 }
 
+VariedParameter parseVaried(const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+        throw Error({.sentence = "'" + text + "' names no parameter and values", .place = "--vary", .remedy = "Write it like sink=0,4,16"});
+    return {text.substr(0, equals), splitAtCommas(text.substr(equals + 1))};
+}
+
 class SweepCommand final : public Command {
 public:
     void addTo(CLI::App& app) override {
-        m_command = app.add_subcommand("sweep", "measure policies over retentions, parameters, seeds and captures");
+        m_command = app.add_subcommand("sweep", "run policies over budgets, parameters, seeds and captures into one table");
         m_command->add_option("captures", m_captures, "capture files")->required();
         m_options.addTo(*m_command, false);
-        m_command->add_option("--retention", m_retentions, "fractions kept, like 0.05,0.1,0.25");
-        m_command->add_option("--budget", m_budgets, "tokens kept, like 128,256");
+        m_command->add_option("--retention", m_retentions, "fractions kept, like 0.05,0.1,0.25, for policies without @BUDGET")->allow_extra_args(false);
+        m_command->add_option("--budget", m_budgets, "tokens kept, like 512,2048, for policies without @BUDGET")->allow_extra_args(false);
         m_command->add_option("--vary", m_varied, "parameter=v1,v2,...; may be repeated")->allow_extra_args(false);
-        m_command->add_option("--seeds", m_seeds, "like 0-9");
+        m_command->add_option("--seeds", m_seeds, "like 0-9; --seed by default");
         m_command->add_option("--layers", m_layers, "like 0,2-3; all by default");
         m_command->add_option("--out", m_out, "FILE.csv")->required();
     }
     bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
-        requireExtension(m_out, {".csv"});
+        checkOutput(m_out, {".csv"});
         const SweepRequest request = makeRequest();
         const auto runner = m_options.makeRunner();
-        std::string csv = "# command: " + context.commandLine() + "\n" + sweepCsvHeader(request);
-        runSweep(*runner, request, context.checkpoint("sweep"), [&](const SweepRow& row) { csv += sweepCsvLine(request, row); });
-        writeFileAtomically(m_out, csv);
+        AtomicFile file(m_out);
+        std::ofstream table(file.temporaryPath(), std::ios::binary);
+        table << withCommand(sweepCsvHeader(request), "command");
+        const Checkpoint progress = context.checkpoint("sweep");
+        runSweep(*runner, request, progress, [&](const SweepRow& row) {
+            table << withCommand(sweepCsvLine(request, row), context.commandLine());
+            if (!table)
+                failWrite();
+        });
+        table.close();
+        if (!table)
+            failWrite();
+        file.commit();
     }
 
 private:
     SweepRequest makeRequest() const {
         SweepRequest request;
-        if (m_options.policies.empty())
-            throw Error({.sentence = "no policy is named", .place = "--policy", .remedy = "Add --policy ID; `kvscope policies` lists them"});
+        for (const std::string& path : m_captures)
+            request.captures.push_back(openCapture(path));
         for (const std::string& text : m_options.policies)
             request.policies.push_back(PolicySpec::parse(text));
-        for (const std::string& text : splitCommas(m_retentions))
-            request.budgets.push_back(Budget::parse(text));
-        for (const std::string& text : splitCommas(m_budgets))
-            request.budgets.push_back(Budget::parse(text + "t"));
-        for (const std::string& text : m_varied) {
-            const std::size_t equals = text.find('=');
-            if (equals == std::string::npos)
-                throw Error({.sentence = "'" + text + "' varies nothing", .place = "--vary", .remedy = "Write it like window=8,16,32"});
-            request.varied.push_back({text.substr(0, equals), splitCommas(text.substr(equals + 1))});
-        }
+        if (request.policies.empty())
+            throw Error({.sentence = "no policy is named", .place = "--policy", .remedy = "Add --policy ID; `kvscope policies` lists them"});
+        for (const std::string& list : m_retentions)
+            for (const std::string& text : splitAtCommas(list))
+                request.budgets.push_back(parseBudgetOption(text, Budget::Unit::Fraction));
+        for (const std::string& list : m_budgets)
+            for (const std::string& text : splitAtCommas(list))
+                request.budgets.push_back(parseBudgetOption(text, Budget::Unit::Tokens));
+        for (const std::string& text : m_varied)
+            request.varied.push_back(parseVaried(text));
+        request.seeds = {m_options.seed};
         if (!m_seeds.empty()) {
-            const auto seeds = parseRangeList(m_seeds, "--seeds");
+            const std::vector<int> seeds = parseRangeList(m_seeds, "--seeds");
             request.seeds.assign(seeds.begin(), seeds.end());
-        } else {
-            request.seeds = {m_options.seed};
         }
         request.cut = m_options.cut;
         request.layers = parseRangeList(m_layers, "--layers");
-        for (const std::string& path : m_captures)
-            request.captures.push_back(openCapture(path));
         return request;
+    }
+
+    /// Every row says where it comes from, also after tables were joined.
+    static std::string withCommand(std::string line, const std::string& command) {
+        line.pop_back();
+        return line + "," + csvLine({command});
+    }
+
+    [[noreturn]] void failWrite() const {
+        throw Error({.sentence = "the table cannot be written", .place = "--out", .remedy = "Check that the disk is not full", .path = m_out});
     }
 
     CLI::App* m_command = nullptr;
     RunOptions m_options;
-    std::vector<std::string> m_captures, m_varied;
-    std::string m_retentions, m_budgets, m_seeds, m_layers, m_out;
+    std::vector<std::string> m_captures, m_retentions, m_budgets, m_varied;
+    std::string m_seeds, m_layers, m_out;
 };
 
 } // namespace

@@ -34,7 +34,7 @@ public:
     bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
-        requireExtension(m_out, {".h5", ".hdf5"});
+        checkOutput(m_out, {".h5", ".hdf5"});
         m_spec.rope = !m_noRope;
         if (m_type != "bf16" && m_type != "f16" && m_type != "f32")
             throw Error({.sentence = "there is no stored type '" + m_type + "'", .place = "--dtype", .remedy = "Choose bf16, f16 or f32"});
