@@ -1,0 +1,184 @@
+// The key projection: every kept token has its filled mark, kept marks lie on top, texts neither collide nor leave the
+// picture, and the sentence below it counts right.
+#include "app/export/scene_export.h"
+#include "app/text/qt_text_service.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_fixture.h"
+#include "views/key_projection/key_projection_view.h"
+#include "views/scene/text_painter.h"
+
+#include <algorithm>
+#include <set>
+
+using namespace kvscope;
+using namespace kvscope::scene_checks;
+using namespace kvscope::view_fixture;
+
+class KeyProjectionViewTest : public QObject {
+    Q_OBJECT
+
+    QtTextService* m_text = nullptr;
+    ParameterValues m_options{keyProjectionView().card().options};
+
+    Scene build(const ViewInput& input, const ParameterValues& options, double width = 640, double height = 420, ThemeId theme = ThemeId::Light) {
+        return keyProjectionView().buildScene(input, options, viewport(width, height, *m_text, theme));
+    }
+    static std::set<std::int64_t> idsOf(const PointCloudItem& cloud) { return {cloud.ids->begin(), cloud.ids->end()}; }
+
+private slots:
+    void initTestCase() { m_text = new QtTextService; }
+    void cleanupTestCase() { delete m_text; }
+
+    void everyTokenBeforeTheCutHasTheMarkOfItsState() {
+        const ViewInput input = needleInput({"snapkv@0.1"});
+        const Scene scene = build(input, m_options);
+        const auto& head = input.panes[0].result->selection.heads[1];
+        const std::set<std::int64_t> kept(head.kept.begin(), head.kept.end());
+        std::set<std::int64_t> drawn = idsOf(*cloudNamed(scene, "kept"));
+        drawn.merge(idsOf(*cloudNamed(scene, "protected")));
+        QCOMPARE(drawn, kept);
+        QCOMPARE(cloudNamed(scene, "protected")->ids->size(), std::size_t{32}); // SnapKV's window
+        QCOMPARE(cloudNamed(scene, "evicted")->ids->size(), std::size_t(995 - head.kept.size()));
+        QVERIFY(cloudNamed(scene, "after the cut")->ids->empty());
+        QCOMPARE(cloudNamed(scene, "evicted")->fill.a, std::uint8_t{0}); // hollow
+        QCOMPARE(cloudNamed(scene, "kept")->fill, themeOf(ThemeId::Light).kept);
+    }
+
+    void keptMarksLieOnTop() {
+        const std::string text = paintSceneAsText(build(needleInput({"keydiff@0.1"}), m_options));
+        const auto at = [&](const char* name) { return text.find(std::string("cloud \"") + name + "\""); };
+        QVERIFY(at("evicted") < at("protected") && at("protected") < at("kept"));
+        QVERIFY(at("kept") != std::string::npos);
+    }
+
+    void retainedOnlyHidesTheEvicted() {
+        ParameterValues options = m_options;
+        options.set("retained_only", 1);
+        const Scene scene = build(needleInput({"keydiff@0.1"}), options);
+        QVERIFY(cloudNamed(scene, "evicted")->ids->empty());
+        QCOMPARE(cloudNamed(scene, "kept")->ids->size(), std::size_t{100}); // ceil(99.5)
+    }
+
+    void marksStandWhereTheProjectionSays() {
+        const ViewInput input = needleInput({"keydiff@0.1"});
+        ParameterValues options = m_options;
+        options.set("x_component", 3);
+        options.set("y_component", 1);
+        const Scene scene = build(input, options);
+        const PointCloudItem& kept = *cloudNamed(scene, "kept");
+        for (std::size_t i = 0; i < kept.ids->size(); i += 17) {
+            const auto token = static_cast<std::size_t>((*kept.ids)[i]);
+            const double x = input.projection->keys.data[token * 5 + 2], y = input.projection->keys.data[token * 5];
+            const double px = scene.plot.x + (x - scene.xMin) / (scene.xMax - scene.xMin) * scene.plot.width;
+            const double py = scene.plot.bottom() - (y - scene.yMin) / (scene.yMax - scene.yMin) * scene.plot.height;
+            QVERIFY(std::abs((*kept.points)[i].x - px) < 1e-6 && std::abs((*kept.points)[i].y - py) < 1e-6);
+            QCOMPARE(pickAt(scene, (*kept.points)[i], 0).kind, PickId::Kind::Token);
+        }
+    }
+
+    void axesStateComponentsVarianceAndEqualUnits() {
+        const Scene scene = build(needleInput({"keydiff@0.1"}), m_options);
+        const auto texts = textsOf(scene);
+        QVERIFY(std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.starts_with("PC 1 (8.3 % of variance"); }));
+        QVERIFY(std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.starts_with("PC 2 (7.2 % of variance"); }));
+        QVERIFY(std::abs((scene.xMax - scene.xMin) / scene.plot.width - (scene.yMax - scene.yMin) / scene.plot.height) < 1e-9);
+    }
+
+    void panesShareOneRange() {
+        ViewInput input = needleInput({"keydiff@0.1", "streaming_llm@0.3"});
+        const Scene first = build(input, m_options);
+        input.activePane = 1;
+        const Scene second = build(input, m_options);
+        QCOMPARE(first.xMin, second.xMin);
+        QCOMPARE(first.yMax, second.yMax);
+    }
+
+    void textsNeitherCollideNorLeave_data() {
+        QTest::addColumn<int>("width");
+        QTest::addColumn<int>("height");
+        for (const auto& [w, h] : {std::pair{220, 160}, {300, 220}, {270, 470}, {640, 400}, {1400, 900}})
+            QTest::addRow("%dx%d", w, h) << w << h;
+    }
+    void textsNeitherCollideNorLeave() {
+        QFETCH(int, width);
+        QFETCH(int, height);
+        for (const char* policy : {"keydiff@0.1", "snapkv@0.5", "keydiff,prompt_block=128@0.2"})
+            for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark}) {
+                const Scene scene = build(needleInput({policy}), m_options, width, height, theme);
+                QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
+                QCOMPARE(clippedTexts(scene, *m_text), QStringList());
+            }
+    }
+
+    void findingCountsTheNeedle() {
+        const ViewInput input = needleInput({"keydiff:kvpress@0.1"});
+        std::int64_t evicted = 0;
+        const auto& kept = input.panes[0].result->selection.heads[1].kept;
+        for (const TokenIndex t : input.focus.selected)
+            evicted += std::find(kept.begin(), kept.end(), t) == kept.end();
+        QCOMPARE(keyProjectionView().finding(input, m_options), QString("%1 of 48 needle tokens evicted by KeyDiff at 9.9 %").arg(evicted).toStdString());
+    }
+
+    void simulatedRunsSaySo() {
+        ViewInput input = needleInput({"keydiff,prompt_block=128@0.2"});
+        Viewport v = viewport(700, 500, *m_text);
+        for (const bool forExport : {false, true}) {
+            v.forExport = forExport;
+            const auto texts = textsOf(keyProjectionView().buildScene(input, m_options, v));
+            QVERIFY(std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.find("simulated on full-attention tensors") != std::string::npos; }));
+        }
+    }
+
+    void crowdsAreThinnedOutAloud() {
+        const auto capture = makeRandomCapture(5, 30000, 1, 4, 2, 8);
+        const ViewInput input = makeInput(capture, {"uniform@0.05"}, 0, 1);
+        const Scene scene = build(input, m_options);
+        const auto kept = cloudNamed(scene, "kept")->ids->size(), evicted = cloudNamed(scene, "evicted")->ids->size();
+        QCOMPARE(kept, std::size_t(1125)); // all kept: ceil(0.05 * 22,500)
+        QVERIFY(evicted <= 20'000 && evicted >= 10'000);
+        const auto texts = textsOf(scene);
+        const std::string notice = "of 22,500; all kept shown";
+        QVERIFY(std::any_of(texts.begin(), texts.end(), [&](auto& t) { return t.find(notice) != std::string::npos; }));
+    }
+
+    void emptyStatesSayWhy() {
+        ViewInput input = needleInput({"keydiff@0.1"});
+        input.panes[0].result = nullptr;
+        QCOMPARE(textsOf(build(input, m_options)).front(), std::string("Computing the first selection…"));
+        input.panes[0].error = "H2O needs all queries";
+        QCOMPARE(textsOf(build(input, m_options)).front(), std::string("H2O needs all queries"));
+        input.panes.clear();
+        QVERIFY(!textsOf(build(input, m_options)).empty());
+        QVERIFY(!textsOf(build(ViewInput{}, m_options)).empty());
+        QVERIFY(!keyProjectionView().finding(ViewInput{}, m_options).empty());
+    }
+
+    void tableHoldsEveryToken() {
+        const ViewInput input = needleInput({"keydiff@0.1"});
+        const ViewTable table = keyProjectionView().table(input, m_options);
+        QCOMPARE(table.rowCount, std::int64_t{1028});
+        QCOMPARE(table.cell(1000, 3), std::string("after the cut"));
+        std::int64_t kept = 0;
+        for (std::int64_t row = 0; row < table.rowCount; ++row)
+            kept += table.cell(row, 3) == "kept";
+        QCOMPARE(kept, std::int64_t{100});
+    }
+
+    void pictureShowsKeptBlueAndEvictedOrange() {
+        const Scene scene = build(needleInput({"streaming_llm@0.3"}), m_options, 800, 600);
+        const QImage image = renderScene(scene, 1);
+        int blue = 0, orange = 0, ink = 0;
+        for (int y = 0; y < image.height(); ++y)
+            for (int x = 0; x < image.width(); ++x) {
+                const QColor c = image.pixelColor(x, y);
+                blue += c.blue() > 150 && c.red() < 60;
+                orange += c.red() > 190 && c.blue() < 90;
+                ink += c.lightness() < 60;
+            }
+        QVERIFY2(blue > 1500 && orange > 1500 && ink > 200, qPrintable(QString("%1 blue, %2 orange, %3 ink").arg(blue).arg(orange).arg(ink)));
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(KeyProjectionViewTest)
+#include "key_projection_view_test.moc"

@@ -1,0 +1,123 @@
+// Exported files hold real text, the bundled fonts and the command that makes them again; a failed export leaves nothing.
+#include "app/export/scene_export.h"
+#include "app/text/qt_text_service.h"
+#include "core/base/error.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+
+#include <QProcess>
+#include <QTemporaryDir>
+
+using namespace kvscope;
+
+namespace {
+
+Scene sampleScene(std::size_t marks = 3) {
+    Scene scene;
+    scene.width = 300;
+    scene.height = 120;
+    scene.background = {255, 255, 255, 255};
+    static const QtTextService text;
+    SceneBuilder builder(scene, text);
+    builder.text({10, 20}, "Retained mass 0.896", {FontFace::Interface, 12}, {0, 0, 0, 255});
+    builder.text({10, 40}, "1,024 tokens", {FontFace::Monospace, 12, FontWeight::Bold}, {0, 0, 0, 255});
+    builder.text({290, 110}, "PC 2", {FontFace::Interface, 11}, {0, 0, 0, 255}, HorizontalAlign::Left, VerticalAlign::Baseline, -90);
+    PointCloudItem cloud;
+    auto points = std::make_shared<std::vector<Point>>();
+    for (std::size_t i = 0; i < marks; ++i)
+        points->push_back({20.0 + static_cast<double>(i % 250), 60.0 + static_cast<double>(i / 250 % 50)});
+    cloud.points = points;
+    cloud.fill = {0, 0x72, 0xB2, 255};
+    builder.points(cloud);
+    return scene;
+}
+
+QByteArray run(const QString& program, const QStringList& arguments) {
+    QProcess process;
+    process.start(program, arguments);
+    process.waitForFinished();
+    return process.readAllStandardOutput();
+}
+
+const std::string kCommand = "kvscope plot key_projection 'my capture.h5' --policy keydiff@0.1 --out keys.pdf";
+
+} // namespace
+
+class SceneExportTest : public QObject {
+    Q_OBJECT
+    QTemporaryDir m_folder;
+    std::string file(const char* name) const { return m_folder.filePath(name).toStdString(); }
+
+private slots:
+    void pngKeepsScaleAndCommand() {
+        exportScene(sampleScene(), file("a.png"), {.scale = 2, .command = kCommand});
+        const QImage image(QString::fromStdString(file("a.png")));
+        QCOMPARE(image.size(), QSize(600, 240));
+        QCOMPARE(image.text("Comment").toStdString(), kCommand);
+        QCOMPARE(QColor(image.pixel(2 * 20, 2 * 60)), QColor(0x00, 0x72, 0xB2));
+    }
+
+    void pdfHasFontsTextAndCommand() {
+        if (QStandardPaths::findExecutable("pdftotext").isEmpty())
+            QFAIL("pdftotext is missing: install poppler-utils");
+        exportScene(sampleScene(), file("a.pdf"), {.command = kCommand});
+        const QString path = QString::fromStdString(file("a.pdf"));
+        const QByteArray text = run("pdftotext", {path, "-"});
+        QVERIFY2(text.contains("Retained mass 0.896") && text.contains("1,024 tokens"), text);
+        const QByteArray fonts = run("pdffonts", {path});
+        QVERIFY2(fonts.contains("Inter") && fonts.contains("Mono"), fonts);
+        QVERIFY2(run("pdfinfo", {"-meta", path}).contains("keydiff@0.1"), run("pdfinfo", {"-meta", path}));
+        QVERIFY(run("pdfinfo", {path}).contains("225 x 90 pts")); // 300 x 120 logical pixels at 96 dpi
+    }
+
+    void svgHasTextFontsAndCommand() {
+        exportScene(sampleScene(), file("a.svg"), {.command = kCommand});
+        QFile svg(QString::fromStdString(file("a.svg")));
+        QVERIFY(svg.open(QIODevice::ReadOnly));
+        const QByteArray text = svg.readAll();
+        QVERIFY(text.contains("<text") && text.contains("Retained mass 0.896"));
+        QVERIFY(text.contains("font-family=\"Inter") && text.contains("font-family=\"Noto Sans Mono"));
+        QVERIFY(text.contains("keydiff@0.1"));
+    }
+
+    void crowdedLayersBecomeOneImageByChoice() {
+        exportScene(sampleScene(30'000), file("raster.pdf"), {});
+        exportScene(sampleScene(30'000), file("vector.pdf"), {.rasteriseAbove = 0});
+        QVERIFY(QFileInfo(QString::fromStdString(file("raster.pdf"))).size() * 3 < QFileInfo(QString::fromStdString(file("vector.pdf"))).size());
+        QVERIFY(run("pdftotext", {QString::fromStdString(file("raster.pdf")), "-"}).contains("Retained mass"));
+    }
+
+    void footerPrintsTheCommand() {
+        exportScene(sampleScene(), file("footer.pdf"), {.command = kCommand, .footer = true});
+        QVERIFY(run("pdftotext", {QString::fromStdString(file("footer.pdf")), "-"}).contains("kvscope plot key_projection"));
+    }
+
+    void failuresAreNamedAndLeaveNothing() {
+        QVERIFY_EXCEPTION_THROWN(exportScene(sampleScene(), file("a.gif"), {}), Error);
+        try {
+            exportScene(sampleScene(), file("missing/folder/a.png"), {});
+            QFAIL("an export into a missing folder succeeded");
+        } catch (const Error& error) {
+            QVERIFY(std::string(error.what()).find("missing/folder/a.png") != std::string::npos);
+        }
+        const QStringList before = QDir(m_folder.path()).entryList(QDir::Files);
+        QVERIFY_EXCEPTION_THROWN(exportScene(sampleScene(), "/proc/kvscope.svg", {}), Error);
+        QCOMPARE(QDir(m_folder.path()).entryList(QDir::Files), before);
+    }
+
+    void textServiceMeasuresWhatItRasterises() {
+        const QtTextService text;
+        const TextStyle style{FontFace::Interface, 13};
+        for (const char* word : {"attention", "Ωλ ≤ 0.5", "注意", "W"}) {
+            const TextExtent extent = text.measure(word, style);
+            const TextBitmap bitmap = text.rasterise(word, style, 2);
+            QVERIFY(std::abs(bitmap.width / 2.0 - extent.width) < 5);
+            QVERIFY(std::any_of(bitmap.coverage.begin(), bitmap.coverage.end(), [](auto c) { return c > 200; }));
+        }
+        QCOMPARE(text.measure("111", {FontFace::Monospace, 12}).width, text.measure("888", {FontFace::Monospace, 12}).width);
+        QVERIFY(text.measure("bold", {FontFace::Interface, 12, FontWeight::Bold}).width > text.measure("bold", {FontFace::Interface, 12}).width);
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(SceneExportTest)
+#include "scene_export_test.moc"

@@ -1,0 +1,198 @@
+// The token strip: every token stands once and in order, bars mean kept, the cut is marked, long prompts scroll.
+#include "app/export/scene_export.h"
+#include "app/text/qt_text_service.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_fixture.h"
+#include "views/overlap/overlap_view.h"
+#include "views/token_strip/strip_layout.h"
+#include "views/token_strip/token_strip_view.h"
+
+#include <algorithm>
+#include <set>
+
+using namespace kvscope;
+using namespace kvscope::scene_checks;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+/// Token rectangles in drawing order.
+std::vector<const RectangleItem*> tokenBoxes(const Scene& scene) {
+    std::vector<const RectangleItem*> boxes;
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Token)
+            boxes.push_back(box);
+    return boxes;
+}
+
+std::int64_t barsOf(const Scene& scene, Colour colour) {
+    return std::count_if(scene.items.begin(), scene.items.end(), [&](const Drawable& item) {
+        const auto* box = std::get_if<RectangleItem>(&item);
+        return box && box->fill == colour && box->box.height < 3 && box->box.y > 24;
+    });
+}
+
+} // namespace
+
+class TokenStripViewTest : public QObject {
+    Q_OBJECT
+
+    QtTextService* m_text = nullptr;
+    ParameterValues m_options{tokenStripView().card().options};
+
+    /// High enough for the whole needle capture.
+    Scene whole(const ViewInput& input, const ParameterValues& options, double width = 900) {
+        return tokenStripView().buildScene(input, options, viewport(width, 4000, *m_text));
+    }
+
+private slots:
+    void initTestCase() { m_text = new QtTextService; }
+    void cleanupTestCase() { delete m_text; }
+
+    void everyTokenStandsOnceInOrderWithoutOverlap() {
+        for (const double width : {260.0, 900.0}) {
+            const Scene scene = tokenStripView().buildScene(needleInput({"keydiff@0.1"}), m_options, viewport(width, 9000, *m_text));
+            const auto boxes = tokenBoxes(scene);
+            QCOMPARE(boxes.size(), std::size_t{1028});
+            for (std::size_t i = 1; i < boxes.size(); ++i) {
+                const Box &a = boxes[i - 1]->box, &b = boxes[i]->box;
+                QCOMPARE(boxes[i]->pick.index, std::int64_t(i));
+                QVERIFY(b.y > a.y || (b.y == a.y && b.x >= a.right() - 0.01));
+                QVERIFY2(b.right() <= width + 0.01, qPrintable(QString("token %1 ends at %2 of %3").arg(i).arg(b.right()).arg(width)));
+            }
+        }
+    }
+
+    void aBarPerPaneAndKeptToken() {
+        const ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2"});
+        const Scene scene = whole(input, m_options);
+        QCOMPARE(barsOf(scene, policyStyle("keydiff", ThemeId::Light).colour), std::int64_t{100});
+        QCOMPARE(barsOf(scene, policyStyle("snapkv", ThemeId::Light).colour), std::int64_t{199});
+    }
+
+    void differencesShowWhatOnlyOnePaneKeeps() {
+        const ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2"});
+        const auto &a = input.panes[0].result->selection.heads[1].kept, &b = input.panes[1].result->selection.heads[1].kept;
+        std::vector<TokenIndex> onlyA, onlyB;
+        std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(onlyA));
+        std::set_difference(b.begin(), b.end(), a.begin(), a.end(), std::back_inserter(onlyB));
+        ParameterValues options = m_options;
+        options.setText("colour", "only_in_a");
+        QCOMPARE(barsOf(whole(input, options), policyStyle("keydiff", ThemeId::Light).colour), std::int64_t(onlyA.size()));
+        options.setText("colour", "only_in_b");
+        QCOMPARE(barsOf(whole(input, options), policyStyle("snapkv", ThemeId::Light).colour), std::int64_t(onlyB.size()));
+    }
+
+    void scoresColourTheBestTokenBrightest() {
+        const ViewInput input = needleInput({"keydiff@0.1"});
+        ParameterValues options = m_options;
+        options.setText("colour", "score");
+        const Scene scene = whole(input, options);
+        const auto boxes = tokenBoxes(scene);
+        const HostTensor& scores = input.panes[0].result->scores;
+        const float* head = scores.data.data() + scores.shape[1];
+        const auto best = static_cast<std::size_t>(std::max_element(head, head + 995) - head);
+        QCOMPARE(boxes[best]->fill, colourMap("viridis", 1));
+        QCOMPARE(boxes[1000]->fill.a, std::uint8_t{0}); // after the cut there is no score
+    }
+
+    void theCutIsAHandleAtItsToken() {
+        const Scene scene = whole(needleInput({"keydiff@0.1"}), m_options);
+        const auto boxes = tokenBoxes(scene);
+        QCOMPARE(pickAt(scene, {boxes[995]->box.x, boxes[995]->box.y + 10}, 0), (PickId{PickId::Kind::Handle, 995}));
+    }
+
+    void onlyLinesInSightAreDrawnAndScrollReachesTheEnd() {
+        const auto capture = makeRandomCapture(9, 100'000, 1, 2, 1, 4);
+        const ViewInput input = makeInput(capture, {"uniform@0.1"}, 0, 0);
+        Viewport v = viewport(900, 300, *m_text);
+        Scene scene = tokenStripView().buildScene(input, m_options, v);
+        QVERIFY(scene.items.size() < 2500);
+        QVERIFY(scene.contentHeight > 50'000);
+        v.scroll = 1e9;
+        scene = tokenStripView().buildScene(input, m_options, v);
+        QCOMPARE(tokenBoxes(scene).back()->pick.index, std::int64_t{99'999});
+        v.scroll = stripScrollTo(input, v, 50'000);
+        scene = tokenStripView().buildScene(input, m_options, v);
+        const auto boxes = tokenBoxes(scene);
+        QVERIFY(boxes.front()->pick.index < 50'000 && boxes.back()->pick.index > 50'000);
+    }
+
+    void blanksAndBrokenBytesAreMadeVisible() {
+        QCOMPARE(stripText(" word"), std::string(" word"));
+        QCOMPARE(stripText(" "), std::string("␣"));
+        QCOMPARE(stripText("\n\n"), std::string("␤␤"));
+        QCOMPARE(stripText("\xE2"), std::string("\\xE2"));
+        QCOMPARE(stripText("\xE2\x82\xAC"), std::string("€"));
+        QCOMPARE(stripText("\xED\xA0\x80"), std::string("\\xED\\xA0\\x80")); // a surrogate is no character
+        QCOMPARE(stripText("a\tb"), std::string("a␉b"));
+    }
+
+    void textsOfLegendAndPositionsDoNotCollide() {
+        for (const double width : {300.0, 640.0, 1400.0})
+            for (const char* mode : {"panes", "state", "score", "only_in_a"}) {
+                ParameterValues options = m_options;
+                options.setText("colour", mode);
+                const Scene scene = tokenStripView().buildScene(needleInput({"keydiff@0.1", "snapkv@0.2", "streaming_llm@0.2"}), options, viewport(width, 138, *m_text));
+                Scene chrome = scene; // tokens follow each other without a gap by construction
+                std::erase_if(chrome.items, [](const Drawable& d) {
+                    const auto* t = std::get_if<TextItem>(&d);
+                    return t && t->style == kStripText;
+                });
+                QCOMPARE(overlappingTexts(chrome, *m_text), QStringList());
+            }
+    }
+
+    void findingNamesEveryPane() {
+        const std::string text = tokenStripView().finding(needleInput({"keydiff:kvpress@0.1", "snapkv@0.1"}), m_options);
+        QCOMPARE(text, std::string("KeyDiff keeps 25 of 48 needle tokens at 9.9 %; SnapKV keeps 1 of 48 needle tokens at 10.1 %"));
+        QVERIFY(!tokenStripView().finding(ViewInput{}, m_options).empty());
+    }
+
+    void overlapCountsTokensByKeepers() {
+        const ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2", "streaming_llm@0.2"});
+        const ParameterValues none(overlapView().card().options);
+        std::vector<int> keepers(995, 0);
+        for (const PaneData& pane : input.panes)
+            for (const TokenIndex t : pane.result->selection.heads[1].kept)
+                ++keepers[static_cast<std::size_t>(t)];
+        const auto texts = textsOf(overlapView().buildScene(input, none, viewport(700, 200, *m_text)));
+        for (int count = 0; count <= 3; ++count) {
+            const auto expected = std::to_string(std::count(keepers.begin(), keepers.end(), count));
+            QVERIFY2(std::find(texts.begin(), texts.end(), expected) != texts.end(), qPrintable(QString("%1 panes: %2").arg(count).arg(expected.c_str())));
+        }
+        for (const double height : {90.0, 138.0, 300.0}) {
+            const Scene scene = overlapView().buildScene(input, none, viewport(700, height, *m_text));
+            QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
+            QCOMPARE(clippedTexts(scene, *m_text), QStringList());
+        }
+        const ViewTable table = overlapView().table(input, none);
+        QCOMPARE(table.cell(1, 2), std::string("1.000000"));
+        QCOMPARE(table.cell(0, 2), table.cell(1, 1));
+        QVERIFY(textsOf(overlapView().buildScene(needleInput({"keydiff@0.1"}), none, viewport(700, 200, *m_text))).front().find("second pane") != std::string::npos);
+    }
+
+    void everyCardIsComplete() {
+        std::set<std::string> ids;
+        for (const View* view : allViews()) {
+            const ViewCard& card = view->card();
+            QVERIFY(ids.insert(card.id).second);
+            QVERIFY(!card.name.empty() && !card.summary.empty() && !card.paper.empty() && card.help.size() > 100);
+            for (const ParameterSpec& option : *card.options)
+                QVERIFY(!option.help.empty() && !option.label.empty() && !option.source.empty());
+        }
+    }
+
+    void pictureShowsBarsAndFrame() {
+        const QImage image = renderScene(tokenStripView().buildScene(needleInput({"keydiff@0.3"}), m_options, viewport(900, 400, *m_text)), 1);
+        int teal = 0;
+        for (int y = 24; y < image.height(); ++y)
+            for (int x = 0; x < image.width(); ++x)
+                teal += image.pixelColor(x, y) == QColor(0x03, 0x65, 0x69);
+        QVERIFY2(teal > 1000, qPrintable(QString::number(teal)));
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(TokenStripViewTest)
+#include "token_strip_view_test.moc"

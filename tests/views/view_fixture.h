@@ -1,0 +1,64 @@
+#pragma once
+
+#include "app/session/projection_job.h"
+#include "core/capture/memory_capture.h"
+#include "core/policies/policy.h"
+#include "views/view_facts.h"
+
+#include <string>
+#include <vector>
+
+namespace kvscope::view_fixture {
+
+/// What the window would hand to a view: real policies run on a real capture.
+inline ViewInput makeInput(std::shared_ptr<const CaptureReader> capture, const std::vector<std::string>& specs, int layer = 3, int kvHead = 1) {
+    static const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2)));
+    ViewInput input;
+    input.capture = capture;
+    input.layer = LayerIndex(layer);
+    input.kvHead = KvHeadIndex(kvHead);
+    input.queryHead = QueryHeadIndex(kvHead * 4);
+    input.cut = Cut::resolve("default", *capture);
+    for (const std::string& text : specs) {
+        const PolicySpec spec = PolicySpec::parse(text);
+        RunRequest request;
+        request.capture = capture;
+        request.layer = input.layer;
+        request.policy = spec;
+        request.budget = spec.budget.value_or(Budget{});
+        request.cut = input.cut;
+        request.measure = false; // no view here shows a measure
+        PaneData pane;
+        pane.letter = static_cast<char>('A' + input.panes.size());
+        pane.policyId = spec.policy;
+        pane.policyName = policyById(spec.policy).card().name;
+        pane.variant = spec.variant;
+        pane.result = runner->run(request, {});
+        input.panes.push_back(pane);
+    }
+    input.projection = computeProjection(*runner, {capture, input.layer, input.kvHead, input.queryHead, "keys"}, {});
+    return input;
+}
+
+inline std::shared_ptr<const CaptureReader> needleCapture() {
+    static const auto capture = openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5");
+    return capture;
+}
+
+inline ViewInput needleInput(const std::vector<std::string>& specs) {
+    ViewInput input = makeInput(needleCapture(), specs);
+    input.focus.selected = tokensOfKind(*input.capture, SegmentKind::Needle);
+    input.focus.selectionName = "needle";
+    return input;
+}
+
+inline Viewport viewport(double width, double height, const TextService& text, ThemeId theme = ThemeId::Light) {
+    Viewport v;
+    v.width = width;
+    v.height = height;
+    v.theme = theme;
+    v.text = &text;
+    return v;
+}
+
+} // namespace kvscope::view_fixture
