@@ -10,8 +10,8 @@ namespace kvscope {
 
 struct ExportOptions {
     double scale = 1;           ///< PNG: device pixels per logical pixel
-    std::string command;        ///< the command line that makes the figure again; into the metadata
-    std::string title;
+    std::string command = {};   ///< the command line that makes the figure again; into the metadata
+    std::string title = {};
     bool footer = false;        ///< the command as 5 pt text below the figure too
     std::size_t rasteriseAbove = 20'000; ///< marks of a layer; vector formats only; 0: never
 };
