@@ -35,7 +35,7 @@ QString errorText(double relativeError) {
 QString scoreText(double score) {
     if (std::isnan(score))
         return "n/a";
-    return withMinus(QString::number(score, 'g', 4));
+    return withMinus(QString::number(score, 'g', 4).replace("e-0", "e-"));
 }
 
 QString bytesText(double bytes) {

@@ -3,6 +3,7 @@
 #include "app/window/appearance.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/canvas_area.h"
+#include "app/window/key_sheet.h"
 #include "app/window/main_window.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/panels/parameter_panel.h"
@@ -227,9 +228,10 @@ private slots:
         ReadOut* readOut = open.pane(0)->canvas()->readOut();
         QTRY_VERIFY(readOut->isVisible());
         QVERIFY2(readOut->text().contains("rank"), qPrintable(readOut->text()));
-        QVERIFY(!readOut->geometry().contains(at));
+        QVERIFY(!readOut->geometry().contains(canvas->mapTo(&open.window, at)));
         QTest::mouseClick(canvas, Qt::LeftButton, {}, at);
         QVERIFY(readOut->isPinned());
+        QVERIFY2(readOut->height() > 60 && readOut->width() > 100, "the pinned read-out lost its lines");
         open.window.actions()->byName("clear")->trigger();
         QVERIFY(!readOut->isVisible());
     }
@@ -262,6 +264,53 @@ private slots:
         QVERIFY(std::abs(other.xMax - canvas->scene().xMax) < 1e-9);
         QTest::mouseDClick(canvas, Qt::LeftButton, {}, centre.toPoint());
         QVERIFY(!open.bench.session().look.ranges.contains("key_projection"));
+    }
+
+    void theReadOutOfALowStripIsWhole() {
+        OpenWindow open;
+        ViewCanvas* strip = open.window.canvases()->docks().front()->canvas();
+        QCOMPARE(strip->view().card().id, std::string("token_strip"));
+        const auto at = positionOfToken(strip->canvas()->scene(), open.bench.session().selected.front());
+        QVERIFY(at); // the strip has scrolled to the needle
+        QTest::mouseMove(strip->canvas(), QPoint(static_cast<int>(at->x) + 3, static_cast<int>(at->y)));
+        QTRY_VERIFY(strip->readOut()->isVisible());
+        QVERIFY(open.window.rect().contains(strip->readOut()->geometry()));
+        QVERIFY(strip->readOut()->height() >= strip->readOut()->sizeHint().height());
+    }
+
+    void thePanelFitsItsColumn() {
+        OpenWindow open({1280, 800});
+        QVERIFY2(open.window.policyPanel()->width() <= open.window.policyPanel()->parentWidget()->width(),
+                 qPrintable(QString::number(open.window.policyPanel()->width())));
+    }
+
+    void everyKeyOfTheSheetBelongsToALiveCommand() {
+        OpenWindow open;
+        open.window.actions()->byName("keys")->trigger();
+        const auto* sheet = open.window.findChild<KeySheet*>();
+        QVERIFY(sheet && sheet->isVisible());
+        QStringList texts;
+        for (const QLabel* label : sheet->findChildren<QLabel*>())
+            texts += label->text();
+        for (const char* key : {"Ctrl+Z", "Ctrl+F", "F5", "F12", "[", "Ctrl+G", "Ctrl+S"})
+            QVERIFY2(texts.contains(key), key);
+    }
+
+    void findSelectsTheNextPlaceInAllViews() {
+        OpenWindow open;
+        auto* find = open.window.findChild<QLineEdit*>("find");
+        find->setFocus();
+        QTest::keyClicks(find, "81590");
+        QTest::keyClick(find, Qt::Key_Return);
+        const auto first = open.bench.session().selected;
+        QVERIFY(!first.empty());
+        QCOMPARE(open.bench.session().selectionName, std::string("81590"));
+        QTest::keyClick(find, Qt::Key_Return);
+        QVERIFY(open.bench.session().selected != first); // the answer repeats the code
+        find->clear();
+        QTest::keyClicks(find, "no such text");
+        QTest::keyClick(find, Qt::Key_Return);
+        QCOMPARE(open.window.notices().messages().size(), 1);
     }
 
     void idleDrawsNoFrames() {

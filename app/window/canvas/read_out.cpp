@@ -9,6 +9,7 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPainter>
+#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -50,36 +51,37 @@ QPixmap stateMark(const TokenStanding& standing) {
 ReadOut::ReadOut(const Workbench& workbench, QWidget* parent) : QFrame(parent), m_workbench(workbench) {
     setObjectName("readOut");
     setAttribute(Qt::WA_TransparentForMouseEvents);
-    m_grid = new QGridLayout(this);
-    m_grid->setContentsMargins(px(10), px(7), px(10), px(7));
-    m_grid->setHorizontalSpacing(px(10));
-    m_grid->setVerticalSpacing(px(2));
+    auto* box = new QVBoxLayout(this);
+    box->setContentsMargins(px(10), px(7), px(10), px(7));
     hide();
 }
 
 void ReadOut::addRow(QWidget* name, const QString& value) {
     const int row = m_grid->rowCount();
     m_grid->addWidget(name, row, 0);
-    QLabel* label = numberLabel(11, QFont::Normal, this);
+    QLabel* label = numberLabel(11, QFont::Normal, m_body);
     label->setText(value);
     m_grid->addWidget(label, row, 2);
 }
 
 void ReadOut::fill() {
-    while (QLayoutItem* item = m_grid->takeAt(0)) {
-        delete item->widget();
-        delete item;
-    }
+    delete m_body;
+    m_body = new QWidget(this);
+    layout()->addWidget(m_body);
+    m_grid = new QGridLayout(m_body);
+    m_grid->setContentsMargins(0, 0, 0, 0);
+    m_grid->setHorizontalSpacing(px(10));
+    m_grid->setVerticalSpacing(px(2));
     const ViewInput input = m_workbench.viewInput();
     const TokenTable& tokens = input.capture->tokens();
     const QString head = QString("%1  “%2”").arg(countText(m_token), fromUtf8(displayText(tokens.textOf(m_token))));
-    auto* title = roleLabel(head, "strong", this);
+    auto* title = roleLabel(head, "strong", m_body);
     m_grid->addWidget(title, 0, 0, 1, 3);
     const QString segment = segmentOf(tokens, m_token);
-    m_grid->addWidget(roleLabel(m_pinned ? segment + tr("  pinned, Esc releases") : segment, "quiet", this), 1, 0, 1, 3);
+    m_grid->addWidget(roleLabel(m_pinned ? segment + tr("  pinned, Esc releases") : segment, "quiet", m_body), 1, 0, 1, 3);
     m_lines = {head, segment};
     if (m_token >= input.cut.token) {
-        m_grid->addWidget(roleLabel(tr("after the cut: not seen by the policies"), "quiet", this), 2, 0, 1, 3);
+        m_grid->addWidget(roleLabel(tr("after the cut: not seen by the policies"), "quiet", m_body), 2, 0, 1, 3);
         m_lines += tr("after the cut");
         return;
     }
@@ -87,7 +89,7 @@ void ReadOut::fill() {
         if (!pane.result)
             continue;
         const TokenStanding standing = standingOf(*pane.result, input.kvHead, m_token);
-        auto* name = new QWidget(this);
+        auto* name = new QWidget(m_body);
         auto* row = new QHBoxLayout(name);
         row->setContentsMargins(0, 0, 0, 0);
         row->setSpacing(px(6));
@@ -108,14 +110,17 @@ void ReadOut::fill() {
     }
 }
 
-void ReadOut::showToken(TokenIndex token, const QPointF& at, bool pinned) {
+void ReadOut::showToken(TokenIndex token, const QWidget& over, const QPointF& widgetPosition, bool pinned) {
     if (token < 0 || !m_workbench.capture() || token >= m_workbench.capture()->info().numTokens)
         return dismiss();
     m_token = token;
     m_pinned = pinned;
+    if (parentWidget() != over.window())
+        setParent(over.window());
     fill();
-    m_grid->activate();
+    m_body->show();
     adjustSize();
+    const QPointF at = over.mapTo(over.window(), widgetPosition);
     const double gap = px(12);
     double x = at.x() + gap, y = at.y() + gap;
     if (x + width() > parentWidget()->width())
@@ -132,7 +137,7 @@ void ReadOut::refresh() {
     if (!isVisible() || m_token < 0)
         return;
     fill();
-    m_grid->activate();
+    m_body->show();
     adjustSize();
 }
 

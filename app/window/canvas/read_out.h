@@ -10,14 +10,16 @@ class QLabel;
 namespace kvscope {
 
 /// The box that says what is under the pointer: position, token text, segment, score and rank, kept or evicted per pane.
-/// 12 pixels off the point, flips at the edges of its parent, never takes the mouse.
+/// 12 pixels off the point, flips at the edges of the window, never takes the mouse. It is a child of the window, because a
+/// low strip has no room for it.
 class ReadOut : public QFrame {
     Q_OBJECT
 
 public:
     ReadOut(const Workbench& workbench, QWidget* parent);
 
-    void showToken(TokenIndex token, const QPointF& parentPosition, bool pinned);
+    /// `at` in coordinates of `over`, a widget inside the window.
+    void showToken(TokenIndex token, const QWidget& over, const QPointF& at, bool pinned);
     void dismiss();
     TokenIndex token() const { return m_token; }
     bool isPinned() const { return m_pinned; }
@@ -30,7 +32,8 @@ private:
     void fill();
 
     const Workbench& m_workbench;
-    QGridLayout* m_grid;
+    QWidget* m_body = nullptr; ///< made anew for each token
+    QGridLayout* m_grid = nullptr;
     TokenIndex m_token = -1;
     bool m_pinned = false;
     QStringList m_lines;

@@ -134,7 +134,7 @@ void ViewCanvas::nudge(int tokens) {
     m_workbench.setHovered(token);
     const auto at = positionOfToken(m_canvas->scene(), token);
     const double scale = appearance().scale;
-    m_readOut->showToken(token, at ? QPointF(at->x * scale, at->y * scale) : QPointF(m_readOut->pos()), true);
+    m_readOut->showToken(token, *m_canvas, at ? QPointF(at->x * scale, at->y * scale) : QPointF(width() / 2.0, height() / 2.0), true);
 }
 
 void ViewCanvas::keyPressEvent(QKeyEvent* event) {

@@ -4,6 +4,7 @@
 #include "app/window/canvas/canvas_widget.h"
 #include "app/window/canvas/read_out.h"
 
+#include <QPointer>
 #include <QWidget>
 
 namespace kvscope {
@@ -17,10 +18,12 @@ public:
     /// `pane` is the pane that a per-pane view draws; other views draw all.
     ViewCanvas(Workbench& workbench, const View& view, int pane, const TextService& text, QWidget* parent = nullptr);
 
+    ~ViewCanvas() override { delete m_readOut; }
+
     const View& view() const { return m_view; }
     int pane() const { return m_pane; }
     CanvasWidget* canvas() const { return m_canvas; }
-    ReadOut* readOut() const { return m_readOut; }
+    ReadOut* readOut() const { return m_readOut.data(); }
     ViewTable table() const;
     QString finding() const;
 
@@ -60,7 +63,7 @@ private:
     int m_pane;
     const TextService& m_text;
     CanvasWidget* m_canvas;
-    ReadOut* m_readOut;
+    QPointer<ReadOut> m_readOut; ///< the window's child once it has been shown
     Scene m_lastScene;
     TokenIndex m_lastClicked = -1;
     std::vector<TokenIndex> m_revealed;

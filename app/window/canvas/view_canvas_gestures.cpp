@@ -64,7 +64,7 @@ void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
         return;
     const auto token = pick.kind == PickId::Kind::Token ? static_cast<TokenIndex>(pick.index) : TokenIndex{-1};
     m_workbench.setHovered(token);
-    m_readOut->showToken(token, at, false);
+    m_readOut->showToken(token, *m_canvas, at, false);
 }
 
 void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at) {
@@ -91,7 +91,7 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
         select(m_workbench, selected);
     } else {
         m_workbench.setHovered(token);
-        m_readOut->showToken(token, at, true);
+        m_readOut->showToken(token, *m_canvas, at, true);
     }
     m_lastClicked = token;
 }
