@@ -1,0 +1,120 @@
+// How much attention every key receives from a window of queries: the column sums of the softmax matrix, per query
+// head (SnapKV's observation window, TOVA's last query, H2O's accumulated scores).
+#include "core/engine/cpu/cpu_engine.h"
+#include "core/engine/cpu/logit_block.h"
+
+#include <tbb/enumerable_thread_specific.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace kvscope::cpu {
+
+namespace {
+
+/// Query heads of one KV head that are computed together: as many as fill the lanes, at least one.
+struct HeadGroup {
+    std::int64_t kvHead;
+    std::vector<std::int64_t> queryHeads;
+};
+
+std::vector<HeadGroup> groupsOf(const AttentionInput& input) {
+    const std::int64_t heads = input.queries.size(0), w = input.queries.size(1);
+    const auto most = static_cast<std::size_t>(std::max<std::int64_t>(1, kMaxLanes / std::max<std::int64_t>(1, w)));
+    std::vector<HeadGroup> groups;
+    for (std::int64_t kv = 0; kv < input.keys.size(0); ++kv) {
+        bool open = false;
+        for (std::int64_t h = 0; h < heads; ++h) { // the heads of a KV head need not be neighbours
+            if (input.rule.kvOfQ[static_cast<std::size_t>(h)] != kv)
+                continue;
+            if (!open || groups.back().queryHeads.size() == most)
+                groups.push_back({kv, {}});
+            groups.back().queryHeads.push_back(h);
+            open = true;
+        }
+    }
+    return groups;
+}
+
+/// Rows of keys that some query of [earliest, latest] may see; positions ascend with the rows.
+KeyTerms visibleKeys(const AttentionInput& input, std::int64_t kvHead, std::int64_t earliest, std::int64_t latest) {
+    const std::int64_t m = input.keys.size(1), window = input.rule.slidingWindow;
+    const std::int64_t oldest = window > 0 ? std::max<std::int64_t>(0, earliest - window + 1) : 0;
+    KeyTerms keys{viewOf(input.keys).head(kvHead), std::min(oldest, m), 0};
+    std::int64_t end = std::min(m, latest + 1);
+    if (!input.keyPositions.empty()) {
+        const auto& list = input.keyPositions[static_cast<std::size_t>(kvHead)];
+        assert(static_cast<std::int64_t>(list.size()) == m);
+        keys.positions = list.data();
+        keys.first = std::lower_bound(list.begin(), list.end(), oldest) - list.begin();
+        end = std::upper_bound(list.begin(), list.end(), latest) - list.begin();
+    }
+    keys.count = std::max<std::int64_t>(0, end - keys.first);
+    return keys;
+}
+
+class ColumnSums {
+public:
+    ColumnSums(const Kernels& kernels, const AttentionInput& input, Progress& progress)
+        : m_kernels(kernels), m_input(input), m_progress(progress) {}
+
+    /// Sums of the heads of one group into rows of out [Hq, m].
+    void addGroup(const HeadGroup& group, LogitScratch& scratch, std::vector<float>& out) const {
+        const std::int64_t w = m_input.queries.size(1), m = m_input.keys.size(1);
+        std::vector<double> sums(group.queryHeads.size() * static_cast<std::size_t>(m));
+        const std::int64_t rowsPerBlock = group.queryHeads.size() > 1 ? w : kMaxLanes;
+        for (std::int64_t begin = 0; begin < w; begin += rowsPerBlock) // in time order: sums keep their rounding
+            addBlock(group, begin, std::min(w, begin + rowsPerBlock), scratch, sums.data());
+        for (std::size_t g = 0; g < group.queryHeads.size(); ++g) {
+            const double* from = sums.data() + g * static_cast<std::size_t>(m);
+            float* to = out.data() + group.queryHeads[g] * m;
+            std::transform(from, from + m, to, [](double x) { return static_cast<float>(x); });
+        }
+    }
+
+private:
+    void addBlock(const HeadGroup& group, std::int64_t begin, std::int64_t end, LogitScratch& scratch,
+                  double* sums) const {
+        const std::int64_t d = m_input.queries.size(2), m = m_input.keys.size(1);
+        const TensorView queries = viewOf(m_input.queries);
+        std::vector<QueryLane> lanes; // head after head, so that each head is a run of lanes
+        for (std::int64_t h : group.queryHeads)
+            for (std::int64_t j = begin; j < end; ++j)
+                lanes.push_back({queries.head(h) + j * d, m_input.firstQuery + j});
+        const KeyTerms keys =
+            visibleKeys(m_input, group.kvHead, m_input.firstQuery + begin, m_input.firstQuery + end - 1);
+        LogitBlock block(m_kernels, m_input.rule, lanes, d, scratch, keys.count);
+        block.append(keys, m_progress);
+
+        std::array<double, kMaxLanes> shares{}; // 1 / softmax denominator; 0 for a query that sees nothing
+        const auto& totals = block.exponentiate(nullptr);
+        std::transform(totals.begin(), totals.end(), shares.begin(), [](double x) { return x > 0 ? 1 / x : x; });
+        for (std::size_t g = 0; g < group.queryHeads.size(); ++g) {
+            const auto first = static_cast<std::int64_t>(g) * (end - begin);
+            m_kernels.addAcrossLanes(block.values(), block.terms(), block.lanes(), shares.data(), first,
+                                     first + end - begin, sums + static_cast<std::int64_t>(g) * m + keys.first);
+        }
+    }
+
+    const Kernels& m_kernels;
+    const AttentionInput& m_input;
+    Progress& m_progress;
+};
+
+} // namespace
+
+Tensor CpuEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const {
+    const std::int64_t heads = input.queries.size(0), w = input.queries.size(1), m = input.keys.size(1);
+    assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == heads);
+    std::vector<float> out(static_cast<std::size_t>(heads * m));
+    Progress progress(checkpoint, static_cast<double>(heads * w) * static_cast<double>(m));
+    const ColumnSums columnSums(m_kernels, input, progress);
+    const std::vector<HeadGroup> groups = groupsOf(input);
+    tbb::enumerable_thread_specific<LogitScratch> scratch;
+    m_workers.each(static_cast<std::int64_t>(groups.size()), [&](std::int64_t piece) {
+        columnSums.addGroup(groups[static_cast<std::size_t>(piece)], scratch.local(), out);
+    });
+    return makeTensor({heads, m}, std::move(out));
+}
+
+} // namespace kvscope::cpu

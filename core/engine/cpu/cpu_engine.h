@@ -1,0 +1,52 @@
+#pragma once
+
+#include "core/engine/cpu/cpu_tensor.h"
+#include "core/engine/cpu/kernels.h"
+#include "core/engine/cpu/workers.h"
+#include "core/engine/engine.h"
+
+namespace kvscope::cpu {
+
+/// The complete engine on the CPU; contracts are those of engine.h. Members are defined in one file per primitive.
+class CpuEngine final : public Engine {
+public:
+    CpuEngine(int threads, const std::string& instructionSet)
+        : m_workers(threads), m_kernels(kernelsFor(instructionSet)) {}
+
+    std::string name() const override { return "cpu"; }
+    std::string arithmetic() const override { return "exact index contract"; }
+
+    Tensor upload(HostTensor tensor) const override;
+    HostTensor download(const Tensor& tensor) const override;
+    Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const override;
+    Tensor gatherRows(const Tensor& tensor, const RowPositions& rows) const override;
+
+    Tensor rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const override;
+    Tensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const override;
+    Tensor similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
+                      const Checkpoint& checkpoint) const override;
+    Tensor pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& checkpoint) const override;
+    Tensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const override;
+
+    Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const override;
+    Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t numKvHeads,
+                        GroupRule rule) const override;
+    Tensor scale(const Tensor& scores, double factor) const override;
+    std::vector<TopKHead> topK(const TopKRequest& request) const override;
+
+    WeightedAttention weightedAttention(const WeightedAttentionInput& input,
+                                        const Checkpoint& checkpoint) const override;
+
+    PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,
+                                const Checkpoint& checkpoint) const override;
+    HostTensor project(const Tensor& keys, std::int64_t head, const PrincipalAxes& axes) const override;
+
+private:
+    Tensor meanAnchor(const Tensor& keys, bool normalised, Progress& progress) const;
+    Tensor medianAnchor(const Tensor& keys, Progress& progress) const;
+
+    Workers m_workers;
+    const Kernels& m_kernels;
+};
+
+} // namespace kvscope::cpu

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "core/engine/tensor.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kvscope::cpu {
+
+/// Float numbers in memory. `rows` of a tensor shares them: head h starts at offset + h * headStride.
+struct CpuStorage : TensorStorage {
+    std::shared_ptr<const std::vector<float>> data;
+    std::int64_t offset = 0;
+    std::int64_t headStride = 0;
+};
+
+/// A tensor's numbers for reading; the rows of one head are contiguous.
+struct TensorView {
+    const float* data = nullptr;
+    std::int64_t headStride = 0;
+
+    const float* head(std::int64_t h) const { return data + h * headStride; }
+};
+
+TensorView viewOf(const Tensor& tensor);
+/// Takes the numbers of a whole tensor of this shape.
+Tensor makeTensor(Shape shape, std::vector<float> data);
+/// Numbers in one row of axis 1: d of [H, n, d], 1 of [H, n].
+std::int64_t rowWidth(const Tensor& tensor);
+/// [H, n, d] or [H, n] with another n.
+Shape withRows(const Tensor& tensor, std::int64_t rows);
+
+} // namespace kvscope::cpu

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace kvscope::cpu {
+
+/// Kernels work on lanes: the queries (or rows) of one block, side by side in memory, padded to a multiple of 8.
+/// A logit, a column of a Gram matrix or an output element is one lane with its own accumulator, so its value cannot
+/// depend on how many lanes a register holds.
+inline constexpr std::int64_t kLaneStep = 8;
+inline constexpr std::int64_t kMaxLanes = 32;
+
+/// out[k][lane] (+)= sum over c < depth of lanes[c][lane] * factors[k * factorStride + c * depthStride].
+struct Product {
+    const double* lanes;       ///< [depth, laneStride]
+    std::int64_t laneStride;
+    std::int64_t laneCount;    ///< multiple of 8
+    const double* factors;
+    std::int64_t factorCount, factorStride, depthStride;
+    std::int64_t depth;
+    double* out;               ///< [factorCount, outStride]
+    std::int64_t outStride;
+    bool accumulate;           ///< add to out instead of replacing it
+};
+
+/// The hot loops, compiled once per instruction set. Every build computes the same bits (see kernels/README.md).
+struct Kernels {
+    const char* name;
+
+    // kernels/exact_products.cpp: factors that are floats, so a fused multiply-add equals multiply, then add.
+    /// dots[r] = row r . other and squares[r] = row r . row r of float rows [n, d]; either result may be null.
+    void (*rowProducts)(const float* rows, std::int64_t n, std::int64_t d, const float* other, double* dots,
+                        double* squares);
+    /// Both factors hold floats.
+    void (*exactProduct)(const Product& product);
+
+    // kernels/elementwise.cpp: contraction off.
+    /// Any doubles.
+    void (*product)(const Product& product);
+    /// As product, with the square of the difference in place of the product.
+    void (*squaredDifferences)(const Product& product);
+    /// sum[c] += factor[r] * row r [c]; no factors: 1.
+    void (*addRows)(const float* rows, std::int64_t n, std::int64_t d, const double* factors, double* sum);
+    /// distances[r] = squared Euclidean distance of row r to other.
+    void (*rowDistances)(const float* rows, std::int64_t n, std::int64_t d, const float* other, double* distances);
+    /// x = softcap tanh(scaling x / softcap), or scaling x without a softcap.
+    void (*shapeLogits)(double* x, std::int64_t count, double scaling, double softcap);
+    /// top[lane] = max over terms of x[term][lane].
+    void (*raiseTops)(const double* x, std::int64_t terms, std::int64_t lanes, double* top);
+    /// x = e^(x - top[lane]); total[lane] += weights[term] x (no weights: 1).
+    void (*exponentials)(double* x, std::int64_t terms, std::int64_t lanes, const double* top, const double* weights,
+                         double* total);
+    /// sum[term] += sum over lanes of x[term][lane] * factor[lane], lanes [begin, end).
+    void (*addAcrossLanes)(const double* x, std::int64_t terms, std::int64_t lanes, const double* factor,
+                           std::int64_t begin, std::int64_t end, double* sum);
+};
+
+/// "" picks the best this processor has; "v2", "v3" or "v4" (x86-64 levels) is refused with Error where it is missing.
+const Kernels& kernelsFor(const std::string& instructionSet);
+
+} // namespace kvscope::cpu

@@ -1,0 +1,107 @@
+// Kernels whose products are not exact: contraction stays off, so multiply and add round apart in every build. The
+// loops over lanes are plain; the compiler turns them into vector code of the width it was given.
+#include "core/engine/cpu/kernels/lanes.h"
+
+#include "core/base/portable_math.h"
+
+namespace kvscope::cpu::KVSCOPE_LEVEL {
+
+namespace {
+
+constexpr double kMinusInfinity = -__builtin_inf();
+
+void product(const Product& p) { blockProduct<Multiply>(p); }
+
+void squaredDifferences(const Product& p) { blockProduct<SquareDifference>(p); }
+
+void addRows(const float* rows, I n, I d, const double* factors, double* __restrict sum) {
+    for (I r = 0; r < n; ++r) {
+        const float* row = rows + r * d;
+        if (factors) {
+            const double factor = factors[r];
+            for (I c = 0; c < d; ++c)
+                sum[c] += factor * double(row[c]);
+        } else {
+            for (I c = 0; c < d; ++c)
+                sum[c] += double(row[c]);
+        }
+    }
+}
+
+void rowDistances(const float* rows, I n, I d, const float* other, double* distances) {
+    for (I r = 0; r < n; ++r) {
+        const float* row = rows + r * d;
+        double part[8] = {}; // eight partial sums in every build
+        I c = 0;
+        for (; c + 8 <= d; c += 8)
+            for (int l = 0; l < 8; ++l) {
+                const double difference = double(row[c + l]) - double(other[c + l]);
+                part[l] += difference * difference;
+            }
+        for (int l = 0; c < d; ++c, ++l) {
+            const double difference = double(row[c]) - double(other[c]);
+            part[l] += difference * difference;
+        }
+        distances[r] = ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
+    }
+}
+
+void shapeLogits(double* x, I count, double scaling, double softcap) {
+    if (softcap > 0)
+        for (I i = 0; i < count; ++i)
+            x[i] = softcap * portableTanh(x[i] * scaling / softcap);
+    else
+        for (I i = 0; i < count; ++i)
+            x[i] *= scaling;
+}
+
+void raiseTops(const double* x, I terms, I lanes, double* __restrict top) {
+    for (I t = 0; t < terms; ++t)
+        for (I l = 0; l < lanes; ++l) {
+            const double value = x[t * lanes + l];
+            top[l] = value > top[l] ? value : top[l];
+        }
+}
+
+void exponentials(double* __restrict x, I terms, I lanes, const double* __restrict top,
+                  const double* __restrict weights, double* __restrict total) {
+    // A lane that sees nothing has top -infinity; -infinity - 0 gives e^x = 0 there instead of NaN.
+    double shift[kMaxLanes];
+    for (I l = 0; l < lanes; ++l)
+        shift[l] = top[l] == kMinusInfinity ? 0 : top[l];
+    for (I t = 0; t < terms; ++t) {
+        double* row = x + t * lanes;
+        const double weight = weights ? weights[t] : 1;
+        for (I l = 0; l < lanes; ++l) {
+            const double e = portableExp(row[l] - shift[l]);
+            row[l] = e;
+            total[l] += weight * e;
+        }
+    }
+}
+
+void addAcrossLanes(const double* x, I terms, I lanes, const double* factor, I begin, I end, double* sum) {
+    for (I t = 0; t < terms; ++t) {
+        const double* row = x + t * lanes;
+        double part[8] = {};
+        I l = begin;
+        for (; l + 8 <= end; l += 8)
+            for (int i = 0; i < 8; ++i)
+                part[i] += row[l + i] * factor[l + i];
+        for (int i = 0; l < end; ++l, ++i)
+            part[i] += row[l] * factor[l];
+        sum[t] += ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
+    }
+}
+
+} // namespace
+
+#define KVSCOPE_TEXT_OF(x) #x
+#define KVSCOPE_NAME(x) KVSCOPE_TEXT_OF(x)
+
+extern const Kernels kKernels;
+const Kernels kKernels = {KVSCOPE_NAME(KVSCOPE_LEVEL), rowProducts, exactProduct, product,      squaredDifferences,
+                          addRows,                     rowDistances, shapeLogits, raiseTops,    exponentials,
+                          addAcrossLanes};
+
+} // namespace kvscope::cpu::KVSCOPE_LEVEL

@@ -1,0 +1,36 @@
+// Rows laid out for the kernels: a block of lanes on one side of a product, a small panel of rows on the other. Both
+// are widened to double once, so that the innermost loop only multiplies and adds.
+#include "core/engine/cpu/lane_block.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace kvscope::cpu {
+
+LaneBlock::LaneBlock(const std::vector<const float*>& rows, std::int64_t d) : m_depth(d) {
+    const auto count = static_cast<std::int64_t>(rows.size());
+    assert(count > 0 && count <= kMaxLanes);
+    m_lanes = (count + kLaneStep - 1) / kLaneStep * kLaneStep;
+    m_values.assign(static_cast<std::size_t>(d * m_lanes), 0.0);
+    for (std::int64_t lane = 0; lane < count; ++lane)
+        for (std::int64_t c = 0; c < d; ++c)
+            m_values[static_cast<std::size_t>(c * m_lanes + lane)] = double{rows[static_cast<std::size_t>(lane)][c]};
+}
+
+Product LaneBlock::against(const double* factors, std::int64_t count, double* out) const {
+    return {.lanes = m_values.data(), .laneStride = m_lanes, .laneCount = m_lanes,
+            .factors = factors, .factorCount = count, .factorStride = m_depth, .depthStride = 1,
+            .depth = m_depth, .out = out, .outStride = m_lanes, .accumulate = false};
+}
+
+const double* Panel::fill(const float* rows, std::int64_t first, std::int64_t count, const std::int32_t* indices) {
+    assert(count <= kPanelRows);
+    double* to = m_values.data();
+    for (std::int64_t r = 0; r < count; ++r) {
+        const float* row = rows + (indices ? indices[r] : first + r) * m_depth;
+        to = std::copy_n(row, m_depth, to);
+    }
+    return m_values.data();
+}
+
+} // namespace kvscope::cpu

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "core/engine/cpu/cpu_tensor.h"
+#include "core/engine/cpu/workers.h"
+
+#include <algorithm>
+
+namespace kvscope::cpu {
+
+/// Some rows of one head, a piece of work of about a tenth of a millisecond.
+struct RowBlock {
+    std::int64_t head, begin, end;
+    const float* rows; ///< [end - begin, d]
+};
+
+inline constexpr std::int64_t kRowsPerBlock = 1024;
+
+inline std::int64_t blocksPerHead(std::int64_t rows) { return (rows + kRowsPerBlock - 1) / kRowsPerBlock; }
+
+/// Calls work(RowBlock) for all rows of all heads of keys [H, n, d].
+template <class Work>
+void eachRowBlock(const Workers& workers, const Tensor& keys, Progress& progress, const Work& work) {
+    const std::int64_t n = keys.size(1), d = keys.size(2), perHead = blocksPerHead(n);
+    const TensorView view = viewOf(keys);
+    workers.each(keys.size(0) * perHead, [&](std::int64_t piece) {
+        const std::int64_t head = piece / perHead, begin = piece % perHead * kRowsPerBlock;
+        const std::int64_t end = std::min(n, begin + kRowsPerBlock);
+        work(RowBlock{head, begin, end, view.head(head) + begin * d});
+        progress.advance(1);
+    });
+}
+
+} // namespace kvscope::cpu

@@ -1,0 +1,81 @@
+// Keeps the best rows of every head, in linear time. A score and its row become one integer whose order is (score
+// descending, row ascending), so a partial sort of integers settles ties without a comparison function.
+#include "core/engine/cpu/cpu_engine.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <string>
+
+namespace kvscope::cpu {
+
+namespace {
+
+/// Smaller is better: the score's bits made monotone and inverted in the upper half, the row in the lower.
+std::uint64_t rankKey(float score, std::int64_t row) {
+    const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F); // -0 becomes +0: they are equal
+    const std::uint32_t ascending = bits & 0x80000000U ? ~bits : bits | 0x80000000U;
+    return std::uint64_t{~ascending} << 32 | static_cast<std::uint64_t>(row);
+}
+
+void refuseNaN(const float* scores, std::int64_t m, std::int64_t head) {
+    for (std::int64_t i = 0; i < m; ++i)
+        if (std::isnan(scores[i]))
+            throw Error({"the score of token " + std::to_string(i) + " in head " + std::to_string(head) +
+                             " is not a number (NaN)",
+                         "scores", "look for NaN or infinity in the capture's keys and queries", {}});
+}
+
+TopKHead bestRows(const float* scores, std::int64_t m, std::int64_t count, std::int64_t first, std::int64_t last) {
+    TopKHead head;
+    const std::int64_t free = count - first - last;
+    std::vector<std::uint64_t> order;
+    order.reserve(static_cast<std::size_t>(m));
+    for (std::int64_t i = first; i < m - last; ++i)
+        order.push_back(rankKey(scores[i], i));
+    const auto scoreOf = [&](std::uint64_t key) { return scores[key & 0xffffffffU]; };
+    head.margin = std::numeric_limits<float>::infinity();
+    const auto end = order.begin() + free;
+    if (free > 0 && end != order.end()) {
+        std::nth_element(order.begin(), end - 1, order.end()); // all before are better, all behind are worse
+        const float kept = scoreOf(*(end - 1)), evicted = scoreOf(*std::min_element(end, order.end()));
+        head.margin = kept == evicted ? 0 : kept - evicted; // equal infinities too
+    }
+    for (auto key = order.begin(); key != end; ++key)
+        head.kept.push_back(static_cast<TokenIndex>(*key & 0xffffffffU));
+    std::sort(head.kept.begin(), head.kept.end());
+    return head;
+}
+
+} // namespace
+
+std::vector<TopKHead> CpuEngine::topK(const TopKRequest& request) const {
+    const std::int64_t heads = request.scores.size(0), m = request.scores.size(1);
+    assert(static_cast<std::int64_t>(request.counts.size()) == heads);
+    std::vector<TopKHead> result(static_cast<std::size_t>(heads));
+    const TensorView view = viewOf(request.scores);
+    for (std::int64_t h = 0; h < heads; ++h) // before the work is shared out, so that the first head is named
+        refuseNaN(view.head(h), m, h);
+    m_workers.each(heads, [&](std::int64_t h) {
+        const std::int64_t count = request.counts[static_cast<std::size_t>(h)];
+        assert(0 <= count && count <= m);
+        const std::int64_t first = std::min({request.protectFirst, m, count});
+        const std::int64_t last = std::min({request.protectLast, m - first, count - first});
+        TopKHead& head = result[static_cast<std::size_t>(h)];
+        head = bestRows(view.head(h), m, count, first, last);
+        std::vector<TokenIndex> kept;
+        for (std::int64_t i = 0; i < first; ++i)
+            kept.push_back(static_cast<TokenIndex>(i));
+        kept.insert(kept.end(), head.kept.begin(), head.kept.end());
+        for (std::int64_t i = m - last; i < m; ++i)
+            kept.push_back(static_cast<TokenIndex>(i));
+        head.kept = std::move(kept);
+    });
+    return result;
+}
+
+} // namespace kvscope::cpu

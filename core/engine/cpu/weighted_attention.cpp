@@ -1,0 +1,145 @@
+// What attention gives when only a weighted sample of the tokens before the cut is left (policies.md 0.2): numerator
+// and denominator may be different samples with their own weights; from the cut on every token is exact.
+#include "core/engine/cpu/cpu_engine.h"
+#include "core/engine/cpu/logit_block.h"
+
+#include <tbb/enumerable_thread_specific.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace kvscope::cpu {
+
+namespace {
+
+/// All terms of one KV head in order: numerator, denominator where it differs, then [cut, n).
+struct TermList {
+    std::vector<TokenIndex> tokens;
+    std::vector<double> numerator, denominator; ///< weight of each term in either sum, 0 where it takes no part
+
+    void add(TokenIndex token, double numeratorWeight, double denominatorWeight) {
+        tokens.push_back(token);
+        numerator.push_back(numeratorWeight);
+        denominator.push_back(denominatorWeight);
+    }
+};
+
+double weightAt(const std::vector<float>& weights, std::size_t i) { return weights.empty() ? 1.0 : double{weights[i]}; }
+
+void addKept(const WeightedSet& set, TermList& list) {
+    assert(set.numeratorWeights.empty() || set.numeratorWeights.size() == set.numerator.size());
+    const bool shared = set.denominator.empty();
+    for (std::size_t i = 0; i < set.numerator.size(); ++i) {
+        const double denominator = shared ? weightAt(set.denominatorWeights, i) : 0;
+        list.add(set.numerator[i], weightAt(set.numeratorWeights, i), denominator);
+    }
+    for (std::size_t i = 0; i < set.denominator.size(); ++i)
+        list.add(set.denominator[i], 0, weightAt(set.denominatorWeights, i));
+}
+
+TermList termsOf(const WeightedAttentionInput& input, std::int64_t kvHead, std::int64_t end) {
+    TermList list;
+    if (input.kept.empty())
+        for (TokenIndex i = 0; i < input.cut; ++i)
+            list.add(i, 1, 1);
+    else
+        addKept(input.kept[static_cast<std::size_t>(kvHead)], list);
+    for (std::int64_t i = input.cut; i < end; ++i)
+        list.add(static_cast<TokenIndex>(i), 1, 1);
+    return list;
+}
+
+/// Up to 32 neighbouring queries of one query head.
+struct QueryBlock {
+    std::int64_t head, begin, end;
+};
+
+class WeightedBlocks {
+public:
+    WeightedBlocks(const Kernels& kernels, const WeightedAttentionInput& input, const std::vector<TermList>& terms,
+                   Progress& progress)
+        : m_kernels(kernels), m_input(input), m_terms(terms), m_progress(progress) {}
+
+    void compute(const QueryBlock& queries, LogitScratch& scratch, float* output, float* logDenominators) const {
+        const std::int64_t d = m_input.queries.size(2), dv = m_input.values.size(2), kv = kvHeadOf(queries.head);
+        const TermList& terms = m_terms[static_cast<std::size_t>(kv)];
+        const auto count = static_cast<std::int64_t>(terms.tokens.size());
+        std::vector<QueryLane> lanes;
+        for (std::int64_t j = queries.begin; j < queries.end; ++j)
+            lanes.push_back({viewOf(m_input.queries).head(queries.head) + j * d, m_input.firstQuery + j});
+        LogitBlock block(m_kernels, m_input.rule, lanes, d, scratch, count);
+        block.append({viewOf(m_input.keys).head(kv), 0, count, terms.tokens.data()}, m_progress);
+        const auto totals = block.exponentiate(terms.denominator.data());
+        const std::vector<double> sums = weightedValues(block, terms, viewOf(m_input.values).head(kv));
+        for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+            // Written so that NaN passes through; a query that sees nothing gives 0 and -infinity.
+            const bool nothing = totals[lane] <= 0;
+            for (std::int64_t c = 0; c < dv; ++c) {
+                const double sum = sums[static_cast<std::size_t>(c * block.lanes()) + lane];
+                *output++ = nothing ? 0.0F : static_cast<float>(sum / totals[lane]);
+            }
+            *logDenominators++ = nothing ? -std::numeric_limits<float>::infinity()
+                                         : static_cast<float>(std::log(totals[lane]) + block.top(lane));
+        }
+    }
+
+private:
+    std::int64_t kvHeadOf(std::int64_t head) const { return m_input.rule.kvOfQ[static_cast<std::size_t>(head)]; }
+
+    /// [dv, lanes]: sum over the terms of weight e^(l - top) v, a panel of values at a time.
+    std::vector<double> weightedValues(const LogitBlock& block, const TermList& terms, const float* values) const {
+        const std::int64_t dv = m_input.values.size(2);
+        std::vector<double> sums(static_cast<std::size_t>(dv * block.lanes()));
+        std::vector<double> panel(static_cast<std::size_t>(kPanelRows * dv));
+        for (std::int64_t first = 0; first < block.terms(); first += kPanelRows) {
+            const std::int64_t count = std::min(kPanelRows, block.terms() - first);
+            for (std::int64_t t = 0; t < count; ++t) {
+                const auto term = static_cast<std::size_t>(first + t);
+                const float* row = values + terms.tokens[term] * dv;
+                std::transform(row, row + dv, panel.begin() + t * dv,
+                               [w = terms.numerator[term]](float v) { return w * double{v}; });
+            }
+            m_kernels.product({.lanes = block.values() + first * block.lanes(), .laneStride = block.lanes(),
+                               .laneCount = block.lanes(), .factors = panel.data(), .factorCount = dv,
+                               .factorStride = 1, .depthStride = dv, .depth = count, .out = sums.data(),
+                               .outStride = block.lanes(), .accumulate = true});
+        }
+        return sums;
+    }
+
+    const Kernels& m_kernels;
+    const WeightedAttentionInput& m_input;
+    const std::vector<TermList>& m_terms;
+    Progress& m_progress;
+};
+
+} // namespace
+
+WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& input,
+                                               const Checkpoint& checkpoint) const {
+    const std::int64_t heads = input.queries.size(0), w = input.queries.size(1), dv = input.values.size(2);
+    assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == heads);
+    assert(input.firstQuery + w <= input.keys.size(1));
+    std::vector<TermList> terms;
+    for (std::int64_t kv = 0; kv < input.keys.size(0); ++kv)
+        terms.push_back(termsOf(input, kv, input.firstQuery + w));
+    double work = 0;
+    for (std::int32_t kv : input.rule.kvOfQ)
+        work += static_cast<double>(w) * static_cast<double>(terms[static_cast<std::size_t>(kv)].tokens.size());
+
+    std::vector<float> out(static_cast<std::size_t>(heads * w * dv));
+    HostTensor logs{Shape{heads, w}, std::vector<float>(static_cast<std::size_t>(heads * w))};
+    Progress progress(checkpoint, work);
+    const WeightedBlocks blocks(m_kernels, input, terms, progress);
+    const std::int64_t perHead = (w + kMaxLanes - 1) / kMaxLanes;
+    tbb::enumerable_thread_specific<LogitScratch> scratch;
+    m_workers.each(heads * perHead, [&](std::int64_t piece) {
+        const std::int64_t head = piece / perHead, begin = piece % perHead * kMaxLanes;
+        blocks.compute({head, begin, std::min(w, begin + kMaxLanes)}, scratch.local(),
+                       out.data() + (head * w + begin) * dv, logs.data.data() + head * w + begin);
+    });
+    return {makeTensor({heads, w, dv}, std::move(out)), std::move(logs)};
+}
+
+} // namespace kvscope::cpu

@@ -1,0 +1,67 @@
+// The portable exponential against the library's, in units in the last place, and its borders.
+#include "core/base/portable_math.h"
+
+#include <QtTest>
+
+#include <cmath>
+#include <limits>
+
+using namespace kvscope;
+
+namespace {
+
+double ulpsBetween(double a, double b) {
+    return std::abs(double(std::bit_cast<std::int64_t>(a) - std::bit_cast<std::int64_t>(b)));
+}
+
+} // namespace
+
+class PortableMathTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void expIsWithinTwoUlps() {
+        double worst = 0, at = 0;
+        int overOne = 0;
+        for (std::int64_t i = 0; i < 2'000'000; ++i) {
+            const double x = -708 + 1417 * std::fmod(double(i) * 0.6180339887498949, 1.0);
+            const double ulps = ulpsBetween(portableExp(x), std::exp(x));
+            overOne += ulps > 1;
+            at = ulps > worst ? x : at;
+            worst = std::max(worst, ulps);
+        }
+        qInfo("largest difference from std::exp: %g ulp at %.17g", worst, at);
+        QVERIFY(worst <= 2);
+        QVERIFY2(overOne < 2000, "one in a thousand may miss by more than 1 ulp");
+    }
+
+    void smallArgumentsAreExactEnough() {
+        for (double x = 1e-300; x < 1; x *= 1.7) {
+            QVERIFY(ulpsBetween(portableExp(x), std::exp(x)) <= 2);
+            QVERIFY(ulpsBetween(portableExp(-x), std::exp(-x)) <= 2);
+        }
+        QCOMPARE(portableExp(0.0), 1.0);
+    }
+
+    void borders() {
+        const double inf = std::numeric_limits<double>::infinity();
+        QCOMPARE(portableExp(-inf), 0.0);
+        QCOMPARE(portableExp(-1e300), 0.0);
+        QCOMPARE(portableExp(-708.5), 0.0);
+        QVERIFY(portableExp(-708.0) > 0);
+        QVERIFY(std::isfinite(portableExp(709.7)));
+        QCOMPARE(portableExp(709.8), inf);
+        QCOMPARE(portableExp(1e300), inf);
+        QCOMPARE(portableExp(inf), inf);
+        QVERIFY(std::isnan(portableExp(std::nan(""))));
+    }
+
+    void tanhIsRightInAbsoluteTerms() {
+        for (double x = -400; x < 400; x += 0.0371)
+            QVERIFY(std::abs(portableTanh(x) - std::tanh(x)) <= 5e-16);
+        QCOMPARE(portableTanh(std::numeric_limits<double>::infinity()), 1.0);
+    }
+};
+
+QTEST_APPLESS_MAIN(PortableMathTest)
+#include "portable_math_test.moc"

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "core/engine/engine.h"
+#include "tests/support/naive/naive_engine.h"
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace kvscope::check {
+
+/// What a case computed: all numbers in one list, kept rows included, and the smallest margin of its choices.
+struct Outcome {
+    std::vector<float> numbers;
+    float margin = std::numeric_limits<float>::infinity();
+};
+
+/// One primitive with its parameters and inputs; runs on any engine, for test and for benchmark.
+struct EngineCase {
+    std::string name;        ///< primitive/what is special about it
+    double operations = 0;   ///< additions and multiplications of the formula
+    double bytes = 0;        ///< inputs and outputs once
+    double allowedError = 0; ///< see errorOf
+    /// Uploads the inputs and returns the work to be timed.
+    std::function<std::function<Outcome()>(const Engine&)> prepare;
+    /// The oracle; empty for the large cases, which are only timed.
+    std::function<naive::Numbers()> naive;
+};
+
+/// Results are sums in double rounded to float once: half a unit in the last place, and a little for the double sums.
+inline constexpr double kOneRounding = 0x1.0p-24 * 1.01;
+
+/// Largest |got - expected| / (|expected| + 1e-6 max|expected|); infinity for NaN or another length. The second term
+/// lets sums that cancel keep the error of their parts.
+double errorOf(const std::vector<float>& got, const naive::Numbers& expected);
+
+/// Seeded numbers, roughly normal around `shift` with this spread; the same on every machine.
+naive::Block randomBlock(unsigned seed, std::int64_t heads, std::int64_t rows, std::int64_t width, double spread = 1,
+                         double shift = 0);
+/// The block as a tensor [heads, rows, width].
+Tensor uploadRows(const Engine& engine, const naive::Block& block);
+/// A block with one row per head as a tensor [heads, width].
+Tensor uploadScores(const Engine& engine, const naive::Block& block);
+
+std::vector<EngineCase> keyCases();       ///< norms, anchors, similarity, pairwise sums, principal axes
+std::vector<EngineCase> attentionCases(); ///< column sums, weighted attention
+std::vector<EngineCase> scoreCases();     ///< pool, reduce, top k
+std::vector<EngineCase> speedCases();     ///< the workload of the speed targets; no oracle
+std::vector<EngineCase> allCases();
+
+} // namespace kvscope::check

@@ -1,0 +1,129 @@
+// engine-check: runs every primitive's cases on an engine, against the oracles or against the clock. Needs no window,
+// no capture and no display.
+#include "core/base/error.h"
+#include "tests/bench/engine_check/ceilings.h"
+#include "tests/bench/engine_check/engine_case.h"
+#include "tests/bench/engine_check/engines.h"
+
+#include <CLI/CLI.hpp>
+#include <fnmatch.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace kvscope::check {
+
+namespace {
+
+struct Options {
+    std::string engine = "cpu", pattern = "*";
+    int threads = 0;
+};
+
+struct Timed {
+    double seconds;
+    Outcome outcome;
+};
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// The fastest of several runs; a test runs once.
+Timed timeOf(const std::function<Outcome()>& work, bool bench) {
+    Timed best{1e30, {}};
+    const double start = now();
+    int runs = 0;
+    do {
+        const double before = now();
+        best.outcome = work();
+        best.seconds = std::min(best.seconds, now() - before);
+        ++runs;
+    } while (bench && (runs < 3 || now() - start < 0.5) && now() - start < 20);
+    return best;
+}
+
+std::string rateText(const EngineCase& c, double seconds, const Ceilings& ceilings) {
+    const double flops = c.operations / seconds, bytes = c.bytes / seconds;
+    std::string text = fmt::format("{:9.3f} ms {:7.2f} GFLOP/s {:7.2f} GB/s", seconds * 1e3, flops / 1e9, bytes / 1e9);
+    if (ceilings.doubleFlops > 0)
+        text += fmt::format("  {:3.0f} % of FMA {:3.0f} % of copy", 100 * flops / ceilings.doubleFlops,
+                            100 * bytes / ceilings.copyBytes);
+    return text;
+}
+
+bool runCase(const EngineCase& c, const Engine& engine, const Ceilings& ceilings, bool bench) {
+    const Timed timed = timeOf(c.prepare(engine), bench);
+    std::string verdict = "speed";
+    std::string error = "      -";
+    bool good = true;
+    if (c.naive) {
+        const double measured = errorOf(timed.outcome.numbers, c.naive());
+        good = measured <= c.allowedError;
+        error = fmt::format("{:7.1e}", measured);
+        verdict = good ? "ok" : fmt::format("FAILED, allowed {:.1e}", c.allowedError);
+    }
+    const std::string margin =
+        timed.outcome.margin < std::numeric_limits<float>::infinity() ? fmt::format("{:7.1e}", timed.outcome.margin) : "      -";
+    fmt::print("{:45} error {}  margin {}  {}  {}\n", c.name, error, margin, rateText(c, timed.seconds, ceilings), verdict);
+    std::fflush(stdout);
+    return good;
+}
+
+/// Number of failed cases.
+int runAll(const Options& options, bool bench) {
+    const auto factory = engineFactories().find(options.engine);
+    if (factory == engineFactories().end())
+        throw Error({"there is no engine \"" + options.engine + "\"", "--engine", "see --help for those of this build", {}});
+    const auto engine = factory->second(options.threads);
+    Ceilings ceilings;
+    if (bench) {
+        const int threads = options.threads > 0 ? options.threads : int(std::thread::hardware_concurrency());
+        ceilings = measureCeilings(threads);
+        fmt::print("this machine, {} threads: {:.1f} GFLOP/s double FMA, {:.1f} GFLOP/s float FMA, {:.1f} GB/s copied\n",
+                   threads, ceilings.doubleFlops / 1e9, ceilings.floatFlops / 1e9, ceilings.copyBytes / 1e9);
+    }
+    int chosen = 0, failed = 0;
+    for (const EngineCase& c : allCases()) {
+        const bool fits = fnmatch(options.pattern.c_str(), c.name.c_str(), 0) == 0;
+        if (!fits || (!bench && !c.naive)) // cases without an oracle are only timed
+            continue;
+        ++chosen;
+        failed += runCase(c, *engine, ceilings, bench) ? 0 : 1;
+    }
+    if (chosen == 0)
+        throw Error({"no case matches \"" + options.pattern + "\"", "--case", "try 'topK/*' or leave it away", {}});
+    fmt::print("{} cases on {} ({}), {} failed\n", chosen, options.engine, engine->arithmetic(), failed);
+    return failed;
+}
+
+int run(int argc, char** argv) {
+    CLI::App app{"Checks the engines' primitives against plain oracles and measures them.", "engine-check"};
+    Options options;
+    std::string names;
+    for (const auto& [name, factory] : engineFactories())
+        names += (names.empty() ? "" : ", ") + name;
+    auto* test = app.add_subcommand("test", "run every case once and compare it with its oracle");
+    auto* bench = app.add_subcommand("bench", "also time the cases, the large ones included");
+    for (CLI::App* command : {test, bench}) {
+        command->add_option("--engine", options.engine, "one of: " + names)->capture_default_str();
+        command->add_option("--case", options.pattern, "cases whose name matches this pattern")->capture_default_str();
+        command->add_option("--threads", options.threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 1024));
+    }
+    app.require_subcommand(1);
+    try {
+        app.parse(argc, argv);
+        return runAll(options, bench->parsed()) == 0 ? 0 : 1;
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
+    } catch (const Error& error) {
+        fmt::print(stderr, "engine-check: {}\n", error.what());
+        return 2;
+    }
+}
+
+} // namespace
+
+} // namespace kvscope::check
+
+int main(int argc, char** argv) { return kvscope::check::run(argc, argv); }

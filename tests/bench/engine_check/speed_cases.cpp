@@ -1,0 +1,75 @@
+// The workload of the speed targets: n = 32,768, 8 KV heads, 32 query heads, d = 128. Too large for the oracles; the
+// same code is held to them by the small cases.
+#include "tests/bench/engine_check/engine_case.h"
+
+namespace kvscope::check {
+
+namespace {
+
+constexpr std::int64_t kTokens = 32768, kHeads = 8, kQueryHeads = 32, kWidth = 128;
+
+const naive::Block& bigKeys() {
+    static const naive::Block keys = randomBlock(51, kHeads, kTokens, kWidth, 1, 0.1);
+    return keys;
+}
+
+AttentionRule rule() {
+    AttentionRule rule{0.0883883476, 0, 0, {}};
+    for (std::int32_t h = 0; h < kQueryHeads; ++h)
+        rule.kvOfQ.push_back(h / 4);
+    return rule;
+}
+
+EngineCase windowCase(std::int64_t w) {
+    return {"attentionColumnSums/speed-window-" + std::to_string(w), 2.0 * kQueryHeads * double(w) * kTokens * kWidth,
+            4.0 * kHeads * kTokens * kWidth, 0,
+            [w](const Engine& e) {
+                const AttentionInput input{uploadRows(e, randomBlock(52, kQueryHeads, w, kWidth)), uploadRows(e, bigKeys()),
+                                           TokenIndex(kTokens - w), {}, rule()};
+                return [&e, input] { return Outcome{e.download(e.attentionColumnSums(input, {})).data}; };
+            },
+            {}};
+}
+
+} // namespace
+
+std::vector<EngineCase> speedCases() {
+    const double numbers = double(kHeads * kTokens * kWidth);
+    std::vector<EngineCase> cases;
+    cases.push_back({"keydiff/speed-features", 7 * numbers, 8 * numbers, 0,
+                     [](const Engine& e) {
+                         return [&e, t = uploadRows(e, bigKeys())] {
+                             const Tensor anchor = e.anchor(t, AnchorKind::NormalisedMean, {});
+                             return Outcome{e.download(e.similarity(t, anchor, SimilarityMetric::Cosine, {})).data};
+                         };
+                     },
+                     {}});
+    cases.push_back(windowCase(32));
+    cases.push_back(windowCase(1));
+    cases.push_back({"principalAxes/speed-one-head", 2.0 * kTokens * kWidth * kWidth, 4.0 * kTokens * kWidth, 0,
+                     [](const Engine& e) {
+                         return [&e, t = uploadRows(e, bigKeys())] {
+                             return Outcome{e.principalAxes(t, 3, 5, {}).axes.data};
+                         };
+                     },
+                     {}});
+    cases.push_back({"topK/speed-8-heads", double(kHeads * kTokens), 4.0 * kHeads * kTokens, 0,
+                     [](const Engine& e) {
+                         const std::vector<std::int64_t> counts(kHeads, kTokens / 4);
+                         return [&e, counts, t = uploadScores(e, randomBlock(53, kHeads, 1, kTokens))] {
+                             return Outcome{{}, e.topK({t, counts, 4, 64}).front().margin};
+                         };
+                     },
+                     {}});
+    cases.push_back({"weightedAttention/speed-64-queries", 4.0 * kQueryHeads * 64 * kTokens * kWidth, 8 * numbers, 0,
+                     [](const Engine& e) {
+                         const WeightedAttentionInput input{uploadRows(e, randomBlock(54, kQueryHeads, 64, kWidth)),
+                                                            uploadRows(e, bigKeys()), uploadRows(e, bigKeys()),
+                                                            TokenIndex(kTokens - 64), TokenIndex(kTokens - 64), rule(), {}};
+                         return [&e, input] { return Outcome{e.weightedAttention(input, {}).logDenominator.data}; };
+                     },
+                     {}});
+    return cases;
+}
+
+} // namespace kvscope::check

@@ -1,0 +1,98 @@
+// All engine cases on every build of the kernels this processor can run and on one, two and three threads: right by
+// the oracles, and the same bits everywhere (the index contract).
+#include "core/base/error.h"
+#include "tests/bench/engine_check/engine_case.h"
+
+#include <QtTest>
+
+#include <cstring>
+
+using namespace kvscope;
+using namespace kvscope::check;
+
+namespace {
+
+std::vector<std::string> availableSets() {
+    std::vector<std::string> sets;
+    for (const char* set : {"v2", "v3", "v4"}) {
+        try {
+            makeCpuEngine(1, set);
+            sets.push_back(set);
+        } catch (const Error&) { // this processor lacks it
+        }
+    }
+    return sets;
+}
+
+std::vector<EngineCase> casesWithOracle() {
+    std::vector<EngineCase> cases = allCases();
+    std::erase_if(cases, [](const EngineCase& c) { return !c.naive; });
+    return cases;
+}
+
+bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+} // namespace
+
+class CasesTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void everyCaseIsRightAndTheSameEverywhere_data() {
+        QTest::addColumn<int>("index");
+        int index = 0;
+        for (const EngineCase& c : casesWithOracle())
+            QTest::newRow(c.name.c_str()) << index++;
+    }
+
+    void everyCaseIsRightAndTheSameEverywhere() {
+        QFETCH(int, index);
+        const EngineCase c = casesWithOracle()[static_cast<std::size_t>(index)];
+        const auto reference = makeCpuEngine(1, "v2");
+        const std::vector<float> expected = c.prepare(*reference)().numbers;
+        QVERIFY2(errorOf(expected, c.naive()) <= c.allowedError, "v2 on one thread differs from the oracle");
+        for (const std::string& set : availableSets())
+            for (int threads : {1, 2, 3}) {
+                const auto engine = makeCpuEngine(threads, set);
+                QVERIFY2(sameBits(c.prepare(*engine)().numbers, expected),
+                         qPrintable(QString("%1 on %2 threads differs").arg(set.c_str()).arg(threads)));
+            }
+    }
+
+    /// Several blocks, panels and parts, so that the order of partial sums is put to the test.
+    void largeInputsGiveTheSameBitsEverywhere() {
+        const naive::Block keys = randomBlock(61, 3, 9001, 40, 1, 0.2), queries = randomBlock(62, 6, 70, 40);
+        AttentionRule rule{0.2, 0, 0, {0, 1, 2, 2, 1, 0}};
+        std::vector<std::vector<float>> first;
+        for (const std::string& set : availableSets())
+            for (int threads : {1, 2, 3}) {
+                const auto e = makeCpuEngine(threads, set);
+                const Tensor k = uploadRows(*e, keys), q = uploadRows(*e, queries);
+                const Tensor anchor = e->anchor(k, AnchorKind::NormalisedMean, {});
+                const std::vector<std::vector<float>> now = {
+                    e->download(anchor).data,
+                    e->download(e->similarity(k, anchor, SimilarityMetric::Cosine, {})).data,
+                    e->download(e->attentionColumnSums({q, k, 8931, {}, rule}, {})).data,
+                    e->download(e->weightedAttention({q, k, k, 8931, 8931, rule, {}}, {}).output).data,
+                    e->principalAxes(k, 2, 4, {}).axes.data};
+                if (first.empty())
+                    first = now;
+                for (std::size_t i = 0; i < now.size(); ++i)
+                    QVERIFY2(sameBits(now[i], first[i]), qPrintable(QString("result %1, %2, %3 threads")
+                                                                        .arg(i).arg(set.c_str()).arg(threads)));
+            }
+    }
+
+    void theErrorMeasureSeesWhatItShould() {
+        QCOMPARE(errorOf({1, 2}, {1, 2}), 0.0);
+        QVERIFY(errorOf({1, 2}, {1, 2.001}) > 1e-4);
+        QVERIFY(errorOf({1}, {1, 2}) > 1e9);
+        QVERIFY(errorOf({std::nanf(""), 2}, {1, 2}) > 1e9);
+        QCOMPARE(errorOf({-std::numeric_limits<float>::infinity()}, {-std::numeric_limits<double>::infinity()}), 0.0);
+    }
+};
+
+QTEST_APPLESS_MAIN(CasesTest)
+#include "cases_test.moc"

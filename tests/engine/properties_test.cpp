@@ -1,0 +1,180 @@
+// What must hold for any input: laws of the primitives, borders, refusals and cancelling.
+#include "core/base/error.h"
+#include "tests/bench/engine_check/engine_case.h"
+
+#include <QtTest>
+
+#include <atomic>
+#include <cmath>
+#include <numeric>
+#include <stop_token>
+
+using namespace kvscope;
+using namespace kvscope::check;
+
+namespace {
+
+const float kNaN = std::nanf("");
+
+std::vector<float> similarityOf(const Engine& e, HostTensor keys, HostTensor anchor, SimilarityMetric metric) {
+    return e.download(e.similarity(e.upload(std::move(keys)), e.upload(std::move(anchor)), metric, {})).data;
+}
+
+} // namespace
+
+class PropertiesTest : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<Engine> m_engine = makeCpuEngine();
+
+    TopKHead topOf(std::vector<float> scores, std::int64_t count, std::int64_t first = 0, std::int64_t last = 0) {
+        const auto m = static_cast<std::int64_t>(scores.size());
+        return m_engine->topK({m_engine->upload({Shape{1, m}, std::move(scores)}), {count}, first, last}).front();
+    }
+
+private slots:
+    void anUnknownInstructionSetIsRefused() { QVERIFY_EXCEPTION_THROWN(makeCpuEngine(1, "v9"), Error); }
+
+    void rowsShareAndGatherCopies() {
+        const Tensor t = m_engine->upload({Shape{2, 3, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}});
+        const HostTensor part = m_engine->download(m_engine->rows(t, 1, 3));
+        QVERIFY(part.shape == (Shape{2, 2, 2}));
+        QCOMPARE(part.data, (std::vector<float>{2, 3, 4, 5, 8, 9, 10, 11}));
+        QCOMPARE(m_engine->download(m_engine->rows(m_engine->rows(t, 1, 3), 1, 2)).data,
+                 (std::vector<float>{4, 5, 10, 11}));
+        QCOMPARE(m_engine->download(m_engine->gatherRows(m_engine->rows(t, 1, 3), {{1, 0}, {0, 0}})).data,
+                 (std::vector<float>{4, 5, 2, 3, 8, 9, 8, 9}));
+        QVERIFY(m_engine->download(m_engine->rows(t, 1, 1)).empty());
+    }
+
+    /// policies.md K1: the two anchors disagree completely on these keys.
+    void meanAndNormalisedMeanDisagreeOnUnequalLengths() {
+        const HostTensor keys{Shape{1, 3, 2}, {10, 0, 0, 1, 0, 1}};
+        const Tensor t = m_engine->upload(keys);
+        const auto mean = m_engine->download(
+            m_engine->similarity(t, m_engine->anchor(t, AnchorKind::Mean, {}), SimilarityMetric::Cosine, {}));
+        const auto normalised = m_engine->download(
+            m_engine->similarity(t, m_engine->anchor(t, AnchorKind::NormalisedMean, {}), SimilarityMetric::Cosine, {}));
+        QVERIFY(std::abs(mean.data[0] - 0.98F) < 0.005F && std::abs(mean.data[1] - 0.20F) < 0.005F);
+        QVERIFY(std::abs(normalised.data[0] - 0.45F) < 0.005F && std::abs(normalised.data[1] - 0.89F) < 0.005F);
+    }
+
+    void zeroVectorsHaveCosineZero() { // K4: a zero key, and mu = 0 of antipodal keys
+        QCOMPARE(similarityOf(*m_engine, {Shape{1, 2, 2}, {0, 0, 3, 4}}, {Shape{1, 2}, {3, 4}}, SimilarityMetric::Cosine),
+                 (std::vector<float>{0, 1}));
+        const Tensor antipodal = m_engine->upload({Shape{1, 2, 2}, {1, 2, -1, -2}});
+        const Tensor mu = m_engine->anchor(antipodal, AnchorKind::NormalisedMean, {});
+        QCOMPARE(m_engine->download(mu).data, (std::vector<float>{0, 0}));
+        QCOMPARE(m_engine->download(m_engine->similarity(antipodal, mu, SimilarityMetric::Cosine, {})).data,
+                 (std::vector<float>{0, 0}));
+    }
+
+    void tinyAndHugeKeysKeepTheirCosine() { // squares far outside the range of float
+        QCOMPARE(similarityOf(*m_engine, {Shape{1, 2, 2}, {1e-30F, 0, 1e30F, 1e30F}}, {Shape{1, 2}, {1e-30F, 0}},
+                              SimilarityMetric::Cosine),
+                 (std::vector<float>{1, static_cast<float>(std::sqrt(0.5))}));
+    }
+
+    /// policies.md K2: pairwise sums are n ||mu|| cos(mu, k).
+    void pairwiseSumsAreTheNormalisedMeanInDisguise() {
+        const naive::Block keys = randomBlock(71, 2, 500, 24, 1, 0.5);
+        const Tensor t = uploadRows(*m_engine, keys);
+        const Tensor mu = m_engine->anchor(t, AnchorKind::NormalisedMean, {});
+        const auto norms = m_engine->download(
+            m_engine->rowNorms(m_engine->upload({Shape{1, 2, 24}, m_engine->download(mu).data}), {}));
+        const auto sums = m_engine->download(m_engine->pairwiseSums(t, SimilarityMetric::Cosine, {})).data;
+        const auto cosines = m_engine->download(m_engine->similarity(t, mu, SimilarityMetric::Cosine, {})).data;
+        for (std::size_t i = 0; i < sums.size(); ++i)
+            QVERIFY(std::abs(sums[i] - 500 * norms.data[i / 500] * cosines[i]) < 2e-3F);
+    }
+
+    void columnSumsOfAHeadAddUpToItsQueries() {
+        const naive::Block keys = randomBlock(72, 1, 3000, 16), queries = randomBlock(73, 2, 45, 16);
+        const auto sums = m_engine->download(m_engine->attentionColumnSums(
+            {uploadRows(*m_engine, queries), uploadRows(*m_engine, keys), 2955, {}, {1, 0, 0, {0, 0}}}, {}));
+        for (int h = 0; h < 2; ++h)
+            QVERIFY(std::abs(std::accumulate(sums.data.begin() + h * 3000, sums.data.begin() + (h + 1) * 3000, 0.0) - 45) <
+                    1e-4);
+    }
+
+    void tiesGoToTheEarlierRow() {
+        QCOMPARE(topOf({1, 2, 2, 0.0F, -0.0F, 2}, 2).kept, (std::vector<TokenIndex>{1, 2}));
+        QCOMPARE(topOf({1, 2, 2, -0.0F, 0.0F, 2}, 5).kept, (std::vector<TokenIndex>{0, 1, 2, 3, 5}));
+        QCOMPARE(topOf({1, 2, 2}, 1).margin, 0.0F);
+    }
+
+    void infinitiesAreOrderedAndTheirTieHasMarginZero() {
+        const float inf = std::numeric_limits<float>::infinity();
+        QCOMPARE(topOf({-inf, 5, inf, -inf}, 3).kept, (std::vector<TokenIndex>{0, 1, 2}));
+        QCOMPARE(topOf({-inf, 5, inf, -inf}, 3).margin, 0.0F);
+        QCOMPARE(topOf({-inf, 5, inf}, 3).margin, inf); // nothing to choose
+    }
+
+    void notANumberIsRefusedByName() {
+        try {
+            topOf({1, 2, kNaN, 4}, 2);
+            QFAIL("NaN was accepted");
+        } catch (const Error& error) {
+            QVERIFY(QString(error.what()).contains("token 2 in head 0"));
+        }
+        QVERIFY_EXCEPTION_THROWN(topOf({kNaN}, 1, 1), Error); // also where it is protected
+    }
+
+    /// NaN must not be lost on the way to the place that refuses it.
+    void notANumberReachesTheScores() {
+        const auto cosine =
+            similarityOf(*m_engine, {Shape{1, 2, 2}, {kNaN, 1, 1, 1}}, {Shape{1, 2}, {1, 1}}, SimilarityMetric::Cosine);
+        QVERIFY(std::isnan(cosine[0]) && !std::isnan(cosine[1]));
+        const Tensor keys = m_engine->upload({Shape{1, 3, 1}, {1, kNaN, 1}});
+        const Tensor query = m_engine->upload({Shape{1, 1, 1}, {1}});
+        const auto sums = m_engine->download(m_engine->attentionColumnSums({query, keys, 2, {}, {1, 0, 0, {0}}}, {}));
+        QVERIFY(std::isnan(sums.data[0]));
+        const Tensor scores = m_engine->upload({Shape{2, 2}, {kNaN, 1, 2, 3}});
+        QVERIFY(std::isnan(m_engine->download(m_engine->pool(scores, PoolKind::Max, 3)).data[1]));
+        const std::vector<std::int32_t> kvOfQ = {0, 0};
+        QVERIFY(std::isnan(m_engine->download(m_engine->reduceGroups(scores, kvOfQ, 1, GroupRule::Max)).data[0]));
+    }
+
+    void aStandstillCloudHasNoVariance() {
+        const PrincipalAxes axes =
+            m_engine->principalAxes(m_engine->upload({Shape{1, 40, 24}, std::vector<float>(960, 2.5F)}), 0, 3, {});
+        QCOMPARE(axes.totalVariance, 0.0);
+        QCOMPARE(axes.explainedVariance, (std::vector<double>{0, 0, 0}));
+    }
+
+    void projectionMeasuresAlongTheAxes() {
+        naive::Block keys = randomBlock(74, 1, 800, 32);
+        for (std::size_t i = 0; i < keys.numbers.size(); ++i)
+            keys.numbers[i] *= 1 + static_cast<float>(i % 32);
+        const Tensor t = uploadRows(*m_engine, keys);
+        const PrincipalAxes axes = m_engine->principalAxes(t, 0, 2, {});
+        const HostTensor points = m_engine->project(t, 0, axes);
+        for (int a = 0; a < 2; ++a) {
+            double sum = 0, squares = 0;
+            for (int i = 0; i < 800; ++i) {
+                const double x = double{points.data[static_cast<std::size_t>(2 * i + a)]};
+                sum += x;
+                squares += x * x;
+            }
+            QVERIFY(std::abs(sum / 800) < 1e-4);
+            const double share = squares / 799 / axes.totalVariance;
+            QVERIFY(std::abs(share - axes.explainedVariance[static_cast<std::size_t>(a)]) < 1e-6);
+        }
+    }
+
+    void aStopRequestEndsLongWork() {
+        std::stop_source stop;
+        std::atomic<int> reports = 0;
+        const Checkpoint checkpoint(stop.get_token(), [&](double done, double total) {
+            QVERIFY(done <= total);
+            if (++reports == 3)
+                stop.request_stop();
+        });
+        const Tensor keys = uploadRows(*m_engine, randomBlock(75, 1, 20000, 16));
+        QVERIFY_EXCEPTION_THROWN(m_engine->pairwiseSums(keys, SimilarityMetric::Dot, checkpoint), Cancelled);
+        QVERIFY(reports < 10);
+    }
+};
+
+QTEST_APPLESS_MAIN(PropertiesTest)
+#include "properties_test.moc"

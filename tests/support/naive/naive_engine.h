@@ -1,0 +1,59 @@
+#pragma once
+
+#include "core/engine/engine.h"
+
+#include <cstdint>
+#include <vector>
+
+/// The primitives as their formulas say, one number at a time in double. Nothing here is shared with an engine but the
+/// names of the parameters; nothing here is fast.
+namespace kvscope::naive {
+
+using Numbers = std::vector<double>;
+
+/// Float numbers [heads, rows, width].
+struct Block {
+    std::int64_t heads = 0, rows = 0, width = 0;
+    std::vector<float> numbers;
+
+    double at(std::int64_t h, std::int64_t r, std::int64_t c) const {
+        return double{numbers[static_cast<std::size_t>((h * rows + r) * width + c)]};
+    }
+};
+
+Numbers rowNorms(const Block& keys);
+Numbers anchor(const Block& keys, AnchorKind kind);
+/// anchors [heads, 1, d].
+Numbers similarity(const Block& keys, const Block& anchors, SimilarityMetric metric);
+Numbers pairwiseSums(const Block& keys, SimilarityMetric metric);
+
+struct Attention {
+    Block queries, keys;
+    std::int64_t firstQuery = 0;
+    RowPositions keyPositions;
+    AttentionRule rule;
+};
+Numbers attentionColumnSums(const Attention& input);
+
+Numbers pool(const Block& scores, PoolKind kind, std::int64_t width);
+Numbers reduceGroups(const Block& scores, const std::vector<std::int32_t>& kvOfQ, std::int64_t kvHeads, GroupRule rule);
+
+struct Choice {
+    std::vector<TokenIndex> kept;
+    double margin;
+};
+Choice topK(const Block& scores, std::int64_t head, std::int64_t count, std::int64_t first, std::int64_t last);
+
+struct Weighted {
+    Block queries, keys, values;
+    std::int64_t firstQuery = 0, cut = 0;
+    AttentionRule rule;
+    std::vector<WeightedSet> kept;
+};
+/// [Hq, w, dv] outputs, then [Hq, w] logs of the denominators.
+Numbers weightedAttention(const Weighted& input);
+
+/// Mean [d], axes [components, d], shares [components], total variance; by cyclic Jacobi rotations.
+Numbers principalAxes(const Block& keys, std::int64_t head, int components);
+
+} // namespace kvscope::naive
