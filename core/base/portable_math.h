@@ -52,6 +52,8 @@ KVSCOPE_PORTABLE double portableExp(double x) {
 
 /// tanh x = 1 - 2 / (e^(2x) + 1), absolute error below 5e-16 (relative error near 0 is larger: it is for logits, where
 /// the absolute error counts).
-KVSCOPE_PORTABLE double portableTanh(double x) { return 1.0 - 2.0 / (portableExp(2.0 * x) + 1.0); }
+KVSCOPE_PORTABLE double portableTanh(double x) {
+    return 1.0 - 2.0 / (portableExp(2.0 * x) + 1.0);
+}
 
 } // namespace kvscope

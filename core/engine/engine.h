@@ -14,10 +14,10 @@ namespace kvscope {
 
 /// How a layer turns q and k into attention logits.
 struct AttentionRule {
-    double scaling = 1;               ///< on q.k
-    double softcap = 0;               ///< logit -> softcap tanh(logit / softcap); 0: none
-    std::int64_t slidingWindow = 0;   ///< query j sees i > j - slidingWindow; 0: all
-    std::vector<std::int32_t> kvOfQ;  ///< [Hq] KV head of each query head
+    double scaling = 1;              ///< on q.k
+    double softcap = 0;              ///< logit -> softcap tanh(logit / softcap); 0: none
+    std::int64_t slidingWindow = 0;  ///< query j sees i > j - slidingWindow; 0: all
+    std::vector<std::int32_t> kvOfQ; ///< [Hq] KV head of each query head
 };
 
 enum class AnchorKind { Mean, NormalisedMean, Median };
@@ -38,7 +38,7 @@ struct AttentionInput {
 
 /// Choice of the best rows of each head, order (score descending, index ascending).
 struct TopKRequest {
-    Tensor scores;                   ///< [H, m]
+    Tensor scores;                    ///< [H, m]
     std::vector<std::int64_t> counts; ///< [H] rows to keep, 0..m
     /// Rows that are kept before any other: the first ones in ascending order, then the last ones from the end
     /// backwards, as far as the count reaches.
@@ -61,9 +61,9 @@ struct WeightedSet {
 
 /// Attention of the queries j >= firstQuery over a kept set of [0, cut) and all of [cut, j].
 struct WeightedAttentionInput {
-    Tensor queries;  ///< [Hq, w, d]
-    Tensor keys;     ///< [Hkv, n, d], all tokens
-    Tensor values;   ///< [Hkv, n, dv]
+    Tensor queries; ///< [Hq, w, d]
+    Tensor keys;    ///< [Hkv, n, d], all tokens
+    Tensor values;  ///< [Hkv, n, dv]
     TokenIndex firstQuery = 0;
     TokenIndex cut = 0;
     AttentionRule rule;
@@ -71,15 +71,15 @@ struct WeightedAttentionInput {
 };
 
 struct WeightedAttention {
-    Tensor output;         ///< [Hq, w, dv]; zero where a query sees nothing
+    Tensor output;             ///< [Hq, w, dv]; zero where a query sees nothing
     HostTensor logDenominator; ///< [Hq, w]: log of the (weighted) sum of e^logit; -infinity where nothing is seen
 };
 
 struct PrincipalAxes {
-    HostTensor mean;       ///< [d]
-    HostTensor axes;       ///< [components, d] unit vectors; the largest absolute entry of each is positive
+    HostTensor mean; ///< [d]
+    HostTensor axes; ///< [components, d] unit vectors; the largest absolute entry of each is positive
     std::vector<double> explainedVariance; ///< [components] share of the total variance, 0..1
-    double totalVariance = 0; ///< sum of squared distances to the mean over (m - 1)
+    double totalVariance = 0;              ///< sum of squared distances to the mean over (m - 1)
 };
 
 /// The primitives that policies, measures and views are made of. H heads are always computed at once.
@@ -90,8 +90,8 @@ class Engine {
 public:
     virtual ~Engine() = default;
 
-    virtual std::string name() const = 0;        ///< "cpu"
-    virtual std::string arithmetic() const = 0;  ///< "exact index contract"
+    virtual std::string name() const = 0;       ///< "cpu"
+    virtual std::string arithmetic() const = 0; ///< "exact index contract"
 
     virtual Tensor upload(HostTensor tensor) const = 0;
     virtual HostTensor download(const Tensor& tensor) const = 0;

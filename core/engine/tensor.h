@@ -16,8 +16,7 @@ struct TensorStorage {
 class Tensor {
 public:
     Tensor() = default;
-    Tensor(Shape shape, std::shared_ptr<const TensorStorage> storage)
-        : m_shape(shape), m_storage(std::move(storage)) {}
+    Tensor(Shape shape, std::shared_ptr<const TensorStorage> storage) : m_shape(shape), m_storage(std::move(storage)) {}
 
     const Shape& shape() const { return m_shape; }
     std::int64_t size(int axis) const { return m_shape[axis]; }

@@ -72,16 +72,15 @@ private slots:
                 const Tensor k = uploadRows(*e, keys), q = uploadRows(*e, queries);
                 const Tensor anchor = e->anchor(k, AnchorKind::NormalisedMean, {});
                 const std::vector<std::vector<float>> now = {
-                    e->download(anchor).data,
-                    e->download(e->similarity(k, anchor, SimilarityMetric::Cosine, {})).data,
+                    e->download(anchor).data, e->download(e->similarity(k, anchor, SimilarityMetric::Cosine, {})).data,
                     e->download(e->attentionColumnSums({q, k, 8931, {}, rule}, {})).data,
                     e->download(e->weightedAttention({q, k, k, 8931, 8931, rule, {}}, {}).output).data,
                     e->principalAxes(k, 2, 4, {}).axes.data};
                 if (first.empty())
                     first = now;
                 for (std::size_t i = 0; i < now.size(); ++i)
-                    QVERIFY2(sameBits(now[i], first[i]), qPrintable(QString("result %1, %2, %3 threads")
-                                                                        .arg(i).arg(set.c_str()).arg(threads)));
+                    QVERIFY2(sameBits(now[i], first[i]),
+                             qPrintable(QString("result %1, %2, %3 threads").arg(i).arg(set.c_str()).arg(threads)));
             }
     }
 

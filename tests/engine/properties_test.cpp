@@ -60,8 +60,9 @@ private slots:
     }
 
     void zeroVectorsHaveCosineZero() { // K4: a zero key, and mu = 0 of antipodal keys
-        QCOMPARE(similarityOf(*m_engine, {Shape{1, 2, 2}, {0, 0, 3, 4}}, {Shape{1, 2}, {3, 4}}, SimilarityMetric::Cosine),
-                 (std::vector<float>{0, 1}));
+        QCOMPARE(
+            similarityOf(*m_engine, {Shape{1, 2, 2}, {0, 0, 3, 4}}, {Shape{1, 2}, {3, 4}}, SimilarityMetric::Cosine),
+            (std::vector<float>{0, 1}));
         const Tensor antipodal = m_engine->upload({Shape{1, 2, 2}, {1, 2, -1, -2}});
         const Tensor mu = m_engine->anchor(antipodal, AnchorKind::NormalisedMean, {});
         QCOMPARE(m_engine->download(mu).data, (std::vector<float>{0, 0}));
@@ -93,8 +94,8 @@ private slots:
         const auto sums = m_engine->download(m_engine->attentionColumnSums(
             {uploadRows(*m_engine, queries), uploadRows(*m_engine, keys), 2955, {}, {1, 0, 0, {0, 0}}}, {}));
         for (int h = 0; h < 2; ++h)
-            QVERIFY(std::abs(std::accumulate(sums.data.begin() + h * 3000, sums.data.begin() + (h + 1) * 3000, 0.0) - 45) <
-                    1e-4);
+            QVERIFY(std::abs(std::accumulate(sums.data.begin() + h * 3000, sums.data.begin() + (h + 1) * 3000, 0.0) -
+                             45) < 1e-4);
     }
 
     void tiesGoToTheEarlierRow() {

@@ -36,7 +36,8 @@ Tensor CpuEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& 
 
 Tensor CpuEngine::meanAnchor(const Tensor& keys, bool normalised, Progress& progress) const {
     const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2), perHead = blocksPerHead(n);
-    // One partial sum per block; added in the order of the blocks below, so that no thread's speed decides the rounding.
+    // One partial sum per block; added in the order of the blocks below, so that no thread's speed decides the
+    // rounding.
     std::vector<double> partial(static_cast<std::size_t>(heads * perHead * d));
     eachRowBlock(m_workers, keys, progress, [&](const RowBlock& block) {
         std::array<double, kRowsPerBlock> factors;

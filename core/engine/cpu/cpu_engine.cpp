@@ -12,7 +12,9 @@ std::unique_ptr<Engine> makeCpuEngine(int threads, const std::string& instructio
 
 namespace cpu {
 
-Tensor CpuEngine::upload(HostTensor tensor) const { return makeTensor(tensor.shape, std::move(tensor.data)); }
+Tensor CpuEngine::upload(HostTensor tensor) const {
+    return makeTensor(tensor.shape, std::move(tensor.data));
+}
 
 HostTensor CpuEngine::download(const Tensor& tensor) const {
     const Shape& shape = tensor.shape();

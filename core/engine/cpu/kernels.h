@@ -13,15 +13,15 @@ inline constexpr std::int64_t kMaxLanes = 32;
 
 /// out[k][lane] (+)= sum over c < depth of lanes[c][lane] * factors[k * factorStride + c * depthStride].
 struct Product {
-    const double* lanes;       ///< [depth, laneStride]
+    const double* lanes; ///< [depth, laneStride]
     std::int64_t laneStride;
-    std::int64_t laneCount;    ///< multiple of 8
+    std::int64_t laneCount; ///< multiple of 8
     const double* factors;
     std::int64_t factorCount, factorStride, depthStride;
     std::int64_t depth;
-    double* out;               ///< [factorCount, outStride]
+    double* out; ///< [factorCount, outStride]
     std::int64_t outStride;
-    bool accumulate;           ///< add to out instead of replacing it
+    bool accumulate; ///< add to out instead of replacing it
 };
 
 /// The hot loops, compiled once per instruction set. Every build computes the same bits (see kernels/README.md).

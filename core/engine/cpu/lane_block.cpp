@@ -18,9 +18,17 @@ LaneBlock::LaneBlock(const std::vector<const float*>& rows, std::int64_t d) : m_
 }
 
 Product LaneBlock::against(const double* factors, std::int64_t count, double* out) const {
-    return {.lanes = m_values.data(), .laneStride = m_lanes, .laneCount = m_lanes,
-            .factors = factors, .factorCount = count, .factorStride = m_depth, .depthStride = 1,
-            .depth = m_depth, .out = out, .outStride = m_lanes, .accumulate = false};
+    return {.lanes = m_values.data(),
+            .laneStride = m_lanes,
+            .laneCount = m_lanes,
+            .factors = factors,
+            .factorCount = count,
+            .factorStride = m_depth,
+            .depthStride = 1,
+            .depth = m_depth,
+            .out = out,
+            .outStride = m_lanes,
+            .accumulate = false};
 }
 
 const double* Panel::fill(const float* rows, std::int64_t first, std::int64_t count, const std::int32_t* indices) {

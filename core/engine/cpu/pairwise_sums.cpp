@@ -48,8 +48,8 @@ void addPanel(const Kernels& kernels, const Head& head, SimilarityMetric metric,
     }
 }
 
-void blockSums(const Kernels& kernels, const Head& head, SimilarityMetric metric, std::int64_t begin, Progress& progress,
-               float* out) {
+void blockSums(const Kernels& kernels, const Head& head, SimilarityMetric metric, std::int64_t begin,
+               Progress& progress, float* out) {
     const std::int64_t count = std::min(kMaxLanes, head.n - begin);
     std::vector<const float*> rows;
     for (std::int64_t r = 0; r < count; ++r)

@@ -25,15 +25,24 @@ struct Moments {
     std::vector<double> sums;     ///< [padded]
 };
 
-std::int64_t padded(std::int64_t d) { return (d + kLaneStep - 1) / kLaneStep * kLaneStep; }
+std::int64_t padded(std::int64_t d) {
+    return (d + kLaneStep - 1) / kLaneStep * kLaneStep;
+}
 
 void addPanel(const Kernels& kernels, const double* panel, std::int64_t count, std::int64_t size, Moments& moments) {
     // Only the upper triangle, in stripes of up to 32 lanes: stripe [first, first + width) needs factors below its end.
     for (std::int64_t first = 0; first < size; first += kMaxLanes) {
         const std::int64_t width = std::min(kMaxLanes, size - first);
-        kernels.exactProduct({.lanes = panel + first, .laneStride = size, .laneCount = width,
-                              .factors = panel, .factorCount = first + width, .factorStride = 1, .depthStride = size,
-                              .depth = count, .out = moments.products.data() + first, .outStride = size,
+        kernels.exactProduct({.lanes = panel + first,
+                              .laneStride = size,
+                              .laneCount = width,
+                              .factors = panel,
+                              .factorCount = first + width,
+                              .factorStride = 1,
+                              .depthStride = size,
+                              .depth = count,
+                              .out = moments.products.data() + first,
+                              .outStride = size,
                               .accumulate = true});
     }
     for (std::int64_t r = 0; r < count; ++r)
@@ -156,8 +165,8 @@ HostTensor CpuEngine::project(const Tensor& keys, std::int64_t head, const Princ
     // (x - mean) . axis = x . axis - mean . axis
     std::vector<double> offsets(static_cast<std::size_t>(components));
     for (std::int64_t a = 0; a < components; ++a)
-        m_kernels.rowProducts(axes.mean.data.data(), 1, d, axes.axes.data.data() + a * d, &offsets[static_cast<std::size_t>(a)],
-                              nullptr);
+        m_kernels.rowProducts(axes.mean.data.data(), 1, d, axes.axes.data.data() + a * d,
+                              &offsets[static_cast<std::size_t>(a)], nullptr);
     m_workers.each((n + kRowsPerPart - 1) / kRowsPerPart, [&](std::int64_t part) {
         const std::int64_t begin = part * kRowsPerPart, count = std::min(kRowsPerPart, n - begin);
         std::vector<double> products(static_cast<std::size_t>(count));

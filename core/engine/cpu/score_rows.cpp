@@ -12,7 +12,9 @@ namespace {
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 /// Larger of the two; NaN wins, so that it is refused where a choice is made.
-double larger(double a, double b) { return a >= b || a != a ? a : b; }
+double larger(double a, double b) {
+    return a >= b || a != a ? a : b;
+}
 
 double pooledAt(const float* scores, std::int64_t n, std::int64_t i, PoolKind kind, std::int64_t width) {
     const std::int64_t begin = std::max<std::int64_t>(0, i - width / 2), end = std::min(n, i + width / 2 + 1);

@@ -25,7 +25,9 @@ struct TermList {
     }
 };
 
-double weightAt(const std::vector<float>& weights, std::size_t i) { return weights.empty() ? 1.0 : double{weights[i]}; }
+double weightAt(const std::vector<float>& weights, std::size_t i) {
+    return weights.empty() ? 1.0 : double{weights[i]};
+}
 
 void addKept(const WeightedSet& set, TermList& list) {
     assert(set.numeratorWeights.empty() || set.numeratorWeights.size() == set.numerator.size());
@@ -100,10 +102,17 @@ private:
                 std::transform(row, row + dv, panel.begin() + t * dv,
                                [w = terms.numerator[term]](float v) { return w * double{v}; });
             }
-            m_kernels.product({.lanes = block.values() + first * block.lanes(), .laneStride = block.lanes(),
-                               .laneCount = block.lanes(), .factors = panel.data(), .factorCount = dv,
-                               .factorStride = 1, .depthStride = dv, .depth = count, .out = sums.data(),
-                               .outStride = block.lanes(), .accumulate = true});
+            m_kernels.product({.lanes = block.values() + first * block.lanes(),
+                               .laneStride = block.lanes(),
+                               .laneCount = block.lanes(),
+                               .factors = panel.data(),
+                               .factorCount = dv,
+                               .factorStride = 1,
+                               .depthStride = dv,
+                               .depth = count,
+                               .out = sums.data(),
+                               .outStride = block.lanes(),
+                               .accumulate = true});
         }
         return sums;
     }

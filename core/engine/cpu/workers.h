@@ -27,9 +27,7 @@ public:
 
     /// Calls work(piece) for 0 <= piece < pieces. Exceptions reach the caller, after the other pieces have stopped.
     template <class Work> void each(std::int64_t pieces, const Work& work) const {
-        m_arena->execute([&] {
-            tbb::parallel_for(std::int64_t{0}, pieces, work, tbb::simple_partitioner{});
-        });
+        m_arena->execute([&] { tbb::parallel_for(std::int64_t{0}, pieces, work, tbb::simple_partitioner{}); });
     }
 
 private:

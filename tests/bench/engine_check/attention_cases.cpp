@@ -7,8 +7,10 @@ namespace {
 
 EngineCase columnCase(const std::string& name, const naive::Attention& in) {
     const double logits = double(in.queries.heads * in.queries.rows * in.keys.rows);
-    return {"attentionColumnSums/" + name, 2 * logits * double(in.keys.width),
-            4 * double(in.queries.numbers.size() + in.keys.numbers.size()), kOneRounding,
+    return {"attentionColumnSums/" + name,
+            2 * logits * double(in.keys.width),
+            4 * double(in.queries.numbers.size() + in.keys.numbers.size()),
+            kOneRounding,
             [in](const Engine& e) {
                 AttentionInput input{uploadRows(e, in.queries), uploadRows(e, in.keys), TokenIndex(in.firstQuery),
                                      in.keyPositions, in.rule};
@@ -26,12 +28,18 @@ naive::Attention attention(std::int64_t w, std::int64_t n, std::int64_t d, doubl
 
 EngineCase weightedCase(const std::string& name, const naive::Weighted& in) {
     const double terms = double(in.queries.heads * in.queries.rows * in.keys.rows);
-    return {"weightedAttention/" + name, 2 * terms * double(in.keys.width + in.values.width),
-            4 * double(in.queries.numbers.size() + in.keys.numbers.size() + in.values.numbers.size()), kOneRounding,
+    return {"weightedAttention/" + name,
+            2 * terms * double(in.keys.width + in.values.width),
+            4 * double(in.queries.numbers.size() + in.keys.numbers.size() + in.values.numbers.size()),
+            kOneRounding,
             [in](const Engine& e) {
-                const WeightedAttentionInput input{uploadRows(e, in.queries), uploadRows(e, in.keys),
-                                                   uploadRows(e, in.values),  TokenIndex(in.firstQuery),
-                                                   TokenIndex(in.cut),        in.rule, {}};
+                const WeightedAttentionInput input{uploadRows(e, in.queries),
+                                                   uploadRows(e, in.keys),
+                                                   uploadRows(e, in.values),
+                                                   TokenIndex(in.firstQuery),
+                                                   TokenIndex(in.cut),
+                                                   in.rule,
+                                                   {}};
                 return [&e, input, kept = in.kept]() mutable {
                     WeightedAttentionInput now = input;
                     now.kept = kept;
@@ -46,7 +54,8 @@ EngineCase weightedCase(const std::string& name, const naive::Weighted& in) {
 }
 
 naive::Weighted weighted(std::int64_t w, std::int64_t n, std::int64_t d, std::int64_t dv) {
-    naive::Weighted in{randomBlock(31, 4, w, d), randomBlock(32, 2, n, d), randomBlock(33, 2, n, dv), n - w, n - w, {}, {}};
+    naive::Weighted in{
+        randomBlock(31, 4, w, d), randomBlock(32, 2, n, d), randomBlock(33, 2, n, dv), n - w, n - w, {}, {}};
     in.rule.scaling = 0.3;
     in.rule.kvOfQ = {1, 0, 0, 1};
     return in;

@@ -6,7 +6,7 @@ namespace kvscope::check {
 struct Ceilings {
     double doubleFlops = 0; ///< fused multiply-adds in registers, two operations each, per second
     double floatFlops = 0;
-    double copyBytes = 0;   ///< bytes read plus bytes written per second, far beyond the caches
+    double copyBytes = 0; ///< bytes read plus bytes written per second, far beyond the caches
 };
 
 Ceilings measureCeilings(int threads);

@@ -37,9 +37,8 @@ void addSizes(std::vector<EngineCase>& cases, const naive::Block& keys) {
                          },
                          [keys, kind = kind] { return naive::anchor(keys, kind); }});
     const naive::Block anchors = randomBlock(12, keys.heads, 1, keys.width);
-    for (auto [metric, name] :
-         {std::pair{SimilarityMetric::Cosine, "cosine"}, std::pair{SimilarityMetric::Dot, "dot"},
-          std::pair{SimilarityMetric::Euclidean, "euclidean"}}) {
+    for (auto [metric, name] : {std::pair{SimilarityMetric::Cosine, "cosine"}, std::pair{SimilarityMetric::Dot, "dot"},
+                                std::pair{SimilarityMetric::Euclidean, "euclidean"}}) {
         cases.push_back({std::string("similarity/") + name + "-" + size, 4 * numbers, 4 * numbers, kOneRounding,
                          [=, metric = metric](const Engine& e) {
                              return [&e, metric, t = uploadRows(e, keys), a = uploadScores(e, anchors)] {
@@ -63,7 +62,10 @@ EngineCase axesCase(const std::string& name, naive::Block keys, int components) 
         keys.numbers[i] *= 1 + 0.5F * static_cast<float>(i % static_cast<std::size_t>(keys.width));
     const double numbers = double(keys.rows * keys.width);
     // Axes are eigenvectors, not sums: their error is that of the covariance divided by the gap of the eigenvalues.
-    return {"principalAxes/" + name, 2 * numbers * double(keys.width), 4 * numbers, 1e-6,
+    return {"principalAxes/" + name,
+            2 * numbers * double(keys.width),
+            4 * numbers,
+            1e-6,
             [keys, components](const Engine& e) {
                 return [&e, components, t = uploadRows(e, keys)] {
                     const PrincipalAxes axes = e.principalAxes(t, 1, components, {});

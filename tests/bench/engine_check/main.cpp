@@ -6,8 +6,8 @@
 #include "tests/bench/engine_check/engines.h"
 
 #include <CLI/CLI.hpp>
-#include <fnmatch.h>
 #include <fmt/core.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <chrono>
@@ -27,7 +27,9 @@ struct Timed {
     Outcome outcome;
 };
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 /// The fastest of several runs; a test runs once.
 Timed timeOf(const std::function<Outcome()>& work, bool bench) {
@@ -63,9 +65,11 @@ bool runCase(const EngineCase& c, const Engine& engine, const Ceilings& ceilings
         error = fmt::format("{:7.1e}", measured);
         verdict = good ? "ok" : fmt::format("FAILED, allowed {:.1e}", c.allowedError);
     }
-    const std::string margin =
-        timed.outcome.margin < std::numeric_limits<float>::infinity() ? fmt::format("{:7.1e}", timed.outcome.margin) : "      -";
-    fmt::print("{:45} error {}  margin {}  {}  {}\n", c.name, error, margin, rateText(c, timed.seconds, ceilings), verdict);
+    const std::string margin = timed.outcome.margin < std::numeric_limits<float>::infinity()
+                                   ? fmt::format("{:7.1e}", timed.outcome.margin)
+                                   : "      -";
+    fmt::print("{:45} error {}  margin {}  {}  {}\n", c.name, error, margin, rateText(c, timed.seconds, ceilings),
+               verdict);
     std::fflush(stdout);
     return good;
 }
@@ -74,14 +78,16 @@ bool runCase(const EngineCase& c, const Engine& engine, const Ceilings& ceilings
 int runAll(const Options& options, bool bench) {
     const auto factory = engineFactories().find(options.engine);
     if (factory == engineFactories().end())
-        throw Error({"there is no engine \"" + options.engine + "\"", "--engine", "see --help for those of this build", {}});
+        throw Error(
+            {"there is no engine \"" + options.engine + "\"", "--engine", "see --help for those of this build", {}});
     const auto engine = factory->second(options.threads);
     Ceilings ceilings;
     if (bench) {
         const int threads = options.threads > 0 ? options.threads : int(std::thread::hardware_concurrency());
         ceilings = measureCeilings(threads);
-        fmt::print("this machine, {} threads: {:.1f} GFLOP/s double FMA, {:.1f} GFLOP/s float FMA, {:.1f} GB/s copied\n",
-                   threads, ceilings.doubleFlops / 1e9, ceilings.floatFlops / 1e9, ceilings.copyBytes / 1e9);
+        fmt::print(
+            "this machine, {} threads: {:.1f} GFLOP/s double FMA, {:.1f} GFLOP/s float FMA, {:.1f} GB/s copied\n",
+            threads, ceilings.doubleFlops / 1e9, ceilings.floatFlops / 1e9, ceilings.copyBytes / 1e9);
     }
     int chosen = 0, failed = 0;
     for (const EngineCase& c : allCases()) {
@@ -108,7 +114,9 @@ int run(int argc, char** argv) {
     for (CLI::App* command : {test, bench}) {
         command->add_option("--engine", options.engine, "one of: " + names)->capture_default_str();
         command->add_option("--case", options.pattern, "cases whose name matches this pattern")->capture_default_str();
-        command->add_option("--threads", options.threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 1024));
+        command->add_option("--threads", options.threads, "0: all cores")
+            ->capture_default_str()
+            ->check(CLI::Range(0, 1024));
     }
     app.require_subcommand(1);
     try {
@@ -126,4 +134,6 @@ int run(int argc, char** argv) {
 
 } // namespace kvscope::check
 
-int main(int argc, char** argv) { return kvscope::check::run(argc, argv); }
+int main(int argc, char** argv) {
+    return kvscope::check::run(argc, argv);
+}

@@ -12,7 +12,9 @@ EngineCase poolCase(PoolKind kind, std::int64_t width, std::int64_t n) {
     const naive::Block scores = randomBlock(41, 3, 1, n);
     return {std::string("pool/") + (kind == PoolKind::Max ? "max-" : "average-") + std::to_string(width) + "-of-" +
                 std::to_string(n),
-            double(3 * n * width), double(24 * n), kOneRounding,
+            double(3 * n * width),
+            double(24 * n),
+            kOneRounding,
             [=](const Engine& e) {
                 return [&e, kind, width, t = uploadScores(e, scores)] {
                     return Outcome{e.download(e.pool(t, kind, width)).data};
@@ -24,7 +26,10 @@ EngineCase poolCase(PoolKind kind, std::int64_t width, std::int64_t n) {
 EngineCase groupCase(GroupRule rule, const std::string& name) {
     const naive::Block scores = randomBlock(42, 6, 1, 77);
     const std::vector<std::int32_t> kvOfQ = {2, 0, 1, 0, 2, 1};
-    return {"reduceGroups/" + name, 6 * 77, 4 * 9 * 77, kOneRounding,
+    return {"reduceGroups/" + name,
+            6 * 77,
+            4 * 9 * 77,
+            kOneRounding,
             [=](const Engine& e) {
                 return [=, &e, t = uploadScores(e, scores)] {
                     return Outcome{e.download(e.reduceGroups(t, kvOfQ, 3, rule)).data};
@@ -36,7 +41,10 @@ EngineCase groupCase(GroupRule rule, const std::string& name) {
 /// Kept rows of all heads one after the other, then the margins.
 EngineCase topKCase(const std::string& name, const naive::Block& scores, const std::vector<std::int64_t>& counts,
                     std::int64_t first, std::int64_t last) {
-    return {"topK/" + name, double(scores.numbers.size()), 4 * double(scores.numbers.size()), kOneRounding,
+    return {"topK/" + name,
+            double(scores.numbers.size()),
+            4 * double(scores.numbers.size()),
+            kOneRounding,
             [=](const Engine& e) {
                 return [=, &e, t = uploadScores(e, scores)] {
                     Outcome out;

@@ -21,11 +21,16 @@ AttentionRule rule() {
 }
 
 EngineCase windowCase(std::int64_t w) {
-    return {"attentionColumnSums/speed-window-" + std::to_string(w), 2.0 * kQueryHeads * double(w) * kTokens * kWidth,
-            4.0 * kHeads * kTokens * kWidth, 0,
+    return {"attentionColumnSums/speed-window-" + std::to_string(w),
+            2.0 * kQueryHeads * double(w) * kTokens * kWidth,
+            4.0 * kHeads * kTokens * kWidth,
+            0,
             [w](const Engine& e) {
-                const AttentionInput input{uploadRows(e, randomBlock(52, kQueryHeads, w, kWidth)), uploadRows(e, bigKeys()),
-                                           TokenIndex(kTokens - w), {}, rule()};
+                const AttentionInput input{uploadRows(e, randomBlock(52, kQueryHeads, w, kWidth)),
+                                           uploadRows(e, bigKeys()),
+                                           TokenIndex(kTokens - w),
+                                           {},
+                                           rule()};
                 return [&e, input] { return Outcome{e.download(e.attentionColumnSums(input, {})).data}; };
             },
             {}};
@@ -36,7 +41,10 @@ EngineCase windowCase(std::int64_t w) {
 std::vector<EngineCase> speedCases() {
     const double numbers = double(kHeads * kTokens * kWidth);
     std::vector<EngineCase> cases;
-    cases.push_back({"keydiff/speed-features", 7 * numbers, 8 * numbers, 0,
+    cases.push_back({"keydiff/speed-features",
+                     7 * numbers,
+                     8 * numbers,
+                     0,
                      [](const Engine& e) {
                          return [&e, t = uploadRows(e, bigKeys())] {
                              const Tensor anchor = e.anchor(t, AnchorKind::NormalisedMean, {});
@@ -46,14 +54,20 @@ std::vector<EngineCase> speedCases() {
                      {}});
     cases.push_back(windowCase(32));
     cases.push_back(windowCase(1));
-    cases.push_back({"principalAxes/speed-one-head", 2.0 * kTokens * kWidth * kWidth, 4.0 * kTokens * kWidth, 0,
+    cases.push_back({"principalAxes/speed-one-head",
+                     2.0 * kTokens * kWidth * kWidth,
+                     4.0 * kTokens * kWidth,
+                     0,
                      [](const Engine& e) {
                          return [&e, t = uploadRows(e, bigKeys())] {
                              return Outcome{e.principalAxes(t, 3, 5, {}).axes.data};
                          };
                      },
                      {}});
-    cases.push_back({"topK/speed-8-heads", double(kHeads * kTokens), 4.0 * kHeads * kTokens, 0,
+    cases.push_back({"topK/speed-8-heads",
+                     double(kHeads * kTokens),
+                     4.0 * kHeads * kTokens,
+                     0,
                      [](const Engine& e) {
                          const std::vector<std::int64_t> counts(kHeads, kTokens / 4);
                          return [&e, counts, t = uploadScores(e, randomBlock(53, kHeads, 1, kTokens))] {
@@ -61,11 +75,18 @@ std::vector<EngineCase> speedCases() {
                          };
                      },
                      {}});
-    cases.push_back({"weightedAttention/speed-64-queries", 4.0 * kQueryHeads * 64 * kTokens * kWidth, 8 * numbers, 0,
+    cases.push_back({"weightedAttention/speed-64-queries",
+                     4.0 * kQueryHeads * 64 * kTokens * kWidth,
+                     8 * numbers,
+                     0,
                      [](const Engine& e) {
                          const WeightedAttentionInput input{uploadRows(e, randomBlock(54, kQueryHeads, 64, kWidth)),
-                                                            uploadRows(e, bigKeys()), uploadRows(e, bigKeys()),
-                                                            TokenIndex(kTokens - 64), TokenIndex(kTokens - 64), rule(), {}};
+                                                            uploadRows(e, bigKeys()),
+                                                            uploadRows(e, bigKeys()),
+                                                            TokenIndex(kTokens - 64),
+                                                            TokenIndex(kTokens - 64),
+                                                            rule(),
+                                                            {}};
                          return [&e, input] { return Outcome{e.weightedAttention(input, {}).logDenominator.data}; };
                      },
                      {}});

@@ -38,7 +38,8 @@ Matrix covarianceOf(const Block& keys, std::int64_t head, const Numbers& mean) {
     for (std::size_t a = 0; a < d; ++a)
         for (std::size_t b = 0; b < d; ++b) {
             for (std::int64_t r = 0; r < keys.rows; ++r)
-                out[a][b] += (keys.at(head, r, std::int64_t(a)) - mean[a]) * (keys.at(head, r, std::int64_t(b)) - mean[b]);
+                out[a][b] +=
+                    (keys.at(head, r, std::int64_t(a)) - mean[a]) * (keys.at(head, r, std::int64_t(b)) - mean[b]);
             out[a][b] /= std::max(1.0, double(keys.rows - 1));
         }
     return out;
@@ -71,8 +72,8 @@ Numbers principalAxes(const Block& keys, std::int64_t head, int components) {
     Numbers out = mean, shares;
     for (int k = 0; k < components; ++k) {
         Numbers axis = axes[order[std::size_t(k)]];
-        const auto largest = std::max_element(axis.begin(), axis.end(),
-                                              [](double x, double y) { return std::abs(x) < std::abs(y); });
+        const auto largest =
+            std::max_element(axis.begin(), axis.end(), [](double x, double y) { return std::abs(x) < std::abs(y); });
         const double sign = *largest < 0 ? -1 : 1;
         for (double x : axis)
             out.push_back(sign * x);

@@ -10,9 +10,13 @@ namespace {
 
 constexpr double kMinusInfinity = -__builtin_inf();
 
-void product(const Product& p) { blockProduct<Multiply>(p); }
+void product(const Product& p) {
+    blockProduct<Multiply>(p);
+}
 
-void squaredDifferences(const Product& p) { blockProduct<SquareDifference>(p); }
+void squaredDifferences(const Product& p) {
+    blockProduct<SquareDifference>(p);
+}
 
 void addRows(const float* rows, I n, I d, const double* factors, double* __restrict sum) {
     for (I r = 0; r < n; ++r) {
@@ -100,8 +104,16 @@ void addAcrossLanes(const double* x, I terms, I lanes, const double* factor, I b
 #define KVSCOPE_NAME(x) KVSCOPE_TEXT_OF(x)
 
 extern const Kernels kKernels;
-const Kernels kKernels = {KVSCOPE_NAME(KVSCOPE_LEVEL), rowProducts, exactProduct, product,      squaredDifferences,
-                          addRows,                     rowDistances, shapeLogits, raiseTops,    exponentials,
+const Kernels kKernels = {KVSCOPE_NAME(KVSCOPE_LEVEL),
+                          rowProducts,
+                          exactProduct,
+                          product,
+                          squaredDifferences,
+                          addRows,
+                          rowDistances,
+                          shapeLogits,
+                          raiseTops,
+                          exponentials,
                           addAcrossLanes};
 
 } // namespace kvscope::cpu::KVSCOPE_LEVEL

@@ -65,6 +65,8 @@ void rowProducts(const float* rows, I n, I d, const float* other, double* dots, 
     }
 }
 
-void exactProduct(const Product& p) { blockProduct<Multiply>(p); }
+void exactProduct(const Product& p) {
+    blockProduct<Multiply>(p);
+}
 
 } // namespace kvscope::cpu::KVSCOPE_LEVEL

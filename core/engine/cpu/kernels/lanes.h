@@ -24,8 +24,12 @@ constexpr int kLanes = KVSCOPE_LANES;
 typedef double Vector __attribute__((vector_size(kLanes * sizeof(double))));
 typedef double LooseVector __attribute__((vector_size(kLanes * sizeof(double)), aligned(8), may_alias));
 
-[[gnu::always_inline]] inline Vector load(const double* p) { return *reinterpret_cast<const LooseVector*>(p); }
-[[gnu::always_inline]] inline void store(double* p, Vector v) { *reinterpret_cast<LooseVector*>(p) = v; }
+[[gnu::always_inline]] inline Vector load(const double* p) {
+    return *reinterpret_cast<const LooseVector*>(p);
+}
+[[gnu::always_inline]] inline void store(double* p, Vector v) {
+    *reinterpret_cast<LooseVector*>(p) = v;
+}
 
 struct Multiply {
     [[gnu::always_inline]] static Vector add(Vector sum, Vector a, double b) { return sum + a * b; }
