@@ -5,9 +5,9 @@
 
 namespace kvscope {
 
-/// A file that appears whole or not at all: writers fill `temporaryPath()`, which lies beside the target and has the same
-/// extension; `commit()` flushes it to disk and renames it over the target. Without commit the destructor removes it,
-/// and the target is as it was. A link is followed, so that its target is replaced and not the link.
+/// A file that appears whole or not at all: writers fill `temporaryPath()`, which lies beside the target and has the
+/// same extension; `commit()` flushes it to disk and renames it over the target. Without commit the destructor removes
+/// it, and the target is as it was. A link is followed, so that its target is replaced and not the link.
 class AtomicFile {
 public:
     /// Creates the temporary file, empty, with the permissions of the target (or the usual ones). Throws Error.
@@ -24,8 +24,8 @@ private:
     std::string m_target, m_temporary;
 };
 
-/// Writes `content` as the whole file. A device or pipe (/dev/stdout) is written directly. Throws Error: on a full disk,
-/// for example, nothing half-written stays behind.
+/// Writes `content` as the whole file. A device or pipe (/dev/stdout) is written directly. Throws Error: on a full
+/// disk, for example, nothing half-written stays behind.
 void writeFileAtomically(const std::string& path, std::string_view content);
 
 /// The whole file. Throws Error for a missing or unreadable file and for one larger than `maxBytes`.

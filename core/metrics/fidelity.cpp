@@ -74,7 +74,8 @@ void fill(Fidelity& result, const HostTensor& output, const HostTensor& logKept,
         const double error =
             nothingLeft ? kNaN : relativeError(output.data.data() + offset, exact.output.data.data() + offset, dv);
         // The kept tokens are a part of all tokens; rounding of the two logarithms must not show more than that.
-        const double mass = std::min(1.0, std::exp(static_cast<double>(logKept.data[pair]) - exact.logDenominator.data[pair]));
+        const double mass =
+            std::min(1.0, std::exp(static_cast<double>(logKept.data[pair]) - exact.logDenominator.data[pair]));
         result.outputError.data[pair] = static_cast<float>(error);
         result.retainedMass.data[pair] = static_cast<float>(nothingLeft ? kNaN : mass);
         result.skipped += std::isnan(error) ? 1 : 0;

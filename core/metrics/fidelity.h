@@ -10,15 +10,15 @@ namespace kvscope {
 
 /// How well the attention output survives in one layer, over the queries after the cut (policies.md 7).
 struct Fidelity {
-    TokenIndex firstQuery = 0;          ///< queries [firstQuery, firstQuery + queryCount) were used
+    TokenIndex firstQuery = 0; ///< queries [firstQuery, firstQuery + queryCount) were used
     std::int64_t queryCount = 0;
-    bool seenQueries = false;           ///< cut "none": the queries were visible to the policy
-    HostTensor outputError;             ///< [Hq, w] ||z - a|| / ||a||, NaN where skipped
-    HostTensor retainedMass;            ///< [Hq, w] share of the causal attention on kept tokens and on [cut, j], NaN
-                                        ///< where a query sees nothing that is left
+    bool seenQueries = false;             ///< cut "none": the queries were visible to the policy
+    HostTensor outputError;               ///< [Hq, w] ||z - a|| / ||a||, NaN where skipped
+    HostTensor retainedMass;              ///< [Hq, w] share of the causal attention on kept tokens and on [cut, j], NaN
+                                          ///< where a query sees nothing that is left
     std::vector<double> meanOutputError;  ///< [Hq] over the queries that count; NaN when none does
     std::vector<double> meanRetainedMass; ///< [Hq]
-    std::int64_t skipped = 0;           ///< (query head, query) pairs with ||a|| < 1e-12 or nothing left before them
+    std::int64_t skipped = 0;             ///< (query head, query) pairs with ||a|| < 1e-12 or nothing left before them
 };
 
 /// Exact attention of the judged queries: the part that no selection changes, worth caching.
@@ -37,12 +37,13 @@ struct FidelityInput {
 
 ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint);
 
-/// `kept` [Hkv]: the numerator and denominator samples of policies.md 0.2; [cut, j] always has weight 1. The retained mass
-/// is the plain attention on the tokens of the numerator sample, whatever their weights.
+/// `kept` [Hkv]: the numerator and denominator samples of policies.md 0.2; [cut, j] always has weight 1. The retained
+/// mass is the plain attention on the tokens of the numerator sample, whatever their weights.
 Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
                          std::span<const WeightedSet> kept, const Checkpoint& checkpoint);
 
-/// Mean over the values that are not NaN; NaN when there is none. Over the heads of a Fidelity: the number that tables show.
+/// Mean over the values that are not NaN; NaN when there is none. Over the heads of a Fidelity: the number that tables
+/// show.
 double meanOfNumbers(std::span<const double> values);
 
 /// |A intersect B| / |A union B| of two ascending lists; 1 for two empty ones.

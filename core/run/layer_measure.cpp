@@ -35,7 +35,8 @@ void blank(HostTensor& table, std::vector<double>& means, std::size_t row) {
 }
 
 /// Query heads that read a KV head which the list says nothing about have no measure.
-void leaveOutHeads(Fidelity& fidelity, const std::vector<std::int32_t>& missing, const std::vector<std::int32_t>& kvOfQ) {
+void leaveOutHeads(Fidelity& fidelity, const std::vector<std::int32_t>& missing,
+                   const std::vector<std::int32_t>& kvOfQ) {
     for (std::size_t head = 0; head < kvOfQ.size(); ++head) {
         if (!std::binary_search(missing.begin(), missing.end(), kvOfQ[head]))
             continue;
@@ -54,8 +55,9 @@ FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& chec
         return {};
     }
     if (judges.count < judges.wanted)
-        result.notes.push_back(fmt::format("judged on the last {} of {} queries after the cut: the capture holds no others",
-                                           judges.count, judges.wanted));
+        result.notes.push_back(
+            fmt::format("judged on the last {} of {} queries after the cut: the capture holds no others", judges.count,
+                        judges.wanted));
     double& readMs = result.times.readMs;
     FidelityInput input;
     input.queries = m_engine.rows(tensor(TensorRole::Queries, checkpoint, &readMs), judges.firstRow,
@@ -96,8 +98,8 @@ void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
         return;
     }
     const std::string key = keyOf(input.seenQueries ? "seen fidelity" : "fidelity", request, Stage::Select);
-    const auto measured = m_cache.get<Timed<std::shared_ptr<Fidelity>>>(key, checkpoint, make,
-                                                                       &result.times.fidelityFromCache);
+    const auto measured =
+        m_cache.get<Timed<std::shared_ptr<Fidelity>>>(key, checkpoint, make, &result.times.fidelityFromCache);
     result.fidelity = measured->value;
     result.times.measureMs = measured->milliseconds;
 }

@@ -51,7 +51,9 @@ LayerRunner::LayerRunner(std::shared_ptr<const Engine> engine, std::size_t cache
 
 LayerRunner::~LayerRunner() = default;
 
-const Engine& LayerRunner::engine() const { return *m_engine; }
+const Engine& LayerRunner::engine() const {
+    return *m_engine;
+}
 
 Tensor LayerRunner::tensor(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer, TensorRole role,
                            const Checkpoint& checkpoint) const {
@@ -62,7 +64,8 @@ Tensor LayerRunner::tensor(const std::shared_ptr<const CaptureReader>& capture, 
 std::shared_ptr<const RunResult> LayerRunner::run(const RunRequest& request, const Checkpoint& checkpoint,
                                                   const Partial& partial) const {
     assert(request.capture);
-    const LayerWork work(*m_engine, m_caches->stages, m_caches->prefixOf(request.capture), *request.capture, request.layer);
+    const LayerWork work(*m_engine, m_caches->stages, m_caches->prefixOf(request.capture), *request.capture,
+                         request.layer);
     auto result = std::make_shared<RunResult>();
     result->request = request;
     result->visible = request.cut.token;

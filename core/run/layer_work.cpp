@@ -93,14 +93,16 @@ std::string LayerWork::keyOf(const char* step, const RunRequest& request, Stage 
 PolicyInput LayerWork::policyInput(const RunResult& result, const Policy& policy, const Checkpoint& checkpoint,
                                    double& milliseconds) const {
     const Cut& cut = result.request.cut;
-    const auto seen = [&](TensorRole role) { return m_engine.rows(tensor(role, checkpoint, &milliseconds), 0, cut.token); };
+    const auto seen = [&](TensorRole role) {
+        return m_engine.rows(tensor(role, checkpoint, &milliseconds), 0, cut.token);
+    };
     const std::int64_t firstCaptured = m_capture.info().numTokens - m_layer.queryCount;
     const bool wantsQueries = needs(policy.card(), Need::Queries) && firstCaptured < cut.token;
     return PolicyInput{.engine = m_engine,
                        .keys = seen(TensorRole::Keys),
                        .values = needs(policy.card(), Need::Values) ? seen(TensorRole::Values) : Tensor(),
-                       .queries = wantsQueries ? m_engine.rows(tensor(TensorRole::Queries, checkpoint, &milliseconds), 0,
-                                                               cut.token - firstCaptured)
+                       .queries = wantsQueries ? m_engine.rows(tensor(TensorRole::Queries, checkpoint, &milliseconds),
+                                                               0, cut.token - firstCaptured)
                                                : Tensor(),
                        .firstQuery = static_cast<TokenIndex>(firstCaptured),
                        .end = cut.token,

@@ -28,7 +28,9 @@ template <class T> struct Timed {
     double milliseconds = 0;
 };
 
-inline std::size_t bytesOf(const Shape& shape) { return static_cast<std::size_t>(shape.count()) * sizeof(float); }
+inline std::size_t bytesOf(const Shape& shape) {
+    return static_cast<std::size_t>(shape.count()) * sizeof(float);
+}
 
 /// The steps of a run on one layer, each through the cache. `prefix` begins all keys of the capture.
 class LayerWork {

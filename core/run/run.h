@@ -36,20 +36,21 @@ struct StageTimes {
 struct RunResult {
     RunRequest request;
     Selection selection;
-    std::int64_t requested = 0;      ///< budget in tokens after rounding
-    std::int64_t visible = 0;        ///< tokens before the cut
-    HostTensor scores;               ///< [Hkv, cut]; NaN for tokens that left the cache earlier; empty without scores
+    std::int64_t requested = 0; ///< budget in tokens after rounding
+    std::int64_t visible = 0;   ///< tokens before the cut
+    HostTensor scores;          ///< [Hkv, cut]; NaN for tokens that left the cache earlier; empty without scores
     std::map<std::string, HostTensor> parts; ///< [Hkv, cut] terms of the score
-    HostTensor anchor;               ///< [Hkv, d] where the policy has one (KeyDiff), else empty
+    HostTensor anchor;                       ///< [Hkv, d] where the policy has one (KeyDiff), else empty
     std::vector<BlockStep> steps;
     bool simulated = false;
     std::shared_ptr<const Fidelity> fidelity; ///< null until measured
     StageTimes times;
     std::string engine, arithmetic;
-    std::vector<std::string> notes;  ///< "SnapKV saw 18 of its 32 window queries" ...
+    std::vector<std::string> notes; ///< "SnapKV saw 18 of its 32 window queries" ...
 };
 
-/// The fidelity of a measured result. Throws Error with the reason when there is none (no query captured after the cut).
+/// The fidelity of a measured result. Throws Error with the reason when there is none (no query captured after the
+/// cut).
 const Fidelity& requireFidelity(const RunResult& result);
 
 /// The kept sets as the measures take them; [Hkv].
@@ -61,11 +62,11 @@ std::uint64_t storedBytes(const RunResult& result);
 /// Why a token is kept or evicted.
 struct TokenStanding {
     bool kept = false, isProtected = false, scored = false;
-    std::int64_t rank = 0;        ///< 0 = best, among all scored tokens of the head: (score descending, index ascending)
-    double score = 0;             ///< NaN when not scored
-    /// Kept by score: score minus the best evicted score (+infinity when protected or nothing was evicted). Evicted: score
-    /// minus the worst score that was kept without protection (-infinity when protection took every place). NaN when not
-    /// scored, as for a token that left the cache in an earlier block.
+    std::int64_t rank = 0; ///< 0 = best, among all scored tokens of the head: (score descending, index ascending)
+    double score = 0;      ///< NaN when not scored
+    /// Kept by score: score minus the best evicted score (+infinity when protected or nothing was evicted). Evicted:
+    /// score minus the worst score that was kept without protection (-infinity when protection took every place). NaN
+    /// when not scored, as for a token that left the cache in an earlier block.
     double margin = 0;
     /// Smallest budget in tokens that keeps it, with the protection that the policy has at that budget; 0 when that is
     /// unknown (block processing, recorded lists) or no budget is used.
@@ -75,10 +76,10 @@ struct TokenStanding {
 /// `token` lies before the cut.
 TokenStanding standingOf(const RunResult& result, KvHeadIndex head, TokenIndex token);
 
-/// Runs requests on one engine. Tensors, features, scores, selections, exact attention and fidelity are cached apart, each
-/// under everything that determines it, up to a memory budget (least recently used first out); what two threads ask for
-/// at the same time is computed once. An open capture is immutable, so a capture is identified by its reader: opening the
-/// file again is another capture. Thread-safe.
+/// Runs requests on one engine. Tensors, features, scores, selections, exact attention and fidelity are cached apart,
+/// each under everything that determines it, up to a memory budget (least recently used first out); what two threads
+/// ask for at the same time is computed once. An open capture is immutable, so a capture is identified by its reader:
+/// opening the file again is another capture. Thread-safe.
 class LayerRunner {
 public:
     explicit LayerRunner(std::shared_ptr<const Engine> engine, std::size_t cacheBytes = std::size_t{4} << 30);

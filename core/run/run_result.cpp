@@ -7,7 +7,9 @@ namespace kvscope {
 
 namespace {
 
-std::uint64_t widthOf(StoredType type) { return type == StoredType::Float32 ? 4 : 2; }
+std::uint64_t widthOf(StoredType type) {
+    return type == StoredType::Float32 ? 4 : 2;
+}
 
 } // namespace
 
@@ -16,7 +18,9 @@ const Fidelity& requireFidelity(const RunResult& result) {
         return *result.fidelity;
     const bool explained = !result.notes.empty() && result.notes.back().starts_with("not measured");
     throw Error({explained ? result.notes.back() : "the result was not measured",
-                 "layer " + std::to_string(result.request.layer.value), {}, result.request.capture->info().path});
+                 "layer " + std::to_string(result.request.layer.value),
+                 {},
+                 result.request.capture->info().path});
 }
 
 std::vector<WeightedSet> weightedSetsOf(const Selection& selection) {

@@ -17,10 +17,10 @@ struct Scheduler::State : std::enable_shared_from_this<State> {
         Generation generation = 0;
     };
     struct Slot {
-        Generation generation = 0;   ///< of the newest submit or cancel
-        bool busy = false;           ///< the newest is a submit and has not finished
-        bool running = false;        ///< a worker is inside a job, perhaps an outdated one
-        std::stop_source stop;       ///< of that job
+        Generation generation = 0; ///< of the newest submit or cancel
+        bool busy = false;         ///< the newest is a submit and has not finished
+        bool running = false;      ///< a worker is inside a job, perhaps an outdated one
+        std::stop_source stop;     ///< of that job
         std::optional<Waiting> waiting;
     };
     /// The newest progress of a job, and whether a delivery that will read it is under way.
@@ -111,7 +111,7 @@ struct Scheduler::State : std::enable_shared_from_this<State> {
             return {};
         auto newest = std::make_shared<Progress>();
         return [this, name, generation = waiting.generation, progress = waiting.job.progress, newest](double done,
-                                                                                                    double total) {
+                                                                                                      double total) {
             newest->fraction = total > 0 ? done / total : 0;
             if (newest->underWay.exchange(true))
                 return;

@@ -15,9 +15,9 @@ namespace kvscope {
 ///
 /// A slot runs one job at a time and holds at most one waiting job. Every submit and cancel gives the slot a new
 /// generation. What a job of an older generation posts, reports or throws is dropped: once on the worker before it is
-/// handed to `deliver`, and once more on the owner's thread before it runs. So after `cancel` or `submit` return nothing
-/// of the earlier job arrives any more, not even `finished`. Members may be called from the owner's thread, also from
-/// inside a delivered task.
+/// handed to `deliver`, and once more on the owner's thread before it runs. So after `cancel` or `submit` return
+/// nothing of the earlier job arrives any more, not even `finished`. Members may be called from the owner's thread,
+/// also from inside a delivered task.
 class Scheduler {
 public:
     using Task = std::function<void()>;

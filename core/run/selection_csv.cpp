@@ -44,9 +44,12 @@ std::string quoted(const std::string& text) {
     return result;
 }
 
-float weightAt(const std::vector<float>& weights, std::size_t i) { return weights.empty() ? 1 : weights[i]; }
+float weightAt(const std::vector<float>& weights, std::size_t i) {
+    return weights.empty() ? 1 : weights[i];
+}
 
-void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const TokenTable& tokens, bool denominators) {
+void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const TokenTable& tokens,
+               bool denominators) {
     const auto token = static_cast<std::size_t>(head.kept[i]);
     const bool scored = !head.scores.empty();
     const bool known = token < tokens.ids.size();
@@ -125,8 +128,10 @@ public:
                 takeRecord(records.takeRecord(), line);
         }
         if (!m_sawFormat || m_columns.empty())
-            throw Error({"the file is not a " + std::string(kSelectionFormat) + " in CSV", {},
-                         "Its first line reads \"# format: " + std::string(kSelectionFormat) + "\"", m_path});
+            throw Error({"the file is not a " + std::string(kSelectionFormat) + " in CSV",
+                         {},
+                         "Its first line reads \"# format: " + std::string(kSelectionFormat) + "\"",
+                         m_path});
         for (auto& [place, entry] : m_heads)
             m_selection.heads.push_back(finished(entry));
         tidyHeads(m_selection, m_path);
@@ -151,7 +156,8 @@ private:
     void takeMargin(const std::string& key, const std::string& value) {
         const std::string place = key.substr(kMarginPrefix.size());
         const std::size_t dot = std::min(place.find('.'), place.size());
-        headAt(readWhole(place.substr(0, dot), key, m_path), readWhole(place.substr(std::min(dot + 1, place.size())), key, m_path))
+        headAt(readWhole(place.substr(0, dot), key, m_path),
+               readWhole(place.substr(std::min(dot + 1, place.size())), key, m_path))
             .head.margin = readNumber(value, key, m_path);
     }
 
@@ -174,8 +180,8 @@ private:
         }
         const std::string place = "line " + std::to_string(line);
         if (fields.size() != m_columnCount)
-            throw Error({"a row has " + std::to_string(fields.size()) + " fields, not " + std::to_string(m_columnCount), place,
-                         "A text with commas must stand in quotes", m_path});
+            throw Error({"a row has " + std::to_string(fields.size()) + " fields, not " + std::to_string(m_columnCount),
+                         place, "A text with commas must stand in quotes", m_path});
         const auto whole = [&](const char* column) { return readWhole(fields[m_columns.at(column)], place, m_path); };
         CsvHead& entry = headAt(whole("layer"), whole("kv_head"));
         const std::int64_t position = whole("position");
@@ -199,7 +205,9 @@ private:
         m_columnCount = fields.size();
         for (const char* required : {"layer", "kv_head", "position"})
             if (!m_columns.contains(required))
-                throw Error({"the table has no column " + std::string(required), {}, "Its header reads " + std::string(kHeader),
+                throw Error({"the table has no column " + std::string(required),
+                             {},
+                             "Its header reads " + std::string(kHeader),
                              m_path});
     }
 
@@ -236,9 +244,8 @@ std::string selectionCsv(const RecordedSelection& selection, const TokenTable& t
         text += fmt::format("# {}: {}\n", key, escapedLine(value));
     for (const RecordedHead& head : selection.heads)
         text += fmt::format("# {}{}.{}: {}\n", kMarginPrefix, head.layer, head.kvHead, shortest(head.margin));
-    const bool denominators = std::any_of(selection.heads.begin(), selection.heads.end(), [](const RecordedHead& head) {
-        return !head.denominatorWeights.empty();
-    });
+    const bool denominators = std::any_of(selection.heads.begin(), selection.heads.end(),
+                                          [](const RecordedHead& head) { return !head.denominatorWeights.empty(); });
     text += fmt::format("{}{}{}\n", kHeader, denominators ? "," : "", denominators ? kDenominatorColumn : "");
     for (const RecordedHead& head : selection.heads)
         for (std::size_t i = 0; i < head.kept.size(); ++i)

@@ -21,8 +21,10 @@ std::string extensionOf(const std::string& path) {
 }
 
 [[noreturn]] void refuseExtension(const std::string& path) {
-    throw Error({"a retained-index list is .json, .csv or .h5, not '" + extensionOf(path) + "'", {},
-                 "Choose one of these extensions", path});
+    throw Error({"a retained-index list is .json, .csv or .h5, not '" + extensionOf(path) + "'",
+                 {},
+                 "Choose one of these extensions",
+                 path});
 }
 
 [[noreturn]] void misfit(const std::string& why, const std::string& place, const std::string& remedy) {
@@ -30,7 +32,9 @@ std::string extensionOf(const std::string& path) {
 }
 
 /// A capture without a hash of its own has its size and modification time instead, which say nothing about a copy.
-bool isContentHash(const std::string& hash) { return !hash.empty() && hash.find(':') == std::string::npos; }
+bool isContentHash(const std::string& hash) {
+    return !hash.empty() && hash.find(':') == std::string::npos;
+}
 
 void checkHead(const RecordedHead& head, const CaptureInfo& info, TokenIndex cut) {
     const std::string place = "layer " + std::to_string(head.layer) + ", KV head " + std::to_string(head.kvHead);
@@ -41,7 +45,8 @@ void checkHead(const RecordedHead& head, const CaptureInfo& info, TokenIndex cut
         misfit("token " + std::to_string(head.kept.back()) + " is kept, but the cut is " + std::to_string(cut), place,
                "Kept tokens lie before the cut");
     if (!head.scores.empty() && std::cmp_not_equal(head.scores.size(), info.numTokens))
-        misfit("it has " + std::to_string(head.scores.size()) + " scores for " + std::to_string(info.numTokens) + " tokens",
+        misfit("it has " + std::to_string(head.scores.size()) + " scores for " + std::to_string(info.numTokens) +
+                   " tokens",
                place, {});
 }
 
@@ -80,8 +85,8 @@ Cut cutOf(const RecordedSelection& selection, const CaptureReader& capture) {
     if (selection.cutToken == 0)
         return Cut::resolve(typed, capture);
     if (selection.cutToken < 0 || selection.cutToken > n)
-        misfit("its cut " + std::to_string(selection.cutToken) + " lies outside the " + std::to_string(n) + " tokens", "cut",
-               {});
+        misfit("its cut " + std::to_string(selection.cutToken) + " lies outside the " + std::to_string(n) + " tokens",
+               "cut", {});
     if (selection.cutToken == n)
         return Cut::resolve("none", capture);
     Cut cut = Cut::resolve(std::to_string(selection.cutToken), capture);

@@ -23,10 +23,10 @@ struct RecordedHead {
 /// A retained-index list as files hold it: `kvscope-selection` version 1.
 struct RecordedSelection {
     std::string captureFile, captureHash; ///< empty when unknown
-    std::int64_t captureTokens = 0;  ///< 0: unknown
-    std::string cut;                 ///< as typed
-    TokenIndex cutToken = 0;         ///< 0: unknown, then `cut` says it
-    std::string policy, variant;     ///< free text when somebody else made it
+    std::int64_t captureTokens = 0;       ///< 0: unknown
+    std::string cut;                      ///< as typed
+    TokenIndex cutToken = 0;              ///< 0: unknown, then `cut` says it
+    std::string policy, variant;          ///< free text when somebody else made it
     std::vector<std::pair<std::string, std::string>> parameters;
     std::string budgetRequested;
     std::int64_t budgetKept = 0;
@@ -37,11 +37,10 @@ struct RecordedSelection {
 };
 
 /// By extension: .json, .csv, .h5. Writes are atomic (a temporary file beside, then renamed). Throws Error.
-/// JSON: an object, one line per head. CSV: "# key: value" lines, then one row per kept token: layer, kv_head, position,
-/// rank, score, weight, token_id, token_text (and denominator_weight where it differs from weight). HDF5: the same as
-/// attributes and data sets.
-/// What is read equals what was written, except that CSV holds the scores of kept tokens only (NaN for the others) and
-/// that weights which are all 1 are left out.
+/// JSON: an object, one line per head. CSV: "# key: value" lines, then one row per kept token: layer, kv_head,
+/// position, rank, score, weight, token_id, token_text (and denominator_weight where it differs from weight). HDF5: the
+/// same as attributes and data sets. What is read equals what was written, except that CSV holds the scores of kept
+/// tokens only (NaN for the others) and that weights which are all 1 are left out.
 void writeSelection(const std::string& path, const RecordedSelection& selection, const TokenTable& tokens);
 /// Throws Error for a file that is none of these or contradicts itself. Fields besides format, version and heads may be
 /// missing, so that anybody can write a list.

@@ -39,8 +39,9 @@ std::string headName(const RecordedHead& head) {
 
 void checkWeights(const RecordedHead& head, std::vector<float>& weights, const std::string& path) {
     if (!weights.empty() && weights.size() != head.kept.size())
-        throw Error({std::to_string(weights.size()) + " weights for " + std::to_string(head.kept.size()) + " kept tokens",
-                     headName(head), "Give one weight per kept token", path});
+        throw Error(
+            {std::to_string(weights.size()) + " weights for " + std::to_string(head.kept.size()) + " kept tokens",
+             headName(head), "Give one weight per kept token", path});
     for (const float weight : weights)
         if (!(weight >= 0 && std::isfinite(weight)))
             throw Error({"a weight is negative or not finite", headName(head), {}, path});
@@ -62,7 +63,9 @@ void tidyHead(RecordedHead& head, std::int64_t tokens, const std::string& path) 
     checkWeights(head, head.denominatorWeights, path);
     const bool tooFew = !head.kept.empty() && std::cmp_greater_equal(head.kept.back(), head.scores.size());
     if (!head.scores.empty() && (tooFew || (tokens > 0 && std::cmp_not_equal(head.scores.size(), tokens))))
-        throw Error({std::to_string(head.scores.size()) + " scores, not one per token of the capture", headName(head), {},
+        throw Error({std::to_string(head.scores.size()) + " scores, not one per token of the capture",
+                     headName(head),
+                     {},
                      path});
     if (head.scores.empty())
         head.ranks.clear();
@@ -127,8 +130,12 @@ void setSelectionField(RecordedSelection& s, const SelectionField& field, const 
                      "This program reads version " + std::to_string(kSelectionVersion), path});
 }
 
-std::string shortest(double value) { return shortestText(value); }
-std::string shortest(float value) { return shortestText(value); }
+std::string shortest(double value) {
+    return shortestText(value);
+}
+std::string shortest(float value) {
+    return shortestText(value);
+}
 
 double readNumber(std::string_view text, const std::string& place, const std::string& path) {
     return parse<double>(text, place, path, "a number");

@@ -97,7 +97,8 @@ RecordedHead headAt(const Columns& columns, std::size_t i) {
     part(head.denominatorWeights, columns.denominatorWeight);
     const std::size_t width = columns.scores.size() / columns.layer.size();
     const auto row = columns.scores.begin() + static_cast<std::int64_t>(i * width);
-    const bool scored = std::any_of(row, row + static_cast<std::int64_t>(width), [](float s) { return !std::isnan(s); });
+    const bool scored =
+        std::any_of(row, row + static_cast<std::int64_t>(width), [](float s) { return !std::isnan(s); });
     if (scored) {
         head.scores.assign(row, row + static_cast<std::int64_t>(width));
         part(head.ranks, columns.rank);

@@ -69,7 +69,9 @@ Json metadataJson(const RecordedSelection& s) {
 }
 
 // File names need not be UTF-8; what is not becomes the replacement character.
-std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dumped(const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 /// Reads fields of an object and names the place of what does not fit.
 class Reader {
@@ -124,8 +126,9 @@ private:
                 refuse(key);
             return static_cast<T>(json.get<double>());
         } else {
-            const bool fits = json.is_number_unsigned() ? std::in_range<T>(json.get<std::uint64_t>())
-                                                        : json.is_number_integer() && std::in_range<T>(json.get<std::int64_t>());
+            const bool fits = json.is_number_unsigned()
+                                  ? std::in_range<T>(json.get<std::uint64_t>())
+                                  : json.is_number_integer() && std::in_range<T>(json.get<std::int64_t>());
             if (!fits)
                 refuse(key);
             return json.get<T>();

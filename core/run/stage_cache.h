@@ -10,8 +10,9 @@
 
 namespace kvscope {
 
-/// Values by key up to a number of bytes; the least recently used go first. A value is computed by the first thread that
-/// asks for it, while others wait for it. When that thread fails or is cancelled, the next one computes. Thread-safe.
+/// Values by key up to a number of bytes; the least recently used go first. A value is computed by the first thread
+/// that asks for it, while others wait for it. When that thread fails or is cancelled, the next one computes.
+/// Thread-safe.
 class StageCache {
 public:
     explicit StageCache(std::size_t maxBytes);

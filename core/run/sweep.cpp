@@ -48,8 +48,10 @@ void checkVaried(const SweepRequest& request) {
         const bool known = std::any_of(request.policies.begin(), request.policies.end(),
                                        [&](const PolicySpec& spec) { return spec.values.has(parameter.id); });
         if (!known)
-            throw Error({"no policy of the sweep has the parameter '" + parameter.id + "'", "varied parameter",
-                         "kvscope policies lists the parameters of each", {}});
+            throw Error({"no policy of the sweep has the parameter '" + parameter.id + "'",
+                         "varied parameter",
+                         "kvscope policies lists the parameters of each",
+                         {}});
     }
 }
 
@@ -59,7 +61,8 @@ std::vector<Budget> budgetsOf(const PolicySpec& spec, const SweepRequest& reques
     if (!policyById(spec.policy).card().usesBudget)
         return {Budget{}};
     if (request.budgets.empty())
-        throw Error({spec.policy + " needs a budget", "budget", "Give retentions, or write " + spec.policy + "@0.25", {}});
+        throw Error(
+            {spec.policy + " needs a budget", "budget", "Give retentions, or write " + spec.policy + "@0.25", {}});
     return request.budgets;
 }
 
@@ -158,7 +161,8 @@ std::string sweepCsvHeader(const SweepRequest& request) {
         varied += parameter.id + ",";
     return "capture,capture_hash,layer,policy,variant,spec," + varied +
            "cut,cut_token,budget,requested_tokens,kept_tokens,retention,seed,output_error,retained_mass,queries,"
-           "seen_queries,skipped,features_ms,combine_ms,select_ms,measure_ms,stored_bytes,simulated,engine,arithmetic,notes\n";
+           "seen_queries,skipped,features_ms,combine_ms,select_ms,measure_ms,stored_bytes,simulated,engine,arithmetic,"
+           "notes\n";
 }
 
 std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row) {
@@ -178,7 +182,8 @@ std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row) {
     line += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},", csvText(run.cut.text), run.cut.token,
                         spec.budget ? spec.budget->text() : "", result.requested, shortest(row.keptTokens),
                         shortest(row.retention), run.seed, shortest(row.outputError), shortest(row.retainedMass),
-                        fidelity ? fidelity->queryCount : 0, fidelity && fidelity->seenQueries, fidelity ? fidelity->skipped : 0);
+                        fidelity ? fidelity->queryCount : 0, fidelity && fidelity->seenQueries,
+                        fidelity ? fidelity->skipped : 0);
     line += fmt::format("{:.4f},{:.4f},{:.4f},{:.4f},{},{},{},{},{}\n", result.times.featuresMs, result.times.combineMs,
                         result.times.selectMs, result.times.measureMs, row.storedBytes, result.simulated,
                         csvText(result.engine), csvText(result.arithmetic),

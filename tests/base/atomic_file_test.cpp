@@ -20,7 +20,9 @@ QStringList entries(const QTemporaryDir& folder) {
     return QDir(folder.path()).entryList(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot, QDir::Name);
 }
 
-std::string at(const QTemporaryDir& folder, const char* name) { return folder.filePath(name).toStdString(); }
+std::string at(const QTemporaryDir& folder, const char* name) {
+    return folder.filePath(name).toStdString();
+}
 
 template <class Call> std::string messageOf(Call call) {
     try {

@@ -24,15 +24,20 @@ public:
     std::string arithmetic() const override { return m_engine->arithmetic(); }
     Tensor upload(HostTensor tensor) const override { return m_engine->upload(std::move(tensor)); }
     HostTensor download(const Tensor& tensor) const override { return m_engine->download(tensor); }
-    Tensor rows(const Tensor& t, std::int64_t begin, std::int64_t end) const override { return m_engine->rows(t, begin, end); }
-    Tensor gatherRows(const Tensor& t, const RowPositions& rows) const override { return m_engine->gatherRows(t, rows); }
+    Tensor rows(const Tensor& t, std::int64_t begin, std::int64_t end) const override {
+        return m_engine->rows(t, begin, end);
+    }
+    Tensor gatherRows(const Tensor& t, const RowPositions& rows) const override {
+        return m_engine->gatherRows(t, rows);
+    }
     Tensor rowNorms(const Tensor& keys, const Checkpoint& c) const override {
         return counted("rowNorms").rowNorms(keys, c);
     }
     Tensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& c) const override {
         return counted("anchor").anchor(keys, kind, c);
     }
-    Tensor similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric, const Checkpoint& c) const override {
+    Tensor similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
+                      const Checkpoint& c) const override {
         return counted("similarity").similarity(keys, anchor, metric, c);
     }
     Tensor pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& c) const override {
@@ -53,7 +58,8 @@ public:
     WeightedAttention weightedAttention(const WeightedAttentionInput& input, const Checkpoint& c) const override {
         return counted(input.kept.empty() ? "exact attention" : "kept attention").weightedAttention(input, c);
     }
-    PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components, const Checkpoint& c) const override {
+    PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,
+                                const Checkpoint& c) const override {
         return m_engine->principalAxes(keys, head, components, c);
     }
     HostTensor project(const Tensor& keys, std::int64_t head, const PrincipalAxes& axes) const override {

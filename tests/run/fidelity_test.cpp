@@ -66,8 +66,13 @@ void keepRandomly(Case& c, unsigned seed, double share, bool weighted) {
 }
 
 FidelityInput inputOf(const Engine& engine, const Case& c) {
-    return {engine.upload(c.layer.queries), engine.upload(c.layer.keys), engine.upload(c.layer.values),
-            c.layer.firstQuery, c.cut, c.seen, c.layer.rule};
+    return {engine.upload(c.layer.queries),
+            engine.upload(c.layer.keys),
+            engine.upload(c.layer.values),
+            c.layer.firstQuery,
+            c.cut,
+            c.seen,
+            c.layer.rule};
 }
 
 Fidelity measured(const Engine& engine, const Case& c) {
@@ -87,7 +92,8 @@ naive::Outcome expected(const Case& c, std::int64_t queryHead, std::int64_t quer
             u[token] += set.denominatorWeights.empty() ? 1 : set.denominatorWeights[i];
     }
     for (std::size_t i = 0; i < set.denominator.size(); ++i)
-        u[static_cast<std::size_t>(set.denominator[i])] += set.denominatorWeights.empty() ? 1 : set.denominatorWeights[i];
+        u[static_cast<std::size_t>(set.denominator[i])] +=
+            set.denominatorWeights.empty() ? 1 : set.denominatorWeights[i];
     return naive::attend(c.layer, queryHead, query, c.cut, w, u, kept);
 }
 
@@ -108,14 +114,16 @@ void compareWithNaive(const Engine& engine, const Case& c) {
             const double truth = naive::distance(outcome.output, outcome.exact) / naive::norm(outcome.exact);
             QVERIFY2(std::abs(error - truth) <= kTolerance * std::max(1.0, truth),
                      qPrintable(QString("head %1 query %2: %3, not %4").arg(h).arg(q).arg(error).arg(truth)));
-            QVERIFY2(std::abs(mass - outcome.mass) <= kTolerance,
-                     qPrintable(QString("head %1 query %2: mass %3, not %4").arg(h).arg(q).arg(mass).arg(outcome.mass)));
+            QVERIFY2(
+                std::abs(mass - outcome.mass) <= kTolerance,
+                qPrintable(QString("head %1 query %2: mass %3, not %4").arg(h).arg(q).arg(mass).arg(outcome.mass)));
             errors += truth;
             masses += outcome.mass;
             count += 1;
         }
         const auto head = static_cast<std::size_t>(h);
-        QVERIFY(count == 0 || std::abs(fidelity.meanOutputError[head] - errors / count) <= kTolerance * (1 + errors / count));
+        QVERIFY(count == 0 ||
+                std::abs(fidelity.meanOutputError[head] - errors / count) <= kTolerance * (1 + errors / count));
         QVERIFY(count == 0 || std::abs(fidelity.meanRetainedMass[head] - masses / count) <= kTolerance);
     }
     QCOMPARE(fidelity.skipped, skipped);
@@ -211,7 +219,8 @@ private slots:
                 const naive::Outcome outcome = expected(c, h, q);
                 const auto at = static_cast<std::size_t>(h * 15 + q);
                 const double left = fidelity.outputError.data[at] * naive::norm(outcome.exact);
-                const double right = (1 - fidelity.retainedMass.data[at]) * naive::distance(outcome.evicted, outcome.output);
+                const double right =
+                    (1 - fidelity.retainedMass.data[at]) * naive::distance(outcome.evicted, outcome.output);
                 QVERIFY(std::abs(left - right) <= 10 * kTolerance);
             }
     }
@@ -249,7 +258,8 @@ private slots:
                     either.insert(t);
             }
             const std::vector<TokenIndex> x(a.begin(), a.end()), y(b.begin(), b.end());
-            const double truth = either.empty() ? 1 : static_cast<double>(both.size()) / static_cast<double>(either.size());
+            const double truth =
+                either.empty() ? 1 : static_cast<double>(both.size()) / static_cast<double>(either.size());
             QCOMPARE(jaccard(x, y), truth);
             QCOMPARE(jaccard(y, x), truth);
         }

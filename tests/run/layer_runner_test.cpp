@@ -122,8 +122,9 @@ private slots:
         QVERIFY(!result->fidelity->seenQueries);
         QCOMPARE(result->engine, std::string("cpu"));
         if (exact)
-            QCOMPARE(*std::max_element(result->fidelity->outputError.data.begin(), result->fidelity->outputError.data.end()),
-                     0.0F);
+            QCOMPARE(
+                *std::max_element(result->fidelity->outputError.data.begin(), result->fidelity->outputError.data.end()),
+                0.0F);
         QCOMPARE(storedBytes(*result), static_cast<std::uint64_t>(result->requested * kKvHeads * 2 * kDim * 4));
     }
 
@@ -279,8 +280,9 @@ private slots:
         const auto early = Rig().run(requestOf(capture, "key_norm", "80"));
         QCOMPARE(early->fidelity->firstQuery, 90);
         QCOMPARE(early->fidelity->queryCount, 30);
-        QCOMPARE(early->notes, std::vector<std::string>({"judged on the last 30 of 40 queries after the cut: the capture "
-                                                         "holds no others"}));
+        QCOMPARE(early->notes,
+                 std::vector<std::string>({"judged on the last 30 of 40 queries after the cut: the capture "
+                                           "holds no others"}));
         const auto late = Rig().run(requestOf(capture, "snapkv,window=8", "95")); // queries 90 to 94 are seen
         QCOMPARE(late->fidelity->firstQuery, 95);
         QCOMPARE(late->notes.size(), 1u);

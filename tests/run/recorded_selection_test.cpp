@@ -70,7 +70,8 @@ private slots:
         QVERIFY(list.simulated);
         QCOMPARE(list.command, std::string("kvscope evict ..."));
         QCOMPARE(list.parameters.size(), policyById("snapkv").card().parameters->size()); // all, resolved
-        QVERIFY(std::count(list.parameters.begin(), list.parameters.end(), std::pair<std::string, std::string>("window", "8")));
+        QVERIFY(std::count(list.parameters.begin(), list.parameters.end(),
+                           std::pair<std::string, std::string>("window", "8")));
         QCOMPARE(list.heads.size(), 2u);
         for (std::size_t i = 0; i < 2; ++i) { // sorted by layer
             QCOMPARE(list.heads[i].layer, i == 0 ? 0 : 2);
@@ -81,7 +82,9 @@ private slots:
             QCOMPARE(list.heads[i].ranks.size(), list.heads[i].kept.size());
         }
         QVERIFY(recordSelection(results, {}).heads.size() == 4 && recordSelection(results, {}).heads[0].scores.empty());
-        QVERIFY(messageOf([&] { recordSelection(results, {{2}, false, {}}); }).find("KV heads 0 to 1") != std::string::npos);
+        QVERIFY(messageOf([&] {
+                    recordSelection(results, {{2}, false, {}});
+                }).find("KV heads 0 to 1") != std::string::npos);
     }
 
     void replaysThroughEveryForm_data() {

@@ -37,14 +37,15 @@ struct ManualQueue {
 struct Bench {
     ManualQueue worker, owner;
     QStringList log;
-    std::unique_ptr<Scheduler> scheduler = std::make_unique<Scheduler>([this](Scheduler::Task t) { worker(std::move(t)); },
-                                                                       [this](Scheduler::Task t) { owner(std::move(t)); });
+    std::unique_ptr<Scheduler> scheduler = std::make_unique<Scheduler>(
+        [this](Scheduler::Task t) { worker(std::move(t)); }, [this](Scheduler::Task t) { owner(std::move(t)); });
 
     using Inside = std::function<void(const Checkpoint&)>;
     /// A job that writes what happens to it into the log; `inside` runs in the middle of it.
     Scheduler::Job job(const QString& name, Inside inside = {}) {
         Scheduler::Job job;
-        job.work = [this, name, inside](const Checkpoint& checkpoint, const std::function<void(Scheduler::Task)>& post) {
+        job.work = [this, name, inside](const Checkpoint& checkpoint,
+                                        const std::function<void(Scheduler::Task)>& post) {
             log << name + " starts";
             if (inside)
                 inside(checkpoint);
@@ -61,7 +62,9 @@ struct Bench {
     }
 };
 
-void stopPoint(const Checkpoint& checkpoint) { checkpoint.at(1, 2); }
+void stopPoint(const Checkpoint& checkpoint) {
+    checkpoint.at(1, 2);
+}
 
 } // namespace
 
@@ -107,7 +110,8 @@ private slots:
 
     void outdatedJobThatNeverStopsIsDroppedOnTheWorker() {
         Bench bench;
-        bench.scheduler->submit("a", bench.job("1", [&](const Checkpoint&) { bench.scheduler->submit("a", bench.job("2")); }));
+        bench.scheduler->submit(
+            "a", bench.job("1", [&](const Checkpoint&) { bench.scheduler->submit("a", bench.job("2")); }));
         QVERIFY(bench.worker.step());
         QVERIFY(bench.owner.tasks.empty()); // first check
         bench.drain();
@@ -271,9 +275,7 @@ private slots:
         std::promise<int> niceness;
         {
             WorkerPool pool(2);
-            pool.run([&] {
-                niceness.set_value(getpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid))));
-            });
+            pool.run([&] { niceness.set_value(getpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)))); });
             QCOMPARE(niceness.get_future().get(), std::max(10, getpriority(PRIO_PROCESS, 0)));
         }
         QVERIFY(getpriority(PRIO_PROCESS, 0) <= 10);

@@ -11,8 +11,8 @@
 #include <QtTest>
 
 #include <cmath>
-#include <filesystem>
 #include <cstring>
+#include <filesystem>
 #include <random>
 
 using namespace kvscope;
@@ -121,11 +121,14 @@ void compare(const RecordedSelection& a, const RecordedSelection& b, bool keptSc
         }
         for (const TokenIndex token : x.kept)
             if (!x.scores.empty())
-                QVERIFY(sameBits({x.scores[static_cast<std::size_t>(token)]}, {y.scores[static_cast<std::size_t>(token)]}));
+                QVERIFY(
+                    sameBits({x.scores[static_cast<std::size_t>(token)]}, {y.scores[static_cast<std::size_t>(token)]}));
     }
 }
 
-TokenTable fortyTokens() { return makeRandomCapture(1, 40, 1, 2, 2, 4)->tokenTable; }
+TokenTable fortyTokens() {
+    return makeRandomCapture(1, 40, 1, 2, 2, 4)->tokenTable;
+}
 
 } // namespace
 
@@ -184,7 +187,8 @@ private slots:
         list.heads = {head};
         writeSelection(at("rows.csv"), list, fortyTokens());
         QStringList rows;
-        for (const QString& line : QString::fromStdString(readWholeFile(at("rows.csv"))).split('\n', Qt::SkipEmptyParts))
+        for (const QString& line :
+             QString::fromStdString(readWholeFile(at("rows.csv"))).split('\n', Qt::SkipEmptyParts))
             if (!line.startsWith('#'))
                 rows << line;
         QCOMPARE(rows, QStringList({"layer,kv_head,position,rank,score,weight,token_id,token_text",
@@ -195,7 +199,8 @@ private slots:
 
     void jsonHasTheAgreedShape() {
         writeSelection(at("shape.json"), randomList(1, true), fortyTokens());
-        const QJsonObject root = QJsonDocument::fromJson(QByteArray::fromStdString(readWholeFile(at("shape.json")))).object();
+        const QJsonObject root =
+            QJsonDocument::fromJson(QByteArray::fromStdString(readWholeFile(at("shape.json")))).object();
         QCOMPARE(root["format"].toString(), "kvscope-selection");
         QCOMPARE(root["version"].toInt(), 1);
         QCOMPARE(root["capture"].toObject().keys(), QStringList({"file", "hash", "tokens"}));
@@ -220,8 +225,9 @@ private slots:
         QCOMPARE(fromJson.heads[0].layer, 0); // sorted
         QVERIFY(fromJson.heads[1].kept == std::vector<TokenIndex>({0, 2}));
         QCOMPARE(fromJson.budgetRequested, std::string("0.25"));
-        const std::string csv = write("by_hand.csv", "\xEF\xBB\xBF# format: kvscope-selection\r\n# cut: last:2\r\n"
-                                                     "position,layer,kv_head,token_text\r\n0,1,0,\"a, \"\"b\"\"\nc\"\r\n2,1,0,\r\n");
+        const std::string csv =
+            write("by_hand.csv", "\xEF\xBB\xBF# format: kvscope-selection\r\n# cut: last:2\r\n"
+                                 "position,layer,kv_head,token_text\r\n0,1,0,\"a, \"\"b\"\"\nc\"\r\n2,1,0,\r\n");
         const RecordedSelection fromCsv = readSelection(csv);
         QCOMPARE(fromCsv.cut, std::string("last:2"));
         QCOMPARE(fromCsv.heads.size(), 1u);
@@ -234,15 +240,31 @@ private slots:
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("message");
         const QString start = R"({"format": "kvscope-selection", "version": 1, )";
-        const auto head = [&](const QString& fields) { return start + "\"heads\": [{\"layer\": 0, \"kv_head\": 0, " + fields + "}]}"; };
-        QTest::newRow("extension") << "a.txt" << "x" << ".json, .csv or .h5";
-        QTest::newRow("not JSON") << "a.json" << "{\"format\": " << "not valid JSON";
-        QTest::newRow("a list") << "a.json" << "[]" << "not a JSON object";
-        QTest::newRow("format") << "a.json" << R"({"format": "other", "version": 1, "heads": []})" << "'other'";
-        QTest::newRow("no format") << "a.json" << R"({"heads": []})" << "an unknown format";
-        QTest::newRow("version") << "a.json" << R"({"format": "kvscope-selection", "version": 2, "heads": []})" << "version 2";
-        QTest::newRow("no heads") << "a.json" << start + "\"seed\": 1}" << "(heads)";
-        QTest::newRow("seed") << "a.json" << start + "\"seed\": -1, \"heads\": []}" << "(seed)";
+        const auto head = [&](const QString& fields) {
+            return start + "\"heads\": [{\"layer\": 0, \"kv_head\": 0, " + fields + "}]}";
+        };
+        QTest::newRow("extension") << "a.txt"
+                                   << "x"
+                                   << ".json, .csv or .h5";
+        QTest::newRow("not JSON") << "a.json"
+                                  << "{\"format\": "
+                                  << "not valid JSON";
+        QTest::newRow("a list") << "a.json"
+                                << "[]"
+                                << "not a JSON object";
+        QTest::newRow("format") << "a.json"
+                                << R"({"format": "other", "version": 1, "heads": []})"
+                                << "'other'";
+        QTest::newRow("no format") << "a.json"
+                                   << R"({"heads": []})"
+                                   << "an unknown format";
+        QTest::newRow("version") << "a.json"
+                                 << R"({"format": "kvscope-selection", "version": 2, "heads": []})"
+                                 << "version 2";
+        QTest::newRow("no heads") << "a.json" << start + "\"seed\": 1}"
+                                  << "(heads)";
+        QTest::newRow("seed") << "a.json" << start + "\"seed\": -1, \"heads\": []}"
+                              << "(seed)";
         QTest::newRow("no kept") << "a.json" << head("\"margin\": 0") << "(heads[0].kept)";
         QTest::newRow("half a token") << "a.json" << head("\"kept\": [0.5]") << "(heads[0].kept)";
         QTest::newRow("huge token") << "a.json" << head("\"kept\": [4294967296]") << "(heads[0].kept)";
@@ -251,19 +273,32 @@ private slots:
         QTest::newRow("negative") << "a.json" << head("\"kept\": [-1, 1]") << "negative";
         QTest::newRow("weights") << "a.json" << head(R"("kept": [1], "weights": {"numerator": [1, 2]})")
                                  << "2 weights for 1 kept";
-        QTest::newRow("negative weight") << "a.json" << head(R"("kept": [1], "weights": {"denominator": [-1]})") << "negative";
+        QTest::newRow("negative weight") << "a.json" << head(R"("kept": [1], "weights": {"denominator": [-1]})")
+                                         << "negative";
         QTest::newRow("scores") << "a.json" << head(R"("kept": [3], "scores": [1, 2])") << "not one per token";
-        QTest::newRow("head twice") << "a.json"
-                                    << start + R"("heads": [{"layer": 0, "kv_head": 0, "kept": []},
+        QTest::newRow("head twice") << "a.json" << start + R"("heads": [{"layer": 0, "kv_head": 0, "kept": []},
                                                             {"layer": 0, "kv_head": 0, "kept": []}]})"
                                     << "two lists for one head";
-        QTest::newRow("csv without format") << "a.csv" << "layer,kv_head,position\n0,0,1\n" << "# format: kvscope-selection";
-        QTest::newRow("csv without position") << "a.csv" << "# format: kvscope-selection\nlayer,kv_head\n" << "no column position";
-        QTest::newRow("csv short row") << "a.csv" << "# format: kvscope-selection\nlayer,kv_head,position\n0,1\n" << "line 3";
-        QTest::newRow("csv text") << "a.csv" << "# format: kvscope-selection\nlayer,kv_head,position\n0,1,x\n" << "'x' is not";
-        QTest::newRow("csv version") << "a.csv" << "# format: kvscope-selection\n# version: 9\n" << "version 9";
-        QTest::newRow("csv margin") << "a.csv" << "# format: kvscope-selection\n# margin.0: 1\n" << "margin.0";
-        QTest::newRow("csv huge layer") << "a.csv" << "# format: kvscope-selection\nlayer,kv_head,position\n9999999999,0,1\n"
+        QTest::newRow("csv without format") << "a.csv"
+                                            << "layer,kv_head,position\n0,0,1\n"
+                                            << "# format: kvscope-selection";
+        QTest::newRow("csv without position") << "a.csv"
+                                              << "# format: kvscope-selection\nlayer,kv_head\n"
+                                              << "no column position";
+        QTest::newRow("csv short row") << "a.csv"
+                                       << "# format: kvscope-selection\nlayer,kv_head,position\n0,1\n"
+                                       << "line 3";
+        QTest::newRow("csv text") << "a.csv"
+                                  << "# format: kvscope-selection\nlayer,kv_head,position\n0,1,x\n"
+                                  << "'x' is not";
+        QTest::newRow("csv version") << "a.csv"
+                                     << "# format: kvscope-selection\n# version: 9\n"
+                                     << "version 9";
+        QTest::newRow("csv margin") << "a.csv"
+                                    << "# format: kvscope-selection\n# margin.0: 1\n"
+                                    << "margin.0";
+        QTest::newRow("csv huge layer") << "a.csv"
+                                        << "# format: kvscope-selection\nlayer,kv_head,position\n9999999999,0,1\n"
                                         << "0 to 1048576";
     }
 
@@ -283,7 +318,8 @@ private slots:
             writeSelection(path, randomList(1, true), fortyTokens());
             change(path);
             const std::string message = messageOf([&] { readSelection(path); });
-            QVERIFY2(message.find(part) != std::string::npos && message.find(path) != std::string::npos, message.c_str());
+            QVERIFY2(message.find(part) != std::string::npos && message.find(path) != std::string::npos,
+                     message.c_str());
         };
         refused("no such file", [](const std::string& path) { std::filesystem::remove(path); });
         refused("HDF5", [](const std::string& path) { writeFileAtomically(path, "text"); });
@@ -306,7 +342,8 @@ private slots:
         QVERIFY(!messageOf([&] { writeSelection(path, randomList(1, true), fortyTokens()); }).empty());
         RecordedSelection wrong = randomList(1, false);
         std::reverse(wrong.heads[1].kept.begin(), wrong.heads[1].kept.end());
-        QVERIFY(!messageOf([&] { writeSelection(folder.filePath("a.json").toStdString(), wrong, fortyTokens()); }).empty());
+        QVERIFY(
+            !messageOf([&] { writeSelection(folder.filePath("a.json").toStdString(), wrong, fortyTokens()); }).empty());
         QVERIFY(!messageOf([&] { writeSelection("/dev/full/a.json", randomList(1, true), fortyTokens()); }).empty());
         QVERIFY(QDir(folder.path()).isEmpty(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot));
     }

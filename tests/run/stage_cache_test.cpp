@@ -13,7 +13,9 @@ using namespace kvscope;
 
 namespace {
 
-StageCache::Made<int> made(int value, std::size_t bytes = 10) { return {value, bytes}; }
+StageCache::Made<int> made(int value, std::size_t bytes = 10) {
+    return {value, bytes};
+}
 
 } // namespace
 
@@ -71,7 +73,10 @@ private slots:
 
     void failureLeavesNothing() {
         StageCache cache(30);
-        QVERIFY_EXCEPTION_THROWN(cache.get<int>("a", {}, []() -> StageCache::Made<int> { throw Error({"no", {}, {}, {}}); }),
+        QVERIFY_EXCEPTION_THROWN(cache.get<int>("a", {},
+                                                []() -> StageCache::Made<int> {
+                                                    throw Error({"no", {}, {}, {}});
+                                                }),
                                  Error);
         QCOMPARE(*cache.get<int>("a", {}, [] { return made(2); }), 2);
     }

@@ -34,11 +34,13 @@ struct Rig {
 
 std::string lineOf(const RunResult& result) {
     const RunRequest& request = result.request;
-    return request.capture->info().fileName + " " + std::to_string(request.layer.value) + " " + request.policy.text() + " " +
-           request.budget.text() + " " + std::to_string(request.seed);
+    return request.capture->info().fileName + " " + std::to_string(request.layer.value) + " " + request.policy.text() +
+           " " + request.budget.text() + " " + std::to_string(request.seed);
 }
 
-QStringList fieldsOf(const std::string& line) { return QString::fromStdString(line).trimmed().split(','); }
+QStringList fieldsOf(const std::string& line) {
+    return QString::fromStdString(line).trimmed().split(',');
+}
 
 } // namespace
 
@@ -129,7 +131,8 @@ private slots:
         else if (message.contains("not a value"))
             request.varied[0].values.push_back("2");
         else if (message.contains("100 tokens"))
-            request.budgets.push_back(Budget::parse("70t")), message = "60 tokens lie before"; // only the second capture
+            request.budgets.push_back(Budget::parse("70t")),
+                message = "60 tokens lie before"; // only the second capture
         else if (message.contains("needs a budget"))
             request.budgets.clear();
         else if (message.contains("empty"))

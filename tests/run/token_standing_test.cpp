@@ -13,7 +13,8 @@ namespace {
 
 constexpr TokenIndex kCut = 60;
 
-RunRequest requestOf(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec, std::int64_t budget) {
+RunRequest requestOf(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec,
+                     std::int64_t budget) {
     RunRequest request;
     request.capture = capture;
     request.policy = PolicySpec::parse(spec);
@@ -57,7 +58,8 @@ private slots:
     void againstEveryBudget() {
         QFETCH(QString, spec);
         QFETCH(bool, tied);
-        const std::shared_ptr<const CaptureReader> capture = tied ? tiedCapture() : makeRandomCapture(3, 80, 1, 4, 2, 8);
+        const std::shared_ptr<const CaptureReader> capture =
+            tied ? tiedCapture() : makeRandomCapture(3, 80, 1, 4, 2, 8);
         const LayerRunner runner(makeCpuEngine(1));
         std::vector<std::shared_ptr<const RunResult>> byBudget = {nullptr};
         for (std::int64_t budget = 1; budget <= kCut; ++budget)
@@ -69,10 +71,14 @@ private slots:
                     ++smallest;
                 for (const std::int64_t budget : {1, 7, 20, 59, 60}) {
                     const RunResult& result = *byBudget[static_cast<std::size_t>(budget)];
-                    const TokenStanding standing = standingOf(result, KvHeadIndex(static_cast<std::int64_t>(head)), token);
+                    const TokenStanding standing =
+                        standingOf(result, KvHeadIndex(static_cast<std::int64_t>(head)), token);
                     QCOMPARE(standing.kept, keeps(result, head, token));
-                    QVERIFY2(standing.flipBudget == smallest,
-                             qPrintable(QString("head %1 token %2: %3, not %4").arg(head).arg(token).arg(standing.flipBudget).arg(smallest)));
+                    QVERIFY2(standing.flipBudget == smallest, qPrintable(QString("head %1 token %2: %3, not %4")
+                                                                             .arg(head)
+                                                                             .arg(token)
+                                                                             .arg(standing.flipBudget)
+                                                                             .arg(smallest)));
                 }
             }
     }
@@ -99,8 +105,9 @@ private slots:
         const float* scores = result->scores.data.data();
         double worstKept = INFINITY, bestEvicted = -INFINITY;
         for (TokenIndex t = 0; t < kCut - 5; ++t)
-            (keeps(*result, 0, t) ? worstKept : bestEvicted) =
-                keeps(*result, 0, t) ? std::min<double>(worstKept, scores[t]) : std::max<double>(bestEvicted, scores[t]);
+            (keeps(*result, 0, t) ? worstKept : bestEvicted) = keeps(*result, 0, t)
+                                                                   ? std::min<double>(worstKept, scores[t])
+                                                                   : std::max<double>(bestEvicted, scores[t]);
         for (TokenIndex t = 0; t < kCut; ++t) {
             const TokenStanding standing = standingOf(*result, KvHeadIndex(0), t);
             QCOMPARE(standing.isProtected, t >= kCut - 5);
