@@ -21,9 +21,9 @@ public:
         m_command->add_option("--seed", m_spec.seed, "of every number in it")->capture_default_str();
         m_command->add_option("--clusters", m_spec.clusters, "clusters of keys; 0: none")->capture_default_str();
         m_command->add_option("--sinks", m_spec.sinks, "first tokens that draw attention")->capture_default_str();
-        m_command->add_option("--needle-begin", m_spec.needleBegin, "first needle token; -1: at 40 % of the context")->capture_default_str();
+        m_command->add_option("--needle-begin", m_spec.needleBegin, "first needle token; -1: at 45 % of the tokens")->capture_default_str();
         m_command->add_option("--needle-length", m_spec.needleLength, "needle tokens; 0: none")->capture_default_str();
-        m_command->add_option("--collinearity", m_spec.collinearity, "size of the component that all keys share")->capture_default_str();
+        m_command->add_option("--collinearity", m_spec.collinearity, "share of the common direction in a key's squared length, 0 up to 1")->capture_default_str();
         m_command->add_flag("--no-rope", m_noRope, "do not rotate queries and keys");
         m_command->add_option("--q-window", m_spec.queryWindow, "store only the last so many queries; 0: all")->capture_default_str();
         m_command->add_option("--dtype", m_type, "bf16, f16 or f32")->capture_default_str();

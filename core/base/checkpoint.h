@@ -34,6 +34,9 @@ public:
             throw Cancelled{};
     }
 
+    /// The same stop point without reports: for steps inside a reported one.
+    Checkpoint silent() const { return Checkpoint(m_stop); }
+
     /// The same stop point for a part of the work: its reports become the share [from, to] of the whole, 0..1.
     Checkpoint part(double from, double to) const {
         if (!m_report)

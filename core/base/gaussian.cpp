@@ -6,10 +6,11 @@
 
 namespace kvscope {
 
-double gaussianAt(RandomKey key) {
+std::pair<double, double> gaussianPairAt(RandomKey key) {
     const double radius = std::sqrt(-2 * std::log(1 - uniformAt(key)));
     key.slot += 0x80000000u;
-    return radius * std::cos(2 * std::numbers::pi * uniformAt(key));
+    const double angle = 2 * std::numbers::pi * uniformAt(key);
+    return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
 } // namespace kvscope

@@ -2,9 +2,17 @@
 
 #include "core/base/random.h"
 
+#include <utility>
+
 namespace kvscope {
 
-/// Standard normal number at a place: Box-Muller over two uniforms, of which the second lies at slot + 2^31.
-double gaussianAt(RandomKey key);
+/// Two independent standard normal numbers at a place: Box-Muller over two uniforms, of which the second lies at slot +
+/// 2^31.
+std::pair<double, double> gaussianPairAt(RandomKey key);
+
+/// The first of the two.
+inline double gaussianAt(const RandomKey& key) {
+    return gaussianPairAt(key).first;
+}
 
 } // namespace kvscope

@@ -12,20 +12,28 @@ namespace kvscope {
 
 std::string_view segmentName(SegmentKind kind) {
     switch (kind) {
-    case SegmentKind::System: return "system";
-    case SegmentKind::Context: return "context";
-    case SegmentKind::Needle: return "needle";
-    case SegmentKind::Question: return "question";
-    case SegmentKind::Answer: return "answer";
+    case SegmentKind::System:
+        return "system";
+    case SegmentKind::Context:
+        return "context";
+    case SegmentKind::Needle:
+        return "needle";
+    case SegmentKind::Question:
+        return "question";
+    case SegmentKind::Answer:
+        return "answer";
     }
     return "unknown";
 }
 
 std::string_view storedTypeName(StoredType type) {
     switch (type) {
-    case StoredType::Bfloat16: return "bf16";
-    case StoredType::Float16: return "f16";
-    case StoredType::Float32: return "f32";
+    case StoredType::Bfloat16:
+        return "bf16";
+    case StoredType::Float16:
+        return "f16";
+    case StoredType::Float32:
+        return "f32";
     }
     return "unknown";
 }
@@ -53,7 +61,11 @@ namespace {
 /// Length of the valid UTF-8 sequence at the start of `bytes`, 0 if there is none.
 std::size_t sequenceLength(std::string_view bytes) {
     const auto lead = static_cast<unsigned char>(bytes[0]);
-    const std::size_t length = lead < 0x80 ? 1 : (lead >> 5) == 6 ? 2 : (lead >> 4) == 14 ? 3 : (lead >> 3) == 30 ? 4 : 0;
+    const std::size_t length = lead < 0x80         ? 1
+                               : (lead >> 5) == 6  ? 2
+                               : (lead >> 4) == 14 ? 3
+                               : (lead >> 3) == 30 ? 4
+                                                   : 0;
     if (length == 0 || length > bytes.size())
         return 0;
     std::uint32_t point = length == 1 ? lead : lead & (0x7Fu >> length);
@@ -63,7 +75,8 @@ std::size_t sequenceLength(std::string_view bytes) {
             return 0;
         point = (point << 6) | (byte & 0x3Fu);
     }
-    const bool overlong = (length == 2 && point < 0x80) || (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
+    const bool overlong =
+        (length == 2 && point < 0x80) || (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
     const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
     return overlong || surrogate || point > 0x10FFFF ? 0 : length;
 }

@@ -28,25 +28,25 @@ enum class StoredType { Bfloat16, Float16, Float32 };
 std::string_view storedTypeName(StoredType type); ///< "bf16", "f16", "f32"
 
 struct RopeInfo {
-    std::string type;           ///< "default", "llama3", "yarn" ...
+    std::string type; ///< "default", "llama3", "yarn" ...
     double theta = 0;
     double attentionScaling = 1; ///< magnitude factor on rotated keys (YaRN)
     int rotaryDim = 0;
-    bool interleaved = false;   ///< else halves
+    bool interleaved = false; ///< else halves
 };
 
 /// What one layer of the file holds; read without touching its tensors.
 struct LayerInfo {
     LayerIndex layer;
-    double scaling = 0;            ///< the factor on q.k
-    double softcap = 0;            ///< 0: none
+    double scaling = 0;             ///< the factor on q.k
+    double softcap = 0;             ///< 0: none
     std::int64_t slidingWindow = 0; ///< 0: none
     bool hasRope = true;
     bool qkNorm = false;
-    std::string attentionType;      ///< "full_attention" ...
-    std::string stage;              ///< of q and k, see capture-format.md
+    std::string attentionType;       ///< "full_attention" ...
+    std::string stage;               ///< of q and k, see capture-format.md
     std::vector<std::int32_t> kvOfQ; ///< [Hq] KV head that query head h reads
-    std::int64_t queryCount = 0;    ///< queries stored: n, or w of `q_window`, or 0
+    std::int64_t queryCount = 0;     ///< queries stored: n, or w of `q_window`, or 0
     bool hasKeysPreRope = false, hasQueriesPreRope = false, hasOutputProjection = false;
     StoredType storedType = StoredType::Bfloat16;
 };
@@ -54,7 +54,7 @@ struct LayerInfo {
 struct CaptureInfo {
     std::string path, fileName;
     std::string modelId, modelRevision, tool, created, notes;
-    std::string hash;   ///< SHA-256 as written in the file, or "size:<bytes>,modified:<unix time>" without one
+    std::string hash; ///< SHA-256 as written in the file, or "size:<bytes>,modified:<unix time>" without one
     bool hasStoredHash = false;
     int numLayers = 0; ///< of the model; the file may hold a subset
     int numQueryHeads = 0, numKvHeads = 0;
@@ -70,12 +70,12 @@ struct CaptureInfo {
 
 /// The tokens of the prompt: a few bytes each, so they are read when the capture opens.
 struct TokenTable {
-    std::vector<std::int32_t> ids;        ///< [n]
-    std::vector<std::int64_t> positions;  ///< [n] position ids
-    std::vector<float> nll;               ///< [n], first NaN; or empty
+    std::vector<std::int32_t> ids;       ///< [n]
+    std::vector<std::int64_t> positions; ///< [n] position ids
+    std::vector<float> nll;              ///< [n], first NaN; or empty
     std::vector<Segment> segments;
-    std::string bytes;                    ///< text of all tokens
-    std::vector<std::int64_t> offsets;    ///< [n + 1] into bytes
+    std::string bytes;                 ///< text of all tokens
+    std::vector<std::int64_t> offsets; ///< [n + 1] into bytes
 
     std::string_view textOf(TokenIndex token) const; ///< raw bytes, may be a part of a UTF-8 sequence
 };

@@ -1,5 +1,5 @@
-// The capture doctor: reads what a capture says about itself, holds the parts against each other, and says what is missing
-// and what that costs. Cheap checks run on every inspection, those that read every tensor only on request.
+// The capture doctor: reads what a capture says about itself, holds the parts against each other, and says what is
+// missing and what that costs. Cheap checks run on every inspection, those that read every tensor only on request.
 #include "core/capture/capture_doctor.h"
 
 #include "core/base/error.h"
@@ -14,10 +14,14 @@ namespace kvscope {
 
 std::string_view severityName(Severity severity) {
     switch (severity) {
-    case Severity::Ok: return "ok";
-    case Severity::Note: return "note";
-    case Severity::Warning: return "warning";
-    case Severity::Error: return "error";
+    case Severity::Ok:
+        return "ok";
+    case Severity::Note:
+        return "note";
+    case Severity::Warning:
+        return "warning";
+    case Severity::Error:
+        return "error";
     }
     return "note";
 }
@@ -26,9 +30,13 @@ namespace {
 
 using Findings = std::vector<CaptureFinding>;
 
-std::string layerPlace(LayerIndex layer, const char* name) { return fmt::format("layers/{:02d}/{}", layer.value, name); }
+std::string layerPlace(LayerIndex layer, const char* name) {
+    return fmt::format("layers/{:02d}/{}", layer.value, name);
+}
 
-std::string layerList(const std::vector<int>& layers) { return fmt::format("{} {}", layers.size() == 1 ? "layer" : "layers", fmt::join(layers, ", ")); }
+std::string layerList(const std::vector<int>& layers) {
+    return fmt::format("{} {}", layers.size() == 1 ? "layer" : "layers", fmt::join(layers, ", "));
+}
 
 template <class Predicate> std::vector<int> layersWhere(const CaptureInfo& info, Predicate predicate) {
     std::vector<int> layers;
@@ -41,12 +49,15 @@ template <class Predicate> std::vector<int> layersWhere(const CaptureInfo& info,
 void checkTokens(const CaptureReader& capture, Findings& findings) {
     const TokenTable& tokens = capture.tokens();
     if (tokens.nll.empty())
-        findings.push_back({Severity::Note, "there is no NLL of the tokens", "tokens/nll", "Everything but loss columns works"});
+        findings.push_back(
+            {Severity::Note, "there is no NLL of the tokens", "tokens/nll", "Everything but loss columns works"});
     if (tokens.segments.empty())
-        findings.push_back({Severity::Note, "there are no segments", "tokens/segments", "The cut defaults to last:256 and no needle is highlighted"});
+        findings.push_back({Severity::Note, "there are no segments", "tokens/segments",
+                            "The cut defaults to last:256 and no needle is highlighted"});
     for (std::size_t i = 1; i < tokens.positions.size(); ++i)
         if (tokens.positions[i] <= tokens.positions[i - 1]) {
-            findings.push_back({Severity::Warning, fmt::format("positions do not rise at token {}", i), "tokens/position_ids",
+            findings.push_back({Severity::Warning, fmt::format("positions do not rise at token {}", i),
+                                "tokens/position_ids",
                                 "Causality follows the order of the tokens, rotation the positions"});
             break;
         }
@@ -57,10 +68,13 @@ void checkQueries(const CaptureInfo& info, Findings& findings) {
     if (!none.empty())
         findings.push_back({Severity::Warning, layerList(none) + " hold no queries", "layers/*/q",
                             "Policies that read queries and all measures are off there; key-only policies work"});
-    const auto window = layersWhere(info, [&](const LayerInfo& l) { return l.queryCount > 0 && l.queryCount < info.numTokens; });
+    const auto window =
+        layersWhere(info, [&](const LayerInfo& l) { return l.queryCount > 0 && l.queryCount < info.numTokens; });
     if (!window.empty()) {
         const std::int64_t w = info.layerInfo(LayerIndex(window.front())).queryCount;
-        findings.push_back({Severity::Note, fmt::format("{} hold the last {} of {} queries only", layerList(window), w, info.numTokens), "layers/*/q_window",
+        findings.push_back({Severity::Note,
+                            fmt::format("{} hold the last {} of {} queries only", layerList(window), w, info.numTokens),
+                            "layers/*/q_window",
                             "Window policies use those before the cut; policies over all queries are off"});
     }
 }
@@ -71,12 +85,14 @@ void checkRope(const CaptureReader& capture, Findings& findings) {
         return l.hasRope && !l.hasKeysPreRope && capture.inverseFrequencies(l.layer).empty();
     });
     if (!blind.empty())
-        findings.push_back({Severity::Warning, "keys before RoPE cannot be derived for " + layerList(blind), "rope/inv_freq",
-                            "Views and policies of unrotated keys are off there"});
-    const auto wrongStage = layersWhere(info, [](const LayerInfo& l) { return !l.stage.empty() && l.stage != "post_qk_norm_post_rope_pre_scale"; });
+        findings.push_back({Severity::Warning, "keys before RoPE cannot be derived for " + layerList(blind),
+                            "rope/inv_freq", "Views and policies of unrotated keys are off there"});
+    const auto wrongStage = layersWhere(
+        info, [](const LayerInfo& l) { return !l.stage.empty() && l.stage != "post_qk_norm_post_rope_pre_scale"; });
     if (!wrongStage.empty())
-        findings.push_back({Severity::Error, "queries and keys of " + layerList(wrongStage) + " are not post-norm, post-RoPE, pre-scale", "stage",
-                            "Capture them at attention, not at the projections"});
+        findings.push_back({Severity::Error,
+                            "queries and keys of " + layerList(wrongStage) + " are not post-norm, post-RoPE, pre-scale",
+                            "stage", "Capture them at attention, not at the projections"});
 }
 
 void checkHeads(const CaptureInfo& info, Findings& findings) {
@@ -85,17 +101,22 @@ void checkHeads(const CaptureInfo& info, Findings& findings) {
         for (const std::int32_t head : layer.kvOfQ)
             read[static_cast<std::size_t>(head)] = true;
         if (std::find(read.begin(), read.end(), false) != read.end())
-            findings.push_back({Severity::Warning, "a KV head is read by no query head", layerPlace(layer.layer, "kv_of_q"), "Its measures are undefined"});
+            findings.push_back({Severity::Warning, "a KV head is read by no query head",
+                                layerPlace(layer.layer, "kv_of_q"), "Its measures are undefined"});
         const double usual = 1 / std::sqrt(static_cast<double>(info.headDim));
         if (std::fabs(layer.scaling - usual) > 1e-6 * usual)
-            findings.push_back({Severity::Note, fmt::format("scaling is {:.6g}, not 1/sqrt(head_dim) = {:.6g}", layer.scaling, usual),
+            findings.push_back({Severity::Note,
+                                fmt::format("scaling is {:.6g}, not 1/sqrt(head_dim) = {:.6g}", layer.scaling, usual),
                                 layerPlace(layer.layer, "scaling"), "The capture's own scaling is used everywhere"});
     }
     if (static_cast<int>(info.layers.size()) < info.numLayers)
-        findings.push_back({Severity::Note, fmt::format("{} of the model's {} layers are in the file", info.layers.size(), info.numLayers), "layers",
-                            "Whole-model figures cover those"});
+        findings.push_back(
+            {Severity::Note,
+             fmt::format("{} of the model's {} layers are in the file", info.layers.size(), info.numLayers), "layers",
+             "Whole-model figures cover those"});
     if (!info.hasStoredHash)
-        findings.push_back({Severity::Note, "there is no capture hash", "capture_hash", "Lists name the file's size and time instead"});
+        findings.push_back({Severity::Note, "there is no capture hash", "capture_hash",
+                            "Lists name the file's size and time instead"});
 }
 
 void checkHash(const CaptureReader& capture, const Checkpoint& checkpoint, Findings& findings) {
@@ -104,11 +125,13 @@ void checkHash(const CaptureReader& capture, const Checkpoint& checkpoint, Findi
     if (capture.computeHash(checkpoint) == capture.info().hash)
         findings.push_back({Severity::Ok, "the hash is that of the data", "capture_hash", {}});
     else
-        findings.push_back({Severity::Error, "the hash is not that of the data", "capture_hash", "The file was changed after it was captured; capture it again"});
+        findings.push_back({Severity::Error, "the hash is not that of the data", "capture_hash",
+                            "The file was changed after it was captured; capture it again"});
 }
 
 /// Stored unrotated keys, rotated forward, against the stored rotated ones.
-void checkRotation(const CaptureReader& capture, const LayerInfo& layer, const Checkpoint& checkpoint, Findings& findings) {
+void checkRotation(const CaptureReader& capture, const LayerInfo& layer, const Checkpoint& checkpoint,
+                   Findings& findings) {
     const auto& frequencies = capture.inverseFrequencies(layer.layer);
     if (!layer.hasKeysPreRope || !layer.hasRope || frequencies.empty())
         return;
@@ -123,10 +146,14 @@ void checkRotation(const CaptureReader& capture, const LayerInfo& layer, const C
     const double relative = std::sqrt(difference / std::max(size, 1e-300));
     constexpr double kRounding = 0.01; // 16-bit rounding of both sides stays well below
     if (relative > kRounding)
-        findings.push_back({Severity::Error, fmt::format("rotated k_pre differs from k by {:.1f} % in norm", 100 * relative), layerPlace(layer.layer, "k_pre"),
-                            "Check rope (layout, inv_freq, attention_scaling) and position_ids"});
+        findings.push_back(
+            {Severity::Error, fmt::format("rotated k_pre differs from k by {:.1f} % in norm", 100 * relative),
+             layerPlace(layer.layer, "k_pre"), "Check rope (layout, inv_freq, attention_scaling) and position_ids"});
     else
-        findings.push_back({Severity::Ok, fmt::format("rotated k_pre agrees with k to {:.2g} in relative norm", relative), layerPlace(layer.layer, "k_pre"), {}});
+        findings.push_back({Severity::Ok,
+                            fmt::format("rotated k_pre agrees with k to {:.2g} in relative norm", relative),
+                            layerPlace(layer.layer, "k_pre"),
+                            {}});
 }
 
 void readAll(const CaptureReader& capture, const Checkpoint& checkpoint, Findings& findings) {
@@ -152,7 +179,8 @@ void readAll(const CaptureReader& capture, const Checkpoint& checkpoint, Finding
 
 } // namespace
 
-std::vector<CaptureFinding> examineCapture(const CaptureReader& capture, const ExamineOptions& options, const Checkpoint& checkpoint) {
+std::vector<CaptureFinding> examineCapture(const CaptureReader& capture, const ExamineOptions& options,
+                                           const Checkpoint& checkpoint) {
     Findings findings;
     checkTokens(capture, findings);
     checkQueries(capture.info(), findings);

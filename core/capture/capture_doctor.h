@@ -24,6 +24,7 @@ struct ExamineOptions {
 };
 
 /// What is missing or contradictory in a capture and what that disables. Never throws for what the capture contains.
-std::vector<CaptureFinding> examineCapture(const CaptureReader& capture, const ExamineOptions& options, const Checkpoint& checkpoint);
+std::vector<CaptureFinding> examineCapture(const CaptureReader& capture, const ExamineOptions& options,
+                                           const Checkpoint& checkpoint);
 
 } // namespace kvscope

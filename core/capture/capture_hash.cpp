@@ -18,7 +18,9 @@ constexpr std::int64_t kBytesPerRead = std::int64_t{8} << 20;
 
 class Sha256 {
 public:
-    Sha256() : m_context(EVP_MD_CTX_new(), EVP_MD_CTX_free) { EVP_DigestInit_ex(m_context.get(), EVP_sha256(), nullptr); }
+    Sha256() : m_context(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+        EVP_DigestInit_ex(m_context.get(), EVP_sha256(), nullptr);
+    }
     void add(const void* data, std::size_t bytes) { EVP_DigestUpdate(m_context.get(), data, bytes); }
     std::string hexadecimal() {
         unsigned char digest[EVP_MAX_MD_SIZE];

@@ -1,5 +1,5 @@
-// Reads what a capture says about itself and holds it against the shapes of its data sets. A capture is untrusted input:
-// every size is checked here, before anything is allocated for it.
+// Reads what a capture says about itself and holds it against the shapes of its data sets. A capture is untrusted
+// input: every size is checked here, before anything is allocated for it.
 #include "core/capture/capture_metadata.h"
 
 #include "core/base/error.h"
@@ -9,34 +9,41 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 
 namespace kvscope {
 
 namespace {
 
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 30;
+// Bounds that no real capture reaches and no product of which overflows: a hostile file must not make us allocate.
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 24;
+constexpr std::int64_t kMostBytesPerToken = 4096, kMostSegments = 1 << 20, kLargestSize = 65536;
 constexpr const char* kRepair = "Write the capture again with kvscope-capture";
 
 [[noreturn]] void fail(const h5::File& file, std::string sentence, std::string place, std::string remedy = kRepair) {
-    throw Error({.sentence = std::move(sentence), .place = std::move(place), .remedy = std::move(remedy), .path = file.path()});
+    throw Error(
+        {.sentence = std::move(sentence), .place = std::move(place), .remedy = std::move(remedy), .path = file.path()});
 }
 
 std::int64_t positive(const h5::File& file, const std::string& name) {
     const auto value = file.integerAttribute("/", name);
     if (!value)
         fail(file, "a root attribute is missing", name);
-    if (*value <= 0 || *value > 1'000'000)
+    if (*value <= 0 || *value > kLargestSize)
         fail(file, fmt::format("the attribute is {}, which no model has", *value), name);
     return *value;
 }
 
-std::string shapeText(const std::vector<std::int64_t>& shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
+std::string shapeText(const std::vector<std::int64_t>& shape) {
+    return fmt::format("({})", fmt::join(shape, ", "));
+}
 
 void requireShape(const h5::File& file, const std::string& dataset, const std::vector<std::int64_t>& expected) {
     const auto shape = file.info(dataset).shape;
     if (shape != expected)
-        fail(file, fmt::format("the shape is {}, the attributes ask for {}", shapeText(shape), shapeText(expected)), dataset);
+        fail(file, fmt::format("the shape is {}, the attributes ask for {}", shapeText(shape), shapeText(expected)),
+             dataset);
 }
 
 RopeInfo readRope(const h5::File& file, int headDim) {
@@ -52,7 +59,8 @@ RopeInfo readRope(const h5::File& file, int headDim) {
         rope.type = json.value("type", "");
         rope.theta = json.value("theta", 0.0);
         rope.attentionScaling = json.contains("attention_scaling") && json["attention_scaling"].is_number()
-                                    ? json["attention_scaling"].get<double>() : 1.0;
+                                    ? json["attention_scaling"].get<double>()
+                                    : 1.0;
         rope.rotaryDim = json.value("rotary_dim", headDim);
         rope.interleaved = json.value("layout", "half") == "interleaved";
     } catch (const nlohmann::json::exception&) {
@@ -61,18 +69,6 @@ RopeInfo readRope(const h5::File& file, int headDim) {
     if (rope.rotaryDim < 0 || rope.rotaryDim > headDim || rope.rotaryDim % 2 != 0 || !(rope.attentionScaling > 0))
         fail(file, "rotary_dim must be even and at most head_dim, attention_scaling positive", "rope");
     return rope;
-}
-
-StoredType storedTypeOf(const h5::File& file, const std::string& dataset) {
-    const h5::DatasetInfo info = file.info(dataset);
-    using Kind = h5::DatasetInfo::Kind;
-    if (info.kind == Kind::Uint && info.bytes == 2 && info.dtypeAttribute == "bfloat16")
-        return StoredType::Bfloat16;
-    if (info.kind == Kind::Float && info.bytes == 2)
-        return StoredType::Float16;
-    if (info.kind == Kind::Float && info.bytes == 4)
-        return StoredType::Float32;
-    fail(file, "the stored type is none of bfloat16 (uint16 with attribute dtype), float16, float32", dataset);
 }
 
 std::int64_t readQueryCount(const h5::File& file, const CaptureInfo& info, LayerIndex layer) {
@@ -101,12 +97,32 @@ void readHeadMap(const h5::File& file, const CaptureInfo& info, LayerInfo& layer
     const bool inRange = std::all_of(layer.kvOfQ.begin(), layer.kvOfQ.end(),
                                      [&](std::int32_t head) { return head >= 0 && head < info.numKvHeads; });
     if (static_cast<int>(layer.kvOfQ.size()) != info.numQueryHeads || !inRange)
-        fail(file, fmt::format("kv_of_q must name a KV head below {} for each of {} query heads", info.numKvHeads,
-                               info.numQueryHeads), group);
+        fail(file,
+             fmt::format("kv_of_q must name a KV head below {} for each of {} query heads", info.numKvHeads,
+                         info.numQueryHeads),
+             group);
+}
+
+void readOptionalTensors(const h5::File& file, const CaptureInfo& info, LayerInfo& layer) {
+    const std::string keys = layerPath(layer.layer, "k_pre"), queries = layerPath(layer.layer, "q_pre");
+    const std::string projection = layerPath(layer.layer, "o_proj");
+    layer.hasKeysPreRope = file.exists(keys);
+    layer.hasQueriesPreRope = file.exists(queries);
+    layer.hasOutputProjection = file.exists(projection);
+    if (layer.hasKeysPreRope)
+        requireShape(file, keys, {info.numKvHeads, info.numTokens, info.headDim});
+    if (layer.hasQueriesPreRope)
+        requireShape(file, queries, {info.numQueryHeads, layer.queryCount, info.headDim});
+    if (!layer.hasOutputProjection)
+        return;
+    const auto shape = file.info(projection).shape;
+    if (shape.size() != 3 || shape[0] > kLargestSize)
+        fail(file, "the shape must be (hidden, query heads, value_dim)", projection);
+    requireShape(file, projection, {shape[0], info.numQueryHeads, info.valueDim});
 }
 
 LayerInfo readLayer(const h5::File& file, const CaptureInfo& info, LayerIndex index) {
-    const std::string group = layerPath(index, "").substr(0, 9);
+    const std::string group = layerGroup(index);
     LayerInfo layer;
     layer.layer = index;
     const auto scaling = file.realAttribute(group, "scaling");
@@ -124,9 +140,7 @@ LayerInfo readLayer(const h5::File& file, const CaptureInfo& info, LayerIndex in
     requireShape(file, layerPath(index, "v"), {info.numKvHeads, info.numTokens, info.valueDim});
     layer.storedType = storedTypeOf(file, layerPath(index, "k"));
     layer.queryCount = readQueryCount(file, info, index);
-    layer.hasKeysPreRope = file.exists(layerPath(index, "k_pre"));
-    layer.hasQueriesPreRope = file.exists(layerPath(index, "q_pre"));
-    layer.hasOutputProjection = file.exists(layerPath(index, "o_proj"));
+    readOptionalTensors(file, info, layer);
     return layer;
 }
 
@@ -137,9 +151,10 @@ void readHash(const h5::File& file, CaptureInfo& info) {
         info.hash = *hash;
         return;
     }
-    const auto modified = std::filesystem::last_write_time(file.path()).time_since_epoch();
+    std::error_code ignored;
+    const auto modified = std::chrono::file_clock::to_sys(std::filesystem::last_write_time(file.path(), ignored));
     info.hash = fmt::format("size:{},modified:{}", info.fileBytes,
-                            std::chrono::duration_cast<std::chrono::seconds>(modified).count());
+                            std::chrono::duration_cast<std::chrono::seconds>(modified.time_since_epoch()).count());
 }
 
 void readFormat(const h5::File& file) {
@@ -149,13 +164,48 @@ void readFormat(const h5::File& file) {
              "Write captures with kvscope-capture");
     const auto version = file.integerAttribute("/", "version");
     if (version != 1)
-        fail(file, fmt::format("the capture has version {}, this program reads version 1", version.value_or(0)), "version",
-             "Use a matching version of KVScope or capture the prompt again");
+        fail(file, fmt::format("the capture has version {}, this program reads version 1", version.value_or(0)),
+             "version", "Use a matching version of KVScope or capture the prompt again");
 }
 
 } // namespace
 
-std::string layerPath(LayerIndex layer, std::string_view name) { return fmt::format("layers/{:02d}/{}", layer.value, name); }
+StoredType storedTypeOf(const h5::File& file, const std::string& dataset) {
+    const h5::DatasetInfo info = file.info(dataset);
+    using Kind = h5::DatasetInfo::Kind;
+    if (info.kind == Kind::Uint && info.bytes == 2 && info.dtypeAttribute == "bfloat16")
+        return StoredType::Bfloat16;
+    if (info.kind == Kind::Float && info.bytes == 2 && info.exponentBits == 5)
+        return StoredType::Float16;
+    if (info.kind == Kind::Float && info.bytes == 4 && info.exponentBits == 8)
+        return StoredType::Float32;
+    fail(file, "the stored type is none of bfloat16 (uint16 with attribute dtype), float16, float32", dataset);
+}
+
+std::string layerGroup(LayerIndex layer) {
+    return fmt::format("layers/{:02d}", layer.value);
+}
+std::string layerPath(LayerIndex layer, std::string_view name) {
+    return fmt::format("{}/{}", layerGroup(layer), name);
+}
+
+std::string_view tensorName(TensorRole role, const LayerInfo& layer, std::int64_t tokens) {
+    switch (role) {
+    case TensorRole::Keys:
+        return "k";
+    case TensorRole::Values:
+        return "v";
+    case TensorRole::Queries:
+        return layer.queryCount == tokens ? "q" : "q_window";
+    case TensorRole::KeysPreRope:
+        return "k_pre";
+    case TensorRole::QueriesPreRope:
+        return "q_pre";
+    case TensorRole::OutputProjection:
+        return "o_proj";
+    }
+    return {};
+}
 
 CaptureInfo readCaptureInfo(const h5::File& file) {
     readFormat(file);
@@ -178,7 +228,9 @@ CaptureInfo readCaptureInfo(const h5::File& file) {
     info.rope = readRope(file, info.headDim);
     const auto ids = file.info("tokens/ids").shape;
     if (ids.size() != 1 || ids[0] > kMostTokens)
-        fail(file, "the token ids must be a list", "tokens/ids");
+        fail(file,
+             fmt::format("the token ids must be a list of at most {}, not of shape {}", kMostTokens, shapeText(ids)),
+             "tokens/ids");
     if (ids[0] == 0)
         fail(file, "the capture has no tokens", "tokens/ids", "Capture a prompt of at least one token");
     info.numTokens = ids[0];
@@ -204,13 +256,15 @@ std::vector<Segment> readSegments(const h5::File& file, std::int64_t tokens) {
     if (!file.exists(name))
         return segments;
     const auto shape = file.info(name).shape;
-    if (shape.size() != 2 || shape[1] != 3)
+    if (shape.size() != 2 || shape[1] != 3 || shape[0] > kMostSegments)
         fail(file, "segments must have three columns: begin, end, kind", name);
     const auto rows = file.readInt32(name);
     for (std::size_t i = 0; i + 2 < rows.size(); i += 3) {
         if (rows[i] < 0 || rows[i] > rows[i + 1] || rows[i + 1] > tokens || rows[i + 2] < 0 || rows[i + 2] > 4)
-            fail(file, fmt::format("segment {} is ({}, {}, {}), outside the {} tokens or of unknown kind", i / 3, rows[i],
-                                   rows[i + 1], rows[i + 2], tokens), name);
+            fail(file,
+                 fmt::format("segment {} is ({}, {}, {}), outside the {} tokens or of unknown kind", i / 3, rows[i],
+                             rows[i + 1], rows[i + 2], tokens),
+                 name);
         segments.push_back({rows[i], rows[i + 1], static_cast<SegmentKind>(rows[i + 2])});
     }
     return segments;
@@ -226,6 +280,10 @@ TokenTable readTokenTable(const h5::File& file, const CaptureInfo& info) {
     tokens.ids = file.readInt32("tokens/ids");
     tokens.positions = file.readInt64("tokens/position_ids");
     tokens.offsets = file.readInt64("tokens/offsets");
+    const auto text = file.info("tokens/text").shape;
+    if (text.size() != 1 || text[0] > n * kMostBytesPerToken)
+        fail(file, fmt::format("the text must be a list of at most {} bytes a token", kMostBytesPerToken),
+             "tokens/text");
     tokens.bytes = file.readBytes("tokens/text");
     if (tokens.offsets.front() != 0 || !std::is_sorted(tokens.offsets.begin(), tokens.offsets.end()) ||
         tokens.offsets.back() != static_cast<std::int64_t>(tokens.bytes.size()))

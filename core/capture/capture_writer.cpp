@@ -1,7 +1,9 @@
-// Writes captures layer by layer. The hash is taken from the finished file, through the same code that checks it later.
+// Writes captures. Attributes and tokens go first, then tensors as they come; the hash is computed from the finished
+// file, because it runs over the data sets in the order of their paths and not in the order in which they were made.
 #include "core/capture/capture_writer.h"
 
 #include "core/base/atomic_file.h"
+#include "core/base/error.h"
 #include "core/capture/capture_hash.h"
 #include "core/capture/capture_metadata.h"
 #include "core/capture/h5_writer.h"
@@ -11,115 +13,259 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
 
 namespace kvscope {
 
 namespace {
 
-h5::ElementType elementOf(StoredType type) {
-    return type == StoredType::Bfloat16 ? h5::ElementType::Uint16 : type == StoredType::Float16 ? h5::ElementType::Float16 : h5::ElementType::Float32;
+constexpr std::int64_t kChunkRows = 4096; // (1 head, 4096 tokens, d) is 1 MiB at 16 bits and d = 128
+
+h5::ElementType elementType(StoredType type) {
+    switch (type) {
+    case StoredType::Bfloat16:
+        return h5::ElementType::Uint16;
+    case StoredType::Float16:
+        return h5::ElementType::Float16;
+    case StoredType::Float32:
+        return h5::ElementType::Float32;
+    }
+    return h5::ElementType::Float32;
 }
 
 void writeRoot(h5::Writer& file, const CaptureInfo& info) {
-    file.attribute("/", "format", std::string("kvscope-capture"));
-    file.attribute("/", "version", std::int64_t{1});
-    for (const auto& [name, text] : {std::pair{"created", &info.created}, {"tool", &info.tool}, {"model_id", &info.modelId},
-                                     {"model_revision", &info.modelRevision}, {"notes", &info.notes}})
-        file.attribute("/", name, *text);
-    for (const auto& [name, value] : {std::pair{"num_layers", info.numLayers}, {"num_q_heads", info.numQueryHeads},
-                                      {"num_kv_heads", info.numKvHeads}, {"head_dim", info.headDim}, {"value_dim", info.valueDim}})
-        file.attribute("/", name, static_cast<std::int64_t>(value));
-    const nlohmann::ordered_json rope = {{"type", info.rope.type}, {"theta", info.rope.theta}, {"attention_scaling", info.rope.attentionScaling},
-                                         {"rotary_dim", info.rope.rotaryDim}, {"layout", info.rope.interleaved ? "interleaved" : "half"}};
-    file.attribute("/", "rope", rope.dump());
+    const std::string root = "/";
+    file.attribute(root, "format", std::string("kvscope-capture"));
+    file.attribute(root, "version", std::int64_t{1});
+    const std::pair<const char*, const std::string*> texts[] = {{"model_id", &info.modelId},
+                                                                {"model_revision", &info.modelRevision},
+                                                                {"tool", &info.tool},
+                                                                {"created", &info.created},
+                                                                {"notes", &info.notes}};
+    for (const auto& [name, text] : texts)
+        if (!text->empty())
+            file.attribute(root, name, *text);
+    const std::pair<const char*, int> sizes[] = {{"num_layers", info.numLayers},
+                                                 {"num_q_heads", info.numQueryHeads},
+                                                 {"num_kv_heads", info.numKvHeads},
+                                                 {"head_dim", info.headDim},
+                                                 {"value_dim", info.valueDim}};
+    for (const auto& [name, size] : sizes)
+        file.attribute(root, name, std::int64_t{size});
+    const RopeInfo& rope = info.rope;
+    file.attribute(root, "rope",
+                   nlohmann::json{{"type", rope.type},
+                                  {"theta", rope.theta},
+                                  {"attention_scaling", rope.attentionScaling},
+                                  {"rotary_dim", rope.rotaryDim},
+                                  {"layout", rope.interleaved ? "interleaved" : "half"}}
+                       .dump());
 }
 
 void writeTokens(h5::Writer& file, const TokenTable& tokens) {
-    file.put("tokens/ids", std::span(tokens.ids));
-    file.put("tokens/text", std::span(reinterpret_cast<const std::uint8_t*>(tokens.bytes.data()), tokens.bytes.size()));
-    file.put("tokens/offsets", std::span(tokens.offsets));
-    file.put("tokens/position_ids", std::span(tokens.positions));
+    using Bytes = std::span<const std::uint8_t>;
+    file.put("tokens/ids", std::span<const std::int32_t>(tokens.ids));
+    file.put("tokens/text", Bytes(reinterpret_cast<const std::uint8_t*>(tokens.bytes.data()), tokens.bytes.size()));
+    file.put("tokens/offsets", std::span<const std::int64_t>(tokens.offsets));
+    file.put("tokens/position_ids", std::span<const std::int64_t>(tokens.positions));
     if (!tokens.nll.empty())
-        file.put("tokens/nll", std::span(tokens.nll));
+        file.put("tokens/nll", std::span<const float>(tokens.nll));
+    if (tokens.segments.empty())
+        return;
     std::vector<std::int32_t> rows;
-    for (const Segment& s : tokens.segments)
-        rows.insert(rows.end(), {s.begin, s.end, static_cast<std::int32_t>(s.kind)});
-    file.put("tokens/segments", std::span<const std::int32_t>(rows), {static_cast<std::int64_t>(tokens.segments.size()), 3});
+    for (const Segment& segment : tokens.segments)
+        rows.insert(rows.end(), {segment.begin, segment.end, static_cast<std::int32_t>(segment.kind)});
+    file.put("tokens/segments", std::span<const std::int32_t>(rows), {static_cast<std::int64_t>(rows.size() / 3), 3});
 }
 
-void writeLayerAttributes(h5::Writer& file, const LayerInfo& layer, const std::string& group) {
+void writeLayerAttributes(h5::Writer& file, const LayerInfo& layer) {
+    const std::string group = layerGroup(layer.layer);
     file.attribute(group, "scaling", layer.scaling);
     file.attribute(group, "softcap", layer.softcap);
     file.attribute(group, "sliding_window", layer.slidingWindow);
-    file.attribute(group, "has_rope", static_cast<std::int64_t>(layer.hasRope));
-    file.attribute(group, "qk_norm", static_cast<std::int64_t>(layer.qkNorm));
+    file.attribute(group, "has_rope", std::int64_t{layer.hasRope});
+    file.attribute(group, "qk_norm", std::int64_t{layer.qkNorm});
     file.attribute(group, "attn_type", layer.attentionType);
-    file.attribute(group, "stage", std::string("post_qk_norm_post_rope_pre_scale"));
-    file.attribute(group, "kv_of_q", std::span(layer.kvOfQ));
+    file.attribute(group, "stage", layer.stage);
+    file.attribute(group, "kv_of_q", std::span<const std::int32_t>(layer.kvOfQ));
 }
 
-void writeTensor(h5::Writer& file, const std::string& name, StoredType type, const HostTensor& tensor) {
-    if (type == StoredType::Float32) {
-        file.write(name, tensor.data.data(), tensor.data.size() * sizeof(float));
-        return;
+std::vector<std::uint16_t> narrowed(std::span<const float> values, StoredType type) {
+    std::vector<std::uint16_t> bits(values.size());
+    std::transform(values.begin(), values.end(), bits.begin(),
+                   type == StoredType::Bfloat16 ? narrowToBfloat16 : narrowToFloat16);
+    return bits;
+}
+
+// The largest number that does not round to infinity.
+float largestStored(StoredType type) {
+    switch (type) {
+    case StoredType::Bfloat16:
+        return 0x1.FEFFFEp127f;
+    case StoredType::Float16:
+        return 65519.996f;
+    case StoredType::Float32:
+        return std::numeric_limits<float>::max();
     }
-    std::vector<std::uint16_t> bits(tensor.data.size());
-    std::transform(tensor.data.begin(), tensor.data.end(), bits.begin(), type == StoredType::Bfloat16 ? narrowToBfloat16 : narrowToFloat16);
-    file.write(name, bits.data(), bits.size() * 2);
-}
-
-struct Part {
-    TensorRole role;
-    std::string name;
-    std::vector<std::int64_t> shape;
-};
-
-std::vector<Part> partsOf(const CaptureInfo& info, const LayerInfo& layer) {
-    const std::int64_t n = info.numTokens, kv = info.numKvHeads, q = info.numQueryHeads, d = info.headDim;
-    std::vector<Part> parts = {{TensorRole::Keys, "k", {kv, n, d}}, {TensorRole::Values, "v", {kv, n, info.valueDim}}};
-    if (layer.queryCount > 0)
-        parts.push_back({TensorRole::Queries, layer.queryCount == n ? "q" : "q_window", {q, layer.queryCount, d}});
-    if (layer.hasKeysPreRope)
-        parts.push_back({TensorRole::KeysPreRope, "k_pre", {kv, n, d}});
-    return parts;
+    return 0;
 }
 
 } // namespace
 
-void writeCapture(const std::string& path, const CaptureInfo& info, const TokenTable& tokens, const std::vector<float>& inverseFrequencies,
-                  const std::function<HostTensor(LayerIndex, TensorRole)>& read, const WriteOptions& options, const Checkpoint& checkpoint) {
-    AtomicFile target(path);
-    h5::Writer file(target.temporaryPath());
+struct CaptureWriter::State {
+    AtomicFile file;
+    std::string path;
+    CaptureInfo info;
+    CaptureWriteOptions options;
+    std::optional<h5::Writer> h5;
+
+    State(const std::string& target, const CaptureInfo& captureInfo, const CaptureWriteOptions& writeOptions)
+        : file(target), path(target), info(captureInfo), options(writeOptions) {
+        h5.emplace(file.temporaryPath());
+    }
+
+    std::vector<std::int64_t> shapeOf(const LayerInfo& layer, TensorRole role) const {
+        const bool queries = role == TensorRole::Queries || role == TensorRole::QueriesPreRope;
+        const int width = role == TensorRole::Values ? info.valueDim : info.headDim;
+        return {queries ? info.numQueryHeads : info.numKvHeads, queries ? layer.queryCount : info.numTokens, width};
+    }
+
+    std::string create(const LayerInfo& layer, TensorRole role, const std::vector<std::int64_t>& shape, bool reserved) {
+        const std::string name = layerPath(layer.layer, tensorName(role, layer, info.numTokens));
+        h5::Storage storage;
+        storage.reserveSpace = reserved;
+        storage.deflateLevel = options.deflateLevel;
+        if (!reserved)
+            storage.chunk = {1, std::min(kChunkRows, shape[1]), shape[2]};
+        h5->createDataset(name, elementType(layer.storedType), shape, storage);
+        if (layer.storedType == StoredType::Bfloat16)
+            h5->attribute(name, "dtype", std::string("bfloat16"));
+        return name;
+    }
+
+    void writeRows(const std::string& name, StoredType type, std::int64_t head, std::int64_t row,
+                   std::span<const float> values, std::int64_t width) {
+        const float largest = largestStored(type);
+        const auto bad =
+            std::find_if(values.begin(), values.end(), [&](float x) { return !(std::fabs(x) <= largest); });
+        if (bad != values.end())
+            throw Error({.sentence = fmt::format("{} in head {}, row {} cannot be stored as {}", *bad, head,
+                                                 row + (bad - values.begin()) / width, storedTypeName(type)),
+                         .place = name,
+                         .remedy = "Store the capture as f32 or repair the data",
+                         .path = path});
+        const h5::Block block{{head, row, 0}, {1, static_cast<std::int64_t>(values.size()) / width, width}};
+        if (type == StoredType::Float32) {
+            h5->write(name, values.data(), values.size_bytes(), &block);
+            return;
+        }
+        const auto bits = narrowed(values, type);
+        h5->write(name, bits.data(), bits.size() * 2, &block);
+    }
+};
+
+CaptureWriter::CaptureWriter(const std::string& path, const CaptureInfo& info, const TokenTable& tokens,
+                             const CaptureWriteOptions& options)
+    : m_state(std::make_unique<State>(path, info, options)) {
+    h5::Writer& file = *m_state->h5;
     writeRoot(file, info);
     writeTokens(file, tokens);
-    if (!inverseFrequencies.empty())
-        file.put("rope/inv_freq", std::span(inverseFrequencies));
-    for (std::size_t i = 0; i < info.layers.size(); ++i) {
-        const LayerInfo& layer = info.layers[i];
-        checkpoint.at(static_cast<double>(i), static_cast<double>(info.layers.size()));
-        writeLayerAttributes(file, layer, layerPath(layer.layer, "").substr(0, layerPath(layer.layer, "").size() - 1));
-        for (const Part& part : partsOf(info, layer)) {
-            const std::string name = layerPath(layer.layer, part.name);
-            h5::Storage storage;
-            if (options.deflateLevel > 0)
-                storage = {{1, std::min<std::int64_t>(4096, part.shape[1]), part.shape[2]}, options.deflateLevel};
-            file.createDataset(name, elementOf(layer.storedType), part.shape, storage);
-            if (layer.storedType == StoredType::Bfloat16)
-                file.attribute(name, "dtype", std::string("bfloat16"));
-            if (!options.leaveTensorsUnwritten)
-                writeTensor(file, name, layer.storedType, read(layer.layer, part.role));
-        }
-    }
-    file.close();
-    if (options.withHash && !options.leaveTensorsUnwritten)
-        h5::setRootAttribute(target.temporaryPath(), "capture_hash", hashOfCapture(h5::File::openForReading(target.temporaryPath()), checkpoint));
-    target.commit();
+    for (const LayerInfo& layer : info.layers)
+        writeLayerAttributes(file, layer);
 }
 
-void writeCapture(const std::string& path, const CaptureReader& capture, const WriteOptions& options, const Checkpoint& checkpoint) {
-    const CaptureInfo& info = capture.info();
-    writeCapture(path, info, capture.tokens(), capture.inverseFrequencies(info.layers.front().layer),
-                 [&](LayerIndex layer, TensorRole role) { return capture.read(layer, role, checkpoint); }, options, checkpoint);
+CaptureWriter::~CaptureWriter() = default;
+
+void CaptureWriter::writeInverseFrequencies(const std::string& attentionType, const std::vector<float>& frequencies) {
+    const std::string name = attentionType.empty() ? "rope/inv_freq" : "rope/" + attentionType + "/inv_freq";
+    m_state->h5->put(name, std::span<const float>(frequencies));
+}
+
+void CaptureWriter::write(LayerIndex layer, TensorRole role, const HostTensor& tensor, const Checkpoint& checkpoint) {
+    const LayerInfo& info = m_state->info.layerInfo(layer);
+    const std::int64_t heads = tensor.shape[0], rows = tensor.shape[1], width = tensor.shape[2];
+    const std::vector<std::int64_t> shape{heads, rows, width};
+    assert(role == TensorRole::OutputProjection || shape == m_state->shapeOf(info, role));
+    const std::string name = m_state->create(info, role, shape, false);
+    for (std::int64_t head = 0; head < heads; ++head)
+        for (std::int64_t row = 0; row < rows; row += kChunkRows) {
+            checkpoint.at(static_cast<double>(head * rows + row), static_cast<double>(heads * rows));
+            const float* begin = tensor.data.data() + (head * rows + row) * width;
+            const auto count = static_cast<std::size_t>(std::min(kChunkRows, rows - row) * width);
+            m_state->writeRows(name, info.storedType, head, row, {begin, count}, width);
+        }
+}
+
+void CaptureWriter::reserve(LayerIndex layer, TensorRole role) {
+    const LayerInfo& info = m_state->info.layerInfo(layer);
+    m_state->create(info, role, m_state->shapeOf(info, role), true);
+}
+
+void CaptureWriter::finish(const Checkpoint& checkpoint) {
+    m_state->h5->close();
+    m_state->h5.reset();
+    const std::string& temporary = m_state->file.temporaryPath();
+    if (m_state->options.withHash) {
+        const std::string hash = hashOfCapture(h5::File::openForReading(temporary), checkpoint);
+        h5::Writer again(temporary, h5::Writer::Mode::Append);
+        again.attribute("/", "capture_hash", hash);
+        again.close();
+    }
+    m_state->file.commit();
+}
+
+namespace {
+
+std::vector<TensorRole> storedRoles(const LayerInfo& layer) {
+    std::vector<TensorRole> roles{TensorRole::Keys, TensorRole::Values};
+    if (layer.queryCount > 0)
+        roles.push_back(TensorRole::Queries);
+    if (layer.hasKeysPreRope)
+        roles.push_back(TensorRole::KeysPreRope);
+    if (layer.hasQueriesPreRope)
+        roles.push_back(TensorRole::QueriesPreRope);
+    if (layer.hasOutputProjection)
+        roles.push_back(TensorRole::OutputProjection);
+    return roles;
+}
+
+// One list for all layers where they agree, else one for each attention type.
+void copyFrequencies(const CaptureReader& source, CaptureWriter& writer) {
+    std::map<std::string, std::vector<float>> byType;
+    std::set<std::vector<float>> different;
+    for (const LayerInfo& layer : source.info().layers) {
+        const auto& frequencies = source.inverseFrequencies(layer.layer);
+        if (frequencies.empty())
+            continue;
+        byType[layer.attentionType] = frequencies;
+        different.insert(frequencies);
+    }
+    if (different.size() == 1)
+        writer.writeInverseFrequencies("", *different.begin());
+    else
+        for (const auto& [type, frequencies] : byType)
+            writer.writeInverseFrequencies(type, frequencies);
+}
+
+} // namespace
+
+void writeCapture(const CaptureReader& source, const std::string& path, const CaptureWriteOptions& options,
+                  const Checkpoint& checkpoint) {
+    const CaptureInfo& info = source.info();
+    CaptureWriter writer(path, info, source.tokens(), options);
+    copyFrequencies(source, writer);
+    for (std::size_t i = 0; i < info.layers.size(); ++i) {
+        checkpoint.at(static_cast<double>(i), static_cast<double>(info.layers.size() + 1));
+        const LayerIndex layer = info.layers[i].layer;
+        const Checkpoint silent = checkpoint.silent();
+        for (const TensorRole role : storedRoles(info.layers[i]))
+            writer.write(layer, role, source.read(layer, role, silent), silent);
+    }
+    writer.finish(checkpoint.silent());
 }
 
 } // namespace kvscope

@@ -2,22 +2,45 @@
 
 #include "core/capture/capture.h"
 
-#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace kvscope {
 
-struct WriteOptions {
-    int deflateLevel = 0;  ///< with shuffle, chunks of one head and 4,096 tokens; 0: contiguous, for captures that are read often
-    bool withHash = true;  ///< reads the file once more at the end
-    bool leaveTensorsUnwritten = false; ///< declares the tensors and stores none: a sparse file of any nominal size
+struct CaptureWriteOptions {
+    int deflateLevel = 0; ///< 1 to 9 with shuffle: small samples; 0: none, which reads five times faster
+    bool withHash = true; ///< reads the tensors once more at the end
 };
 
-/// Writes a `kvscope-capture` version 1 file, one tensor in memory at a time: `read` is asked for each tensor that
-/// `info.layers` promises, in file order. The file appears whole or not at all. Throws Error or Cancelled.
-void writeCapture(const std::string& path, const CaptureInfo& info, const TokenTable& tokens, const std::vector<float>& inverseFrequencies,
-                  const std::function<HostTensor(LayerIndex, TensorRole)>& read, const WriteOptions& options, const Checkpoint& checkpoint);
+/// Writes a `kvscope-capture` version 1 file layer by layer, so that no more than one tensor is in memory. The file
+/// appears under its name when finish() succeeds; otherwise nothing is left behind. Throws Error when it cannot be
+/// written.
+class CaptureWriter {
+public:
+    /// `info.layers` says which tensors each layer has and as what type they are stored; path, sizes and hash of `info`
+    /// are not used.
+    CaptureWriter(const std::string& path, const CaptureInfo& info, const TokenTable& tokens,
+                  const CaptureWriteOptions& options = {});
+    ~CaptureWriter();
 
-/// A whole capture, from wherever it comes.
-void writeCapture(const std::string& path, const CaptureReader& capture, const WriteOptions& options, const Checkpoint& checkpoint);
+    /// [rotaryDim / 2], of the layers of one attention type; "" means all layers.
+    void writeInverseFrequencies(const std::string& attentionType, const std::vector<float>& frequencies);
+
+    /// [H, rows, d], narrowed to the layer's stored type (nearest, ties to even). Fewer queries than tokens become the
+    /// `q_window` of the last ones. A number that the stored type cannot hold is an Error.
+    void write(LayerIndex layer, TensorRole role, const HostTensor& tensor, const Checkpoint& checkpoint);
+    /// Sets room aside for a tensor and writes nothing: its numbers read as zeros and the file stays sparse.
+    void reserve(LayerIndex layer, TensorRole role);
+    void finish(const Checkpoint& checkpoint);
+
+private:
+    struct State;
+    std::unique_ptr<State> m_state;
+};
+
+/// Copies every stored tensor of an open capture into a new file.
+void writeCapture(const CaptureReader& source, const std::string& path, const CaptureWriteOptions& options,
+                  const Checkpoint& checkpoint);
 
 } // namespace kvscope

@@ -5,6 +5,8 @@
 #include "core/base/error.h"
 #include "core/capture/h5_handle.h"
 
+#include <unistd.h>
+
 namespace kvscope::h5 {
 
 namespace {
@@ -21,7 +23,8 @@ constexpr int kMaxRank = 8;
 Guard::Guard() : m_lock(libraryMutex()) {
     static const bool prepared = [] {
         H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-        H5PLset_loading_state(0); // no filter plug-ins from the environment
+        H5PLset_loading_state(0);         // no filter plug-ins from the environment
+        H5Lunregister(H5L_TYPE_EXTERNAL); // no path leads out of the file, whoever follows it
         return true;
     }();
     (void)prepared;
@@ -74,7 +77,9 @@ File::File(File&&) noexcept = default;
 File& File::operator=(File&&) noexcept = default;
 File::~File() = default;
 
-const std::string& File::path() const { return m_state->path; }
+const std::string& File::path() const {
+    return m_state->path;
+}
 
 File File::openForReading(const std::string& path) {
     auto state = std::make_unique<State>(); // outlives the guard: its destructor takes the mutex
@@ -82,12 +87,15 @@ File File::openForReading(const std::string& path) {
     state->path = path;
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_file_locking(access, false, true); // a writer elsewhere must not keep us from reading
+    if (::access(path.c_str(), R_OK) != 0)
+        state->fail("the file may not be read", {}, "Ask for the right to read it");
     const htri_t isHdf5 = H5Fis_hdf5(path.c_str());
     if (isHdf5 == 0)
         state->fail("this is not an HDF5 file", {}, "Open a capture written by kvscope-capture, or convert it first");
     state->id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
     if (state->id < 0)
-        state->fail("the file cannot be read as HDF5; it may be truncated", {}, "Copy or capture it again");
+        state->fail("the file cannot be read as HDF5; it may be truncated or still being written", {},
+                    "Copy or capture it again");
     return File(std::move(state));
 }
 
@@ -131,7 +139,8 @@ std::vector<std::int64_t> shapeOf(hid_t set, const File& file, const std::string
     const Handle space(H5Dget_space(set), H5Sclose);
     const int rank = space ? H5Sget_simple_extent_ndims(space) : -1;
     if (rank < 0 || rank > kMaxRank)
-        throw Error({.sentence = "the shape cannot be read", .place = name, .remedy = "Repair the file", .path = file.path()});
+        throw Error(
+            {.sentence = "the shape cannot be read", .place = name, .remedy = "Repair the file", .path = file.path()});
     hsize_t sizes[kMaxRank] = {};
     H5Sget_simple_extent_dims(space, sizes, nullptr);
     std::vector<std::int64_t> shape;
@@ -141,8 +150,7 @@ std::vector<std::int64_t> shapeOf(hid_t set, const File& file, const std::string
 }
 
 /// Reads a block, or everything, as the given memory type.
-void readInto(hid_t set, hid_t memoryType, const Block* block, void* out, const File& file,
-              const std::string& name) {
+void readInto(hid_t set, hid_t memoryType, const Block* block, void* out, const File& file, const std::string& name) {
     const Handle fileSpace(H5Dget_space(set), H5Sclose);
     herr_t status = -1;
     if (!block) {
@@ -172,9 +180,12 @@ DatasetInfo File::info(const std::string& dataset) const {
         const Handle type(H5Dget_type(set), H5Tclose);
         const H5T_class_t kind = H5Tget_class(type);
         info.bytes = static_cast<int>(H5Tget_size(type));
-        if (kind == H5T_FLOAT)
+        if (kind == H5T_FLOAT) {
             info.kind = DatasetInfo::Kind::Float;
-        else if (kind == H5T_INTEGER)
+            std::size_t sign = 0, exponent = 0, exponentBits = 0, mantissa = 0, mantissaBits = 0;
+            H5Tget_fields(type, &sign, &exponent, &exponentBits, &mantissa, &mantissaBits);
+            info.exponentBits = static_cast<int>(exponentBits);
+        } else if (kind == H5T_INTEGER)
             info.kind = H5Tget_sign(type) == H5T_SGN_NONE ? DatasetInfo::Kind::Uint : DatasetInfo::Kind::Int;
     }
     info.dtypeAttribute = stringAttribute(dataset, "dtype").value_or("");
@@ -196,10 +207,12 @@ static std::vector<T> readAll(const File& file, const std::string& name, hid_t t
 }
 
 std::vector<std::int32_t> File::readInt32(const std::string& name) const {
-    return readAll<std::int32_t>(*this, name, H5T_NATIVE_INT32, nullptr, [&](auto& n) { return m_state->openDataset(n); });
+    return readAll<std::int32_t>(*this, name, H5T_NATIVE_INT32, nullptr,
+                                 [&](auto& n) { return m_state->openDataset(n); });
 }
 std::vector<std::int64_t> File::readInt64(const std::string& name) const {
-    return readAll<std::int64_t>(*this, name, H5T_NATIVE_INT64, nullptr, [&](auto& n) { return m_state->openDataset(n); });
+    return readAll<std::int64_t>(*this, name, H5T_NATIVE_INT64, nullptr,
+                                 [&](auto& n) { return m_state->openDataset(n); });
 }
 std::vector<float> File::readFloat(const std::string& name, const Block* block) const {
     return readAll<float>(*this, name, H5T_NATIVE_FLOAT, block, [&](auto& n) { return m_state->openDataset(n); });
@@ -208,7 +221,8 @@ std::vector<double> File::readDouble(const std::string& name) const {
     return readAll<double>(*this, name, H5T_NATIVE_DOUBLE, nullptr, [&](auto& n) { return m_state->openDataset(n); });
 }
 std::string File::readBytes(const std::string& name) const {
-    const auto bytes = readAll<unsigned char>(*this, name, H5T_NATIVE_UINT8, nullptr, [&](auto& n) { return m_state->openDataset(n); });
+    const auto bytes = readAll<unsigned char>(*this, name, H5T_NATIVE_UINT8, nullptr,
+                                              [&](auto& n) { return m_state->openDataset(n); });
     return {bytes.begin(), bytes.end()};
 }
 
@@ -221,6 +235,8 @@ void File::readRaw(const std::string& name, const Block* block, void* out, std::
         count *= size;
     if (static_cast<std::size_t>(count) * H5Tget_size(type) != bytes)
         m_state->fail("the stored type has another width than expected", name, "Repair the file");
+    if (H5Tget_class(type) != H5T_INTEGER && H5Tget_class(type) != H5T_FLOAT)
+        m_state->fail("the data set holds no numbers", name, "Write the capture with numbers only");
     if (H5Tget_order(type) == H5T_ORDER_BE)
         m_state->fail("the data are big-endian", name, "Write the capture with little-endian types");
     if (count > 0)

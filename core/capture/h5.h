@@ -12,7 +12,8 @@ namespace kvscope::h5 {
 struct DatasetInfo {
     std::vector<std::int64_t> shape;
     enum class Kind { Int, Uint, Float, Other } kind = Kind::Other;
-    int bytes = 0;            ///< per element
+    int bytes = 0;              ///< per element
+    int exponentBits = 0;       ///< of a float: 5 is half, 8 is single or bfloat16
     std::string dtypeAttribute; ///< attribute "dtype" ("bfloat16"), or empty
     std::int64_t count() const;
 };

@@ -19,7 +19,6 @@ Handle makeHalfType() {
     return type;
 }
 
-
 } // namespace
 
 struct Writer::State {
@@ -28,17 +27,27 @@ struct Writer::State {
     std::map<std::string, ElementType> types;
 
     [[noreturn]] void fail(const std::string& place) const {
-        throw Error({.sentence = "the file cannot be written", .place = place, .remedy = "Check that the disk is not full and the folder may be written", .path = path});
+        throw Error({.sentence = "the file cannot be written",
+                     .place = place,
+                     .remedy = "Check that the disk is not full and the folder may be written",
+                     .path = path});
     }
     Handle typeOf(ElementType type) const {
         switch (type) {
-        case ElementType::Uint8: return {H5Tcopy(H5T_STD_U8LE), H5Tclose};
-        case ElementType::Uint16: return {H5Tcopy(H5T_STD_U16LE), H5Tclose};
-        case ElementType::Int32: return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
-        case ElementType::Int64: return {H5Tcopy(H5T_STD_I64LE), H5Tclose};
-        case ElementType::Float16: return makeHalfType();
-        case ElementType::Float32: return {H5Tcopy(H5T_IEEE_F32LE), H5Tclose};
-        case ElementType::Float64: return {H5Tcopy(H5T_IEEE_F64LE), H5Tclose};
+        case ElementType::Uint8:
+            return {H5Tcopy(H5T_STD_U8LE), H5Tclose};
+        case ElementType::Uint16:
+            return {H5Tcopy(H5T_STD_U16LE), H5Tclose};
+        case ElementType::Int32:
+            return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
+        case ElementType::Int64:
+            return {H5Tcopy(H5T_STD_I64LE), H5Tclose};
+        case ElementType::Float16:
+            return makeHalfType();
+        case ElementType::Float32:
+            return {H5Tcopy(H5T_IEEE_F32LE), H5Tclose};
+        case ElementType::Float64:
+            return {H5Tcopy(H5T_IEEE_F64LE), H5Tclose};
         }
         return {-1, H5Tclose};
     }
@@ -51,26 +60,24 @@ struct Writer::State {
         if (!group)
             fail(name);
     }
-    void attribute(const std::string& object, const std::string& name, hid_t type, hid_t space, const void* data) const {
+    void attribute(const std::string& object, const std::string& name, hid_t type, hid_t space,
+                   const void* data) const {
         ensureGroup(object);
-        const Handle made(H5Acreate_by_name(id, object.c_str(), name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+        const Handle made(
+            H5Acreate_by_name(id, object.c_str(), name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+            H5Aclose);
         if (!made || H5Awrite(made, type, data) < 0)
             fail(object + "@" + name);
     }
 };
 
-Writer::Writer(const std::string& path) : m_state(std::make_unique<State>()) {
+Writer::Writer(const std::string& path, Mode mode) : m_state(std::make_unique<State>()) {
     const Guard guard;
     m_state->path = path;
-    m_state->id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    if (m_state->id < 0)
-        m_state->fail({});
-}
-
-Writer::Writer(const std::string& path, Existing) : m_state(std::make_unique<State>()) {
-    const Guard guard;
-    m_state->path = path;
-    m_state->id = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    H5Pset_file_locking(access, false, true); // as the reader does: one process must not mix both ways
+    m_state->id = mode == Mode::Create ? H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access)
+                                       : H5Fopen(path.c_str(), H5F_ACC_RDWR, access);
     if (m_state->id < 0)
         m_state->fail({});
 }
@@ -90,7 +97,8 @@ void Writer::close() {
         m_state->fail({});
 }
 
-void Writer::createDataset(const std::string& name, ElementType type, const std::vector<std::int64_t>& shape, const Storage& storage) {
+void Writer::createDataset(const std::string& name, ElementType type, const std::vector<std::int64_t>& shape,
+                           const Storage& storage) {
     const Guard guard;
     if (const std::size_t slash = name.rfind('/'); slash != std::string::npos)
         m_state->ensureGroup(name.substr(0, slash));
@@ -105,6 +113,10 @@ void Writer::createDataset(const std::string& name, ElementType type, const std:
             H5Pset_deflate(plist, static_cast<unsigned>(storage.deflateLevel));
         }
     }
+    if (storage.reserveSpace) {
+        H5Pset_alloc_time(plist, H5D_ALLOC_TIME_EARLY);
+        H5Pset_fill_time(plist, H5D_FILL_TIME_NEVER);
+    }
     const Handle fileType = m_state->typeOf(type);
     const Handle set(H5Dcreate2(m_state->id, name.c_str(), fileType, space, H5P_DEFAULT, plist, H5P_DEFAULT), H5Dclose);
     if (!set)
@@ -118,7 +130,8 @@ void Writer::write(const std::string& name, const void* data, std::size_t bytes,
     const Handle type = m_state->typeOf(m_state->types.at(name));
     const Handle fileSpace(H5Dget_space(set), H5Sclose);
     if (block) {
-        const std::vector<hsize_t> begin(block->begin.begin(), block->begin.end()), size(block->size.begin(), block->size.end());
+        const std::vector<hsize_t> begin(block->begin.begin(), block->begin.end()),
+            size(block->size.begin(), block->size.end());
         H5Sselect_hyperslab(fileSpace, H5S_SELECT_SET, begin.data(), nullptr, size.data(), nullptr);
     }
     const auto count = static_cast<hsize_t>(H5Sget_select_npoints(fileSpace));
@@ -132,7 +145,8 @@ void Writer::write(const std::string& name, const void* data, std::size_t bytes,
 namespace {
 
 template <class T>
-void putList(Writer& writer, const std::string& name, ElementType type, std::span<const T> data, std::vector<std::int64_t> shape) {
+void putList(Writer& writer, const std::string& name, ElementType type, std::span<const T> data,
+             std::vector<std::int64_t> shape) {
     if (shape.empty())
         shape = {static_cast<std::int64_t>(data.size())};
     writer.createDataset(name, type, shape);
@@ -141,7 +155,9 @@ void putList(Writer& writer, const std::string& name, ElementType type, std::spa
 
 } // namespace
 
-void Writer::put(const std::string& name, std::span<const std::uint8_t> data) { putList(*this, name, ElementType::Uint8, data, {}); }
+void Writer::put(const std::string& name, std::span<const std::uint8_t> data) {
+    putList(*this, name, ElementType::Uint8, data, {});
+}
 void Writer::put(const std::string& name, std::span<const std::int32_t> data, std::vector<std::int64_t> shape) {
     putList(*this, name, ElementType::Int32, data, std::move(shape));
 }
@@ -182,12 +198,6 @@ void Writer::attribute(const std::string& object, const std::string& name, std::
     const hsize_t count = values.size();
     const Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
     m_state->attribute(object, name, H5T_STD_I32LE, space, values.data());
-}
-
-void setRootAttribute(const std::string& path, const std::string& name, const std::string& value) {
-    Writer file(path, Writer::Existing{});
-    file.attribute("/", name, value);
-    file.close();
 }
 
 } // namespace kvscope::h5

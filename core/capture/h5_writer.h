@@ -12,25 +12,26 @@ namespace kvscope::h5 {
 
 enum class ElementType { Uint8, Uint16, Int32, Int64, Float16, Float32, Float64 };
 
-/// How a data set is stored. Chunks are needed for deflate; without them the data lie contiguously and a data set that is
-/// never written takes no room in the file.
+/// How a data set is stored. Chunks are needed for deflate; without them the data lie contiguously and a data set that
+/// is never written takes no room in the file.
 struct Storage {
     std::vector<std::int64_t> chunk; ///< empty: contiguous
     int deflateLevel = 0;            ///< with shuffle; 0: none
+    bool reserveSpace = false;       ///< contiguous only: the file gets its full length at once, sparse on disk
 };
 
-/// A new HDF5 file. Groups are made as paths need them. Every member throws Error with the file and the data set: a full
-/// disk above all. Give it the temporary path of an AtomicFile, close it, then commit.
+/// A new HDF5 file. Groups are made as paths need them. Every member throws Error with the file and the data set: a
+/// full disk above all. Give it the temporary path of an AtomicFile, close it, then commit.
 class Writer {
 public:
-    struct Existing {};
-    explicit Writer(const std::string& path);
-    Writer(const std::string& path, Existing); ///< opens instead of making
+    enum class Mode { Create, Append };
+    explicit Writer(const std::string& path, Mode mode = Mode::Create);
     ~Writer();
     Writer(const Writer&) = delete;
     Writer& operator=(const Writer&) = delete;
 
-    void createDataset(const std::string& name, ElementType type, const std::vector<std::int64_t>& shape, const Storage& storage = {});
+    void createDataset(const std::string& name, ElementType type, const std::vector<std::int64_t>& shape,
+                       const Storage& storage = {});
     /// `bytes` must be what the block holds; without a block the whole data set.
     void write(const std::string& name, const void* data, std::size_t bytes, const Block* block = nullptr);
 
@@ -52,8 +53,5 @@ private:
     struct State;
     std::unique_ptr<State> m_state;
 };
-
-/// Adds one text attribute to the root of an existing file. Throws Error.
-void setRootAttribute(const std::string& path, const std::string& name, const std::string& value);
 
 } // namespace kvscope::h5

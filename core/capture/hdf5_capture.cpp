@@ -1,5 +1,5 @@
-// The HDF5 capture reader. Opening reads attributes and tokens; a tensor is read when a layer is asked for, head by head
-// in blocks of rows, so that memory is never asked for more than one layer and a stop is noticed soon.
+// The HDF5 capture reader. Opening reads attributes and tokens; a tensor is read when a layer is asked for, head by
+// head in blocks of rows, so that memory is never asked for more than one layer and a stop is noticed soon.
 #include "core/capture/hdf5_capture.h"
 
 #include "core/base/error.h"
@@ -19,18 +19,6 @@ namespace kvscope {
 namespace {
 
 constexpr std::int64_t kRowsPerRead = 8192;
-
-std::string datasetName(TensorRole role, const LayerInfo& layer, std::int64_t tokens) {
-    switch (role) {
-    case TensorRole::Keys: return "k";
-    case TensorRole::Values: return "v";
-    case TensorRole::Queries: return layer.queryCount == tokens ? "q" : "q_window";
-    case TensorRole::KeysPreRope: return "k_pre";
-    case TensorRole::QueriesPreRope: return "q_pre";
-    case TensorRole::OutputProjection: return "o_proj";
-    }
-    return {};
-}
 
 class Hdf5Capture final : public CaptureReader {
 public:
@@ -57,7 +45,7 @@ public:
                          .place = layerPath(layer, "q"),
                          .remedy = "Capture the prompt with queries",
                          .path = m_info.path});
-        return readTensor(layerPath(layer, datasetName(role, info, m_info.numTokens)), checkpoint);
+        return readTensor(layerPath(layer, tensorName(role, info, m_info.numTokens)), checkpoint);
     }
 
     std::string computeHash(const Checkpoint& checkpoint) const override { return hashOfCapture(m_file, checkpoint); }
@@ -80,13 +68,16 @@ private:
     HostTensor readTensor(const std::string& name, const Checkpoint& checkpoint) const {
         const h5::DatasetInfo set = m_file.info(name);
         if (set.shape.size() != 3 || set.count() < 0)
-            throw Error({.sentence = "the data set must have three axes", .place = name,
-                         .remedy = "Write the capture again", .path = m_info.path});
+            throw Error({.sentence = "the data set must have three axes",
+                         .place = name,
+                         .remedy = "Write the capture again",
+                         .path = m_info.path});
         HostTensor tensor{Shape{set.shape[0], set.shape[1], set.shape[2]}, {}};
         tensor.data.resize(static_cast<std::size_t>(set.count()));
         for (std::int64_t head = 0; head < set.shape[0]; ++head)
             for (std::int64_t row = 0; row < set.shape[1]; row += kRowsPerRead) {
-                checkpoint.at(static_cast<double>(head * set.shape[1] + row), static_cast<double>(set.shape[0] * set.shape[1]));
+                checkpoint.at(static_cast<double>(head * set.shape[1] + row),
+                              static_cast<double>(set.shape[0] * set.shape[1]));
                 readRows(name, set, head, row, tensor);
             }
         return tensor;

@@ -4,9 +4,11 @@
 #include "core/base/error.h"
 #include "core/base/gaussian.h"
 #include "core/capture/rope.h"
+#include "core/capture/widen.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace kvscope {
@@ -26,19 +28,30 @@ HostTensor MemoryCapture::read(LayerIndex layer, TensorRole role, const Checkpoi
     return keys;
 }
 
+HostTensor storable(HostTensor tensor, StoredType type) {
+    if (type == StoredType::Float32)
+        return tensor;
+    const bool brain = type == StoredType::Bfloat16;
+    std::vector<std::uint16_t> bits(tensor.data.size());
+    std::transform(tensor.data.begin(), tensor.data.end(), bits.begin(), brain ? narrowToBfloat16 : narrowToFloat16);
+    (brain ? widenBfloat16 : widenFloat16)(bits, tensor.data.data());
+    return tensor;
+}
+
 namespace {
 
-HostTensor gaussianTensor(std::uint64_t seed, LayerIndex layer, TensorRole role, int heads, std::int64_t rows, int width) {
+HostTensor gaussianTensor(std::uint64_t seed, LayerIndex layer, TensorRole role, int heads, std::int64_t rows,
+                          int width) {
     HostTensor tensor{Shape{heads, rows, width}, {}};
     for (int h = 0; h < heads; ++h)
         for (std::int64_t r = 0; r < rows; ++r)
             for (int c = 0; c < width; ++c)
                 tensor.data.push_back(static_cast<float>(gaussianAt({.seed = seed,
-                                                  .layer = static_cast<std::uint32_t>(layer.value),
-                                                  .kvHead = static_cast<std::uint32_t>(h),
-                                                  .round = static_cast<std::uint32_t>(role),
-                                                  .token = static_cast<std::uint32_t>(r),
-                                                  .slot = static_cast<std::uint32_t>(c)})));
+                                                                     .layer = static_cast<std::uint32_t>(layer.value),
+                                                                     .kvHead = static_cast<std::uint32_t>(h),
+                                                                     .round = static_cast<std::uint32_t>(role),
+                                                                     .token = static_cast<std::uint32_t>(r),
+                                                                     .slot = static_cast<std::uint32_t>(c)})));
     return tensor;
 }
 
@@ -51,7 +64,8 @@ TokenTable wordTokens(std::int64_t tokens) {
         table.bytes += fmt::format(" w{}", i);
         table.offsets.push_back(static_cast<std::int64_t>(table.bytes.size()));
     }
-    table.segments.push_back({0, static_cast<TokenIndex>(std::max<std::int64_t>(1, tokens * 3 / 4)), SegmentKind::Context});
+    table.segments.push_back(
+        {0, static_cast<TokenIndex>(std::max<std::int64_t>(1, tokens * 3 / 4)), SegmentKind::Context});
     return table;
 }
 
@@ -81,8 +95,8 @@ std::shared_ptr<MemoryCapture> makeRandomCapture(std::uint64_t seed, std::int64_
             layer.kvOfQ.push_back(h / (queryHeads / kvHeads));
         info.layers.push_back(layer);
         for (const auto role : {TensorRole::Keys, TensorRole::Values, TensorRole::Queries})
-            capture->tensors[{layer.layer, role}] =
-                gaussianTensor(seed, layer.layer, role, role == TensorRole::Queries ? queryHeads : kvHeads, tokens, headDim);
+            capture->tensors[{layer.layer, role}] = gaussianTensor(
+                seed, layer.layer, role, role == TensorRole::Queries ? queryHeads : kvHeads, tokens, headDim);
     }
     return capture;
 }

@@ -11,7 +11,7 @@ namespace kvscope {
 /// Fill the public members, then treat it as const.
 class MemoryCapture final : public CaptureReader {
 public:
-    CaptureInfo captureInfo;   ///< layers describe what `tensors` holds
+    CaptureInfo captureInfo; ///< layers describe what `tensors` holds
     TokenTable tokenTable;
     std::vector<float> frequencies; ///< [rotaryDim / 2] or empty, the same for all layers
     std::map<std::pair<LayerIndex, TensorRole>, HostTensor> tensors;
@@ -23,6 +23,9 @@ public:
     HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override;
     std::string computeHash(const Checkpoint&) const override { return captureInfo.hash; }
 };
+
+/// What reading the tensor back from a file of this type gives.
+HostTensor storable(HostTensor tensor, StoredType type);
 
 /// Seeded Gaussian keys, values and all queries in every layer, one word a token, one context segment over the first
 /// 3/4 of the tokens. For tests that need a capture and no story.

@@ -1,104 +1,219 @@
-// Captures made up from a seed: keys in clusters around a common direction, sinks at the start, a needle that the question's
-// queries look for, rotation by position. Every number is a function of its place, so that any tensor can be made alone.
+// Synthetic captures: a geometry in which one knows beforehand what a policy should find. All numbers are
+// counter-based, so a token's key is the same whoever computes it. Directions that must survive RoPE over the whole
+// prompt (the common one, the sinks', the needle's) lie in the slowest pairs of coordinates, as they do in real models.
 #include "core/capture/synthetic_capture.h"
 
 #include "core/base/error.h"
 #include "core/base/gaussian.h"
 #include "core/capture/capture_writer.h"
 #include "core/capture/rope.h"
+#include "core/capture/synthetic_text.h"
+#include "core/capture/widen.h"
 
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 
 #include <algorithm>
-#include <array>
+#include <cassert>
 #include <cmath>
 
 namespace kvscope {
 
 namespace {
 
-enum Round : std::uint32_t { kKeyNoise, kValueNoise, kQueryNoise, kCentre, kCommon, kSinkDirection, kNeedleDirection, kClusterOf };
+enum Draw : std::uint32_t { DirectionDraw = 1, CentreDraw, KeyNoise, ValueNoise, QueryNoise, ValueCentre };
 
-constexpr std::array<const char*, 32> kWords = {" the", " cache", " stores", " one", " key", " and", " value", " per", " token", " when", " it",
-    " fills", " a", " policy", " decides", " which", " tokens", " stay", ".", " Every", " head", " reads", " what", " the", " others", " wrote", ",",
-    " and", " a", " budget", " limits", " them"};
-constexpr std::array<const char*, 8> kNeedleWords = {" The", " secret", " code", " is", " 5", "2", "6", "."};
+constexpr double kSinkLength = 0.4;   // of a usual key: sinks are short, which is what KeyNorm relies on
+constexpr double kSinkValue = 0.05;   // and carry next to nothing
+constexpr double kNeedleShare = 0.85; // of a needle key's length lies along the needle's direction
+constexpr double kCentreShare = 0.5;  // of what is not common to all keys is the cluster's
 
-std::int64_t questionLength(const SyntheticSpec& spec) { return std::clamp<std::int64_t>(spec.tokens / 32, 1, 32); }
-std::int64_t answerLength(const SyntheticSpec& spec) { return std::clamp<std::int64_t>(spec.tokens / 128, 1, 8); }
-std::int64_t contextEnd(const SyntheticSpec& spec) { return std::max<std::int64_t>(1, spec.tokens - questionLength(spec) - answerLength(spec)); }
-std::int64_t needleStart(const SyntheticSpec& spec) { return spec.needleBegin >= 0 ? spec.needleBegin : contextEnd(spec) * 2 / 5; }
-bool inNeedle(const SyntheticSpec& spec, std::int64_t token) {
-    return token >= needleStart(spec) && token < needleStart(spec) + spec.needleLength;
+void require(bool holds, const char* sentence, const char* field, const std::string& remedy) {
+    if (!holds)
+        throw Error({.sentence = sentence, .place = field, .remedy = remedy, .path = {}});
 }
 
-[[noreturn]] void refuse(const std::string& sentence, const char* place, const std::string& remedy) {
-    throw Error({.sentence = sentence, .place = place, .remedy = remedy});
+using Direction = std::vector<double>;
+
+double dot(const Direction& a, const Direction& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+        sum += a[i] * b[i];
+    return sum;
 }
 
-struct Generator {
-    const SyntheticSpec& spec;
-    std::uint32_t layer, head;
+void normalise(Direction& a) {
+    const double length = std::sqrt(dot(a, a));
+    for (double& x : a)
+        x /= length;
+}
 
-    double normal(std::uint32_t round, std::int64_t token, int coordinate) const {
-        return gaussianAt({spec.seed, layer, head, round, static_cast<std::uint32_t>(token), static_cast<std::uint32_t>(coordinate)});
+void addScaled(Direction& out, const Direction& a, double factor) {
+    for (std::size_t i = 0; i < out.size(); ++i)
+        out[i] += factor * a[i];
+}
+
+/// Standard normal numbers of one place; neighbouring slots share a Box-Muller pair.
+Direction gaussians(RandomKey key, int count) {
+    Direction numbers(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < numbers.size(); i += 2) {
+        key.slot = static_cast<std::uint32_t>(i);
+        const auto [a, b] = gaussianPairAt(key);
+        numbers[i] = a;
+        if (i + 1 < numbers.size())
+            numbers[i + 1] = b;
     }
-    int clusterOf(std::int64_t token) const {
-        const double u = uniformAt({spec.seed, layer, head, kClusterOf, static_cast<std::uint32_t>(token / 3), 0}); // neighbours share one
-        return static_cast<int>(u * spec.clusters);
+    return numbers;
+}
+
+/// The geometry of one KV head of one layer.
+class HeadGeometry {
+public:
+    HeadGeometry(const SyntheticSpec& spec, LayerIndex layer, int kvHead)
+        : m_spec(spec), m_plan(planOf(spec)), m_key{.seed = spec.seed,
+                                                    .layer = static_cast<std::uint32_t>(layer.value),
+                                                    .kvHead = static_cast<std::uint32_t>(kvHead)},
+          m_needleStrength(kvHead == layer.value % spec.kvHeads ? 1 : 0.4), m_length(std::sqrt(spec.headDim)) {
+        Direction* const slow[] = {&m_common, &m_sink, &m_needle};
+        for (std::uint32_t i = 0; i < 3; ++i) {
+            *slow[i] = slowDirection(i);
+            for (std::uint32_t j = 0; j < i; ++j)
+                addScaled(*slow[i], *slow[j], -dot(*slow[i], *slow[j]));
+            normalise(*slow[i]);
+        }
     }
-    /// Key before rotation; spread about 1 per coordinate.
-    double key(std::int64_t token, int c) const {
-        const double common = spec.collinearity * normal(kCommon, 0, c);
-        if (token < spec.sinks)
-            return common + 2.5 * normal(kSinkDirection, 0, c) + 0.1 * normal(kKeyNoise, token, c);
-        if (inNeedle(spec, token))
-            return -0.5 * common + 1.2 * normal(kNeedleDirection, 0, c) + 0.5 * normal(kKeyNoise, token, c);
-        const double centre = spec.clusters > 0 ? normal(kCentre, clusterOf(token), c) : 0;
-        return common + 0.8 * centre + 0.6 * normal(kKeyNoise, token, c);
+
+    bool isSink(std::int64_t t) const { return t < m_spec.sinks; }
+    bool isNeedle(std::int64_t t) const { return t >= m_plan.needleBegin && t < m_plan.needleEnd; }
+
+    Direction key(std::int64_t t) const {
+        Direction k = noise(KeyNoise, t, 0);
+        if (isSink(t)) {
+            scale(k, 0.05);
+            addScaled(k, m_sink, kSinkLength * m_length);
+            return k;
+        }
+        const double own = std::sqrt(1 - m_spec.collinearity), share = m_spec.clusters > 0 ? kCentreShare : 0;
+        scale(k, own * std::sqrt(1 - share));
+        if (isNeedle(t)) {
+            scale(k, 1 - kNeedleShare);
+            addScaled(k, m_needle, kNeedleShare * m_length);
+            return k;
+        }
+        addScaled(k, centre(CentreDraw, clusterOf(m_spec, t)), own * std::sqrt(share));
+        addScaled(k, m_common, std::sqrt(m_spec.collinearity) * m_length);
+        return k;
     }
-    double query(std::int64_t token, int c) const {
-        // Queries look away from what all keys share, towards the sinks a little, and in the question towards the needle.
-        double q = -0.4 * spec.collinearity * normal(kCommon, 0, c) + 0.5 * normal(kSinkDirection, 0, c) + 0.8 * normal(kQueryNoise, token, c);
-        if (spec.clusters > 0)
-            q += 0.5 * normal(kCentre, clusterOf(token), c);
-        if (spec.needleLength > 0 && token >= contextEnd(spec))
-            q += 1.2 * normal(kNeedleDirection, 0, c);
+
+    Direction value(std::int64_t t) const {
+        Direction v = noise(ValueNoise, t, 0);
+        if (isSink(t)) {
+            scale(v, kSinkValue);
+            return v;
+        }
+        scale(v, 0.5);
+        addScaled(v, centre(ValueCentre, isNeedle(t) ? m_spec.clusters : clusterOf(m_spec, t)), 1);
+        return v;
+    }
+
+    /// Logits that beat n tokens with logits near zero are of the order of ln n.
+    Direction query(std::int64_t t, int queryHead) const {
+        const double beat = std::log(static_cast<double>(m_spec.tokens)) + 1;
+        const bool asks = m_spec.needleLength > 0 && t >= m_plan.contextEnd;
+        Direction q = noise(QueryNoise, t, queryHead);
+        scale(q, 0.5);
+        addScaled(q, centre(CentreDraw, clusterOf(m_spec, t)), 0.3);
+        addScaled(q, m_common, -0.5 * m_length); // queries point away from the keys' mean, as in KeyDiff's Figure 4
+        addScaled(q, m_sink, (asks ? 0.5 : 1) * beat / kSinkLength);
+        if (asks)
+            addScaled(q, m_needle, m_needleStrength * beat / kNeedleShare);
         return q;
     }
+
+private:
+    static void scale(Direction& a, double factor) {
+        for (double& x : a)
+            x *= factor;
+    }
+    Direction noise(Draw what, std::int64_t token, int queryHead) const {
+        RandomKey key = m_key;
+        key.round = what + (static_cast<std::uint32_t>(queryHead) << 8);
+        key.token = static_cast<std::uint32_t>(token);
+        return gaussians(key, m_spec.headDim);
+    }
+    Direction centre(Draw what, int cluster) const { return noise(what, cluster, 0); }
+    // Pairs i and i + d/2 turn together; the last pairs turn slowest.
+    Direction slowDirection(std::uint32_t number) const {
+        const int pairs = m_spec.headDim / 2, slowPairs = std::max(2, m_spec.headDim / 16);
+        Direction drawn = noise(DirectionDraw, number, 0);
+        for (int i = 0; i < pairs - slowPairs; ++i)
+            drawn[static_cast<std::size_t>(i)] = drawn[static_cast<std::size_t>(i + pairs)] = 0;
+        return drawn;
+    }
+
+    SyntheticSpec m_spec;
+    SyntheticPlan m_plan;
+    RandomKey m_key;
+    double m_needleStrength;
+    double m_length; ///< of a usual key: sqrt(d)
+    Direction m_common, m_sink, m_needle;
 };
+
+// Long prompts need slower rotation, as in models trained for them.
+double thetaOf(const SyntheticSpec& spec) {
+    return std::max(10'000.0, 20.0 * static_cast<double>(spec.tokens));
+}
+
+std::int64_t queryCountOf(const SyntheticSpec& spec) {
+    return spec.queryWindow > 0 ? spec.queryWindow : spec.tokens;
+}
 
 } // namespace
 
-void checkSynthetic(const SyntheticSpec& spec) {
-    if (spec.tokens < 1 || spec.tokens > (std::int64_t{1} << 24))
-        refuse("a capture has 1 to 16,777,216 tokens", "--tokens", "Choose a number in that range");
-    if (spec.layers < 1 || spec.layers > 1000 || spec.kvHeads < 1 || spec.queryHeads < 1 || spec.headDim < 1 || spec.headDim > 4096)
-        refuse("layers, heads and head dim must be positive", "--layers, --q-heads, --kv-heads, --head-dim", "Choose sizes that a model has");
-    if (spec.queryHeads % spec.kvHeads != 0)
-        refuse(fmt::format("{} query heads cannot share {} KV heads evenly", spec.queryHeads, spec.kvHeads), "--q-heads", "Make it a multiple of --kv-heads");
-    if (spec.rope && spec.headDim % 2 != 0)
-        refuse("rotation needs an even head dim", "--head-dim", "Make it even or add --no-rope");
-    if (spec.queryWindow < 0 || spec.queryWindow > spec.tokens)
-        refuse("the query window is longer than the prompt", "--q-window", fmt::format("Choose 0 (all) to {}", spec.tokens));
-    if (spec.needleLength > 0 && spec.tokens > 64 && (needleStart(spec) < 0 || needleStart(spec) + spec.needleLength > contextEnd(spec)))
-        refuse("the needle lies outside the context", "--needle-begin, --needle-length", fmt::format("The context ends at token {}", contextEnd(spec)));
-    if (spec.clusters < 0 || spec.sinks < 0 || spec.needleLength < 0 || spec.collinearity < 0)
-        refuse("clusters, sinks, needle length and collinearity cannot be negative", "kvscope synth", "Choose 0 or more");
+void checkSpec(const SyntheticSpec& spec) {
+    require(spec.tokens >= 1 && spec.tokens <= (std::int64_t{1} << 24), "the number of tokens is out of range",
+            "--tokens", "Give 1 to 16777216");
+    require(spec.layers >= 1 && spec.layers <= 1000, "the number of layers is out of range", "--layers",
+            "Give 1 to 1000");
+    require(spec.kvHeads >= 1 && spec.kvHeads <= 1024, "the number of KV heads is out of range", "--kv-heads",
+            "Give 1 to 1024");
+    require(spec.queryHeads >= 1 && spec.queryHeads <= 4096 && spec.queryHeads % spec.kvHeads == 0,
+            "query heads do not divide among the KV heads", "--q-heads",
+            fmt::format("Give a multiple of {}", spec.kvHeads));
+    require(spec.headDim >= 4 && spec.headDim <= 4096 && spec.headDim % 2 == 0, "the head dimension is out of range",
+            "--head-dim", "Give an even number from 4 to 4096");
+    require(spec.clusters >= 0 && spec.clusters <= 10'000, "the number of clusters is out of range", "--clusters",
+            "Give 0 (none) to 10000");
+    require(spec.sinks >= 0, "the number of sinks is negative", "--sinks", "Give 0 or more");
+    require(spec.needleLength >= 0, "the length of the needle is negative", "--needle-length", "Give 0 for none");
+    require(spec.tokens >= fewestTokens(spec), "the prompt is too short for its sinks, needle, question and answer",
+            "--tokens", fmt::format("Give at least {} or no needle", fewestTokens(spec)));
+    const SyntheticPlan plan = planOf(spec);
+    require(spec.needleLength == 0 || (plan.needleBegin >= spec.sinks && plan.needleEnd <= plan.contextEnd),
+            "the needle does not fit between the sinks and the question", "--needle-begin",
+            fmt::format("Give {} to {}", spec.sinks, plan.contextEnd - spec.needleLength));
+    require(spec.collinearity >= 0 && spec.collinearity < 1, "the collinearity is out of range", "--collinearity",
+            "Give 0 up to, not including, 1");
+    require(spec.queryWindow >= 0 && spec.queryWindow <= spec.tokens, "the query window is larger than the prompt",
+            "--q-window", "Give at most the number of tokens");
 }
 
 CaptureInfo syntheticInfo(const SyntheticSpec& spec) {
     CaptureInfo info;
     info.modelId = "kvscope/synthetic";
-    info.modelRevision = "1";
     info.tool = "kvscope synth";
-    info.notes = fmt::format("synthetic, seed {}: says nothing about real models", spec.seed);
+    info.notes = fmt::format("Made up: seed {}, {} clusters, {} sinks, collinearity {:g}, needle of {} tokens",
+                             spec.seed, spec.clusters, spec.sinks, spec.collinearity, spec.needleLength);
     info.numLayers = spec.layers;
     info.numQueryHeads = spec.queryHeads;
     info.numKvHeads = spec.kvHeads;
     info.headDim = info.valueDim = spec.headDim;
     info.numTokens = spec.tokens;
-    info.rope = {"default", spec.ropeTheta, 1.0, spec.headDim, false};
+    info.rope = {.type = spec.rope ? "default" : "none",
+                 .theta = thetaOf(spec),
+                 .attentionScaling = 1,
+                 .rotaryDim = spec.headDim,
+                 .interleaved = false};
     for (int l = 0; l < spec.layers; ++l) {
         LayerInfo layer;
         layer.layer = LayerIndex(l);
@@ -106,7 +221,7 @@ CaptureInfo syntheticInfo(const SyntheticSpec& spec) {
         layer.hasRope = spec.rope;
         layer.attentionType = "full_attention";
         layer.stage = "post_qk_norm_post_rope_pre_scale";
-        layer.queryCount = spec.queryWindow > 0 ? spec.queryWindow : spec.tokens;
+        layer.queryCount = queryCountOf(spec);
         layer.storedType = spec.storedType;
         for (int h = 0; h < spec.queryHeads; ++h)
             layer.kvOfQ.push_back(h / (spec.queryHeads / spec.kvHeads));
@@ -115,67 +230,81 @@ CaptureInfo syntheticInfo(const SyntheticSpec& spec) {
     return info;
 }
 
-TokenTable syntheticTokens(const SyntheticSpec& spec) {
-    TokenTable table;
-    table.offsets.push_back(0);
-    for (std::int64_t t = 0; t < spec.tokens; ++t) {
-        const bool needle = inNeedle(spec, t);
-        const auto place = static_cast<std::size_t>(needle ? t - needleStart(spec) : t);
-        const std::size_t word = needle ? place % kNeedleWords.size() : (place * 7 + place / 32) % kWords.size();
-        table.ids.push_back(static_cast<std::int32_t>(needle ? kWords.size() + word : word));
-        table.positions.push_back(t);
-        table.bytes += needle ? kNeedleWords[word] : kWords[word];
-        table.offsets.push_back(static_cast<std::int64_t>(table.bytes.size()));
-    }
-    const auto end = static_cast<TokenIndex>(contextEnd(spec)), question = static_cast<TokenIndex>(spec.tokens - answerLength(spec));
-    table.segments.push_back({0, end, SegmentKind::Context});
-    if (spec.needleLength > 0 && needleStart(spec) + spec.needleLength <= end)
-        table.segments.push_back({static_cast<TokenIndex>(needleStart(spec)), static_cast<TokenIndex>(needleStart(spec) + spec.needleLength), SegmentKind::Needle});
-    if (question > end)
-        table.segments.push_back({end, question, SegmentKind::Question});
-    if (static_cast<std::int64_t>(question) < spec.tokens && question >= end)
-        table.segments.push_back({question, static_cast<TokenIndex>(spec.tokens), SegmentKind::Answer});
-    return table;
-}
-
 std::vector<float> syntheticFrequencies(const SyntheticSpec& spec) {
     std::vector<float> frequencies;
     for (int i = 0; spec.rope && i < spec.headDim / 2; ++i)
-        frequencies.push_back(static_cast<float>(std::pow(spec.ropeTheta, -2.0 * i / spec.headDim)));
+        frequencies.push_back(static_cast<float>(std::pow(thetaOf(spec), -2.0 * i / spec.headDim)));
     return frequencies;
 }
 
-HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRole role) {
+HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) {
+    checkSpec(spec);
+    assert(role == TensorRole::Keys || role == TensorRole::Values || role == TensorRole::Queries);
     const bool queries = role == TensorRole::Queries;
-    const std::int64_t rows = queries && spec.queryWindow > 0 ? spec.queryWindow : spec.tokens, first = spec.tokens - rows;
     const int heads = queries ? spec.queryHeads : spec.kvHeads, group = spec.queryHeads / spec.kvHeads;
+    const std::int64_t rows = queries ? queryCountOf(spec) : spec.tokens, first = spec.tokens - rows;
     HostTensor tensor{Shape{heads, rows, spec.headDim}, {}};
-    tensor.data.reserve(static_cast<std::size_t>(tensor.shape.count()));
-    std::vector<std::int64_t> positions;
-    for (int h = 0; h < heads; ++h) {
-        const Generator make{spec, static_cast<std::uint32_t>(layer.value), static_cast<std::uint32_t>(queries ? h / group : h)};
-        for (std::int64_t r = 0; r < rows; ++r)
-            for (int c = 0; c < spec.headDim; ++c) {
-                const double x = role == TensorRole::Keys      ? make.key(first + r, c)
-                                 : role == TensorRole::Values ? make.normal(kValueNoise, first + r, c)
-                                                              : make.query(first + r, c) + 0.3 * make.normal(kQueryNoise, first + r, c + 4096 * (1 + h % group));
-                tensor.data.push_back(static_cast<float>(x));
-            }
+    tensor.data.resize(static_cast<std::size_t>(tensor.shape.count()));
+    for (int head = 0; head < heads; ++head) {
+        checkpoint.at(head, heads);
+        const HeadGeometry geometry(spec, layer, queries ? head / group : head);
+        tbb::parallel_for(std::int64_t{0}, rows, [&](std::int64_t row) {
+            const std::int64_t t = first + row;
+            const Direction drawn = queries                    ? geometry.query(t, head)
+                                    : role == TensorRole::Keys ? geometry.key(t)
+                                                               : geometry.value(t);
+            std::transform(drawn.begin(), drawn.end(), tensor.data.begin() + (head * rows + row) * spec.headDim,
+                           [](double x) { return static_cast<float>(x); });
+        });
     }
-    for (std::int64_t r = 0; r < rows; ++r)
-        positions.push_back(first + r);
-    if (spec.rope && role != TensorRole::Values)
-        rotateForward(tensor, positions, syntheticFrequencies(spec), {"default", spec.ropeTheta, 1.0, spec.headDim, false});
+    if (role == TensorRole::Values || !spec.rope)
+        return tensor;
+    std::vector<std::int64_t> positions;
+    for (std::int64_t t = first; t < spec.tokens; ++t)
+        positions.push_back(t);
+    rotateForward(tensor, positions, syntheticFrequencies(spec), syntheticInfo(spec).rope);
     return tensor;
 }
 
-void writeSyntheticCapture(const SyntheticSpec& spec, const std::string& path, int deflateLevel, bool sparse, const Checkpoint& checkpoint) {
-    checkSynthetic(spec);
-    WriteOptions options;
-    options.deflateLevel = deflateLevel;
-    options.leaveTensorsUnwritten = sparse;
-    writeCapture(path, syntheticInfo(spec), syntheticTokens(spec), syntheticFrequencies(spec),
-                 [&](LayerIndex layer, TensorRole role) { return syntheticTensor(spec, layer, role); }, options, checkpoint);
+namespace {
+
+constexpr TensorRole kRoles[] = {TensorRole::Keys, TensorRole::Values, TensorRole::Queries};
+
+} // namespace
+
+std::shared_ptr<MemoryCapture> makeSyntheticCapture(const SyntheticSpec& spec, const Checkpoint& checkpoint) {
+    auto capture = std::make_shared<MemoryCapture>();
+    capture->tokenTable = syntheticTokens(spec);
+    capture->captureInfo = syntheticInfo(spec);
+    capture->captureInfo.fileName = capture->captureInfo.path = "synthetic";
+    capture->captureInfo.hash = fmt::format("synthetic:{}:{}", spec.seed, spec.tokens);
+    capture->frequencies = syntheticFrequencies(spec);
+    for (int l = 0; l < spec.layers; ++l) {
+        checkpoint.at(l, spec.layers);
+        for (const TensorRole role : kRoles)
+            capture->tensors[{LayerIndex(l), role}] =
+                storable(syntheticTensor(spec, LayerIndex(l), role, checkpoint.silent()), spec.storedType);
+    }
+    return capture;
+}
+
+void writeSyntheticCapture(const SyntheticSpec& spec, const std::string& path, int deflateLevel, bool sparse,
+                           const Checkpoint& checkpoint) {
+    const TokenTable tokens = syntheticTokens(spec);
+    CaptureWriter writer(path, syntheticInfo(spec), tokens, {.deflateLevel = deflateLevel, .withHash = !sparse});
+    if (spec.rope)
+        writer.writeInverseFrequencies("", syntheticFrequencies(spec));
+    const double steps = spec.layers + 1.0; // the last one is the hash
+    for (int l = 0; l < spec.layers; ++l) {
+        const Checkpoint part = checkpoint.part(l / steps, (l + 1) / steps);
+        for (const TensorRole role : kRoles) {
+            if (sparse)
+                writer.reserve(LayerIndex(l), role);
+            else
+                writer.write(LayerIndex(l), role, syntheticTensor(spec, LayerIndex(l), role, part), part.silent());
+        }
+    }
+    writer.finish(checkpoint.part(spec.layers / steps, 1));
 }
 
 } // namespace kvscope

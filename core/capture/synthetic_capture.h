@@ -1,39 +1,49 @@
 #pragma once
 
+#include "core/capture/capture.h"
 #include "core/capture/memory_capture.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace kvscope {
 
-/// A seeded capture with a known structure. Nothing in it says anything about real models; the file's notes say so.
+/// A made-up prompt whose geometry is known. Keys before RoPE are a common direction (collinearity) plus the centre of
+/// the sentence's cluster plus noise; with RoPE the fast coordinates become rings. The first tokens are sinks (short
+/// keys that every query looks at). A needle has a direction of its own, which the queries of question and answer look
+/// for.
 struct SyntheticSpec {
     std::int64_t tokens = 4096;
-    int layers = 2, queryHeads = 8, kvHeads = 2, headDim = 64;
+    int layers = 2;
+    int queryHeads = 8, kvHeads = 2; ///< query head h reads KV head h / (queryHeads / kvHeads)
+    int headDim = 64;                ///< even, at least 4; also of the values
     std::uint64_t seed = 0;
-    int clusters = 12;             ///< of keys before rotation; 0: none
-    int sinks = 4;                 ///< first tokens that draw attention whatever the query
-    std::int64_t needleBegin = -1; ///< -1: at 40 % of the context
-    std::int64_t needleLength = 16; ///< 0: none
-    double collinearity = 0.6;     ///< length of the component that all keys share, in units of their spread
-    bool rope = true;              ///< rotate queries and keys (rings in the projection)
-    double ropeTheta = 10000;
+    int clusters = 12; ///< 0: none
+    int sinks = 4;
+    std::int64_t needleBegin = -1;  ///< -1: at 45 % of the tokens
+    std::int64_t needleLength = 14; ///< 0: no needle, no question, no answer
+    double collinearity = 0.5;      ///< [0, 1): share of the common direction in a key's squared length
+    bool rope = true;               ///< half layout over the whole head
     StoredType storedType = StoredType::Bfloat16;
-    std::int64_t queryWindow = 0;  ///< store only the last so many queries; 0: all
+    std::int64_t queryWindow = 0; ///< only the last so many queries; 0: all
 };
 
-/// Throws Error for sizes that fit no model (heads that do not divide, odd head dim with rotation ...).
-void checkSynthetic(const SyntheticSpec& spec);
+/// Throws Error naming the field that contradicts another or lies out of range.
+void checkSpec(const SyntheticSpec& spec);
 
-/// What the file will say, without its tensors.
+/// What the capture says about itself, and its tokens. One layer's tensors: keys, values or queries, [H, rows, d], as
+/// float before narrowing. The same numbers for any number of threads.
 CaptureInfo syntheticInfo(const SyntheticSpec& spec);
 TokenTable syntheticTokens(const SyntheticSpec& spec);
-std::vector<float> syntheticFrequencies(const SyntheticSpec& spec);
-/// One tensor: keys, values or queries of a layer. A function of the spec alone.
-HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRole role);
+std::vector<float> syntheticFrequencies(const SyntheticSpec& spec); ///< [headDim / 2], or empty without RoPE
+HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRole role, const Checkpoint& checkpoint);
 
-/// Writes it as a capture, one tensor in memory at a time; `sparse` declares the tensors and stores none. Throws Error.
-void writeSyntheticCapture(const SyntheticSpec& spec, const std::string& path, int deflateLevel, bool sparse, const Checkpoint& checkpoint);
+std::shared_ptr<MemoryCapture> makeSyntheticCapture(const SyntheticSpec& spec, const Checkpoint& checkpoint);
+
+/// Layer by layer, atomically, with a hash. `sparse`: all tensors zero and not on disk, without a hash, so that any
+/// size takes milliseconds; for measuring how captures larger than memory open.
+void writeSyntheticCapture(const SyntheticSpec& spec, const std::string& path, int deflateLevel, bool sparse,
+                           const Checkpoint& checkpoint);
 
 } // namespace kvscope
