@@ -1,6 +1,5 @@
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #ifdef __CUDACC__
@@ -14,22 +13,24 @@ namespace kvscope {
 
 /// e^x at most 2 units in the last place from std::exp (measured in tests/base; hardly ever more than 1),
 /// 0 below -708, +infinity above 709.7; NaN stays NaN. Only +, -, *, comparisons and bits: with contraction off every
-/// compiler, instruction set and device gives the same result, and loops over it become vector code.
+/// compiler, instruction set and device gives the same result.
 /// Method: x = k ln 2 + r with |r| <= ln(2)/2, e^x = 2^k e^r, e^r by its Taylor polynomial of degree 13.
-KVSCOPE_PORTABLE double portableExp(double x) {
+/// Number is double, or a compiler's vector of doubles with Bits its vector of 64-bit integers: one formula for both.
+template <class Number, class Bits> KVSCOPE_PORTABLE Number portableExpOf(Number x) {
     constexpr double kLog2e = 0x1.71547652b82fep+0;
     constexpr double kLn2High = 0x1.62e42fefa3800p-1; // 42 bits: k times it is exact
     constexpr double kLn2Low = 0x1.ef35793c76730p-45;
     constexpr double kRound = 0x1.8p52; // adding it leaves the nearest integer in the low mantissa bits
+    const Number zero{}, lowest = zero - 708.0, highest = zero + 710.0;
 
     // Clamped before the bits are made, so that 2^k below is always a normal number. NaN fails both comparisons.
-    double t = x < -708.0 ? -708.0 : x;
-    t = t > 710.0 ? 710.0 : t;
-    const double shifted = t * kLog2e + kRound;
-    const double k = shifted - kRound;
-    const double r = (t - k * kLn2High) - k * kLn2Low;
+    Number t = x < lowest ? lowest : x;
+    t = t > highest ? highest : t;
+    const Number shifted = t * kLog2e + kRound;
+    const Number k = shifted - kRound;
+    const Number r = (t - k * kLn2High) - k * kLn2Low;
 
-    double p = 1.0 / 6227020800.0;
+    Number p = zero + 1.0 / 6227020800.0;
     p = p * r + 1.0 / 479001600.0;
     p = p * r + 1.0 / 39916800.0;
     p = p * r + 1.0 / 3628800.0;
@@ -44,16 +45,23 @@ KVSCOPE_PORTABLE double portableExp(double x) {
     p = 1.0 + (r + r * r * p); // the small part first: the last addition alone rounds at the size of the result
 
     // 2^(k-1) * 2, because k may be 1024 just below the overflow. A product keeps NaN; adding to the bits would not.
-    const std::uint64_t bits = std::bit_cast<std::uint64_t>(shifted);
-    const double scale = std::bit_cast<double>((bits + 1022) << 52);
-    const double y = p * scale * 2.0;
-    return x < -708.0 ? 0.0 : y;
+    const Number scale = __builtin_bit_cast(Number, (__builtin_bit_cast(Bits, shifted) + 1022) << 52);
+    const Number y = p * scale * 2.0;
+    return x < lowest ? zero : y;
+}
+
+KVSCOPE_PORTABLE double portableExp(double x) {
+    return portableExpOf<double, std::uint64_t>(x);
 }
 
 /// tanh x = 1 - 2 / (e^(2x) + 1), absolute error below 5e-16 (relative error near 0 is larger: it is for logits, where
 /// the absolute error counts).
+template <class Number, class Bits> KVSCOPE_PORTABLE Number portableTanhOf(Number x) {
+    return 1.0 - 2.0 / (portableExpOf<Number, Bits>(2.0 * x) + 1.0);
+}
+
 KVSCOPE_PORTABLE double portableTanh(double x) {
-    return 1.0 - 2.0 / (portableExp(2.0 * x) + 1.0);
+    return portableTanhOf<double, std::uint64_t>(x);
 }
 
 } // namespace kvscope

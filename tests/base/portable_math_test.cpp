@@ -3,6 +3,7 @@
 
 #include <QtTest>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,5 @@
-// Kernels whose products are not exact: contraction stays off, so multiply and add round apart in every build. The
-// loops over lanes are plain; the compiler turns them into vector code of the width it was given.
+// Kernels whose products are not exact: contraction stays off, so multiply and add round apart in every build. Lanes
+// never mix, so a register of any width computes the same numbers.
 #include "core/engine/cpu/kernels/lanes.h"
 
 #include "core/base/portable_math.h"
@@ -51,19 +51,18 @@ void rowDistances(const float* rows, I n, I d, const float* other, double* dista
 }
 
 void shapeLogits(double* x, I count, double scaling, double softcap) {
-    if (softcap > 0)
-        for (I i = 0; i < count; ++i)
-            x[i] = softcap * portableTanh(x[i] * scaling / softcap);
-    else
-        for (I i = 0; i < count; ++i)
-            x[i] *= scaling;
+    // Whole lanes: count is a multiple of 8.
+    for (I i = 0; i < count; i += kLanes) {
+        const Vector scaled = load(x + i) * scaling;
+        store(x + i, softcap > 0 ? softcap * portableTanhOf<Vector, VectorBits>(scaled / softcap) : scaled);
+    }
 }
 
 void raiseTops(const double* x, I terms, I lanes, double* __restrict top) {
     for (I t = 0; t < terms; ++t)
-        for (I l = 0; l < lanes; ++l) {
-            const double value = x[t * lanes + l];
-            top[l] = value > top[l] ? value : top[l];
+        for (I l = 0; l < lanes; l += kLanes) {
+            const Vector value = load(x + t * lanes + l), old = load(top + l);
+            store(top + l, value > old ? value : old);
         }
 }
 
@@ -76,10 +75,10 @@ void exponentials(double* __restrict x, I terms, I lanes, const double* __restri
     for (I t = 0; t < terms; ++t) {
         double* row = x + t * lanes;
         const double weight = weights ? weights[t] : 1;
-        for (I l = 0; l < lanes; ++l) {
-            const double e = portableExp(row[l] - shift[l]);
-            row[l] = e;
-            total[l] += weight * e;
+        for (I l = 0; l < lanes; l += kLanes) {
+            const Vector e = portableExpOf<Vector, VectorBits>(load(row + l) - load(shift + l));
+            store(row + l, e);
+            store(total + l, load(total + l) + weight * e);
         }
     }
 }

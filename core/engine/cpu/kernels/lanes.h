@@ -24,6 +24,8 @@ constexpr int kLanes = KVSCOPE_LANES;
 typedef double Vector __attribute__((vector_size(kLanes * sizeof(double))));
 typedef double LooseVector __attribute__((vector_size(kLanes * sizeof(double)), aligned(8), may_alias));
 
+typedef std::uint64_t VectorBits __attribute__((vector_size(kLanes * sizeof(std::uint64_t))));
+
 [[gnu::always_inline]] inline Vector load(const double* p) {
     return *reinterpret_cast<const LooseVector*>(p);
 }
