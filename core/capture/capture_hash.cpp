@@ -14,6 +14,7 @@ namespace kvscope {
 
 namespace {
 
+constexpr std::ptrdiff_t kDeepestPath = 8;
 constexpr std::int64_t kBytesPerRead = std::int64_t{8} << 20;
 
 class Sha256 {
@@ -38,6 +39,11 @@ private:
 
 /// Depth first; the final order is by path.
 void collect(const h5::File& file, const std::string& name, std::vector<std::string>& paths) {
+    if (std::count(name.begin(), name.end(), '/') > kDeepestPath) // a link to a group above would never end
+        throw Error({.sentence = "groups are nested too deeply",
+                     .place = name.substr(0, 80),
+                     .remedy = "Write the capture again with kvscope-capture",
+                     .path = file.path()});
     if (file.isGroup(name))
         for (const std::string& child : file.children(name))
             collect(file, name + "/" + child, paths);
@@ -50,6 +56,11 @@ void addData(const h5::File& file, const std::string& name, const h5::DatasetInf
              const Checkpoint& checkpoint) {
     if (set.count() == 0)
         return;
+    if (set.shape.empty() || set.shape.size() > 3)
+        throw Error({.sentence = "the data set has neither one, two nor three axes",
+                     .place = name,
+                     .remedy = "Write the capture again with kvscope-capture",
+                     .path = file.path()});
     const std::size_t axis = set.shape.size() < 2 ? 0 : set.shape.size() - 2;
     std::int64_t rowBytes = set.bytes;
     for (std::size_t i = axis + 1; i < set.shape.size(); ++i)

@@ -65,6 +65,18 @@ private:
         return keys;
     }
 
+    void allocate(HostTensor& tensor, const std::string& name) const {
+        try {
+            tensor.data.resize(static_cast<std::size_t>(tensor.shape.count()));
+        } catch (const std::bad_alloc&) {
+            throw Error({.sentence = fmt::format("there is no memory for its {:.1f} GiB as float",
+                                                 static_cast<double>(tensor.shape.count()) / (1 << 28)),
+                         .place = name,
+                         .remedy = "Close other programs or capture a shorter prompt",
+                         .path = m_info.path});
+        }
+    }
+
     HostTensor readTensor(const std::string& name, const Checkpoint& checkpoint) const {
         const h5::DatasetInfo set = m_file.info(name);
         if (set.shape.size() != 3 || set.count() < 0)
@@ -73,7 +85,7 @@ private:
                          .remedy = "Write the capture again",
                          .path = m_info.path});
         HostTensor tensor{Shape{set.shape[0], set.shape[1], set.shape[2]}, {}};
-        tensor.data.resize(static_cast<std::size_t>(set.count()));
+        allocate(tensor, name);
         for (std::int64_t head = 0; head < set.shape[0]; ++head)
             for (std::int64_t row = 0; row < set.shape[1]; row += kRowsPerRead) {
                 checkpoint.at(static_cast<double>(head * set.shape[1] + row),
@@ -89,12 +101,13 @@ private:
         const h5::Block block{{head, row, 0}, {1, rows, width}};
         const auto count = static_cast<std::size_t>(rows * width);
         float* out = tensor.data.data() + (head * set.shape[1] + row) * width;
-        if (set.bytes == 4) {
+        const StoredType type = storedTypeOf(m_file, name);
+        if (type == StoredType::Float32) {
             m_file.readRaw(name, &block, out, count * 4);
         } else {
             std::vector<std::uint16_t> bits(count);
             m_file.readRaw(name, &block, bits.data(), count * 2);
-            (set.kind == h5::DatasetInfo::Kind::Float ? widenFloat16 : widenBfloat16)(bits, out);
+            (type == StoredType::Float16 ? widenFloat16 : widenBfloat16)(bits, out);
         }
         refuseNonFinite(name, head, row, width, {out, count});
     }
@@ -104,8 +117,10 @@ private:
         const auto bad = std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
         if (bad == values.end())
             return;
+        const bool window = name.ends_with("/q_window");
+        const std::int64_t firstToken = window ? m_info.numTokens - m_file.info(name).shape[1] : 0;
         throw Error({.sentence = fmt::format("{} in head {}, token {}", std::isnan(*bad) ? "NaN" : "infinity", head,
-                                             row + (bad - values.begin()) / width),
+                                             firstToken + row + (bad - values.begin()) / width),
                      .place = name,
                      .remedy = "Capture the layer again or leave it out",
                      .path = m_info.path});

@@ -1,0 +1,209 @@
+// Broken captures: each is a sound one with one thing wrong, made here. Every sentence must say what is wrong, where,
+// and what to do, because it is all that the user sees.
+#include "core/base/error.h"
+#include "core/capture/h5_writer.h"
+#include "core/capture/synthetic_capture.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+#include <hdf5.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
+
+using namespace kvscope;
+
+namespace {
+
+SyntheticSpec smallSpec() {
+    SyntheticSpec spec;
+    spec.tokens = 64;
+    spec.layers = 2;
+    spec.queryHeads = 4;
+    spec.kvHeads = 2;
+    spec.headDim = 16;
+    spec.storedType = StoredType::Float32;
+    return spec;
+}
+
+void change(const std::string& path, const std::function<void(hid_t)>& edit) {
+    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_file_locking(access, false, true);
+    const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, access);
+    edit(file);
+    H5Fclose(file);
+    H5Pclose(access);
+}
+
+void remove(const std::string& path, const char* name) {
+    change(path, [&](hid_t file) { H5Ldelete(file, name, H5P_DEFAULT); });
+}
+
+template <class T>
+void replace(const std::string& path, const char* name, std::vector<T> data, std::vector<std::int64_t> shape = {}) {
+    remove(path, name);
+    h5::Writer writer(path, h5::Writer::Mode::Append);
+    writer.put(name, std::span<const T>(data), std::move(shape));
+    writer.close();
+}
+
+template <class T> void setRoot(const std::string& path, const char* name, T value) {
+    change(path, [&](hid_t file) { H5Adelete(file, name); });
+    h5::Writer writer(path, h5::Writer::Mode::Append);
+    writer.attribute("/", name, value);
+    writer.close();
+}
+
+Error::Parts refusal(const std::function<void()>& work) {
+    try {
+        work();
+    } catch (const Error& error) {
+        return error.parts();
+    }
+    return {.sentence = "accepted", .place = {}, .remedy = {}, .path = {}};
+}
+
+} // namespace
+
+class BrokenCaptureTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+    int m_number = 0;
+
+    std::string sound() {
+        const std::string path = m_folder.filePath(QString("broken%1.h5").arg(m_number++)).toStdString();
+        writeSyntheticCapture(smallSpec(), path, 0, false, {});
+        return path;
+    }
+    void expect(const std::string& path, const Error::Parts& found, const std::string& sentence,
+                const std::string& place) {
+        QCOMPARE(found.sentence, sentence);
+        QCOMPARE(found.place, place);
+        QCOMPARE(found.path, path);
+        QVERIFY(!found.remedy.empty());
+    }
+    void expectRefused(const std::string& path, const std::string& sentence, const std::string& place) {
+        expect(path, refusal([&] { openCapture(path); }), sentence, place);
+    }
+
+private slots:
+    // First of all, because the program itself takes external links out of the library before it opens anything.
+    void initTestCase() {
+        const std::string path = m_folder.filePath("linked.h5").toStdString();
+        const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+        H5Gclose(H5Gcreate2(file, "tokens", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+        QVERIFY(H5Lcreate_external("elsewhere.h5", "ids", file, "tokens/ids", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+        H5Fclose(file);
+    }
+
+    void soundFilesOpen() { QCOMPARE(openCapture(sound())->info().numTokens, std::int64_t(64)); }
+
+    void filesThatAreNoCapture() {
+        expectRefused(m_folder.filePath("none.h5").toStdString(), "there is no such file", "");
+        expectRefused(m_folder.path().toStdString(), "this is a folder, not a capture", "");
+        const std::string text = m_folder.filePath("text.h5").toStdString();
+        std::ofstream(text) << "not HDF5";
+        expectRefused(text, "this is not an HDF5 file", "");
+        const std::string cut = sound();
+        std::filesystem::resize_file(cut, std::filesystem::file_size(cut) / 2);
+        expectRefused(cut, "the file cannot be read as HDF5; it may be truncated or still being written", "");
+        const std::string other = m_folder.filePath("other.h5").toStdString();
+        h5::Writer(other).close();
+        expectRefused(other, "this HDF5 file is not a capture: the root attribute format is not \"kvscope-capture\"",
+                      "format");
+    }
+
+    void attributes() {
+        std::string path = sound();
+        setRoot(path, "version", std::int64_t{9});
+        expectRefused(path, "the capture has version 9, this program reads version 1", "version");
+        path = sound();
+        change(path, [](hid_t file) { H5Adelete(file, "num_kv_heads"); });
+        expectRefused(path, "a root attribute is missing", "num_kv_heads");
+        path = sound();
+        setRoot(path, "head_dim", std::int64_t{-3});
+        expectRefused(path, "the attribute is -3, which no model has", "head_dim");
+        path = sound();
+        setRoot(path, "rope", std::string("{broken"));
+        expectRefused(path, "the attribute is not a JSON object", "rope");
+        path = sound();
+        setRoot(path, "num_layers", std::int64_t{1});
+        expectRefused(path, "the group is no layer below 1", "layers/01");
+    }
+
+    void tokens() {
+        std::string path = sound();
+        replace(path, "tokens/ids", std::vector<std::int32_t>{});
+        expectRefused(path, "the capture has no tokens", "tokens/ids");
+        path = sound();
+        remove(path, "tokens/offsets");
+        expectRefused(path, "a data set is missing", "tokens/offsets");
+        path = sound();
+        std::vector<std::int64_t> offsets = openCapture(path)->tokens().offsets;
+        std::swap(offsets[3], offsets[4]);
+        replace(path, "tokens/offsets", offsets);
+        expectRefused(path, "offsets must rise from 0 to the number of text bytes", "tokens/offsets");
+        path = sound();
+        replace(path, "tokens/position_ids", std::vector<std::int64_t>(63));
+        expectRefused(path, "the shape is (63), the attributes ask for (64)", "tokens/position_ids");
+        path = sound();
+        replace(path, "tokens/segments", std::vector<std::int32_t>{0, 65, 1}, {1, 3});
+        expectRefused(path, "segment 0 is (0, 65, 1), outside the 64 tokens or of unknown kind", "tokens/segments");
+    }
+
+    void tensors() {
+        std::string path = sound();
+        remove(path, "layers/01/v");
+        expectRefused(path, "a data set is missing", "layers/01/v");
+        path = sound();
+        replace(path, "layers/00/k", std::vector<float>(2 * 60 * 16), {2, 60, 16});
+        expectRefused(path, "the shape is (2, 60, 16), the attributes ask for (2, 64, 16)", "layers/00/k");
+        path = sound();
+        replace(path, "layers/00/k", std::vector<std::int32_t>(2 * 64 * 16), {2, 64, 16});
+        expectRefused(path, "the stored type is none of bfloat16 (uint16 with attribute dtype), float16, float32",
+                      "layers/00/k");
+        path = sound();
+        replace(path, "layers/00/v", std::vector<std::int32_t>(2 * 64 * 16), {2, 64, 16});
+        const auto capture = openCapture(path);
+        expect(path, refusal([&] { capture->read(LayerIndex(0), TensorRole::Values, {}); }),
+               "the stored type is none of bfloat16 (uint16 with attribute dtype), float16, float32", "layers/00/v");
+    }
+
+    void numbersThatAreNone() {
+        for (const auto& [bad, word] : {std::pair{std::numeric_limits<float>::quiet_NaN(), "NaN"},
+                                        {std::numeric_limits<float>::infinity(), "infinity"}}) {
+            const std::string path = sound();
+            std::vector<float> keys(2 * 64 * 16, 1.0f);
+            keys[(1 * 64 + 37) * 16 + 5] = bad;
+            replace(path, "layers/01/k", keys, {2, 64, 16});
+            const auto capture = openCapture(path);
+            expect(path, refusal([&] { capture->read(LayerIndex(1), TensorRole::Keys, {}); }),
+                   std::string(word) + " in head 1, token 37", "layers/01/k");
+        }
+    }
+
+    void filesThatReachOutside() {
+        const std::string path = m_folder.filePath("linked.h5").toStdString();
+        h5::Writer writer(path, h5::Writer::Mode::Append);
+        writer.attribute("/", "format", std::string("kvscope-capture"));
+        for (const char* name : {"version", "num_layers", "num_q_heads", "num_kv_heads", "head_dim", "value_dim"})
+            writer.attribute("/", name, std::int64_t{1});
+        writer.close();
+        expectRefused(path, "the file links to another file", "tokens/ids");
+    }
+
+    void aLoopOfGroupsEnds() {
+        const std::string path = sound();
+        change(path, [](hid_t file) { H5Lcreate_hard(file, "layers", file, "tokens/loop", H5P_DEFAULT, H5P_DEFAULT); });
+        change(path,
+               [](hid_t file) { H5Lcreate_hard(file, "tokens", file, "tokens/again", H5P_DEFAULT, H5P_DEFAULT); });
+        const auto capture = openCapture(path);
+        QCOMPARE(refusal([&] { capture->computeHash({}); }).sentence, std::string("groups are nested too deeply"));
+    }
+};
+
+QTEST_APPLESS_MAIN(BrokenCaptureTest)
+#include "broken_capture_test.moc"
