@@ -1,0 +1,267 @@
+// Runs the program as its users do: every subcommand on a sample, and every mistake that issue after issue will repeat.
+// A mistake must give exit code 2, one sentence on stderr and no file.
+#include <QDir>
+#include <QFile>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <QImage>
+#include <QProcess>
+#include <QRegularExpression>
+#include <QTemporaryDir>
+#include <QTest>
+
+namespace {
+
+const QString kSample = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5");
+
+struct Outcome {
+    int code = -1;
+    QByteArray out, error;
+};
+
+QByteArray contentOf(const QString& path) {
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+}
+
+void fill(const QString& path, const QByteArray& content) {
+    QFile file(path);
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    QCOMPARE(file.write(content), content.size());
+}
+
+} // namespace
+
+class CommandLineTest : public QObject {
+    Q_OBJECT
+
+private:
+    /// Without a display, in a folder of its own.
+    Outcome run(const QStringList& arguments) const {
+        QProcess process;
+        QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+        for (const char* display : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"})
+            environment.remove(display);
+        process.setProcessEnvironment(environment);
+        process.setWorkingDirectory(m_folder->path());
+        process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", arguments);
+        if (!process.waitForFinished(120'000))
+            return {-2, {}, "did not finish"};
+        return {process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -3, process.readAllStandardOutput(),
+                process.readAllStandardError()};
+    }
+    QString at(const QString& name) const { return m_folder->filePath(name); }
+    QStringList written() const { return QDir(m_folder->path()).entryList(QDir::Files | QDir::Hidden, QDir::Name); }
+    void expectDone(const QStringList& arguments) const {
+        const Outcome outcome = run(arguments);
+        QVERIFY2(outcome.code == 0, arguments.join(' ').toUtf8() + "\n" + outcome.error);
+    }
+    QJsonObject evictJson(const QStringList& more, const QString& name) const {
+        expectDone(QStringList{"evict", kSample, "--out", name} + more);
+        return QJsonDocument::fromJson(contentOf(at(name))).object();
+    }
+
+    std::unique_ptr<QTemporaryDir> m_folder;
+
+private slots:
+    void init() {
+        m_folder = std::make_unique<QTemporaryDir>();
+        QVERIFY(m_folder->isValid());
+    }
+
+    void printsHelpAndVersionWithoutDisplay() {
+        QVERIFY(run({"--version"}).out.startsWith("kvscope "));
+        const QByteArray help = run({"--help"}).out;
+        for (const char* command : {"policies", "views", "inspect", "synth", "evict", "measure", "sweep", "plot"})
+            QVERIFY2(help.contains(command), command);
+    }
+
+    void printsCardsAsJson() {
+        for (const char* command : {"policies", "views"}) {
+            const QJsonArray cards = QJsonDocument::fromJson(run({command, "--json"}).out).array();
+            QVERIFY(cards.size() >= 2);
+            for (const auto& card : cards)
+                for (const char* key : {"id", "name", "summary", "paper", "needs", "variants", "parameters"})
+                    QVERIFY2(card.toObject().contains(key), key);
+            for (const auto& parameter : cards.first().toObject()["parameters"].toArray())
+                for (const char* key : {"id", "label", "unit", "min", "max", "default", "choices", "help", "stage"})
+                    QVERIFY2(parameter.toObject().contains(key), key);
+        }
+    }
+
+    void inspectsTheSample() {
+        const QJsonObject facts = QJsonDocument::fromJson(run({"inspect", kSample, "--verify", "--json"}).out).object();
+        QCOMPARE(facts["tokens"].toInt(), 1028);
+        QVERIFY(!facts["layers"].toArray().isEmpty());
+        for (const auto& finding : facts["findings"].toArray())
+            QVERIFY(finding.toObject()["severity"].toString() != "error");
+    }
+
+    void synthWritesACaptureThatRuns() {
+        const QStringList synth = {"synth", "--tokens", "512", "--layers", "1", "--q-heads", "4", "--kv-heads", "2", "--head-dim", "32"};
+        expectDone(synth + QStringList{"--out", "s.h5"});
+        expectDone({"evict", "s.h5", "--policy", "keydiff@0.1", "--out", "s.json"});
+        const auto hashOf = [&](const QString& name) {
+            return QJsonDocument::fromJson(run({"inspect", name, "--json"}).out).object().value("hash").toString();
+        };
+        expectDone(synth + QStringList{"--out", "same.h5"});
+        QCOMPARE(hashOf("same.h5"), hashOf("s.h5"));
+        expectDone(synth + QStringList{"--seed", "7", "--out", "other.h5"});
+        QVERIFY(hashOf("other.h5") != hashOf("s.h5"));
+    }
+
+    void evictWritesTheListThatItSays() {
+        const QJsonObject list = evictJson({"--policy", "keydiff@0.1", "--layers", "0,2-3", "--kv-heads", "0", "--scores"}, "a.json");
+        QCOMPARE(list["format"].toString(), QString("kvscope-selection"));
+        QCOMPARE(list["version"].toInt(), 1);
+        for (const char* key : {"capture", "cut", "policy", "variant", "parameters", "budget", "seed", "engine", "arithmetic",
+                                "simulated", "command", "heads"})
+            QVERIFY2(list.contains(key), key);
+        const QJsonArray heads = list["heads"].toArray();
+        QCOMPARE(heads.size(), 3);
+        const int cut = list["cut_token"].toInt();
+        for (const auto& value : heads) {
+            const QJsonArray kept = value.toObject()["kept"].toArray();
+            QCOMPARE(kept.size(), (cut + 9) / 10); // ceil(0.1 n)
+            for (int i = 1; i < kept.size(); ++i)
+                QVERIFY(kept[i - 1].toInt() < kept[i].toInt());
+            QVERIFY(kept.last().toInt() < cut);
+            QCOMPARE(value.toObject()["scores"].toArray().size(), 1028);
+        }
+        QCOMPARE(heads[1].toObject()["layer"].toInt(), 2);
+    }
+
+    void choosingHeadsFiltersWhatIsWrittenOnly() {
+        const QJsonArray all = evictJson({"--policy", "tova@0.2", "--layers", "1"}, "all.json").value("heads").toArray();
+        const QJsonArray one = evictJson({"--policy", "tova@0.2", "--layers", "1", "--kv-heads", "1"}, "one.json").value("heads").toArray();
+        QCOMPARE(one.size(), 1);
+        QCOMPARE(one[0].toObject()["kept"], all[1].toObject()["kept"]);
+    }
+
+    void threadsDoNotChangeLists() {
+        for (const char* policy : {"keydiff@0.1", "snapkv@0.1"}) {
+            const QJsonValue one = evictJson({"--policy", policy, "--threads", "1"}, "1.json").value("heads");
+            QCOMPARE(evictJson({"--policy", policy, "--threads", "2"}, "2.json").value("heads"), one);
+        }
+    }
+
+    void retentionServesSpecsWithoutBudget() {
+        const QJsonValue written = evictJson({"--policy", "keydiff@0.25"}, "a.json").value("heads");
+        QCOMPARE(evictJson({"--policy", "keydiff", "--retention", "0.25"}, "b.json").value("heads"), written);
+        QCOMPARE(evictJson({"--policy", "keydiff", "--budget", "249"}, "c.json").value("heads"), written); // ceil(0.25 * 995)
+    }
+
+    void allFormsOfAListMeasureTheSame() {
+        QByteArray first;
+        for (const QString name : {"l.json", "l.csv", "l.h5"}) {
+            expectDone({"evict", kSample, "--policy", "snapkv@0.1", "--layers", "1", "--out", name});
+            expectDone({"measure", kSample, "--selection", name, "--out", "m.json"});
+            QJsonObject measured = QJsonDocument::fromJson(contentOf(at("m.json"))).object();
+            const QByteArray rows = QJsonDocument(measured["rows"].toArray()).toJson();
+            QVERIFY(measured["rows"].toArray().size() > 0);
+            first = first.isEmpty() ? rows : first;
+            QCOMPARE(rows, first);
+        }
+        expectDone({"measure", kSample, "--policy", "snapkv@0.1", "--layers", "1", "--out", "p.json"});
+        const auto direct = QJsonDocument::fromJson(contentOf(at("p.json"))).object()["rows"].toArray();
+        const auto recorded = QJsonDocument::fromJson(first).array();
+        QCOMPARE(direct.size(), recorded.size());
+        for (int i = 0; i < direct.size(); ++i)
+            QCOMPARE(recorded[i].toObject()["output_error"], direct[i].toObject()["output_error"]);
+    }
+
+    void sweepGivesARowPerCombination() {
+        expectDone({"sweep", kSample, "--policy", "keydiff", "--policy", "uniform", "--retention", "0.05,0.25", "--seeds", "0-2",
+                    "--layers", "0", "--vary", "protect_first=0,4", "--out", "s.csv"});
+        const QList<QByteArray> lines = contentOf(at("s.csv")).trimmed().split('\n');
+        QCOMPARE(lines.size(), 1 + 2 * 2 + 2 * 2 * 3); // keydiff draws no random numbers
+        for (const char* column : {"output_error", "retained_mass", "select_ms", "stored_bytes", "command"})
+            QVERIFY2(lines[0].split(',').contains(column), column);
+    }
+
+    void figuresCarryTheCommandThatMakesThemAgain() {
+        const QStringList common = {"plot", "key_projection", kSample, "--layer", "1", "--kv-head", "0", "--policy", "keydiff@0.1",
+                                    "--policy", "snapkv@0.1", "--size", "900x420"};
+        for (const QString name : {"f.png", "f.svg", "f.pdf"}) {
+            expectDone(common + QStringList{"--out", name});
+            const QByteArray first = contentOf(at(name));
+            const QString command = name.endsWith("png") ? QImage(at(name)).text("Comment") : QString::fromUtf8(first);
+            const auto match = QRegularExpression("kvscope (plot [^<]*" + QRegularExpression::escape(name) + ")").match(command);
+            QVERIFY2(match.hasMatch(), name.toUtf8());
+            QVERIFY(QFile::remove(at(name)));
+            expectDone(QProcess::splitCommand(match.captured(1)));
+            if (name.endsWith("pdf")) // holds its date
+                QVERIFY(contentOf(at(name)).startsWith("%PDF"));
+            else
+                QCOMPARE(contentOf(at(name)), first);
+        }
+        QCOMPARE(QImage(at("f.png")).size(), QSize(900, 420));
+    }
+
+    void mistakes_data() {
+        QTest::addColumn<QStringList>("arguments");
+        QTest::addColumn<QString>("says");
+        const auto row = [](const char* name, QStringList arguments, const char* says) {
+            for (QString& argument : arguments)
+                argument.replace("SAMPLE", kSample);
+            QTest::newRow(name) << arguments << says;
+        };
+        const auto evict = [&](const char* name, const QStringList& more, const char* says) {
+            row(name, QStringList{"evict", "SAMPLE", "--out", "x.json"} + more, says);
+        };
+        row("no such file", {"evict", "none.h5", "--policy", "keydiff@0.1", "--out", "x.json"}, "none.h5");
+        row("not HDF5", {"evict", "text.h5", "--policy", "keydiff@0.1", "--out", "x.json"}, "text.h5");
+        row("truncated", {"evict", "half.h5", "--policy", "keydiff@0.1", "--out", "x.json"}, "half.h5");
+        row("window: no such file", {"none.h5"}, "none.h5");
+        row("window: not HDF5", {"text.h5"}, "text.h5");
+        row("window: no display", {}, "display");
+        evict("no policy", {}, "--policy");
+        evict("unknown policy", {"--policy", "keydif@0.1"}, "keydiff");
+        evict("unknown variant", {"--policy", "keydiff:papr@0.1"}, "paper");
+        evict("unknown parameter", {"--policy", "keydiff,anchr=mean@0.1"}, "anchor");
+        evict("value out of range", {"--policy", "snapkv,window=0@0.1"}, "window");
+        evict("no budget", {"--policy", "keydiff"}, "--retention");
+        evict("budget 0", {"--policy", "keydiff@0t"}, "0t");
+        evict("budget above n", {"--policy", "keydiff@5000t"}, "995");
+        evict("retention above 1", {"--policy", "keydiff", "--retention", "1.5"}, "--retention");
+        evict("retention in tokens", {"--policy", "keydiff", "--retention", "99t"}, "--retention");
+        evict("budget no number", {"--policy", "keydiff", "--budget", "many"}, "--budget");
+        evict("cut outside", {"--policy", "keydiff@0.1", "--cut", "5000"}, "5000");
+        evict("unknown layer", {"--policy", "keydiff@0.1", "--layers", "99"}, "99");
+        evict("bad range", {"--policy", "keydiff@0.1", "--layers", "3-1"}, "--layers");
+        evict("unknown KV head", {"--policy", "keydiff@0.1", "--kv-heads", "40"}, "40");
+        evict("unknown engine", {"--policy", "keydiff@0.1", "--engine", "abacus"}, "cpu");
+        evict("unknown option", {"--policy", "keydiff@0.1", "--set", "a=b"}, "--set");
+        row("extension", {"evict", "SAMPLE", "--policy", "keydiff@0.1", "--out", "x.txt"}, ".json");
+        row("unwritable", {"evict", "SAMPLE", "--policy", "keydiff@0.1", "--out", "none/x.json"}, "none/x.json");
+        row("unknown measure", {"measure", "SAMPLE", "--policy", "keydiff@0.1", "--metrics", "joy", "--out", "x.csv"}, "output_error");
+        row("nothing varied", {"sweep", "SAMPLE", "--policy", "keydiff@0.1", "--vary", "joy=1,2", "--out", "x.csv"}, "joy");
+        row("unknown view", {"plot", "joy", "SAMPLE", "--policy", "keydiff@0.1", "--out", "x.png"}, "key_projection");
+        row("unknown view option", {"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--view-set", "joy=1", "--out", "x.png"}, "joy");
+        row("size", {"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--size", "big", "--out", "x.png"}, "--size");
+        row("theme", {"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--theme", "pink", "--out", "x.png"}, "pink");
+    }
+
+    void mistakes() {
+        QFETCH(QStringList, arguments);
+        QFETCH(QString, says);
+        fill(at("text.h5"), "this is no capture\n");
+        const QByteArray whole = contentOf(kSample);
+        fill(at("half.h5"), whole.left(whole.size() / 2));
+        const Outcome outcome = run(arguments);
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(outcome.error.startsWith("kvscope: ") && outcome.error.count('\n') == 1, outcome.error);
+        QVERIFY2(outcome.error.contains(says.toUtf8()), outcome.error);
+        QCOMPARE(written(), QStringList({"half.h5", "text.h5"}));
+    }
+
+    void refusedOutputLeavesTheOldFile() {
+        fill(at("x.json"), "mine");
+        QCOMPARE(run({"evict", kSample, "--policy", "keydiff@5000t", "--out", "x.json"}).code, 2);
+        QCOMPARE(contentOf(at("x.json")), QByteArray("mine"));
+    }
+};
+
+QTEST_GUILESS_MAIN(CommandLineTest)
+#include "command_line_test.moc"
