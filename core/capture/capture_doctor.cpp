@@ -162,11 +162,15 @@ void readAll(const CaptureReader& capture, const Checkpoint& checkpoint, Finding
     for (std::size_t i = 0; i < layers.size(); ++i) {
         checkpoint.at(static_cast<double>(i), static_cast<double>(layers.size()));
         try {
-            const Checkpoint silent;
+            const Checkpoint silent = checkpoint.silent();
             capture.read(layers[i].layer, TensorRole::Keys, silent);
             capture.read(layers[i].layer, TensorRole::Values, silent);
             if (layers[i].queryCount > 0)
                 capture.read(layers[i].layer, TensorRole::Queries, silent);
+            if (layers[i].hasQueriesPreRope)
+                capture.read(layers[i].layer, TensorRole::QueriesPreRope, silent);
+            if (layers[i].hasOutputProjection)
+                capture.read(layers[i].layer, TensorRole::OutputProjection, silent);
             checkRotation(capture, layers[i], silent, findings);
             ++sound;
         } catch (const Error& error) {

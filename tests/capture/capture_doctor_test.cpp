@@ -1,0 +1,78 @@
+// The doctor's findings: a sound capture has none that matter, and each fault made here is named at its place.
+#include "core/capture/capture_doctor.h"
+#include "core/capture/synthetic_capture.h"
+
+#include <QtTest>
+
+#include <algorithm>
+
+using namespace kvscope;
+
+namespace {
+
+std::shared_ptr<MemoryCapture> sound() {
+    SyntheticSpec spec;
+    spec.tokens = 64;
+    spec.layers = 2;
+    spec.headDim = 16;
+    return makeSyntheticCapture(spec, {});
+}
+
+bool finds(const CaptureReader& capture, Severity severity, const std::string& place, bool everything = false) {
+    const auto findings = examineCapture(capture, {.readEverything = everything}, {});
+    return std::any_of(findings.begin(), findings.end(), [&](const CaptureFinding& f) {
+        return f.severity == severity && f.place == place && !f.what.empty();
+    });
+}
+
+} // namespace
+
+class CaptureDoctorTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void aSoundCaptureHasNoWarning() {
+        for (const CaptureFinding& f : examineCapture(*sound(), {.readEverything = true}, {}))
+            QVERIFY2(f.severity == Severity::Ok || f.severity == Severity::Note, f.what.c_str());
+    }
+
+    void faultsAreNamed() {
+        auto capture = sound();
+        capture->captureInfo.layers[1].queryCount = 0;
+        QVERIFY(finds(*capture, Severity::Warning, "layers/*/q"));
+        capture = sound();
+        capture->captureInfo.layers[1].queryCount = 8;
+        QVERIFY(finds(*capture, Severity::Note, "layers/*/q_window"));
+        capture = sound();
+        capture->frequencies.clear();
+        QVERIFY(finds(*capture, Severity::Warning, "rope/inv_freq"));
+        capture = sound();
+        capture->tokenTable.positions[5] = 4;
+        QVERIFY(finds(*capture, Severity::Warning, "tokens/position_ids"));
+        capture = sound();
+        capture->captureInfo.layers[0].stage = "pre_rope";
+        QVERIFY(finds(*capture, Severity::Error, "stage"));
+        capture = sound();
+        capture->captureInfo.layers[0].kvOfQ.assign(8, 0);
+        QVERIFY(finds(*capture, Severity::Warning, "layers/00/kv_of_q"));
+    }
+
+    void storedKeysAreHeldAgainstTheirRotation() {
+        auto capture = sound();
+        const LayerIndex first(0);
+        capture->tensors[{first, TensorRole::KeysPreRope}] = capture->read(first, TensorRole::KeysPreRope, {});
+        capture->captureInfo.layers[0].hasKeysPreRope = true;
+        QVERIFY(finds(*capture, Severity::Ok, "layers/00/k_pre", true));
+        capture->captureInfo.rope.interleaved = true; // the wrong layout
+        QVERIFY(finds(*capture, Severity::Error, "layers/00/k_pre", true));
+    }
+
+    void theHashIsHeldAgainstTheData() {
+        auto capture = sound();
+        capture->captureInfo.hasStoredHash = true;
+        QVERIFY(finds(*capture, Severity::Ok, "capture_hash", true));
+    }
+};
+
+QTEST_APPLESS_MAIN(CaptureDoctorTest)
+#include "capture_doctor_test.moc"
