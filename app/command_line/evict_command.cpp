@@ -36,8 +36,8 @@ public:
         const Checkpoint progress = context.checkpoint("evict");
         std::vector<std::shared_ptr<const RunResult>> results;
         for (const LayerIndex layer : layers) {
-            progress.at(static_cast<double>(results.size()), static_cast<double>(layers.size()));
-            results.push_back(runner->run(makeRequest(capture, layer, specs[0], cut, m_options.seed, false), progress));
+            const auto total = static_cast<double>(layers.size()), from = static_cast<double>(results.size());
+            results.push_back(runner->run(makeRequest(capture, layer, specs[0], cut, m_options.seed, false), progress.part(from / total, (from + 1) / total)));
         }
         writeSelection(m_out, recordSelection(results, filter), capture->tokens());
         context.clearProgress();

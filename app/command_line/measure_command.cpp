@@ -81,8 +81,8 @@ public:
         std::vector<std::vector<std::pair<std::string, Json>>> rows;
         std::size_t done = 0;
         for (const RunRequest& request : requests) {
-            progress.at(static_cast<double>(done++), static_cast<double>(requests.size()));
-            const auto result = runner->run(request, progress);
+            const auto total = static_cast<double>(requests.size()), from = static_cast<double>(done++);
+            const auto result = runner->run(request, progress.part(from / total, (from + 1) / total));
             const auto& kvOfQ = capture->info().layerInfo(request.layer).kvOfQ;
             for (std::size_t q = 0; q < kvOfQ.size(); ++q)
                 if (heads.empty() || std::binary_search(heads.begin(), heads.end(), kvOfQ[q]))

@@ -185,7 +185,9 @@ ViewInput PlotCommand::makeInput(const Session& session, const std::vector<std::
     input.focus.selectionName = session.selectionName;
     for (std::size_t pane = 0; pane < session.panes.size(); ++pane) {
         const bool wanted = std::find(panes.begin(), panes.end(), pane) != panes.end();
-        input.panes.push_back(wanted ? makePane(session, pane, input, *runner, progress) : PaneData{});
+        const double total = static_cast<double>(session.panes.size()) + 1, from = static_cast<double>(pane);
+        const Checkpoint part = progress.part(from / total, (from + 1) / total);
+        input.panes.push_back(wanted ? makePane(session, pane, input, *runner, part) : PaneData{});
     }
     if (view.card().needsProjection) {
         ProjectionRequest request{input.capture, input.layer, input.kvHead, input.queryHead, viewOptions(session, view).choice("source")};

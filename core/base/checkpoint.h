@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <stop_token>
 #include <utility>
 
@@ -10,6 +12,7 @@ namespace kvscope {
 struct Cancelled {};
 
 /// One call that is both progress report and stop point. Copies share the same report and stop token.
+/// Reports are made one at a time and never fall back, so one Checkpoint serves one piece of work: give parts to its steps.
 class Checkpoint {
 public:
     using Report = std::function<void(double done, double total)>;
@@ -17,9 +20,9 @@ public:
     /// Never reports, never stops.
     Checkpoint() = default;
     explicit Checkpoint(std::stop_token stop, Report report = {})
-        : m_stop(std::move(stop)), m_report(std::move(report)) {}
+        : m_stop(std::move(stop)), m_report(report ? rising(std::move(report)) : nullptr) {}
 
-    /// Call at intervals of a few milliseconds of work. Safe from any thread if the report is.
+    /// Call at intervals of a few milliseconds of work. Safe from any thread.
     /// Throws Cancelled once a stop is requested.
     void at(double done, double total) const {
         if (m_stop.stop_requested())
@@ -47,6 +50,22 @@ public:
     }
 
 private:
+    /// Work comes in steps that each count from 0, and workers report out of order; what is seen only grows.
+    static Report rising(Report report) {
+        struct State {
+            std::mutex mutex;
+            double highest = 0;
+        };
+        return [state = std::make_shared<State>(), report = std::move(report)](double done, double total) {
+            const double fraction = total > 0 ? done / total : 1;
+            const std::lock_guard lock(state->mutex);
+            if (fraction < state->highest)
+                return;
+            state->highest = fraction;
+            report(done, total);
+        };
+    }
+
     std::stop_token m_stop;
     Report m_report;
 };

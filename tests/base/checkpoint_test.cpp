@@ -22,6 +22,15 @@ private slots:
         QCOMPARE(shares.size(), std::size_t{2});
     }
 
+    // Steps that each count from 0, and workers that report late, never move the bar back.
+    void progressNeverFallsBack() {
+        std::vector<double> shares;
+        const Checkpoint checkpoint({}, [&](double done, double total) { shares.push_back(done / total); });
+        for (const double done : {1.0, 4.0, 2.0, 4.0, 0.0, 8.0})
+            checkpoint.at(done, 8);
+        QCOMPARE(shares, (std::vector<double>{0.125, 0.5, 0.5, 1}));
+    }
+
     void silentOneDoesNothing() {
         const Checkpoint checkpoint;
         checkpoint.at(1, 1);
@@ -35,9 +44,9 @@ private slots:
         const Checkpoint second = whole.part(0.5, 0.75);
         second.at(0, 10);
         second.at(5, 10);
+        second.part(0, 0.6).at(1, 1);
         second.at(0, 0); // nothing to do: done
-        second.part(0, 0.5).at(1, 1);
-        QCOMPARE(shares, (std::vector<double>{0.5, 0.625, 0.75, 0.625}));
+        QCOMPARE(shares, (std::vector<double>{0.5, 0.625, 0.65, 0.75}));
         source.request_stop();
         QVERIFY_EXCEPTION_THROWN(second.at(6, 10), Cancelled);
     }

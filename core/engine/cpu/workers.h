@@ -6,6 +6,7 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -42,7 +43,7 @@ public:
 
     void advance(double amount) {
         const double before = m_done.fetch_add(amount);
-        m_checkpoint.at(before + amount, m_total);
+        m_checkpoint.at(std::min(before + amount, m_total), m_total); // whole panels are counted, the last one is partial
     }
 
 private:
