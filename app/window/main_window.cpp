@@ -15,6 +15,7 @@
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/window_actions.h"
 
+#include <QScreen>
 #include <QCloseEvent>
 #include <QFileInfo>
 #include <QHBoxLayout>
@@ -44,7 +45,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     m_notices = new NoticeStrip;
     m_files = new FileDesk(m_workbench, *m_notices, this);
     m_actions = new WindowActions(*this, m_workbench, *m_files);
-    resize(1440, 900);
+    resize(QSize(1440, 900).boundedTo(screen()->availableSize())); // as drawn, or what the screen has
     followLook();
     connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followLook);
     connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followTitle);
