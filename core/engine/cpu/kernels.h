@@ -32,6 +32,8 @@ struct Kernels {
     /// dots[r] = row r . other and squares[r] = row r . row r of float rows [n, d]; either result may be null.
     void (*rowProducts)(const float* rows, std::int64_t n, std::int64_t d, const float* other, double* dots,
                         double* squares);
+    /// to[i] = from[i], exactly.
+    void (*widen)(const float* from, std::int64_t count, double* to);
     /// Both factors hold floats.
     void (*exactProduct)(const Product& product);
 

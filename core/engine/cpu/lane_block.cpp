@@ -2,7 +2,6 @@
 // are widened to double once, so that the innermost loop only multiplies and adds.
 #include "core/engine/cpu/lane_block.h"
 
-#include <algorithm>
 #include <cassert>
 
 namespace kvscope::cpu {
@@ -36,7 +35,8 @@ const double* Panel::fill(const float* rows, std::int64_t first, std::int64_t co
     double* to = m_values.data();
     for (std::int64_t r = 0; r < count; ++r) {
         const float* row = rows + (indices ? indices[r] : first + r) * m_depth;
-        to = std::copy_n(row, m_depth, to);
+        m_kernels.widen(row, m_depth, to);
+        to += m_depth;
     }
     return m_values.data();
 }

@@ -26,12 +26,14 @@ inline constexpr std::int64_t kPanelRows = 24;
 
 class Panel {
 public:
-    explicit Panel(std::int64_t d) : m_depth(d), m_values(static_cast<std::size_t>(kPanelRows * d)) {}
+    Panel(const Kernels& kernels, std::int64_t d)
+        : m_kernels(kernels), m_depth(d), m_values(static_cast<std::size_t>(kPanelRows * d)) {}
 
     /// Rows first .. first + count - 1 of [*, d]; with indices, rows indices[0 .. count - 1].
     const double* fill(const float* rows, std::int64_t first, std::int64_t count, const std::int32_t* indices);
 
 private:
+    const Kernels& m_kernels;
     std::int64_t m_depth;
     std::vector<double> m_values;
 };

@@ -33,7 +33,7 @@ double* LogitScratch::atLeast(std::int64_t count) {
 
 LogitBlock::LogitBlock(const Kernels& kernels, const AttentionRule& rule, const std::vector<QueryLane>& queries,
                        std::int64_t d, LogitScratch& scratch, std::int64_t capacity)
-    : m_kernels(kernels), m_rule(rule), m_lanes(rowsOf(queries), d), m_panel(d),
+    : m_kernels(kernels), m_rule(rule), m_lanes(rowsOf(queries), d), m_panel(kernels, d),
       m_values(scratch.atLeast(capacity * m_lanes.lanes())) {
     for (const QueryLane& query : queries)
         m_positions.push_back(query.position);

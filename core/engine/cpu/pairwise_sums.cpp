@@ -55,7 +55,7 @@ void blockSums(const Kernels& kernels, const Head& head, SimilarityMetric metric
     for (std::int64_t r = 0; r < count; ++r)
         rows.push_back(head.rows + (begin + r) * head.d);
     const LaneBlock lanes(rows, head.d);
-    Panel panel(head.d);
+    Panel panel(kernels, head.d);
     std::array<double, kPanelRows * kMaxLanes> products;
     Lanes sums{};
     for (std::int64_t first = 0; first < head.n; first += kPanelRows) {

@@ -105,6 +105,7 @@ void addAcrossLanes(const double* x, I terms, I lanes, const double* factor, I b
 extern const Kernels kKernels;
 const Kernels kKernels = {KVSCOPE_NAME(KVSCOPE_LEVEL),
                           rowProducts,
+                          widenFloats,
                           exactProduct,
                           product,
                           squaredDifferences,

@@ -65,6 +65,14 @@ void rowProducts(const float* rows, I n, I d, const float* other, double* dots, 
     }
 }
 
+void widenFloats(const float* from, I count, double* to) {
+    I i = 0;
+    for (; i + kLanes <= count; i += kLanes)
+        store(to + i, widen(from + i));
+    for (; i < count; ++i)
+        to[i] = double(from[i]);
+}
+
 void exactProduct(const Product& p) {
     blockProduct<Multiply>(p);
 }

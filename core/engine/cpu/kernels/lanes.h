@@ -91,6 +91,7 @@ template <class Operation> void blockProduct(const Product& p) {
 
 // What the two sources hand to the table of instruction_set.cpp.
 void rowProducts(const float* rows, I n, I d, const float* other, double* dots, double* squares);
+void widenFloats(const float* from, I count, double* to);
 void exactProduct(const Product& p);
 
 } // namespace kvscope::cpu::KVSCOPE_LEVEL
