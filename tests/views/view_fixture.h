@@ -17,7 +17,7 @@ inline ViewInput makeInput(std::shared_ptr<const CaptureReader> capture, const s
     input.capture = capture;
     input.layer = LayerIndex(layer);
     input.kvHead = KvHeadIndex(kvHead);
-    input.queryHead = QueryHeadIndex(kvHead * 4);
+    input.queryHead = QueryHeadIndex(kvHead * (capture->info().numQueryHeads / capture->info().numKvHeads));
     input.cut = Cut::resolve("default", *capture);
     for (const std::string& text : specs) {
         const PolicySpec spec = PolicySpec::parse(text);
