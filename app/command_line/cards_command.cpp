@@ -17,7 +17,15 @@ const char* stageName(Stage stage) {
     return stage == Stage::Features ? "features" : stage == Stage::Combine ? "combine" : "select";
 }
 
-const char* needName(Need need) { return need == Need::Keys ? "keys" : need == Need::Values ? "values" : "queries"; }
+const char* needName(Need need) {
+    switch (need) {
+    case Need::Keys: return "keys";
+    case Need::Values: return "values";
+    case Need::Queries: return "queries";
+    case Need::PreRopeKeys: return "pre-RoPE keys";
+    }
+    return "";
+}
 
 Json defaultOf(const ParameterSpec& spec) {
     switch (spec.kind) {

@@ -36,7 +36,9 @@ std::vector<WeightedSet> plainSets(std::span<const WeightedSet> kept) {
     std::vector<WeightedSet> plain;
     for (const WeightedSet& set : kept) {
         WeightedSet once;
-        once.numerator = set.numerator;
+        for (std::size_t i = 0; i < set.numerator.size(); ++i)
+            if (set.numeratorWeights.empty() || set.numeratorWeights[i] != 0)
+                once.numerator.push_back(set.numerator[i]);
         std::sort(once.numerator.begin(), once.numerator.end());
         once.numerator.erase(std::unique(once.numerator.begin(), once.numerator.end()), once.numerator.end());
         plain.push_back(std::move(once));

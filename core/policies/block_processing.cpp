@@ -69,25 +69,29 @@ private:
         const Engine& engine = m_whole.engine;
         const std::int64_t seen =
             m_whole.queries.empty() ? 0 : std::min<std::int64_t>(end - m_whole.firstQuery, m_whole.queries.size(1));
-        return PolicyInput{.engine = engine,
-                           .keys = engine.gatherRows(m_whole.keys, m_cache),
-                           .values =
-                               needsValues(m_policy.card()) ? engine.gatherRows(m_whole.values, m_cache) : Tensor(),
-                           .queries = seen > 0 ? engine.rows(m_whole.queries, 0, seen) : Tensor(),
-                           .firstQuery = m_whole.firstQuery,
-                           .end = end,
-                           .positions = m_cache,
-                           .carried = paddedCarried(),
-                           .attention = m_whole.attention,
-                           .layer = m_whole.layer,
-                           .numLayers = m_whole.numLayers,
-                           .seed = m_whole.seed,
-                           .checkpoint = checkpoint};
+        return PolicyInput{
+            .engine = engine,
+            .keys = engine.gatherRows(m_whole.keys, m_cache),
+            .values = needsValues(m_policy.card()) ? engine.gatherRows(m_whole.values, m_cache) : Tensor(),
+            .queries = seen > 0 ? engine.rows(m_whole.queries, 0, seen) : Tensor(),
+            .firstQuery = m_whole.firstQuery,
+            .end = end,
+            .positions = m_cache,
+            .carried = paddedCarried(),
+            .attention = m_whole.attention,
+            .layer = m_whole.layer,
+            .numLayers = m_whole.numLayers,
+            .seed = m_whole.seed,
+            .checkpoint = checkpoint,
+            .preRopeKeys = m_whole.preRopeKeys.empty() ? Tensor() : engine.gatherRows(m_whole.preRopeKeys, m_cache),
+            .random = m_whole.random,
+            .recordSteps = m_whole.recordSteps};
     }
 
     void choose(const PolicyInput& input, const Scores& scores, std::int64_t count, bool evicts) {
         const RowSelection rows = m_policy.select(input, scores, m_values, count);
         m_outcome.selection = tokensOfRows(rows, input);
+        m_outcome.log = rows.steps;
         BlockStep step{input.end, input.rowCount(), {}, std::numeric_limits<float>::infinity()};
         m_keptRows.clear();
         for (std::size_t h = 0; h < m_cache.size(); ++h) {
@@ -175,6 +179,13 @@ Selection tokensOfRows(const RowSelection& rows, const PolicyInput& input) {
         head.protectedTokens.assign(head.kept.begin(), head.kept.begin() + rows.protectedFirst);
         head.protectedTokens.insert(head.protectedTokens.end(), head.kept.end() - rows.protectedLast, head.kept.end());
         head.margin = chosen.margin;
+        if (!rows.weights.empty()) {
+            const RowWeights& weights = rows.weights[h];
+            head.numeratorWeights = weights.numerator;
+            head.denominatorWeights = weights.denominator;
+            head.storedKeys = weights.storedKeys;
+            head.storedValues = weights.storedValues;
+        }
         selection.heads.push_back(std::move(head));
     }
     return selection;

@@ -57,10 +57,13 @@ PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values,
     const std::int64_t rows = input.rowCount();
     PolicyOutcome outcome;
     outcome.requested = policy.card().usesBudget ? resolveBudget(budget, rows, roundingOf(values)) : rows;
-    outcome.selection = tokensOfRows(policy.select(input, scores, values, outcome.requested), input);
+    RowSelection chosen = policy.select(input, scores, values, outcome.requested);
+    outcome.selection = tokensOfRows(chosen, input);
+    outcome.log = std::move(chosen.steps);
     outcome.scores = scores;
     outcome.positions = input.positions;
     outcome.notes = policy.notes(input, values);
+    outcome.notes.insert(outcome.notes.end(), chosen.notes.begin(), chosen.notes.end());
     return outcome;
 }
 

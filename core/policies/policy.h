@@ -1,9 +1,11 @@
 #pragma once
 
 #include "core/base/checkpoint.h"
+#include "core/base/random_source.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameters.h"
 #include "core/policies/selection.h"
+#include "core/policies/step_log.h"
 
 #include <cstdint>
 #include <map>
@@ -31,6 +33,9 @@ struct PolicyInput {
     int numLayers = 1; ///< of the model
     std::uint64_t seed = 0;
     const Checkpoint& checkpoint;
+    Tensor preRopeKeys = {};                     ///< [Hkv, m, d] keys before RoPE; empty unless Need::PreRopeKeys
+    const RandomSource* random = &drawnRandom(); ///< never null
+    bool recordSteps = false;                    ///< `select` fills RowSelection::steps where the policy has steps
 
     std::int64_t rowCount() const { return keys.size(1); }
     TokenIndex tokenAt(std::int64_t kvHead, std::int64_t row) const {
@@ -47,10 +52,19 @@ struct Scores {
     std::map<std::string, Tensor> parts; ///< [Hkv, m] named terms that the read-out shows
 };
 
+/// The estimator of one KV head over its chosen rows, see HeadSelection.
+struct RowWeights {
+    std::vector<float> numerator, denominator;       ///< per chosen row; empty: all 1
+    std::int64_t storedKeys = -1, storedValues = -1; ///< as in HeadSelection
+};
+
 /// Rows chosen out of PolicyInput's rows (not tokens: block processing maps them back).
 struct RowSelection {
     std::vector<TopKHead> heads;
     std::int64_t protectedFirst = 0, protectedLast = 0;
+    std::vector<RowWeights> weights = {};      ///< [Hkv], or empty: all 1
+    std::shared_ptr<const StepLog> steps = {}; ///< null unless asked for
+    std::vector<std::string> notes = {}; ///< what only the choice itself reveals ("3 walks failed and were repeated")
 };
 
 /// How many of the first and last rows are kept whatever their score.
@@ -67,7 +81,7 @@ struct PolicyVariant {
 };
 
 /// What the capture must hold for the policy to run at all.
-enum class Need { Keys, Values, Queries };
+enum class Need { Keys, Values, Queries, PreRopeKeys };
 
 struct PolicyCard {
     std::string id, name, summary;
@@ -140,6 +154,7 @@ struct PolicyOutcome {
     std::vector<BlockStep> steps; ///< empty: one shot
     bool simulated = false;       ///< block processing on full-attention tensors (policies.md 0.8)
     std::vector<std::string> notes;
+    std::shared_ptr<const StepLog> log; ///< of the last choice; null unless asked for
 };
 
 /// True when prompt_block and decode_tokens are both 0 (or unknown to the policy): the three stages run once.

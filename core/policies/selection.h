@@ -7,12 +7,16 @@
 
 namespace kvscope {
 
-/// What a policy keeps in one KV head, out of the tokens before the cut.
+/// What a policy keeps in one KV head, out of the tokens before the cut. Where numerator and denominator of the
+/// estimator are different samples (policies.md 0.2), `kept` is the union of both, a token has weight 0 in the sum that
+/// it takes no part in, and the weights of a token that was drawn several times add up.
 struct HeadSelection {
     std::vector<TokenIndex> kept;            ///< ascending token indices (duplicates never)
     std::vector<float> numeratorWeights;     ///< per kept token; empty: all 1
     std::vector<float> denominatorWeights;   ///< per kept token; empty: all 1
     std::vector<TokenIndex> protectedTokens; ///< ascending subset of kept that no score could evict
+    /// Rows that the policy really stores, duplicates included (0.4); -1: one key and one value per kept token.
+    std::int64_t storedKeys = -1, storedValues = -1;
     float margin = 0; ///< smallest distance of any decision from going the other way; +infinity without a decision
 };
 

@@ -33,7 +33,7 @@ float uniformScore(const PolicyInput& input, std::int64_t head, std::int64_t row
     key.layer = static_cast<std::uint32_t>(input.layer.value);
     key.kvHead = static_cast<std::uint32_t>(head);
     key.token = static_cast<std::uint32_t>(input.tokenAt(head, row));
-    return static_cast<float>(std::floor(uniformAt(key) * 0x1p24) * 0x1p-24);
+    return static_cast<float>(std::floor(input.random->uniform(key) * 0x1p24) * 0x1p-24);
 }
 
 class Uniform : public Policy {

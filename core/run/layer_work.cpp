@@ -85,9 +85,11 @@ Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* 
 
 std::string LayerWork::keyOf(const char* step, const RunRequest& request, Stage stage) const {
     const bool seeded = policyById(request.policy.policy).card().usesSeed;
-    std::string key = fmt::format("{}{}|{}|{}|{}|{}", m_prefix, step, request.cut.token, request.policy.policy,
-                                  seeded ? std::to_string(request.seed) : "-", request.policy.values.key(stage));
-    return stage == Stage::Select ? key + "|" + request.budget.text() : key;
+    const std::string random = request.random ? request.random->id() : std::string();
+    std::string key =
+        fmt::format("{}{}|{}|{}|{}|{}|{}", m_prefix, step, request.cut.token, request.policy.policy,
+                    seeded ? std::to_string(request.seed) : "-", random, request.policy.values.key(stage));
+    return stage == Stage::Select ? fmt::format("{}|{}|{}", key, request.budget.text(), request.recordSteps) : key;
 }
 
 PolicyInput LayerWork::policyInput(const RunResult& result, const Policy& policy, const Checkpoint& checkpoint,
@@ -112,7 +114,10 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Policy& policy
                        .layer = m_layer.layer,
                        .numLayers = m_capture.info().numLayers,
                        .seed = result.request.seed,
-                       .checkpoint = checkpoint};
+                       .checkpoint = checkpoint,
+                       .preRopeKeys = {},
+                       .random = result.request.random ? result.request.random.get() : &drawnRandom(),
+                       .recordSteps = result.request.recordSteps};
 }
 
 std::shared_ptr<const Timed<Features>> LayerWork::features(RunResult& result, const Policy& policy,
@@ -196,6 +201,7 @@ void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) 
     result.selection = chosen->outcome.selection;
     result.requested = chosen->outcome.requested;
     result.steps = chosen->outcome.steps;
+    result.log = chosen->outcome.log;
     result.simulated = chosen->outcome.simulated;
     result.notes = chosen->outcome.notes;
     result.times.selectMs = chosen->selectMs;

@@ -24,6 +24,8 @@ struct RunRequest {
     std::uint64_t seed = 0;
     bool measure = true;
     std::shared_ptr<const RecordedSelection> recorded; ///< replaces the policy when set
+    std::shared_ptr<const RandomSource> random = {};   ///< null: drawn
+    bool recordSteps = false;                          ///< fills RunResult::log
 };
 
 /// What each stage took when it was computed; the flags say which were not computed again for this result.
@@ -42,6 +44,7 @@ struct RunResult {
     std::map<std::string, HostTensor> parts; ///< [Hkv, cut] terms of the score
     HostTensor anchor;                       ///< [Hkv, d] where the policy has one (KeyDiff), else empty
     std::vector<BlockStep> steps;
+    std::shared_ptr<const StepLog> log; ///< null unless asked for, and where the policy has no steps
     bool simulated = false;
     std::shared_ptr<const Fidelity> fidelity; ///< null until measured
     StageTimes times;
@@ -56,7 +59,8 @@ const Fidelity& requireFidelity(const RunResult& result);
 /// The kept sets as the measures take them; [Hkv].
 std::vector<WeightedSet> weightedSetsOf(const Selection& selection);
 
-/// Bytes of keys and values of the kept tokens of all KV heads, at the width that the capture stores.
+/// Bytes of the keys and values that all KV heads store, at the width that the capture stores: duplicates count, and a
+/// token that takes part in the denominator alone stores no value.
 std::uint64_t storedBytes(const RunResult& result);
 
 /// Why a token is kept or evicted.

@@ -3,12 +3,24 @@
 
 #include "core/base/error.h"
 
+#include <algorithm>
+
 namespace kvscope {
 
 namespace {
 
 std::uint64_t widthOf(StoredType type) {
     return type == StoredType::Float32 ? 4 : 2;
+}
+
+std::uint64_t storedRows(std::int64_t stated, std::size_t counted) {
+    return stated < 0 ? counted : static_cast<std::uint64_t>(stated);
+}
+
+/// Kept tokens that take part in the numerator: the others need no value.
+std::size_t valueCount(const HeadSelection& head) {
+    const auto zeros = std::count(head.numeratorWeights.begin(), head.numeratorWeights.end(), 0.0F);
+    return head.kept.size() - static_cast<std::size_t>(zeros);
 }
 
 } // namespace
@@ -32,11 +44,12 @@ std::vector<WeightedSet> weightedSetsOf(const Selection& selection) {
 
 std::uint64_t storedBytes(const RunResult& result) {
     const CaptureInfo& info = result.request.capture->info();
-    std::uint64_t tokens = 0;
-    for (const HeadSelection& head : result.selection.heads)
-        tokens += head.kept.size();
-    return tokens * static_cast<std::uint64_t>(info.headDim + info.valueDim) *
-           widthOf(info.layerInfo(result.request.layer).storedType);
+    std::uint64_t numbers = 0;
+    for (const HeadSelection& head : result.selection.heads) {
+        numbers += storedRows(head.storedKeys, head.kept.size()) * static_cast<std::uint64_t>(info.headDim);
+        numbers += storedRows(head.storedValues, valueCount(head)) * static_cast<std::uint64_t>(info.valueDim);
+    }
+    return numbers * widthOf(info.layerInfo(result.request.layer).storedType);
 }
 
 } // namespace kvscope

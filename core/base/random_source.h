@@ -1,0 +1,29 @@
+#pragma once
+
+#include "core/base/random.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// Where a policy's random numbers come from: drawn (the default), replayed from somebody's file, or drawn and written
+/// down. Every number is asked for by its name, so replaying needs no order. Thread-safe.
+class RandomSource {
+public:
+    virtual ~RandomSource() = default;
+
+    /// Uniform double in [0, 1).
+    virtual double uniform(const RandomKey& key) const { return uniformAt(key); }
+    /// A sketch matrix of independent standard normal entries [rows, columns], row by row. Entry (i, j) lies at token i
+    /// and slot j of `key`, which names seed, layer and KV head.
+    virtual std::vector<double> sketch(const RandomKey& key, std::int64_t rows, std::int64_t columns) const;
+    /// Part of every cache key: what distinguishes this source from another. Empty: drawn.
+    virtual std::string id() const { return {}; }
+};
+
+/// The source that draws.
+const RandomSource& drawnRandom();
+
+} // namespace kvscope
