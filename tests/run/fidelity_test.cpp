@@ -86,7 +86,7 @@ naive::Outcome expected(const Case& c, std::int64_t queryHead, std::int64_t quer
     std::vector<bool> kept(w.size());
     for (std::size_t i = 0; i < set.numerator.size(); ++i) {
         const auto token = static_cast<std::size_t>(set.numerator[i]);
-        kept[token] = true;
+        kept[token] = set.numeratorWeights.empty() || set.numeratorWeights[i] != 0;
         w[token] += set.numeratorWeights.empty() ? 1 : set.numeratorWeights[i];
         if (set.denominator.empty())
             u[token] += set.denominatorWeights.empty() ? 1 : set.denominatorWeights[i];
@@ -196,6 +196,19 @@ private slots:
             QVERIFY(std::abs(fidelity.outputError.data[at] - truth) <= kTolerance * std::max(1.0, truth));
             QVERIFY(std::abs(fidelity.retainedMass.data[at] - outcome.mass) <= kTolerance);
         }
+    }
+
+    // Two samples, given as lists with repetitions or as weights on their union, are one estimator (HeadSelection).
+    void twoSamplesAreWeightsOnTheirUnion() {
+        Case lists = makeCase(12, 40, 20, 12);
+        lists.kept.assign(2, {{2, 5, 5, 9}, {1, 2, 3, 4}, {3, 5, 17}, {7, 1, 2}});
+        Case united = lists;
+        united.kept.assign(2, {{2, 3, 5, 9, 17}, {1, 0, 5, 4, 0}, {}, {0, 7, 1, 0, 2}});
+        const Fidelity a = measured(*m_engine, lists), b = measured(*m_engine, united);
+        QCOMPARE(b.retainedMass.data, a.retainedMass.data);
+        for (std::size_t at = 0; at < a.outputError.data.size(); ++at)
+            QVERIFY(std::abs(a.outputError.data[at] - b.outputError.data[at]) <= kTolerance * a.outputError.data[at]);
+        compareWithNaive(*m_engine, united);
     }
 
     void keepingAllCostsNothing() {

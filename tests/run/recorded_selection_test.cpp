@@ -131,6 +131,21 @@ private slots:
         QVERIFY(weighted->selection.heads[0].numeratorWeights == list.heads[0].numeratorWeights);
     }
 
+    // Keys of all kept tokens, values of those that the numerator needs; what a policy states counts instead.
+    void storedBytesFollowTheEstimator() {
+        RunResult result = *run("keydiff", {0}).front();
+        const CaptureInfo& info = m_capture->info();
+        const auto row = static_cast<std::uint64_t>(info.headDim) * 4; // float32
+        QCOMPARE(info.headDim, info.valueDim);
+        QCOMPARE(storedBytes(result), 2 * 15 * 2 * row);
+        HeadSelection& head = result.selection.heads[0];
+        head.numeratorWeights = {0, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+        QCOMPARE(storedBytes(result), (15 + 12 + 30) * row);
+        head.storedKeys = 14;
+        head.storedValues = 9;
+        QCOMPARE(storedBytes(result), (14 + 9 + 30) * row);
+    }
+
     void headsThatAreLeftOutHaveNoMeasure() {
         const auto results = run("keydiff", {0});
         const auto again = m_runner.run(replay(recordSelection(results, {{1}, false, {}}), 0), {});
