@@ -6,6 +6,7 @@
 #include "views/scene/scene.h"
 #include "views/scene/text_service.h"
 #include "views/scene/theme.h"
+#include "views/view_data.h"
 
 #include <map>
 #include <memory>
@@ -22,16 +23,6 @@ struct PaneData {
     std::shared_ptr<const RunResult> result; ///< null while the first result is on its way
     bool computing = false;                  ///< the result is older than the request
     std::string error;                       ///< why there is no result
-};
-
-/// Projected tensors of one head, computed by the worker, shared by all panes.
-struct ProjectionData {
-    std::string source;                 ///< "keys", "keys_pre_rope"
-    PrincipalAxes axes;
-    HostTensor keys;                    ///< [n, components]
-    HostTensor queries;                 ///< [w, components] or empty: query head's queries on the keys' axes
-    TokenIndex firstQuery = 0;
-    HostTensor queryMean;               ///< [components] or empty
 };
 
 /// What is selected and pointed at, the same in all views.
@@ -52,8 +43,13 @@ struct ViewInput {
     std::vector<PaneData> panes;
     int activePane = 0;
     TokenFocus focus;
-    std::shared_ptr<const ProjectionData> projection;
+    DataState data; ///< of the view that the input is for
 };
+
+/// The data as the kind that the view asked for; null while there are none.
+template <class Data> std::shared_ptr<const Data> dataAs(const ViewInput& input) {
+    return std::dynamic_pointer_cast<const Data>(input.data.value);
+}
 
 /// Where and how to draw. Range and scroll come from the canvas (pan, zoom) and are empty for "fit".
 struct Viewport {
@@ -78,9 +74,10 @@ struct ViewCard {
     std::string id, name, summary;
     std::string paper;  ///< which figures it reproduces
     std::string help;   ///< Markdown from the view's .md
+    /// Rows of stage Features change the data; all others only the drawing.
     std::shared_ptr<const ParameterTable> options;
     bool perPane = false;        ///< drawn once per pane (pane index in the input) or once for all
-    bool needsProjection = false;
+    std::string data;      ///< kind of ViewData that it shows ("projection"); empty: none
 };
 
 /// A pure function from results to a scene.

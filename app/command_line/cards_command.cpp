@@ -69,8 +69,8 @@ Json policyJson(const PolicyCard& card) {
 
 Json viewJson(const ViewCard& card) {
     Json needs = Json::array({"selection"});
-    if (card.needsProjection)
-        needs.push_back("projection");
+    if (!card.data.empty())
+        needs.push_back(card.data);
     return {{"id", card.id},       {"name", card.name},       {"summary", card.summary}, {"paper", card.paper}, {"needs", needs},
             {"variants", Json::array()}, {"parameters", parametersJson(*card.options)}};
 }

@@ -3,10 +3,10 @@
 #include "app/command_line/command.h"
 #include "app/export/figure.h"
 #include "app/export/scene_export.h"
-#include "app/session/projection_job.h"
 #include "app/session/regenerating_command.h"
 #include "app/session/session_file.h"
 #include "app/text/qt_text_service.h"
+#include "app/view_data/view_data_maker.h"
 #include "core/base/error.h"
 #include "core/run/selection_file.h"
 #include "views/token_strip/token_strip_view.h"
@@ -18,6 +18,7 @@
 #include <QGuiApplication>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 
@@ -70,7 +71,9 @@ private:
     Session sessionFromOptions() const;
     void select(Session& session, const CaptureReader& capture) const;
     ViewInput makeInput(const Session& session, const std::vector<std::size_t>& panes, const View& view, const CommandContext& context) const;
-    PaneData makePane(const Session& session, std::size_t pane, const ViewInput& input, const LayerRunner& runner, const Checkpoint& progress) const;
+    PaneRequest paneRequest(const Session& session, std::size_t pane, const ViewInput& input) const;
+    DataState makeData(const Session& session, const View& view, const ViewInput& input, const LayerRunner& runner, const Checkpoint& progress) const;
+    std::optional<Viewport::Range> chosenRange(const Session& session, const View& view) const;
     std::vector<std::size_t> chosenPanes(const Session& session) const;
     void aim(Session& session, const CaptureReader& capture) const;
     void applyViewOptions(Session& session, const View& view) const;
@@ -146,29 +149,58 @@ std::vector<std::size_t> PlotCommand::chosenPanes(const Session& session) const 
     return {static_cast<std::size_t>(m_pane)};
 }
 
-PaneData PlotCommand::makePane(const Session& session, std::size_t pane, const ViewInput& input, const LayerRunner& runner,
-                               const Checkpoint& progress) const {
-    const SessionPane& asked = session.panes[pane];
-    PolicySpec spec = asked.policy;
+PaneRequest PlotCommand::paneRequest(const Session& session, std::size_t pane, const ViewInput& input) const {
+    PolicySpec spec = session.panes[pane].policy;
     spec.budget = effectiveBudget(session, pane);
-    RunRequest request = makeRequest(input.capture, input.layer, spec, input.cut, session.seed, true);
+    return {makeRequest(input.capture, input.layer, spec, input.cut, session.seed, true), session.panes[pane].recordedPath};
+}
+
+PaneData makePane(std::size_t pane, const PaneRequest& request, const LayerRunner& runner, const Checkpoint& progress) {
+    const RunRequest run = resolvePane(request, true);
     PaneData data;
     data.letter = static_cast<char>('A' + pane);
-    if (asked.recordedPath.empty()) {
-        data.policyId = spec.policy;
-        data.policyName = policyById(spec.policy).card().name;
-        data.variant = spec.variant;
+    if (run.recorded) {
+        data.policyId = run.recorded->policy;
+        data.policyName = run.recorded->policy + " (recorded)";
+        data.variant = run.recorded->variant;
     } else {
-        const auto recorded = std::make_shared<const RecordedSelection>(readSelection(asked.recordedPath));
-        checkAgainst(*recorded, *input.capture);
-        request.cut = cutOf(*recorded, *input.capture);
-        request.recorded = recorded;
-        data.policyId = recorded->policy;
-        data.policyName = recorded->policy + " (recorded)";
-        data.variant = recorded->variant;
+        data.policyId = run.policy.policy;
+        data.policyName = policyById(run.policy.policy).card().name;
+        data.variant = run.policy.variant;
     }
-    data.result = runner.run(request, progress);
+    data.result = runner.run(run, progress);
     return data;
+}
+
+std::optional<Viewport::Range> PlotCommand::chosenRange(const Session& session, const View& view) const {
+    if (!m_figure.range.empty())
+        return parseRange(m_figure.range);
+    const auto range = session.look.ranges.find(view.card().id);
+    return range == session.look.ranges.end() ? std::nullopt : std::optional(range->second);
+}
+
+DataState PlotCommand::makeData(const Session& session, const View& view, const ViewInput& input, const LayerRunner& runner,
+                                const Checkpoint& progress) const {
+    const ViewDataMaker* maker = makerFor(view);
+    if (!maker)
+        return {};
+    const auto [width, height] = parseSize(m_figure.size);
+    ViewDataRequest request{.capture = input.capture,
+                            .layer = input.layer,
+                            .kvHead = input.kvHead,
+                            .queryHead = input.queryHead,
+                            .cut = input.cut,
+                            .panes = {},
+                            .activePane = session.activePane,
+                            .selected = session.selected,
+                            .seed = session.seed,
+                            .options = viewOptions(session, view),
+                            .range = chosenRange(session, view),
+                            .width = std::lround(width * m_figure.scale),
+                            .height = std::lround(height * m_figure.scale)};
+    for (std::size_t pane = 0; pane < session.panes.size(); ++pane)
+        request.panes.push_back(paneRequest(session, pane, input));
+    return {.value = maker->make(runner, request, progress, [](const auto&) {}), .computing = false, .progress = 1, .error = {}};
 }
 
 ViewInput PlotCommand::makeInput(const Session& session, const std::vector<std::size_t>& panes, const View& view,
@@ -187,12 +219,9 @@ ViewInput PlotCommand::makeInput(const Session& session, const std::vector<std::
         const bool wanted = std::find(panes.begin(), panes.end(), pane) != panes.end();
         const double total = static_cast<double>(session.panes.size()) + 1, from = static_cast<double>(pane);
         const Checkpoint part = progress.part(from / total, (from + 1) / total);
-        input.panes.push_back(wanted ? makePane(session, pane, input, *runner, part) : PaneData{});
+        input.panes.push_back(wanted ? makePane(pane, paneRequest(session, pane, input), *runner, part) : PaneData{});
     }
-    if (view.card().needsProjection) {
-        ProjectionRequest request{input.capture, input.layer, input.kvHead, input.queryHead, viewOptions(session, view).choice("source")};
-        input.projection = computeProjection(*runner, request, progress);
-    }
+    input.data = makeData(session, view, input, *runner, progress);
     return input;
 }
 
@@ -229,10 +258,7 @@ Viewport PlotCommand::makeViewport(const Session& session, const View& view, con
     viewport.theme = themeByName(m_figure.theme);
     viewport.text = &text;
     viewport.forExport = true;
-    if (const auto range = session.look.ranges.find(view.card().id); range != session.look.ranges.end())
-        viewport.range = range->second;
-    if (!m_figure.range.empty())
-        viewport.range = parseRange(m_figure.range);
+    viewport.range = chosenRange(session, view);
     if (m_figure.scroll >= 0)
         viewport.scroll = m_figure.scroll;
     else if (!m_session.empty())

@@ -71,9 +71,11 @@ void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std
     m_capture = std::move(capture);
     m_recent.clear();
     m_panes = {};
-    m_projection = nullptr;
-    m_projectionKey.clear();
-    m_wantedProjectionKey.clear();
+    for (auto& [id, run] : m_data) {
+        run.wantedKey.clear();
+        run.identity.clear();
+        run.state = {};
+    }
     m_hovered = -1;
     m_survey.clear();
     m_surveyKey.clear();
@@ -107,7 +109,13 @@ ViewInput Workbench::viewInput() const {
         input.panes.push_back(paneData(static_cast<int>(pane)));
     input.activePane = now.activePane;
     input.focus = {now.selected, now.selectionName, m_hovered, m_brushing};
-    input.projection = m_projectionKey == m_wantedProjectionKey ? m_projection : nullptr;
+    return input;
+}
+
+ViewInput Workbench::viewInput(const View& view) const {
+    ViewInput input = viewInput();
+    if (const auto run = m_data.find(view.card().id); run != m_data.end())
+        input.data = run->second.state;
     return input;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "app/session/projection_job.h"
 #include "app/session/recent_results.h"
 #include "app/session/session_history.h"
+#include "app/view_data/view_data_maker.h"
 #include "core/run/scheduler.h"
 #include "views/view.h"
 
@@ -21,7 +21,7 @@
 
 namespace kvscope {
 
-/// Ties the session to its pictures: a changed session becomes requests, one slot per pane and one for the projection;
+/// Ties the session to its pictures: a changed session becomes requests, one slot per pane and per visible view;
 /// results come back as signals on the owner's thread. Knows no widgets, never computes and never waits. Executor and
 /// delivery are arguments, so that tests step through races.
 class Workbench : public QObject {
@@ -51,6 +51,13 @@ public:
     void closeCapture();
 
     ViewInput viewInput() const;
+    /// With the data of a view that is shown.
+    ViewInput viewInput(const View& view) const;
+    /// A view is computed for as long as somebody shows it; calls are counted. `setFrame` says how many device pixels
+    /// it has, for views whose data follow the screen.
+    void showView(const View& view);
+    void hideView(const View& view);
+    void setFrame(const View& view, std::int64_t width, std::int64_t height);
     double progress(int pane) const { return m_panes[static_cast<std::size_t>(pane)].progress; }
     void cancelPane(int pane); ///< leaves the old result
 
@@ -67,7 +74,7 @@ signals:
     void captureChanged();           ///< another capture, a reloaded one, or none
     void sessionChanged();           ///< any member of the session
     void paneChanged(int pane);      ///< its result, error or computing flag
-    void projectionChanged();
+    void dataChanged(const QString& viewId); ///< its data, their progress or error
     void progressChanged(int pane, double fraction);
     void focusChanged();             ///< hover or brushing
     void surveyChanged();            ///< another layer's errors are known
@@ -82,15 +89,26 @@ private:
         double progress = 0;
     };
 
+    struct DataRun {
+        int shown = 0;
+        std::int64_t width = 600, height = 400;
+        std::string wantedKey, identity;
+        DataState state;
+    };
+
     void installCapture(std::shared_ptr<const CaptureReader> capture, std::optional<Session> session);
     void refresh();
     void resolveCut();
     void refreshPane(int pane);
-    void refreshProjection();
-    void submitPane(int pane, const RunRequest& request, const std::string& recordedPath, const std::string& key);
+    void refreshAllData();
+    void refreshData(const View& view);
+    void submitData(const std::string& id, const ViewDataMaker& maker, const ViewDataRequest& request);
+    void deliverData(const std::string& id, ViewDataMaker::Value value, bool finished);
+    ViewDataRequest dataRequest(const View& view, const DataRun& run) const;
+    void submitPane(int pane, const PaneRequest& request, const std::string& key);
     void deliver(int pane, const std::string& key, std::shared_ptr<const RunResult> result, bool finished);
     void failPane(int pane, const std::string& message);
-    std::optional<RunRequest> requestFor(int pane) const;
+    std::optional<PaneRequest> requestFor(int pane) const;
     PaneData paneData(int pane) const;
     void refreshSurvey();
     void surveyNext();
@@ -103,8 +121,7 @@ private:
     std::string m_cutError;
     std::array<PaneRun, kMaxPanes> m_panes;
     RecentResults m_recent;
-    std::shared_ptr<const ProjectionData> m_projection;
-    std::string m_projectionKey, m_wantedProjectionKey;
+    std::map<std::string, DataRun> m_data; ///< by view id
     TokenIndex m_hovered = -1;
     bool m_brushing = false;
     std::map<std::int32_t, std::pair<std::string, std::vector<double>>> m_survey; ///< layer -> survey key, errors
@@ -112,9 +129,6 @@ private:
     QTimer m_surveyPause; ///< a drag must not compete with the survey
     Scheduler m_scheduler; ///< last: its jobs refer to the members above
 };
-
-/// Everything that determines a result but the layer. `recordedPath` as in SessionPane.
-std::string chooserKey(const RunRequest& request, const std::string& recordedPath);
 
 /// The sentence of whatever was thrown: Error as it stands, anything else named as unexpected.
 std::string messageOf(const std::exception_ptr& failure);

@@ -3,7 +3,6 @@
 #include "app/session/workbench.h"
 
 #include "core/base/error.h"
-#include "core/run/selection_file.h"
 
 #include <filesystem>
 #include <utility>
@@ -16,15 +15,8 @@ std::string slotOf(int pane) {
     return "pane " + std::to_string(pane);
 }
 
-/// A recorded list is identified by its file and the time of its last change, so that an edited file runs again.
-std::string stampOf(const std::string& path) {
-    std::error_code ignored;
-    const auto time = std::filesystem::last_write_time(path, ignored);
-    return path + "@" + std::to_string(time.time_since_epoch().count());
-}
-
-std::string keyOf(const RunRequest& request, const std::string& recordedPath) {
-    return std::to_string(request.layer.value) + "|" + chooserKey(request, recordedPath);
+std::string keyOf(const PaneRequest& request) {
+    return std::to_string(request.run.layer.value) + "|" + chooserKey(request);
 }
 
 /// "kvpress", or "kvpress, edited" once a value differs from the variant's.
@@ -36,17 +28,11 @@ std::string variantText(const PolicySpec& spec, const PolicyCard& card) {
 
 } // namespace
 
-std::string chooserKey(const RunRequest& request, const std::string& recordedPath) {
-    const std::string chooser = recordedPath.empty() ? request.policy.text() : stampOf(recordedPath);
-    return chooser + "|" + request.budget.text() + "|" + std::to_string(request.cut.token) +
-           (request.cut.judgedOnSeen ? "s" : "") + "|" + std::to_string(request.seed);
-}
-
 void Workbench::refresh() {
     resolveCut();
     for (int pane = 0; pane < kMaxPanes; ++pane)
         refreshPane(pane);
-    refreshProjection();
+    refreshAllData();
     refreshSurvey();
 }
 
@@ -62,24 +48,24 @@ void Workbench::resolveCut() {
     }
 }
 
-std::optional<RunRequest> Workbench::requestFor(int pane) const {
+std::optional<PaneRequest> Workbench::requestFor(int pane) const {
     const auto index = static_cast<std::size_t>(pane);
     if (!m_capture || !m_cut || index >= session().panes.size())
         return std::nullopt;
-    RunRequest request;
-    request.capture = m_capture;
-    request.layer = session().layer;
-    request.policy = session().panes[index].policy;
-    request.budget = effectiveBudget(session(), index);
-    request.policy.budget.reset();
-    request.cut = *m_cut;
-    request.seed = session().seed;
+    PaneRequest request{{}, session().panes[index].recordedPath};
+    request.run.capture = m_capture;
+    request.run.layer = session().layer;
+    request.run.policy = session().panes[index].policy;
+    request.run.budget = effectiveBudget(session(), index);
+    request.run.policy.budget.reset();
+    request.run.cut = *m_cut;
+    request.run.seed = session().seed;
     return request;
 }
 
 void Workbench::refreshPane(int pane) {
     PaneRun& run = m_panes[static_cast<std::size_t>(pane)];
-    const std::optional<RunRequest> request = requestFor(pane);
+    const std::optional<PaneRequest> request = requestFor(pane);
     if (!request) {
         if (!run.wantedKey.empty() || run.error != m_cutError)
             m_scheduler.cancel(slotOf(pane));
@@ -89,8 +75,7 @@ void Workbench::refreshPane(int pane) {
             failPane(pane, m_cutError);
         return;
     }
-    const std::string& recordedPath = session().panes[static_cast<std::size_t>(pane)].recordedPath;
-    const std::string key = keyOf(*request, recordedPath);
+    const std::string key = keyOf(*request);
     if (key == run.wantedKey)
         return;
     run.wantedKey = key;
@@ -102,18 +87,13 @@ void Workbench::refreshPane(int pane) {
         emit paneChanged(pane);
         return;
     }
-    submitPane(pane, *request, recordedPath, key);
+    submitPane(pane, *request, key);
 }
 
-void Workbench::submitPane(int pane, const RunRequest& request, const std::string& recordedPath, const std::string& key) {
+void Workbench::submitPane(int pane, const PaneRequest& request, const std::string& key) {
     Scheduler::Job job;
-    job.work = [this, runner = m_runner, pane, request, recordedPath, key](const Checkpoint& checkpoint, const auto& post) {
-        RunRequest mine = request;
-        if (!recordedPath.empty()) {
-            auto recorded = std::make_shared<RecordedSelection>(readSelection(recordedPath));
-            checkAgainst(*recorded, *mine.capture);
-            mine.recorded = std::move(recorded);
-        }
+    job.work = [this, runner = m_runner, pane, request, key](const Checkpoint& checkpoint, const auto& post) {
+        const RunRequest mine = resolvePane(request);
         const auto deliverLater = [&](std::shared_ptr<const RunResult> result, bool finished) {
             post([this, pane, key, result, finished] { deliver(pane, key, result, finished); });
         };
@@ -160,31 +140,6 @@ void Workbench::cancelPane(int pane) {
     if (!run.result)
         run.error = "Cancelled: change a parameter or press F5 to compute this pane.";
     emit paneChanged(pane);
-}
-
-void Workbench::refreshProjection() {
-    if (!m_capture)
-        return;
-    const View& view = viewById("key_projection");
-    const ParameterValues options = viewOptions(session(), view);
-    ProjectionRequest request{m_capture, session().layer, session().kvHead, session().queryHead, "keys"};
-    if (options.has("source"))
-        request.source = options.choice("source");
-    const std::string key = request.key();
-    if (key == m_wantedProjectionKey)
-        return;
-    m_wantedProjectionKey = key;
-    Scheduler::Job job;
-    job.work = [this, runner = m_runner, request, key](const Checkpoint& checkpoint, const auto& post) {
-        auto projection = computeProjection(*runner, request, checkpoint);
-        post([this, key, projection] {
-            m_projection = projection;
-            m_projectionKey = key;
-            emit projectionChanged();
-        });
-    };
-    job.failed = [this](std::exception_ptr failure) { emit failed(QString::fromStdString(messageOf(failure))); };
-    m_scheduler.submit("projection", std::move(job));
 }
 
 PaneData Workbench::paneData(int pane) const {

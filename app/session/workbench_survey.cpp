@@ -2,7 +2,6 @@
 // change of the request empties.
 #include "app/session/head_means.h"
 #include "app/session/workbench.h"
-#include "core/run/selection_file.h"
 
 #include <algorithm>
 #include <utility>
@@ -23,10 +22,8 @@ const std::vector<double>* Workbench::surveyedErrors(LayerIndex layer) const {
 }
 
 void Workbench::refreshSurvey() {
-    const std::optional<RunRequest> request = requestFor(session().activePane);
-    const std::string key =
-        request ? chooserKey(*request, session().panes[static_cast<std::size_t>(session().activePane)].recordedPath)
-                : std::string{};
+    const std::optional<PaneRequest> request = requestFor(session().activePane);
+    const std::string key = request ? chooserKey(*request) : std::string{};
     if (key == m_surveyKey)
         return;
     m_surveyKey = key;
@@ -42,7 +39,7 @@ void Workbench::refreshSurvey() {
 }
 
 void Workbench::surveyNext() {
-    std::optional<RunRequest> request = requestFor(session().activePane);
+    std::optional<PaneRequest> request = requestFor(session().activePane);
     if (!request || m_capture->info().fileBytes > kSurveyedUpToBytes)
         return;
     const auto& layers = m_capture->info().layers;
@@ -52,15 +49,11 @@ void Workbench::surveyNext() {
     });
     if (missing == layers.end())
         return;
-    request->layer = missing->layer;
-    const std::string recordedPath = session().panes[static_cast<std::size_t>(session().activePane)].recordedPath;
+    request->run.layer = missing->layer;
     Scheduler::Job job;
-    job.work = [this, runner = m_runner, request = *request, recordedPath, key = m_surveyKey](const Checkpoint& checkpoint,
-                                                                                             const auto& post) {
-        RunRequest mine = request;
-        if (!recordedPath.empty())
-            mine.recorded = std::make_shared<RecordedSelection>(readSelection(recordedPath));
-        auto result = runner->run(mine, checkpoint);
+    job.work = [this, runner = m_runner, request = *request, key = m_surveyKey](const Checkpoint& checkpoint,
+                                                                               const auto& post) {
+        auto result = runner->run(resolvePane(request), checkpoint);
         post([this, key, result] {
             noteSurvey(key, *result);
             if (key == m_surveyKey)

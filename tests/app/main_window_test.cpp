@@ -13,6 +13,7 @@
 #include "app/window/widgets/value_slider.h"
 #include "app/window/window_actions.h"
 #include "core/engine/engine.h"
+#include "views/key_projection/key_projection_view.h"
 
 #include <QAction>
 #include <QLabel>
@@ -46,7 +47,7 @@ struct OpenWindow {
         for (const PaneData& pane : input.panes)
             if (!pane.result || pane.computing)
                 return false;
-        return input.projection != nullptr;
+        return bench.viewInput(keyProjectionView()).data.value != nullptr;
     }
     void waitForResults() { QTRY_VERIFY_WITH_TIMEOUT(bench.capture() && idle(), 20000); }
     PaneFrame* pane(std::size_t i) const { return window.canvases()->panes().at(i); }

@@ -1,6 +1,7 @@
 // Races, stepped through by hand: tasks wait in a list until the test runs them, deliveries in another.
 #include "app/session/workbench.h"
 #include "core/engine/engine.h"
+#include "views/key_projection/key_projection_view.h"
 
 #include <QSignalSpy>
 #include <QTest>
@@ -41,9 +42,11 @@ const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/need
 
 std::unique_ptr<Workbench> makeWorkbench(ByHand& hand) {
     static const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2)));
-    return std::make_unique<Workbench>(
+    auto bench = std::make_unique<Workbench>(
         runner, [&hand](Scheduler::Task task) { hand.tasks.push_back(std::move(task)); },
         [&hand](Scheduler::Task task) { hand.deliveries.push_back(std::move(task)); });
+    bench->showView(keyProjectionView());
+    return bench;
 }
 
 void setFraction(Workbench& bench, double fraction) {
@@ -72,7 +75,7 @@ private slots:
             QVERIFY2(pane.result && pane.result->fidelity && !pane.computing, pane.error.c_str());
             QVERIFY(pane.error.empty());
         }
-        QVERIFY(input.projection);
+        QVERIFY(bench->viewInput(keyProjectionView()).data.value);
         QCOMPARE(input.focus.selectionName, std::string("needle"));
         QCOMPARE(input.focus.selected.size(), std::size_t{16});
     }
@@ -143,9 +146,56 @@ private slots:
         const auto before = bench->viewInput().panes[0].result;
         bench->change([&](Session& s) { chooseKvHead(s, KvHeadIndex(0), *bench->capture()); }, "Head");
         QVERIFY(bench->viewInput().panes[0].result == before);
-        QVERIFY(!bench->viewInput().projection); // that one is of a head
+        QVERIFY(!bench->viewInput(keyProjectionView()).data.value); // that one is of a head
         hand.runAll();
-        QVERIFY(bench->viewInput().projection);
+        QVERIFY(bench->viewInput(keyProjectionView()).data.value);
+    }
+
+    void aViewThatNobodySeesAsksForNothing() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->hideView(keyProjectionView());
+        bench->openCapture(kSample);
+        hand.runAll();
+        QVERIFY(!bench->viewInput(keyProjectionView()).data.value);
+        bench->showView(keyProjectionView());
+        QVERIFY(bench->viewInput(keyProjectionView()).data.computing);
+        hand.runAll();
+        QVERIFY(bench->viewInput(keyProjectionView()).data.value && !bench->viewInput(keyProjectionView()).data.computing);
+    }
+
+    void finishedDataOutliveHidingAndUnfinishedOnesAreAskedForAgain() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->openCapture(kSample);
+        hand.runAll();
+        const auto data = bench->viewInput(keyProjectionView()).data.value;
+        bench->hideView(keyProjectionView());
+        bench->showView(keyProjectionView());
+        QVERIFY(data && bench->viewInput(keyProjectionView()).data.value == data);
+        QVERIFY(!bench->viewInput(keyProjectionView()).data.computing);
+
+        bench->change([&](Session& s) { chooseKvHead(s, KvHeadIndex(0), *bench->capture()); }, "Head");
+        bench->hideView(keyProjectionView());
+        hand.runAll();
+        QVERIFY(!bench->viewInput(keyProjectionView()).data.value);
+        bench->showView(keyProjectionView());
+        hand.runAll();
+        QVERIFY(bench->viewInput(keyProjectionView()).data.value);
+    }
+
+    // An option of the drawing alone computes nothing; one of the data does.
+    void onlyOptionsOfTheDataComputeAgain() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->openCapture(kSample);
+        hand.runAll();
+        const auto data = bench->viewInput(keyProjectionView()).data.value;
+        bench->change([](Session& s) { setViewOption(s, "key_projection", "x_component", "3"); }, "Option");
+        QVERIFY(bench->viewInput(keyProjectionView()).data.value == data);
+        bench->change([](Session& s) { setViewOption(s, "key_projection", "source", "keys_pre_rope"); }, "Option");
+        QVERIFY(bench->viewInput(keyProjectionView()).data.computing);
+        QVERIFY(!bench->viewInput(keyProjectionView()).data.value); // rotated keys under another name would be wrong
     }
 
     void aResultOfAnotherLayerIsNotMixedIn() {

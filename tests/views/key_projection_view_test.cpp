@@ -69,7 +69,8 @@ private slots:
         const PointCloudItem& kept = *cloudNamed(scene, "kept");
         for (std::size_t i = 0; i < kept.ids->size(); i += 17) {
             const auto token = static_cast<std::size_t>((*kept.ids)[i]);
-            const double x = input.projection->keys.data[token * 5 + 2], y = input.projection->keys.data[token * 5];
+            const auto projection = dataAs<ProjectionData>(input);
+            const double x = projection->keys.data[token * 5 + 2], y = projection->keys.data[token * 5];
             const double px = scene.plot.x + (x - scene.xMin) / (scene.xMax - scene.xMin) * scene.plot.width;
             const double py = scene.plot.bottom() - (y - scene.yMin) / (scene.yMax - scene.yMin) * scene.plot.height;
             QVERIFY(std::abs((*kept.points)[i].x - px) < 1e-6 && std::abs((*kept.points)[i].y - py) < 1e-6);

@@ -1,6 +1,8 @@
 #pragma once
 
-#include "app/session/projection_job.h"
+#include "app/view_data/projection_data.h"
+#include "views/key_projection/key_projection_view.h"
+#include "views/key_projection/projection_data.h"
 #include "core/capture/memory_capture.h"
 #include "core/policies/policy.h"
 #include "views/view_facts.h"
@@ -10,9 +12,29 @@
 
 namespace kvscope::view_fixture {
 
+inline const LayerRunner& runner() {
+    static const LayerRunner shared(std::shared_ptr<const Engine>(makeCpuEngine(2)));
+    return shared;
+}
+
+/// The data that a view asks for, computed as the window would.
+inline void fillData(ViewInput& input, const View& view, const ParameterValues& options) {
+    ViewDataRequest request;
+    request.capture = input.capture;
+    request.layer = input.layer;
+    request.kvHead = input.kvHead;
+    request.queryHead = input.queryHead;
+    request.cut = input.cut;
+    for (const PaneData& pane : input.panes)
+        request.panes.push_back({pane.result->request, {}});
+    request.activePane = input.activePane;
+    request.selected = input.focus.selected;
+    request.options = options;
+    input.data.value = makerFor(view)->make(runner(), request, {}, [](const auto&) {});
+}
+
 /// What the window would hand to a view: real policies run on a real capture.
 inline ViewInput makeInput(std::shared_ptr<const CaptureReader> capture, const std::vector<std::string>& specs, int layer = 3, int kvHead = 1) {
-    static const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2)));
     ViewInput input;
     input.capture = capture;
     input.layer = LayerIndex(layer);
@@ -33,10 +55,10 @@ inline ViewInput makeInput(std::shared_ptr<const CaptureReader> capture, const s
         pane.policyId = spec.policy;
         pane.policyName = policyById(spec.policy).card().name;
         pane.variant = spec.variant;
-        pane.result = runner->run(request, {});
+        pane.result = runner().run(request, {});
         input.panes.push_back(pane);
     }
-    input.projection = computeProjection(*runner, {capture, input.layer, input.kvHead, input.queryHead, "keys"}, {});
+    fillData(input, keyProjectionView(), ParameterValues(keyProjectionView().card().options));
     return input;
 }
 

@@ -25,6 +25,7 @@ ParameterSpec integerOption(std::string id, std::string label, std::string help,
     spec.max = 5;
     spec.step = 1;
     spec.defaultValue = standard;
+    spec.stage = Stage::Select;
     return spec;
 }
 
@@ -35,6 +36,7 @@ ParameterSpec flagOption(std::string id, std::string label, std::string help) {
     spec.help = std::move(help);
     spec.source = "KeyDiff Figs. 5, 8-11";
     spec.kind = ParameterKind::Flag;
+    spec.stage = Stage::Select;
     return spec;
 }
 
@@ -65,7 +67,7 @@ public:
         m_card.help = viewExplanation("key_projection_view");
         m_card.options = makeOptions();
         m_card.perPane = true;
-        m_card.needsProjection = true;
+        m_card.data = "projection";
     }
 
     const ViewCard& card() const override { return m_card; }
@@ -88,7 +90,9 @@ std::string whyNoPicture(const ViewInput& input) {
         return input.capture ? "No policy in this pane. Add one." : "No capture is open. Open one or drop it on the window.";
     if (const std::string why = whyEmpty(input, *pane); !why.empty())
         return why;
-    return input.projection ? "" : "Computing the principal axes…";
+    if (!input.data.error.empty())
+        return input.data.error;
+    return input.data.value ? "" : "Computing the principal axes…";
 }
 
 AxisSpec axisOf(const ProjectionData& projection, int component, double low, double high) {
@@ -123,7 +127,7 @@ std::vector<std::string> notesOf(const ViewInput& input, const PaneData& pane, c
                                     formatCount(marks.keptTotal + marks.evictedTotal)));
     std::int64_t beyond = 0;
     for (std::size_t i = 0; i < marks.states.size(); ++i) {
-        const Point p = keyPoint(*input.projection, marks, static_cast<TokenIndex>(i));
+        const Point p = keyPoint(projectionOf(input), marks, static_cast<TokenIndex>(i));
         const bool inside = p.x >= frame.x.low && p.x <= frame.x.high && p.y >= frame.y.low && p.y <= frame.y.high;
         beyond += !inside && marks.states[i] != TokenState::AfterCut;
     }
@@ -151,8 +155,8 @@ Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValue
 
     const Viewport::Range range = viewport.range.value_or(fullRange(input, marks));
     PlotFrame frame;
-    frame.x = axisOf(*input.projection, marks.xAxis, range.xMin, range.xMax);
-    frame.y = axisOf(*input.projection, marks.yAxis, range.yMin, range.yMax);
+    frame.x = axisOf(projectionOf(input), marks.xAxis, range.xMin, range.xMax);
+    frame.y = axisOf(projectionOf(input), marks.yAxis, range.yMin, range.yMax);
     const double top = room.legend ? 26 : 4, noteHeight = room.caption ? 32 : room.axes.titles ? 4 : 0;
     const Box area{8, top, viewport.width - 12, viewport.height - top - noteHeight - 4};
     frame.plot = plotBoxFor(area, frame.y, room.axes, *viewport.text);
@@ -192,7 +196,7 @@ Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValue
 std::string rimFinding(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks) {
     std::vector<std::pair<double, TokenIndex>> distances;
     for (TokenIndex t = 0; t < static_cast<TokenIndex>(pane.result->visible); ++t) {
-        const Point p = keyPoint(*input.projection, marks, t);
+        const Point p = keyPoint(projectionOf(input), marks, t);
         distances.push_back({-std::hypot(p.x, p.y), t});
     }
     std::sort(distances.begin(), distances.end());
@@ -225,7 +229,7 @@ ViewTable KeyProjectionView::table(const ViewInput& input, const ParameterValues
         return table;
     auto marks = std::make_shared<const ProjectionMarks>(makeMarks(input, *activePane(input), options));
     table.rowCount = static_cast<std::int64_t>(marks->states.size());
-    table.cell = [capture = input.capture, projection = input.projection, marks](std::int64_t row, int column) -> std::string {
+    table.cell = [capture = input.capture, projection = dataAs<ProjectionData>(input), marks](std::int64_t row, int column) -> std::string {
         const auto token = static_cast<TokenIndex>(row);
         static const char* const kStates[] = {"kept", "protected", "evicted", "after the cut"};
         switch (column) {

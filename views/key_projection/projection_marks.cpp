@@ -3,6 +3,7 @@
 #include "views/key_projection/projection_marks.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 namespace kvscope {
@@ -73,6 +74,11 @@ ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const Pa
     return marks;
 }
 
+const ProjectionData& projectionOf(const ViewInput& input) {
+    assert(dataAs<ProjectionData>(input));
+    return static_cast<const ProjectionData&>(*input.data.value);
+}
+
 Point keyPoint(const ProjectionData& projection, const ProjectionMarks& marks, TokenIndex token) {
     const std::int64_t components = projection.keys.shape[1];
     const float* row = projection.keys.data.data() + token * components;
@@ -80,7 +86,7 @@ Point keyPoint(const ProjectionData& projection, const ProjectionMarks& marks, T
 }
 
 Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks) {
-    const ProjectionData& projection = *input.projection;
+    const ProjectionData& projection = projectionOf(input);
     Viewport::Range range{INFINITY, -INFINITY, INFINITY, -INFINITY};
     const auto include = [&](const HostTensor& points) {
         const std::int64_t components = points.shape[1];
@@ -99,7 +105,7 @@ Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks) 
 
 std::optional<AnchorMark> anchorMark(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks) {
     const HostTensor& anchors = pane.result->anchor;
-    const ProjectionData& projection = *input.projection;
+    const ProjectionData& projection = projectionOf(input);
     if (anchors.empty() || projection.source != "keys") // an anchor of rotated keys has no place among unrotated ones
         return {};
     const auto d = static_cast<std::size_t>(anchors.shape[1]);
@@ -145,7 +151,7 @@ public:
             CloudPoints& cloud = state == TokenState::Kept        ? kept
                                  : state == TokenState::Protected ? guarded
                                  : state == TokenState::Evicted   ? evicted : later;
-            cloud.add(pixelOf(m_frame, *m_input.projection, m_marks, token), token);
+            cloud.add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
         }
         const double fade = m_input.focus.brushing ? 0.25 : 1, keptFade = m_input.focus.brushing ? 0.3 : 1;
         m_builder.points(cloudOf(later, "after the cut", Marker::Circle, m_radii.evicted * 0.7, withAlpha(m_theme.text3, 0.5 * fade), {}));
@@ -159,7 +165,7 @@ public:
     void drawSelection() {
         for (const TokenIndex token : m_input.focus.selected)
             if (isDrawn(m_marks, token)) {
-                const Point at = pixelOf(m_frame, *m_input.projection, m_marks, token);
+                const Point at = pixelOf(m_frame, projectionOf(m_input), m_marks, token);
                 m_builder.circle(at, m_radii.kept + 2.6, m_theme.casing, {m_theme.ink, 1.3, {}}, {PickId::Kind::Token, token});
                 drawOwnMark(at, token);
             }
@@ -174,7 +180,7 @@ public:
         const TokenIndex token = m_input.focus.hovered;
         if (token < 0 || token >= static_cast<TokenIndex>(m_marks.states.size()) || !isDrawn(m_marks, token))
             return;
-        const Point at = pixelOf(m_frame, *m_input.projection, m_marks, token);
+        const Point at = pixelOf(m_frame, projectionOf(m_input), m_marks, token);
         m_builder.circle(at, 8, kTransparent, {m_theme.casing, 4, {}});
         m_builder.circle(at, 8, kTransparent, {m_theme.ink, 2, {}});
         drawOwnMark(at, token);
@@ -182,7 +188,7 @@ public:
 
 private:
     void drawQueries(double fade) {
-        const ProjectionData& projection = *m_input.projection;
+        const ProjectionData& projection = projectionOf(m_input);
         if (!m_marks.showQueries || projection.queries.empty())
             return;
         auto points = std::make_shared<std::vector<Point>>();
@@ -246,7 +252,7 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
         entries.push_back({"of them protected " + formatCount(marks.protectedTotal), Marker::Square, theme.protectedToken, {}, 3, false});
     if (const auto anchor = anchorMark(input, pane, marks))
         entries.push_back({anchor->scaled ? "anchor direction" : "anchor", Marker::Star, theme.anchor, {theme.text1, 1, {}}, 5, false});
-    if (marks.showQueries && !input.projection->queries.empty())
+    if (marks.showQueries && !projectionOf(input).queries.empty())
         entries.push_back({"queries", Marker::TriangleUp, kTransparent, {theme.query, 1, {}}, 3, false});
     if (marks.showAfterCut)
         entries.push_back({"after the cut", Marker::Circle, withAlpha(theme.text3, 0.5), {}, 2, false});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "views/key_projection/projection_data.h"
 #include "views/scene/axes.h"
 #include "views/view_facts.h"
 
@@ -22,6 +23,9 @@ ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const Pa
 
 /// Range of all keys (and queries, where shown) with a margin: the same for every pane.
 Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks);
+
+/// The input's projection, which is there.
+const ProjectionData& projectionOf(const ViewInput& input);
 
 /// Data coordinates of a token's key.
 Point keyPoint(const ProjectionData& projection, const ProjectionMarks& marks, TokenIndex token);

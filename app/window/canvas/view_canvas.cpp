@@ -12,6 +12,7 @@
 #include <QResizeEvent>
 
 #include <algorithm>
+#include <utility>
 
 namespace kvscope {
 
@@ -24,7 +25,7 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
     m_canvas->setFocusPolicy(Qt::StrongFocus);
     connectGestures();
     connect(&m_workbench, &Workbench::sessionChanged, this, &ViewCanvas::sessionChanged);
-    connect(&m_workbench, &Workbench::projectionChanged, m_canvas, &CanvasWidget::invalidate);
+    connect(&m_workbench, &Workbench::dataChanged, this, &ViewCanvas::dataChanged);
     connect(&m_workbench, &Workbench::focusChanged, m_canvas, &CanvasWidget::invalidate);
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
         if (m_view.card().perPane && changed != m_pane)
@@ -36,8 +37,14 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
     m_canvas->setAccessibleName(fromUtf8(m_view.card().name));
 }
 
+ViewCanvas::~ViewCanvas() {
+    delete m_readOut;
+    if (m_shown)
+        m_workbench.hideView(m_view);
+}
+
 ViewInput ViewCanvas::input() const {
-    ViewInput input = m_workbench.viewInput();
+    ViewInput input = m_workbench.viewInput(m_view);
     if (m_view.card().perPane)
         input.activePane = m_pane;
     return input;
@@ -75,10 +82,10 @@ Scene ViewCanvas::sceneFor(double width, double height) {
     const auto pane = static_cast<std::size_t>(m_pane);
     const bool waitsForResult = m_view.card().perPane && pane < now.panes.size() && !now.panes[pane].result &&
                                 now.panes[pane].computing;
-    const bool waitsForProjection = m_view.card().needsProjection && !now.projection;
+    const bool waitsForData = !m_view.card().data.empty() && !now.data.value && now.data.computing;
     // The old picture stays until the new one is there, as long as it still fits the widget.
     const bool sameSize = m_lastScene.width == width && m_lastScene.height == height;
-    if ((waitsForResult || waitsForProjection) && sameSize && !m_lastScene.items.empty())
+    if ((waitsForResult || waitsForData) && sameSize && !m_lastScene.items.empty())
         return m_lastScene;
     m_lastScene = m_view.buildScene(now, viewOptions(m_workbench.session(), m_view), viewportFor(width, height));
     return m_lastScene;
@@ -105,6 +112,25 @@ void ViewCanvas::revealSelection() {
     m_workbench.change([&](Session& s) { s.look.stripScroll = scroll; }, tr("Scroll"));
 }
 
+void ViewCanvas::dataChanged(const QString& viewId) {
+    if (viewId != fromUtf8(m_view.card().id))
+        return;
+    m_canvas->invalidate();
+    m_canvas->setAccessibleDescription(finding());
+}
+
+void ViewCanvas::showEvent(QShowEvent* event) {
+    QWidget::showEvent(event);
+    if (!std::exchange(m_shown, true))
+        m_workbench.showView(m_view);
+}
+
+void ViewCanvas::hideEvent(QHideEvent* event) {
+    QWidget::hideEvent(event);
+    if (std::exchange(m_shown, false))
+        m_workbench.hideView(m_view);
+}
+
 void ViewCanvas::sessionChanged() {
     m_canvas->invalidate();
     if (m_workbench.capture() && m_view.card().id == tokenStripView().card().id)
@@ -114,6 +140,8 @@ void ViewCanvas::sessionChanged() {
 
 void ViewCanvas::resizeEvent(QResizeEvent* event) {
     m_canvas->setGeometry(QRect(QPoint(0, 0), event->size()));
+    const QSize pixels = event->size() * devicePixelRatioF();
+    m_workbench.setFrame(m_view, pixels.width(), pixels.height());
     m_revealed.clear(); // lines break elsewhere now
     if (m_workbench.capture())
         sessionChanged();

@@ -18,7 +18,7 @@ public:
     /// `pane` is the pane that a per-pane view draws; other views draw all.
     ViewCanvas(Workbench& workbench, const View& view, int pane, const TextService& text, QWidget* parent = nullptr);
 
-    ~ViewCanvas() override { delete m_readOut; }
+    ~ViewCanvas() override;
 
     const View& view() const { return m_view; }
     int pane() const { return m_pane; }
@@ -39,6 +39,8 @@ signals:
 
 protected:
     void resizeEvent(QResizeEvent* event) override;
+    void showEvent(QShowEvent* event) override;
+    void hideEvent(QHideEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
 
 private:
@@ -46,6 +48,7 @@ private:
     Viewport viewportFor(double width, double height) const;
     ViewInput input() const;
     void sessionChanged();
+    void dataChanged(const QString& viewId);
     void revealSelection(); ///< scrolls the strip to a selection that was made elsewhere
     void connectGestures();
     void hover(const PickId& pick, const QPointF& at);
@@ -67,6 +70,7 @@ private:
     Scene m_lastScene;
     TokenIndex m_lastClicked = -1;
     std::vector<TokenIndex> m_revealed;
+    bool m_shown = false; ///< counted by the workbench
 };
 
 } // namespace kvscope

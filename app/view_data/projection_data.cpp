@@ -1,12 +1,17 @@
 // Fits the principal axes once per head and puts every token on them, so that all panes share one picture of the keys
 // and differ only in what they keep.
-#include "app/session/projection_job.h"
+#include "app/view_data/projection_data.h"
+
+#include "views/key_projection/projection_data.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace kvscope {
 
 namespace {
+
+constexpr int kProjectionComponents = 5;
 
 /// [w, components] -> [components]
 HostTensor columnMeans(const HostTensor& rows) {
@@ -23,19 +28,15 @@ HostTensor columnMeans(const HostTensor& rows) {
 
 } // namespace
 
-std::string ProjectionRequest::key() const {
-    return capture->info().path + "|" + capture->info().hash + "|" + std::to_string(layer.value) + "|" +
-           std::to_string(kvHead.value) + "|" + std::to_string(queryHead.value) + "|" + source;
-}
-
-std::shared_ptr<const ProjectionData> computeProjection(const LayerRunner& runner, const ProjectionRequest& request,
-                                                        const Checkpoint& checkpoint) {
-    const bool preRope = request.source == "keys_pre_rope";
+ViewDataMaker::Value makeProjectionData(const LayerRunner& runner, const ViewDataRequest& request,
+                                        const Checkpoint& checkpoint, const ViewDataMaker::Partial&) {
+    const bool preRope = request.options.choice("source") == "keys_pre_rope";
+    assert(request.queryHead.value < request.capture->info().numQueryHeads);
     const Engine& engine = runner.engine();
     const Tensor keys = runner.tensor(request.capture, request.layer,
                                       preRope ? TensorRole::KeysPreRope : TensorRole::Keys, checkpoint);
     auto data = std::make_shared<ProjectionData>();
-    data->source = request.source;
+    data->source = request.options.choice("source");
     const int components = std::min<int>(kProjectionComponents, static_cast<int>(keys.size(2)));
     data->axes = engine.principalAxes(keys, request.kvHead.value, components, checkpoint);
     data->keys = engine.project(keys, request.kvHead.value, data->axes);

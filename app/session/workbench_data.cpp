@@ -1,0 +1,127 @@
+// The data side of the workbench: what each visible view shows beside the results, in a slot of its own. A view that
+// nobody sees asks for nothing.
+#include "app/session/workbench.h"
+
+#include <utility>
+
+namespace kvscope {
+
+namespace {
+
+std::string slotOf(const std::string& viewId) {
+    return "data " + viewId;
+}
+
+} // namespace
+
+void Workbench::showView(const View& view) {
+    DataRun& run = m_data[view.card().id];
+    if (++run.shown == 1)
+        refreshData(view);
+}
+
+void Workbench::hideView(const View& view) {
+    DataRun& run = m_data[view.card().id];
+    if (--run.shown > 0 || !run.state.computing)
+        return; // finished data stay for the next time
+    m_scheduler.cancel(slotOf(view.card().id));
+    run.wantedKey.clear();
+    run.state.computing = false;
+}
+
+void Workbench::setFrame(const View& view, std::int64_t width, std::int64_t height) {
+    DataRun& run = m_data[view.card().id];
+    if (run.width == width && run.height == height)
+        return;
+    run.width = width;
+    run.height = height;
+    if (run.shown > 0)
+        refreshData(view);
+}
+
+ViewDataRequest Workbench::dataRequest(const View& view, const DataRun& run) const {
+    const Session& now = session();
+    ViewDataRequest request;
+    request.capture = m_capture;
+    request.layer = now.layer;
+    request.kvHead = now.kvHead;
+    request.queryHead = now.queryHead;
+    request.cut = *m_cut;
+    for (std::size_t pane = 0; pane < now.panes.size(); ++pane)
+        request.panes.push_back(*requestFor(static_cast<int>(pane)));
+    request.activePane = now.activePane;
+    request.selected = now.selected;
+    request.seed = now.seed;
+    request.options = viewOptions(now, view);
+    if (const auto range = now.look.ranges.find(view.card().id); range != now.look.ranges.end())
+        request.range = range->second;
+    request.width = run.width;
+    request.height = run.height;
+    return request;
+}
+
+void Workbench::refreshAllData() {
+    for (auto& [id, run] : m_data)
+        if (run.shown > 0)
+            refreshData(viewById(id));
+}
+
+void Workbench::refreshData(const View& view) {
+    const ViewDataMaker* maker = makerFor(view);
+    if (!maker)
+        return;
+    const std::string id = view.card().id;
+    DataRun& run = m_data[id];
+    if (!m_capture || !m_cut) {
+        m_scheduler.cancel(slotOf(id));
+        run.wantedKey.clear();
+        run.identity.clear();
+        run.state = {.value = {}, .computing = false, .progress = 0, .error = m_cutError};
+        return;
+    }
+    const ViewDataRequest request = dataRequest(view, run);
+    const std::string key = maker->key(request), identity = maker->identity(request);
+    if (key == run.wantedKey)
+        return;
+    // Data of something else would be a wrong picture; another part of the same stays until the new part is there.
+    if (identity != run.identity)
+        run.state = {};
+    run.wantedKey = key;
+    run.identity = identity;
+    run.state.computing = true;
+    run.state.progress = 0;
+    run.state.error.clear();
+    submitData(id, *maker, request);
+    emit dataChanged(QString::fromStdString(id));
+}
+
+void Workbench::submitData(const std::string& id, const ViewDataMaker& maker, const ViewDataRequest& request) {
+    Scheduler::Job job;
+    job.work = [this, runner = m_runner, &maker, request, id](const Checkpoint& checkpoint, const auto& post) {
+        const auto deliverLater = [&](ViewDataMaker::Value value, bool finished) {
+            post([this, id, value = std::move(value), finished] { deliverData(id, value, finished); });
+        };
+        deliverLater(maker.make(*runner, request, checkpoint,
+                                [&](ViewDataMaker::Value value) { deliverLater(std::move(value), false); }),
+                     true);
+    };
+    job.progress = [this, id](double fraction) {
+        m_data[id].state.progress = fraction;
+        emit dataChanged(QString::fromStdString(id));
+    };
+    job.failed = [this, id](std::exception_ptr failure) {
+        m_data[id].state = {.value = {}, .computing = false, .progress = 0, .error = messageOf(failure)};
+        emit dataChanged(QString::fromStdString(id));
+    };
+    m_scheduler.submit(slotOf(id), std::move(job));
+}
+
+void Workbench::deliverData(const std::string& id, ViewDataMaker::Value value, bool finished) {
+    DataState& state = m_data[id].state;
+    state.value = std::move(value);
+    state.computing = !finished;
+    state.error.clear();
+    emit dataChanged(QString::fromStdString(id));
+}
+
+} // namespace kvscope

@@ -1,0 +1,41 @@
+// One way from what a pane asks for to what the runner takes, for the window and for figures without one.
+#include "app/view_data/pane_request.h"
+
+#include "core/run/selection_file.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+namespace kvscope {
+
+namespace {
+
+std::string stampOf(const std::string& path) {
+    std::error_code ignored;
+    const auto time = std::filesystem::last_write_time(path, ignored);
+    return fmt::format("{}@{}", path, time.time_since_epoch().count());
+}
+
+} // namespace
+
+RunRequest resolvePane(const PaneRequest& pane, bool ownCut) {
+    RunRequest request = pane.run;
+    if (pane.recordedPath.empty())
+        return request;
+    auto recorded = std::make_shared<RecordedSelection>(readSelection(pane.recordedPath));
+    checkAgainst(*recorded, *request.capture);
+    if (ownCut)
+        request.cut = cutOf(*recorded, *request.capture);
+    request.recorded = std::move(recorded);
+    return request;
+}
+
+std::string chooserKey(const PaneRequest& pane) {
+    const RunRequest& run = pane.run;
+    const std::string chooser = pane.recordedPath.empty() ? run.policy.text() : stampOf(pane.recordedPath);
+    return fmt::format("{}|{}|{}{}|{}", chooser, run.budget.text(), run.cut.token, run.cut.judgedOnSeen ? "s" : "",
+                       run.seed);
+}
+
+} // namespace kvscope

@@ -1,0 +1,77 @@
+// The kinds of data that views show, and what each depends on: a kind is computed again exactly when something in its
+// key has changed.
+#include "app/view_data/view_data_maker.h"
+
+#include "app/view_data/projection_data.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace kvscope {
+
+namespace {
+
+std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
+    switch (scope) {
+    case DataScope::KvHead: return std::to_string(request.kvHead.value);
+    case DataScope::QueryHead: return std::to_string(request.queryHead.value);
+    case DataScope::Cut: return std::to_string(request.cut.token) + (request.cut.judgedOnSeen ? "s" : "");
+    case DataScope::Panes: {
+        std::string key;
+        for (const PaneRequest& pane : request.panes)
+            key += chooserKey(pane) + ";";
+        return key;
+    }
+    case DataScope::ActivePane:
+        return request.panes.empty() ? std::string()
+                                     : chooserKey(request.panes[static_cast<std::size_t>(request.activePane)]);
+    case DataScope::Selection: return fmt::format("{}", fmt::join(request.selected, ","));
+    case DataScope::Seed: return std::to_string(request.seed);
+    case DataScope::Frame: break; // in key(), not in identity()
+    }
+    return {};
+}
+
+} // namespace
+
+const std::vector<ViewDataMaker>& viewDataMakers() {
+    using enum DataScope;
+    static const std::vector<ViewDataMaker> makers = {
+        {"projection", {KvHead, QueryHead}, makeProjectionData},
+    };
+    return makers;
+}
+
+const ViewDataMaker* makerFor(const View& view) {
+    if (view.card().data.empty())
+        return nullptr;
+    const auto& makers = viewDataMakers();
+    const auto at = std::find_if(makers.begin(), makers.end(),
+                                 [&](const ViewDataMaker& maker) { return maker.id == view.card().data; });
+    assert(at != makers.end());
+    return &*at;
+}
+
+std::string ViewDataMaker::identity(const ViewDataRequest& request) const {
+    std::string key = fmt::format("{}|{}|{}|{}|{}", id, static_cast<const void*>(request.capture.get()),
+                                  request.capture->info().hash, request.layer.value,
+                                  request.options.key(Stage::Features));
+    for (const DataScope scope : scopes)
+        key += "|" + scopeKey(scope, request);
+    return key;
+}
+
+std::string ViewDataMaker::key(const ViewDataRequest& request) const {
+    std::string key = identity(request);
+    if (std::find(scopes.begin(), scopes.end(), DataScope::Frame) == scopes.end())
+        return key;
+    key += fmt::format("|{}x{}", request.width, request.height);
+    if (const auto& r = request.range)
+        key += fmt::format("|{},{},{},{}", r->xMin, r->xMax, r->yMin, r->yMax);
+    return key;
+}
+
+} // namespace kvscope

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "app/view_data/pane_request.h"
+#include "core/parameters/parameters.h"
+#include "views/view.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvscope {
+
+/// What the data of a view are computed from. A maker reads only what its scopes name, besides capture and layer and
+/// those options of the view that stand in stage Features.
+struct ViewDataRequest {
+    std::shared_ptr<const CaptureReader> capture;
+    LayerIndex layer;
+    KvHeadIndex kvHead;
+    QueryHeadIndex queryHead;
+    Cut cut;
+    std::vector<PaneRequest> panes;
+    int activePane = 0;
+    std::vector<TokenIndex> selected; ///< ascending
+    std::uint64_t seed = 0;
+    ParameterValues options; ///< of the view
+    /// The part of the picture that is looked at, and its size in device pixels; for data at screen resolution.
+    std::optional<Viewport::Range> range;
+    std::int64_t width = 600, height = 400;
+};
+
+/// What a kind of data depends on, besides capture, layer and options.
+enum class DataScope { KvHead, QueryHead, Cut, Panes, ActivePane, Selection, Seed, Frame };
+
+/// Computes one kind of data. `partial` delivers a first, coarser or incomplete version that is good enough to show.
+struct ViewDataMaker {
+    using Value = std::shared_ptr<const ViewData>;
+    using Partial = std::function<void(Value)>;
+    /// Runs on a worker, for windows and headless figures alike. Throws Error or Cancelled.
+    using Make = Value (*)(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
+                           const Partial& partial);
+
+    std::string id; ///< as in ViewCard::data
+    std::vector<DataScope> scopes;
+    Make make = nullptr;
+
+    /// Equal identities: data of the same thing, though perhaps of another part of it.
+    std::string identity(const ViewDataRequest& request) const;
+    /// Equal keys: the same data.
+    std::string key(const ViewDataRequest& request) const;
+};
+
+/// All kinds, one line each.
+const std::vector<ViewDataMaker>& viewDataMakers();
+/// The maker of what a view shows; null for a view that shows results only.
+const ViewDataMaker* makerFor(const View& view);
+
+} // namespace kvscope

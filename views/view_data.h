@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace kvscope {
+
+/// What a view shows beside the results of the panes: computed by the host on a worker, frozen, and handed in, because
+/// views know no engine. Each kind derives its own.
+struct ViewData {
+    virtual ~ViewData() = default;
+};
+
+/// The data of one view as they stand.
+struct DataState {
+    std::shared_ptr<const ViewData> value; ///< null while the first is on its way, or when there can be none
+    bool computing = false;                ///< `value` is a part of what is asked for, or older than that
+    double progress = 0;                   ///< 0..1 while computing
+    std::string error;                     ///< why there is none
+};
+
+} // namespace kvscope
