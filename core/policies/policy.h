@@ -4,13 +4,13 @@
 #include "core/base/random_source.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameters.h"
+#include "core/policies/policy_spec.h"
 #include "core/policies/selection.h"
 #include "core/policies/step_log.h"
 
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -125,18 +125,6 @@ const std::vector<const Policy*>& allPolicies();
 const Policy& policyById(std::string_view id);
 /// The card's defaults with the variant's presets applied; "" is the first variant. Throws Error with the nearest name.
 ParameterValues variantValues(const PolicyCard& card, std::string_view variant);
-
-/// A policy as asked for: `ID[:VARIANT][,parameter=value]...[@BUDGET]`.
-struct PolicySpec {
-    std::string policy, variant;
-    ParameterValues values; ///< all, variant applied
-    std::optional<Budget> budget;
-
-    /// Throws Error naming the part that is wrong.
-    static PolicySpec parse(const std::string& text);
-    std::string text() const; ///< shortest form that parses back to the same
-    friend bool operator==(const PolicySpec&, const PolicySpec&) = default;
-};
 
 /// One eviction of block processing, for the step log and teaching.
 struct BlockStep {

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "core/parameters/parameters.h"
+#include "core/policies/selection.h"
+
+#include <optional>
+#include <string>
+
+namespace kvscope {
+
+/// A policy as asked for: `ID[:VARIANT][,parameter=value]...[@BUDGET]`.
+struct PolicySpec {
+    std::string policy, variant;
+    ParameterValues values; ///< all, variant applied
+    std::optional<Budget> budget;
+
+    /// Throws Error naming the part that is wrong.
+    static PolicySpec parse(const std::string& text);
+    std::string text() const; ///< shortest form that parses back to the same
+    friend bool operator==(const PolicySpec&, const PolicySpec&) = default;
+};
+
+} // namespace kvscope
