@@ -2,6 +2,8 @@
 
 #include "core/base/checkpoint.h"
 #include "core/base/index.h"
+#include "core/engine/attention.h"
+#include "core/engine/attention_map.h"
 #include "core/engine/tensor.h"
 
 #include <cstdint>
@@ -12,18 +14,9 @@
 
 namespace kvscope {
 
-/// How a layer turns q and k into attention logits.
-struct AttentionRule {
-    double scaling = 1;              ///< on q.k
-    double softcap = 0;              ///< logit -> softcap tanh(logit / softcap); 0: none
-    std::int64_t slidingWindow = 0;  ///< query j sees i > j - slidingWindow; 0: all
-    std::vector<std::int32_t> kvOfQ; ///< [Hq] KV head of each query head
-};
-
 enum class AnchorKind { Mean, NormalisedMean, Median };
 enum class SimilarityMetric { Cosine, Dot, Euclidean };
 enum class PoolKind { Average, Max };
-enum class GroupRule { Mean, Sum, Max };
 
 /// Time positions of the rows of a tensor [H, m, ...]. Empty lists: row r of every head is token r.
 using RowPositions = std::vector<std::vector<TokenIndex>>; ///< H lists of m ascending tokens
@@ -126,6 +119,8 @@ public:
 
     virtual WeightedAttention weightedAttention(const WeightedAttentionInput& input,
                                                 const Checkpoint& checkpoint) const = 0;
+    /// A part of the attention map at screen resolution.
+    virtual AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const = 0;
 
     /// Principal axes of the rows of one head of [H, n, d].
     virtual PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,

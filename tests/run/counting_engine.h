@@ -55,6 +55,9 @@ public:
     }
     Tensor scale(const Tensor& scores, double factor) const override { return m_engine->scale(scores, factor); }
     std::vector<TopKHead> topK(const TopKRequest& request) const override { return counted("topK").topK(request); }
+    AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& c) const override {
+        return counted("attentionMap").attentionMap(input, c);
+    }
     WeightedAttention weightedAttention(const WeightedAttentionInput& input, const Checkpoint& c) const override {
         return counted(input.kept.empty() ? "exact attention" : "kept attention").weightedAttention(input, c);
     }

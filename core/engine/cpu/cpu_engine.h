@@ -37,6 +37,8 @@ public:
     WeightedAttention weightedAttention(const WeightedAttentionInput& input,
                                         const Checkpoint& checkpoint) const override;
 
+    AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const override;
+
     PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,
                                 const Checkpoint& checkpoint) const override;
     HostTensor project(const Tensor& keys, std::int64_t head, const PrincipalAxes& axes) const override;

@@ -36,6 +36,27 @@ EngineCase windowCase(std::int64_t w) {
             {}};
 }
 
+/// One causal head of 32,768 tokens on 1000 x 1000 pixels.
+EngineCase mapCase(const char* name, std::int64_t rowsPerPixel) {
+    const double rows = rowsPerPixel == 0 ? double(kTokens) : 1000.0 * double(rowsPerPixel);
+    return {std::string("attentionMap/speed-") + name,
+            rows * kTokens * kWidth,
+            8.0 * kTokens * kWidth,
+            0,
+            [rowsPerPixel](const Engine& e) {
+                AttentionMapInput in;
+                in.queries = uploadRows(e, randomBlock(53, 1, kTokens, kWidth));
+                in.keys = uploadRows(e, randomBlock(54, 1, kTokens, kWidth, 1, 0.1));
+                in.rule = {0.0883883476, 0, 0, {0}};
+                in.queryHeads = {0};
+                in.rowEnd = in.keyEnd = kTokens;
+                in.height = in.width = 1000;
+                in.rowsPerPixel = rowsPerPixel;
+                return [&e, in] { return Outcome{e.attentionMap(in, {}).columnSums.data}; };
+            },
+            {}};
+}
+
 } // namespace
 
 std::vector<EngineCase> speedCases() {
@@ -54,6 +75,8 @@ std::vector<EngineCase> speedCases() {
                      {}});
     cases.push_back(windowCase(32));
     cases.push_back(windowCase(1));
+    cases.push_back(mapCase("map-exact", 0));
+    cases.push_back(mapCase("map-sampled", 1));
     cases.push_back({"principalAxes/speed-one-head",
                      2.0 * kTokens * kWidth * kWidth,
                      4.0 * kTokens * kWidth,

@@ -53,6 +53,13 @@ struct Weighted {
 /// [Hq, w, dv] outputs, then [Hq, w] logs of the denominators.
 Numbers weightedAttention(const Weighted& input);
 
+struct Map {
+    Block queries, keys;
+    AttentionMapInput input; ///< its tensors and rowLogSums are left alone
+};
+/// [height, width] cells, -1 where nothing is seen; then [width] column sums; then [heads, w] row log sums, 0 unknown.
+Numbers attentionMap(const Map& map);
+
 /// Mean [d], axes [components, d], shares [components], total variance; by cyclic Jacobi rotations.
 Numbers principalAxes(const Block& keys, std::int64_t head, int components);
 

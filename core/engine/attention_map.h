@@ -1,0 +1,50 @@
+#pragma once
+
+#include "core/base/index.h"
+#include "core/engine/attention.h"
+#include "core/engine/tensor.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace kvscope {
+
+/// Which keys a query sees in a map. Chunks: those of its own chunk of C tokens, before and after it (Compactor 3.2).
+enum class MapMask { Causal, All, Chunks };
+
+/// What a cell of a map holds.
+enum class MapValue {
+    Weight, ///< softmax over the keys that the query sees
+    Logit   ///< after scaling and softcap
+};
+
+/// A rectangle of the attention map of one KV head at screen resolution, never n x n in memory. Cell (j, i) is the
+/// value of the query at position j for key i, combined over the given query heads; a pixel shows the largest of its
+/// cells, so that no single bright cell is lost (pooled by maximum).
+struct AttentionMapInput {
+    Tensor queries; ///< [Hq, w, d], query r at position firstQuery + r
+    Tensor keys;    ///< [Hkv, n, d], key i at position i
+    TokenIndex firstQuery = 0;
+    AttentionRule rule;
+    std::vector<std::int32_t> queryHeads; ///< 1 to 32 heads that read one KV head
+    GroupRule combine = GroupRule::Mean;
+    MapMask mask = MapMask::Causal;
+    std::int64_t chunk = 256; ///< C of MapMask::Chunks
+    MapValue value = MapValue::Weight;
+    /// Positions of queries in [firstQuery, firstQuery + w) and of keys in [0, n): the rectangle.
+    std::int64_t rowBegin = 0, rowEnd = 0, keyBegin = 0, keyEnd = 0;
+    std::int64_t height = 1, width = 1; ///< pixels; at most one per row and one per key
+    std::int64_t rowsPerPixel = 0;      ///< at most so many rows, evenly spaced, stand for a pixel; 0: all (exact)
+    /// ln of the softmax denominator of each row [queryHeads, w], NaN where unknown; empty: none known. A row that is
+    /// known costs its keys in the rectangle only.
+    HostTensor rowLogSums;
+};
+
+struct AttentionMap {
+    HostTensor cells;      ///< [height, width]; NaN where no query of the pixel that was looked at sees a key of it
+    HostTensor columnSums; ///< [width]: sum of the weights of the rows looked at, not pooled; 0 for logits
+    HostTensor rowLogSums; ///< as in the input, completed
+    std::int64_t rows = 0; ///< looked at
+};
+
+} // namespace kvscope

@@ -1,0 +1,300 @@
+// The attention map at screen resolution: logits of a few rows at a time over all the keys that they see, softmax, and
+// the largest cell of every pixel. Nothing of size n x n ever exists.
+#include "core/engine/cpu/cpu_engine.h"
+#include "core/engine/cpu/logit_block.h"
+
+#include <tbb/enumerable_thread_specific.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace kvscope::cpu {
+
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+struct Span {
+    std::int64_t begin, end;
+    std::int64_t count() const { return std::max<std::int64_t>(0, end - begin); }
+    Span and_(Span other) const { return {std::max(begin, other.begin), std::min(end, other.end)}; }
+};
+
+/// Begin of piece `index` when `length` rows or keys are cut into `pieces` nearly equal ones.
+std::int64_t cutAt(std::int64_t length, std::int64_t pieces, std::int64_t index) {
+    return length * index / pieces;
+}
+
+/// Rows and columns of a map, and what each row sees.
+class MapGeometry {
+public:
+    explicit MapGeometry(const AttentionMapInput& input) : m_input(input) {}
+
+    /// Query positions that stand for pixel row y.
+    std::vector<std::int64_t> rowsOf(std::int64_t y) const {
+        const std::int64_t rows = m_input.rowEnd - m_input.rowBegin;
+        const std::int64_t begin = cutAt(rows, m_input.height, y), count = cutAt(rows, m_input.height, y + 1) - begin;
+        const std::int64_t taken = m_input.rowsPerPixel > 0 ? std::min(m_input.rowsPerPixel, count) : count;
+        std::vector<std::int64_t> positions;
+        for (std::int64_t i = 0; i < taken; ++i)
+            positions.push_back(m_input.rowBegin + begin + cutAt(count, taken, i));
+        return positions;
+    }
+
+    std::int64_t pixelOfKey(std::int64_t key) const {
+        // The inverse of cutAt: the last x with cutAt(keys, width, x) <= offset.
+        const std::int64_t keys = m_input.keyEnd - m_input.keyBegin, offset = key - m_input.keyBegin;
+        return ((offset + 1) * m_input.width - 1) / keys;
+    }
+
+    std::int64_t endOfPixel(std::int64_t x) const {
+        return m_input.keyBegin + cutAt(m_input.keyEnd - m_input.keyBegin, m_input.width, x + 1);
+    }
+
+    Span seenBy(std::int64_t row) const {
+        const std::int64_t n = m_input.keys.size(1), window = m_input.rule.slidingWindow;
+        if (m_input.mask == MapMask::All)
+            return {0, n};
+        if (m_input.mask == MapMask::Chunks) {
+            const std::int64_t begin = row / m_input.chunk * m_input.chunk;
+            return {begin, std::min(n, begin + m_input.chunk)};
+        }
+        return {window > 0 ? std::max<std::int64_t>(0, row - window + 1) : 0, std::min(n, row + 1)};
+    }
+
+    Span window() const { return {m_input.keyBegin, m_input.keyEnd}; }
+
+private:
+    const AttentionMapInput& m_input;
+};
+
+/// The rows of neighbouring pixel rows, as many as fill the lanes of one block.
+struct Band {
+    std::int64_t firstPixel, endPixel;
+};
+
+std::vector<Band> bandsOf(const AttentionMapInput& input, const MapGeometry& geometry) {
+    const auto lanes = static_cast<std::int64_t>(input.queryHeads.size());
+    std::vector<Band> bands;
+    std::int64_t filled = kMaxLanes;
+    for (std::int64_t y = 0; y < input.height; ++y) {
+        const std::int64_t wanted = lanes * static_cast<std::int64_t>(geometry.rowsOf(y).size());
+        if (bands.empty() || filled + wanted > kMaxLanes) {
+            bands.push_back({y, y});
+            filled = 0;
+        }
+        filled += wanted;
+        bands.back().endPixel = y + 1;
+    }
+    return bands;
+}
+
+/// One row of the map that is looked at.
+struct MapRow {
+    std::int64_t pixel, position;
+};
+
+class MapBands {
+public:
+    MapBands(const Kernels& kernels, const AttentionMapInput& input, AttentionMap& map, Progress& progress)
+        : m_kernels(kernels), m_input(input), m_geometry(input), m_map(map), m_progress(progress) {
+        if (input.mask != MapMask::Causal)
+            m_rule.slidingWindow = 0; // the mask is in the choice of keys
+    }
+
+    void compute(const Band& band, LogitScratch& scratch, std::vector<double>& columnSums) const {
+        std::vector<MapRow> rows;
+        for (std::int64_t y = band.firstPixel; y < band.endPixel; ++y)
+            for (const std::int64_t position : m_geometry.rowsOf(y))
+                rows.push_back({y, position});
+        const auto most = std::max<std::size_t>(1, kMaxLanes / m_input.queryHeads.size());
+        for (std::size_t begin = 0; begin < rows.size();) {
+            std::size_t end = begin + 1;
+            while (end < rows.size() && end - begin < most && sameKeys(rows[begin], rows[end]))
+                ++end;
+            block({rows.begin() + static_cast<std::ptrdiff_t>(begin), rows.begin() + static_cast<std::ptrdiff_t>(end)},
+                  scratch, columnSums);
+            begin = end;
+        }
+    }
+
+private:
+    /// Rows of different chunks see different keys and cannot share a block.
+    bool sameKeys(const MapRow& a, const MapRow& b) const {
+        return m_input.mask != MapMask::Chunks || a.position / m_input.chunk == b.position / m_input.chunk;
+    }
+
+    float& logSum(std::size_t head, std::int64_t position) const {
+        const std::int64_t w = m_input.queries.size(1);
+        return m_map.rowLogSums
+            .data[head * static_cast<std::size_t>(w) + static_cast<std::size_t>(position - m_input.firstQuery)];
+    }
+
+    bool allKnown(const std::vector<MapRow>& rows) const {
+        if (m_input.value == MapValue::Logit)
+            return true; // no sum is needed
+        for (const MapRow& row : rows)
+            for (std::size_t head = 0; head < m_input.queryHeads.size(); ++head)
+                if (std::isnan(logSum(head, row.position)))
+                    return false;
+        return true;
+    }
+
+    void block(const std::vector<MapRow>& rows, LogitScratch& scratch, std::vector<double>& columnSums) const {
+        const std::size_t heads = m_input.queryHeads.size();
+        const std::int64_t d = m_input.queries.size(2), n = m_input.keys.size(1);
+        std::vector<QueryLane> lanes; // row after row, the heads of a row side by side
+        for (const MapRow& row : rows)
+            for (const std::int32_t head : m_input.queryHeads)
+                lanes.push_back({viewOf(m_input.queries).head(head) + (row.position - m_input.firstQuery) * d,
+                                 m_input.mask == MapMask::Causal ? row.position : n});
+        Span keys{m_geometry.seenBy(rows.front().position).begin, m_geometry.seenBy(rows.back().position).end};
+        const bool known = allKnown(rows);
+        if (known)
+            keys = keys.and_(m_geometry.window());
+        if (keys.count() == 0)
+            return;
+        const std::int32_t kvHead = m_input.rule.kvOfQ[static_cast<std::size_t>(m_input.queryHeads.front())];
+        LogitBlock logits(m_kernels, m_rule, lanes, d, scratch, keys.count());
+        logits.append({viewOf(m_input.keys).head(kvHead), keys.begin, keys.count()}, m_progress);
+        const std::vector<double> factors = m_input.value == MapValue::Weight
+                                                ? shares(logits, rows, known)
+                                                : std::vector<double>(rows.size() * heads, 1);
+        const Span shown = keys.and_(m_geometry.window());
+        for (std::int64_t key = shown.begin; key < shown.end;) {
+            const std::int64_t x = m_geometry.pixelOfKey(key), end = std::min(shown.end, m_geometry.endOfPixel(x));
+            pool(logits, rows, factors, {key, end}, keys.begin, x);
+            columnSums[static_cast<std::size_t>(x)] += sumOf(logits, rows, factors, {key, end}, keys.begin);
+            key = end;
+        }
+    }
+
+    /// Makes exponentials of the logits; what each lane's must be multiplied with to be softmax weights.
+    std::vector<double> shares(LogitBlock& logits, const std::vector<MapRow>& rows, bool known) const {
+        const std::size_t heads = m_input.queryHeads.size();
+        const auto& totals = logits.exponentiate(nullptr);
+        std::vector<double> factors;
+        for (std::size_t r = 0; r < rows.size(); ++r)
+            for (std::size_t head = 0; head < heads; ++head) {
+                const std::size_t lane = r * heads + head;
+                float& sum = logSum(head, rows[r].position);
+                if (!known && totals[lane] > 0)
+                    sum = static_cast<float>(std::log(totals[lane]) + logits.top(lane));
+                const bool nothing = totals[lane] <= 0;
+                factors.push_back(nothing ? 0 : known ? std::exp(logits.top(lane) - double{sum}) : 1 / totals[lane]);
+            }
+        return factors;
+    }
+
+    /// The largest cell of every row among some keys of pixel column x.
+    void pool(const LogitBlock& logits, const std::vector<MapRow>& rows, const std::vector<double>& factors, Span keys,
+              std::int64_t firstKey, std::int64_t x) const {
+        std::array<double, kMaxLanes> best;
+        best.fill(-std::numeric_limits<double>::infinity());
+        const std::size_t heads = m_input.queryHeads.size();
+        const double* terms = logits.values() + (keys.begin - firstKey) * logits.lanes();
+        if (heads == 1) // a factor is positive: it may wait until the largest is found
+            m_kernels.raiseTops(terms, keys.count(), logits.lanes(), best.data());
+        for (std::int64_t key = 0; key < keys.count() && heads > 1; ++key)
+            for (std::size_t r = 0; r < rows.size(); ++r)
+                best[r] = std::max(best[r], combined(terms + key * logits.lanes(), factors, r * heads));
+        for (std::size_t r = 0; r < rows.size(); ++r) {
+            if (m_geometry.seenBy(rows[r].position).and_(keys).count() == 0)
+                continue; // masked, which is not the same as a weight of 0
+            const auto cell = static_cast<float>(heads == 1 ? best[r] * factors[r] : best[r]);
+            float& pixel = m_map.cells.data[static_cast<std::size_t>(rows[r].pixel * m_input.width + x)];
+            pixel = std::isnan(pixel) ? cell : std::max(pixel, cell);
+        }
+    }
+
+    /// The cell of one key and one row: its heads lie side by side from `lane` on.
+    double combined(const double* term, const std::vector<double>& factors, std::size_t lane) const {
+        double cell = term[lane] * factors[lane];
+        for (std::size_t head = 1; head < m_input.queryHeads.size(); ++head) {
+            const double other = term[lane + head] * factors[lane + head];
+            cell = m_input.combine == GroupRule::Max ? std::max(cell, other) : cell + other;
+        }
+        return m_input.combine == GroupRule::Mean ? cell / static_cast<double>(m_input.queryHeads.size()) : cell;
+    }
+
+    /// Sum of the weights of all rows among some keys; masked ones are 0. Logits have no such sum.
+    double sumOf(const LogitBlock& logits, const std::vector<MapRow>& rows, const std::vector<double>& factors,
+                 Span keys, std::int64_t firstKey) const {
+        if (m_input.value == MapValue::Logit)
+            return 0;
+        const double* terms = logits.values() + (keys.begin - firstKey) * logits.lanes();
+        const std::size_t heads = m_input.queryHeads.size();
+        double sum = 0;
+        if (heads == 1) {
+            std::vector<double> sums(static_cast<std::size_t>(keys.count()));
+            m_kernels.addAcrossLanes(terms, keys.count(), logits.lanes(), factors.data(), 0,
+                                     static_cast<std::int64_t>(rows.size()), sums.data());
+            return std::accumulate(sums.begin(), sums.end(), sum);
+        }
+        for (std::int64_t key = 0; key < keys.count(); ++key)
+            for (std::size_t r = 0; r < rows.size(); ++r)
+                sum += combined(terms + key * logits.lanes(), factors, r * heads);
+        return sum;
+    }
+
+    const Kernels& m_kernels;
+    const AttentionMapInput& m_input;
+    AttentionRule m_rule = m_input.rule;
+    MapGeometry m_geometry;
+    AttentionMap& m_map;
+    Progress& m_progress;
+};
+
+void check(const AttentionMapInput& input) {
+    assert(!input.queryHeads.empty() && std::cmp_less_equal(input.queryHeads.size(), kMaxLanes));
+    assert(input.rowBegin >= input.firstQuery && input.rowBegin < input.rowEnd &&
+           input.rowEnd <= input.firstQuery + input.queries.size(1));
+    assert(input.keyBegin >= 0 && input.keyBegin < input.keyEnd && input.keyEnd <= input.keys.size(1));
+    assert(input.height >= 1 && input.height <= input.rowEnd - input.rowBegin);
+    assert(input.width >= 1 && input.width <= input.keyEnd - input.keyBegin && input.chunk >= 1);
+    (void)input;
+}
+
+} // namespace
+
+AttentionMap CpuEngine::attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const {
+    check(input);
+    const auto heads = static_cast<std::int64_t>(input.queryHeads.size());
+    AttentionMap map;
+    map.cells = {{input.height, input.width}, {}};
+    map.cells.data.assign(static_cast<std::size_t>(map.cells.shape.count()), kNaN);
+    map.rowLogSums = input.rowLogSums;
+    if (map.rowLogSums.empty())
+        map.rowLogSums = {{heads, input.queries.size(1)},
+                          std::vector<float>(static_cast<std::size_t>(heads * input.queries.size(1)), kNaN)};
+    const MapGeometry geometry(input);
+    double logits = 0;
+    for (std::int64_t y = 0; y < input.height; ++y)
+        for (const std::int64_t row : geometry.rowsOf(y)) {
+            logits += static_cast<double>(heads * geometry.seenBy(row).count());
+            ++map.rows;
+        }
+    Progress progress(checkpoint, logits);
+    const MapBands work(m_kernels, input, map, progress);
+    const std::vector<Band> bands = bandsOf(input, geometry);
+    std::vector<std::vector<double>> sums(bands.size(), std::vector<double>(static_cast<std::size_t>(input.width)));
+    tbb::enumerable_thread_specific<LogitScratch> scratch;
+    m_workers.each(static_cast<std::int64_t>(bands.size()), [&](std::int64_t piece) {
+        work.compute(bands[static_cast<std::size_t>(piece)], scratch.local(), sums[static_cast<std::size_t>(piece)]);
+    });
+    map.columnSums = {{input.width}, {}};
+    for (std::size_t x = 0; x < static_cast<std::size_t>(input.width); ++x) {
+        double sum = 0; // in the order of the bands, whoever computed them
+        for (const std::vector<double>& band : sums)
+            sum += band[x];
+        map.columnSums.data.push_back(static_cast<float>(sum));
+    }
+    return map;
+}
+
+} // namespace kvscope::cpu

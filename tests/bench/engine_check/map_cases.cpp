@@ -1,0 +1,116 @@
+// Cases of the attention map: masks, groups, zoom with and without known row sums, sampling.
+#include "tests/bench/engine_check/engine_case.h"
+
+#include <cmath>
+
+namespace kvscope::check {
+
+namespace {
+
+// A weight with a known row sum is e^(logit - sum), and the sum was rounded to float: its absolute error, half a unit
+// in the last place of numbers below 64, is the relative error of the weight.
+constexpr double kKnownSum = 0x1.0p-18;
+
+naive::Map mapOf(std::int64_t w, std::int64_t n, std::int64_t d) {
+    naive::Map map{randomBlock(61, 6, w, d), randomBlock(62, 3, n, d), {}};
+    AttentionMapInput& in = map.input;
+    in.firstQuery = TokenIndex(n - w);
+    in.rule.scaling = 0.4;
+    in.rule.kvOfQ = {2, 0, 1, 0, 2, 1};
+    in.queryHeads = {4};
+    in.rowBegin = n - w;
+    in.rowEnd = in.keyEnd = n;
+    in.height = 11;
+    in.width = 17;
+    return map;
+}
+
+AttentionMapInput uploaded(const Engine& engine, const naive::Map& map) {
+    AttentionMapInput in = map.input;
+    in.queries = uploadRows(engine, map.queries);
+    in.keys = uploadRows(engine, map.keys);
+    return in;
+}
+
+std::vector<float> numbersOf(const AttentionMap& map) {
+    std::vector<float> numbers;
+    for (const float cell : map.cells.data)
+        numbers.push_back(std::isnan(cell) ? -1 : cell);
+    numbers.insert(numbers.end(), map.columnSums.data.begin(), map.columnSums.data.end());
+    for (const float sum : map.rowLogSums.data)
+        numbers.push_back(std::isnan(sum) ? 0 : sum);
+    return numbers;
+}
+
+EngineCase mapCase(const std::string& name, const naive::Map& map, bool known = false) {
+    const AttentionMapInput& in = map.input;
+    const double logits = double((in.rowEnd - in.rowBegin) * map.keys.rows) * double(in.queryHeads.size());
+    return {"attentionMap/" + name,
+            2 * logits * double(map.keys.width),
+            4 * double(map.queries.numbers.size() + map.keys.numbers.size()),
+            known ? kKnownSum : kOneRounding,
+            [map, known](const Engine& e) {
+                AttentionMapInput now = uploaded(e, map);
+                if (known) { // of all rows, from a look at the whole map
+                    AttentionMapInput whole = now;
+                    whole.rowBegin = whole.firstQuery;
+                    whole.rowEnd = whole.firstQuery + map.queries.rows;
+                    whole.rowsPerPixel = 0;
+                    now.rowLogSums = e.attentionMap(whole, {}).rowLogSums;
+                }
+                return [&e, now] { return Outcome{numbersOf(e.attentionMap(now, {}))}; };
+            },
+            [map] { return naive::attentionMap(map); }};
+}
+
+void addZooms(std::vector<EngineCase>& cases) {
+    naive::Map zoomed = mapOf(90, 120, 12);
+    zoomed.input.rowBegin = 30;
+    zoomed.input.rowEnd = 120;
+    zoomed.input.keyBegin = 25;
+    zoomed.input.keyEnd = 66;
+    cases.push_back(mapCase("zoomed", zoomed));
+    cases.push_back(mapCase("zoomed-known-sums", zoomed, true));
+    zoomed.input.rule.slidingWindow = 20; // the lower rows see nothing of the rectangle
+    cases.push_back(mapCase("zoomed-sliding", zoomed));
+    naive::Map sampled = mapOf(120, 120, 12);
+    sampled.input.rowsPerPixel = 2;
+    cases.push_back(mapCase("sampled", sampled));
+    naive::Map cellByCell = mapOf(9, 40, 8);
+    cellByCell.input.height = 9;
+    cellByCell.input.width = 40;
+    cases.push_back(mapCase("one-cell-per-pixel", cellByCell));
+}
+
+} // namespace
+
+std::vector<EngineCase> mapCases() {
+    std::vector<EngineCase> cases;
+    const naive::Map causal = mapOf(131, 131, 20);
+    cases.push_back(mapCase("causal", causal));
+    naive::Map group = mapOf(70, 100, 20);
+    group.input.queryHeads = {1, 3};
+    cases.push_back(mapCase("group-mean", group));
+    group.input.combine = GroupRule::Max;
+    cases.push_back(mapCase("group-max", group));
+    naive::Map all = mapOf(60, 90, 16);
+    all.input.mask = MapMask::All;
+    cases.push_back(mapCase("non-causal", all));
+    naive::Map chunks = mapOf(100, 100, 16);
+    chunks.input.mask = MapMask::Chunks;
+    chunks.input.chunk = 24; // the last one is short
+    cases.push_back(mapCase("chunks", chunks));
+    chunks.input.queryHeads = {2, 5};
+    cases.push_back(mapCase("chunks-group", chunks));
+    naive::Map logits = mapOf(80, 80, 16);
+    logits.input.value = MapValue::Logit;
+    logits.input.rule.softcap = 6;
+    cases.push_back(mapCase("logits-softcap", logits));
+    naive::Map one = mapOf(1, 1, 4);
+    one.input.height = one.input.width = 1;
+    cases.push_back(mapCase("one-token", one));
+    addZooms(cases);
+    return cases;
+}
+
+} // namespace kvscope::check
