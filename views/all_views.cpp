@@ -1,6 +1,7 @@
 // The views, in the order in which they are offered: one line each.
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
+#include "views/attention_map/attention_map_view.h"
 #include "views/key_projection/key_projection_view.h"
 #include "views/overlap/overlap_view.h"
 #include "views/token_strip/token_strip_view.h"
@@ -10,6 +11,7 @@ namespace kvscope {
 const std::vector<const View*>& allViews() {
     static const std::vector<const View*> views = {
         &keyProjectionView(),
+        &attentionMapView(),
         &tokenStripView(),
         &overlapView(),
     };

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kvscope {
@@ -54,6 +55,7 @@ template <class Data> std::shared_ptr<const Data> dataAs(const ViewInput& input)
 /// Where and how to draw. Range and scroll come from the canvas (pan, zoom) and are empty for "fit".
 struct Viewport {
     double width = 600, height = 400; ///< logical pixels
+    double pixelScale = 1;            ///< device pixels per logical pixel, for images
     ThemeId theme = ThemeId::Light;
     const TextService* text = nullptr;
     bool forExport = false; ///< no chips, no hints
@@ -68,6 +70,12 @@ struct ViewTable {
     std::vector<std::string> columns;
     std::int64_t rowCount = 0;
     std::function<std::string(std::int64_t row, int column)> cell;
+};
+
+/// Facts about a point of a picture, as names and values; empty: nothing to tell.
+struct PointFacts {
+    std::vector<std::pair<std::string, std::string>> rows;
+    TokenIndex token = -1; ///< that the other views should ring
 };
 
 struct ViewCard {
@@ -89,6 +97,10 @@ public:
     /// One computed sentence: "14 of 16 needle tokens evicted at 10 %". Never empty.
     virtual std::string finding(const ViewInput& input, const ParameterValues& options) const = 0;
     virtual ViewTable table(const ViewInput& input, const ParameterValues& options) const = 0;
+    /// What is under a point of a scene that this view built, for marks that are no tokens.
+    virtual PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+        return (void)input, (void)options, (void)scene, (void)at, PointFacts{};
+    }
 };
 
 const std::vector<const View*>& allViews();

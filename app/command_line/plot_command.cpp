@@ -255,6 +255,7 @@ Viewport PlotCommand::makeViewport(const Session& session, const View& view, con
     Viewport viewport;
     viewport.width = width;
     viewport.height = height;
+    viewport.pixelScale = m_figure.scale;
     viewport.theme = themeByName(m_figure.theme);
     viewport.text = &text;
     viewport.forExport = true;

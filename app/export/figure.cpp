@@ -113,6 +113,7 @@ Scene buildFigure(const View& view, ViewInput input, const ParameterValues& opti
         placeScene(figure, scene, {box.x, kTitleHeight});
         if (i == 0) {
             figure.plot = {scene.plot.x, scene.plot.y + kTitleHeight, scene.plot.width, scene.plot.height};
+            figure.yDown = scene.yDown;
             figure.xMin = scene.xMin, figure.xMax = scene.xMax, figure.yMin = scene.yMin, figure.yMax = scene.yMax;
         }
     }

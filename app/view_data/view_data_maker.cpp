@@ -2,6 +2,7 @@
 // key has changed.
 #include "app/view_data/view_data_maker.h"
 
+#include "app/view_data/attention_map_data.h"
 #include "app/view_data/projection_data.h"
 
 #include <fmt/format.h>
@@ -41,6 +42,7 @@ const std::vector<ViewDataMaker>& viewDataMakers() {
     using enum DataScope;
     static const std::vector<ViewDataMaker> makers = {
         {"projection", {KvHead, QueryHead}, makeProjectionData},
+        {"attention_map", {KvHead, QueryHead, Frame}, makeAttentionMapData},
     };
     return makers;
 }

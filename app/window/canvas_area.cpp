@@ -77,10 +77,16 @@ void CanvasArea::buildDocks() {
         if (view->card().perPane)
             continue;
         auto* dock = new ViewDock(m_workbench, *view, m_text, this);
+        connectCanvas(dock->canvas());
+        if (view->card().id == "attention_map") { // stands beside the pane, not below it
+            m_map = dock;
+            m_map->setMinimumSize(px(300), px(220));
+            m_map->hide();
+            continue;
+        }
         dock->setMinimumHeight(px(view->card().id == "token_strip" ? 132 : 156));
         m_splitter->addWidget(dock);
         m_splitter->setStretchFactor(m_splitter->count() - 1, 0);
-        connectCanvas(dock->canvas());
         m_docks.push_back(dock);
     }
 }
@@ -124,14 +130,21 @@ void CanvasArea::arrange() {
     const int count = static_cast<int>(m_panes.size());
     const bool alone = m_maximised || session.layout == WindowLayout::ExploreHead;
     const int shown = alone ? std::min(1, count) : count;
+    const bool withMap = count > 0 && session.layout == WindowLayout::ExploreHead && width() >= px(2 * kReadablePane + 3 * kGutter);
     const int columns = columnsFor(shown);
     const std::string arrangement = std::to_string(count) + "/" + std::to_string(columns) + "/" +
-                                    (alone ? std::to_string(session.activePane) : "all") + (m_workbench.capture() ? "c" : "");
+                                    (alone ? std::to_string(session.activePane) : "all") + (m_workbench.capture() ? "c" : "") +
+                                    (withMap ? "m" : "");
     if (arrangement == m_arranged)
         return;
     m_arranged = arrangement;
     while (QLayoutItem* item = m_grid->takeAt(0))
         delete item;
+    m_map->setVisible(withMap);
+    if (withMap)
+        m_grid->addWidget(m_map, 0, 0);
+    for (int column = 0; column < 3; ++column)
+        m_grid->setColumnStretch(column, column < columns + (withMap ? 1 : 0) ? 1 : 0);
     int place = 0;
     for (int pane = 0; pane < count; ++pane) {
         const bool visible = !alone || pane == session.activePane;
@@ -140,7 +153,7 @@ void CanvasArea::arrange() {
             continue;
         // Three panes in two columns: two above, one below over the whole width.
         const int span = place == shown - 1 && shown % columns != 0 ? columns : 1;
-        m_grid->addWidget(m_panes[static_cast<std::size_t>(pane)], place / columns, place % columns, 1, span);
+        m_grid->addWidget(m_panes[static_cast<std::size_t>(pane)], place / columns, place % columns + (withMap ? 1 : 0), 1, span);
         ++place;
     }
     m_empty->setVisible(count == 0);
@@ -179,6 +192,8 @@ ViewCanvas* CanvasArea::currentCanvas() const {
     for (ViewDock* dock : m_docks)
         if (dock->canvas()->canvas()->hasFocus())
             return dock->canvas();
+    if (m_map->canvas()->canvas()->hasFocus())
+        return m_map->canvas();
     const auto active = static_cast<std::size_t>(m_workbench.session().activePane);
     return active < m_panes.size() ? m_panes[active]->canvas() : nullptr;
 }
@@ -188,6 +203,7 @@ void CanvasArea::releaseReadOuts() {
         pane->canvas()->releaseReadOut();
     for (ViewDock* dock : m_docks)
         dock->canvas()->releaseReadOut();
+    m_map->canvas()->releaseReadOut();
 }
 
 } // namespace kvscope

@@ -21,6 +21,7 @@ public:
 
     const std::vector<PaneFrame*>& panes() const { return m_panes; }
     const std::vector<ViewDock*>& docks() const { return m_docks; }
+    ViewDock* map() const { return m_map; }
     /// The canvas that commands without a place act on: the one with the focus, else the active pane's; may be null.
     ViewCanvas* currentCanvas() const;
     void releaseReadOuts();
@@ -48,7 +49,8 @@ private:
     QWidget *m_paneBox, *m_empty;
     QGridLayout* m_grid;
     std::vector<PaneFrame*> m_panes;
-    std::vector<ViewDock*> m_docks;
+    std::vector<ViewDock*> m_docks; ///< below the panes
+    ViewDock* m_map = nullptr;      ///< beside the pane while a head is explored
     bool m_maximised = false;
     std::string m_arranged; ///< what the grid shows
 };

@@ -43,6 +43,23 @@ private slots:
         }
     }
 
+    // A map counts its rows downwards: the same three gestures, with yMin at the top.
+    void gesturesFollowAPlotWhoseYRunsDown() {
+        Scene map = sceneWithPlot();
+        map.yDown = true;
+        const ShownPlot before = ShownPlot::of(map);
+        const auto yDownAt = [](const ShownPlot& s, double pixel) {
+            return s.range.yMin + (pixel - s.plot.y) / s.plot.height * (s.range.yMax - s.range.yMin);
+        };
+        ShownPlot after = before;
+        after.range = zoomAt(before, {120, 90}, 2, ZoomAxes::Both);
+        QVERIFY(near(yDownAt(before, 90), yDownAt(after, 90)));
+        after.range = panBy(before, 30, -10);
+        QVERIFY(near(yDownAt(before, 100), yDownAt(after, 90)));
+        const Viewport::Range box = zoomToBox(before, {80, 40}, {200, 160});
+        QVERIFY(near(box.yMin, yDownAt(before, 40)) && near(box.yMax, yDownAt(before, 160)));
+    }
+
     void oneAxisLeavesTheOtherAlone() {
         const ShownPlot shown = ShownPlot::of(sceneWithPlot());
         const Viewport::Range x = zoomAt(shown, {120, 90}, 2, ZoomAxes::X);

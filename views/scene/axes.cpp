@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kvscope {
 
@@ -25,7 +26,9 @@ double valueAt(const AxisSpec& axis, double f) {
     return axis.low + f * (axis.high - axis.low);
 }
 
-std::vector<Tick> ticksOf(const AxisSpec& axis, double length, double pitch) {
+std::vector<Tick> ticksOf(AxisSpec axis, double length, double pitch) {
+    if (axis.low > axis.high)
+        std::swap(axis.low, axis.high); // an axis that runs the other way has the same ticks
     const int most = std::clamp(static_cast<int>(length / pitch), 2, 9);
     switch (axis.scale) {
     case AxisScale::Logarithmic: return logarithmicTicks(axis.low, axis.high, most);

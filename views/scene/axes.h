@@ -27,7 +27,7 @@ std::vector<Tick> positionTicks(std::int64_t low, std::int64_t high, int most = 
 enum class AxisScale { Linear, Logarithmic, Position };
 
 struct AxisSpec {
-    double low = 0, high = 1;
+    double low = 0, high = 1; ///< at the left or bottom, at the right or top; low > high runs the other way
     AxisScale scale = AxisScale::Linear;
     std::string title;
 };

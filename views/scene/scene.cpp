@@ -50,7 +50,15 @@ struct Probe {
         return distance <= item.radius + tolerance ? item.pick : PickId{};
     }
     PickId operator()(const TextItem&) const { return {}; } // text is picked through the rectangle behind it
-    PickId operator()(const ImageItem& item) const { return item.box.contains(point) ? item.pick : PickId{}; }
+    PickId operator()(const ImageItem& item) const {
+        if (!item.box.contains(point))
+            return {};
+        if (item.pick.kind != PickId::Kind::Cell)
+            return item.pick;
+        const auto column = static_cast<std::int64_t>((point.x - item.box.x) / item.box.width * item.width);
+        const auto row = static_cast<std::int64_t>((point.y - item.box.y) / item.box.height * item.height);
+        return {PickId::Kind::Cell, row * item.width + column};
+    }
     PickId operator()(const PointCloudItem& item) const {
         if (item.pickKind == PickId::Kind::None || !item.points)
             return {};

@@ -66,7 +66,12 @@ struct TextItem {
 };
 
 /// Straight RGBA, row-major, drawn without smoothing.
-struct ImageItem { Box box; int width = 0, height = 0; std::shared_ptr<const std::vector<std::uint8_t>> rgba; PickId pick; };
+struct ImageItem {
+    Box box;
+    int width = 0, height = 0;
+    std::shared_ptr<const std::vector<std::uint8_t>> rgba;
+    PickId pick; ///< with kind Cell the index is that of the pixel, row by row
+};
 
 enum class Marker { Circle, Square, Diamond, TriangleUp, TriangleDown, Hexagon, Star, Plus, Cross };
 /// Many equal marks in one item; mark i has pick {pickKind, ids[i]} (ids empty: i).
@@ -95,6 +100,7 @@ struct Scene {
     Box plot;             ///< the data area, for zoom and pan; empty box: none
     /// Data ranges shown in `plot` after fitting and padding; empty when the view has no axes.
     double xMin = 0, xMax = 0, yMin = 0, yMax = 0;
+    bool yDown = false;       ///< yMin lies at the top of the plot (maps), else at its bottom
     double contentHeight = 0; ///< of scrollable scenes; 0: fits
 };
 

@@ -1,4 +1,4 @@
-// Screens count y downwards and plots upwards: every function here turns one into the other in one place.
+// Screens count y downwards and most plots upwards: every function here turns one into the other in one place.
 #include "app/window/canvas/range_math.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ double xData(const ShownPlot& s, double x) {
 }
 
 double yData(const ShownPlot& s, double y) {
-    return s.range.yMax - (y - s.plot.y) / s.plot.height * (s.range.yMax - s.range.yMin);
+    const double down = (y - s.plot.y) / s.plot.height * (s.range.yMax - s.range.yMin);
+    return s.yDown ? s.range.yMin + down : s.range.yMax - down;
 }
 
 /// Calls `use(token, point)` for every mark that stands for a token.
@@ -44,7 +45,7 @@ void forEachTokenMark(const Scene& scene, const std::function<void(TokenIndex, P
 } // namespace
 
 ShownPlot ShownPlot::of(const Scene& scene) {
-    ShownPlot shown{scene.plot, {scene.xMin, scene.xMax, scene.yMin, scene.yMax}, false};
+    ShownPlot shown{scene.plot, {scene.xMin, scene.xMax, scene.yMin, scene.yMax}, scene.yDown, false};
     shown.valid = scene.plot.width > 1 && scene.plot.height > 1 && scene.xMin < scene.xMax && scene.yMin < scene.yMax;
     return shown;
 }
@@ -65,13 +66,14 @@ Viewport::Range zoomAt(const ShownPlot& shown, Point at, double factor, ZoomAxes
 
 Viewport::Range panBy(const ShownPlot& shown, double dx, double dy) {
     const double x = dx / shown.plot.width * (shown.range.xMax - shown.range.xMin);
-    const double y = dy / shown.plot.height * (shown.range.yMax - shown.range.yMin);
+    const double y = (shown.yDown ? -dy : dy) / shown.plot.height * (shown.range.yMax - shown.range.yMin);
     return {shown.range.xMin - x, shown.range.xMax - x, shown.range.yMin + y, shown.range.yMax + y};
 }
 
 Viewport::Range zoomToBox(const ShownPlot& shown, Point a, Point b) {
     const Box box = boxBetween(a, b);
-    return {xData(shown, box.x), xData(shown, box.right()), yData(shown, box.bottom()), yData(shown, box.y)};
+    const double top = yData(shown, box.y), bottom = yData(shown, box.bottom());
+    return {xData(shown, box.x), xData(shown, box.right()), std::min(top, bottom), std::max(top, bottom)};
 }
 
 std::vector<TokenIndex> tokensInBox(const Scene& scene, Point a, Point b) {

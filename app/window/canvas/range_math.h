@@ -7,12 +7,13 @@
 
 namespace kvscope {
 
-// Pan and zoom as arithmetic between the plot's pixels and its data ranges (y up), without a widget.
+// Pan and zoom as arithmetic between the plot's pixels and its data ranges, without a widget.
 
 /// The ranges that a scene shows; empty plot or ranges: not `valid`.
 struct ShownPlot {
     Box plot;
     Viewport::Range range{0, 0, 0, 0};
+    bool yDown = false;
     bool valid = false;
     static ShownPlot of(const Scene& scene);
 };

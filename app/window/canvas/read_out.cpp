@@ -64,7 +64,7 @@ void ReadOut::addRow(QWidget* name, const QString& value) {
     m_grid->addWidget(label, row, 2);
 }
 
-void ReadOut::fill() {
+void ReadOut::clearBody() {
     delete m_body;
     m_body = new QWidget(this);
     layout()->addWidget(m_body);
@@ -72,6 +72,10 @@ void ReadOut::fill() {
     m_grid->setContentsMargins(0, 0, 0, 0);
     m_grid->setHorizontalSpacing(px(10));
     m_grid->setVerticalSpacing(px(2));
+}
+
+void ReadOut::fill() {
+    clearBody();
     const ViewInput input = m_workbench.viewInput();
     const TokenTable& tokens = input.capture->tokens();
     const QString head = QString("%1  “%2”").arg(countText(m_token), fromUtf8(displayText(tokens.textOf(m_token))));
@@ -115,9 +119,27 @@ void ReadOut::showToken(TokenIndex token, const QWidget& over, const QPointF& wi
         return dismiss();
     m_token = token;
     m_pinned = pinned;
+    fill();
+    placeBeside(over, widgetPosition);
+}
+
+void ReadOut::showFacts(const PointFacts& facts, const QWidget& over, const QPointF& widgetPosition) {
+    if (facts.rows.empty())
+        return dismiss();
+    m_token = -1;
+    m_pinned = false;
+    clearBody();
+    m_lines.clear();
+    for (const auto& [name, value] : facts.rows) {
+        addRow(roleLabel(fromUtf8(name), "quiet", m_body), fromUtf8(value));
+        m_lines += fromUtf8(name) + " " + fromUtf8(value);
+    }
+    placeBeside(over, widgetPosition);
+}
+
+void ReadOut::placeBeside(const QWidget& over, const QPointF& widgetPosition) {
     if (parentWidget() != over.window())
         setParent(over.window());
-    fill();
     m_body->show();
     adjustSize();
     const QPointF at = over.mapTo(over.window(), widgetPosition);

@@ -20,6 +20,8 @@ public:
 
     /// `at` in coordinates of `over`, a widget inside the window.
     void showToken(TokenIndex token, const QWidget& over, const QPointF& at, bool pinned);
+    /// Facts about a mark that is no token.
+    void showFacts(const PointFacts& facts, const QWidget& over, const QPointF& at);
     void dismiss();
     TokenIndex token() const { return m_token; }
     bool isPinned() const { return m_pinned; }
@@ -29,7 +31,9 @@ public:
 
 private:
     void addRow(QWidget* name, const QString& value);
+    void clearBody();
     void fill();
+    void placeBeside(const QWidget& over, const QPointF& at);
 
     const Workbench& m_workbench;
     QWidget* m_body = nullptr; ///< made anew for each token

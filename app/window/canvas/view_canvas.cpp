@@ -55,6 +55,7 @@ Viewport ViewCanvas::viewportFor(double width, double height) const {
     Viewport viewport;
     viewport.width = width;
     viewport.height = height;
+    viewport.pixelScale = appearance().scale * devicePixelRatioF();
     viewport.theme = appearance().theme;
     viewport.text = &m_text;
     viewport.compact = appearance().compact;

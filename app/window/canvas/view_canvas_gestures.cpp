@@ -62,6 +62,14 @@ void ViewCanvas::connectGestures() {
 void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
     if (m_readOut->isPinned())
         return;
+    if (pick.kind == PickId::Kind::Cell && m_workbench.capture()) {
+        const double scale = appearance().scale;
+        const PointFacts facts = m_view.factsAt(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(),
+                                                {at.x() / scale, at.y() / scale});
+        m_workbench.setHovered(facts.token);
+        m_readOut->showFacts(facts, *m_canvas, at);
+        return;
+    }
     const auto token = pick.kind == PickId::Kind::Token ? static_cast<TokenIndex>(pick.index) : TokenIndex{-1};
     m_workbench.setHovered(token);
     m_readOut->showToken(token, *m_canvas, at, false);

@@ -28,7 +28,7 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     QLabel* title = roleLabel(fromUtf8(view.card().name), "dockTitle", header);
     title->setToolTip(fromUtf8(view.card().summary));
     row->addWidget(title);
-    addOptionChip(workbench, view, row, header);
+    addOptionChips(workbench, view, row, header);
     row->addWidget(m_finding, 1);
     auto* data = iconButton("table", tr("Show the data of this view"), header);
     auto* exportButton = iconButton("export", tr("Export this view"), header);
@@ -40,6 +40,7 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     connect(exportButton, &QToolButton::clicked, m_canvas, &ViewCanvas::exportWanted);
     connect(&m_workbench, &Workbench::sessionChanged, this, &ViewDock::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, &ViewDock::refresh);
+    connect(&m_workbench, &Workbench::dataChanged, this, &ViewDock::refresh);
     refresh();
 }
 

@@ -13,6 +13,7 @@ namespace kvscope {
 
 namespace {
 
+constexpr int kMostChips = 2;       // the others stand in the menu
 constexpr double kMostNumbers = 16; // more are not listed one by one
 
 void addEntry(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec, const QString& label,
@@ -55,9 +56,10 @@ void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view) {
     }
 }
 
-void addOptionChip(Workbench& workbench, const View& view, QHBoxLayout* row, QWidget* parent) {
+void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QWidget* parent) {
+    int room = kMostChips;
     for (const ParameterSpec& spec : *view.card().options) {
-        if (spec.kind != ParameterKind::Choice)
+        if (spec.kind != ParameterKind::Choice || room-- <= 0)
             continue;
         QPushButton* chip = chipButton({}, "plain", parent);
         chip->setToolTip(fromUtf8(spec.help));
@@ -69,7 +71,6 @@ void addOptionChip(Workbench& workbench, const View& view, QHBoxLayout* row, QWi
         QObject::connect(&workbench, &Workbench::sessionChanged, chip, follow);
         follow();
         row->addWidget(chip);
-        return;
     }
 }
 

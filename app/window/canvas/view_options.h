@@ -12,7 +12,7 @@ namespace kvscope {
 /// session's values. Filled anew each time the menu opens.
 void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view);
 
-/// A chip for the first choice among a view's options, following the session; nothing when it has none.
-void addOptionChip(Workbench& workbench, const View& view, QHBoxLayout* row, QWidget* parent);
+/// Chips for the first choices among a view's options, following the session; nothing when it has none.
+void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QWidget* parent);
 
 } // namespace kvscope

@@ -1,0 +1,150 @@
+// Turns what the attention map view asks for into engine calls: which rows and keys are looked at, which heads are
+// combined, and whether a sampled picture comes first.
+#include "app/view_data/attention_map_data.h"
+
+#include "core/base/error.h"
+#include "views/attention_map/attention_map_data.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+/// Multiplications that a glance allows: about a quarter of a second on two cores.
+constexpr double kGlance = 4e9;
+
+struct Source {
+    AttentionMapInput input; ///< the rectangle, heads and resolution; mask and value are set per kind
+    std::shared_ptr<AttentionMapData> data;
+};
+
+/// Keys divided by their lengths, so that their products are cosines; a zero key stays zero.
+Tensor unitKeys(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
+    const Engine& engine = runner.engine();
+    HostTensor keys = engine.download(runner.tensor(request.capture, request.layer, TensorRole::Keys, checkpoint));
+    const std::int64_t n = keys.shape[1], d = keys.shape[2];
+    HostTensor unit{{1, n, d}, {}};
+    const float* row = keys.data.data() + request.kvHead.value * n * d;
+    for (std::int64_t i = 0; i < n; ++i, row += d) {
+        double square = 0;
+        for (std::int64_t c = 0; c < d; ++c)
+            square += static_cast<double>(row[c]) * row[c];
+        const double factor = square > 0 ? 1 / std::sqrt(square) : 0;
+        for (std::int64_t c = 0; c < d; ++c)
+            unit.data.push_back(static_cast<float>(factor * row[c]));
+    }
+    return engine.upload(std::move(unit));
+}
+
+void chooseHeads(const ViewDataRequest& request, const LayerInfo& layer, Source& source) {
+    const std::string& heads = request.options.choice("heads");
+    std::vector<std::int32_t>& chosen = source.input.queryHeads;
+    for (std::size_t q = 0; q < layer.kvOfQ.size(); ++q)
+        if (heads == "one" ? std::cmp_equal(q, request.queryHead.value) : layer.kvOfQ[q] == request.kvHead.value)
+            chosen.push_back(static_cast<std::int32_t>(q));
+    source.input.combine = heads == "max" ? GroupRule::Max : GroupRule::Mean;
+    source.data->heads =
+        chosen.size() == 1 ? "query head " + std::to_string(chosen.front())
+                           : heads + " of query heads " + std::to_string(chosen.front()) + "–" + std::to_string(chosen.back());
+}
+
+/// The visible part in whole rows and keys, and one pixel for each of them at most.
+void chooseRectangle(const ViewDataRequest& request, std::int64_t n, std::int64_t firstRow, Source& source) {
+    const auto within = [](double value, std::int64_t low, std::int64_t high) {
+        return std::clamp(static_cast<std::int64_t>(value), low, high);
+    };
+    AttentionMapInput& in = source.input;
+    AttentionMapData& data = *source.data;
+    const Viewport::Range all{0, static_cast<double>(n), static_cast<double>(firstRow), static_cast<double>(n)};
+    const Viewport::Range range = request.range.value_or(all);
+    in.keyBegin = data.keyBegin = within(std::floor(range.xMin), 0, n - 1);
+    in.keyEnd = data.keyEnd = within(std::ceil(range.xMax), in.keyBegin + 1, n);
+    in.rowBegin = data.rowBegin = within(std::floor(range.yMin), firstRow, n - 1);
+    in.rowEnd = data.rowEnd = within(std::ceil(range.yMax), in.rowBegin + 1, n);
+    const std::int64_t side = std::max<std::int64_t>(1, std::min(request.width, request.height));
+    in.width = std::min(side, in.keyEnd - in.keyBegin);
+    in.height = std::min(side, in.rowEnd - in.rowBegin);
+}
+
+Source sourceOf(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
+    const CaptureInfo& info = request.capture->info();
+    const LayerInfo& layer = info.layerInfo(request.layer);
+    Source source{{}, std::make_shared<AttentionMapData>()};
+    const bool cosines = request.options.choice("map") == "cosine";
+    if (!cosines && layer.queryCount == 0)
+        throw Error({"the attention map needs queries, and layer " + std::to_string(request.layer.value) + " holds none",
+                     {},
+                     "Capture queries too, or show the cosine similarity of keys",
+                     info.path});
+    const std::int64_t firstRow = cosines ? 0 : info.numTokens - layer.queryCount;
+    source.data->firstQuery = source.input.firstQuery = static_cast<TokenIndex>(firstRow);
+    if (cosines) {
+        source.input.queries = source.input.keys = unitKeys(runner, request, checkpoint);
+        source.input.rule = {1, 0, 0, {0}};
+        source.input.queryHeads = {0};
+        source.data->heads = "KV head " + std::to_string(request.kvHead.value);
+    } else {
+        source.input.queries = runner.tensor(request.capture, request.layer, TensorRole::Queries, checkpoint);
+        source.input.keys = runner.tensor(request.capture, request.layer, TensorRole::Keys, checkpoint);
+        source.input.rule = {layer.scaling, layer.softcap, layer.slidingWindow, layer.kvOfQ};
+        chooseHeads(request, layer, source);
+    }
+    chooseRectangle(request, info.numTokens, firstRow, source);
+    source.input.chunk = request.options.integer("chunk");
+    return source;
+}
+
+void setKind(AttentionMapInput& input, const std::string& map) {
+    input.mask = map == "non_causal" || map == "cosine" ? MapMask::All
+                 : map == "chunks"                      ? MapMask::Chunks
+                                                        : MapMask::Causal;
+    input.value = map == "logits" || map == "cosine" ? MapValue::Logit : MapValue::Weight;
+}
+
+ViewDataMaker::Value draw(const LayerRunner& runner, const ViewDataRequest& request, const Source& source,
+                          std::int64_t rowsPerPixel, const Checkpoint& checkpoint) {
+    const std::string &map = request.options.choice("map"), &minus = request.options.choice("minus");
+    auto data = std::make_shared<AttentionMapData>(*source.data);
+    AttentionMapInput input = source.input;
+    input.rowsPerPixel = rowsPerPixel;
+    setKind(input, map);
+    const bool difference = minus != "nothing" && minus != map && input.value == MapValue::Weight;
+    AttentionMap shown = runner.engine().attentionMap(input, difference ? checkpoint.part(0, 0.5) : checkpoint);
+    data->isWeight = input.value == MapValue::Weight && !difference;
+    data->isDifference = difference;
+    data->rowsAreKeys = map == "cosine";
+    if (data->isWeight)
+        data->columnSums = std::move(shown.columnSums);
+    if (difference) {
+        setKind(input, minus);
+        const AttentionMap other = runner.engine().attentionMap(input, checkpoint.part(0.5, 1));
+        for (std::size_t i = 0; i < shown.cells.data.size(); ++i) { // masked in one of them: weight 0 there
+            float& cell = shown.cells.data[i];
+            const float taken = other.cells.data[i];
+            if (!std::isnan(cell) || !std::isnan(taken))
+                cell = (std::isnan(cell) ? 0 : cell) - (std::isnan(taken) ? 0 : taken);
+        }
+    }
+    data->cells = std::move(shown.cells);
+    data->rowsLookedAt = shown.rows;
+    data->sampled = shown.rows < input.rowEnd - input.rowBegin;
+    return data;
+}
+
+} // namespace
+
+ViewDataMaker::Value makeAttentionMapData(const LayerRunner& runner, const ViewDataRequest& request,
+                                          const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+    const Source source = sourceOf(runner, request, checkpoint);
+    const AttentionMapInput& in = source.input;
+    const double perRow = static_cast<double>(in.keys.size(1)) * static_cast<double>(in.keys.size(2)) *
+                          static_cast<double>(in.queryHeads.size());
+    const bool glance = perRow * static_cast<double>(in.rowEnd - in.rowBegin) > kGlance && in.height < in.rowEnd - in.rowBegin;
+    if (glance)
+        partial(draw(runner, request, source, 1, checkpoint.part(0, 0.1)));
+    return draw(runner, request, source, 0, glance ? checkpoint.part(0.1, 1) : checkpoint);
+}
+
+} // namespace kvscope

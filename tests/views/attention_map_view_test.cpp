@@ -1,0 +1,208 @@
+// The attention map on the sample: what its pixels, rails, marks and words say, against the attention itself.
+#include "app/text/qt_text_service.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_fixture.h"
+#include "views/attention_map/attention_map_data.h"
+#include "views/attention_map/attention_map_view.h"
+#include "views/scene/text_painter.h"
+
+#include <QtTest>
+
+#include <cmath>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+/// Softmax of one row over the keys before it, in plain loops.
+std::vector<double> causalRow(const CaptureReader& capture, int layer, int queryHead, std::int64_t row) {
+    const LayerInfo& info = capture.info().layerInfo(LayerIndex(layer));
+    const HostTensor q = capture.read(LayerIndex(layer), TensorRole::Queries, {});
+    const HostTensor k = capture.read(LayerIndex(layer), TensorRole::Keys, {});
+    const std::int64_t n = k.shape[1], d = k.shape[2], first = n - q.shape[1];
+    const float* query = q.data.data() + (queryHead * q.shape[1] + row - first) * d;
+    const float* keys = k.data.data() + info.kvOfQ[static_cast<std::size_t>(queryHead)] * n * d;
+    std::vector<double> weights;
+    double top = -INFINITY, sum = 0;
+    for (std::int64_t i = 0; i <= row; ++i) {
+        double product = 0;
+        for (std::int64_t c = 0; c < d; ++c)
+            product += double(query[c]) * double(keys[i * d + c]);
+        weights.push_back(info.scaling * product);
+        top = std::max(top, weights.back());
+    }
+    for (double& w : weights)
+        sum += w = std::exp(w - top);
+    for (double& w : weights)
+        w /= sum;
+    return weights;
+}
+
+const ImageItem* mapImage(const Scene& scene) {
+    for (const Drawable& item : scene.items)
+        if (const auto* image = std::get_if<ImageItem>(&item); image && image->pick.kind == PickId::Kind::Cell)
+            return image;
+    return nullptr;
+}
+
+} // namespace
+
+class AttentionMapViewTest : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<QtTextService> m_service;
+    const View& m_view = attentionMapView();
+
+    ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string>>& set) const {
+        ParameterValues options(m_view.card().options);
+        for (const auto& [id, text] : set)
+            options.setText(id, text);
+        return options;
+    }
+    ViewInput inputWith(const ParameterValues& options) const {
+        ViewInput input = needleInput({"keydiff@0.25", "snapkv@0.25", "streaming_llm@0.25"});
+        fillData(input, m_view, options);
+        return input;
+    }
+
+private slots:
+    void initTestCase() { m_service = std::make_unique<QtTextService>(); }
+
+    // A pixel shows the largest of its cells: compared with plain loops for rows near, before and after the cut.
+    void pixelsAreTheLargestOfTheirCells() {
+        const ParameterValues options = optionsWith({});
+        const ViewInput input = inputWith(options);
+        const auto data = dataAs<AttentionMapData>(input);
+        QCOMPARE(data->cells.shape[1], 400); // the fixture's frame is 600 x 400
+        QVERIFY(!data->sampled && data->isWeight);
+        const std::int64_t n = input.capture->info().numTokens, side = 400;
+        for (const std::int64_t y : {0, 131, 260, 399}) {
+            std::vector<double> best(400, -1);
+            for (std::int64_t row = n * y / side; row < n * (y + 1) / side; ++row) {
+                const std::vector<double> weights = causalRow(*input.capture, 3, input.queryHead.value, row);
+                for (std::size_t i = 0; i < weights.size(); ++i)
+                    for (std::int64_t x = 0; x < side; ++x)
+                        if (std::cmp_less_equal(n * x / side, i) && std::cmp_less(i, n * (x + 1) / side))
+                            best[static_cast<std::size_t>(x)] = std::max(best[static_cast<std::size_t>(x)], weights[i]);
+            }
+            for (std::size_t x = 0; x < 400; ++x) {
+                const float cell = data->cells.data[static_cast<std::size_t>(y * side) + x];
+                QVERIFY2(best[x] < 0 ? std::isnan(cell) : std::abs(cell - best[x]) <= 1e-6 * best[x] + 1e-30,
+                         qPrintable(QString("pixel %1, %2: %3, not %4").arg(x).arg(y).arg(cell).arg(best[x])));
+            }
+        }
+    }
+
+    void columnSumsAddUpToTheRows() {
+        const ViewInput input = inputWith(optionsWith({{"heads", "mean"}}));
+        const auto data = dataAs<AttentionMapData>(input);
+        double sum = 0;
+        for (const float column : data->columnSums.data)
+            sum += double(column);
+        QVERIFY(std::abs(sum - 1028) < 1e-2); // each row of the softmax sums to 1
+        QVERIFY(data->heads.find("mean of query heads 4–7") != std::string::npos);
+    }
+
+    void aDifferenceIsTheFirstMinusTheSecond() {
+        const ViewInput causal = inputWith(optionsWith({}));
+        const ViewInput chunks = inputWith(optionsWith({{"map", "chunks"}, {"chunk", "128"}}));
+        const ViewInput both = inputWith(optionsWith({{"minus", "chunks"}, {"chunk", "128"}}));
+        const auto a = dataAs<AttentionMapData>(causal), b = dataAs<AttentionMapData>(chunks), d = dataAs<AttentionMapData>(both);
+        QVERIFY(d->isDifference && !d->isWeight && d->columnSums.empty());
+        const auto number = [](float x) { return std::isnan(x) ? 0.0F : x; };
+        for (std::size_t i = 0; i < d->cells.data.size(); i += 37)
+            QCOMPARE(number(d->cells.data[i]), number(a->cells.data[i]) - number(b->cells.data[i]));
+    }
+
+    void cosinesOfKeysAreSymmetricWithOnesOnTheDiagonal() {
+        const ViewInput input = inputWith(optionsWith({{"map", "cosine"}}));
+        const auto data = dataAs<AttentionMapData>(input);
+        for (std::size_t i = 0; i < 400; ++i) {
+            QVERIFY(std::abs(data->cells.data[i * 400 + i] - 1) < 1e-5);
+            for (std::size_t j = 0; j < i; j += 29)
+                QVERIFY(std::abs(data->cells.data[i * 400 + j] - data->cells.data[j * 400 + i]) < 1e-6);
+        }
+    }
+
+    // The brightest colour of the scale at the sink, the masked ground above the diagonal.
+    void thePictureShowsSinkAndMask() {
+        const ParameterValues options = optionsWith({{"scale", "linear"}});
+        const ViewInput input = inputWith(options);
+        for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark}) {
+            const Scene scene = m_view.buildScene(input, options, viewport(600, 560, *m_service, theme));
+            const ImageItem* image = mapImage(scene);
+            QVERIFY(image && image->width > 300);
+            const auto colourAt = [&](int x, int y) {
+                const std::uint8_t* p = image->rgba->data() + 4 * (y * image->width + x);
+                return Colour{p[0], p[1], p[2], p[3]};
+            };
+            QCOMPARE(colourAt(image->width - 1, 0), themeOf(theme).masked);
+            QCOMPARE(colourAt(0, 0), colourMap("viridis", 1)); // the first token sees only itself
+        }
+    }
+
+    void railsMarksAndWordsAreThere() {
+        const ParameterValues options = optionsWith({});
+        const ViewInput input = inputWith(options);
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 560, *m_service));
+        const std::string text = paintSceneAsText(scene);
+        for (const char* wanted : {"causal · query head 4", "max of 3 × 3 cells", "Key position (0-based)", "Query position (0-based)",
+                                   "√Σ", "\"A\"", "\"B\"", "\"C\"", "≤1e−4"})
+            QVERIFY2(text.find(wanted) != std::string::npos, qPrintable(QString::fromStdString(std::string(wanted) + "\n" + text)));
+        QVERIFY(scene.yDown && scene.yMin == 0 && scene.yMax == 1028);
+    }
+
+    void nothingOverlapsOrIsClipped_data() {
+        QTest::addColumn<QSize>("size");
+        for (const QSize size : {QSize(300, 220), QSize(420, 400), QSize(600, 560), QSize(1200, 900)})
+            QTest::addRow("%dx%d", size.width(), size.height()) << size;
+    }
+    void nothingOverlapsOrIsClipped() {
+        QFETCH(QSize, size);
+        for (const char* map : {"causal", "cosine"}) {
+            const ParameterValues options = optionsWith({{"map", map}});
+            const ViewInput input = inputWith(options);
+            const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), *m_service));
+            QCOMPARE(scene_checks::overlappingTexts(scene, *m_service), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, *m_service), QStringList());
+        }
+    }
+
+    void theReadOutNamesBothTokens() {
+        const ParameterValues options = optionsWith({});
+        const ViewInput input = inputWith(options);
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 560, *m_service));
+        const Point at{scene.plot.x + scene.plot.width * 615.5 / 1028, scene.plot.y + scene.plot.height * 920.5 / 1028};
+        const PointFacts facts = m_view.factsAt(input, options, scene, at);
+        QCOMPARE(facts.token, 615);
+        QCOMPARE(facts.rows.size(), std::size_t{6});
+        QVERIFY(facts.rows[0].second.starts_with("920 “") && facts.rows[1].second.starts_with("615 “"));
+        QVERIFY(m_view.factsAt(input, options, scene, {1, 1}).rows.empty());
+        const Point masked{scene.plot.right() - 2, scene.plot.y + 2};
+        QCOMPARE(m_view.factsAt(input, options, scene, masked).rows[2].second, std::string("masked"));
+    }
+
+    void theTableHoldsThePixels() {
+        const ParameterValues options = optionsWith({});
+        const ViewInput input = inputWith(options);
+        const ViewTable table = m_view.table(input, options);
+        QCOMPARE(table.rowCount, 160000);
+        QCOMPARE(table.cell(0, 4), std::string("1"));
+        QCOMPARE(table.cell(399, 4), std::string("masked"));
+        QCOMPARE(table.cell(159999, 1), std::string("1027"));
+    }
+
+    void withoutDataItSaysWhy() {
+        ViewInput input = needleInput({"keydiff@0.25"});
+        input.data = {};
+        const ParameterValues options = optionsWith({});
+        QVERIFY(m_view.finding(input, options).find("Computing") != std::string::npos);
+        input.data.error = "layer 3 holds no queries";
+        QCOMPARE(m_view.finding(input, options), input.data.error);
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(AttentionMapViewTest)
+#include "attention_map_view_test.moc"

@@ -1,0 +1,325 @@
+// The attention map as a view: options, layout, what it says and what can be asked of it.
+#include "views/attention_map/attention_map_view.h"
+
+#include "views/attention_map/map_painter.h"
+#include "views/explanations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kSideWidth = kRailHeight + 6;
+
+ParameterSpec choice(std::string id, std::string label, std::string help, std::vector<ParameterChoice> choices, Stage stage) {
+    ParameterSpec spec;
+    spec.id = std::move(id);
+    spec.label = std::move(label);
+    spec.help = std::move(help);
+    spec.source = "Compactor Figs. 2 and 8, KeyDiff Fig. 2";
+    spec.kind = ParameterKind::Choice;
+    spec.max = static_cast<double>(choices.size()) - 1;
+    spec.choices = std::move(choices);
+    spec.stage = stage;
+    return spec;
+}
+
+ParameterTable dataOptions() {
+    const ParameterChoice causal{"causal", "Causal", "softmax over the keys before the query"};
+    const ParameterChoice nonCausal{"non_causal", "Non-causal", "softmax over all keys"};
+    const ParameterChoice chunks{"chunks", "Chunks", "softmax over the keys of the query's chunk of C tokens"};
+    ParameterSpec chunk;
+    chunk.id = "chunk";
+    chunk.label = "Chunk";
+    chunk.symbol = "C";
+    chunk.unit = "tokens";
+    chunk.help = "Tokens that see each other in the map of chunks.";
+    chunk.source = "Compactor 3.2: C = 256";
+    chunk.kind = ParameterKind::Integer;
+    chunk.min = 2;
+    chunk.max = 4096;
+    chunk.defaultValue = 256;
+    chunk.step = 1;
+    chunk.logarithmic = true;
+    chunk.maxIsTokens = true;
+    return {choice("map", "Map", "What a cell holds.",
+                   {causal, nonCausal, chunks, {"logits", "Logits", "before the softmax, causal"},
+                    {"cosine", "Cosine of keys", "key against key, no query"}},
+                   Stage::Features),
+            chunk,
+            choice("heads", "Heads", "Which query heads of the KV head are seen.",
+                   {{"one", "The query head", "as chosen in the bar above"},
+                    {"mean", "Mean of the group", "cell by cell over the heads that read this KV head"},
+                    {"max", "Largest of the group", "cell by cell"}},
+                   Stage::Features),
+            choice("minus", "Minus", "Subtracts another map of weights; each is pooled first.",
+                   {{"nothing", "Nothing", "the map itself"}, causal, nonCausal, chunks}, Stage::Features)};
+}
+
+ParameterTable drawingOptions() {
+    ParameterSpec floor;
+    floor.id = "floor";
+    floor.label = "Floor";
+    floor.unit = "log10";
+    floor.help = "The weight below which the logarithmic scale ends.";
+    floor.source = "the map's own scale";
+    floor.min = -9;
+    floor.max = -1;
+    floor.defaultValue = -4;
+    floor.step = 1;
+    floor.stage = Stage::Select;
+    ParameterSpec invert;
+    invert.id = "invert";
+    invert.label = "Invert colours";
+    invert.help = "Exchanges the ends of the colour map.";
+    invert.source = "the map's own scale";
+    invert.kind = ParameterKind::Flag;
+    invert.stage = Stage::Select;
+    return {choice("scale", "Scale", "How weights become colours.",
+                   {{"log", "Logarithmic", "powers of ten, from the floor to 1"},
+                    {"linear", "Linear", "0 to the largest weight shown"},
+                    {"row", "By row", "each row divided by its largest weight"},
+                    {"rank", "Rank", "equal steps of the sorted cells"}},
+                   Stage::Select),
+            floor,
+            choice("colours", "Colours", "Sequential map of the weights.",
+                   {{"viridis", "viridis", ""}, {"cividis", "cividis", ""}, {"magma", "magma", ""}, {"greys", "greys", ""}},
+                   Stage::Select),
+            invert};
+}
+
+class AttentionMapView final : public View {
+public:
+    AttentionMapView() {
+        m_card.id = "attention_map";
+        m_card.name = "Attention map";
+        m_card.summary = "Which query gives which key how much weight, and which of the keys are kept";
+        m_card.paper = "Compactor Figs. 2 and 8, KeyDiff Fig. 2";
+        m_card.help = viewExplanation("attention_map_view");
+        ParameterTable options = dataOptions();
+        for (ParameterSpec& row : drawingOptions())
+            options.push_back(std::move(row));
+        m_card.options = std::make_shared<const ParameterTable>(std::move(options));
+        m_card.data = "attention_map";
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+
+private:
+    ViewCard m_card;
+};
+
+std::string whyNoPicture(const ViewInput& input) {
+    if (!input.capture)
+        return "No capture is open. Open one or drop it on the window.";
+    if (!input.data.error.empty())
+        return input.data.error;
+    return input.data.value ? "" : "Computing the attention map…";
+}
+
+/// "causal softmax · query head 4 · max of 8 × 8 cells · sampled rows".
+std::string captionOf(const AttentionMapData& data, const MapScale& scale, const ParameterValues& options) {
+    std::string minus = options.choice("minus"), text = options.choice("map");
+    for (std::string* words : {&minus, &text})
+        std::replace(words->begin(), words->end(), '_', '-');
+    if (data.isDifference)
+        text += " minus " + minus;
+    text += " · " + data.heads + " · " + scale.name();
+    const std::int64_t perRow = (data.rowEnd - data.rowBegin + data.cells.shape[0] - 1) / data.cells.shape[0];
+    const std::int64_t perColumn = (data.keyEnd - data.keyBegin + data.cells.shape[1] - 1) / data.cells.shape[1];
+    if (perRow > 1 || perColumn > 1)
+        text += fmt::format(" · max of {} × {} cells", perRow, perColumn);
+    if (data.sampled)
+        text += fmt::format(" · sampled rows ({} of {})", formatCount(data.rowsLookedAt),
+                            formatCount(data.rowEnd - data.rowBegin));
+    return text;
+}
+
+MapLayout layoutOf(const ViewInput& input, const AttentionMapData& data, const Viewport& viewport) {
+    const auto n = static_cast<double>(input.capture->info().numTokens);
+    const Viewport::Range range =
+        viewport.range.value_or(Viewport::Range{0, n, static_cast<double>(data.firstQuery), n});
+    MapLayout layout;
+    layout.frame.x = {range.xMin, range.xMax, AxisScale::Position, "Key position (0-based)"};
+    layout.frame.y = {range.yMax, range.yMin, AxisScale::Position,
+                      data.rowsAreKeys ? "Key position (0-based)" : "Query position (0-based)"};
+    const bool roomy = viewport.height >= 240 && viewport.width >= 260;
+    const double rails = static_cast<double>(input.panes.size()) * (kRailHeight + kRailGap);
+    const double marginal = roomy && !data.columnSums.empty() ? 26 : 0;
+    const double top = 22 + marginal + rails + 4, right = kSideWidth + (roomy ? kColourColumnWidth + 6 : 0);
+    AxesStyle style;
+    style.titles = roomy;
+    const Box area{8, top, viewport.width - 12 - right, viewport.height - top - (viewport.forExport ? 22 : 4)};
+    Box plot = plotBoxFor(area, layout.frame.y, style, {*viewport.text});
+    const double side = std::max(1.0, std::min(plot.width, plot.height));
+    layout.frame.plot = {plot.x, plot.y, side, side};
+    layout.rails = {plot.x, plot.y - rails - 5, side, rails};
+    layout.marginal = {plot.x, layout.rails.y - marginal, side, std::max(0.0, marginal - 4)};
+    layout.sideRail = {plot.x + side + 4, plot.y, kRailHeight, side};
+    if (roomy)
+        layout.column = {layout.sideRail.right() + 6, plot.y, kColourColumnWidth, side};
+    return layout;
+}
+
+Scene AttentionMapView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return emptyScene(why, viewport);
+    const auto data = dataAs<AttentionMapData>(input);
+    const Theme& theme = themeOf(viewport.theme);
+    const MapScale scale(*data, options);
+    const MapLayout layout = layoutOf(input, *data, viewport);
+    Scene scene;
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = theme.canvas;
+    SceneBuilder builder(scene, *viewport.text);
+    const TextStyle small{FontFace::Interface, 11};
+    builder.text({8, 11}, builder.elide(captionOf(*data, scale, options), small, viewport.width - 16), small, theme.text2,
+                 HorizontalAlign::Left, VerticalAlign::Middle);
+    drawMarginal(builder, layout, *data, theme);
+    drawRails(builder, layout, input, theme);
+    drawMap(builder, layout, *data, scale, viewport.pixelScale, theme);
+    drawMarks(builder, layout, input, theme);
+    AxesStyle style;
+    style.grid = false;
+    style.titles = layout.column.width > 0;
+    style.forPaper = viewport.theme == ThemeId::Paper;
+    drawAxes(builder, layout.frame, style, theme);
+    if (layout.column.width > 0)
+        drawColourColumn(builder, layout.column, scale.column(), theme);
+    if (viewport.forExport) {
+        std::vector<const PaneData*> panes;
+        for (const PaneData& pane : input.panes)
+            if (pane.result)
+                panes.push_back(&pane);
+        const TextStyle note{FontFace::Interface, 10};
+        builder.text({viewport.width / 2, viewport.height - 6},
+                     builder.elide(provenance(input, panes), note, viewport.width - 16), note, theme.text3,
+                     HorizontalAlign::Centre);
+    }
+    scene.plot = layout.frame.plot;
+    scene.xMin = layout.frame.x.low, scene.xMax = layout.frame.x.high;
+    scene.yMin = layout.frame.y.high, scene.yMax = layout.frame.y.low;
+    scene.yDown = true;
+    return scene;
+}
+
+/// How many columns of pixels it takes to hold half of the weight, largest first.
+std::size_t columnsForHalf(std::vector<float> sums) {
+    std::sort(sums.begin(), sums.end(), std::greater<>());
+    const double half = std::accumulate(sums.begin(), sums.end(), 0.0) / 2;
+    double sum = 0;
+    std::size_t count = 0;
+    while (count < sums.size() && sum < half)
+        sum += static_cast<double>(sums[count++]);
+    return count;
+}
+
+std::string AttentionMapView::finding(const ViewInput& input, const ParameterValues& options) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const auto data = dataAs<AttentionMapData>(input);
+    const std::string sampled = data->sampled ? " (sampled rows)" : "";
+    if (data->columnSums.empty()) {
+        float low = INFINITY, high = -INFINITY;
+        for (const float cell : data->cells.data) {
+            low = std::isnan(cell) ? low : std::min(low, cell);
+            high = std::isnan(cell) ? high : std::max(high, cell);
+        }
+        return fmt::format("Cells shown range from {} to {}{}", formatShort(static_cast<double>(low)),
+                           formatShort(static_cast<double>(high)), sampled);
+    }
+    (void)options;
+    const std::vector<float>& sums = data->columnSums.data;
+    const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
+    const std::int64_t keys = data->keyEnd - data->keyBegin, first = (keys + std::ssize(sums) - 1) / std::ssize(sums);
+    const std::size_t half = columnsForHalf(sums);
+    const auto share = static_cast<double>(half) / static_cast<double>(sums.size());
+    const std::string tokens = first == 1 ? fmt::format("Key {} takes", data->keyBegin)
+                                          : fmt::format("Keys {}–{} take", data->keyBegin, data->keyBegin + first - 1);
+    return fmt::format("{} {} % of the weight shown; half of it falls on {} % of the keys{}", tokens,
+                       formatFixed(total > 0 ? 100 * static_cast<double>(sums.front()) / total : 0, 1),
+                       formatFixed(100 * share, 1), sampled);
+}
+
+/// Row and column of the data's cell at a data position; false outside.
+bool cellAt(const AttentionMapData& data, double key, double row, std::int64_t& x, std::int64_t& y) {
+    const double across = (key - static_cast<double>(data.keyBegin)) / static_cast<double>(data.keyEnd - data.keyBegin);
+    const double down = (row - static_cast<double>(data.rowBegin)) / static_cast<double>(data.rowEnd - data.rowBegin);
+    if (across < 0 || across >= 1 || down < 0 || down >= 1)
+        return false;
+    x = static_cast<std::int64_t>(across * static_cast<double>(data.cells.shape[1]));
+    y = static_cast<std::int64_t>(down * static_cast<double>(data.cells.shape[0]));
+    return true;
+}
+
+std::string tokenText(const ViewInput& input, TokenIndex token) {
+    return fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)));
+}
+
+PointFacts AttentionMapView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+    const auto data = dataAs<AttentionMapData>(input);
+    if (!data || !scene.plot.contains(at))
+        return {};
+    const double key = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
+    const double row = scene.yMin + (at.y - scene.plot.y) / scene.plot.height * (scene.yMax - scene.yMin);
+    std::int64_t x = 0, y = 0;
+    if (!cellAt(*data, key, row, x, y))
+        return {};
+    const float cell = data->cells.data[static_cast<std::size_t>(y * data->cells.shape[1] + x)];
+    const auto value = std::isnan(cell) ? std::string("masked") : formatShort(static_cast<double>(cell));
+    PointFacts facts;
+    facts.token = static_cast<TokenIndex>(key);
+    facts.rows = {
+        {data->rowsAreKeys ? "key down" : "query", tokenText(input, static_cast<TokenIndex>(row))},
+        {"key", tokenText(input, static_cast<TokenIndex>(key))},
+        {data->isWeight ? "weight, largest of the pixel" : "value, largest of the pixel", value}};
+    for (const PaneData& pane : input.panes)
+        if (pane.result) {
+            const TokenState state = tokenStates(input, pane)[static_cast<std::size_t>(key)];
+            const char* words[] = {"kept", "kept, protected", "evicted", "after the cut"};
+            facts.rows.emplace_back(fmt::format("{} {}", pane.letter, pane.policyName), words[static_cast<int>(state)]);
+        }
+    return facts;
+}
+
+ViewTable AttentionMapView::table(const ViewInput& input, const ParameterValues&) const {
+    ViewTable table;
+    table.columns = {"query from", "query to", "key from", "key to", "value"};
+    const auto data = dataAs<AttentionMapData>(input);
+    if (!data)
+        return table;
+    table.rowCount = data->cells.shape.count();
+    table.cell = [data](std::int64_t index, int column) -> std::string {
+        const std::int64_t width = data->cells.shape[1], height = data->cells.shape[0];
+        const std::int64_t y = index / width, x = index % width;
+        const std::int64_t rows = data->rowEnd - data->rowBegin, keys = data->keyEnd - data->keyBegin;
+        const float cell = data->cells.data[static_cast<std::size_t>(index)];
+        switch (column) {
+        case 0: return std::to_string(data->rowBegin + rows * y / height);
+        case 1: return std::to_string(data->rowBegin + rows * (y + 1) / height - 1);
+        case 2: return std::to_string(data->keyBegin + keys * x / width);
+        case 3: return std::to_string(data->keyBegin + keys * (x + 1) / width - 1);
+        default: return std::isnan(cell) ? "masked" : fmt::format("{:.6g}", cell);
+        }
+    };
+    return table;
+}
+
+} // namespace
+
+const View& attentionMapView() {
+    static const AttentionMapView view;
+    return view;
+}
+
+} // namespace kvscope

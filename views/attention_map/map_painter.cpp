@@ -1,0 +1,180 @@
+// The parts of the attention map: one image, thin rails of kept tokens along its edges, and lines over it.
+#include "views/attention_map/map_painter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+namespace kvscope {
+
+namespace {
+
+/// The cell of largest value (of a difference: largest magnitude) among those that fall on one image pixel; NaN when all
+/// are masked. Pooling by maximum twice is pooling by maximum once, so nothing is lost where the image is smaller.
+struct Pooled {
+    float cell = std::nanf("");
+    std::int64_t row = 0;
+};
+
+Pooled pooled(const AttentionMapData& data, std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right) {
+    Pooled best;
+    for (std::int64_t y = top; y < bottom; ++y)
+        for (std::int64_t x = left; x < right; ++x) {
+            const float cell = data.cells.data[static_cast<std::size_t>(y * data.cells.shape[1] + x)];
+            const bool larger = data.isDifference ? std::abs(cell) > std::abs(best.cell) : cell > best.cell;
+            if (larger || (std::isnan(best.cell) && !std::isnan(cell)))
+                best = {cell, y};
+        }
+    return best;
+}
+
+ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const Box& box, double pixelScale,
+                  const Theme& theme) {
+    const std::int64_t height = data.cells.shape[0], width = data.cells.shape[1];
+    const auto fitting = [&](double length, std::int64_t cells) {
+        return std::clamp<std::int64_t>(std::llround(length * pixelScale), 1, cells);
+    };
+    ImageItem image;
+    image.box = box;
+    const std::int64_t columns = fitting(box.width, width), rows = fitting(box.height, height);
+    image.width = static_cast<int>(columns);
+    image.height = static_cast<int>(rows);
+    image.pick = {PickId::Kind::Cell, 0};
+    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
+    pixels->reserve(static_cast<std::size_t>(4 * rows * columns));
+    std::vector<Colour> colours; // 256 places are all that a map has
+    for (int i = 0; i < 256; ++i)
+        colours.push_back(colourMap(scale.colourMapName(), i / 255.0, scale.inverted()));
+    for (std::int64_t y = 0; y < rows; ++y)
+        for (std::int64_t x = 0; x < columns; ++x) {
+            const auto [cell, row] = pooled(data, height * y / rows, height * (y + 1) / rows, width * x / columns,
+                                            width * (x + 1) / columns);
+            const Colour c = std::isnan(cell)
+                                 ? theme.masked
+                                 : colours[static_cast<std::size_t>(std::lround(255 * scale.place(cell, row)))];
+            pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
+        }
+    image.rgba = std::move(pixels);
+    return image;
+}
+
+/// Kept tokens of a pane per pixel of a rail from `low` to `high`, as a share of the tokens there.
+std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, double low, double high, std::size_t pixels) {
+    std::vector<double> kept(pixels, 0.0), all(pixels, 0.0);
+    const auto states = tokenStates(input, pane);
+    for (std::size_t token = 0; token < states.size(); ++token) {
+        const double at = (static_cast<double>(token) + 0.5 - low) / (high - low) * static_cast<double>(pixels);
+        if (at < 0 || at >= static_cast<double>(pixels) || states[token] == TokenState::AfterCut)
+            continue;
+        all[static_cast<std::size_t>(at)] += 1;
+        kept[static_cast<std::size_t>(at)] += states[token] == TokenState::Evicted ? 0 : 1;
+    }
+    for (std::size_t i = 0; i < pixels; ++i)
+        kept[i] = all[i] > 0 ? kept[i] / all[i] : 0;
+    return kept;
+}
+
+/// `along` x: the rail lies; else it stands.
+void drawRail(SceneBuilder& builder, const Box& box, bool along, const std::vector<double>& shares, Colour colour,
+              const Theme& theme) {
+    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
+    for (const double share : shares) {
+        const Colour c = share > 0 ? blend(withAlpha(colour, 0.2 + 0.8 * share), theme.sunken) : theme.sunken;
+        pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
+    }
+    const int count = static_cast<int>(shares.size());
+    builder.scene().items.push_back(ImageItem{box, along ? count : 1, along ? 1 : count, pixels, {}});
+}
+
+} // namespace
+
+void drawMap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
+             double pixelScale, const Theme& theme) {
+    const PlotFrame& frame = layout.frame;
+    builder.rectangle(frame.plot, theme.masked);
+    const Point from = frame.toPixels(static_cast<double>(data.keyBegin), static_cast<double>(data.rowBegin));
+    const Point to = frame.toPixels(static_cast<double>(data.keyEnd), static_cast<double>(data.rowEnd));
+    builder.pushClip(frame.plot);
+    builder.scene().items.push_back(
+        imageOf(data, scale, {from.x, from.y, to.x - from.x, to.y - from.y}, pixelScale, theme));
+    builder.popClip();
+    builder.rectangle(frame.plot, kTransparent, {theme.axis, 1, {}});
+}
+
+void drawRails(SceneBuilder& builder, const MapLayout& layout, const ViewInput& input, const Theme& theme) {
+    if (layout.rails.height <= 0)
+        return;
+    const TextStyle letter{FontFace::Interface, 10, FontWeight::SemiBold};
+    double y = layout.rails.y;
+    for (std::size_t i = 0; i < input.panes.size(); ++i) {
+        const PaneData& pane = input.panes[i];
+        const Colour colour = policyStyle(pane.policyId, theme.id).colour;
+        const Box rail{layout.rails.x, y, layout.rails.width, kRailHeight};
+        builder.text({rail.x - 5, y + kRailHeight / 2}, std::string(1, pane.letter), letter, theme.text2,
+                     HorizontalAlign::Right, VerticalAlign::Middle);
+        y += kRailHeight + kRailGap;
+        if (!pane.result)
+            continue;
+        const auto along = static_cast<std::size_t>(std::max(1.0, rail.width));
+        drawRail(builder, rail, true, keptShares(input, pane, layout.frame.x.low, layout.frame.x.high, along), colour, theme);
+        if (std::cmp_not_equal(i, input.activePane) || layout.sideRail.width <= 0)
+            continue;
+        const auto down = static_cast<std::size_t>(std::max(1.0, layout.sideRail.height));
+        drawRail(builder, layout.sideRail, false,
+                 keptShares(input, pane, layout.frame.y.high, layout.frame.y.low, down), colour, theme);
+        builder.text({layout.sideRail.x + layout.sideRail.width / 2, layout.sideRail.y - 4}, std::string(1, pane.letter),
+                     letter, theme.text2, HorizontalAlign::Centre);
+    }
+}
+
+void drawMarginal(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const Theme& theme) {
+    const Box& box = layout.marginal;
+    if (box.height <= 0 || data.columnSums.empty())
+        return;
+    const std::vector<float>& sums = data.columnSums.data;
+    const float highest = *std::max_element(sums.begin(), sums.end());
+    std::vector<Point> points;
+    for (std::size_t i = 0; i < sums.size() && highest > 0; ++i) {
+        const double key = static_cast<double>(data.keyBegin) + (static_cast<double>(i) + 0.5) *
+                                                                    static_cast<double>(data.keyEnd - data.keyBegin) /
+                                                                    static_cast<double>(sums.size());
+        // Square root, so that a sink does not flatten everything else.
+        points.push_back({layout.frame.toPixels(key, 0).x,
+                          box.bottom() - box.height * std::sqrt(static_cast<double>(sums[i] / highest))});
+    }
+    builder.pushClip({box.x, box.y - 1, box.width, box.height + 2});
+    if (points.size() > 1)
+        builder.polyline(std::move(points), {theme.text2, 1, {}});
+    builder.popClip();
+    builder.text({box.x - 5, box.bottom() - 2}, "√Σ", {FontFace::Interface, 10}, theme.text3, HorizontalAlign::Right);
+}
+
+void drawMarks(SceneBuilder& builder, const MapLayout& layout, const ViewInput& input, const Theme& theme) {
+    const PlotFrame& frame = layout.frame;
+    builder.pushClip(frame.plot);
+    const auto vertical = [&](double token, const Stroke& stroke) {
+        const double x = frame.toPixels(token, 0).x;
+        builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, stroke);
+    };
+    const auto horizontal = [&](double token, const Stroke& stroke) {
+        const double y = frame.toPixels(0, token).y;
+        builder.line({frame.plot.x, y}, {frame.plot.right(), y}, stroke);
+    };
+    for (const Stroke& stroke : {Stroke{theme.casing, 3, {}}, Stroke{theme.ink, 1, {5, 3}}}) {
+        vertical(static_cast<double>(input.cut.token), stroke);
+        horizontal(static_cast<double>(input.cut.token), stroke);
+    }
+    if (input.focus.hovered >= 0)
+        for (const Stroke& stroke : {Stroke{theme.casing, 3, {}}, Stroke{theme.ink, 1, {}}})
+            vertical(static_cast<double>(input.focus.hovered) + 0.5, stroke);
+    builder.popClip();
+    // Selected tokens: ink ticks between rails and map, as wide as their cells but never invisible.
+    builder.pushClip({frame.plot.x, frame.plot.y - 5, frame.plot.width, 5});
+    for (const TokenIndex token : input.focus.selected) {
+        const double left = frame.toPixels(token, 0).x, right = frame.toPixels(token + 1, 0).x;
+        builder.rectangle({left, frame.plot.y - 4, std::max(1.0, right - left), 3}, theme.ink);
+    }
+    builder.popClip();
+}
+
+} // namespace kvscope
