@@ -8,8 +8,10 @@
 
 #include <QDir>
 #include <QFile>
+#include <QCoreApplication>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QProcess>
 #include <QSettings>
 #include <QTimer>
 
@@ -60,6 +62,14 @@ void FileDesk::open(const QString& path) {
     m_sessionPath.clear();
     emit sessionFileChanged();
     m_workbench.openCapture(absolute.toStdString());
+}
+
+void FileDesk::openBeside(const QString& path) {
+    const QString absolute = QFileInfo(path).absoluteFilePath();
+    if (!m_workbench.capture() || (QFile::exists(absolute) && !isSessionFile(absolute.toStdString()) && looksLikeRecordedList(absolute)))
+        return open(absolute);
+    if (!QProcess::startDetached(QCoreApplication::applicationFilePath(), {absolute}))
+        report(tr("A second window cannot be started: open the file here instead. %1").arg(absolute));
 }
 
 void FileDesk::openSession(const QString& path) {

@@ -21,6 +21,8 @@ public:
     FileDesk(Workbench& workbench, NoticeStrip& notices, QWidget* parent);
 
     void open(const QString& path);
+    /// A capture or session in a window of its own, beside this one; a recorded list as a further pane here.
+    void openBeside(const QString& path);
     void openWithDialog();
     void addRecordedWithDialog();
     void reload();

@@ -207,9 +207,10 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {
+    const bool beside = event->modifiers() & Qt::ControlModifier;
     for (const QUrl& url : event->mimeData()->urls())
         if (url.isLocalFile())
-            m_files->open(url.toLocalFile());
+            beside ? m_files->openBeside(url.toLocalFile()) : m_files->open(url.toLocalFile());
 }
 
 } // namespace kvscope

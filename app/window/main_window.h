@@ -44,6 +44,7 @@ public:
     void copyCurrent(bool data);
     void showDataOfCurrent();
     void resetCurrent();
+    void frameCurrent();
     void focusFind();
     void findNext();
     void focusPlace();

@@ -60,6 +60,11 @@ void MainWindow::resetCurrent() {
         canvas->resetView();
 }
 
+void MainWindow::frameCurrent() {
+    if (ViewCanvas* canvas = m_canvases->currentCanvas())
+        canvas->frameSelection();
+}
+
 void MainWindow::focusFind() {
     m_topBar->focusFind();
 }

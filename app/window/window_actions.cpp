@@ -2,6 +2,7 @@
 // them first.
 #include "app/window/window_actions.h"
 
+#include "app/session/selection_trail.h"
 #include "app/window/token_search.h"
 #include "app/window/file_desk.h"
 #include "app/window/canvas/view_options.h"
@@ -25,7 +26,8 @@ constexpr std::array kScales = {1.0, 1.25, 1.5, 2.0};
 } // namespace
 
 WindowActions::WindowActions(MainWindow& window, Workbench& workbench, FileDesk& files)
-    : QObject(&window), m_window(window), m_workbench(workbench), m_files(files) {
+    : QObject(&window), m_window(window), m_workbench(workbench), m_files(files),
+      m_trail(std::make_unique<SelectionTrail>()) {
     addFileActions();
     addEditActions();
     addViewActions();
@@ -35,6 +37,8 @@ WindowActions::WindowActions(MainWindow& window, Workbench& workbench, FileDesk&
     connect(&m_files, &FileDesk::recentChanged, this, &WindowActions::fillRecent);
     follow();
 }
+
+WindowActions::~WindowActions() = default;
 
 QAction* WindowActions::add(const char* name, const QString& text, const QList<QKeySequence>& keys,
                             const std::function<void()>& run) {
@@ -71,6 +75,8 @@ void WindowActions::addEditActions() {
     add("find", tr("&Find token or text"), {QKeySequence("Ctrl+F")}, [this] { m_window.focusFind(); });
     add("findNext", tr("Find &next"), {QKeySequence("F3")}, [this] { m_window.findNext(); });
     add("selectNeedle", tr("Select the &needle"), {QKeySequence("N")}, [this] { selectNextSegment(m_workbench, SegmentKind::Needle); });
+    add("selectionBack", tr("Previous selection"), {QKeySequence("Ctrl+[")}, [this] { stepSelection(-1); });
+    add("selectionForward", tr("Next selection"), {QKeySequence("Ctrl+]")}, [this] { stepSelection(1); });
     add("clear", tr("Clear the selection"), {QKeySequence("Esc")}, [this] { m_window.escape(); });
 }
 
@@ -79,6 +85,7 @@ void WindowActions::addViewActions() {
     add("compare", tr("&Compare policies"), {QKeySequence("Ctrl+2")}, [this] { m_window.setLayoutTo(WindowLayout::ComparePolicies); });
     add("data", tr("Show the &data"), {QKeySequence("Ctrl+D")}, [this] { m_window.showDataOfCurrent(); });
     add("resetView", tr("&Reset view"), {QKeySequence("Home")}, [this] { m_window.resetCurrent(); });
+    add("frame", tr("&Frame the selection"), {QKeySequence("F")}, [this] { m_window.frameCurrent(); });
     add("larger", tr("&Larger"), {QKeySequence("Ctrl++"), QKeySequence("Ctrl+=")}, [this] { stepScale(1); });
     add("smaller", tr("&Smaller"), {QKeySequence("Ctrl+-")}, [this] { stepScale(-1); });
     add("normalSize", tr("&Normal size"), {QKeySequence("Ctrl+0")}, [this] { stepScale(0); });
@@ -117,10 +124,10 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     QMenu* file = fill(bar->addMenu(tr("&File")), {"open"});
     m_recent = file->addMenu(tr("Open &recent"));
     fill(file, {"reload", "-", "save", "saveAs", "-", "addRecorded", "export", "-", "close", "quit"});
-    fill(bar->addMenu(tr("&Edit")), {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "selectNeedle", "clear"});
+    fill(bar->addMenu(tr("&Edit")), {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "selectNeedle", "selectionBack", "selectionForward", "clear"});
     QMenu* views = bar->addMenu(tr("&View"));
     fill(views,
-         {"explore", "compare", "-", "goTo", "previousHead", "nextHead", "previousLayer", "nextLayer", "-", "data", "resetView", "-",
+         {"explore", "compare", "-", "goTo", "previousHead", "nextHead", "previousLayer", "nextLayer", "-", "data", "resetView", "frame", "-",
           "larger", "smaller", "normalSize", "compact", "-", "themeSystem", "themeLight", "themeDark", "-", "fullScreen", "screenshot"});
     views->addSeparator();
     for (const View* view : allViews()) {
@@ -160,6 +167,7 @@ void WindowActions::fillRecent() {
 
 void WindowActions::follow() {
     const Session& session = m_workbench.session();
+    m_trail->note(session);
     const SessionHistory& history = m_workbench.history();
     const bool open = m_workbench.capture() != nullptr;
     const auto named = [&](const QString& verb, const std::string& step) {
@@ -170,7 +178,7 @@ void WindowActions::follow() {
     byName("redo")->setEnabled(history.canRedo());
     byName("redo")->setText(named(tr("&Redo"), history.redoLabel()));
     for (const char* name : {"reload", "save", "saveAs", "addRecorded", "export", "close", "copyImage", "copyData", "find", "findNext",
-                             "selectNeedle", "clear", "data", "resetView", "goTo", "previousHead", "nextHead", "previousLayer",
+                             "selectNeedle", "selectionBack", "selectionForward", "clear", "data", "resetView", "frame", "goTo", "previousHead", "nextHead", "previousLayer",
                              "nextLayer", "removePane", "explore", "compare"})
         byName(name)->setEnabled(open);
     if (m_policies)
@@ -194,6 +202,10 @@ void WindowActions::stepLayer(int by) {
                                    [&](const LayerInfo& l) { return l.layer == m_workbench.session().layer; });
     const auto next = std::clamp<std::ptrdiff_t>(here - layers.begin() + by, 0, static_cast<std::ptrdiff_t>(layers.size()) - 1);
     m_workbench.change([&](Session& s) { s.layer = layers[static_cast<std::size_t>(next)].layer; }, tr("Layer"));
+}
+
+void WindowActions::stepSelection(int by) {
+    m_workbench.change([&](Session& s) { m_trail->step(s, by); }, tr("Selection"));
 }
 
 void WindowActions::stepScale(int by) {

@@ -5,6 +5,8 @@
 #include <QList>
 #include <QObject>
 
+#include <memory>
+
 class QAction;
 class QKeySequence;
 class QMenu;
@@ -13,6 +15,7 @@ class QMenuBar;
 namespace kvscope {
 
 class FileDesk;
+class SelectionTrail;
 class MainWindow;
 
 /// Every command of the window as a named action with its keys: the menus and the key sheet are made from this list.
@@ -21,6 +24,7 @@ class WindowActions : public QObject {
 
 public:
     WindowActions(MainWindow& window, Workbench& workbench, FileDesk& files);
+    ~WindowActions() override;
 
     void fillMenus(QMenuBar* bar);
     const QList<QAction*>& all() const { return m_all; }
@@ -36,6 +40,7 @@ private:
     void follow();
     void stepHead(int by);
     void stepLayer(int by);
+    void stepSelection(int by);
     void stepScale(int by);
     void setTheme(ThemeChoice choice);
 
@@ -43,6 +48,7 @@ private:
     Workbench& m_workbench;
     FileDesk& m_files;
     QList<QAction*> m_all;
+    std::unique_ptr<SelectionTrail> m_trail;
     QMenu* m_recent = nullptr;
     QMenu* m_policies = nullptr;
 };

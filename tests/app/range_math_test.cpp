@@ -3,6 +3,8 @@
 
 #include <QTest>
 
+#include <memory>
+
 using namespace kvscope;
 
 namespace {
@@ -58,6 +60,25 @@ private slots:
         QVERIFY(near(yDownAt(before, 100), yDownAt(after, 90)));
         const Viewport::Range box = zoomToBox(before, {80, 40}, {200, 160});
         QVERIFY(near(box.yMin, yDownAt(before, 40)) && near(box.yMax, yDownAt(before, 160)));
+    }
+
+    void framingShowsTheSelectedMarksAndLittleElse() {
+        Scene scene = sceneWithPlot();
+        auto points = std::make_shared<std::vector<Point>>(std::vector<Point>{{100, 60}, {200, 120}, {300, 200}});
+        PointCloudItem cloud;
+        cloud.points = points;
+        cloud.pickKind = PickId::Kind::Token;
+        scene.items.push_back(cloud);
+        const ShownPlot shown = ShownPlot::of(scene);
+        const auto range = rangeAround(scene, {0, 1});
+        QVERIFY(range && range->xMin < xAt(shown, 100) && range->xMax > xAt(shown, 200) && range->xMax < xAt(shown, 300));
+        QVERIFY(range->yMax > yAt(shown, 60) && range->yMin < yAt(shown, 120) && range->yMin > yAt(shown, 200));
+        const auto single = rangeAround(scene, {2});
+        QVERIFY(single && near(single->xMax - single->xMin, 6.0 / 20) && near((single->xMin + single->xMax) / 2, xAt(shown, 300)));
+        QVERIFY(!rangeAround(scene, {7}) && !rangeAround(scene, {}) && !rangeAround(Scene{}, {1}));
+        scene.yDown = true; // a map: the columns of the tokens, all rows
+        const auto columns = rangeAround(scene, {10, 11, 12});
+        QVERIFY(columns && near(columns->xMin, 6) && near(columns->xMax, 17) && columns->yMin == 10 && columns->yMax == 20);
     }
 
     void oneAxisLeavesTheOtherAlone() {

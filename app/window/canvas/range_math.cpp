@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 namespace kvscope {
 
@@ -86,6 +87,35 @@ std::vector<TokenIndex> tokensInBox(const Scene& scene, Point a, Point b) {
     std::sort(tokens.begin(), tokens.end());
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
     return tokens;
+}
+
+std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector<TokenIndex>& tokens) {
+    const ShownPlot shown = ShownPlot::of(scene);
+    if (!shown.valid || tokens.empty())
+        return std::nullopt;
+    if (shown.yDown) {
+        const double first = tokens.front(), last = tokens.back() + 1, margin = std::max(4.0, 0.1 * (last - first));
+        return Viewport::Range{std::max(0.0, first - margin), last + margin, shown.range.yMin, shown.range.yMax};
+    }
+    constexpr double far = std::numeric_limits<double>::infinity();
+    Viewport::Range around{far, -far, far, -far};
+    forEachTokenMark(scene, [&](TokenIndex token, Point at) {
+        if (!std::binary_search(tokens.begin(), tokens.end(), token))
+            return;
+        const double x = xData(shown, at.x), y = yData(shown, at.y);
+        around = {std::min(around.xMin, x), std::max(around.xMax, x), std::min(around.yMin, y), std::max(around.yMax, y)};
+    });
+    if (around.xMin > around.xMax)
+        return std::nullopt;
+    // A single token gets a twentieth of what is shown now.
+    const auto widen = [](double& low, double& high, double least) {
+        const double grow = std::max(0.1 * (high - low), (least - (high - low)) / 2);
+        low -= grow;
+        high += grow;
+    };
+    widen(around.xMin, around.xMax, (shown.range.xMax - shown.range.xMin) / 20);
+    widen(around.yMin, around.yMax, (shown.range.yMax - shown.range.yMin) / 20);
+    return around;
 }
 
 std::optional<Point> positionOfToken(const Scene& scene, TokenIndex token) {

@@ -29,6 +29,9 @@ Viewport::Range zoomToBox(const ShownPlot& shown, Point a, Point b);
 
 /// Tokens whose marks (points, rectangles, texts, circles) lie in the pixel box; ascending, each once.
 std::vector<TokenIndex> tokensInBox(const Scene& scene, Point a, Point b);
+/// The range that shows the marks of these tokens with a margin. In a scene that runs over positions (yDown) it is those
+/// positions across, and the rows stay. Nothing for a scene without plot or without any of the tokens.
+std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector<TokenIndex>& tokens);
 /// Where a token's mark is; nothing when the scene does not show it.
 std::optional<Point> positionOfToken(const Scene& scene, TokenIndex token);
 

@@ -30,6 +30,7 @@ public:
     /// The scene as a figure: at a size in design pixels, in a theme of its own, without chips and hints.
     Scene sceneForExport(double width, double height, ThemeId theme) const;
     void resetView();
+    void frameSelection(); ///< shows the selected tokens as large as they fit
     void releaseReadOut();
 
 signals:

@@ -1,10 +1,12 @@
 // What gestures mean: the same click, brush and hover do the same to the session from every view.
 #include "app/window/appearance.h"
+#include "app/window/canvas/range_math.h"
 #include "app/window/canvas/view_canvas.h"
 #include "app/window/canvas/view_options.h"
 #include "app/window/canvas/view_table_model.h"
 #include "app/window/help_dialog.h"
 #include "app/window/number_text.h"
+#include "app/window/range_dialog.h"
 
 #include <QClipboard>
 #include <QGuiApplication>
@@ -130,6 +132,18 @@ void ViewCanvas::dragHandle(const PickId&, const QPointF& at, bool finished) {
         m_workbench.endMerge();
 }
 
+void ViewCanvas::frameSelection() {
+    const auto& selected = m_workbench.session().selected;
+    if (selected.empty())
+        return;
+    m_revealed.clear(); // a strip scrolls there even when it was there before
+    const auto range = rangeAround(m_canvas->scene(), selected);
+    if (range)
+        m_workbench.change([&](Session& s) { s.look.ranges[m_view.card().id] = *range; }, tr("Frame"));
+    else
+        sessionChanged();
+}
+
 void ViewCanvas::copyImage() {
     QGuiApplication::clipboard()->setImage(m_canvas->grabFramebuffer());
 }
@@ -146,6 +160,8 @@ void ViewCanvas::showMenu(const QPoint& at) {
     menu.addAction(tr("Save as…"), this, &ViewCanvas::exportWanted);
     menu.addSeparator();
     menu.addAction(tr("Reset view"), this, &ViewCanvas::resetView);
+    QAction* range = menu.addAction(tr("Range…"), this, [this] { (new RangeDialog(m_workbench, *this, window()))->show(); });
+    range->setEnabled(ShownPlot::of(m_canvas->scene()).valid);
     if (!m_view.card().options->empty()) {
         menu.addSeparator();
         addOptionEntries(&menu, m_workbench, m_view);

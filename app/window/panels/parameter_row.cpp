@@ -3,6 +3,7 @@
 
 #include "app/window/appearance.h"
 #include "app/window/number_text.h"
+#include "app/window/widgets/choice_box.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QCheckBox>
@@ -114,7 +115,7 @@ void ParameterRow::buildChoice() {
     auto* line = new QHBoxLayout;
     line->setSpacing(px(8));
     line->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this));
-    m_choices = new QComboBox(this);
+    m_choices = new ChoiceBox(this);
     m_choices->setAccessibleName(fromUtf8(m_spec.label));
     m_choices->setMinimumContentsLength(8);
     m_choices->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);

@@ -1,0 +1,36 @@
+// Qt cuts the text of a closed drop-down in the middle of a letter; a reader must see that something is missing.
+#include "app/window/widgets/choice_box.h"
+
+#include <QHelpEvent>
+#include <QStyleOptionComboBox>
+#include <QStylePainter>
+#include <QToolTip>
+
+namespace kvscope {
+
+QString ChoiceBox::shownText() const {
+    QStyleOptionComboBox option;
+    initStyleOption(&option);
+    const QRect field = style()->subControlRect(QStyle::CC_ComboBox, &option, QStyle::SC_ComboBoxEditField, this);
+    return fontMetrics().elidedText(currentText(), Qt::ElideRight, field.width());
+}
+
+void ChoiceBox::paintEvent(QPaintEvent*) {
+    QStylePainter painter(this);
+    QStyleOptionComboBox option;
+    initStyleOption(&option);
+    option.currentText = shownText();
+    painter.drawComplexControl(QStyle::CC_ComboBox, option);
+    painter.drawControl(QStyle::CE_ComboBoxLabel, option);
+}
+
+bool ChoiceBox::event(QEvent* event) {
+    if (event->type() == QEvent::ToolTip && shownText() != currentText()) {
+        const QString more = toolTip().isEmpty() ? currentText() : currentText() + "\n" + toolTip();
+        QToolTip::showText(static_cast<QHelpEvent*>(event)->globalPos(), more, this);
+        return true;
+    }
+    return QComboBox::event(event);
+}
+
+} // namespace kvscope
