@@ -66,6 +66,9 @@ struct WeightedAttentionInput {
 struct WeightedAttention {
     Tensor output;             ///< [Hq, w, dv]; zero where a query sees nothing
     HostTensor logDenominator; ///< [Hq, w]: log of the (weighted) sum of e^logit; -infinity where nothing is seen
+    /// [Hq, w]: log of the Euclidean norm of the numerator's weighted e^logit; over everything, e^(logNorm -
+    /// logDenominator) is ||p||_2. -infinity where nothing is seen.
+    HostTensor logNorm;
 };
 
 struct PrincipalAxes {
@@ -121,6 +124,14 @@ public:
                                                 const Checkpoint& checkpoint) const = 0;
     /// A part of the attention map at screen resolution.
     virtual AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const = 0;
+
+    /// [H, n, d] -> [H, d] descending, of the rows chosen[h] of each head (empty: all rows); 0 beyond min(rows, d).
+    /// By the Gram matrix in double: values below about 1e-7 of the largest are rounding.
+    virtual HostTensor singularValues(const Tensor& rows, const RowPositions& chosen,
+                                      const Checkpoint& checkpoint) const = 0;
+    /// [H, n, d] -> [H, count]: the largest singular value of rows [0, first + r + 1), for 0 <= r < count.
+    virtual HostTensor prefixOperatorNorms(const Tensor& rows, std::int64_t first, std::int64_t count,
+                                           const Checkpoint& checkpoint) const = 0;
 
     /// Principal axes of the rows of one head of [H, n, d].
     virtual PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,

@@ -88,9 +88,14 @@ void fill(Fidelity& result, const HostTensor& output, const HostTensor& logKept,
 
 } // namespace
 
+ExactAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
+                             const Checkpoint& checkpoint) {
+    WeightedAttention left = attend(engine, input, kept, checkpoint);
+    return {engine.download(left.output), std::move(left.logDenominator), std::move(left.logNorm)};
+}
+
 ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint) {
-    WeightedAttention all = attend(engine, input, {}, checkpoint);
-    return {engine.download(all.output), std::move(all.logDenominator)};
+    return keptAttention(engine, input, {}, checkpoint);
 }
 
 Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,

@@ -25,6 +25,7 @@ struct Fidelity {
 struct ExactAttention {
     HostTensor output;         ///< [Hq, w, dv]
     HostTensor logDenominator; ///< [Hq, w]
+    HostTensor logNorm;        ///< [Hq, w]: e^(logNorm - logDenominator) = ||p_j||_2
 };
 
 struct FidelityInput {
@@ -35,6 +36,9 @@ struct FidelityInput {
     AttentionRule rule;
 };
 
+/// Attention of the judged queries over `kept` [Hkv] (empty: everything) and [cut, j].
+ExactAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
+                             const Checkpoint& checkpoint);
 ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint);
 
 /// `kept` [Hkv]: the numerator and denominator samples of policies.md 0.2; [cut, j] always has weight 1. The retained

@@ -82,7 +82,7 @@ void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
         const Stopwatch watch(made.milliseconds);
         const auto exact = m_cache.get<ExactAttention>(exactKey, checkpoint, [&] {
             ExactAttention all = exactAttention(m_engine, input, checkpoint.part(0, 0.5));
-            const std::size_t bytes = bytesOf(all.output.shape) + bytesOf(all.logDenominator.shape);
+            const std::size_t bytes = bytesOf(all.output.shape) + 2 * bytesOf(all.logDenominator.shape);
             return StageCache::Made<ExactAttention>{std::move(all), bytes};
         });
         made.value = std::make_shared<Fidelity>(

@@ -2,6 +2,7 @@
 
 #include "core/capture/capture.h"
 #include "core/metrics/fidelity.h"
+#include "core/metrics/measures.h"
 #include "core/policies/policy.h"
 #include "core/run/cut.h"
 
@@ -95,6 +96,10 @@ public:
     std::shared_ptr<const RunResult> run(const RunRequest& request, const Checkpoint& checkpoint,
                                          const Partial& partial = {}) const;
     const Engine& engine() const;
+    /// Measures of a measured result by their ids (core/metrics/measures.h), in that order. Throws Error for an unknown
+    /// id, for one that the capture cannot answer, and where there is no fidelity.
+    std::vector<MeasureValues> measure(const RunResult& result, std::span<const std::string> ids,
+                                       const Checkpoint& checkpoint) const;
     /// The layer's tensors on the engine, shared with views (PCA). Role as in the capture.
     Tensor tensor(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer, TensorRole role,
                   const Checkpoint& checkpoint) const;

@@ -61,6 +61,13 @@ public:
     WeightedAttention weightedAttention(const WeightedAttentionInput& input, const Checkpoint& c) const override {
         return counted(input.kept.empty() ? "exact attention" : "kept attention").weightedAttention(input, c);
     }
+    HostTensor singularValues(const Tensor& rows, const RowPositions& chosen, const Checkpoint& c) const override {
+        return counted("singularValues").singularValues(rows, chosen, c);
+    }
+    HostTensor prefixOperatorNorms(const Tensor& rows, std::int64_t first, std::int64_t count,
+                                   const Checkpoint& c) const override {
+        return counted("prefixOperatorNorms").prefixOperatorNorms(rows, first, count, c);
+    }
     PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,
                                 const Checkpoint& c) const override {
         return m_engine->principalAxes(keys, head, components, c);

@@ -39,6 +39,11 @@ public:
 
     AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const override;
 
+    HostTensor singularValues(const Tensor& rows, const RowPositions& chosen,
+                              const Checkpoint& checkpoint) const override;
+    HostTensor prefixOperatorNorms(const Tensor& rows, std::int64_t first, std::int64_t count,
+                                   const Checkpoint& checkpoint) const override;
+
     PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,
                                 const Checkpoint& checkpoint) const override;
     HostTensor project(const Tensor& keys, std::int64_t head, const PrincipalAxes& axes) const override;

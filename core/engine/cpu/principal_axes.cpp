@@ -2,7 +2,7 @@
 // covariance takes nearly all the time and uses the product kernel; the eigenvectors of the small symmetric matrix
 // come from Spectra.
 #include "core/engine/cpu/cpu_engine.h"
-#include "core/engine/cpu/lane_block.h"
+#include "core/engine/cpu/row_moments.h"
 
 #include <Eigen/Eigenvalues>
 #include <Spectra/MatOp/DenseSymMatProd.h>
@@ -16,57 +16,9 @@ namespace kvscope::cpu {
 
 namespace {
 
-constexpr std::int64_t kRowsPerPart = 2048; // rows whose products are added before the partial sums are
-constexpr std::int64_t kRowsPerPanel = 64;
-
-/// Sums of x_a x_b and of x_a over some rows. d is padded to a multiple of 8 columns of zeros.
-struct Moments {
-    std::vector<double> products; ///< [padded, padded], upper triangle
-    std::vector<double> sums;     ///< [padded]
-};
-
-std::int64_t padded(std::int64_t d) {
-    return (d + kLaneStep - 1) / kLaneStep * kLaneStep;
-}
-
-void addPanel(const Kernels& kernels, const double* panel, std::int64_t count, std::int64_t size, Moments& moments) {
-    // Only the upper triangle, in stripes of up to 32 lanes: stripe [first, first + width) needs factors below its end.
-    for (std::int64_t first = 0; first < size; first += kMaxLanes) {
-        const std::int64_t width = std::min(kMaxLanes, size - first);
-        kernels.exactProduct({.lanes = panel + first,
-                              .laneStride = size,
-                              .laneCount = width,
-                              .factors = panel,
-                              .factorCount = first + width,
-                              .factorStride = 1,
-                              .depthStride = size,
-                              .depth = count,
-                              .out = moments.products.data() + first,
-                              .outStride = size,
-                              .accumulate = true});
-    }
-    for (std::int64_t r = 0; r < count; ++r)
-        for (std::int64_t c = 0; c < size; ++c)
-            moments.sums[static_cast<std::size_t>(c)] += panel[r * size + c];
-}
-
-Moments momentsOf(const Kernels& kernels, const float* rows, std::int64_t n, std::int64_t d) {
-    const std::int64_t size = padded(d);
-    Moments moments{std::vector<double>(static_cast<std::size_t>(size * size)),
-                    std::vector<double>(static_cast<std::size_t>(size))};
-    std::vector<double> panel(static_cast<std::size_t>(kRowsPerPanel * size));
-    for (std::int64_t first = 0; first < n; first += kRowsPerPanel) {
-        const std::int64_t count = std::min(kRowsPerPanel, n - first);
-        for (std::int64_t r = 0; r < count; ++r)
-            std::copy_n(rows + (first + r) * d, d, panel.begin() + r * size);
-        addPanel(kernels, panel.data(), count, size, moments);
-    }
-    return moments;
-}
-
 /// (sum x x^T - n mean mean^T) / (n - 1). In double this loses (mean / spread)^2 of 2^53, harmless for keys.
-Eigen::MatrixXd covarianceOf(const Moments& moments, const Eigen::VectorXd& mean, std::int64_t n) {
-    const std::int64_t d = mean.size(), size = padded(d);
+Eigen::MatrixXd covarianceOf(const RowMoments& moments, const Eigen::VectorXd& mean, std::int64_t n) {
+    const std::int64_t d = mean.size(), size = moments.stride;
     Eigen::MatrixXd covariance(d, d);
     const double rows = static_cast<double>(n), divisor = std::max(1.0, rows - 1);
     for (std::int64_t a = 0; a < d; ++a)
@@ -134,25 +86,10 @@ PrincipalAxes axesOf(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covaria
 
 PrincipalAxes CpuEngine::principalAxes(const Tensor& keys, std::int64_t head, int components,
                                        const Checkpoint& checkpoint) const {
-    const std::int64_t n = keys.size(1), d = keys.size(2), parts = (n + kRowsPerPart - 1) / kRowsPerPart;
+    const std::int64_t n = keys.size(1), d = keys.size(2);
     assert(n > 0 && components > 0);
-    std::vector<Moments> partial(static_cast<std::size_t>(parts));
-    const float* rows = viewOf(keys).head(head);
-    Progress progress(checkpoint, static_cast<double>(parts));
-    m_workers.each(parts, [&](std::int64_t part) {
-        const std::int64_t begin = part * kRowsPerPart;
-        partial[static_cast<std::size_t>(part)] =
-            momentsOf(m_kernels, rows + begin * d, std::min(kRowsPerPart, n - begin), d);
-        progress.advance(1);
-    });
-    Moments total = std::move(partial.front());
-    for (std::size_t part = 1; part < partial.size(); ++part) { // in row order, whoever computed them
-        const auto add = [](std::vector<double>& to, const std::vector<double>& from) {
-            std::transform(to.begin(), to.end(), from.begin(), to.begin(), std::plus<>{});
-        };
-        add(total.products, partial[part].products);
-        add(total.sums, partial[part].sums);
-    }
+    Progress progress(checkpoint, static_cast<double>(n));
+    const RowMoments total = rowMoments(m_workers, m_kernels, viewOf(keys).head(head), n, d, progress);
     const Eigen::VectorXd mean = Eigen::Map<const Eigen::VectorXd>(total.sums.data(), d) / static_cast<double>(n);
     return axesOf(mean, covarianceOf(total, mean, n), std::min(components, static_cast<int>(d)));
 }
@@ -167,8 +104,8 @@ HostTensor CpuEngine::project(const Tensor& keys, std::int64_t head, const Princ
     for (std::int64_t a = 0; a < components; ++a)
         m_kernels.rowProducts(axes.mean.data.data(), 1, d, axes.axes.data.data() + a * d,
                               &offsets[static_cast<std::size_t>(a)], nullptr);
-    m_workers.each((n + kRowsPerPart - 1) / kRowsPerPart, [&](std::int64_t part) {
-        const std::int64_t begin = part * kRowsPerPart, count = std::min(kRowsPerPart, n - begin);
+    m_workers.each((n + kMomentRows - 1) / kMomentRows, [&](std::int64_t part) {
+        const std::int64_t begin = part * kMomentRows, count = std::min(kMomentRows, n - begin);
         std::vector<double> products(static_cast<std::size_t>(count));
         for (std::int64_t a = 0; a < components; ++a) {
             m_kernels.rowProducts(rows + begin * d, count, d, axes.axes.data.data() + a * d, products.data(), nullptr);

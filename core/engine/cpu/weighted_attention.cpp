@@ -63,7 +63,8 @@ public:
                    Progress& progress)
         : m_kernels(kernels), m_input(input), m_terms(terms), m_progress(progress) {}
 
-    void compute(const QueryBlock& queries, LogitScratch& scratch, float* output, float* logDenominators) const {
+    void compute(const QueryBlock& queries, LogitScratch& scratch, float* output, float* logDenominators,
+                 float* logNorms) const {
         const std::int64_t d = m_input.queries.size(2), dv = m_input.values.size(2), kv = kvHeadOf(queries.head);
         const TermList& terms = m_terms[static_cast<std::size_t>(kv)];
         const auto count = static_cast<std::int64_t>(terms.tokens.size());
@@ -74,6 +75,7 @@ public:
         block.append({viewOf(m_input.keys).head(kv), 0, count, terms.tokens.data()}, m_progress);
         const auto totals = block.exponentiate(terms.denominator.data());
         const std::vector<double> sums = weightedValues(block, terms, viewOf(m_input.values).head(kv));
+        const auto squares = weightedSquares(block, terms);
         for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
             // Written so that NaN passes through; a query that sees nothing gives 0 and -infinity.
             const bool nothing = totals[lane] <= 0;
@@ -83,11 +85,27 @@ public:
             }
             *logDenominators++ = nothing ? -std::numeric_limits<float>::infinity()
                                          : static_cast<float>(std::log(totals[lane]) + block.top(lane));
+            *logNorms++ = squares[lane] <= 0
+                              ? -std::numeric_limits<float>::infinity()
+                              : static_cast<float>(0.5 * std::log(squares[lane]) + block.top(lane));
         }
     }
 
 private:
     std::int64_t kvHeadOf(std::int64_t head) const { return m_input.rule.kvOfQ[static_cast<std::size_t>(head)]; }
+
+    /// Sum over the terms of (weight e^(l - top))^2 for each lane.
+    static std::array<double, kMaxLanes> weightedSquares(const LogitBlock& block, const TermList& terms) {
+        std::array<double, kMaxLanes> squares{};
+        const auto lanes = static_cast<std::size_t>(block.lanes());
+        for (std::size_t term = 0; term < terms.numerator.size(); ++term) {
+            const double* values = block.values() + term * lanes;
+            const double weight = terms.numerator[term];
+            for (std::size_t lane = 0; lane < lanes; ++lane)
+                squares[lane] += (weight * values[lane]) * (weight * values[lane]);
+        }
+        return squares;
+    }
 
     /// [dv, lanes]: sum over the terms of weight e^(l - top) v, a panel of values at a time.
     std::vector<double> weightedValues(const LogitBlock& block, const TermList& terms, const float* values) const {
@@ -139,6 +157,7 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
 
     std::vector<float> out(static_cast<std::size_t>(heads * w * dv));
     HostTensor logs{Shape{heads, w}, std::vector<float>(static_cast<std::size_t>(heads * w))};
+    HostTensor norms = logs;
     Progress progress(checkpoint, work);
     const WeightedBlocks blocks(m_kernels, input, terms, progress);
     const std::int64_t perHead = (w + kMaxLanes - 1) / kMaxLanes;
@@ -146,9 +165,10 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     m_workers.each(heads * perHead, [&](std::int64_t piece) {
         const std::int64_t head = piece / perHead, begin = piece % perHead * kMaxLanes;
         blocks.compute({head, begin, std::min(w, begin + kMaxLanes)}, scratch.local(),
-                       out.data() + (head * w + begin) * dv, logs.data.data() + head * w + begin);
+                       out.data() + (head * w + begin) * dv, logs.data.data() + head * w + begin,
+                       norms.data.data() + head * w + begin);
     });
-    return {makeTensor({heads, w, dv}, std::move(out)), std::move(logs)};
+    return {makeTensor({heads, w, dv}, std::move(out)), std::move(logs), std::move(norms)};
 }
 
 } // namespace kvscope::cpu

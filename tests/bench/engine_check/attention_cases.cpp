@@ -47,6 +47,7 @@ EngineCase weightedCase(const std::string& name, const naive::Weighted& in) {
                     Outcome out{e.download(result.output).data};
                     out.numbers.insert(out.numbers.end(), result.logDenominator.data.begin(),
                                        result.logDenominator.data.end());
+                    out.numbers.insert(out.numbers.end(), result.logNorm.data.begin(), result.logNorm.data.end());
                     return out;
                 };
             },

@@ -46,7 +46,7 @@ Tensor uploadScores(const Engine& engine, const naive::Block& block) {
 
 std::vector<EngineCase> allCases() {
     std::vector<EngineCase> all;
-    for (const auto& cases : {keyCases(), attentionCases(), mapCases(), scoreCases(), speedCases()})
+    for (const auto& cases : {keyCases(), attentionCases(), spectrumCases(), mapCases(), scoreCases(), speedCases()})
         all.insert(all.end(), cases.begin(), cases.end());
     return all;
 }

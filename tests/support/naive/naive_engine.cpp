@@ -190,7 +190,7 @@ Choice topK(const Block& scores, std::int64_t head, std::int64_t count, std::int
 }
 
 Numbers weightedAttention(const Weighted& in) {
-    Numbers outputs, logs;
+    Numbers outputs, logs, norms;
     for (std::int64_t h = 0; h < in.queries.heads; ++h)
         for (std::int64_t j = 0; j < in.queries.rows; ++j) {
             const std::int64_t kv = in.rule.kvOfQ[std::size_t(h)], position = in.firstQuery + j;
@@ -209,7 +209,7 @@ Numbers weightedAttention(const Weighted& in) {
                     below[std::size_t(lower[i])] +=
                         set.denominatorWeights.empty() ? 1 : double{set.denominatorWeights[i]};
             }
-            double top = -kInfinity, denominator = 0;
+            double top = -kInfinity, denominator = 0, squares = 0;
             Numbers logits(above.size(), -kInfinity), sum(std::size_t(in.values.width), 0.0);
             for (std::int64_t i = 0; i < in.keys.rows; ++i)
                 if (visible(in.rule, position, i) && (above[std::size_t(i)] != 0 || below[std::size_t(i)] != 0)) {
@@ -219,14 +219,17 @@ Numbers weightedAttention(const Weighted& in) {
             for (std::size_t i = 0; i < logits.size() && top > -kInfinity; ++i) {
                 const double e = std::exp(logits[i] - top);
                 denominator += below[i] * e;
+                squares += above[i] * e * above[i] * e;
                 for (std::size_t c = 0; c < sum.size(); ++c)
                     sum[c] += above[i] * e * in.values.at(kv, std::int64_t(i), std::int64_t(c));
             }
             for (double x : sum)
                 outputs.push_back(denominator > 0 ? x / denominator : 0);
             logs.push_back(denominator > 0 ? top + std::log(denominator) : -kInfinity);
+            norms.push_back(squares > 0 ? top + std::log(std::sqrt(squares)) : -kInfinity);
         }
     outputs.insert(outputs.end(), logs.begin(), logs.end());
+    outputs.insert(outputs.end(), norms.begin(), norms.end());
     return outputs;
 }
 

@@ -50,8 +50,13 @@ struct Weighted {
     AttentionRule rule;
     std::vector<WeightedSet> kept;
 };
-/// [Hq, w, dv] outputs, then [Hq, w] logs of the denominators.
+/// [Hq, w, dv] outputs, then [Hq, w] logs of the denominators, then [Hq, w] logs of the numerator's Euclidean norm.
 Numbers weightedAttention(const Weighted& input);
+
+/// [rows' heads, d] descending, of the chosen rows (empty: all); by one-sided Jacobi rotations of the rows themselves.
+Numbers singularValues(const Block& rows, const RowPositions& chosen);
+/// [heads, count]: the largest singular value of rows [0, first + r + 1).
+Numbers prefixOperatorNorms(const Block& rows, std::int64_t first, std::int64_t count);
 
 struct Map {
     Block queries, keys;
