@@ -65,6 +65,7 @@ public:
     void setHovered(TokenIndex token);
     void setBrushing(bool brushing);
     TokenIndex hovered() const { return m_hovered; }
+    bool brushing() const { return m_brushing; }
 
     /// Mean output error per KV head of the active pane in a layer; null until that layer was computed. Small captures
     /// are surveyed layer by layer while nothing else is to be computed, large ones only where the user has been.

@@ -10,7 +10,6 @@
 #include <QGridLayout>
 #include <QMenu>
 #include <QResizeEvent>
-#include <QSplitter>
 #include <QVBoxLayout>
 
 #include <algorithm>
@@ -25,19 +24,12 @@ constexpr int kGutter = 6;
 } // namespace
 
 CanvasArea::CanvasArea(Workbench& workbench, const TextService& text, QWidget* parent)
-    : QWidget(parent), m_workbench(workbench), m_text(text), m_splitter(new QSplitter(Qt::Vertical, this)),
-      m_paneBox(new QWidget), m_empty(buildEmpty()), m_grid(new QGridLayout(m_paneBox)) {
+    : QWidget(parent), m_workbench(workbench), m_text(text), m_empty(buildEmpty()),
+      m_grid(new QGridLayout(this)) {
     setObjectName("canvasArea");
     setAttribute(Qt::WA_StyledBackground);
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(kGutter), px(kGutter), px(kGutter), px(kGutter));
-    column->addWidget(m_splitter);
-    m_grid->setContentsMargins(0, 0, 0, 0);
+    m_grid->setContentsMargins(0, px(kGutter), 0, 0); // at the other sides the separators of the docks are the gutter
     m_grid->setSpacing(px(kGutter));
-    m_splitter->setHandleWidth(px(kGutter));
-    m_splitter->setChildrenCollapsible(false);
-    m_splitter->addWidget(m_paneBox);
-    m_splitter->setStretchFactor(0, 1);
     buildDocks();
     connect(&m_workbench, &Workbench::sessionChanged, this, &CanvasArea::follow);
     connect(&m_workbench, &Workbench::captureChanged, this, &CanvasArea::follow);
@@ -77,16 +69,8 @@ void CanvasArea::buildDocks() {
         if (view->card().perPane)
             continue;
         auto* dock = new ViewDock(m_workbench, *view, m_text, this);
+        dock->setMinimumHeight(px(view->card().id == "token_strip" ? 82 : view->card().id == "attention_map" ? 220 : 128));
         connectCanvas(dock->canvas());
-        if (view->card().id == "attention_map") { // stands beside the pane, not below it
-            m_map = dock;
-            m_map->setMinimumSize(px(300), px(220));
-            m_map->hide();
-            continue;
-        }
-        dock->setMinimumHeight(px(view->card().id == "token_strip" ? 132 : 156));
-        m_splitter->addWidget(dock);
-        m_splitter->setStretchFactor(m_splitter->count() - 1, 0);
         m_docks.push_back(dock);
     }
 }
@@ -104,7 +88,7 @@ void CanvasArea::follow() {
         m_panes.pop_back();
     }
     while (m_panes.size() < wanted) {
-        auto* frame = new PaneFrame(m_workbench, viewById("key_projection"), static_cast<int>(m_panes.size()), m_text, m_paneBox);
+        auto* frame = new PaneFrame(m_workbench, viewById("key_projection"), static_cast<int>(m_panes.size()), m_text, this);
         frame->setMinimumSize(px(240), px(180));
         connectCanvas(frame->canvas());
         connect(frame->header(), &PaneHeader::exportWanted, this, [this, frame] { emit exportWanted(frame->canvas()); });
@@ -130,21 +114,16 @@ void CanvasArea::arrange() {
     const int count = static_cast<int>(m_panes.size());
     const bool alone = m_maximised || session.layout == WindowLayout::ExploreHead;
     const int shown = alone ? std::min(1, count) : count;
-    const bool withMap = count > 0 && session.layout == WindowLayout::ExploreHead && width() >= px(2 * kReadablePane + 3 * kGutter);
     const int columns = columnsFor(shown);
     const std::string arrangement = std::to_string(count) + "/" + std::to_string(columns) + "/" +
-                                    (alone ? std::to_string(session.activePane) : "all") + (m_workbench.capture() ? "c" : "") +
-                                    (withMap ? "m" : "");
+                                    (alone ? std::to_string(session.activePane) : "all") + (m_workbench.capture() ? "c" : "");
     if (arrangement == m_arranged)
         return;
     m_arranged = arrangement;
     while (QLayoutItem* item = m_grid->takeAt(0))
         delete item;
-    m_map->setVisible(withMap);
-    if (withMap)
-        m_grid->addWidget(m_map, 0, 0);
     for (int column = 0; column < 3; ++column)
-        m_grid->setColumnStretch(column, column < columns + (withMap ? 1 : 0) ? 1 : 0);
+        m_grid->setColumnStretch(column, column < columns ? 1 : 0);
     int place = 0;
     for (int pane = 0; pane < count; ++pane) {
         const bool visible = !alone || pane == session.activePane;
@@ -153,7 +132,7 @@ void CanvasArea::arrange() {
             continue;
         // Three panes in two columns: two above, one below over the whole width.
         const int span = place == shown - 1 && shown % columns != 0 ? columns : 1;
-        m_grid->addWidget(m_panes[static_cast<std::size_t>(pane)], place / columns, place % columns + (withMap ? 1 : 0), 1, span);
+        m_grid->addWidget(m_panes[static_cast<std::size_t>(pane)], place / columns, place % columns, 1, span);
         ++place;
     }
     m_empty->setVisible(count == 0);
@@ -163,25 +142,10 @@ void CanvasArea::arrange() {
         m_empty->findChild<QPushButton*>("emptyButton")->setText(open ? tr("Add a policy") : tr("Open a capture…"));
         m_grid->addWidget(m_empty, 0, 0);
     }
-    for (ViewDock* dock : m_docks)
-        dock->setVisible(count > 0);
-}
-
-void CanvasArea::shareHeight() {
-    // Text gets what it can use (up to eight lines), the panes the rest.
-    const int text = std::clamp(height() / 5, px(132), px(262)), other = px(156);
-    QList<int> sizes{height()};
-    for (ViewDock* dock : m_docks) {
-        sizes += dock->canvas()->view().card().id == "token_strip" ? text : other;
-        sizes[0] -= sizes.back() + px(kGutter);
-    }
-    m_splitter->setSizes(sizes);
 }
 
 void CanvasArea::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
-    if (event->oldSize().height() != event->size().height())
-        shareHeight();
     arrange();
 }
 
@@ -192,8 +156,6 @@ ViewCanvas* CanvasArea::currentCanvas() const {
     for (ViewDock* dock : m_docks)
         if (dock->canvas()->canvas()->hasFocus())
             return dock->canvas();
-    if (m_map->canvas()->canvas()->hasFocus())
-        return m_map->canvas();
     const auto active = static_cast<std::size_t>(m_workbench.session().activePane);
     return active < m_panes.size() ? m_panes[active]->canvas() : nullptr;
 }
@@ -203,7 +165,6 @@ void CanvasArea::releaseReadOuts() {
         pane->canvas()->releaseReadOut();
     for (ViewDock* dock : m_docks)
         dock->canvas()->releaseReadOut();
-    m_map->canvas()->releaseReadOut();
 }
 
 } // namespace kvscope

@@ -8,11 +8,11 @@
 
 class QGridLayout;
 class QPushButton;
-class QSplitter;
 
 namespace kvscope {
 
-/// The middle of the window: the panes above, the views for all panes below. Which panes are there follows the session.
+/// The middle of the window: the policy panes; which are there follows the session. Makes the views for all panes too,
+/// which the window puts into docks.
 class CanvasArea : public QWidget {
     Q_OBJECT
 
@@ -21,7 +21,6 @@ public:
 
     const std::vector<PaneFrame*>& panes() const { return m_panes; }
     const std::vector<ViewDock*>& docks() const { return m_docks; }
-    ViewDock* map() const { return m_map; }
     /// The canvas that commands without a place act on: the one with the focus, else the active pane's; may be null.
     ViewCanvas* currentCanvas() const;
     void releaseReadOuts();
@@ -38,19 +37,16 @@ private:
     void follow();
     void arrange();
     void buildDocks();
-    void shareHeight();
     int columnsFor(int shown) const;
     void connectCanvas(ViewCanvas* canvas);
     QWidget* buildEmpty();
 
     Workbench& m_workbench;
     const TextService& m_text;
-    QSplitter* m_splitter;
-    QWidget *m_paneBox, *m_empty;
+    QWidget* m_empty;
     QGridLayout* m_grid;
     std::vector<PaneFrame*> m_panes;
-    std::vector<ViewDock*> m_docks; ///< below the panes
-    ViewDock* m_map = nullptr;      ///< beside the pane while a head is explored
+    std::vector<ViewDock*> m_docks;
     bool m_maximised = false;
     std::string m_arranged; ///< what the grid shows
 };

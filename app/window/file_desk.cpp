@@ -8,10 +8,8 @@
 
 #include <QDir>
 #include <QFile>
-#include <QCoreApplication>
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QProcess>
 #include <QSettings>
 #include <QTimer>
 
@@ -68,8 +66,7 @@ void FileDesk::openBeside(const QString& path) {
     const QString absolute = QFileInfo(path).absoluteFilePath();
     if (!m_workbench.capture() || (QFile::exists(absolute) && !isSessionFile(absolute.toStdString()) && looksLikeRecordedList(absolute)))
         return open(absolute);
-    if (!QProcess::startDetached(QCoreApplication::applicationFilePath(), {absolute}))
-        report(tr("A second window cannot be started: open the file here instead. %1").arg(absolute));
+    emit besideWanted(absolute);
 }
 
 void FileDesk::openSession(const QString& path) {
@@ -96,12 +93,21 @@ void FileDesk::addRecorded(const QString& path) {
         report(tr("There are four panes already: remove one to add %1.").arg(QFileInfo(path).fileName()));
 }
 
+QString FileDesk::askForFile() {
+    return QFileDialog::getOpenFileName(m_window, tr("Open"), QFileInfo(fromUtf8(m_workbench.session().capturePath)).path(),
+                                        tr("Captures, sessions and lists (*.h5 *.hdf5 *.json *.kvscope *.csv);;All files (*)"));
+}
+
 void FileDesk::openWithDialog() {
-    const QString path = QFileDialog::getOpenFileName(
-        m_window, tr("Open"), QFileInfo(fromUtf8(m_workbench.session().capturePath)).path(),
-        tr("Captures, sessions and lists (*.h5 *.hdf5 *.json *.kvscope *.csv);;All files (*)"));
+    const QString path = askForFile();
     if (!path.isEmpty())
         open(path);
+}
+
+void FileDesk::openBesideWithDialog() {
+    const QString path = askForFile();
+    if (!path.isEmpty())
+        openBeside(path);
 }
 
 void FileDesk::addRecordedWithDialog() {

@@ -24,6 +24,7 @@ public:
     /// A capture or session in a window of its own, beside this one; a recorded list as a further pane here.
     void openBeside(const QString& path);
     void openWithDialog();
+    void openBesideWithDialog();
     void addRecordedWithDialog();
     void reload();
     bool save();   ///< to the session's file, asking for one the first time; false when cancelled or failed
@@ -36,12 +37,14 @@ public:
 signals:
     void recentChanged();
     void sessionFileChanged(); ///< its path
+    void besideWanted(const QString& path); ///< a second window with this file
 
 private:
     void openSession(const QString& path);
     void addRecorded(const QString& path);
     void remember(const QString& path);
     void watchCapture();
+    QString askForFile(); ///< empty when cancelled
     void report(const QString& message);
 
     Workbench& m_workbench;

@@ -3,11 +3,17 @@
 
 #include "app/window/appearance.h"
 #include "app/window/canvas_area.h"
+#include "app/window/docks/dock_desk.h"
 #include "app/window/file_desk.h"
 #include "app/window/number_text.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/panels/capture_panel.h"
+#include "app/window/panels/explanation_panel.h"
+#include "app/window/panels/fidelity_block.h"
+#include "app/window/panels/metrics_table.h"
+#include "app/window/panels/pane_list.h"
 #include "app/window/panels/policy_panel.h"
+#include "app/window/panels/standing_block.h"
 #include "app/window/panels/status_line.h"
 #include "app/window/panels/top_bar.h"
 #include "app/window/system_theme.h"
@@ -15,14 +21,15 @@
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/window_actions.h"
 
-#include <QScreen>
 #include <QCloseEvent>
 #include <QFileInfo>
-#include <QHBoxLayout>
-#include <QMenuBar>
 #include <QMimeData>
 #include <QResizeEvent>
-#include <QScrollArea>
+#include <QScreen>
+#include <QSettings>
+#include <QStatusBar>
+#include <QTimer>
+#include <QToolBar>
 #include <QVBoxLayout>
 
 namespace kvscope {
@@ -31,9 +38,14 @@ namespace {
 
 constexpr int kFoldBelow = 1360, kWideFrom = 1920; // widths of design.md 2
 constexpr int kCompactBelowHeight = 820;
+constexpr const char* kGeometryKey = "window/geometry";
 
 bool compactAt(const Session& session, int windowHeight) {
     return session.look.compact || windowHeight < kCompactBelowHeight * session.look.scale;
+}
+
+WindowSize sizeOf(int width) {
+    return width < px(kFoldBelow) ? WindowSize::Narrow : width >= px(kWideFrom) ? WindowSize::Wide : WindowSize::Normal;
 }
 
 } // namespace
@@ -44,13 +56,18 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     setContextMenuPolicy(Qt::NoContextMenu);
     m_notices = new NoticeStrip;
     m_files = new FileDesk(m_workbench, *m_notices, this);
+    addDocks();
     m_actions = new WindowActions(*this, m_workbench, *m_files);
-    resize(QSize(1440, 900).boundedTo(screen()->availableSize())); // as drawn, or what the screen has
+    if (!restoreGeometry(QSettings().value(kGeometryKey).toByteArray()))
+        resize(QSize(1440, 900).boundedTo(screen()->availableSize())); // as drawn, or what the screen has
     followLook();
     connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followLook);
+    connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::arrangeDocks);
     connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followTitle);
     connect(&m_workbench, &Workbench::captureChanged, this, &MainWindow::followTitle);
     connect(m_files, &FileDesk::sessionFileChanged, this, &MainWindow::followTitle);
+    connect(m_files, &FileDesk::besideWanted, this, &MainWindow::besideWanted);
+    connect(&systemTheme(), &SystemTheme::changed, this, &MainWindow::followLook);
     followTitle();
 }
 
@@ -60,116 +77,106 @@ void MainWindow::openPath(const QString& path) {
     m_files->open(path);
 }
 
+void MainWindow::addDocks() {
+    m_docks = new DockDesk(*this);
+    m_docks->add("capture", tr("Capture"));
+    m_docks->add("panes", tr("Policies"));
+    m_docks->add("parameters", tr("Parameters"));
+    m_docks->add("explanation", tr("Explanation"));
+    m_docks->add("fidelity", tr("Fidelity"));
+    m_docks->add("why", tr("Why kept or evicted"));
+    m_docks->add("metrics", tr("Metrics"));
+    for (const View* view : allViews())
+        if (!view->card().perPane)
+            m_docks->add(fromUtf8(view->card().id), fromUtf8(view->card().name));
+    m_rail = new QToolBar(tr("Folded panels"), this);
+    m_rail->setObjectName("leftRail");
+    m_rail->setMovable(false);
+    addToolBar(Qt::LeftToolBarArea, m_rail);
+    m_rail->toggleViewAction()->setVisible(false);
+}
+
 void MainWindow::followLook() {
     const Session& session = m_workbench.session();
     const Appearance wanted{themeFor(session.look.theme), session.look.scale, compactAt(session, height())};
-    if (m_body && wanted == appearance())
+    if (m_canvases && wanted == appearance())
         return;
     setAppearance(wanted);
     buildChrome();
 }
 
-void MainWindow::buildChrome() {
-    const QString focused = focusWidget() ? focusWidget()->objectName() : QString();
-    m_notices->setParent(nullptr);
-    if (m_body)
-        m_body->deleteLater();
-    m_topBar = new TopBar(m_workbench, *m_actions, this);
-    setMenuWidget(m_topBar);
+QWidget* MainWindow::buildTop() {
+    auto* top = new QWidget(this);
+    auto* column = new QVBoxLayout(top);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(0);
+    m_topBar = new TopBar(m_workbench, *m_actions, top);
+    m_budgetBar = new BudgetBar(m_workbench, top);
+    column->addWidget(m_topBar);
+    column->addWidget(m_budgetBar);
+    column->addWidget(m_notices);
     connect(m_topBar, &TopBar::notFound, this, [this](const QString& text) {
         m_notices->show("find", NoticeStrip::Tone::Notice, tr("“%1” is not in this capture's text.").arg(text));
     });
-    m_body = new QWidget(this);
-    auto* column = new QVBoxLayout(m_body);
-    column->setContentsMargins(0, 0, 0, 0);
-    column->setSpacing(0);
-    m_budgetBar = new BudgetBar(m_workbench, m_body);
     connect(m_budgetBar, &BudgetBar::refused, this,
             [this](const QString& message) { m_notices->show("error", NoticeStrip::Tone::Error, message); });
-    column->addWidget(m_budgetBar);
-    column->addWidget(m_notices);
-    m_middle = new QHBoxLayout;
-    m_middle->setSpacing(0);
-    m_left = buildLeft();
-    m_canvases = new CanvasArea(m_workbench, m_text, m_body);
-    m_policyPanel = new PolicyPanel(m_workbench);
-    m_right = scrolled(m_policyPanel, "rightPanel");
-    m_explanation = nullptr;
-    m_middle->addWidget(m_rail);
-    m_middle->addWidget(m_left);
-    m_middle->addWidget(m_canvases, 1);
-    m_middle->addWidget(m_right);
-    column->addLayout(m_middle, 1);
-    m_status = new StatusLine(m_workbench, m_body);
-    column->addWidget(m_status);
+    return top;
+}
+
+void MainWindow::buildChrome() {
+    const QString focused = focusWidget() ? focusWidget()->objectName() : QString();
+    m_notices->setParent(nullptr);
+    setMenuWidget(buildTop());
+    m_canvases = new CanvasArea(m_workbench, m_text, this);
     connect(m_canvases, &CanvasArea::dataWanted, this, &MainWindow::showData);
     connect(m_canvases, &CanvasArea::exportWanted, this, &MainWindow::exportCanvas);
     connect(m_canvases, &CanvasArea::openWanted, m_files, &FileDesk::openWithDialog);
-    setCentralWidget(m_body);
+    setCentralWidget(m_canvases);
+    fillDocks();
+    m_rail->clear();
+    auto* unfold = iconButton("panel", tr("Capture and policies"), m_rail);
+    unfold->setObjectName("unfold");
+    connect(unfold, &QToolButton::clicked, m_docks, &DockDesk::toggleLeft);
+    m_rail->addWidget(unfold);
+    auto* bar = new QStatusBar(this);
+    bar->setSizeGripEnabled(false);
+    m_status = new StatusLine(m_workbench, bar);
+    bar->setFixedHeight(m_status->height());
+    bar->addWidget(m_status, 1);
+    setStatusBar(bar);
     fitWidth();
-    if (auto* again = focused.isEmpty() ? nullptr : m_body->findChild<QWidget*>(focused))
+    if (auto* again = focused.isEmpty() ? nullptr : findChild<QWidget*>(focused))
         again->setFocus();
 }
 
-QScrollArea* MainWindow::scrolled(QWidget* body, const char* name) {
-    auto* area = new QScrollArea(m_body);
-    area->setObjectName(name);
-    area->setWidgetResizable(true);
-    area->setFrameShape(QFrame::NoFrame);
-    area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    area->setFocusPolicy(Qt::NoFocus);
-    area->setWidget(body);
-    return area;
-}
-
-QWidget* MainWindow::buildLeft() {
-    m_rail = new QWidget(m_body);
-    m_rail->setObjectName("leftRail");
-    m_rail->setAttribute(Qt::WA_StyledBackground);
-    m_rail->setFixedWidth(px(44));
-    auto* column = new QVBoxLayout(m_rail);
-    column->setContentsMargins(px(8), px(10), px(8), 0);
-    auto* unfold = iconButton("panel", tr("Capture, heads and panes"), m_rail);
-    unfold->setObjectName("unfold");
-    connect(unfold, &QToolButton::clicked, this, &MainWindow::toggleOverlay);
-    column->addWidget(unfold, 0, Qt::AlignTop);
-    return scrolled(new CapturePanel(m_workbench), "leftPanel");
+void MainWindow::fillDocks() {
+    m_policyPanel = new PolicyPanel(m_workbench);
+    m_docks->dock("capture")->fillScrolled(new CapturePanel(m_workbench));
+    m_docks->dock("panes")->fillScrolled(new PaneList(m_workbench));
+    m_docks->dock("parameters")->fillScrolled(m_policyPanel);
+    m_docks->dock("explanation")->fillScrolled(new ExplanationPanel(m_workbench));
+    m_docks->dock("fidelity")->fillScrolled(new FidelityBlock(m_workbench));
+    m_docks->dock("why")->fillScrolled(new StandingBlock(m_workbench));
+    m_docks->dock("metrics")->fillPlain(new MetricsTable(m_workbench));
+    for (ViewDock* view : m_canvases->docks())
+        m_docks->dock(fromUtf8(view->canvas()->view().card().id))->fill(view, view->header());
 }
 
 void MainWindow::fitWidth() {
-    const int wide = width();
-    m_topBar->fitWidth(wide);
-    m_budgetBar->fitWidth(wide);
-    const bool veryWide = wide >= px(kWideFrom);
-    m_right->setFixedWidth(veryWide ? px(360) : wide < px(kFoldBelow) ? px(288) : px(312));
-    const bool fold = wide < px(kFoldBelow);
-    m_rail->setVisible(fold);
-    if (fold != m_folded) {
-        m_folded = fold;
-        m_left->hide();
-    }
-    if (fold) {
-        m_middle->removeWidget(m_left);
-        m_left->setFixedSize(px(260), m_canvases->height());
-        m_left->move(m_rail->geometry().topRight() + QPoint(1, 0));
-        m_left->raise();
-    } else {
-        m_left->setMinimumHeight(0);
-        m_left->setMaximumHeight(QWIDGETSIZE_MAX);
-        m_left->setFixedWidth(veryWide ? px(288) : px(248));
-        m_middle->insertWidget(1, m_left);
-        m_left->show();
-    }
-    if (veryWide && !m_explanation) {
-        m_explanation = scrolled(m_policyPanel->takeExplanation(), "explanationColumn");
-        m_explanation->setFixedWidth(px(400));
-        m_middle->addWidget(m_explanation);
-    }
+    m_topBar->fitWidth(width());
+    m_budgetBar->fitWidth(width());
+    m_rail->setVisible(sizeOf(width()) == WindowSize::Narrow);
 }
 
-void MainWindow::toggleOverlay() {
-    m_left->setVisible(!m_left->isVisible());
-    fitWidth();
+void MainWindow::arrangeDocks() {
+    if (m_shown)
+        m_docks->arrange(m_workbench.session().layout, sizeOf(width()));
+}
+
+void MainWindow::showEvent(QShowEvent* event) {
+    QMainWindow::showEvent(event);
+    m_shown = true;
+    arrangeDocks();
 }
 
 void MainWindow::followTitle() {
@@ -184,12 +191,14 @@ void MainWindow::resizeEvent(QResizeEvent* event) {
     QMainWindow::resizeEvent(event);
     followLook();
     fitWidth();
+    // Docks are moved when the new size is settled, not while Qt is laying the window out.
+    QTimer::singleShot(0, this, &MainWindow::arrangeDocks);
 }
 
 void MainWindow::changeEvent(QEvent* event) {
     QMainWindow::changeEvent(event);
     if (event->type() == QEvent::ThemeChange)
-        followLook();
+        systemTheme().readPaletteSoon();
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
@@ -198,6 +207,8 @@ void MainWindow::closeEvent(QCloseEvent* event) {
         event->ignore();
         return;
     }
+    m_docks->remember();
+    QSettings().setValue(kGeometryKey, saveGeometry());
     event->accept();
 }
 
@@ -208,9 +219,15 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
 
 void MainWindow::dropEvent(QDropEvent* event) {
     const bool beside = event->modifiers() & Qt::ControlModifier;
-    for (const QUrl& url : event->mimeData()->urls())
-        if (url.isLocalFile())
-            beside ? m_files->openBeside(url.toLocalFile()) : m_files->open(url.toLocalFile());
+    event->acceptProposedAction();
+    for (const QUrl& url : event->mimeData()->urls()) {
+        if (!url.isLocalFile())
+            m_notices->show("error", NoticeStrip::Tone::Error, tr("%1 is not a file on this computer: save it first.").arg(url.toString()));
+        else if (beside)
+            m_files->openBeside(url.toLocalFile());
+        else
+            m_files->open(url.toLocalFile());
+    }
 }
 
 } // namespace kvscope

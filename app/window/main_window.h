@@ -4,15 +4,13 @@
 
 #include <QMainWindow>
 
-class QHBoxLayout;
-class QScrollArea;
-class QToolButton;
-class QVBoxLayout;
+class QToolBar;
 
 namespace kvscope {
 
 class BudgetBar;
 class CanvasArea;
+class DockDesk;
 class FileDesk;
 class NoticeStrip;
 class PolicyPanel;
@@ -34,6 +32,7 @@ public:
     NoticeStrip& notices() { return *m_notices; }
     CanvasArea* canvases() const { return m_canvases; }
     BudgetBar* budgetBar() const { return m_budgetBar; }
+    DockDesk* docks() const { return m_docks; }
     PolicyPanel* policyPanel() const { return m_policyPanel; }
     StatusLine* statusLine() const { return m_status; }
     WindowActions* actions() const { return m_actions; }
@@ -52,8 +51,14 @@ public:
     void saveScreenshot();
     void showKeys();
     void showAbout();
+    void showRange();
+
+signals:
+    /// A second window beside this one, with this file.
+    void besideWanted(const QString& path);
 
 protected:
+    void showEvent(QShowEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
     void closeEvent(QCloseEvent* event) override;
     void dragEnterEvent(QDragEnterEvent* event) override;
@@ -63,10 +68,11 @@ protected:
 private:
     void followLook();
     void buildChrome();
-    QWidget* buildLeft();
-    QScrollArea* scrolled(QWidget* body, const char* name);
+    void addDocks();
+    void fillDocks();
+    QWidget* buildTop();
     void fitWidth();
-    void toggleOverlay();
+    void arrangeDocks();
     void followTitle();
     void showData(ViewCanvas* canvas);
     void exportCanvas(ViewCanvas* canvas);
@@ -76,15 +82,14 @@ private:
     WindowActions* m_actions = nullptr;
     FileDesk* m_files = nullptr;
     NoticeStrip* m_notices = nullptr;
-    QWidget* m_body = nullptr;
+    DockDesk* m_docks = nullptr;
+    QToolBar* m_rail = nullptr;
     TopBar* m_topBar = nullptr;
     BudgetBar* m_budgetBar = nullptr;
     CanvasArea* m_canvases = nullptr;
     PolicyPanel* m_policyPanel = nullptr;
     StatusLine* m_status = nullptr;
-    QWidget *m_left = nullptr, *m_rail = nullptr, *m_right = nullptr, *m_explanation = nullptr;
-    QHBoxLayout* m_middle = nullptr;
-    bool m_folded = false;
+    bool m_shown = false;
 };
 
 } // namespace kvscope

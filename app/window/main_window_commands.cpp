@@ -4,6 +4,7 @@
 #include "app/window/canvas_area.h"
 #include "app/window/data_dialog.h"
 #include "app/window/export_dialog.h"
+#include "app/window/file_desk.h"
 #include "app/window/key_sheet.h"
 #include "app/window/main_window.h"
 #include "app/window/number_text.h"
@@ -65,6 +66,11 @@ void MainWindow::frameCurrent() {
         canvas->frameSelection();
 }
 
+void MainWindow::showRange() {
+    if (ViewCanvas* canvas = m_canvases->currentCanvas())
+        canvas->showRange();
+}
+
 void MainWindow::focusFind() {
     m_topBar->focusFind();
 }
@@ -90,8 +96,6 @@ void MainWindow::escape() {
     m_canvases->releaseReadOuts();
     m_workbench.setHovered(-1);
     m_workbench.setBrushing(false);
-    if (m_folded && m_left->isVisible())
-        m_left->hide();
     m_workbench.change(
         [](Session& s) {
             s.selected.clear();

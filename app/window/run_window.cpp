@@ -5,11 +5,12 @@
 #include "app/text/qt_text_service.h"
 #include "app/window/main_window.h"
 #include "app/window/system_theme.h"
+#include "app/window/widgets/notice_strip.h"
 #include "core/engine/engine.h"
 
 #include <QApplication>
 #include <QCoreApplication>
-#include <QFileInfo>
+#include <QProcess>
 #include <QSurfaceFormat>
 
 namespace kvscope {
@@ -31,7 +32,7 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
     QApplication::setApplicationName("KVScope");
     QApplication::setOrganizationName("KVScope");
     QApplication::setStyle("Fusion");
-    rememberSystemPalette();
+    systemTheme().start();
 
     const QtTextService text;
     const auto runner = std::make_shared<const LayerRunner>(makeCpuEngine(options.threads));
@@ -40,6 +41,12 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
         runner, [&workers](Scheduler::Task task) { workers.run(std::move(task)); },
         [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); });
     MainWindow window(workbench, text);
+    // Another process: what one window computes or loses never touches the other.
+    QObject::connect(&window, &MainWindow::besideWanted, &window, [&window](const QString& path) {
+        if (!QProcess::startDetached(QCoreApplication::applicationFilePath(), {path}))
+            window.notices().show("error", NoticeStrip::Tone::Error,
+                                  MainWindow::tr("A second window cannot be started: open the file here instead. %1").arg(path));
+    });
     window.show();
     const std::string path = options.path.empty() ? findSampleCapture(QCoreApplication::applicationDirPath().toStdString())
                                                   : options.path;

@@ -16,12 +16,21 @@ constexpr const char* kSurfaces = R"(
 QMainWindow, QWidget#canvasArea { background: {window}; }
 QWidget#topBar { background: {panel}; border-bottom: 1px solid {border}; }
 QWidget#budgetBar { background: {panel}; border-bottom: 1px solid {border}; }
-QWidget#leftPanel, QWidget#leftRail { background: {panel}; border-right: 1px solid {border}; }
-QWidget#rightPanel, QWidget#explanationColumn { background: {panel}; border-left: 1px solid {border}; }
-QWidget#statusLine { background: {panel}; border-top: 1px solid {border}; }
+QToolBar#leftRail { background: {panel}; border: none; border-right: 1px solid {border}; padding: {8px} {8px}; spacing: {4px}; }
+QStatusBar { background: {panel}; border-top: 1px solid {border}; }
+QStatusBar::item { border: none; }
+QMainWindow::separator { background: {window}; width: {6px}; height: {6px}; }
+QMainWindow::separator:hover { background: {border}; }
+QDockWidget { color: {text1}; }
+QTabBar { background: {window}; }
+QTabBar::tab { background: {window}; color: {text2}; font-size: {11px}; padding: 0 {10px}; height: {24px}; border: none; border-top: {2px} solid transparent; }
+QTabBar::tab:hover { background: {hover}; color: {text1}; }
+QTabBar::tab:selected { background: {panel}; color: {text1}; border-top-color: {ink}; }
+QTabBar::tab:focus { color: {text1}; }
 QWidget#panelBody, QScrollArea, QScrollArea > QWidget > QWidget#panelBody { background: {panel}; border: none; }
 QWidget#viewDock { background: {canvas}; border: 1px solid {border}; }
 QWidget#dockHeader { background: {panel}; border: none; border-bottom: 1px solid {border}; }
+QScrollArea#panelScroll { background: {panel}; }
 QDialog, QMessageBox { background: {panel}; }
 QFrame#separator { background: {border}; border: none; max-height: 1px; min-height: 1px; }
 QFrame#readOut { background: {raised}; border: 1px solid {control}; border-radius: {4px}; }

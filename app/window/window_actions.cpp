@@ -6,6 +6,7 @@
 #include "app/window/token_search.h"
 #include "app/window/file_desk.h"
 #include "app/window/canvas/view_options.h"
+#include "app/window/docks/dock_desk.h"
 #include "app/window/main_window.h"
 #include "app/window/number_text.h"
 #include "app/window/panels/policy_menu.h"
@@ -33,7 +34,11 @@ WindowActions::WindowActions(MainWindow& window, Workbench& workbench, FileDesk&
     addViewActions();
     addHeadActions();
     connect(&m_workbench, &Workbench::sessionChanged, this, &WindowActions::follow);
-    connect(&m_workbench, &Workbench::captureChanged, this, &WindowActions::follow);
+    connect(&m_workbench, &Workbench::captureChanged, this, [this] {
+        *m_trail = {}; // its tokens mean nothing in another text
+        follow();
+    });
+    connect(&m_workbench, &Workbench::focusChanged, this, &WindowActions::followSelection);
     connect(&m_files, &FileDesk::recentChanged, this, &WindowActions::fillRecent);
     follow();
 }
@@ -58,6 +63,7 @@ QAction* WindowActions::byName(const QString& name) const {
 
 void WindowActions::addFileActions() {
     add("open", tr("&Open…"), {QKeySequence("Ctrl+O")}, [this] { m_files.openWithDialog(); });
+    add("openBeside", tr("Open &beside…"), {QKeySequence("Ctrl+Shift+O")}, [this] { m_files.openBesideWithDialog(); });
     add("reload", tr("&Reload"), {QKeySequence("F5")}, [this] { m_files.reload(); });
     add("save", tr("&Save session"), {QKeySequence("Ctrl+S")}, [this] { m_files.save(); });
     add("saveAs", tr("Save session &as…"), {QKeySequence("Ctrl+Shift+S")}, [this] { m_files.saveAs(); });
@@ -75,8 +81,8 @@ void WindowActions::addEditActions() {
     add("find", tr("&Find token or text"), {QKeySequence("Ctrl+F")}, [this] { m_window.focusFind(); });
     add("findNext", tr("Find &next"), {QKeySequence("F3")}, [this] { m_window.findNext(); });
     add("selectNeedle", tr("Select the &needle"), {QKeySequence("N")}, [this] { selectNextSegment(m_workbench, SegmentKind::Needle); });
-    add("selectionBack", tr("Previous selection"), {QKeySequence("Ctrl+[")}, [this] { stepSelection(-1); });
-    add("selectionForward", tr("Next selection"), {QKeySequence("Ctrl+]")}, [this] { stepSelection(1); });
+    add("selectionBack", tr("Pre&vious selection"), {QKeySequence("Ctrl+[")}, [this] { stepSelection(-1); });
+    add("selectionForward", tr("Ne&xt selection"), {QKeySequence("Ctrl+]")}, [this] { stepSelection(1); });
     add("clear", tr("Clear the selection"), {QKeySequence("Esc")}, [this] { m_window.escape(); });
 }
 
@@ -86,6 +92,8 @@ void WindowActions::addViewActions() {
     add("data", tr("Show the &data"), {QKeySequence("Ctrl+D")}, [this] { m_window.showDataOfCurrent(); });
     add("resetView", tr("&Reset view"), {QKeySequence("Home")}, [this] { m_window.resetCurrent(); });
     add("frame", tr("&Frame the selection"), {QKeySequence("F")}, [this] { m_window.frameCurrent(); });
+    add("range", tr("Ran&ge…"), {}, [this] { m_window.showRange(); });
+    add("resetPanels", tr("Reset the arrangement"), {}, [this] { m_window.docks()->reset(); });
     add("larger", tr("&Larger"), {QKeySequence("Ctrl++"), QKeySequence("Ctrl+=")}, [this] { stepScale(1); });
     add("smaller", tr("&Smaller"), {QKeySequence("Ctrl+-")}, [this] { stepScale(-1); });
     add("normalSize", tr("&Normal size"), {QKeySequence("Ctrl+0")}, [this] { stepScale(0); });
@@ -121,13 +129,16 @@ void WindowActions::fillMenus(QMenuBar* bar) {
             *name == '-' ? (void)menu->addSeparator() : menu->addAction(byName(name));
         return menu;
     };
-    QMenu* file = fill(bar->addMenu(tr("&File")), {"open"});
+    QMenu* file = fill(bar->addMenu(tr("&File")), {"open", "openBeside"});
     m_recent = file->addMenu(tr("Open &recent"));
     fill(file, {"reload", "-", "save", "saveAs", "-", "addRecorded", "export", "-", "close", "quit"});
     fill(bar->addMenu(tr("&Edit")), {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "selectNeedle", "selectionBack", "selectionForward", "clear"});
     QMenu* views = bar->addMenu(tr("&View"));
+    fill(views, {"explore", "compare"});
+    m_panels = views->addMenu(tr("Pa&nels and views"));
+    fillPanels();
     fill(views,
-         {"explore", "compare", "-", "goTo", "previousHead", "nextHead", "previousLayer", "nextLayer", "-", "data", "resetView", "frame", "-",
+         {"-", "goTo", "previousHead", "nextHead", "previousLayer", "nextLayer", "-", "data", "resetView", "frame", "range", "-",
           "larger", "smaller", "normalSize", "compact", "-", "themeSystem", "themeLight", "themeDark", "-", "fullScreen", "screenshot"});
     views->addSeparator();
     for (const View* view : allViews()) {
@@ -150,6 +161,13 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     follow();
 }
 
+void WindowActions::fillPanels() {
+    for (const PanelDock* dock : m_window.docks()->all())
+        m_panels->addAction(dock->toggleViewAction());
+    m_panels->addSeparator();
+    m_panels->addAction(byName("resetPanels"));
+}
+
 void WindowActions::fillRecent() {
     if (!m_recent)
         return;
@@ -167,7 +185,6 @@ void WindowActions::fillRecent() {
 
 void WindowActions::follow() {
     const Session& session = m_workbench.session();
-    m_trail->note(session);
     const SessionHistory& history = m_workbench.history();
     const bool open = m_workbench.capture() != nullptr;
     const auto named = [&](const QString& verb, const std::string& step) {
@@ -178,15 +195,22 @@ void WindowActions::follow() {
     byName("redo")->setEnabled(history.canRedo());
     byName("redo")->setText(named(tr("&Redo"), history.redoLabel()));
     for (const char* name : {"reload", "save", "saveAs", "addRecorded", "export", "close", "copyImage", "copyData", "find", "findNext",
-                             "selectNeedle", "selectionBack", "selectionForward", "clear", "data", "resetView", "frame", "goTo", "previousHead", "nextHead", "previousLayer",
+                             "selectNeedle", "selectionBack", "selectionForward", "clear", "data", "resetView", "range", "goTo", "previousHead", "nextHead", "previousLayer",
                              "nextLayer", "removePane", "explore", "compare"})
         byName(name)->setEnabled(open);
+    byName("frame")->setEnabled(open && !session.selected.empty());
+    followSelection();
     if (m_policies)
         m_policies->setEnabled(open && session.panes.size() < static_cast<std::size_t>(kMaxPanes));
     byName("compact")->setChecked(session.look.compact);
     byName("themeSystem")->setChecked(session.look.theme == ThemeChoice::System);
     byName("themeLight")->setChecked(session.look.theme == ThemeChoice::Light);
     byName("themeDark")->setChecked(session.look.theme == ThemeChoice::Dark);
+}
+
+void WindowActions::followSelection() {
+    if (!m_workbench.brushing()) // a drag is one place
+        m_trail->note(m_workbench.session());
 }
 
 void WindowActions::stepHead(int by) {

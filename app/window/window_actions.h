@@ -17,6 +17,7 @@ namespace kvscope {
 class FileDesk;
 class SelectionTrail;
 class MainWindow;
+class SelectionTrail;
 
 /// Every command of the window as a named action with its keys: the menus and the key sheet are made from this list.
 class WindowActions : public QObject {
@@ -24,6 +25,8 @@ class WindowActions : public QObject {
 
 public:
     WindowActions(MainWindow& window, Workbench& workbench, FileDesk& files);
+    ~WindowActions() override;
+
     ~WindowActions() override;
 
     void fillMenus(QMenuBar* bar);
@@ -38,6 +41,8 @@ private:
     void addHeadActions();
     void fillRecent();
     void follow();
+    void followSelection();
+    void fillPanels();
     void stepHead(int by);
     void stepLayer(int by);
     void stepSelection(int by);
@@ -51,6 +56,8 @@ private:
     std::unique_ptr<SelectionTrail> m_trail;
     QMenu* m_recent = nullptr;
     QMenu* m_policies = nullptr;
+    QMenu* m_panels = nullptr;
+    std::unique_ptr<SelectionTrail> m_trail;
 };
 
 } // namespace kvscope

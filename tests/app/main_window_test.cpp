@@ -1,5 +1,4 @@
 // The window as a user has it: real events on a real display (Xvfb in the tests), real results of the sample capture.
-#include "app/text/qt_text_service.h"
 #include "app/window/appearance.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/canvas_area.h"
@@ -12,59 +11,19 @@
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/value_slider.h"
 #include "app/window/window_actions.h"
-#include "core/engine/engine.h"
+#include "tests/app/window_fixture.h"
 #include "views/key_projection/key_projection_view.h"
 
 #include <QAction>
 #include <QLabel>
 #include <QLineEdit>
+#include <QSettings>
 #include <QTest>
 
 using namespace kvscope;
+using kvscope::testing::OpenWindow;
 
 namespace {
-
-const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
-
-/// A window on the sample with everything computed.
-struct OpenWindow {
-    QtTextService text;
-    WorkerPool workers{2};
-    Workbench bench{std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2))),
-                    [this](Scheduler::Task task) { workers.run(std::move(task)); },
-                    [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
-    MainWindow window{bench, text};
-
-    explicit OpenWindow(QSize size = {1440, 900}) {
-        window.resize(size);
-        window.show();
-        (void)QTest::qWaitForWindowExposed(&window);
-        bench.openCapture(kSample);
-        waitForResults();
-    }
-    bool idle() const {
-        const ViewInput input = bench.viewInput();
-        for (const PaneData& pane : input.panes)
-            if (!pane.result || pane.computing)
-                return false;
-        return bench.viewInput(keyProjectionView()).data.value != nullptr;
-    }
-    void waitForResults() { QTRY_VERIFY_WITH_TIMEOUT(bench.capture() && idle(), 20000); }
-    PaneFrame* pane(std::size_t i) const { return window.canvases()->panes().at(i); }
-    QString kept(std::size_t i) const { return pane(i)->header()->findChild<QLabel*>("paneKept")->text(); }
-    QStringList visibleTexts() const {
-        QStringList texts;
-        for (const QLabel* label : window.findChildren<QLabel*>())
-            if (label->isVisible())
-                texts += label->text();
-        return texts;
-    }
-    QPoint widgetPointOf(std::size_t paneIndex, TokenIndex token) const {
-        CanvasWidget* canvas = pane(paneIndex)->canvas()->canvas();
-        const auto at = positionOfToken(canvas->scene(), token);
-        return at ? QPoint(static_cast<int>(at->x * appearance().scale), static_cast<int>(at->y * appearance().scale)) : QPoint(-1, -1);
-    }
-};
 
 bool hasColour(const QImage& image, Colour colour) {
     for (int y = 0; y < image.height(); ++y)
@@ -85,6 +44,7 @@ private slots:
     void initTestCase() {
         QCoreApplication::setApplicationName("KVScope test");
         QCoreApplication::setOrganizationName("KVScope test");
+        QSettings().clear();
     }
 
     void threePanesStandSideBySideWithTheNeedle() {
@@ -195,7 +155,7 @@ private slots:
     void theScreenNamesWhatItShows() {
         OpenWindow open;
         const QStringList texts = open.visibleTexts();
-        for (const char* wanted : {"CAPTURE", "needle-1k.h5", "PANES", "KeyDiff", "SnapKV", "StreamingLLM", "PARAMETERS", "FIDELITY",
+        for (const char* wanted : {"Capture", "needle-1k.h5", "Policies", "KeyDiff", "SnapKV", "StreamingLLM", "Parameters", "Fidelity",
                                    "relative output error", "Token strip", "Overlap", "995"})
             QVERIFY2(!texts.filter(wanted).isEmpty(), wanted);
     }

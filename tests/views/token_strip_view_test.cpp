@@ -119,6 +119,35 @@ private slots:
         QVERIFY(boxes.front()->pick.index < 50'000 && boxes.back()->pick.index > 50'000);
     }
 
+    void noScrollLeavesHalfALineAtTheTop() {
+        const ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2"});
+        for (double scroll = 0; scroll < 400; scroll += 7) {
+            Viewport v = viewport(700, 138, *m_text);
+            v.scroll = scroll;
+            const Scene scene = tokenStripView().buildScene(input, m_options, v);
+            bool inText = false; // the legend stands above it
+            for (const Drawable& item : scene.items) {
+                inText = inText || std::holds_alternative<PushClipItem>(item);
+                const auto* box = std::get_if<RectangleItem>(&item);
+                if (inText && box && (box->pick.kind == PickId::Kind::Token || box->box.height < 4))
+                    QVERIFY2(box->box.y >= scene.plot.y, qPrintable(QString("scroll %1: a mark at y %2").arg(scroll).arg(box->box.y)));
+            }
+        }
+    }
+
+    void theFurthestScrollShowsTheLastLineWhole() {
+        for (const double height : {97.0, 138.0, 203.0}) {
+            Viewport v = viewport(700, height, *m_text);
+            v.scroll = 1e9;
+            const Scene scene = tokenStripView().buildScene(needleInput({"keydiff@0.1"}), m_options, v);
+            const Box last = tokenBoxes(scene).back()->box;
+            QCOMPARE(tokenBoxes(scene).back()->pick.index, std::int64_t{1027});
+            QVERIFY2(last.bottom() <= height, qPrintable(QString("%1 of %2").arg(last.bottom()).arg(height)));
+            v.scroll = scene.contentHeight - height;
+            QCOMPARE(tokenBoxes(tokenStripView().buildScene(needleInput({"keydiff@0.1"}), m_options, v)).back()->box.y, last.y);
+        }
+    }
+
     void blanksAndBrokenBytesAreMadeVisible() {
         QCOMPARE(stripText(" word"), std::string(" word"));
         QCOMPARE(stripText(" "), std::string("␣"));

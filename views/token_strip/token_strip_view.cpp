@@ -151,17 +151,20 @@ Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& 
 
     const double captionHeight = viewport.forExport ? kCaptionHeight : 0;
     const Box text{0, kLegendHeight, viewport.width, std::max(1.0, viewport.height - kLegendHeight - captionHeight)};
-    scene.contentHeight = kLegendHeight + captionHeight + static_cast<double>(layout->lineCount()) * kStripLead + 8;
-    const double scroll = std::clamp(viewport.scroll, 0.0, std::max(0.0, scene.contentHeight - viewport.height));
+    // The strip scrolls by whole lines: half a line at the edge would be bars without their text. The furthest scroll is
+    // rounded up to a line, so that the last one is seen whole.
+    const double raw = kLegendHeight + captionHeight + static_cast<double>(layout->lineCount()) * kStripLead + 8;
+    const double furthest = std::ceil(std::max(0.0, raw - viewport.height) / kStripLead) * kStripLead;
+    scene.contentHeight = furthest > 0 ? viewport.height + furthest : raw;
+    const auto first = static_cast<std::int64_t>(std::llround(std::clamp(viewport.scroll, 0.0, furthest) / kStripLead));
     const double legendEnd = drawLegend(builder, {14, kLegendHeight / 2}, viewport.width - 28, legendOf(strip), theme);
     const TextStyle small{FontFace::Interface, 11};
     if (const std::string cut = cutSentence(input); builder.width(cut, small) < viewport.width - legendEnd - 20)
         builder.text({viewport.width - 14, kLegendHeight / 2}, cut, small, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
 
     builder.pushClip(text);
-    const auto first = static_cast<std::int64_t>(scroll / kStripLead);
     for (std::int64_t line = first; line < layout->lineCount(); ++line) {
-        const double y = text.y + 4 + static_cast<double>(line) * kStripLead - scroll;
+        const double y = text.y + 4 + static_cast<double>(line - first) * kStripLead;
         if (y > text.bottom())
             break;
         drawStripLine(builder, strip, line, {kStripGutter, y});

@@ -31,6 +31,7 @@ public:
     Scene sceneForExport(double width, double height, ThemeId theme) const;
     void resetView();
     void frameSelection(); ///< shows the selected tokens as large as they fit
+    void showRange();      ///< the dialog of the shown ranges; views without axes have none
     void releaseReadOut();
 
 signals:

@@ -7,6 +7,7 @@
 #include "app/window/help_dialog.h"
 #include "app/window/number_text.h"
 #include "app/window/range_dialog.h"
+#include "views/token_strip/token_strip_view.h"
 
 #include <QClipboard>
 #include <QGuiApplication>
@@ -122,10 +123,10 @@ void ViewCanvas::scrollBy(double delta) {
 }
 
 void ViewCanvas::dragHandle(const PickId&, const QPointF& at, bool finished) {
-    // The handle is the cut: it goes to the token under the pointer.
-    const PickId under = pickAt(m_canvas->scene(), {at.x(), at.y()}, 8);
-    if (under.kind == PickId::Kind::Token && under.index > 0) {
-        const std::string cut = std::to_string(under.index);
+    // The handle is the cut: it goes to the token under the pointer. The handle itself lies over that token.
+    const auto under = tokenBoxAt(m_canvas->scene(), {at.x(), at.y()});
+    if (under && *under > 0) {
+        const std::string cut = std::to_string(*under);
         m_workbench.change([&](Session& s) { s.cut = cut; }, tr("Cut"), "cut");
     }
     if (finished)
@@ -136,12 +137,19 @@ void ViewCanvas::frameSelection() {
     const auto& selected = m_workbench.session().selected;
     if (selected.empty())
         return;
-    m_revealed.clear(); // a strip scrolls there even when it was there before
-    const auto range = rangeAround(m_canvas->scene(), selected);
-    if (range)
+    Viewport viewport = viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale);
+    if (m_view.card().id == tokenStripView().card().id) {
+        const double scroll = stripScrollTo(input(), viewport, selected[selected.size() / 2]);
+        m_workbench.change([&](Session& s) { s.look.stripScroll = scroll; }, tr("Frame"));
+        return;
+    }
+    Scene scene = m_canvas->scene();
+    if (!scene.yDown) { // tokens outside the present range have marks in the whole picture
+        viewport.range.reset();
+        scene = m_view.buildScene(input(), viewOptions(m_workbench.session(), m_view), viewport);
+    }
+    if (const auto range = rangeAround(scene, selected))
         m_workbench.change([&](Session& s) { s.look.ranges[m_view.card().id] = *range; }, tr("Frame"));
-    else
-        sessionChanged();
 }
 
 void ViewCanvas::copyImage() {
@@ -152,6 +160,11 @@ void ViewCanvas::copyData() {
     QGuiApplication::clipboard()->setText(tableAsTsv(table()));
 }
 
+void ViewCanvas::showRange() {
+    if (ShownPlot::of(m_canvas->scene()).valid)
+        (new RangeDialog(m_workbench, *this, window()))->show();
+}
+
 void ViewCanvas::showMenu(const QPoint& at) {
     QMenu menu(this);
     menu.addAction(tr("Copy image"), this, &ViewCanvas::copyImage);
@@ -160,8 +173,7 @@ void ViewCanvas::showMenu(const QPoint& at) {
     menu.addAction(tr("Save as…"), this, &ViewCanvas::exportWanted);
     menu.addSeparator();
     menu.addAction(tr("Reset view"), this, &ViewCanvas::resetView);
-    QAction* range = menu.addAction(tr("Range…"), this, [this] { (new RangeDialog(m_workbench, *this, window()))->show(); });
-    range->setEnabled(ShownPlot::of(m_canvas->scene()).valid);
+    menu.addAction(tr("Range…"), this, &ViewCanvas::showRange)->setEnabled(ShownPlot::of(m_canvas->scene()).valid);
     if (!m_view.card().options->empty()) {
         menu.addSeparator();
         addOptionEntries(&menu, m_workbench, m_view);

@@ -16,15 +16,15 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
       m_finding(new ElidedLabel("quiet", Qt::ElideRight, this)) {
     setObjectName("viewDock");
     auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(1, 1, 1, 1);
+    column->setContentsMargins(1, 0, 1, 1);
     column->setSpacing(0);
-    auto* header = new QWidget(this);
+    auto* header = m_header = new QWidget(this);
     header->setObjectName("dockHeader");
     header->setAttribute(Qt::WA_StyledBackground);
     header->setFixedHeight(px(28));
     auto* row = new QHBoxLayout(header);
     row->setContentsMargins(px(10), 0, px(4), 0);
-    row->setSpacing(px(6));
+    row->setSpacing(px(4));
     QLabel* title = roleLabel(fromUtf8(view.card().name), "dockTitle", header);
     title->setToolTip(fromUtf8(view.card().summary));
     row->addWidget(title);
@@ -34,7 +34,6 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     auto* exportButton = iconButton("export", tr("Export this view"), header);
     row->addWidget(data);
     row->addWidget(exportButton);
-    column->addWidget(header);
     column->addWidget(m_canvas, 1);
     connect(data, &QToolButton::clicked, m_canvas, &ViewCanvas::dataWanted);
     connect(exportButton, &QToolButton::clicked, m_canvas, &ViewCanvas::exportWanted);

@@ -4,7 +4,6 @@
 #include "app/window/appearance.h"
 #include "app/window/number_text.h"
 #include "app/window/panels/head_picker.h"
-#include "app/window/panels/pane_list.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QGridLayout>
@@ -20,7 +19,6 @@ CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(pare
     auto* facts = new QGridLayout;
     facts->setContentsMargins(px(8), 0, px(8), 0);
     facts->setVerticalSpacing(px(appearance().compact ? 1 : 3));
-    facts->addWidget(roleLabel(tr("CAPTURE"), "section", this), 0, 0, 1, 2);
     m_name = new ElidedLabel("title", Qt::ElideMiddle, this);
     facts->addWidget(m_name, 1, 0, 1, 2);
     m_model = new ElidedLabel("quiet", Qt::ElideRight, this);
@@ -43,10 +41,6 @@ CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(pare
     scale->setWordWrap(true);
     headsBox->addWidget(scale);
     column->addLayout(headsBox);
-    column->addSpacing(px(8));
-    column->addWidget(separatorLine(this));
-    column->addSpacing(px(8));
-    column->addWidget(new PaneList(workbench, this));
     column->addStretch();
     connect(&m_workbench, &Workbench::captureChanged, this, &CapturePanel::refreshFacts);
     refreshFacts();

@@ -11,7 +11,7 @@ namespace kvscope {
 
 class ElidedLabel;
 
-/// The left panel: facts of the capture, the head picker, the pane list.
+/// The capture browser: facts of the capture and the head picker.
 class CapturePanel : public QWidget {
     Q_OBJECT
 

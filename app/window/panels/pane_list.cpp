@@ -31,15 +31,9 @@ QPushButton* rowButton(QWidget* parent, bool active) {
 
 PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
     auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(0, 0, 0, 0);
+    column->setContentsMargins(px(8), px(8), px(8), px(8));
     column->setSpacing(px(2));
-    auto* head = new QHBoxLayout;
-    head->setContentsMargins(px(8), 0, px(8), px(4));
-    head->addWidget(roleLabel(tr("PANES"), "section", this));
-    head->addStretch();
-    m_count = numberLabel(11, QFont::Normal, this);
-    head->addWidget(m_count);
-    column->addLayout(head);
+    setObjectName("panelBody");
     m_rows = new QVBoxLayout;
     m_rows->setSpacing(px(1));
     column->addLayout(m_rows);
@@ -54,6 +48,7 @@ PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_w
         m_workbench.change([&](Session& s) { addPane(s, {spec, {}, {}}); }, tr("Add pane"));
     });
     column->addWidget(m_add);
+    column->addStretch();
     connect(&m_workbench, &Workbench::sessionChanged, this, &PaneList::refresh);
     refresh();
 }
@@ -63,7 +58,7 @@ void PaneList::refresh() {
     std::string shown = std::to_string(input.activePane);
     for (const PaneData& pane : input.panes)
         shown += "|" + pane.policyId + ":" + pane.policyName + ":" + pane.variant;
-    m_count->setText(tr("%1 of %2").arg(input.panes.size()).arg(kMaxPanes));
+    m_add->setText(tr("Add a policy (%1 of %2)").arg(input.panes.size()).arg(kMaxPanes));
     m_add->setEnabled(m_workbench.capture() && input.panes.size() < kMaxPanes);
     if (shown == m_shown)
         return;

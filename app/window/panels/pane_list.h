@@ -4,7 +4,6 @@
 
 #include <QWidget>
 
-class QLabel;
 class QPushButton;
 class QVBoxLayout;
 
@@ -22,7 +21,6 @@ private:
     QWidget* buildRow(int pane, const PaneData& data);
 
     Workbench& m_workbench;
-    QLabel* m_count;
     QVBoxLayout* m_rows;
     QPushButton* m_add;
     std::string m_shown; ///< what the rows were built from

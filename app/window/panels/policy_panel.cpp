@@ -3,7 +3,6 @@
 
 #include "app/window/appearance.h"
 #include "app/window/number_text.h"
-#include "app/window/panels/fidelity_block.h"
 #include "app/window/panels/parameter_panel.h"
 #include "app/window/panels/policy_menu.h"
 #include "app/window/widgets/small_widgets.h"
@@ -51,7 +50,6 @@ void PolicyPanel::build() {
     box->setContentsMargins(0, px(4), 0, 0);
     auto* title = new QHBoxLayout;
     title->setContentsMargins(px(8), 0, 0, 0);
-    title->addWidget(roleLabel(tr("PARAMETERS"), "section", this));
     title->addStretch();
     m_resetAll = new QPushButton(tr("Reset all"), this);
     m_resetAll->setProperty("look", "link");
@@ -73,43 +71,7 @@ void PolicyPanel::build() {
             tr("Reset all"));
     });
 
-    auto* lower = new QVBoxLayout;
-    lower->setContentsMargins(px(8), 0, 0, 0);
-    lower->setSpacing(px(8));
-    lower->addWidget(separatorLine(this));
-    lower->addSpacing(px(4));
-    lower->addWidget(new FidelityBlock(m_workbench, this));
-    buildExplanation();
-    lower->addWidget(m_explanationBox);
-    column->addLayout(lower);
     column->addStretch();
-}
-
-void PolicyPanel::buildExplanation() {
-    m_explanationBox = new QWidget(this);
-    m_explanationBox->setObjectName("panelBody");
-    auto* column = new QVBoxLayout(m_explanationBox);
-    column->setContentsMargins(0, 0, 0, 0);
-    column->setSpacing(px(6));
-    column->addWidget(separatorLine(m_explanationBox));
-    column->addSpacing(px(4));
-    column->addWidget(roleLabel(tr("WHAT IT DOES"), "section", m_explanationBox));
-    m_paper = roleLabel({}, "quiet", m_explanationBox);
-    m_paper->setWordWrap(true);
-    column->addWidget(m_paper);
-    m_explanation = new QLabel(m_explanationBox);
-    m_explanation->setObjectName("explanation");
-    m_explanation->setTextFormat(Qt::MarkdownText);
-    m_explanation->setWordWrap(true);
-    m_explanation->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
-    column->addWidget(m_explanation);
-    column->addStretch();
-}
-
-QWidget* PolicyPanel::takeExplanation() {
-    m_explanationBox->setParent(nullptr);
-    m_explanationBox->layout()->setContentsMargins(px(20), px(16), px(20), px(16));
-    return m_explanationBox;
 }
 
 void PolicyPanel::fillMore() {
@@ -148,7 +110,6 @@ void PolicyPanel::refresh() {
         m_title->setText(tr("No pane"));
         m_variant->setVisible(false);
         m_parameterBox->setVisible(false);
-        refreshExplanation(nullptr);
         return;
     }
     const PaneData pane = m_workbench.viewInput().panes[static_cast<std::size_t>(session.activePane)];
@@ -158,10 +119,8 @@ void PolicyPanel::refresh() {
     m_title->setText(fromUtf8(recorded ? "Recorded list" : pane.policyName));
     m_variant->setVisible(!recorded && !pane.variant.empty());
     m_parameterBox->setVisible(!recorded);
-    if (recorded) {
-        refreshExplanation(nullptr);
+    if (recorded)
         return;
-    }
     const PolicyCard& card = policyById(spec.policy.policy).card();
     m_variant->setText(fromUtf8(pane.variant) + " ▾");
     fillVariantMenu(m_variant->menu(), spec.policy, [this](const PolicySpec& next) {
@@ -169,19 +128,6 @@ void PolicyPanel::refresh() {
     });
     const std::int64_t tokens = m_workbench.cut() ? m_workbench.cut()->token : 0;
     m_parameters->show(card.parameters, spec.policy.values, tokens);
-    refreshExplanation(&card);
-}
-
-void PolicyPanel::refreshExplanation(const PolicyCard* card) {
-    m_explanationBox->setVisible(card != nullptr);
-    if (!card || card->id == m_explained)
-        return;
-    m_explained = card->id;
-    m_paper->setText(fromUtf8(card->paper));
-    QString text = fromUtf8(card->explanation);
-    if (text.startsWith("# ")) // the panel has the name already
-        text = text.mid(text.indexOf('\n') + 1).trimmed();
-    m_explanation->setText(text);
 }
 
 } // namespace kvscope

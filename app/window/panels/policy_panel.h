@@ -15,21 +15,17 @@ class LetterBadge;
 class NoticeStrip;
 class ParameterPanel;
 
-/// The right panel: the active pane's policy, its variant, its parameters, its fidelity, and what it does.
+/// The active pane's policy, its variant and its parameters.
 class PolicyPanel : public QWidget {
     Q_OBJECT
 
 public:
     explicit PolicyPanel(Workbench& workbench, QWidget* parent = nullptr);
     ParameterPanel* parameters() const { return m_parameters; }
-    /// The explanation as a widget, so that a wide window can give it a column of its own.
-    QWidget* takeExplanation();
 
 private:
     void build();
-    void buildExplanation();
     void refresh();
-    void refreshExplanation(const PolicyCard* card);
     void fillMore();
     void changeActive(const std::function<void(SessionPane&)>& edit, const QString& label, const QString& mergeKey = {});
 
@@ -39,9 +35,7 @@ private:
     QPushButton *m_variant = nullptr, *m_resetAll = nullptr;
     QToolButton* m_more = nullptr;
     ParameterPanel* m_parameters = nullptr;
-    QWidget *m_explanationBox = nullptr, *m_parameterBox = nullptr;
-    QLabel *m_paper = nullptr, *m_explanation = nullptr;
-    std::string m_explained; ///< policy whose explanation is shown
+    QWidget* m_parameterBox = nullptr;
 };
 
 } // namespace kvscope

@@ -1,0 +1,35 @@
+// A row that is not used is hidden, not deleted.
+#include "app/window/panels/fact_grid.h"
+
+#include "app/window/appearance.h"
+#include "app/window/widgets/small_widgets.h"
+
+#include <QGridLayout>
+
+namespace kvscope {
+
+FactGrid::FactGrid(QWidget* parent) : QWidget(parent), m_grid(new QGridLayout(this)) {
+    m_grid->setContentsMargins(0, 0, 0, 0);
+    m_grid->setVerticalSpacing(px(3));
+}
+
+void FactGrid::show(const Facts& facts) {
+    for (int i = 0; i < std::max(m_grid->count() / 2, static_cast<int>(facts.size())); ++i) {
+        if (2 * i >= m_grid->count()) {
+            const int row = i;
+            m_grid->addWidget(roleLabel({}, "fact", this), row, 0);
+            m_grid->addWidget(numberLabel(12, QFont::Normal, this), row, 1);
+        }
+        auto* name = static_cast<QLabel*>(m_grid->itemAt(2 * i)->widget());
+        auto* value = static_cast<QLabel*>(m_grid->itemAt(2 * i + 1)->widget());
+        const bool used = static_cast<std::size_t>(i) < facts.size();
+        name->setVisible(used);
+        value->setVisible(used);
+        if (used) {
+            name->setText(facts[static_cast<std::size_t>(i)].first);
+            value->setText(facts[static_cast<std::size_t>(i)].second);
+        }
+    }
+}
+
+} // namespace kvscope

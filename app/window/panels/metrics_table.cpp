@@ -1,0 +1,83 @@
+// Errors are means over the query heads of the chosen KV head, like everywhere in the window.
+#include "app/window/panels/metrics_table.h"
+
+#include "app/session/head_means.h"
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+#include "views/view_facts.h"
+
+#include <QHeaderView>
+#include <QTableView>
+#include <QVBoxLayout>
+
+namespace kvscope {
+
+namespace {
+
+std::vector<std::string> rowOf(const ViewInput& input, const PaneData& pane) {
+    std::vector<QString> cells{fromUtf8(paneTitle(pane)).prepend(QString(pane.letter) + "  ")};
+    const auto head = static_cast<std::size_t>(input.kvHead.value);
+    if (!pane.result || head >= pane.result->selection.heads.size()) {
+        cells.resize(7, QString("–"));
+    } else {
+        const RunResult& result = *pane.result;
+        const bool measured = result.fidelity != nullptr;
+        const auto chosen = beforeCut(input, input.focus.selected);
+        const auto kept = static_cast<std::int64_t>(result.selection.heads[head].kept.size());
+        cells.insert(cells.end(),
+                     {measured ? errorText(meanErrorOf(result, *input.capture, input.kvHead)) : QString("–"),
+                      measured ? percentText(meanMassOf(result, *input.capture, input.kvHead)) : QString("–"),
+                      countText(kept), fromUtf8(keptShare(result, input.kvHead)),
+                      bytesText(static_cast<double>(storedBytes(result))),
+                      chosen.empty() ? QString("–")
+                                     : QString("%1/%2").arg(keptAmong(input, pane, chosen)).arg(chosen.size())});
+    }
+    std::vector<std::string> row;
+    for (const QString& cell : cells)
+        row.push_back(cell.toStdString());
+    return row;
+}
+
+} // namespace
+
+ViewTable metricsOf(const ViewInput& input) {
+    ViewTable table;
+    table.columns = {"pane", "error", "mass", "kept", "of seen", "layer stores", "selected"};
+    auto rows = std::make_shared<std::vector<std::vector<std::string>>>();
+    if (input.capture)
+        for (const PaneData& pane : input.panes)
+            rows->push_back(rowOf(input, pane));
+    table.rowCount = static_cast<std::int64_t>(rows->size());
+    table.cell = [rows](std::int64_t row, int column) {
+        return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
+    };
+    return table;
+}
+
+MetricsTable::MetricsTable(Workbench& workbench, QWidget* parent)
+    : QWidget(parent), m_workbench(workbench), m_table(new QTableView(this)) {
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->addWidget(m_table);
+    m_table->setModel(&m_model);
+    m_table->setAccessibleName(tr("Metrics of all panes"));
+    m_table->setFont(numberFont(11));
+    m_table->setFrameShape(QFrame::NoFrame);
+    m_table->setSelectionMode(QAbstractItemView::NoSelection);
+    m_table->setEditTriggers(QAbstractItemView::NoEditTriggers);
+    m_table->verticalHeader()->setVisible(false);
+    m_table->verticalHeader()->setDefaultSectionSize(px(24));
+    connect(m_table, &QTableView::clicked, this, [this](const QModelIndex& index) {
+        m_workbench.change([&](Session& s) { s.activePane = index.row(); }, tr("Active pane"));
+    });
+    connect(&m_workbench, &Workbench::sessionChanged, this, &MetricsTable::refresh);
+    connect(&m_workbench, &Workbench::paneChanged, this, &MetricsTable::refresh);
+    refresh();
+}
+
+void MetricsTable::refresh() {
+    m_model.show(metricsOf(m_workbench.viewInput()));
+    m_table->resizeColumnsToContents();
+}
+
+} // namespace kvscope

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "app/session/workbench.h"
+#include "app/window/canvas/view_table_model.h"
+
+#include <QWidget>
+
+class QTableView;
+
+namespace kvscope {
+
+/// The measures of all panes, one row per pane: what the panes' headers say, side by side. Pure.
+ViewTable metricsOf(const ViewInput& input);
+
+/// The table in a dock; a click on a row makes its pane the active one.
+class MetricsTable : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit MetricsTable(Workbench& workbench, QWidget* parent = nullptr);
+
+private:
+    void refresh();
+
+    Workbench& m_workbench;
+    ViewTableModel m_model;
+    QTableView* m_table;
+};
+
+} // namespace kvscope

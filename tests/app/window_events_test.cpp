@@ -1,0 +1,388 @@
+// What a user does with mouse, keyboard and files, sent as real events to the whole window.
+#include "app/window/docks/dock_desk.h"
+#include "app/window/key_sheet.h"
+#include "app/window/panels/metrics_table.h"
+#include "app/window/range_dialog.h"
+#include "app/window/system_theme.h"
+#include "app/window/widgets/choice_box.h"
+#include "app/window/window_actions.h"
+#include "tests/app/window_fixture.h"
+
+#include <QAbstractItemModelTester>
+#include <QAction>
+#include <QClipboard>
+#include <QDialogButtonBox>
+#include <QDropEvent>
+#include <QFileDialog>
+#include <QLineEdit>
+#include <QMimeData>
+#include <QSettings>
+#include <QSignalSpy>
+#include <QTableView>
+#include <QTemporaryDir>
+#include <QTimer>
+
+using namespace kvscope;
+using kvscope::testing::kSample;
+using kvscope::testing::OpenWindow;
+
+namespace {
+
+/// Drags something from another program over the middle of the window and drops it.
+void dropUrl(QWidget& window, const QUrl& url, Qt::KeyboardModifiers modifiers = {}) {
+    QMimeData data;
+    data.setUrls({url});
+    const QPoint at = window.rect().center();
+    QDragEnterEvent enter(at, Qt::CopyAction | Qt::MoveAction, &data, Qt::LeftButton, modifiers);
+    QCoreApplication::sendEvent(&window, &enter);
+    QVERIFY(enter.isAccepted());
+    QDropEvent drop(at, Qt::CopyAction | Qt::MoveAction, &data, Qt::LeftButton, modifiers);
+    QCoreApplication::sendEvent(&window, &drop);
+    QVERIFY(drop.isAccepted());
+}
+
+/// Answers the next file dialog with a path, as typing it and pressing Enter would.
+void answerFileDialog(const QString& path) {
+    auto* timer = new QTimer(qApp);
+    QObject::connect(timer, &QTimer::timeout, qApp, [timer, path] {
+        auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
+        if (!dialog)
+            return;
+        timer->deleteLater();
+        dialog->findChild<QLineEdit*>("fileNameEdit")->setText(path);
+        QTest::keyClick(dialog->findChild<QLineEdit*>("fileNameEdit"), Qt::Key_Return);
+    });
+    timer->start(30);
+}
+
+QPoint centreOf(const CanvasWidget* canvas, const Box& box) {
+    Q_UNUSED(canvas);
+    return {static_cast<int>((box.x + box.width / 2) * appearance().scale), static_cast<int>((box.y + box.height / 2) * appearance().scale)};
+}
+
+std::optional<Box> boxOfPick(const Scene& scene, PickId::Kind kind, std::int64_t index = -1) {
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == kind && (index < 0 || box->pick.index == index))
+            return box->box;
+    return std::nullopt;
+}
+
+} // namespace
+
+class WindowEventsTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+
+    QString copyOfSample(const QString& name) {
+        const QString path = m_folder.filePath(name);
+        QFile::remove(path);
+        if (!QFile::copy(QString::fromStdString(kSample), path))
+            qFatal("the sample cannot be copied");
+        QFile(path).setPermissions(QFile::ReadOwner | QFile::WriteOwner);
+        return path;
+    }
+    ViewCanvas* strip(const OpenWindow& open) { return open.window.canvases()->docks().front()->canvas(); }
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope events test");
+        QCoreApplication::setOrganizationName("KVScope test");
+        QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs);
+    }
+    void init() { QSettings().clear(); }
+
+    void aDroppedFileOpens() {
+        OpenWindow open;
+        const QString path = copyOfSample("dropped.h5");
+        dropUrl(open.window, QUrl::fromLocalFile(path));
+        QTRY_VERIFY(open.bench.capture()->info().fileName == "dropped.h5");
+        open.waitForResults();
+        QVERIFY(open.window.windowTitle().contains("dropped.h5"));
+    }
+
+    void aFileDroppedWithCtrlOpensBeside() {
+        OpenWindow open;
+        QSignalSpy beside(&open.window, &MainWindow::besideWanted);
+        const QString path = copyOfSample("second.h5");
+        dropUrl(open.window, QUrl::fromLocalFile(path), Qt::ControlModifier);
+        QCOMPARE(beside.size(), 1);
+        QCOMPARE(beside[0][0].toString(), path);
+        QCOMPARE(open.bench.capture()->info().fileName, std::string("needle-1k.h5"));
+    }
+
+    void aDroppedAddressIsRefusedInAStrip() {
+        OpenWindow open;
+        dropUrl(open.window, QUrl("https://example.org/capture.h5"));
+        QCOMPARE(open.window.notices().messages().size(), 1);
+        QVERIFY(open.window.notices().messages()[0].contains("example.org"));
+    }
+
+    void aChangedFileIsOfferedAndReloads() {
+        OpenWindow open;
+        const QString path = copyOfSample("changing.h5");
+        open.window.openPath(path);
+        QTRY_VERIFY(open.bench.capture()->info().fileName == "changing.h5");
+        open.waitForResults();
+        open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Tokens, 123}); }, "Budget");
+        const auto before = open.bench.capture();
+        // Another program writes the file anew, as atomic writers do.
+        copyOfSample("newer.h5");
+        QFile::remove(path);
+        QVERIFY(QFile::rename(m_folder.filePath("newer.h5"), path));
+        QTRY_COMPARE_WITH_TIMEOUT(open.window.notices().messages().size(), 1, 5000);
+        QVERIFY(open.window.notices().messages()[0].contains("has changed on disk"));
+        QVERIFY(open.bench.capture() == before); // never silently
+        QPushButton* reload = nullptr;
+        for (auto* button : open.window.notices().findChildren<QPushButton*>())
+            if (button->text() == "Reload")
+                reload = button;
+        QVERIFY(reload);
+        QTest::mouseClick(reload, Qt::LeftButton);
+        QTRY_VERIFY(open.bench.capture() != before);
+        open.waitForResults();
+        QCOMPARE(open.bench.session().budget.text(), std::string("123t")); // what one had set stays
+        QVERIFY(open.window.notices().messages().isEmpty());
+    }
+
+    void theCutIsDraggedByMouse() {
+        OpenWindow open;
+        ViewCanvas* view = strip(open);
+        CanvasWidget* canvas = view->canvas();
+        // The cut is at the end of the text: the strip is scrolled there.
+        open.bench.change([](Session& s) { s.look.stripScroll = 1e9; s.selected.clear(); }, "Scroll");
+        const auto handle = boxOfPick(canvas->scene(), PickId::Kind::Handle);
+        QVERIFY(handle);
+        const TokenIndex before = open.bench.cut()->token, wanted = before - 3;
+        const auto target = boxOfPick(canvas->scene(), PickId::Kind::Token, wanted);
+        QVERIFY(target);
+        const QPoint from = centreOf(canvas, *handle), to = centreOf(canvas, *target);
+        QTest::mousePress(canvas, Qt::LeftButton, {}, from);
+        for (int step = 1; step <= 6; ++step)
+            QTest::mouseMove(canvas, from + (to - from) * step / 6);
+        QTest::mouseRelease(canvas, Qt::LeftButton, {}, to);
+        QCOMPARE(open.bench.cut()->token, wanted);
+        open.waitForResults();
+        QVERIFY(open.bench.viewInput().panes[0].result->visible == wanted);
+        open.bench.undo(); // one drag is one step
+        QCOMPARE(open.bench.cut()->token, before);
+    }
+
+    void f12WritesTheWholeWindow() {
+        OpenWindow open;
+        const QString path = m_folder.filePath("screen.png");
+        answerFileDialog(path);
+        QTest::keyClick(&open.window, Qt::Key_F12);
+        QTRY_VERIFY(QFileInfo::exists(path));
+        const QImage picture(path);
+        QCOMPARE(picture.size(), open.window.size() * open.window.devicePixelRatioF());
+        // The canvases too, not black holes: the colour of kept tokens is in it.
+        const Colour kept = chrome().kept;
+        bool found = false;
+        for (int y = 0; y < picture.height() && !found; ++y)
+            for (int x = 0; x < picture.width() && !found; ++x)
+                found = picture.pixelColor(x, y) == QColor(kept.r, kept.g, kept.b);
+        QVERIFY(found);
+    }
+
+    void theExportDialogWritesAFigure() {
+        OpenWindow open;
+        const QString path = m_folder.filePath("figure.svg");
+        QTimer::singleShot(200, qApp, [&] {
+            auto* dialog = qobject_cast<QDialog*>(QApplication::activeModalWidget());
+            QVERIFY(dialog);
+            answerFileDialog(path);
+            QTest::mouseClick(dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Save), Qt::LeftButton);
+        });
+        QTest::keyClick(&open.window, Qt::Key_E, Qt::ControlModifier);
+        QTRY_VERIFY(QFileInfo::exists(path));
+        QFile file(path);
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QByteArray text = file.readAll();
+        QVERIFY(text.contains("<text") && text.contains("kvscope plot"));
+        QVERIFY(open.window.notices().messages().filter("figure.svg").size() == 1);
+    }
+
+    void f1AndTheQuestionMarkShowTheKeys() {
+        OpenWindow open;
+        for (const auto& [key, modifiers] : {std::pair{Qt::Key_F1, Qt::KeyboardModifiers{}}, {Qt::Key_Question, Qt::ShiftModifier}}) {
+            QTest::keyClick(&open.window, key, modifiers);
+            QTRY_VERIFY(open.window.findChild<KeySheet*>());
+            auto* sheet = open.window.findChild<KeySheet*>();
+            QVERIFY(QTest::qWaitForWindowActive(sheet));
+            QTest::keyClick(sheet, Qt::Key_Escape);
+            QTRY_VERIFY(!open.window.findChild<KeySheet*>());
+        }
+    }
+
+    void singleKeysAreTextWhileAFieldHasTheFocus() {
+        OpenWindow open;
+        auto* find = open.window.findChild<QLineEdit*>("find");
+        find->setFocus();
+        const auto head = open.bench.session().kvHead;
+        QTest::keyClicks(find, "f]n?");
+        QCOMPARE(find->text(), QString("f]n?"));
+        QVERIFY(open.bench.session().kvHead == head);
+        QVERIFY(!open.window.findChild<KeySheet*>());
+    }
+
+    void fFramesTheSelection() {
+        OpenWindow open;
+        CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
+        canvas->setFocus();
+        const Viewport::Range before = ShownPlot::of(canvas->scene()).range;
+        QTest::keyClick(canvas, Qt::Key_F);
+        const Viewport::Range after = ShownPlot::of(canvas->scene()).range;
+        QVERIFY(after.xMax - after.xMin < before.xMax - before.xMin);
+        for (const TokenIndex token : open.bench.session().selected) {
+            const auto at = positionOfToken(canvas->scene(), token);
+            QVERIFY(at && canvas->scene().plot.contains(*at));
+        }
+        QTest::keyClick(canvas, Qt::Key_Home);
+        QCOMPARE(ShownPlot::of(canvas->scene()).range.xMax, before.xMax);
+    }
+
+    void theSelectionHasAHistory() {
+        OpenWindow open;
+        const auto needle = open.bench.session().selected;
+        const double budget = open.bench.session().budget.value;
+        open.bench.change([](Session& s) { s.selected = {1, 2, 3}; s.selectionName.clear(); }, "Selection");
+        open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.5}); }, "Budget");
+        open.bench.change([](Session& s) { s.selected = {9}; }, "Selection");
+        QTest::keyClick(&open.window, Qt::Key_BracketLeft, Qt::ControlModifier);
+        QCOMPARE(open.bench.session().selected, (std::vector<TokenIndex>{1, 2, 3}));
+        QTest::keyClick(&open.window, Qt::Key_BracketLeft, Qt::ControlModifier);
+        QCOMPARE(open.bench.session().selected, needle);
+        QCOMPARE(open.bench.session().selectionName, std::string("needle"));
+        QCOMPARE(open.bench.session().budget.value, 0.5); // unlike undo, it leaves parameters alone
+        QVERIFY(budget != 0.5);
+        QTest::keyClick(&open.window, Qt::Key_BracketRight, Qt::ControlModifier);
+        QCOMPARE(open.bench.session().selected, (std::vector<TokenIndex>{1, 2, 3}));
+    }
+
+    void theRangeDialogSetsWhatIsShown() {
+        OpenWindow open;
+        open.pane(0)->canvas()->showRange();
+        auto* dialog = open.window.findChild<RangeDialog*>();
+        QVERIFY(dialog && dialog->isVisible());
+        auto* from = dialog->findChild<QLineEdit*>("xFrom");
+        auto* to = dialog->findChild<QLineEdit*>("xTo");
+        QPushButton* apply = dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Apply);
+        from->selectAll();
+        QTest::keyClicks(from, "-1.5");
+        QTest::mouseClick(apply, Qt::LeftButton);
+        QCOMPARE(open.bench.session().look.ranges.at("key_projection").xMin, -1.5);
+        to->selectAll();
+        QTest::keyClicks(to, "-2"); // ends before it begins
+        QTest::mouseClick(apply, Qt::LeftButton);
+        QVERIFY(open.bench.session().look.ranges.at("key_projection").xMax > -1.5);
+    }
+
+    void panelsHideFloatAndComeBack() {
+        OpenWindow open;
+        PanelDock* why = open.window.docks()->dock("why");
+        QVERIFY(why->isVisible());
+        QTest::mouseClick(why->titleBarWidget()->findChild<QToolButton*>("hideDock"), Qt::LeftButton);
+        QVERIFY(!why->isVisible());
+        why->toggleViewAction()->trigger();
+        QVERIFY(why->isVisible());
+        PanelDock* overlap = open.window.docks()->dock("overlap");
+        QTest::mouseClick(overlap->titleBarWidget()->findChild<QToolButton*>("floatDock"), Qt::LeftButton);
+        QVERIFY(overlap->isFloating() && overlap->isVisible());
+        QTest::qWait(200); // its OpenGL objects are made anew in the new window
+        CanvasWidget* canvas = overlap->findChild<CanvasWidget*>();
+        const QImage image = canvas->grabFramebuffer();
+        QVERIFY(image.pixelColor(2, 2) == QColor(chrome().canvas.r, chrome().canvas.g, chrome().canvas.b));
+        overlap->setFloating(false);
+        QVERIFY(!overlap->isFloating());
+        QTest::qWait(50);
+    }
+
+    void theArrangementIsKept() {
+        {
+            OpenWindow open;
+            open.window.docks()->dock("capture")->close();
+            open.window.addDockWidget(Qt::LeftDockWidgetArea, open.window.docks()->dock("fidelity"));
+            open.window.close();
+        }
+        OpenWindow again;
+        QTRY_VERIFY(again.window.docks()->dock("capture")->isHidden());
+        QCOMPARE(again.window.dockWidgetArea(again.window.docks()->dock("fidelity")), Qt::LeftDockWidgetArea);
+        again.window.actions()->byName("resetPanels")->trigger();
+        QVERIFY(again.window.docks()->dock("capture")->isVisible());
+        QCOMPARE(again.window.dockWidgetArea(again.window.docks()->dock("fidelity")), Qt::RightDockWidgetArea);
+    }
+
+    void aNarrowWindowFoldsTheLeftAndTabsTheRow() {
+        OpenWindow open({1280, 800});
+        QTRY_VERIFY(open.window.docks()->dock("capture")->isHidden());
+        QVERIFY(open.window.tabifiedDockWidgets(open.window.docks()->dock("overlap")).contains(open.window.docks()->dock("metrics")));
+        QTest::mouseClick(open.window.findChild<QToolButton*>("unfold"), Qt::LeftButton);
+        QVERIFY(open.window.docks()->dock("capture")->isVisible());
+        open.window.resize(1440, 900);
+        QTRY_VERIFY(open.window.tabifiedDockWidgets(open.window.docks()->dock("overlap")).isEmpty());
+    }
+
+    void theSystemsThemeIsFollowed() {
+        OpenWindow open;
+        QVERIFY(appearance().theme == ThemeId::Light);
+        const auto say = [](unsigned scheme) {
+            systemTheme().settingChanged("org.freedesktop.appearance", "color-scheme", QDBusVariant(scheme));
+        };
+        say(1);
+        QVERIFY(appearance().theme == ThemeId::Dark);
+        say(2);
+        QVERIFY(appearance().theme == ThemeId::Light);
+        open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Light; }, "Theme");
+        say(1);
+        QVERIFY(appearance().theme == ThemeId::Light); // chosen by hand: the system does not matter
+        say(0);
+        // Without the portal the desktop's palette decides, and reading it leaves ours in place.
+        open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Dark; }, "Theme");
+        QEvent change(QEvent::ThemeChange);
+        QCoreApplication::sendEvent(&open.window, &change);
+        QTest::qWait(20);
+        QCOMPARE(QApplication::palette().color(QPalette::Window), qColor(chrome().panel));
+        QVERIFY(!systemTheme().isDark());
+    }
+
+    void longChoicesEndInAnEllipsis() {
+        ChoiceBox box;
+        box.addItem("After the cache is full, one token at a time");
+        box.resize(110, 24);
+        QVERIFY2(box.shownText().endsWith(QChar(0x2026)), qPrintable(box.shownText()));
+        box.resize(600, 24);
+        QCOMPARE(box.shownText(), box.currentText());
+    }
+
+    void theMetricsTableHasARowPerPane() {
+        OpenWindow open;
+        auto* table = open.window.findChild<MetricsTable*>()->findChild<QTableView*>();
+        QAbstractItemModelTester tester(table->model(), QAbstractItemModelTester::FailureReportingMode::QtTest);
+        QCOMPARE(table->model()->rowCount(), 3);
+        for (int row = 0; row < 3; ++row) {
+            const auto cell = [&](int column) { return table->model()->index(row, column).data().toString(); };
+            QVERIFY(open.pane(static_cast<std::size_t>(row))->header()->metricsText().contains("error " + cell(1) + " mass " + cell(2)));
+            QCOMPARE(cell(3), open.kept(static_cast<std::size_t>(row)));
+        }
+        QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualRect(table->model()->index(2, 1)).center());
+        QCOMPARE(open.bench.session().activePane, 2);
+        open.bench.change([](Session& s) { addPane(s, {PolicySpec::parse("tova"), {}, {}}); }, "Add pane");
+        QCOMPARE(table->model()->rowCount(), 4);
+        open.waitForResults();
+    }
+
+    void ctrlCCopiesPictureAndSentence() {
+        OpenWindow open;
+        open.pane(0)->canvas()->canvas()->setFocus();
+        QTest::keyClick(open.pane(0)->canvas()->canvas(), Qt::Key_C, Qt::ControlModifier);
+        const QMimeData* copied = QGuiApplication::clipboard()->mimeData();
+        QVERIFY(copied->hasImage());
+        QVERIFY(copied->text().contains("needle"));
+        QTest::keyClick(open.pane(0)->canvas()->canvas(), Qt::Key_C, Qt::ControlModifier | Qt::ShiftModifier);
+        QVERIFY(QGuiApplication::clipboard()->text().count('\n') > 900);
+    }
+};
+
+QTEST_MAIN(WindowEventsTest)
+#include "window_events_test.moc"

@@ -1,0 +1,62 @@
+#pragma once
+
+#include "app/text/qt_text_service.h"
+#include "app/window/appearance.h"
+#include "app/window/canvas/pane_header.h"
+#include "app/window/canvas_area.h"
+#include "app/window/main_window.h"
+#include "app/window/widgets/notice_strip.h"
+#include "core/engine/engine.h"
+#include "views/key_projection/key_projection_view.h"
+
+#include <QApplication>
+#include <QLabel>
+#include <QTest>
+
+namespace kvscope::testing {
+
+inline const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
+
+/// A window on the sample with everything computed.
+struct OpenWindow {
+    QtTextService text;
+    WorkerPool workers{2};
+    Workbench bench{std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2))),
+                    [this](Scheduler::Task task) { workers.run(std::move(task)); },
+                    [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
+    MainWindow window{bench, text};
+
+    explicit OpenWindow(QSize size = {1440, 900}) {
+        window.resize(size);
+        window.show();
+        (void)QTest::qWaitForWindowExposed(&window);
+        window.activateWindow(); // shortcuts belong to the active window
+        (void)QTest::qWaitForWindowActive(&window);
+        bench.openCapture(kSample);
+        waitForResults();
+    }
+    bool idle() const {
+        const ViewInput input = bench.viewInput();
+        for (const PaneData& pane : input.panes)
+            if (!pane.result || pane.computing)
+                return false;
+        return bench.viewInput(keyProjectionView()).data.value != nullptr;
+    }
+    void waitForResults() { QTRY_VERIFY_WITH_TIMEOUT(bench.capture() && idle(), 20000); }
+    PaneFrame* pane(std::size_t i) const { return window.canvases()->panes().at(i); }
+    QString kept(std::size_t i) const { return pane(i)->header()->findChild<QLabel*>("paneKept")->text(); }
+    QStringList visibleTexts() const {
+        QStringList texts;
+        for (const QLabel* label : window.findChildren<QLabel*>())
+            if (label->isVisible())
+                texts += label->text();
+        return texts;
+    }
+    QPoint widgetPointOf(std::size_t paneIndex, TokenIndex token) const {
+        CanvasWidget* canvas = pane(paneIndex)->canvas()->canvas();
+        const auto at = positionOfToken(canvas->scene(), token);
+        return at ? QPoint(static_cast<int>(at->x * appearance().scale), static_cast<int>(at->y * appearance().scale)) : QPoint(-1, -1);
+    }
+};
+
+} // namespace kvscope::testing
