@@ -35,6 +35,13 @@ FileDesk::FileDesk(Workbench& workbench, NoticeStrip& notices, QWidget* parent)
     : QObject(parent), m_workbench(workbench), m_notices(notices), m_window(parent) {
     connect(&m_workbench, &Workbench::captureChanged, this, &FileDesk::watchCapture);
     connect(&m_workbench, &Workbench::failed, this, &FileDesk::report);
+    connect(&m_workbench, &Workbench::paneChanged, this, [this](int pane) {
+        // Numbers are read with their layer: what is wrong with the file shows late, and once for all panes.
+        const ViewInput input = m_workbench.viewInput();
+        const auto index = static_cast<std::size_t>(pane);
+        if (input.capture && index < input.panes.size() && input.panes[index].error.find(input.capture->info().path) != std::string::npos)
+            report(fromUtf8(input.panes[index].error));
+    });
     connect(&m_watcher, &QFileSystemWatcher::fileChanged, this, [this](const QString& path) {
         m_notices.show("changed", NoticeStrip::Tone::Notice, tr("%1 has changed on disk.").arg(QFileInfo(path).fileName()),
                        tr("Reload"), [this] { reload(); });

@@ -17,7 +17,6 @@ namespace kvscope {
 class FileDesk;
 class SelectionTrail;
 class MainWindow;
-class SelectionTrail;
 
 /// Every command of the window as a named action with its keys: the menus and the key sheet are made from this list.
 class WindowActions : public QObject {
@@ -25,8 +24,6 @@ class WindowActions : public QObject {
 
 public:
     WindowActions(MainWindow& window, Workbench& workbench, FileDesk& files);
-    ~WindowActions() override;
-
     ~WindowActions() override;
 
     void fillMenus(QMenuBar* bar);
@@ -57,7 +54,6 @@ private:
     QMenu* m_recent = nullptr;
     QMenu* m_policies = nullptr;
     QMenu* m_panels = nullptr;
-    std::unique_ptr<SelectionTrail> m_trail;
 };
 
 } // namespace kvscope

@@ -90,6 +90,8 @@ void DockDesk::arrangeByDefault() {
         dock->setFloating(false);
         m_window.removeDockWidget(dock);
     }
+    // A head is explored with its map beside the pane and the text below both.
+    m_window.setCorner(Qt::BottomLeftCorner, m_layout == WindowLayout::ExploreHead ? Qt::BottomDockWidgetArea : Qt::LeftDockWidgetArea);
     placeLeft();
     placeRight();
     placeBottom();
@@ -100,7 +102,7 @@ void DockDesk::arrangeByDefault() {
         view->hide();
     if (m_size == WindowSize::Narrow)
         toggleLeft();
-    for (const char* front : {"parameters", "fidelity", "overlap"})
+    for (const char* front : {"parameters", "fidelity", "overlap", m_layout == WindowLayout::ExploreHead ? "token_strip" : "overlap"})
         dock(front)->raise();
     shareSpace();
     // Once more when the tab bars have their heights.
@@ -112,14 +114,14 @@ void DockDesk::placeLeft() {
     // The map stands beside the pane whose head is explored; comparing policies needs its room.
     m_window.splitDockWidget(dock("capture"), dock("attention_map"), Qt::Horizontal);
     m_window.splitDockWidget(dock("capture"), dock("panes"), Qt::Vertical);
-    if (m_size != WindowSize::Narrow)
+    if (!whyStandsRight())
         m_window.splitDockWidget(dock("panes"), dock("why"), Qt::Vertical);
 }
 
 void DockDesk::placeRight() {
     m_window.addDockWidget(Qt::RightDockWidgetArea, dock("parameters"));
     m_window.splitDockWidget(dock("parameters"), dock("fidelity"), Qt::Vertical);
-    if (m_size == WindowSize::Narrow) // the left is folded
+    if (whyStandsRight())
         m_window.tabifyDockWidget(dock("fidelity"), dock("why"));
     if (m_size == WindowSize::Wide) {
         m_window.addDockWidget(Qt::RightDockWidgetArea, dock("explanation"));
@@ -131,13 +133,20 @@ void DockDesk::placeRight() {
 
 void DockDesk::placeBottom() {
     m_window.addDockWidget(Qt::BottomDockWidgetArea, dock("overlap"));
-    m_window.splitDockWidget(dock("overlap"), dock("token_strip"), Qt::Vertical);
-    if (m_size == WindowSize::Narrow)
+    if (m_layout == WindowLayout::ExploreHead)
+        m_window.tabifyDockWidget(dock("overlap"), dock("token_strip"));
+    else
+        m_window.splitDockWidget(dock("overlap"), dock("token_strip"), Qt::Vertical);
+    if (m_size == WindowSize::Narrow || m_layout == WindowLayout::ExploreHead)
         m_window.tabifyDockWidget(dock("overlap"), dock("metrics"));
     else
         m_window.splitDockWidget(dock("overlap"), dock("metrics"), Qt::Horizontal);
     for (PanelDock* view : viewsWithoutPlace())
         m_window.tabifyDockWidget(dock("overlap"), view);
+}
+
+bool DockDesk::whyStandsRight() const {
+    return m_size == WindowSize::Narrow || m_layout == WindowLayout::ExploreHead; // the left is folded or short
 }
 
 std::vector<PanelDock*> DockDesk::viewsWithoutPlace() const {
@@ -160,17 +169,19 @@ void DockDesk::shareSpace() {
     if (wide)
         m_window.resizeDocks({dock("parameters"), dock("explanation")}, {px(right), px(400)}, Qt::Horizontal);
     const int text = kHeader + (wide ? 262 : narrow ? 114 : 138), row = kHeader + (narrow ? 134 + kTabs : 158);
-    m_window.resizeDocks({dock("overlap"), dock("token_strip")}, {px(row), px(text)}, Qt::Vertical);
-    if (!narrow)
-        m_window.resizeDocks({dock("overlap"), dock("metrics")}, {px(500), px(460)}, Qt::Horizontal);
     // The parameters get what is left: they are the longest and scroll well.
     const int fidelity = 212, why = 214, panes = 204;
     const int height = static_cast<int>(m_window.height() / appearance().scale) - 120;
     m_window.resizeDocks({dock("parameters"), dock("fidelity")}, {px(std::max(200, height - fidelity)), px(fidelity)}, Qt::Vertical);
-    if (narrow)
+    if (whyStandsRight())
         m_window.resizeDocks({dock("capture"), dock("panes")}, {px(height - panes), px(panes)}, Qt::Vertical);
     else
         m_window.resizeDocks({dock("capture"), dock("panes"), dock("why")}, {px(std::max(200, height - panes - why)), px(panes), px(why)}, Qt::Vertical);
+    if (m_layout == WindowLayout::ExploreHead)
+        return m_window.resizeDocks({dock("token_strip")}, {px(text + kTabs)}, Qt::Vertical);
+    m_window.resizeDocks({dock("overlap"), dock("token_strip")}, {px(row), px(text)}, Qt::Vertical);
+    if (!narrow)
+        m_window.resizeDocks({dock("overlap"), dock("metrics")}, {px(500), px(460)}, Qt::Horizontal);
 }
 
 bool DockDesk::toggleLeft() {

@@ -43,6 +43,7 @@ private:
     void placeRight();
     void placeBottom();
     void shareSpace();
+    bool whyStandsRight() const;
     std::vector<PanelDock*> viewsWithoutPlace() const;
 
     QMainWindow& m_window;

@@ -1,0 +1,151 @@
+// Files that cannot be shown: the window says so in a strip with file, place and remedy, keeps what is open, and never
+// asks in a modal box.
+#include "core/capture/h5_writer.h"
+#include "core/capture/synthetic_capture.h"
+#include "tests/app/window_fixture.h"
+
+#include <QFileInfo>
+#include <QSettings>
+#include <QTemporaryDir>
+
+#include <fstream>
+#include <functional>
+#include <limits>
+
+#include <hdf5.h>
+
+using namespace kvscope;
+using kvscope::testing::OpenWindow;
+
+namespace {
+
+using Breaker = std::function<void(const std::string& path)>;
+
+void edit(const std::string& path, const std::function<void(hid_t)>& change) {
+    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_file_locking(access, false, true);
+    const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, access);
+    change(file);
+    H5Fclose(file);
+    H5Pclose(access);
+}
+
+template <class T> void replaceData(const std::string& path, const char* name, std::vector<T> data, std::vector<std::int64_t> shape = {}) {
+    edit(path, [&](hid_t file) { H5Ldelete(file, name, H5P_DEFAULT); });
+    h5::Writer writer(path, h5::Writer::Mode::Append);
+    writer.put(name, std::span<const T>(data), std::move(shape));
+    writer.close();
+}
+
+void replaceAttribute(const std::string& path, const char* name, std::int64_t value) {
+    edit(path, [&](hid_t file) { H5Adelete(file, name); });
+    h5::Writer writer(path, h5::Writer::Mode::Append);
+    writer.attribute("/", name, value);
+    writer.close();
+}
+
+struct Kind {
+    const char* name;
+    const char *sentence, *place; ///< what the strip must say
+    Breaker breaker;
+};
+
+void overwrite(const std::string& path, const std::string& text) {
+    std::ofstream(path, std::ios::trunc) << text;
+}
+
+std::vector<Kind> kinds() {
+    return {
+        {"not-hdf5", "not an HDF5 file", "", [](const std::string& p) { overwrite(p, "no capture at all"); }},
+        {"empty", "not an HDF5 file", "", [](const std::string& p) { overwrite(p, ""); }},
+        {"truncated", "may be truncated", "",
+         [](const std::string& p) { QFile::resize(QString::fromStdString(p), QFileInfo(QString::fromStdString(p)).size() / 2); }},
+        {"wrong-version", "has version 9", "version", [](const std::string& p) { replaceAttribute(p, "version", 9); }},
+        {"no-tokens", "has no tokens", "tokens/ids", [](const std::string& p) { replaceData(p, "tokens/ids", std::vector<std::int32_t>{}); }},
+        {"wrong-shape", "the shape is (2, 60, 16)", "layers/00/k",
+         [](const std::string& p) { replaceData(p, "layers/00/k", std::vector<float>(2 * 60 * 16), {2, 60, 16}); }},
+        {"missing-values", "a data set is missing", "layers/01/v",
+         [](const std::string& p) { edit(p, [](hid_t file) { H5Ldelete(file, "layers/01/v", H5P_DEFAULT); }); }},
+        {"bad-session", "", "", [](const std::string& p) { overwrite(p, R"({"format": "kvscope-session", "version": 99})"); }},
+    };
+}
+
+} // namespace
+
+class WindowBrokenFilesTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+
+    std::string soundFile(const std::string& name) {
+        SyntheticSpec spec;
+        spec.tokens = 64;
+        spec.layers = 2;
+        spec.queryHeads = 4;
+        spec.kvHeads = 2;
+        spec.headDim = 16;
+        spec.storedType = StoredType::Float32;
+        const std::string path = m_folder.filePath(QString::fromStdString(name + ".h5")).toStdString();
+        writeSyntheticCapture(spec, path, 0, false, {});
+        return path;
+    }
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope broken files test");
+        QCoreApplication::setOrganizationName("KVScope test");
+        QSettings().clear();
+    }
+
+    void eachKindIsAStripAndLosesNothing() {
+        OpenWindow open;
+        for (const Kind& kind : kinds()) {
+            const std::string path = soundFile(kind.name);
+            kind.breaker(path);
+            open.window.openPath(QString::fromStdString(path));
+            QTRY_COMPARE(open.window.notices().messages().size(), 1);
+            const QString said = open.window.notices().messages()[0];
+            QVERIFY2(said.contains(QString(kind.name) + ".h5"), qPrintable(said));
+            QVERIFY2(said.contains(kind.sentence) && said.contains(kind.place), qPrintable(said));
+            QVERIFY2(said.size() > 40, qPrintable(said)); // a remedy follows
+            QVERIFY(!QApplication::activeModalWidget());
+            QCOMPARE(open.bench.capture()->info().fileName, std::string("needle-1k.h5"));
+            QVERIFY(open.window.notices().isVisible() && open.window.notices().height() > 20);
+            open.window.notices().dismissAll();
+            QTRY_VERIFY(!open.window.notices().isVisible());
+        }
+    }
+
+    /// Numbers are read with their layer: the capture opens, the panes of that layer say what is wrong with it.
+    void nanIsNamedInThePanesAndInAStrip() {
+        OpenWindow open;
+        const std::string path = soundFile("nan");
+        std::vector<float> keys(2 * 64 * 16, 1.0f);
+        keys[(1 * 64 + 37) * 16 + 5] = std::numeric_limits<float>::quiet_NaN();
+        for (const char* layer : {"layers/00/k", "layers/01/k"})
+            replaceData(path, layer, keys, {2, 64, 16});
+        open.window.openPath(QString::fromStdString(path));
+        QTRY_VERIFY(open.bench.capture()->info().fileName == "nan.h5");
+        QTRY_VERIFY(!open.window.notices().messages().filter("NaN in head 1, token 37").isEmpty());
+        const QString said = open.window.notices().messages().filter("NaN").first();
+        QVERIFY2(said.contains("nan.h5") && said.contains("/k"), qPrintable(said));
+        QTRY_VERIFY(open.visibleTexts().filter("NaN in head 1, token 37").size() >= 2);
+        QVERIFY(!QApplication::activeModalWidget());
+    }
+
+    void aFileWithoutACaptureIsOpenAfterAnErrorToo() {
+        OpenWindow open;
+        open.bench.closeCapture();
+        const std::string path = soundFile("later");
+        overwrite(path, "not yet");
+        open.window.openPath(QString::fromStdString(path));
+        QTRY_COMPARE(open.window.notices().messages().size(), 1);
+        const std::string good = soundFile("good");
+        open.window.openPath(QString::fromStdString(good));
+        QTRY_VERIFY(open.bench.capture());
+        QVERIFY(open.window.notices().messages().isEmpty());
+    }
+};
+
+QTEST_MAIN(WindowBrokenFilesTest)
+#include "window_broken_files_test.moc"
