@@ -2,8 +2,12 @@
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
 #include "views/attention_map/attention_map_view.h"
+#include "views/block_timeline/block_timeline_view.h"
+#include "views/curves/curves_view.h"
+#include "views/head_grid/head_grid_view.h"
 #include "views/key_projection/key_projection_view.h"
 #include "views/overlap/overlap_view.h"
+#include "views/token_profile/token_profile_view.h"
 #include "views/token_strip/token_strip_view.h"
 
 namespace kvscope {
@@ -12,8 +16,12 @@ const std::vector<const View*>& allViews() {
     static const std::vector<const View*> views = {
         &keyProjectionView(),
         &attentionMapView(),
+        &tokenProfileView(),
         &tokenStripView(),
         &overlapView(),
+        &curvesView(),
+        &headGridView(),
+        &blockTimelineView(),
     };
     return views;
 }

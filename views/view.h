@@ -75,7 +75,8 @@ struct ViewTable {
 /// Facts about a point of a picture, as names and values; empty: nothing to tell.
 struct PointFacts {
     std::vector<std::pair<std::string, std::string>> rows;
-    TokenIndex token = -1; ///< that the other views should ring
+    TokenIndex token = -1;                        ///< that the other views should ring
+    int layer = -1, kvHead = -1, queryHead = -1; ///< where a click goes; -1: nowhere
 };
 
 struct ViewCard {

@@ -1,7 +1,6 @@
 // One way from what a pane asks for to what the runner takes, for the window and for figures without one.
 #include "app/view_data/pane_request.h"
 
-#include "core/run/selection_file.h"
 
 #include <fmt/format.h>
 

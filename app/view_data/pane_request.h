@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/run/run.h"
+#include "core/run/selection_file.h"
 
 #include <string>
 

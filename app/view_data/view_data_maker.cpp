@@ -3,6 +3,8 @@
 #include "app/view_data/view_data_maker.h"
 
 #include "app/view_data/attention_map_data.h"
+#include "app/view_data/curves_data.h"
+#include "app/view_data/head_grid_data.h"
 #include "app/view_data/projection_data.h"
 
 #include <fmt/format.h>
@@ -17,6 +19,7 @@ namespace {
 
 std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
     switch (scope) {
+    case DataScope::Layer: return std::to_string(request.layer.value);
     case DataScope::KvHead: return std::to_string(request.kvHead.value);
     case DataScope::QueryHead: return std::to_string(request.queryHead.value);
     case DataScope::Cut: return std::to_string(request.cut.token) + (request.cut.judgedOnSeen ? "s" : "");
@@ -26,9 +29,18 @@ std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
             key += chooserKey(pane) + ";";
         return key;
     }
+    case DataScope::Policies: {
+        std::string key;
+        for (PaneRequest pane : request.panes) {
+            pane.run.budget = {};
+            key += chooserKey(pane) + ";";
+        }
+        return key;
+    }
     case DataScope::ActivePane:
         return request.panes.empty() ? std::string()
-                                     : chooserKey(request.panes[static_cast<std::size_t>(request.activePane)]);
+                                     : std::to_string(request.activePane) +
+                                           chooserKey(request.panes[static_cast<std::size_t>(request.activePane)]);
     case DataScope::Selection: return fmt::format("{}", fmt::join(request.selected, ","));
     case DataScope::Seed: return std::to_string(request.seed);
     case DataScope::Frame: break; // in key(), not in identity()
@@ -41,8 +53,10 @@ std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
 const std::vector<ViewDataMaker>& viewDataMakers() {
     using enum DataScope;
     static const std::vector<ViewDataMaker> makers = {
-        {"projection", {KvHead, QueryHead}, makeProjectionData},
-        {"attention_map", {KvHead, QueryHead, Frame}, makeAttentionMapData},
+        {"projection", {Layer, KvHead, QueryHead}, makeProjectionData},
+        {"attention_map", {Layer, KvHead, QueryHead, Frame}, makeAttentionMapData},
+        {"curves", {Layer, KvHead, Cut, Policies, Seed}, makeCurvesData},
+        {"head_grid", {Cut, Panes, ActivePane, Selection, Seed}, makeHeadGridData},
     };
     return makers;
 }
@@ -58,9 +72,8 @@ const ViewDataMaker* makerFor(const View& view) {
 }
 
 std::string ViewDataMaker::identity(const ViewDataRequest& request) const {
-    std::string key = fmt::format("{}|{}|{}|{}|{}", id, static_cast<const void*>(request.capture.get()),
-                                  request.capture->info().hash, request.layer.value,
-                                  request.options.key(Stage::Features));
+    std::string key = fmt::format("{}|{}|{}|{}", id, static_cast<const void*>(request.capture.get()),
+                                  request.capture->info().hash, request.options.key(Stage::Features));
     for (const DataScope scope : scopes)
         key += "|" + scopeKey(scope, request);
     return key;

@@ -13,8 +13,8 @@
 
 namespace kvscope {
 
-/// What the data of a view are computed from. A maker reads only what its scopes name, besides capture and layer and
-/// those options of the view that stand in stage Features.
+/// What the data of a view are computed from. A maker reads only what its scopes name, besides the capture and those
+/// options of the view that stand in stage Features.
 struct ViewDataRequest {
     std::shared_ptr<const CaptureReader> capture;
     LayerIndex layer;
@@ -31,8 +31,9 @@ struct ViewDataRequest {
     std::int64_t width = 600, height = 400;
 };
 
-/// What a kind of data depends on, besides capture, layer and options.
-enum class DataScope { KvHead, QueryHead, Cut, Panes, ActivePane, Selection, Seed, Frame };
+/// What a kind of data depends on, besides capture and options. Panes: with their budgets; Policies: without, for data
+/// that run through budgets themselves.
+enum class DataScope { Layer, KvHead, QueryHead, Cut, Panes, Policies, ActivePane, Selection, Seed, Frame };
 
 /// Computes one kind of data. `partial` delivers a first, coarser or incomplete version that is good enough to show.
 struct ViewDataMaker {

@@ -130,7 +130,10 @@ private slots:
     }
 
     void sameListsComparesKeptOnly() {
-        Selection a{{{{1, 2}, {}, {}, {}, 0.5f}, {{3}, {}, {}, {}, 1}}};
+        Selection a;
+        a.heads.resize(2);
+        a.heads[0].kept = {1, 2};
+        a.heads[1].kept = {3};
         Selection b = a;
         b.heads[0].margin = 7;
         QVERIFY(a.sameLists(b));

@@ -3,6 +3,7 @@
 
 #include "views/attention_map/map_painter.h"
 #include "views/explanations.h"
+#include "views/view_options.h"
 
 #include <fmt/format.h>
 
@@ -16,81 +17,43 @@ namespace {
 
 constexpr double kSideWidth = kRailHeight + 6;
 
-ParameterSpec choice(std::string id, std::string label, std::string help, std::vector<ParameterChoice> choices, Stage stage) {
-    ParameterSpec spec;
-    spec.id = std::move(id);
-    spec.label = std::move(label);
-    spec.help = std::move(help);
-    spec.source = "Compactor Figs. 2 and 8, KeyDiff Fig. 2";
-    spec.kind = ParameterKind::Choice;
-    spec.max = static_cast<double>(choices.size()) - 1;
-    spec.choices = std::move(choices);
-    spec.stage = stage;
-    return spec;
-}
+constexpr const char* kSource = "Compactor Figs. 2 and 8, KeyDiff Fig. 2";
 
 ParameterTable dataOptions() {
     const ParameterChoice causal{"causal", "Causal", "softmax over the keys before the query"};
     const ParameterChoice nonCausal{"non_causal", "Non-causal", "softmax over all keys"};
     const ParameterChoice chunks{"chunks", "Chunks", "softmax over the keys of the query's chunk of C tokens"};
-    ParameterSpec chunk;
-    chunk.id = "chunk";
-    chunk.label = "Chunk";
+    ParameterSpec chunk = integerOption("chunk", "Chunk", "Tokens that see each other in the map of chunks.",
+                                        "Compactor 3.2: C = 256", 2, 4096, 256, Stage::Features);
     chunk.symbol = "C";
     chunk.unit = "tokens";
-    chunk.help = "Tokens that see each other in the map of chunks.";
-    chunk.source = "Compactor 3.2: C = 256";
-    chunk.kind = ParameterKind::Integer;
-    chunk.min = 2;
-    chunk.max = 4096;
-    chunk.defaultValue = 256;
-    chunk.step = 1;
     chunk.logarithmic = true;
     chunk.maxIsTokens = true;
-    return {choice("map", "Map", "What a cell holds.",
-                   {causal, nonCausal, chunks, {"logits", "Logits", "before the softmax, causal"},
-                    {"cosine", "Cosine of keys", "key against key, no query"}},
-                   Stage::Features),
+    return {choiceOption("map", "Map", "What a cell holds.", kSource,
+                         {causal, nonCausal, chunks, {"logits", "Logits", "before the softmax, causal"},
+                          {"cosine", "Cosine of keys", "key against key, no query"}},
+                         Stage::Features),
             chunk,
-            choice("heads", "Heads", "Which query heads of the KV head are seen.",
-                   {{"one", "The query head", "as chosen in the bar above"},
-                    {"mean", "Mean of the group", "cell by cell over the heads that read this KV head"},
-                    {"max", "Largest of the group", "cell by cell"}},
-                   Stage::Features),
-            choice("minus", "Minus", "Subtracts another map of weights; each is pooled first.",
-                   {{"nothing", "Nothing", "the map itself"}, causal, nonCausal, chunks}, Stage::Features)};
+            choiceOption("heads", "Heads", "Which query heads of the KV head are seen.", kSource,
+                         {{"one", "The query head", "as chosen in the bar above"},
+                          {"mean", "Mean of the group", "cell by cell over the heads that read this KV head"},
+                          {"max", "Largest of the group", "cell by cell"}},
+                         Stage::Features),
+            choiceOption("minus", "Minus", "Subtracts another map of weights; each is pooled first.", kSource,
+                         {{"nothing", "Nothing", "the map itself"}, causal, nonCausal, chunks}, Stage::Features)};
 }
 
 ParameterTable drawingOptions() {
-    ParameterSpec floor;
-    floor.id = "floor";
-    floor.label = "Floor";
+    ParameterSpec floor = integerOption("floor", "Floor", "The weight below which the logarithmic scale ends.",
+                                        "the map's own scale", -9, -1, -4);
     floor.unit = "log10";
-    floor.help = "The weight below which the logarithmic scale ends.";
-    floor.source = "the map's own scale";
-    floor.min = -9;
-    floor.max = -1;
-    floor.defaultValue = -4;
-    floor.step = 1;
-    floor.stage = Stage::Select;
-    ParameterSpec invert;
-    invert.id = "invert";
-    invert.label = "Invert colours";
-    invert.help = "Exchanges the ends of the colour map.";
-    invert.source = "the map's own scale";
-    invert.kind = ParameterKind::Flag;
-    invert.stage = Stage::Select;
-    return {choice("scale", "Scale", "How weights become colours.",
-                   {{"log", "Logarithmic", "powers of ten, from the floor to 1"},
-                    {"linear", "Linear", "0 to the largest weight shown"},
-                    {"row", "By row", "each row divided by its largest weight"},
-                    {"rank", "Rank", "equal steps of the sorted cells"}},
-                   Stage::Select),
-            floor,
-            choice("colours", "Colours", "Sequential map of the weights.",
-                   {{"viridis", "viridis", ""}, {"cividis", "cividis", ""}, {"magma", "magma", ""}, {"greys", "greys", ""}},
-                   Stage::Select),
-            invert};
+    return {choiceOption("scale", "Scale", "How weights become colours.", "the map's own scale",
+                         {{"log", "Logarithmic", "powers of ten, from the floor to 1"},
+                          {"linear", "Linear", "0 to the largest weight shown"},
+                          {"row", "By row", "each row divided by its largest weight"},
+                          {"rank", "Rank", "equal steps of the sorted cells"}}),
+            floor, colourMapOption(),
+            flagOption("invert", "Invert colours", "Exchanges the ends of the colour map.", "the map's own scale")};
 }
 
 class AttentionMapView final : public View {

@@ -50,7 +50,7 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options)
                                  : Kind::Rank;
     switch (m_kind) {
     case Kind::Logarithmic:
-        m_low = options.real("floor");
+        m_low = static_cast<double>(options.integer("floor"));
         m_high = 0;
         break;
     case Kind::Linear: m_high = largest > 0 ? largest : 1; break;

@@ -3,6 +3,7 @@
 #include "views/key_projection/key_projection_view.h"
 
 #include "views/explanations.h"
+#include "views/view_options.h"
 #include "views/key_projection/projection_marks.h"
 
 #include <fmt/format.h>
@@ -14,47 +15,19 @@ namespace kvscope {
 
 namespace {
 
-ParameterSpec integerOption(std::string id, std::string label, std::string help, int standard) {
-    ParameterSpec spec;
-    spec.id = std::move(id);
-    spec.label = std::move(label);
-    spec.help = std::move(help);
-    spec.source = "KeyDiff Figs. 4, 5";
-    spec.kind = ParameterKind::Integer;
-    spec.min = 1;
-    spec.max = 5;
-    spec.step = 1;
-    spec.defaultValue = standard;
-    spec.stage = Stage::Select;
-    return spec;
-}
-
-ParameterSpec flagOption(std::string id, std::string label, std::string help) {
-    ParameterSpec spec;
-    spec.id = std::move(id);
-    spec.label = std::move(label);
-    spec.help = std::move(help);
-    spec.source = "KeyDiff Figs. 5, 8-11";
-    spec.kind = ParameterKind::Flag;
-    spec.stage = Stage::Select;
-    return spec;
-}
-
 std::shared_ptr<const ParameterTable> makeOptions() {
-    ParameterSpec source;
-    source.id = "source";
-    source.label = "Source";
-    source.help = "Keys as attention reads them, or before the rotary embedding, where content is not mixed with position.";
-    source.source = "KeyDiff Figs. 4, 11";
-    source.kind = ParameterKind::Choice;
-    source.choices = {{"keys", "keys after RoPE", "as attention reads them"}, {"keys_pre_rope", "keys before RoPE", "content alone"}};
-    source.max = 1;
+    constexpr const char *axes = "KeyDiff Figs. 4, 5", *marks = "KeyDiff Figs. 5, 8-11";
     return std::make_shared<const ParameterTable>(ParameterTable{
-        integerOption("x_component", "Horizontal component", "Principal component along x.", 1),
-        integerOption("y_component", "Vertical component", "Principal component along y.", 2), source,
-        flagOption("retained_only", "Kept tokens only", "Hides evicted tokens, so that only what is left is seen."),
-        flagOption("show_queries", "Queries", "Shows the query head's captured queries on the axes of the keys."),
-        flagOption("show_after_cut", "Tokens after the cut", "Shows the keys that no policy has seen as small grey dots.")});
+        integerOption("x_component", "Horizontal component", "Principal component along x.", axes, 1, 5, 1),
+        integerOption("y_component", "Vertical component", "Principal component along y.", axes, 1, 5, 2),
+        choiceOption("source", "Source",
+                     "Keys as attention reads them, or before the rotary embedding, where content is not mixed with position.",
+                     "KeyDiff Figs. 4, 11",
+                     {{"keys", "keys after RoPE", "as attention reads them"}, {"keys_pre_rope", "keys before RoPE", "content alone"}},
+                     Stage::Features),
+        flagOption("retained_only", "Kept tokens only", "Hides evicted tokens, so that only what is left is seen.", marks),
+        flagOption("show_queries", "Queries", "Shows the query head's captured queries on the axes of the keys.", marks),
+        flagOption("show_after_cut", "Tokens after the cut", "Shows the keys that no policy has seen as small grey dots.", marks)});
 }
 
 class KeyProjectionView final : public View {

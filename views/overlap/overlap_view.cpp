@@ -1,6 +1,7 @@
 // Agreement of the panes in one KV head, as a matrix of Jaccard overlaps and as bars of how many panes keep a token.
 #include "views/overlap/overlap_view.h"
 
+#include "views/chart.h"
 #include "views/explanations.h"
 #include "views/scene/axes.h"
 #include "views/scene/scene_builder.h"
@@ -33,14 +34,6 @@ public:
 private:
     ViewCard m_card;
 };
-
-std::vector<const PaneData*> readyPanes(const ViewInput& input) {
-    std::vector<const PaneData*> panes;
-    for (const PaneData& pane : input.panes)
-        if (pane.result)
-            panes.push_back(&pane);
-    return panes;
-}
 
 const std::vector<TokenIndex>& keptOf(const ViewInput& input, const PaneData& pane) {
     return pane.result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept;

@@ -4,6 +4,7 @@
 #include "views/scene/axes.h"
 #include "views/explanations.h"
 #include "views/token_strip/strip_painter.h"
+#include "views/view_options.h"
 
 #include <fmt/format.h>
 
@@ -18,27 +19,18 @@ namespace {
 constexpr double kLegendHeight = 24, kCaptionHeight = 18, kRightMargin = 14;
 
 std::shared_ptr<const ParameterTable> makeOptions() {
-    ParameterSpec colour;
-    colour.id = "colour";
-    colour.label = "Colour by";
-    colour.help = "What bars and grounds show: the panes that keep a token, its state in the active pane, its score, or what only one of two panes keeps.";
-    colour.source = "KVScope";
-    colour.kind = ParameterKind::Choice;
-    colour.choices = {{"panes", "kept by pane", "one bar per pane"},
+    ParameterSpec map = colourMapOption();
+    map.id = "colour_map"; // as sessions of the first version call it
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        choiceOption("colour", "Colour by",
+                     "What bars and grounds show: the panes that keep a token, its state in the active pane, its score, or what only one of two panes keeps.",
+                     "KeyDiff Fig. 3, Compactor Fig. 8",
+                     {{"panes", "kept by pane", "one bar per pane"},
                       {"state", "kept or evicted", "active pane"},
                       {"score", "score", "rank of the active pane's score"},
                       {"only_in_a", "only in A", "first pane against second"},
-                      {"only_in_b", "only in B", "second pane against first"}};
-    colour.max = 4;
-    ParameterSpec map;
-    map.id = "colour_map";
-    map.label = "Colour map";
-    map.help = "Colours of the score mode.";
-    map.source = "KVScope";
-    map.kind = ParameterKind::Choice;
-    map.choices = {{"viridis", "viridis", "default"}, {"cividis", "cividis", "colour-blind safest"}, {"magma", "magma", ""}, {"greys", "greys", "print"}};
-    map.max = 3;
-    return std::make_shared<const ParameterTable>(ParameterTable{colour, map});
+                      {"only_in_b", "only in B", "second pane against first"}}),
+        map});
 }
 
 class TokenStripView final : public View {

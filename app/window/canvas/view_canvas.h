@@ -55,6 +55,7 @@ private:
     void connectGestures();
     void hover(const PickId& pick, const QPointF& at);
     void click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at);
+    bool goToCell(const QPointF& at); ///< where a cell stands for a head
     void brush(const std::vector<TokenIndex>& tokens, bool finished);
     void scrollBy(double delta);
     void dragHandle(const PickId& handle, const QPointF& at, bool finished);

@@ -81,6 +81,8 @@ void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
 void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at) {
     if (m_view.card().perPane && m_workbench.session().activePane != m_pane)
         m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
+    if (pick.kind == PickId::Kind::Cell && goToCell(at))
+        return;
     if (pick.kind != PickId::Kind::Token) {
         m_readOut->dismiss();
         m_workbench.setHovered(-1);
@@ -105,6 +107,25 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
         m_readOut->showToken(token, *m_canvas, at, true);
     }
     m_lastClicked = token;
+}
+
+bool ViewCanvas::goToCell(const QPointF& at) {
+    const double scale = appearance().scale;
+    const PointFacts facts = m_view.factsAt(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(),
+                                            {at.x() / scale, at.y() / scale});
+    if (facts.layer < 0)
+        return false;
+    const auto capture = m_workbench.capture();
+    m_workbench.change(
+        [&](Session& s) {
+            s.layer = LayerIndex(facts.layer);
+            if (facts.queryHead >= 0)
+                chooseQueryHead(s, QueryHeadIndex(facts.queryHead), *capture);
+            else if (facts.kvHead >= 0)
+                chooseKvHead(s, KvHeadIndex(facts.kvHead), *capture);
+        },
+        tr("Head"));
+    return true;
 }
 
 void ViewCanvas::brush(const std::vector<TokenIndex>& tokens, bool finished) {

@@ -1,0 +1,200 @@
+// The whole model at a glance: the active pane's policy on one layer after the other, and one number per head.
+#include "app/view_data/head_grid_data.h"
+
+#include "core/base/error.h"
+#include "views/head_grid/head_grid_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+using Values = std::vector<double>;
+
+/// Everything that a row may be computed from.
+struct Layer {
+    const LayerRunner& runner;
+    const ViewDataRequest& request;
+    LayerIndex index;
+    const Checkpoint& checkpoint;
+
+    std::shared_ptr<const RunResult> result(std::size_t pane, bool measure) const {
+        RunRequest run = resolvePane(request.panes[pane], true);
+        run.layer = index;
+        run.measure = measure;
+        return runner.run(run, checkpoint);
+    }
+    std::size_t active() const { return static_cast<std::size_t>(request.activePane); }
+    std::size_t kvHeads() const { return static_cast<std::size_t>(request.capture->info().numKvHeads); }
+};
+
+Values outputError(const Layer& layer) {
+    return requireFidelity(*layer.result(layer.active(), true)).meanOutputError;
+}
+
+Values retainedMass(const Layer& layer) {
+    return requireFidelity(*layer.result(layer.active(), true)).meanRetainedMass;
+}
+
+/// Output error of the first pane less that of the second.
+Values errorDifference(const Layer& layer) {
+    if (layer.request.panes.size() < 2)
+        throw Error({"the difference needs two panes", "quantity", "Add a second pane", {}});
+    Values a = requireFidelity(*layer.result(0, true)).meanOutputError;
+    const Values b = requireFidelity(*layer.result(1, true)).meanOutputError;
+    std::transform(a.begin(), a.end(), b.begin(), a.begin(), std::minus<>());
+    return a;
+}
+
+Values overlap(const Layer& layer) {
+    if (layer.request.panes.size() < 2)
+        throw Error({"the overlap needs two panes", "quantity", "Add a second pane", {}});
+    const auto a = layer.result(0, false), b = layer.result(1, false);
+    Values values;
+    for (std::size_t head = 0; head < layer.kvHeads(); ++head)
+        values.push_back(jaccard(a->selection.heads[head].kept, b->selection.heads[head].kept));
+    return values;
+}
+
+Values keptTokens(const Layer& layer) {
+    const auto result = layer.result(layer.active(), false);
+    Values values;
+    for (const HeadSelection& head : result->selection.heads)
+        values.push_back(static_cast<double>(head.kept.size()));
+    return values;
+}
+
+std::vector<TokenIndex> selectedBefore(const Layer& layer, TokenIndex cut) {
+    std::vector<TokenIndex> tokens;
+    for (const TokenIndex token : layer.request.selected)
+        if (token < cut)
+            tokens.push_back(token);
+    if (tokens.empty())
+        throw Error({"no token before the cut is selected", "quantity", "Select a span first, such as the needle (N)", {}});
+    return tokens;
+}
+
+Values selectionKept(const Layer& layer) {
+    const auto result = layer.result(layer.active(), false);
+    const auto tokens = selectedBefore(layer, result->request.cut.token);
+    Values values;
+    for (const HeadSelection& head : result->selection.heads)
+        values.push_back(static_cast<double>(std::count_if(tokens.begin(), tokens.end(), [&](TokenIndex token) {
+                             return std::binary_search(head.kept.begin(), head.kept.end(), token);
+                         })) /
+                         static_cast<double>(tokens.size()));
+    return values;
+}
+
+/// The smallest share of tokens at which every selected one is kept; NaN where that cannot be told.
+Values survivalBudget(const Layer& layer) {
+    const auto result = layer.result(layer.active(), false);
+    const auto tokens = selectedBefore(layer, result->request.cut.token);
+    Values values;
+    for (std::size_t head = 0; head < layer.kvHeads(); ++head) {
+        double worst = 0;
+        for (const TokenIndex token : tokens) {
+            const TokenStanding standing = standingOf(*result, KvHeadIndex(static_cast<std::int32_t>(head)), token);
+            worst = standing.flipBudget > 0 ? std::max(worst, static_cast<double>(standing.flipBudget)) : kNaN;
+            if (std::isnan(worst))
+                break;
+        }
+        values.push_back(worst / static_cast<double>(result->visible));
+    }
+    return values;
+}
+
+/// cos(mean key, mean query) of each query head with its KV head (KeyDiff Fig. 14), over the tokens before the cut.
+Values meanCosine(const Layer& layer) {
+    const Engine& engine = layer.runner.engine();
+    const CaptureInfo& info = layer.request.capture->info();
+    const LayerInfo& about = info.layerInfo(layer.index);
+    const TokenIndex cut = layer.request.cut.token;
+    const std::int64_t first = info.numTokens - about.queryCount, seen = std::max<std::int64_t>(0, cut - first);
+    if (seen == 0)
+        throw Error({"no query before the cut was captured", "layer " + std::to_string(layer.index.value),
+                     "Choose a later cut, or capture the queries of all tokens", info.path});
+    const auto mean = [&](TensorRole role, std::int64_t rows) {
+        const Tensor all = layer.runner.tensor(layer.request.capture, layer.index, role, layer.checkpoint);
+        return engine.download(engine.anchor(engine.rows(all, 0, rows), AnchorKind::Mean, layer.checkpoint));
+    };
+    const HostTensor keys = mean(TensorRole::Keys, cut), queries = mean(TensorRole::Queries, seen);
+    const std::int64_t d = keys.shape[1];
+    Values values;
+    for (std::size_t q = 0; q < about.kvOfQ.size(); ++q) {
+        const float* k = keys.data.data() + about.kvOfQ[q] * d;
+        const float* x = queries.data.data() + static_cast<std::int64_t>(q) * d;
+        double dot = 0, kk = 0, xx = 0;
+        for (std::int64_t c = 0; c < d; ++c) {
+            dot += static_cast<double>(k[c]) * x[c];
+            kk += static_cast<double>(k[c]) * k[c];
+            xx += static_cast<double>(x[c]) * x[c];
+        }
+        values.push_back(kk > 0 && xx > 0 ? dot / std::sqrt(kk * xx) : 0);
+    }
+    return values;
+}
+
+struct Quantity {
+    const char* id;
+    const char* words; ///< with {} for the policy where it has one
+    bool perQueryHead, isSigned, higherIsBetter, neverIsNan;
+    Values (*row)(const Layer&);
+};
+
+const Quantity kQuantities[] = {
+    {"output_error", "relative output error of {}", true, false, false, false, outputError},
+    {"retained_mass", "retained attention mass of {}", true, false, true, false, retainedMass},
+    {"error_difference", "output error of A less that of B", true, true, false, false, errorDifference},
+    {"overlap", "Jaccard overlap of A and B", false, false, true, false, overlap},
+    {"kept_tokens", "tokens kept by {}", false, false, true, false, keptTokens},
+    {"selection_kept", "share of the selected tokens that {} keeps", false, false, true, false, selectionKept},
+    {"survival_budget", "smallest retention at which {} keeps all selected tokens", false, false, false, true, survivalBudget},
+    {"mean_cosine", "cos(mean key, mean query)", true, true, false, false, meanCosine},
+};
+
+std::string wordsOf(const Quantity& quantity, const ViewDataRequest& request) {
+    std::string words = quantity.words;
+    const std::size_t at = words.find("{}");
+    if (at == std::string::npos)
+        return words;
+    const PaneRequest& pane = request.panes[static_cast<std::size_t>(request.activePane)];
+    const std::string name = pane.recordedPath.empty() ? policyById(pane.run.policy.policy).card().name : "the recorded list";
+    return words.replace(at, 2, name);
+}
+
+} // namespace
+
+ViewDataMaker::Value makeHeadGridData(const LayerRunner& runner, const ViewDataRequest& request,
+                                      const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+    const std::string& id = request.options.choice("quantity");
+    const Quantity& quantity = *std::find_if(std::begin(kQuantities), std::end(kQuantities), [&](const Quantity& q) { return id == q.id; });
+    const CaptureInfo& info = request.capture->info();
+    HeadGridData data;
+    data.quantity = id;
+    data.what = wordsOf(quantity, request);
+    data.perQueryHead = quantity.perQueryHead;
+    data.columns = quantity.perQueryHead ? info.numQueryHeads : info.numKvHeads;
+    data.isSigned = quantity.isSigned;
+    data.higherIsBetter = quantity.higherIsBetter;
+    data.neverIsNan = quantity.neverIsNan;
+    for (const LayerInfo& layer : info.layers)
+        data.rows.push_back({layer.layer.value, false, Values(static_cast<std::size_t>(data.columns), kNaN)});
+    const double total = static_cast<double>(data.rows.size());
+    for (std::size_t i = 0; i < data.rows.size(); ++i) {
+        const Checkpoint part = checkpoint.part(static_cast<double>(i) / total, static_cast<double>(i + 1) / total);
+        part.at(0, 1);
+        data.rows[i].values = quantity.row({runner, request, info.layers[i].layer, part});
+        data.rows[i].computed = true;
+        partial(std::make_shared<const HeadGridData>(data));
+    }
+    return std::make_shared<const HeadGridData>(data);
+}
+
+} // namespace kvscope

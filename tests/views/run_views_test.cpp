@@ -1,0 +1,233 @@
+// The views that read results and runs (token profile, curves, layer x head grid, block timeline) on the sample: their
+// numbers against the results themselves, their words, their layout at every size.
+#include "app/text/qt_text_service.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_fixture.h"
+#include "views/block_timeline/block_timeline_view.h"
+#include "views/curves/curves_data.h"
+#include "views/curves/curves_view.h"
+#include "views/head_grid/head_grid_data.h"
+#include "views/head_grid/head_grid_view.h"
+#include "views/scene/text_painter.h"
+#include "views/token_profile/token_profile_view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+const std::vector<std::string> kPanes = {"keydiff@0.25", "snapkv@0.25", "uniform@0.25"};
+
+ParameterValues optionsOf(const View& view, const std::vector<std::pair<std::string, std::string>>& set = {}) {
+    ParameterValues options(view.card().options);
+    for (const auto& [id, text] : set)
+        options.setText(id, text);
+    return options;
+}
+
+ViewInput inputFor(const View& view, const std::vector<std::string>& specs, const ParameterValues& options) {
+    ViewInput input = needleInput(specs);
+    input.data = {};
+    if (!view.card().data.empty())
+        fillData(input, view, options);
+    return input;
+}
+
+const PointCloudItem* cloudNamed(const Scene& scene, const std::string& name) {
+    for (const Drawable& item : scene.items)
+        if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == name)
+            return cloud;
+    return nullptr;
+}
+
+std::shared_ptr<const RunResult> measured(const std::string& spec, int layer, std::uint64_t seed = 0) {
+    RunRequest request;
+    request.capture = needleCapture();
+    request.layer = LayerIndex(layer);
+    request.policy = PolicySpec::parse(spec);
+    request.budget = *request.policy.budget;
+    request.policy.budget.reset();
+    request.cut = Cut::resolve("default", *request.capture);
+    request.seed = seed;
+    return runner().run(request, {});
+}
+
+} // namespace
+
+class RunViewsTest : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<QtTextService> m_text;
+
+private slots:
+    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
+
+    void curvePointsAreTheRunsOfTheirBudget() {
+        const ParameterValues options = optionsOf(curvesView(), {{"seeds", "3"}});
+        const ViewInput input = inputFor(curvesView(), kPanes, options);
+        const auto data = dataAs<CurvesData>(input);
+        QCOMPARE(data->curves.size(), std::size_t{3});
+        const Curve& keydiff = data->curves[0];
+        const auto quarter = std::find_if(keydiff.points.begin(), keydiff.points.end(), [](const CurvePoint& p) { return p.asked == 0.25; });
+        QVERIFY(quarter != keydiff.points.end());
+        const auto run = measured("keydiff@0.25", 3);
+        double sum = 0;
+        for (std::size_t q = 4; q < 8; ++q) // the query heads of KV head 1
+            sum += run->fidelity->meanOutputError[q];
+        QCOMPARE(quarter->mean, sum / 4);
+        QCOMPARE(quarter->retention, 249.0 / 995); // ceil(0.25 * 995)
+        QCOMPARE(quarter->bytes, static_cast<double>(storedBytes(*run)));
+        QCOMPARE(quarter->seeds, 1);
+    }
+
+    void randomPoliciesHaveABandOverTheirSeeds() {
+        const ParameterValues options = optionsOf(curvesView(), {{"seeds", "3"}, {"heads", "layer"}});
+        const ViewInput input = inputFor(curvesView(), kPanes, options);
+        const CurvePoint point = dataAs<CurvesData>(input)->curves[2].points[5];
+        double mean = 0, low = INFINITY, high = -INFINITY;
+        for (std::uint64_t seed = 0; seed < 3; ++seed) {
+            const double value = meanOfNumbers(measured("uniform@0.25", 3, seed)->fidelity->meanOutputError);
+            mean += value / 3;
+            low = std::min(low, value);
+            high = std::max(high, value);
+        }
+        QCOMPARE(point.asked, 0.25);
+        QVERIFY(std::abs(point.mean - mean) < 1e-12 && point.low == low && point.high == high && low < high);
+        const Scene scene = curvesView().buildScene(input, options, viewport(640, 420, *m_text));
+        const auto bands = std::count_if(scene.items.begin(), scene.items.end(), [](const Drawable& d) { return std::holds_alternative<PolygonItem>(d); });
+        QCOMPARE(bands, 1);
+        QVERIFY(cloudNamed(scene, "A KeyDiff") && cloudNamed(scene, "A KeyDiff")->points->size() == 11);
+    }
+
+    void gridCellsAreTheErrorsOfTheirHeads() {
+        const ParameterValues options = optionsOf(headGridView());
+        const ViewInput input = inputFor(headGridView(), kPanes, options);
+        const auto data = dataAs<HeadGridData>(input);
+        QCOMPARE(data->rows.size(), std::size_t{6});
+        for (const HeadGridData::Row& row : data->rows) {
+            QVERIFY(row.computed);
+            QCOMPARE(row.values, measured("keydiff@0.25", row.layer)->fidelity->meanOutputError);
+        }
+    }
+
+    // The survival budget is the truth: with so many tokens the span is whole, with one token less it is not.
+    void survivalBudgetIsTheSmallestThatKeepsTheSpan() {
+        const ParameterValues options = optionsOf(headGridView(), {{"quantity", "survival_budget"}});
+        const ViewInput input = inputFor(headGridView(), {"keydiff@0.25"}, options);
+        const auto data = dataAs<HeadGridData>(input);
+        QCOMPARE(data->columns, 2);
+        for (const int layer : {0, 3}) {
+            const double share = data->rows[static_cast<std::size_t>(layer)].values[1];
+            const auto budget = std::llround(share * 995);
+            const auto keepsAll = [&](long long tokens) {
+                const auto run = measured("keydiff@" + std::to_string(tokens) + "t", layer);
+                const auto& kept = run->selection.heads[1].kept;
+                return std::all_of(input.focus.selected.begin(), input.focus.selected.end(),
+                                   [&](TokenIndex t) { return t >= 995 || std::binary_search(kept.begin(), kept.end(), t); });
+            };
+            QVERIFY2(keepsAll(budget) && !keepsAll(budget - 1), qPrintable(QString("layer %1: %2 tokens").arg(layer).arg(budget)));
+        }
+    }
+
+    void differenceAndOverlapNeedTwoPanes() {
+        for (const char* quantity : {"error_difference", "overlap"}) {
+            const ParameterValues options = optionsOf(headGridView(), {{"quantity", quantity}});
+            bool refused = false;
+            try {
+                inputFor(headGridView(), {"keydiff@0.25"}, options);
+            } catch (const std::exception& error) {
+                refused = QString(error.what()).contains("two panes");
+            }
+            QVERIFY(refused);
+        }
+    }
+
+    void aClickOnACellLeadsToItsHead() {
+        const ParameterValues options = optionsOf(headGridView());
+        const ViewInput input = inputFor(headGridView(), kPanes, options);
+        const Scene scene = headGridView().buildScene(input, options, viewport(480, 300, *m_text));
+        const RectangleItem* cell = nullptr;
+        for (const Drawable& item : scene.items)
+            if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == PickId{PickId::Kind::Cell, 2 * 8 + 6})
+                cell = box;
+        QVERIFY(cell);
+        const PointFacts facts = headGridView().factsAt(input, options, scene, {cell->box.x + cell->box.width / 2, cell->box.y + cell->box.height / 2});
+        QCOMPARE(facts.layer, 2);
+        QCOMPARE(facts.queryHead, 6);
+        QCOMPARE(facts.rows[0].second, std::string("layer 2, query head 6"));
+    }
+
+    void profileSplitsAtTheCutOff() {
+        const ParameterValues options = optionsOf(tokenProfileView());
+        const ViewInput input = inputFor(tokenProfileView(), {"keydiff@0.25"}, options);
+        const Scene scene = tokenProfileView().buildScene(input, options, viewport(900, 260, *m_text));
+        const PointCloudItem *kept = cloudNamed(scene, "kept"), *evicted = cloudNamed(scene, "evicted");
+        QVERIFY(kept && evicted && kept->points->size() == 249 && evicted->points->size() == 746);
+        const auto lowest = std::max_element(kept->points->begin(), kept->points->end(), [](Point a, Point b) { return a.y < b.y; });
+        for (const Point& p : *evicted->points)
+            QVERIFY(p.y >= lowest->y); // screens count down
+        QVERIFY(paintSceneAsText(scene).find("rank 249: score ≥") != std::string::npos);
+        QVERIFY(tokenProfileView().finding(inputFor(tokenProfileView(), {"exact"}, options), options).find("no score") != std::string::npos);
+    }
+
+    void timelineShowsEveryEvictionWhereItHappened() {
+        const ParameterValues options = optionsOf(blockTimelineView());
+        const ViewInput input = inputFor(blockTimelineView(), {"keydiff,prompt_block=128@0.25"}, options);
+        const RunResult& result = *input.panes[0].result;
+        const Scene scene = blockTimelineView().buildScene(input, options, viewport(640, 420, *m_text));
+        const PointCloudItem* evicted = cloudNamed(scene, "evicted");
+        std::size_t evictions = 0;
+        for (const BlockStep& step : result.steps)
+            evictions += step.evicted[1].size();
+        QCOMPARE(evicted->points->size(), evictions);
+        QCOMPARE(evictions + result.selection.heads[1].kept.size(), std::size_t{995});
+        const TokenIndex first = result.steps[0].evicted[1].front();
+        const auto at = std::find(evicted->ids->begin(), evicted->ids->end(), first) - evicted->ids->begin();
+        const double x = scene.plot.x + scene.plot.width * result.steps[0].end / 995.0;
+        QVERIFY(std::abs((*evicted->points)[static_cast<std::size_t>(at)].x - x) < 1e-6);
+        QVERIFY(paintSceneAsText(scene).find("simulated") != std::string::npos);
+        const ViewInput oneShot = inputFor(blockTimelineView(), {"keydiff@0.25"}, options);
+        QVERIFY(blockTimelineView().finding(oneShot, options).find("Set its prompt block") != std::string::npos);
+    }
+
+    void nothingOverlapsOrIsClipped_data() {
+        QTest::addColumn<QString>("view");
+        QTest::addColumn<QSize>("size");
+        for (const char* view : {"curves", "head_grid", "token_profile", "block_timeline"})
+            for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(930, 260), QSize(1400, 900)})
+                QTest::newRow(qPrintable(QString("%1 %2x%3").arg(view).arg(size.width()).arg(size.height()))) << QString(view) << size;
+    }
+    void nothingOverlapsOrIsClipped() {
+        QFETCH(QString, view);
+        QFETCH(QSize, size);
+        const View& v = viewById(view.toStdString());
+        const ParameterValues options = v.card().id == "curves" ? optionsOf(v, {{"seeds", "1"}}) : optionsOf(v);
+        const ViewInput input = inputFor(v, {"keydiff,prompt_block=128@0.25", "snapkv@0.25"}, options);
+        for (const bool forExport : {false, true}) {
+            Viewport frame = viewport(size.width(), size.height(), *m_text);
+            frame.forExport = forExport;
+            const Scene scene = v.buildScene(input, options, frame);
+            QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+        }
+    }
+
+    void tablesHoldWhatThePicturesShow() {
+        for (const View* view : {&curvesView(), &headGridView(), &tokenProfileView(), &blockTimelineView()}) {
+            const ParameterValues options = view == &curvesView() ? optionsOf(*view, {{"seeds", "1"}}) : optionsOf(*view);
+            const ViewInput input = inputFor(*view, {"keydiff,prompt_block=128@0.25"}, options);
+            const ViewTable table = view->table(input, options);
+            QVERIFY2(table.rowCount > 0, view->card().id.c_str());
+            for (std::size_t column = 0; column < table.columns.size(); ++column)
+                QVERIFY(!table.cell(0, static_cast<int>(column)).empty() || table.columns[column].starts_with("left"));
+        }
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(RunViewsTest)
+#include "run_views_test.moc"

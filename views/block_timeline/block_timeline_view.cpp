@@ -1,0 +1,181 @@
+// Block prompt processing as a picture: time runs to the right in blocks, a token is a line for as long as it stays in
+// the cache.
+#include "views/block_timeline/block_timeline_view.h"
+
+#include "views/chart.h"
+#include "views/explanations.h"
+#include "views/view_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::size_t kMostLines = 4'000;
+
+class BlockTimelineView final : public View {
+public:
+    BlockTimelineView() {
+        m_card.id = "block_timeline";
+        m_card.name = "Block timeline";
+        m_card.summary = "When each token leaves the cache while the prompt is processed in blocks";
+        m_card.paper = "KeyDiff 2.4 and Fig. 1";
+        m_card.help = viewExplanation("block_timeline_view");
+        m_card.options = std::make_shared<const ParameterTable>();
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+
+private:
+    ViewCard m_card;
+};
+
+const PaneData* activePane(const ViewInput& input) {
+    const auto active = static_cast<std::size_t>(input.activePane);
+    return active < input.panes.size() ? &input.panes[active] : nullptr;
+}
+
+std::string whyNoPicture(const ViewInput& input) {
+    const PaneData* pane = activePane(input);
+    if (!pane)
+        return input.capture ? "No policy is shown." : "No capture is open. Open one or drop it on the window.";
+    if (const std::string why = whyEmpty(input, *pane); !why.empty())
+        return why;
+    if (!pane->result->simulated)
+        return pane->policyName + " chose once, over the whole prompt. Set its prompt block (128, say) to see it evict block by block.";
+    return pane->result->steps.empty() ? "The budget holds the whole prompt: no block evicted anything." : "";
+}
+
+/// When a token left; tokens that stayed have the end of the prompt.
+struct Life {
+    TokenIndex token = 0, left = 0;
+    bool evicted = false;
+};
+
+std::vector<Life> livesOf(const ViewInput& input, const RunResult& result) {
+    std::vector<Life> lives(static_cast<std::size_t>(result.visible));
+    for (std::size_t i = 0; i < lives.size(); ++i)
+        lives[i] = {static_cast<TokenIndex>(i), static_cast<TokenIndex>(result.visible), false};
+    for (const BlockStep& step : result.steps)
+        for (const TokenIndex token : step.evicted[static_cast<std::size_t>(input.kvHead.value)])
+            lives[static_cast<std::size_t>(token)] = {token, step.end, true};
+    return lives;
+}
+
+void drawLives(SceneBuilder& builder, const std::vector<Life>& lives, const PlotFrame& frame, const Theme& theme) {
+    const std::size_t stride = std::max<std::size_t>(1, (lives.size() + kMostLines - 1) / kMostLines);
+    auto ends = std::make_shared<std::vector<Point>>();
+    auto ids = std::make_shared<std::vector<std::int64_t>>();
+    for (std::size_t i = 0; i < lives.size(); i += stride) {
+        const Life& life = lives[i];
+        const double y = static_cast<double>(life.token) + 0.5;
+        const Point from = frame.toPixels(life.token, y), to = frame.toPixels(life.left, y);
+        builder.line(from, to, {withAlpha(life.evicted ? theme.text3 : theme.kept, life.evicted ? 0.35 : 0.8), 1, {}});
+        if (!life.evicted)
+            continue;
+        ends->push_back(to);
+        ids->push_back(life.token);
+    }
+    PointCloudItem evictions;
+    evictions.points = std::move(ends);
+    evictions.ids = std::move(ids);
+    evictions.pickKind = PickId::Kind::Token;
+    evictions.radius = 1.8;
+    evictions.stroke = {theme.evicted, 1, {}};
+    evictions.name = "evicted";
+    builder.points(std::move(evictions));
+}
+
+void drawFocus(SceneBuilder& builder, const ViewInput& input, const std::vector<Life>& lives, const PlotFrame& frame, const Theme& theme) {
+    const auto mark = [&](TokenIndex token, double width) {
+        if (token < 0 || std::cmp_greater_equal(token, lives.size()))
+            return;
+        const Life& life = lives[static_cast<std::size_t>(token)];
+        const double y = static_cast<double>(token) + 0.5;
+        builder.line(frame.toPixels(token, y), frame.toPixels(life.left, y), {theme.ink, width, {}});
+    };
+    for (const TokenIndex token : input.focus.selected)
+        mark(token, 1.3);
+    mark(input.focus.hovered, 2);
+}
+
+Scene BlockTimelineView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return emptyScene(why, viewport);
+    const PaneData& pane = *activePane(input);
+    const RunResult& result = *pane.result;
+    const Theme& theme = themeOf(viewport.theme);
+    const auto n = static_cast<double>(result.visible);
+    const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, 0, n});
+    Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Position, "Tokens processed"},
+                {range.yMax, range.yMin, AxisScale::Position, "Token position (0-based)"});
+    SceneBuilder builder = chart.builder(viewport);
+    const std::vector<Life> lives = livesOf(input, result);
+    builder.pushClip(chart.frame.plot);
+    for (const BlockStep& step : result.steps) {
+        const double x = chart.frame.toPixels(step.end, 0).x;
+        builder.line({x, chart.frame.plot.y}, {x, chart.frame.plot.bottom()}, {theme.grid, 1, {}});
+    }
+    drawLives(builder, lives, chart.frame, theme);
+    drawFocus(builder, input, lives, chart.frame, theme);
+    builder.popClip();
+    const std::vector<LegendEntry> legend = {
+        {fmt::format("{} {}, simulated", pane.letter, pane.policyName), Marker::Square, policyStyle(pane.policyId, viewport.theme).colour, {}, 4},
+        {"in the cache to the end", Marker::Circle, theme.kept, {}, 3, true},
+        {"evicted", Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
+    finishChart(chart, legend, input, viewport, true);
+    chart.scene.yMin = chart.frame.y.high, chart.scene.yMax = chart.frame.y.low;
+    chart.scene.yDown = true;
+    return std::move(chart.scene);
+}
+
+std::string BlockTimelineView::finding(const ViewInput& input, const ParameterValues&) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const RunResult& result = *activePane(input)->result;
+    const std::vector<Life> lives = livesOf(input, result);
+    std::size_t atOnce = 0, evicted = 0;
+    for (const Life& life : lives) {
+        evicted += life.evicted ? 1 : 0;
+        const auto step = std::find_if(result.steps.begin(), result.steps.end(), [&](const BlockStep& s) { return s.end > life.token; });
+        atOnce += life.evicted && step != result.steps.end() && step->end == life.left ? 1 : 0;
+    }
+    return fmt::format("{} evictions in {} steps; {} of {} evicted tokens left with the block that they came in",
+                       formatCount(static_cast<std::int64_t>(evicted)), result.steps.size(), formatCount(static_cast<std::int64_t>(atOnce)),
+                       formatCount(static_cast<std::int64_t>(evicted)));
+}
+
+ViewTable BlockTimelineView::table(const ViewInput& input, const ParameterValues&) const {
+    ViewTable table;
+    table.columns = {"token", "text", "left after token", "state"};
+    if (!whyNoPicture(input).empty())
+        return table;
+    const auto lives = std::make_shared<const std::vector<Life>>(livesOf(input, *activePane(input)->result));
+    table.rowCount = std::ssize(*lives);
+    table.cell = [lives, capture = input.capture](std::int64_t row, int column) -> std::string {
+        const Life& life = (*lives)[static_cast<std::size_t>(row)];
+        switch (column) {
+        case 0: return std::to_string(row);
+        case 1: return displayText(capture->tokens().textOf(life.token));
+        case 2: return life.evicted ? std::to_string(life.left) : "";
+        default: return life.evicted ? "evicted" : "kept";
+        }
+    };
+    return table;
+}
+
+} // namespace
+
+const View& blockTimelineView() {
+    static const BlockTimelineView view;
+    return view;
+}
+
+} // namespace kvscope

@@ -1,0 +1,60 @@
+// The frame around a plot, the same in every view that has axes.
+#include "views/chart.h"
+
+#include "views/view_facts.h"
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kLegendRow = 24, kProvenanceRow = 18;
+
+AxesStyle styleFor(const Viewport& viewport) {
+    AxesStyle style;
+    style.titles = viewport.width >= 220 && viewport.height >= 160;
+    style.tickLabels = viewport.width >= 160 && viewport.height >= 110;
+    style.forPaper = viewport.theme == ThemeId::Paper;
+    return style;
+}
+
+} // namespace
+
+Chart::Chart(const Viewport& viewport, AxisSpec x, AxisSpec y, double rightMargin) : style(styleFor(viewport)) {
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = themeOf(viewport.theme).canvas;
+    frame.x = std::move(x);
+    frame.y = std::move(y);
+    const double bottom = viewport.forExport ? kProvenanceRow : 2;
+    const Box area{8, kLegendRow, viewport.width - 14 - rightMargin, viewport.height - kLegendRow - bottom};
+    frame.plot = plotBoxFor(area, frame.y, style, *viewport.text);
+}
+
+void finishChart(Chart& chart, const std::vector<LegendEntry>& legend, const ViewInput& input, const Viewport& viewport,
+                 bool zoomable) {
+    const Theme& theme = themeOf(viewport.theme);
+    SceneBuilder builder = chart.builder(viewport);
+    drawAxes(builder, chart.frame, chart.style, theme);
+    drawLegend(builder, {chart.frame.plot.x, 13}, viewport.width - chart.frame.plot.x - 6, legend, theme);
+    if (viewport.forExport) {
+        const TextStyle note{FontFace::Interface, 10};
+        builder.text({viewport.width / 2, viewport.height - 5},
+                     builder.elide(provenance(input, readyPanes(input)), note, viewport.width - 16), note, theme.text3,
+                     HorizontalAlign::Centre);
+    }
+    if (!zoomable)
+        return;
+    chart.scene.plot = chart.frame.plot;
+    chart.scene.xMin = chart.frame.x.low, chart.scene.xMax = chart.frame.x.high;
+    chart.scene.yMin = chart.frame.y.low, chart.scene.yMax = chart.frame.y.high;
+}
+
+std::vector<const PaneData*> readyPanes(const ViewInput& input) {
+    std::vector<const PaneData*> panes;
+    for (const PaneData& pane : input.panes)
+        if (pane.result)
+            panes.push_back(&pane);
+    return panes;
+}
+
+} // namespace kvscope

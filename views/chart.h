@@ -1,0 +1,30 @@
+#pragma once
+
+#include "views/scene/axes.h"
+#include "views/view.h"
+
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// What views with one plot and axes have in common: an empty scene of the viewport's size, the plot box under a legend
+/// row, and the provenance below an exported figure.
+struct Chart {
+    Scene scene;
+    PlotFrame frame;
+    AxesStyle style;
+
+    Chart(const Viewport& viewport, AxisSpec x, AxisSpec y, double rightMargin = 0);
+    SceneBuilder builder(const Viewport& viewport) { return {scene, *viewport.text}; }
+};
+
+/// Legend above the plot, axes over the data, provenance under an exported figure; then the scene is complete and its
+/// plot can be zoomed where `zoomable`.
+void finishChart(Chart& chart, const std::vector<LegendEntry>& legend, const ViewInput& input, const Viewport& viewport,
+                 bool zoomable);
+
+/// Panes that have a result.
+std::vector<const PaneData*> readyPanes(const ViewInput& input);
+
+} // namespace kvscope

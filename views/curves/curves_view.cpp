@@ -1,0 +1,233 @@
+// What a policy costs at every budget: one curve per pane, on the realised retention, so that nobody is compared at a
+// budget that was not kept.
+#include "views/curves/curves_view.h"
+
+#include "views/chart.h"
+#include "views/curves/curves_data.h"
+#include "views/explanations.h"
+#include "views/view_facts.h"
+#include "views/view_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+std::shared_ptr<const ParameterTable> makeOptions() {
+    constexpr const char* source = "BalanceKV Fig. 1, KeyDiff Tables 9 to 13";
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        choiceOption("measure", "Measure", "What the curves show.", source,
+                     {{"output_error", "Output error", "relative, mean over the judged queries (BalanceKV B.1)"},
+                      {"retained_mass", "Retained mass", "share of the attention that the kept tokens carry"}},
+                     Stage::Features),
+        choiceOption("heads", "Heads", "Over which query heads the mean runs.", source,
+                     {{"kv_head", "This KV head", "the query heads that read it"}, {"layer", "The layer", "all query heads"}},
+                     Stage::Features),
+        integerOption("seeds", "Seeds", "Runs of a policy that draws random numbers; the band shows their extremes.", source,
+                      1, 10, 5, Stage::Features),
+        choiceOption("against", "Against", "The horizontal axis.", source,
+                     {{"retention", "Retention", "realised share of tokens kept"}, {"bytes", "Bytes", "stored keys and values of the layer"}}),
+        choiceOption("scale", "Scale", "Of both axes.", source, {{"log", "Logarithmic", ""}, {"linear", "Linear", ""}})});
+}
+
+class CurvesView final : public View {
+public:
+    CurvesView() {
+        m_card.id = "curves";
+        m_card.name = "Budget curves";
+        m_card.summary = "A measure against the budget, for all panes";
+        m_card.paper = "BalanceKV Fig. 1; KeyDiff Tables 9, 10, 12";
+        m_card.help = viewExplanation("curves_view");
+        m_card.options = makeOptions();
+        m_card.data = "curves";
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+
+private:
+    ViewCard m_card;
+};
+
+std::string whyNoPicture(const ViewInput& input) {
+    if (!input.capture)
+        return "No capture is open. Open one or drop it on the window.";
+    if (!input.data.error.empty())
+        return input.data.error;
+    const auto data = dataAs<CurvesData>(input);
+    if (!data)
+        return "Running the policies through the budgets…";
+    const bool any = std::any_of(data->curves.begin(), data->curves.end(), [](const Curve& c) { return !c.points.empty(); });
+    if (!any && !data->curves.empty() && !data->curves.front().error.empty())
+        return data->curves.front().error;
+    return any ? "" : "Running the policies through the budgets…";
+}
+
+double xOf(const CurvePoint& point, const ParameterValues& options) {
+    return options.choice("against") == "bytes" ? point.bytes / 1024 : 100 * point.retention;
+}
+
+struct Extent {
+    double low = INFINITY, high = -INFINITY;
+    void include(double value) {
+        low = std::min(low, value);
+        high = std::max(high, value);
+    }
+};
+
+/// The axis over all values, with a margin; logarithmic where that is asked for and possible.
+AxisSpec axisOver(Extent extent, bool logarithmic, std::string title) {
+    if (logarithmic && extent.low > 0) {
+        const double factor = std::pow(extent.high / extent.low, 0.06) * 1.02;
+        return {extent.low / factor, extent.high * factor, AxisScale::Logarithmic, std::move(title)};
+    }
+    const double margin = std::max(0.05 * (extent.high - extent.low), 1e-9);
+    return {std::max(0.0, extent.low - margin), extent.high + margin, AxisScale::Linear, std::move(title)};
+}
+
+Chart chartFor(const CurvesData& data, const ParameterValues& options, const Viewport& viewport) {
+    Extent x, y;
+    for (const Curve& curve : data.curves)
+        for (const CurvePoint& point : curve.points) {
+            x.include(xOf(point, options));
+            y.include(point.low);
+            y.include(point.high);
+        }
+    const bool logarithmic = options.choice("scale") == "log";
+    const bool mass = data.measure == "retained_mass";
+    return Chart(viewport,
+                 axisOver(x, logarithmic,
+                          options.choice("against") == "bytes" ? "KiB stored in the layer" : "Kept, % of the tokens before the cut"),
+                 axisOver(y, logarithmic && !mass, mass ? "Retained attention mass" : "Relative output error"));
+}
+
+/// Of two panes with the same policy the second is dashed.
+std::vector<double> dashOf(const CurvesData& data, std::size_t index, const PolicyStyle& style) {
+    for (std::size_t earlier = 0; earlier < index; ++earlier)
+        if (data.curves[earlier].policyId == data.curves[index].policyId)
+            return {2, 2};
+    return style.dash;
+}
+
+void drawBand(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, const ParameterValues& options, Colour colour) {
+    if (curve.points.size() < 2 || curve.points.front().seeds < 2)
+        return;
+    std::vector<Point> outline;
+    for (const CurvePoint& point : curve.points)
+        outline.push_back(frame.toPixels(xOf(point, options), point.high));
+    for (auto point = curve.points.rbegin(); point != curve.points.rend(); ++point)
+        outline.push_back(frame.toPixels(xOf(*point, options), point->low));
+    builder.polygon(std::move(outline), withAlpha(colour, 0.18));
+}
+
+void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, const ParameterValues& options,
+               const PolicyStyle& style, const std::vector<double>& dash) {
+    drawBand(builder, frame, curve, options, style.colour);
+    auto points = std::make_shared<std::vector<Point>>();
+    for (const CurvePoint& point : curve.points)
+        points->push_back(frame.toPixels(xOf(point, options), point.mean));
+    if (points->size() > 1)
+        builder.polyline(*points, {style.colour, 1.6, dash});
+    PointCloudItem marks;
+    marks.points = points;
+    marks.marker = style.marker;
+    marks.radius = 3.2;
+    marks.fill = style.colour;
+    marks.name = std::string(1, curve.letter) + " " + curve.policyName;
+    builder.points(std::move(marks));
+}
+
+/// A hairline where the active pane's budget stands.
+void drawBudget(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& input, const ParameterValues& options, const Theme& theme) {
+    const auto active = static_cast<std::size_t>(input.activePane);
+    if (options.choice("against") == "bytes" || active >= input.panes.size() || !input.panes[active].result)
+        return;
+    const RunResult& result = *input.panes[active].result;
+    const auto kept = result.selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept.size();
+    const double x = frame.toPixels(100 * static_cast<double>(kept) / static_cast<double>(result.visible), frame.y.low).x;
+    if (x > frame.plot.x && x < frame.plot.right())
+        builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, {theme.ink, 1, {4, 3}});
+}
+
+Scene CurvesView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return emptyScene(why, viewport);
+    const auto data = dataAs<CurvesData>(input);
+    const Theme& theme = themeOf(viewport.theme);
+    Chart chart = chartFor(*data, options, viewport);
+    SceneBuilder builder = chart.builder(viewport);
+    drawGrid(builder, chart.frame, theme);
+    builder.pushClip(chart.frame.plot);
+    drawBudget(builder, chart.frame, input, options, theme);
+    std::vector<LegendEntry> legend;
+    for (std::size_t i = 0; i < data->curves.size(); ++i) {
+        const Curve& curve = data->curves[i];
+        const PolicyStyle style = policyStyle(curve.policyId, viewport.theme);
+        drawCurve(builder, chart.frame, curve, options, style, dashOf(*data, i, style));
+        const std::string note = curve.simulated ? " (simulated)" : curve.error.empty() ? "" : " (incomplete)";
+        legend.push_back({std::string(1, curve.letter) + " " + curve.policyName + note, style.marker, style.colour, {}, 3});
+    }
+    builder.popClip();
+    finishChart(chart, legend, input, viewport, false);
+    return std::move(chart.scene);
+}
+
+std::string CurvesView::finding(const ViewInput& input, const ParameterValues&) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const auto data = dataAs<CurvesData>(input);
+    // Who wins how many of the budgets that all curves with budgets share.
+    std::size_t shared = SIZE_MAX;
+    for (const Curve& curve : data->curves)
+        if (curve.points.size() > 1)
+            shared = std::min(shared, curve.points.size());
+    if (shared == SIZE_MAX)
+        return "One budget each: curves need policies that take a budget";
+    const bool mass = data->measure == "retained_mass";
+    std::vector<int> wins(data->curves.size(), 0);
+    for (std::size_t p = 0; p < shared; ++p) {
+        std::size_t best = data->curves.size();
+        for (std::size_t i = 0; i < data->curves.size(); ++i) {
+            if (data->curves[i].points.size() <= 1)
+                continue;
+            const double value = data->curves[i].points[p].mean;
+            if (best == data->curves.size() || (mass ? value > data->curves[best].points[p].mean : value < data->curves[best].points[p].mean))
+                best = i;
+        }
+        ++wins[best];
+    }
+    const auto most = static_cast<std::size_t>(std::max_element(wins.begin(), wins.end()) - wins.begin());
+    return fmt::format("{} has the {} at {} of {} budgets in {}", data->curves[most].policyName,
+                       mass ? "largest retained mass" : "smallest output error", wins[most], shared, data->where);
+}
+
+ViewTable CurvesView::table(const ViewInput& input, const ParameterValues&) const {
+    ViewTable table;
+    table.columns = {"pane", "policy", "variant", "asked", "retention", "bytes", "mean", "lowest", "highest", "seeds", "simulated"};
+    auto rows = std::make_shared<std::vector<std::vector<std::string>>>();
+    if (const auto data = dataAs<CurvesData>(input))
+        for (const Curve& curve : data->curves)
+            for (const CurvePoint& p : curve.points)
+                rows->push_back({std::string(1, curve.letter), curve.policyName, curve.variant, fmt::format("{}", p.asked),
+                                 fmt::format("{:.6f}", p.retention), fmt::format("{:.0f}", p.bytes), fmt::format("{:.9g}", p.mean),
+                                 fmt::format("{:.9g}", p.low), fmt::format("{:.9g}", p.high), std::to_string(p.seeds),
+                                 curve.simulated ? "yes" : "no"});
+    table.rowCount = std::ssize(*rows);
+    table.cell = [rows](std::int64_t row, int column) { return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)]; };
+    return table;
+}
+
+} // namespace
+
+const View& curvesView() {
+    static const CurvesView view;
+    return view;
+}
+
+} // namespace kvscope

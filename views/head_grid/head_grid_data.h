@@ -1,0 +1,27 @@
+#pragma once
+
+#include "views/view_data.h"
+
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// One number per layer and head. Rows that are not computed yet hold NaN and computed = false.
+struct HeadGridData : ViewData {
+    std::string quantity;    ///< id of the option
+    std::string what;        ///< "relative output error of KeyDiff at 25 %"
+    bool perQueryHead = true; ///< columns are query heads, grouped by KV head; else KV heads
+    int columns = 0;
+    bool isSigned = false;   ///< a diverging map centred at 0
+    bool neverIsNan = false; ///< NaN means "at no budget"
+    bool higherIsBetter = false;
+    struct Row {
+        int layer = 0;
+        bool computed = false;
+        std::vector<double> values; ///< [columns]
+    };
+    std::vector<Row> rows;
+};
+
+} // namespace kvscope

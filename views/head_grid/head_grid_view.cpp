@@ -1,0 +1,273 @@
+// The whole model as a table of colours: layers down, heads across. A cell is a head; a click goes there.
+#include "views/head_grid/head_grid_view.h"
+
+#include "views/chart.h"
+#include "views/explanations.h"
+#include "views/head_grid/head_grid_data.h"
+#include "views/scene/colour_column.h"
+#include "views/view_facts.h"
+#include "views/view_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+std::shared_ptr<const ParameterTable> makeOptions() {
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        choiceOption("quantity", "Quantity", "What a cell holds.", "KeyDiff Figs. 13-16",
+                     {{"output_error", "Output error", "relative, of the active pane's policy"},
+                      {"retained_mass", "Retained mass", "of the active pane's policy"},
+                      {"error_difference", "Error of A less B", "blue: A is better"},
+                      {"overlap", "Overlap of A and B", "Jaccard"},
+                      {"kept_tokens", "Kept tokens", "effective budget of the head"},
+                      {"selection_kept", "Selection kept", "share of the selected tokens"},
+                      {"survival_budget", "Survival budget", "smallest retention at which the whole selection is kept"},
+                      {"mean_cosine", "cos(mean key, mean query)", "KeyDiff Fig. 14"}},
+                     Stage::Features),
+        colourMapOption()});
+}
+
+class HeadGridView final : public View {
+public:
+    HeadGridView() {
+        m_card.id = "head_grid";
+        m_card.name = "Layer × head grid";
+        m_card.summary = "One number for every head of the model";
+        m_card.paper = "KeyDiff Fig. 14; the span tracker follows BalanceKV's needle task";
+        m_card.help = viewExplanation("head_grid_view");
+        m_card.options = makeOptions();
+        m_card.data = "head_grid";
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+
+private:
+    ViewCard m_card;
+};
+
+std::string whyNoPicture(const ViewInput& input) {
+    if (!input.capture)
+        return "No capture is open. Open one or drop it on the window.";
+    if (!input.data.error.empty())
+        return input.data.error;
+    return dataAs<HeadGridData>(input) ? "" : "Computing the first layer…";
+}
+
+struct Extent {
+    double low = 0, high = 1;
+    bool any = false;
+};
+
+/// The range of the colours: symmetric for signed values, from 0 for shares.
+Extent extentOf(const HeadGridData& data) {
+    Extent extent{INFINITY, -INFINITY, false};
+    for (const HeadGridData::Row& row : data.rows)
+        for (const double value : row.values)
+            if (!std::isnan(value)) {
+                extent.low = std::min(extent.low, value);
+                extent.high = std::max(extent.high, value);
+                extent.any = true;
+            }
+    if (!extent.any)
+        return {};
+    if (data.isSigned) {
+        extent.high = std::max({std::abs(extent.low), std::abs(extent.high), 1e-12});
+        extent.low = -extent.high;
+    } else if (extent.high - extent.low < 1e-12) {
+        extent.high = extent.low + 1;
+    }
+    return extent;
+}
+
+struct Layout {
+    Box grid;
+    double cellWidth = 0, cellHeight = 0, groupGap = 0;
+    int perGroup = 1;
+
+    Box cell(std::size_t row, int column) const {
+        const double gaps = groupGap * static_cast<double>(column / perGroup);
+        return {grid.x + cellWidth * column + gaps, grid.y + cellHeight * static_cast<double>(row), cellWidth - 1, cellHeight - 1};
+    }
+};
+
+Layout layoutOf(const ViewInput& input, const HeadGridData& data, const Viewport& viewport) {
+    const double column = viewport.width >= 320 ? kColourColumnWidth + 4 : 0;
+    Layout layout;
+    layout.grid = {40, 44, viewport.width - 48 - column, viewport.height - 62 - (viewport.forExport ? 16 : 0)};
+    const int kvHeads = input.capture->info().numKvHeads;
+    layout.perGroup = data.perQueryHead ? std::max(1, data.columns / std::max(1, kvHeads)) : 1;
+    layout.groupGap = data.perQueryHead && layout.perGroup > 1 ? 2 : 0;
+    const int groups = (data.columns + layout.perGroup - 1) / layout.perGroup;
+    layout.cellWidth = std::max(2.0, (layout.grid.width - layout.groupGap * (groups - 1)) / data.columns);
+    layout.cellHeight = std::clamp(layout.grid.height / static_cast<double>(data.rows.size()), 2.0, 34.0);
+    return layout;
+}
+
+void drawCell(SceneBuilder& builder, const HeadGridData& data, const HeadGridData::Row& row, int column, const Box& box,
+              const Extent& extent, const std::string& map, PickId pick, const Theme& theme) {
+    const double value = row.values[static_cast<std::size_t>(column)];
+    if (!row.computed) {
+        builder.rectangle(box, kTransparent, {theme.border, 1, {}}, 0, pick);
+    } else if (std::isnan(value)) {
+        builder.rectangle(box, data.neverIsNan ? theme.sunken : theme.notANumber, {}, 0, pick);
+        if (data.neverIsNan)
+            builder.line({box.x + 1, box.bottom() - 1}, {box.right() - 1, box.y + 1}, {theme.text3, 1, {}});
+    } else {
+        builder.rectangle(box, colourMap(map, (value - extent.low) / (extent.high - extent.low)), {}, 0, pick);
+    }
+}
+
+void drawLabels(SceneBuilder& builder, const ViewInput& input, const HeadGridData& data, const Layout& layout, const Theme& theme) {
+    const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
+    const auto step = [](double pitch, double least) { return std::max(1, static_cast<int>(std::ceil(least / pitch))); };
+    const int rowStep = step(layout.cellHeight, 13), columnStep = step(layout.cellWidth, 20);
+    for (std::size_t row = 0; row < data.rows.size(); row += static_cast<std::size_t>(rowStep)) {
+        const Box cell = layout.cell(row, 0);
+        builder.text({cell.x - 5, cell.y + cell.height / 2}, std::to_string(data.rows[row].layer), label, theme.text3,
+                     HorizontalAlign::Right, VerticalAlign::Middle);
+    }
+    for (int column = 0; column < data.columns; column += columnStep) {
+        const Box cell = layout.cell(0, column);
+        builder.text({cell.x + cell.width / 2, cell.y - 5}, std::to_string(column), label, theme.text3, HorizontalAlign::Centre);
+    }
+    builder.text({layout.grid.x, layout.grid.y - 30}, builder.elide(data.what, title, layout.grid.width), title, theme.text2,
+                 HorizontalAlign::Left, VerticalAlign::Middle);
+    const Box last = layout.cell(data.rows.size() - 1, 0);
+    const TextStyle note{FontFace::Interface, 10};
+    builder.text({layout.grid.x, last.bottom() + 12},
+                 builder.elide(fmt::format("rows: layer, columns: {} head (0-based) · cut: {}", data.perQueryHead ? "query" : "KV",
+                                           input.cut.label),
+                               note, layout.grid.width),
+                 note, theme.text3);
+}
+
+/// Ink around the head that the other views show, with a casing so that it is seen on every colour.
+void drawPresent(SceneBuilder& builder, const ViewInput& input, const HeadGridData& data, const Layout& layout, const Theme& theme) {
+    for (std::size_t row = 0; row < data.rows.size(); ++row) {
+        if (data.rows[row].layer != input.layer.value)
+            continue;
+        const Box cell = layout.cell(row, data.perQueryHead ? input.queryHead.value : input.kvHead.value);
+        builder.rectangle({cell.x - 2, cell.y - 2, cell.width + 4, cell.height + 4}, kTransparent, {theme.casing, 3, {}});
+        builder.rectangle({cell.x - 1, cell.y - 1, cell.width + 2, cell.height + 2}, kTransparent, {theme.ink, 2, {}});
+    }
+}
+
+Scene HeadGridView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return emptyScene(why, viewport);
+    const auto data = dataAs<HeadGridData>(input);
+    const Theme& theme = themeOf(viewport.theme);
+    const Layout layout = layoutOf(input, *data, viewport);
+    const Extent extent = extentOf(*data);
+    const std::string map = data->isSigned ? "rdbu" : options.choice("colours");
+    Scene scene;
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = theme.canvas;
+    SceneBuilder builder(scene, *viewport.text);
+    for (std::size_t row = 0; row < data->rows.size(); ++row)
+        for (int column = 0; column < data->columns; ++column)
+            drawCell(builder, *data, data->rows[row], column, layout.cell(row, column), extent, map,
+                     {PickId::Kind::Cell, static_cast<std::int64_t>(row) * data->columns + column}, theme);
+    drawLabels(builder, input, *data, layout, theme);
+    drawPresent(builder, input, *data, layout, theme);
+    if (viewport.width >= 320 && extent.any) {
+        ColourColumnSpec column{map, false, {}, {}};
+        for (Tick tick : linearTicks(extent.low, extent.high, 5)) {
+            tick.value = (tick.value - extent.low) / (extent.high - extent.low);
+            column.ticks.push_back(std::move(tick));
+        }
+        const double height = std::min(layout.grid.height, std::max(60.0, layout.cellHeight * static_cast<double>(data->rows.size())));
+        drawColourColumn(builder, {viewport.width - kColourColumnWidth - 4, layout.grid.y, kColourColumnWidth, height}, column, theme);
+    }
+    if (viewport.forExport) {
+        const TextStyle note{FontFace::Interface, 10};
+        builder.text({viewport.width / 2, viewport.height - 5}, builder.elide(provenance(input, readyPanes(input)), note, viewport.width - 16),
+                     note, theme.text3, HorizontalAlign::Centre);
+    }
+    return scene;
+}
+
+std::string headName(const HeadGridData& data, const HeadGridData::Row& row, std::size_t column) {
+    return fmt::format("layer {}, {} head {}", row.layer, data.perQueryHead ? "query" : "KV", column);
+}
+
+std::string HeadGridView::finding(const ViewInput& input, const ParameterValues&) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const auto data = dataAs<HeadGridData>(input);
+    const HeadGridData::Row* worstRow = nullptr;
+    std::size_t worst = 0, done = 0, never = 0;
+    for (const HeadGridData::Row& row : data->rows) {
+        done += row.computed ? 1 : 0;
+        for (std::size_t column = 0; column < row.values.size(); ++column) {
+            const double value = row.values[column];
+            never += row.computed && std::isnan(value) ? 1 : 0;
+            if (std::isnan(value))
+                continue;
+            const bool worse = !worstRow || (data->higherIsBetter ? value < worstRow->values[worst] : value > worstRow->values[worst]);
+            if (worse) {
+                worstRow = &row;
+                worst = column;
+            }
+        }
+    }
+    if (!worstRow)
+        return data->neverIsNan && never > 0 ? "No budget is known at which the selection survives in any head" : "No head has a value";
+    const std::string rest = done < data->rows.size() ? fmt::format(" ({} of {} layers so far)", done, data->rows.size()) : "";
+    return fmt::format("{} is {} {} in {}{}{}", data->what, data->higherIsBetter ? "smallest," : "largest,",
+                       formatShort(worstRow->values[worst]), headName(*data, *worstRow, worst),
+                       data->neverIsNan && never > 0 ? fmt::format("; unknown in {} heads", never) : "", rest);
+}
+
+PointFacts HeadGridView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+    const auto data = dataAs<HeadGridData>(input);
+    const PickId pick = pickAt(scene, at, 0);
+    if (!data || pick.kind != PickId::Kind::Cell || data->columns == 0)
+        return {};
+    const auto row = static_cast<std::size_t>(pick.index / data->columns), column = static_cast<std::size_t>(pick.index % data->columns);
+    if (row >= data->rows.size())
+        return {};
+    const double value = data->rows[row].values[column];
+    PointFacts facts;
+    facts.rows = {{"head", headName(*data, data->rows[row], column)},
+                  {data->what, !data->rows[row].computed ? "waiting" : std::isnan(value) ? (data->neverIsNan ? "unknown" : "none") : formatShort(value)}};
+    facts.layer = data->rows[row].layer;
+    (data->perQueryHead ? facts.queryHead : facts.kvHead) = static_cast<int>(column);
+    return facts;
+}
+
+ViewTable HeadGridView::table(const ViewInput& input, const ParameterValues&) const {
+    ViewTable table;
+    const auto data = dataAs<HeadGridData>(input);
+    table.columns = {"layer", "head", data ? data->what : "value"};
+    if (!data)
+        return table;
+    table.rowCount = std::ssize(data->rows) * data->columns;
+    table.cell = [data](std::int64_t index, int column) -> std::string {
+        const HeadGridData::Row& row = data->rows[static_cast<std::size_t>(index / data->columns)];
+        const double value = row.values[static_cast<std::size_t>(index % data->columns)];
+        if (column == 0)
+            return std::to_string(row.layer);
+        return column == 1 ? std::to_string(index % data->columns) : std::isnan(value) ? "" : fmt::format("{:.9g}", value);
+    };
+    return table;
+}
+
+} // namespace
+
+const View& headGridView() {
+    static const HeadGridView view;
+    return view;
+}
+
+} // namespace kvscope

@@ -1,0 +1,235 @@
+// The score of every token along the prompt, with the line that a token must clear to stay.
+#include "views/token_profile/token_profile_view.h"
+
+#include "views/chart.h"
+#include "views/explanations.h"
+#include "views/view_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::int64_t kMostMarks = 20'000;
+
+class TokenProfileView final : public View {
+public:
+    TokenProfileView() {
+        m_card.id = "token_profile";
+        m_card.name = "Token profile";
+        m_card.summary = "The active pane's score along the prompt, kept above the line and evicted below it";
+        m_card.paper = "KeyDiff Fig. 3, Compactor Fig. 8";
+        m_card.help = viewExplanation("token_profile_view");
+        m_card.options = std::make_shared<const ParameterTable>();
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+
+private:
+    ViewCard m_card;
+};
+
+const PaneData* activePane(const ViewInput& input) {
+    const auto active = static_cast<std::size_t>(input.activePane);
+    return active < input.panes.size() ? &input.panes[active] : nullptr;
+}
+
+std::string whyNoPicture(const ViewInput& input) {
+    const PaneData* pane = activePane(input);
+    if (!pane)
+        return input.capture ? "No policy is shown." : "No capture is open. Open one or drop it on the window.";
+    if (const std::string why = whyEmpty(input, *pane); !why.empty())
+        return why;
+    return pane->result->scores.empty() ? pane->policyName + " gives tokens no score: there is no profile to draw." : "";
+}
+
+struct Profile {
+    std::vector<float> scores; ///< of the tokens before the cut; NaN: left the cache earlier
+    std::vector<TokenState> states;
+    double low = INFINITY, high = -INFINITY;
+    double cutOff = NAN;       ///< smallest score that was kept without protection
+    std::int64_t choices = 0;  ///< tokens kept by score
+};
+
+Profile profileOf(const ViewInput& input, const PaneData& pane) {
+    Profile profile;
+    const HostTensor& scores = pane.result->scores;
+    const std::int64_t count = scores.shape[1];
+    const auto begin = scores.data.begin() + input.kvHead.value * count;
+    profile.scores.assign(begin, begin + count);
+    profile.states = tokenStates(input, pane);
+    for (std::size_t i = 0; i < profile.scores.size(); ++i) {
+        const auto score = static_cast<double>(profile.scores[i]);
+        if (!std::isfinite(score))
+            continue;
+        profile.low = std::min(profile.low, score);
+        profile.high = std::max(profile.high, score);
+        if (profile.states[i] != TokenState::Kept)
+            continue;
+        ++profile.choices;
+        profile.cutOff = std::isnan(profile.cutOff) ? score : std::min(profile.cutOff, score);
+    }
+    return profile;
+}
+
+PointCloudItem cloudOf(const Profile& profile, const PlotFrame& frame, TokenState state, std::int64_t stride) {
+    auto points = std::make_shared<std::vector<Point>>();
+    auto ids = std::make_shared<std::vector<std::int64_t>>();
+    std::int64_t seen = 0;
+    for (std::size_t i = 0; i < profile.scores.size(); ++i) {
+        if (profile.states[i] != state || !std::isfinite(profile.scores[i]) || seen++ % stride != 0)
+            continue;
+        points->push_back(frame.toPixels(static_cast<double>(i) + 0.5, static_cast<double>(profile.scores[i])));
+        ids->push_back(static_cast<std::int64_t>(i));
+    }
+    PointCloudItem cloud;
+    cloud.points = std::move(points);
+    cloud.ids = std::move(ids);
+    cloud.pickKind = PickId::Kind::Token;
+    return cloud;
+}
+
+void drawTokens(SceneBuilder& builder, const Profile& profile, const PlotFrame& frame, const ViewInput& input, const Theme& theme) {
+    const auto evictedCount = std::count(profile.states.begin(), profile.states.end(), TokenState::Evicted);
+    const std::int64_t stride = std::max<std::int64_t>(1, (evictedCount + kMostMarks - 1) / kMostMarks);
+    const double fade = input.focus.brushing ? 0.25 : 1;
+    PointCloudItem evicted = cloudOf(profile, frame, TokenState::Evicted, stride);
+    evicted.radius = 1.6;
+    evicted.stroke = {withAlpha(theme.evicted, fade), 1, {}};
+    evicted.name = "evicted";
+    builder.points(std::move(evicted));
+    PointCloudItem guarded = cloudOf(profile, frame, TokenState::Protected, 1);
+    guarded.marker = Marker::Square;
+    guarded.radius = 1.8;
+    guarded.fill = withAlpha(theme.protectedToken, fade);
+    guarded.name = "protected";
+    builder.points(std::move(guarded));
+    PointCloudItem kept = cloudOf(profile, frame, TokenState::Kept, 1);
+    kept.radius = 1.9;
+    kept.fill = withAlpha(theme.kept, fade);
+    kept.name = "kept";
+    builder.points(std::move(kept));
+    const auto ring = [&](TokenIndex token, double radius, double width) {
+        const auto i = static_cast<std::size_t>(token);
+        if (i >= profile.scores.size() || !std::isfinite(profile.scores[i]))
+            return;
+        const Point at = frame.toPixels(static_cast<double>(token) + 0.5, static_cast<double>(profile.scores[i]));
+        builder.circle(at, radius, kTransparent, {theme.casing, width + 2, {}});
+        builder.circle(at, radius, kTransparent, {theme.ink, width, {}}, {PickId::Kind::Token, token});
+    };
+    for (const TokenIndex token : input.focus.selected)
+        ring(token, 4, 1.3);
+    if (input.focus.hovered >= 0)
+        ring(input.focus.hovered, 6, 2);
+}
+
+/// Segments of the prompt as a band along the top of the plot.
+void drawSegments(SceneBuilder& builder, const ViewInput& input, const PlotFrame& frame, const Theme& theme) {
+    for (const Segment& segment : input.capture->tokens().segments) {
+        const double left = std::max(frame.plot.x, frame.toPixels(segment.begin, 0).x);
+        const double right = std::min(frame.plot.right(), frame.toPixels(segment.end, 0).x);
+        if (right <= left)
+            continue;
+        const bool isContext = segment.kind == SegmentKind::Context;
+        builder.rectangle({left, frame.plot.y - 5, std::max(1.0, right - left), 4}, isContext ? theme.sunken : theme.text3);
+    }
+}
+
+void drawCutOff(SceneBuilder& builder, const Profile& profile, const PlotFrame& frame, const Theme& theme) {
+    if (std::isnan(profile.cutOff))
+        return;
+    const double y = frame.toPixels(frame.x.low, profile.cutOff).y;
+    if (y <= frame.plot.y || y >= frame.plot.bottom())
+        return;
+    builder.line({frame.plot.x, y}, {frame.plot.right(), y}, {theme.ink, 1, {5, 3}});
+    const TextStyle style{FontFace::Interface, 11};
+    const std::string label = fmt::format("rank {}: score ≥ {} stays", formatCount(profile.choices), formatShort(profile.cutOff));
+    const double width = builder.width(label, style);
+    if (width + 20 > frame.plot.width)
+        return;
+    const double top = y + 18 < frame.plot.bottom() ? y + 3 : y - 17;
+    builder.rectangle({frame.plot.right() - width - 10, top, width + 8, 14}, withAlpha(theme.canvas, 0.93));
+    builder.text({frame.plot.right() - 6, top + 7}, label, style, theme.text1, HorizontalAlign::Right, VerticalAlign::Middle);
+}
+
+Scene TokenProfileView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return emptyScene(why, viewport);
+    const PaneData& pane = *activePane(input);
+    const Profile profile = profileOf(input, pane);
+    const Theme& theme = themeOf(viewport.theme);
+    const double margin = std::max(0.06 * (profile.high - profile.low), 1e-9);
+    const auto n = static_cast<double>(profile.scores.size());
+    const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, profile.low - margin, profile.high + margin});
+    const bool isPolicy = pane.policyId != "recorded" && !pane.result->request.recorded;
+    const std::string title = isPolicy ? policyById(pane.policyId).scoreLabel(pane.result->request.policy.values) : "recorded score";
+    Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
+                {range.yMin, range.yMax, AxisScale::Linear, title});
+    SceneBuilder builder = chart.builder(viewport);
+    drawGrid(builder, chart.frame, theme);
+    drawSegments(builder, input, chart.frame, theme);
+    builder.pushClip(chart.frame.plot);
+    drawTokens(builder, profile, chart.frame, input, theme);
+    drawCutOff(builder, profile, chart.frame, theme);
+    builder.popClip();
+    const auto count = [&](TokenState state) { return formatCount(std::count(profile.states.begin(), profile.states.end(), state)); };
+    std::vector<LegendEntry> legend = {{std::string(1, pane.letter) + " " + pane.policyName, Marker::Square, policyStyle(pane.policyId, viewport.theme).colour, {}, 4},
+                                       {"kept " + count(TokenState::Kept), Marker::Circle, theme.kept, {}, 3},
+                                       {"evicted " + count(TokenState::Evicted), Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
+    if (std::find(profile.states.begin(), profile.states.end(), TokenState::Protected) != profile.states.end())
+        legend.push_back({"protected " + count(TokenState::Protected), Marker::Square, theme.protectedToken, {}, 3});
+    finishChart(chart, legend, input, viewport, true);
+    return std::move(chart.scene);
+}
+
+std::string TokenProfileView::finding(const ViewInput& input, const ParameterValues&) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const Profile profile = profileOf(input, *activePane(input));
+    if (std::isnan(profile.cutOff))
+        return "No token is kept for its score: protection fills the budget";
+    // How much of the prompt's first half is among the kept: policies that follow recency show it here.
+    const std::size_t half = profile.scores.size() / 2;
+    const auto early = std::count_if(profile.states.begin(), profile.states.begin() + static_cast<std::ptrdiff_t>(half),
+                                     [](TokenState s) { return s == TokenState::Kept || s == TokenState::Protected; });
+    const auto all = std::count_if(profile.states.begin(), profile.states.end(),
+                                   [](TokenState s) { return s == TokenState::Kept || s == TokenState::Protected; });
+    return fmt::format("A score of {} keeps a token; {} of {} kept tokens lie in the first half of the prompt",
+                       formatShort(profile.cutOff), formatCount(early), formatCount(all));
+}
+
+ViewTable TokenProfileView::table(const ViewInput& input, const ParameterValues&) const {
+    ViewTable table;
+    table.columns = {"token", "text", "score", "state"};
+    if (!whyNoPicture(input).empty())
+        return table;
+    const auto profile = std::make_shared<const Profile>(profileOf(input, *activePane(input)));
+    table.rowCount = std::ssize(profile->scores);
+    table.cell = [profile, capture = input.capture](std::int64_t row, int column) -> std::string {
+        const auto i = static_cast<std::size_t>(row);
+        const char* words[] = {"kept", "protected", "evicted", "after the cut"};
+        switch (column) {
+        case 0: return std::to_string(row);
+        case 1: return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
+        case 2: return std::isnan(profile->scores[i]) ? "" : fmt::format("{:.9g}", profile->scores[i]);
+        default: return words[static_cast<int>(profile->states[i])];
+        }
+    };
+    return table;
+}
+
+} // namespace
+
+const View& tokenProfileView() {
+    static const TokenProfileView view;
+    return view;
+}
+
+} // namespace kvscope
