@@ -7,6 +7,8 @@
     POLICY(exactPolicy)                                                                                                \
     POLICY(keydiffPolicy)                                                                                              \
     POLICY(snapkvPolicy)                                                                                               \
+    POLICY(pyramidkvPolicy)                                                                                            \
+    POLICY(h2oPolicy)                                                                                                  \
     POLICY(tovaPolicy)                                                                                                 \
     POLICY(streamingLlmPolicy)                                                                                         \
     POLICY(keyNormPolicy)                                                                                              \

@@ -26,6 +26,10 @@ Protection Protection::within(std::int64_t count, std::int64_t rows) const {
     return {fitting, std::min({last, count - fitting, rows - fitting})};
 }
 
+std::int64_t Policy::layerCount(LayerIndex, int, std::int64_t, const ParameterValues&, std::int64_t count) const {
+    return count;
+}
+
 Features Policy::carry(const PolicyInput&, const Features&, const ParameterValues&) const {
     return {};
 }
@@ -57,7 +61,8 @@ PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values,
     const std::int64_t rows = input.rowCount();
     PolicyOutcome outcome;
     outcome.requested = policy.card().usesBudget ? resolveBudget(budget, rows, roundingOf(values)) : rows;
-    RowSelection chosen = policy.select(input, scores, values, outcome.requested);
+    const std::int64_t count = policy.layerCount(input.layer, input.numLayers, rows, values, outcome.requested);
+    RowSelection chosen = policy.select(input, scores, values, count);
     outcome.selection = tokensOfRows(chosen, input);
     outcome.log = std::move(chosen.steps);
     outcome.scores = scores;

@@ -110,6 +110,10 @@ public:
     /// Default: protect first and last, then stable top-k of the total score. `count` is already resolved.
     virtual RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                                 std::int64_t count) const;
+    /// Tokens kept in one layer when `count` of `rows` are kept on average over the layers. Default: count. Not asked
+    /// in block processing; a policy whose layers differ refuses blocks.
+    virtual std::int64_t layerCount(LayerIndex layer, int numLayers, std::int64_t rows, const ParameterValues& values,
+                                    std::int64_t count) const;
     /// State that accumulates from block to block: named tensors [Hkv, m] or [Hq, m] over the rows of `input`. In the
     /// next block `input.carried` holds them for its rows: gathered for the rows that survived, 0 for new ones.
     virtual Features carry(const PolicyInput& input, const Features& features, const ParameterValues& values) const;
@@ -136,7 +140,7 @@ struct BlockStep {
 
 struct PolicyOutcome {
     Selection selection;
-    std::int64_t requested = 0;   ///< tokens, after rounding
+    std::int64_t requested = 0;   ///< tokens, after rounding; the mean over the layers where these differ
     Scores scores;                ///< of the last step; rows mapped through `positions`
     RowPositions positions;       ///< empty: row r is token r
     std::vector<BlockStep> steps; ///< empty: one shot

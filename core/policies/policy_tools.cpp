@@ -71,6 +71,22 @@ Tensor windowAttention(const PolicyInput& input, const QueryWindow& window) {
     return input.engine.attentionColumnSums(attention, input.checkpoint);
 }
 
+ParameterSpec groupRuleParameter(std::string help, std::string source) {
+    ParameterSpec group = choiceParameter("group_rule", "Query heads of a group",
+                                          {{"mean", "Mean", "kvpress, KeyDiff's runs"},
+                                           {"sum", "Sum", "compactor-vllm; ranks as the mean"},
+                                           {"max", "Maximum", "the keenest query head decides"}},
+                                          Stage::Combine);
+    group.help = std::move(help);
+    group.source = std::move(source);
+    return group;
+}
+
+GroupRule groupRuleOf(const ParameterValues& values) {
+    const std::string& id = values.choice("group_rule");
+    return id == "mean" ? GroupRule::Mean : id == "sum" ? GroupRule::Sum : GroupRule::Max;
+}
+
 ParameterSpec integerParameter(std::string id, std::string label, std::string symbol, double min, double max,
                                double defaultValue, Stage stage) {
     ParameterSpec spec;

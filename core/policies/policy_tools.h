@@ -27,6 +27,10 @@ QueryWindow lastQueries(const PolicyInput& input, std::int64_t window, const std
 /// The causal attention of a query window to all rows, summed over its queries: [Hq, m].
 Tensor windowAttention(const PolicyInput& input, const QueryWindow& window);
 
+/// The row `group_rule`: how the query heads of a KV head agree; and its value.
+ParameterSpec groupRuleParameter(std::string help, std::string source);
+GroupRule groupRuleOf(const ParameterValues& values);
+
 /// Parameter rows.
 ParameterSpec integerParameter(std::string id, std::string label, std::string symbol, double min, double max,
                                double defaultValue, Stage stage);

@@ -31,15 +31,10 @@ ParameterTable ownParameters() {
     width.unit = "tokens";
     width.help = "Odd; 1 leaves the profile as it is.";
     width.source = "SnapKV code and kvpress 5; KeyDiff's runs and KVCache-Factory 7";
-    ParameterSpec group = choiceParameter("group_rule", "Query heads of a group",
-                                          {{"mean", "Mean", "kvpress, KeyDiff's runs"},
-                                           {"sum", "Sum", "compactor-vllm; ranks as the mean"},
-                                           {"max", "Maximum", "the keenest query head decides"}},
-                                          Stage::Combine);
-    group.help =
+    const ParameterSpec group = groupRuleParameter(
         "How the query heads that read one KV head agree. The original repeats keys and stores one set per query "
-        "head (L4); here a KV head has one.";
-    group.source = "kvpress, KeyDiff F.2: mean; compactor-vllm: sum";
+        "head (L4); here a KV head has one.",
+        "kvpress, KeyDiff F.2: mean; compactor-vllm: sum");
     return {window, pool, width, group};
 }
 
@@ -65,11 +60,6 @@ PolicyCard makeCard() {
     card.explanation = policyExplanation("snapkv");
     card.scoreLabel = "score: pooled attention of the window";
     return card;
-}
-
-GroupRule groupRuleOf(const ParameterValues& values) {
-    const std::string& id = values.choice("group_rule");
-    return id == "mean" ? GroupRule::Mean : id == "sum" ? GroupRule::Sum : GroupRule::Max;
 }
 
 // Window tokens are kept whatever they score; they show the largest score of their head, so that they rank first.

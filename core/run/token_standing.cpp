@@ -59,8 +59,8 @@ bool keptAt(std::span<const float> scores, TokenIndex token, const Protection& w
 
 /// Kept sets grow with the budget: one more token is either one more place by score or one more protected token, and
 /// a token that becomes protected gives its place by score to the next one. So bisection finds the smallest budget.
-std::int64_t smallestBudget(std::span<const float> scores, TokenIndex token, const Policy& policy,
-                            const ParameterValues& values) {
+std::int64_t smallestLayerCount(std::span<const float> scores, TokenIndex token, const Policy& policy,
+                                const ParameterValues& values) {
     std::int64_t tooSmall = 0, enough = static_cast<std::int64_t>(scores.size());
     while (enough - tooSmall > 1) {
         const std::int64_t middle = (tooSmall + enough) / 2;
@@ -70,6 +70,20 @@ std::int64_t smallestBudget(std::span<const float> scores, TokenIndex token, con
             tooSmall = middle;
     }
     return enough;
+}
+
+/// The layer's share of a budget need not grow with it (PyramidKV turns from uniform to pyramid), so the smallest budget
+/// that gives the layer enough is looked for from below.
+std::int64_t smallestBudget(std::span<const float> scores, TokenIndex token, const Policy& policy,
+                            const RunRequest& request) {
+    const ParameterValues& values = request.policy.values;
+    const auto n = static_cast<std::int64_t>(scores.size());
+    const std::int64_t enough = smallestLayerCount(scores, token, policy, values);
+    const int layers = request.capture->info().numLayers;
+    std::int64_t budget = 1;
+    while (budget < n && policy.layerCount(request.layer, layers, n, values, budget) < enough)
+        ++budget;
+    return budget;
 }
 
 } // namespace
@@ -98,7 +112,7 @@ TokenStanding standingOf(const RunResult& result, KvHeadIndex head, TokenIndex t
         return standing;
     const Policy& policy = policyById(request.policy.policy);
     if (policy.card().usesBudget)
-        standing.flipBudget = smallestBudget(scores, token, policy, request.policy.values);
+        standing.flipBudget = smallestBudget(scores, token, policy, request);
     return standing;
 }
 

@@ -22,6 +22,9 @@ int protectedLast(const std::string& policy, const Options& options, int budget)
     int last = number(options, "protect_last");
     if (policy == "snapkv")
         last = std::max(last, number(options, "window"));
+    if (policy == "h2o")
+        while (last + 1 <= std::stod(options.at("recent_share")) * budget + 1e-9)
+            ++last;
     if (policy == "keydiff") {
         int window = 0; // the largest whole number that is at most w N
         while (window + 1 <= std::stod(options.at("window_share")) * budget + 1e-9)
@@ -101,16 +104,18 @@ Result run(const std::string& policy, const Options& options, const Layer& layer
     Result result;
     result.kept.resize(layer.keys.size());
     int begin = 0;
+    std::vector<Visit> visits;
     for (const int end : blockEnds(options, n, limit)) {
         for (auto& rows : result.kept)
             for (int token = begin; token < end; ++token)
                 rows.push_back(token);
+        visits.push_back({begin, end, result.kept});
         begin = end;
         const int cached = static_cast<int>(result.kept.front().size());
         if (cached <= limit && end < n)
             continue;
         result.rows = result.kept;
-        result.scores = scores(policy, options, layer, result.rows, end);
+        result.scores = scores(policy, options, layer, result.rows, end, visits);
         Step step{end, cached, {}};
         for (std::size_t h = 0; h < result.kept.size(); ++h) {
             const int count = std::min(limit, cached);

@@ -27,9 +27,15 @@ struct Layer {
 
 using Options = std::map<std::string, std::string>; ///< parameter id, text
 
-/// [Hkv][m] scores of the cached tokens `rows` [Hkv][m] when the tokens [0, end) have been seen.
+/// The queries [begin, end) attended to the cached tokens `rows` [Hkv][m]: what H2O adds up.
+struct Visit {
+    int begin = 0, end = 0;
+    PerHead<std::vector<int>> rows;
+};
+
+/// [Hkv][m] scores of the cached tokens `rows` [Hkv][m] when the tokens [0, end) have been seen, in these visits.
 PerHead<Vector> scores(const std::string& policy, const Options& options, const Layer& layer,
-                       const PerHead<std::vector<int>>& rows, int end);
+                       const PerHead<std::vector<int>>& rows, int end, const std::vector<Visit>& visits = {});
 
 struct Step {
     int end = 0, cached = 0;

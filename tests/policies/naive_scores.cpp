@@ -73,14 +73,14 @@ Vector keydiff(const Options& options, const std::vector<Vector>& keys) {
     return result;
 }
 
-// Softmax of query r of head q over the cached tokens that it may see.
-Vector attention(const Layer& layer, int q, int r, const std::vector<int>& rows) {
+// Softmax of query r of head q over the cached tokens that it may see; over all of them when nothing is masked.
+Vector attention(const Layer& layer, int q, int r, const std::vector<int>& rows, bool masked = true) {
     const int time = layer.firstQuery + r;
     const auto kv = static_cast<std::size_t>(layer.kvOfQ[static_cast<std::size_t>(q)]);
     Vector weights;
     double total = 0;
     for (const int token : rows) {
-        const bool visible = token <= time && (layer.slidingWindow == 0 || token > time - layer.slidingWindow);
+        const bool visible = !masked || (token <= time && (layer.slidingWindow == 0 || token > time - layer.slidingWindow));
         double logit = layer.scaling * dot(layer.queries[static_cast<std::size_t>(q)][static_cast<std::size_t>(r)],
                                            layer.keys[kv][static_cast<std::size_t>(token)]);
         if (layer.softcap > 0)
@@ -168,6 +168,40 @@ Vector tova(const Options& options, const Layer& layer, int kv, const std::vecto
         [&](int q) { return perLayer || layer.kvOfQ[static_cast<std::size_t>(q)] == kv; });
 }
 
+// What query head q gave to `token` in all visits (first), and how many queries saw it (second).
+std::pair<double, int> received(const Options& options, const Layer& layer, int q, int token,
+                                const std::vector<Visit>& visits) {
+    const int kv = layer.kvOfQ[static_cast<std::size_t>(q)];
+    std::pair<double, int> result{0, 0};
+    for (const Visit& visit : visits) {
+        const std::vector<int>& rows = visit.rows[static_cast<std::size_t>(kv)];
+        const auto at = std::find(rows.begin(), rows.end(), token);
+        for (int time = std::max(visit.begin, layer.firstQuery); at != rows.end() && time < visit.end; ++time) {
+            const bool masked =
+                options.at("mask") == "causal" || time >= visit.end - std::stoi(options.at("mask_window"));
+            result.first += attention(layer, q, time - layer.firstQuery, rows,
+                                      masked)[static_cast<std::size_t>(at - rows.begin())];
+            const bool sees = time >= token && (layer.slidingWindow == 0 || token > time - layer.slidingWindow);
+            result.second += !masked || sees ? 1 : 0;
+        }
+    }
+    return result;
+}
+
+Vector h2o(const Options& options, const Layer& layer, int kv, const std::vector<int>& tokens,
+           const std::vector<Visit>& visits) {
+    const auto profileOf = [&](int q) {
+        Vector profile;
+        for (const int token : tokens) {
+            const auto [sum, queries] = received(options, layer, q, token, visits);
+            profile.push_back(options.at("accumulate") == "sum" ? sum : queries > 0 ? sum / queries : 0);
+        }
+        return profile;
+    };
+    const auto reads = [&](int q) { return layer.kvOfQ[static_cast<std::size_t>(q)] == kv; };
+    return overHeads(layer, options.at("group_rule"), profileOf, reads);
+}
+
 double uniform(const Layer& layer, int kv, int token) {
     kvscope::RandomKey key;
     key.seed = layer.seed;
@@ -178,7 +212,7 @@ double uniform(const Layer& layer, int kv, int token) {
 }
 
 Vector scoresOfHead(const std::string& policy, const Options& options, const Layer& layer, int kv,
-                    const std::vector<int>& rows, int end) {
+                    const std::vector<int>& rows, int end, const std::vector<Visit>& visits) {
     std::vector<Vector> keys;
     for (const int token : rows)
         keys.push_back(layer.keys[static_cast<std::size_t>(kv)][static_cast<std::size_t>(token)]);
@@ -188,6 +222,8 @@ Vector scoresOfHead(const std::string& policy, const Options& options, const Lay
         return snapkv(options, layer, kv, rows, end);
     if (policy == "tova")
         return tova(options, layer, kv, rows, end);
+    if (policy == "h2o")
+        return h2o(options, layer, kv, rows, visits);
     Vector result;
     for (std::size_t i = 0; i < rows.size(); ++i)
         result.push_back(policy == "key_norm"  ? -norm(keys[i])
@@ -199,10 +235,10 @@ Vector scoresOfHead(const std::string& policy, const Options& options, const Lay
 } // namespace
 
 PerHead<Vector> scores(const std::string& policy, const Options& options, const Layer& layer,
-                       const PerHead<std::vector<int>>& rows, int end) {
+                       const PerHead<std::vector<int>>& rows, int end, const std::vector<Visit>& visits) {
     PerHead<Vector> result;
     for (std::size_t kv = 0; kv < rows.size(); ++kv) {
-        result.push_back(scoresOfHead(policy, options, layer, static_cast<int>(kv), rows[kv], end));
+        result.push_back(scoresOfHead(policy, options, layer, static_cast<int>(kv), rows[kv], end, visits));
         for (double& score : result.back())
             score = static_cast<float>(score); // decisions read floats
     }

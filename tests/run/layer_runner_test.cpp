@@ -49,7 +49,10 @@ const std::vector<std::string> kSpecs = {"exact",
                                          "keydiff",
                                          "keydiff:sliding_window",
                                          "keydiff,prompt_block=16",
-                                         "snapkv,window=8,prompt_block=32"};
+                                         "snapkv,window=8,prompt_block=32",
+                                         "pyramidkv",
+                                         "h2o",
+                                         "h2o:keydiff,prompt_block=32"};
 
 template <class Call> std::string messageOf(Call call) {
     try {

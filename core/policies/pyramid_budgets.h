@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace kvscope {
+
+/// How PyramidKV shares a cache out over the layers (policies.md 6.5): many tokens in the first layer, few in the last.
+struct PyramidShape {
+    enum class Schedule {
+        Integer, ///< authors' code: smallest share and slope floored, the window on top
+        Real,    ///< kvpress: real arithmetic, rounded at the end, the window included
+    };
+    Schedule schedule = Schedule::Integer;
+    int layers = 1;
+    std::int64_t tokens = 1;   ///< n, seen before the cut
+    std::int64_t capacity = 1; ///< mean tokens per layer asked for, 1..n
+    std::int64_t window = 0;   ///< W, kept in every layer
+    double beta = 20;          ///< steepness, >= 1; the last layer gets about 1/beta of the mean
+    bool slopeOverLayers = false; ///< L5: copies that divide the slope by L instead of L - 1
+};
+
+struct PyramidBudgets {
+    std::vector<std::int64_t> tokens; ///< [layers] 1..n
+    bool uniform = false;             ///< the schedule fell back to the same for all (L5)
+};
+
+/// The mean lies above the capacity where the integer slope is floored, and below or above it by the last rounding of
+/// the real one. A capacity of at most the window, and a model of one layer, are uniform.
+PyramidBudgets pyramidBudgets(const PyramidShape& shape);
+
+} // namespace kvscope
