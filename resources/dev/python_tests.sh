@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Formats (checks only), types and tests resources/python, at both ends of the supported range of Transformers.
+# The environment (torch and all, some 5 GB) lies in a per-user cache and is shared by every clone with the same
+# requirements. Exit code 77 and one line: it cannot be installed here. KVSCOPE_PYTHON=skip says so at once.
+# Usage: resources/dev/python_tests.sh [newest | oldest | style] (default: all three).
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+tools=$root/resources/python
+
+skip() { echo "Python tests skipped: $1"; exit 77; }
+
+[ "${KVSCOPE_PYTHON:-}" != skip ] || skip "KVSCOPE_PYTHON=skip"
+key=$(cat "$tools/requirements-test.txt" "$tools/requirements-oldest.txt" | sha256sum | cut -c1-12)
+home=${XDG_CACHE_HOME:-$HOME/.cache}/kvscope/python-$key
+mkdir -p "$home" 2>/dev/null || skip "$home cannot be written"
+
+# One installer at a time; a marker says that an environment is whole.
+install_environment() {
+    exec 9>"$home/lock"
+    flock 9
+    [ ! -e "$home/whole" ] || return 0
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || return 1
+    echo "Installing the Python test environment into $home"
+    rm -rf "$home/venv" "$home/oldest"
+    python3 -m venv "$home/venv" &&
+        "$home/venv/bin/pip" install -q --disable-pip-version-check -r "$tools/requirements-test.txt" &&
+        "$home/venv/bin/pip" install -q --disable-pip-version-check --target "$home/oldest" -r "$tools/requirements-oldest.txt" &&
+        touch "$home/whole"
+}
+install_environment >"$home/log" 2>&1 || skip "pip cannot install resources/python/requirements-test.txt (log: $home/log)"
+
+cd "$tools"
+export PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore TOKENIZERS_PARALLELISM=false
+export HF_HUB_OFFLINE=1 HF_HUB_DISABLE_TELEMETRY=1
+[ ! -x "$root/build/release/bin/kvscope" ] || export KVSCOPE_PROGRAM=${KVSCOPE_PROGRAM:-$root/build/release/bin/kvscope}
+part=${1:-all}
+if [ "$part" = style ] || [ "$part" = all ]; then
+    "$home/venv/bin/ruff" check --no-cache . ../../sample_data
+    "$home/venv/bin/ruff" format --no-cache --check . ../../sample_data
+    "$home/venv/bin/mypy" --cache-dir "$home/mypy"
+fi
+if [ "$part" = newest ] || [ "$part" = all ]; then
+    "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider
+fi
+if [ "$part" = oldest ] || [ "$part" = all ]; then
+    PYTHONPATH=$home/oldest "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider
+fi

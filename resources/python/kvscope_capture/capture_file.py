@@ -1,0 +1,170 @@
+"""Writes the HDF5 file of a capture, one layer at a time.
+
+The file grows under the name `OUT.partial`, is closed after every layer so that an interrupted capture can go on,
+and gets its own name only when everything is in it: what is called `OUT` is always whole.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from kvscope_capture.errors import CaptureError
+
+Array = npt.NDArray[Any]
+STAGE = "post_qk_norm_post_rope_pre_scale"
+STORED_TYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+CHUNK_TOKENS = 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class CaptureOptions:
+    """What is stored: type, layers (None: all), last queries (0: all), extras."""
+
+    dtype: str = "bfloat16"
+    layers: tuple[int, ...] | None = None
+    q_window: int = 0
+    o_proj: bool = False
+    pre_rope: bool = False
+    compress: bool = False
+    notes: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerRecord:
+    """One layer as attention saw it: tensors by data set name, [heads, tokens, d], and its attributes."""
+
+    layer: int
+    tensors: Mapping[str, torch.Tensor]
+    attributes: Mapping[str, Any]
+
+
+def encode(tensor: torch.Tensor, dtype: str, place: str) -> Array:
+    """The stored bits; bfloat16 as uint16. Errors: NaN, infinity, or a value that the type cannot hold."""
+    stored = tensor.to(STORED_TYPES[dtype])
+    if not bool(torch.isfinite(stored).all()):
+        head, token, _ = torch.nonzero(~torch.isfinite(stored))[0].tolist()
+        finite = bool(torch.isfinite(tensor[head, token]).all())
+        sentence = f"is beyond the range of {dtype}" if finite else "is NaN or infinite"
+        remedy = "Store as bf16 or fp32" if finite else "Run the model in a wider type (--compute-dtype fp32)"
+        raise CaptureError(f"a value at head {head}, token {token} {sentence}", place, remedy)
+    if dtype == "bfloat16":
+        bits: Array = stored.cpu().contiguous().view(torch.int16).numpy().view(np.uint16)
+        return bits
+    plain: Array = stored.cpu().contiguous().numpy()
+    return plain
+
+
+class CaptureFile:
+    """The growing file of one capture.
+
+    `state` identifies prompt, model and options: the rest of another capture is not continued.
+    """
+
+    def __init__(self, out: pathlib.Path, options: CaptureOptions, state: str) -> None:
+        """Errors: the folder is missing or cannot be written."""
+        self.out, self.options = out, options
+        self.path = out.with_name(out.name + ".partial")
+        if not out.parent.is_dir():
+            raise CaptureError("the folder does not exist", str(out), "Create it or write elsewhere")
+        rest = self._continue(state)
+        self.finished_layers: set[int] = rest or set()
+        if rest is None:
+            with self._open("w") as file:
+                file.attrs["partial_state"] = state
+
+    def _open(self, mode: str) -> h5py.File:
+        try:
+            return h5py.File(self.path, mode, libver=("earliest", "v110"))
+        except OSError as error:
+            raise CaptureError(
+                f"cannot be written ({error})", str(self.path), "Check the folder's permissions"
+            ) from error
+
+    def _continue(self, state: str) -> set[int] | None:
+        """Layers of an earlier run; None if there is none, or none that can be trusted."""
+        if not self.path.exists():
+            return None
+        try:
+            with h5py.File(self.path, "a") as file:
+                if file.attrs.get("partial_state") != state:
+                    return None
+                layers = file.require_group("layers")
+                for name in [name for name in layers if "stage" not in layers[name].attrs]:
+                    del layers[name]
+                return {int(name) for name in layers}
+        except (OSError, KeyError):
+            return None
+
+    def write_root(self, attributes: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+        """Root attributes and the small data sets under /tokens and /rope; written again on resuming."""
+        with self._open("a") as file:
+            file.attrs.update(attributes)
+            for name, data in arrays.items():
+                if name in file:
+                    del file[name]
+                file.create_dataset(name, data=data)
+
+    def write_layer(self, record: LayerRecord) -> None:
+        """Tensors first, attributes last: a layer without `stage` was interrupted."""
+        with self._open("a") as file:
+            group = file.require_group(f"layers/{record.layer:02d}")
+            for name, tensor in record.tensors.items():
+                data = encode(tensor, self.options.dtype, f"layers/{record.layer:02d}/{name}")
+                node = group.create_dataset(name, data=data, **self._storage(data.shape))
+                if self.options.dtype == "bfloat16":
+                    node.attrs["dtype"] = "bfloat16"
+            group.attrs.update(record.attributes)
+            group.attrs["stage"] = STAGE
+
+    def _storage(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        chunks = (1, max(1, min(shape[1], CHUNK_TOKENS)), shape[2])
+        if not self.options.compress:
+            return {"chunks": chunks}
+        return {"chunks": chunks, "compression": "gzip", "compression_opts": 6, "shuffle": True}
+
+    def finish(self, progress: Callable[[str], None]) -> str:
+        """Writes the hash and gives the file its name; returns the hash."""
+        progress("hashing")
+        with self._open("a") as file:
+            digest = hash_of_capture(file)
+            file.attrs["capture_hash"] = digest
+            del file.attrs["partial_state"]
+        os.replace(self.path, self.out)
+        return digest
+
+
+def _datasets(node: h5py.Group) -> Iterator[h5py.Dataset]:
+    for child in node.values():
+        if isinstance(child, h5py.Dataset):
+            yield child
+        else:
+            yield from _datasets(child)
+
+
+def hash_of_capture(file: h5py.File) -> str:
+    """SHA-256 over the data sets of /tokens, /rope and /layers, as the format defines it; head by head."""
+    found = [d for root in ("tokens", "rope", "layers") if root in file for d in _datasets(file[root])]
+    digest = hashlib.sha256()
+    for data in sorted(found, key=lambda d: d.name.encode()):
+        shape = ",".join(map(str, data.shape))
+        digest.update(data.name.lstrip("/").encode() + b"\0" + shape.encode() + b"\0")
+        for begin in range(data.shape[0] if data.ndim == 3 else 1):
+            block = data[begin] if data.ndim == 3 else data[()]
+            digest.update(np.ascontiguousarray(block).astype(data.dtype.newbyteorder("<"), copy=False).tobytes())
+    return digest.hexdigest()
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON with sorted keys, the same text on every run."""
+    return json.dumps(value, sort_keys=True, default=str)

@@ -1,0 +1,285 @@
+"""Runs a prompt through a model and writes each layer as it passes: memory holds the model and one layer's tensors.
+
+After every layer the residual stream is saved beside the growing file. A capture that was interrupted goes on from
+there: the layers that are done only hand the saved stream on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import os
+import pathlib
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+from kvscope_capture.attention import AttentionCall, attention_of, decoder_of, layers_of, observed_attention
+from kvscope_capture.capture_file import Array, CaptureFile, CaptureOptions, LayerRecord, json_text
+from kvscope_capture.errors import CaptureError
+from kvscope_capture.prompt import Prompt, TokenBytes
+from kvscope_capture.rope import RopeFacts, read_rope
+
+TESTED = ("llama", "qwen2", "qwen3", "mistral", "gemma2", "gemma3_text", "phi3", "gpt2")
+NLL_ROWS = 512
+Progress = Callable[[str], None]
+
+
+def capture_prompt(
+    model: Any,
+    prompt: Prompt,
+    out: pathlib.Path,
+    options: CaptureOptions | None = None,
+    model_id: str = "",
+    revision: str = "",
+    progress: Progress = lambda _: None,
+    any_architecture: bool = False,
+) -> str:
+    """Writes the capture of `prompt` through `model` to `out`; returns its hash.
+
+    Errors (CaptureError): an architecture that is not tested, layers that the model lacks, values that cannot be
+    stored, a folder that cannot be written. An interrupted run leaves `out`.partial, which the same call continues.
+    """
+    options = options or CaptureOptions()
+    _check(model, prompt, options, any_architecture)
+    state = _state(model, prompt, options, model_id, revision)
+    file = CaptureFile(out, options, state)
+    stream = _ResidualStream(out.with_name(out.name + ".stream.pt"), state)
+    nll, last = _run(model, prompt, options, file, stream, progress)
+    rope = read_rope(decoder_of(model))
+    attributes = _root_attributes(model, last, rope, options, model_id, revision)
+    file.write_root(attributes, _token_arrays(prompt, nll) | _rope_arrays(rope))
+    digest = file.finish(progress)
+    stream.remove()
+    return digest
+
+
+def _check(model: Any, prompt: Prompt, options: CaptureOptions, any_architecture: bool) -> None:
+    kind = decoder_of(model).config.model_type
+    if kind not in TESTED and not any_architecture:
+        raise CaptureError(
+            f"the architecture {kind} is not tested",
+            "model",
+            "Add --any-architecture and check what is captured",
+        )
+    if len(prompt.ids) < 2:
+        raise CaptureError("the prompt has fewer than two tokens", "--text", "Give it some text")
+    most = len(layers_of(model))
+    for layer in options.layers or ():
+        if not 0 <= layer < most:
+            raise CaptureError(f"layer {layer} does not exist", "--layers", f"Name layers 0 to {most - 1}")
+
+
+def _state(model: Any, prompt: Prompt, options: CaptureOptions, model_id: str, revision: str) -> str:
+    parts = [
+        model_id,
+        revision,
+        str(model.dtype),
+        decoder_of(model).config.to_dict(),
+        prompt.ids,
+        prompt.segments,
+        vars(options),
+    ]
+    parts.append(transformers.__version__)
+    return hashlib.sha256(json_text(parts).encode()).hexdigest()
+
+
+class _ResidualStream:
+    """The hidden states [1, n, hidden] behind the last finished layer, saved atomically."""
+
+    def __init__(self, path: pathlib.Path, state: str) -> None:
+        self.path, self.state = path, state
+
+    def save(self, layer: int, output: Any) -> None:
+        tupled = isinstance(output, tuple)
+        hidden = output[0] if tupled else output
+        temporary = self.path.with_name(self.path.name + ".tmp")
+        torch.save({"state": self.state, "layer": layer, "hidden": hidden, "tupled": tupled}, temporary)
+        os.replace(temporary, self.path)
+
+    def load(self) -> tuple[int, Any] | None:
+        """The finished layer and its output in the layer's own form; None if there is none of this capture."""
+        try:
+            saved = torch.load(self.path, weights_only=True)
+        except (OSError, RuntimeError, EOFError, pickle.UnpicklingError):
+            return None
+        if saved["state"] != self.state:
+            return None
+        return saved["layer"], (saved["hidden"],) if saved["tupled"] else saved["hidden"]
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _skipped_layers(model: Any, done: int, output: Any) -> Iterator[None]:
+    """Layers 0 .. done return `output` without computing anything."""
+    layers = list(layers_of(model))[: done + 1]
+    for layer in layers:
+        layer.forward = lambda *args, **kwargs: output
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del layer.forward
+
+
+@contextlib.contextmanager
+def _saved_stream(model: Any, stream: _ResidualStream, after: int, wanted: set[int]) -> Iterator[None]:
+    """Saves the stream behind every stored layer that runs; the others are cheap to repeat."""
+    handles = []
+    for index, layer in enumerate(layers_of(model)):
+        if index > after and index in wanted:
+            hook = lambda _module, _args, output, index=index: stream.save(index, output)  # noqa: E731
+            handles.append(layer.register_forward_hook(hook))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _run(
+    model: Any,
+    prompt: Prompt,
+    options: CaptureOptions,
+    file: CaptureFile,
+    stream: _ResidualStream,
+    progress: Progress,
+) -> tuple[Array, dict[str, Any]]:
+    """NLL of the tokens [n] (first NaN), and the shapes that the root attributes name."""
+    layers = layers_of(model)
+    wanted = set(options.layers) if options.layers is not None else set(range(len(layers)))
+    saved = stream.load()
+    done = saved[0] if saved and all(i in file.finished_layers for i in wanted if i <= saved[0]) else -1
+    facts = _static_facts(model)
+
+    def observe(call: AttentionCall) -> None:
+        index = call.layer
+        progress(f"layer {index + 1} of {len(layers)}")
+        facts.update(head_dim=call.key.shape[2], value_dim=call.value.shape[2])
+        if index in wanted and index not in file.finished_layers:
+            file.write_layer(_record(call, model, options))
+
+    ids = torch.tensor([prompt.ids], device=model.device)
+    with torch.no_grad(), contextlib.ExitStack() as stack:
+        stack.enter_context(observed_attention(model, observe))
+        stack.enter_context(_saved_stream(model, stream, done, wanted))
+        if saved and done >= 0:
+            progress(f"continuing after layer {done + 1}")
+            stack.enter_context(_skipped_layers(model, done, saved[1]))
+        positions = torch.arange(ids.shape[1], device=ids.device)[None]
+        hidden = decoder_of(model)(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state[0]
+        progress("token losses")
+        return _token_nll(model, hidden, ids[0]), facts
+
+
+def _static_facts(model: Any) -> dict[str, Any]:
+    """Head sizes from the attention module, for a run that continues behind the last layer."""
+    config = decoder_of(model).config
+    heads = config.num_attention_heads
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+    return {
+        "head_dim": head_dim,
+        "value_dim": head_dim,
+        "heads": heads,
+        "kv_heads": getattr(config, "num_key_value_heads", None) or heads,
+    }
+
+
+def _record(call: AttentionCall, model: Any, options: CaptureOptions) -> LayerRecord:
+    """The tensors that the options ask for and the layer's attributes."""
+    window = options.q_window if 0 < options.q_window < call.query.shape[1] else 0
+    tensors = {"q_window" if window else "q": call.query[:, -window:], "k": call.key, "v": call.value}
+    if options.pre_rope and call.unrotated is not None:
+        tensors |= {"q_pre": call.unrotated[0][:, -window:], "k_pre": call.unrotated[1]}
+    index = call.layer
+    if options.o_proj:
+        tensors["o_proj"] = output_projection(layers_of(model)[index], call.query.shape[0])
+    heads, kv_heads = call.query.shape[0], call.key.shape[0]
+    layer_types = getattr(decoder_of(model).config, "layer_types", None)
+    attributes = {
+        "scaling": call.scaling,
+        "kv_of_q": np.arange(heads, dtype=np.int32) // (heads // kv_heads),
+        "attn_type": layer_types[index]
+        if layer_types
+        else ("sliding" if call.sliding_window else "full") + "_attention",
+        "sliding_window": call.sliding_window,
+        "has_rope": hasattr(decoder_of(model), "rotary_emb"),
+        "qk_norm": hasattr(call.module, "q_norm"),
+        "softcap": call.softcap,
+    }
+    return LayerRecord(index, tensors, attributes)
+
+
+def output_projection(layer: torch.nn.Module, heads: int) -> torch.Tensor:
+    """W_o as [hidden, Hq, dv]. GPT-2's Conv1D stores it transposed."""
+    attention = attention_of(layer)
+    weight: torch.Tensor = attention.o_proj.weight if hasattr(attention, "o_proj") else attention.c_proj.weight.T
+    return weight.detach().reshape(weight.shape[0], heads, -1)
+
+
+def _token_nll(model: Any, hidden: torch.Tensor, ids: torch.Tensor) -> Array:
+    """-log p(token) in nats, [n], the first NaN; in blocks of rows, because n x vocabulary logits may not fit."""
+    head = model.get_output_embeddings()
+    cap = getattr(decoder_of(model).config, "final_logit_softcapping", None)
+    parts = [torch.tensor([torch.nan])]
+    for begin in range(0, len(ids) - 1, NLL_ROWS):
+        target = ids[begin + 1 : begin + 1 + NLL_ROWS]
+        logits = head(hidden[begin : begin + len(target)])
+        logits = torch.tanh(logits / cap) * cap if cap else logits
+        parts.append(torch.nn.functional.cross_entropy(logits.float(), target, reduction="none").cpu())
+    nll: Array = torch.cat(parts).numpy().astype(np.float32)
+    return nll
+
+
+def _token_arrays(prompt: Prompt, nll: Array) -> dict[str, Array]:
+    token_bytes = TokenBytes(prompt.tokenizer)
+    texts = [token_bytes(token) for token in prompt.ids]
+    return {
+        "tokens/ids": np.asarray(prompt.ids, np.int32),
+        "tokens/text": np.frombuffer(b"".join(texts), np.uint8),
+        "tokens/offsets": np.cumsum([0] + [len(text) for text in texts]).astype(np.int64),
+        "tokens/position_ids": np.arange(len(prompt.ids), dtype=np.int64),
+        "tokens/nll": nll,
+        "tokens/segments": np.asarray(prompt.segments, np.int32).reshape(-1, 3),
+    }
+
+
+def _rope_arrays(rope: RopeFacts | None) -> dict[str, Array]:
+    if rope is None:
+        return {}
+    return {f"rope/{name}/inv_freq" if name else "rope/inv_freq": array for name, array in rope.inv_freq.items()}
+
+
+def _root_attributes(
+    model: Any,
+    facts: dict[str, Any],
+    rope: RopeFacts | None,
+    options: CaptureOptions,
+    model_id: str,
+    revision: str,
+) -> dict[str, Any]:
+    attributes = {
+        "format": "kvscope-capture",
+        "version": 1,
+        "created": datetime.date.today().isoformat(),
+        "tool": "kvscope_capture 0.1.0",
+        "model_id": model_id,
+        "model_revision": revision,
+        "transformers_version": transformers.__version__,
+        "attn_implementation": "sdpa",
+        "num_layers": len(layers_of(model)),
+        "num_q_heads": facts["heads"],
+        "num_kv_heads": facts["kv_heads"],
+        "head_dim": facts["head_dim"],
+        "value_dim": facts["value_dim"],
+        "rope": json_text(rope.attribute if rope else {"type": "none", "rotary_dim": 0, "layout": "half"}),
+        "config_json": json_text(decoder_of(model).config.to_dict()),
+    }
+    return attributes | ({"notes": options.notes} if options.notes else {})

@@ -1,0 +1,121 @@
+"""Tiny randomly initialised models of every tested architecture, with the traits that make each one difficult."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import transformers
+
+VOCABULARY = 97
+COMMON: dict[str, Any] = dict(
+    vocab_size=VOCABULARY,
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=512,
+    pad_token_id=0,
+    bos_token_id=0,
+    eos_token_id=0,
+    tie_word_embeddings=False,
+)
+
+
+def llama3_rope() -> dict[str, Any]:
+    return dict(
+        rope_type="llama3",
+        rope_theta=500.0,
+        factor=8.0,
+        low_freq_factor=1.0,
+        high_freq_factor=4.0,
+        original_max_position_embeddings=64,
+    )
+
+
+def yarn_rope() -> dict[str, Any]:
+    return dict(rope_type="yarn", rope_theta=1000.0, factor=4.0, original_max_position_embeddings=64)
+
+
+def long_rope(pairs: int) -> dict[str, Any]:
+    return dict(
+        rope_type="longrope",
+        rope_theta=1000.0,
+        short_factor=[1.0] * pairs,
+        long_factor=[2.0 + i for i in range(pairs)],
+        factor=8.0,
+        original_max_position_embeddings=24,
+    )
+
+
+GEMMA = dict(head_dim=16, sliding_window=7, query_pre_attn_scalar=24, hidden_activation="gelu_pytorch_tanh")
+
+CONFIGS: dict[str, Any] = {
+    "llama": lambda: transformers.LlamaConfig(**COMMON, rope_parameters=llama3_rope()),
+    "llama-yarn": lambda: transformers.LlamaConfig(**COMMON, rope_parameters=yarn_rope()),
+    "qwen2": lambda: transformers.Qwen2Config(**COMMON, use_sliding_window=False),
+    "qwen3": lambda: transformers.Qwen3Config(**COMMON, head_dim=16),
+    "mistral": lambda: transformers.MistralConfig(**COMMON, sliding_window=9, head_dim=8),
+    "gemma2": lambda: transformers.Gemma2Config(
+        **COMMON, **GEMMA, attn_logit_softcapping=2.0, final_logit_softcapping=3.0
+    ),
+    "gemma3": lambda: transformers.Gemma3TextConfig(
+        **COMMON,
+        **GEMMA,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters={
+            "sliding_attention": dict(rope_type="default", rope_theta=100.0),
+            "full_attention": dict(rope_type="linear", rope_theta=10000.0, factor=8.0),
+        },
+    ),
+    "phi3": lambda: transformers.Phi3Config(**COMMON, sliding_window=11, partial_rotary_factor=1.0),
+    "phi3-partial": lambda: transformers.Phi3Config(
+        **COMMON, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)
+    ),
+    "phi3-long": lambda: transformers.Phi3Config(
+        **COMMON | dict(max_position_embeddings=192),
+        rope_parameters=long_rope(4),
+        original_max_position_embeddings=24,
+    ),
+    "gpt2": lambda: transformers.GPT2Config(
+        vocab_size=VOCABULARY, n_embd=32, n_layer=3, n_head=4, n_positions=512, bos_token_id=0, eos_token_id=0
+    ),
+}
+
+
+def tiny_model(name: str, seed: int = 0) -> Any:
+    """A float32 model in eval mode, weights large enough that attention is far from uniform."""
+    torch.manual_seed(seed)
+    config = CONFIGS[name]()
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() >= 2:
+                parameter.normal_(std=0.25)
+            else:
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+    return model
+
+
+class LetterTokenizer:
+    """A tokenizer with one token a character, byte-level, BOS first; enough for prompts of the tests."""
+
+    all_special_tokens = ["<bos>"]
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        return ([0] if add_special_tokens else []) + [1 + ord(c) % (VOCABULARY - 1) for c in text]
+
+    def convert_ids_to_tokens(self, token: int) -> str:
+        return "<bos>" if token == 0 else chr(token + 32)
+
+    def get_vocab(self) -> dict[str, int]:
+        return {"<bos>": 0}
+
+    def decode(self, ids: list[int]) -> str:
+        return "".join(self.convert_ids_to_tokens(i) for i in ids)
+
+
+def random_ids(n: int, seed: int) -> list[int]:
+    generator = torch.Generator().manual_seed(seed)
+    return [0, *torch.randint(1, VOCABULARY, (n - 1,), generator=generator).tolist()]
