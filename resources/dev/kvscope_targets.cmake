@@ -6,7 +6,6 @@ target_include_directories(kvscope_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(kvscope_flags INTERFACE -Wall -Wextra -Wpedantic -ffp-contract=off
   -Wno-restrict # gcc 12 misjudges "literal" + std::string at -O3 (its bug 105651)
   -Wno-maybe-uninitialized # gcc 12 reports moved-from variants and optionals at -O3 that are never read
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> # gcc 12 sees overlapping copies in inlined std::string concatenation (GCC bug 105651)
   $<$<BOOL:${KVSCOPE_WARNINGS_AS_ERRORS}>:-Werror>)
 if(KVSCOPE_SANITIZE)
   target_compile_options(kvscope_flags INTERFACE -fsanitize=${KVSCOPE_SANITIZE} -fno-omit-frame-pointer)
