@@ -4,6 +4,7 @@
 #include "core/base/index.h"
 #include "core/engine/attention.h"
 #include "core/engine/attention_map.h"
+#include "core/engine/balancing_walk.h"
 #include "core/engine/tensor.h"
 
 #include <cstdint>
@@ -132,6 +133,12 @@ public:
     /// [H, n, d] -> [H, count]: the largest singular value of rows [0, first + r + 1), for 0 <= r < count.
     virtual HostTensor prefixOperatorNorms(const Tensor& rows, std::int64_t first, std::int64_t count,
                                            const Checkpoint& checkpoint) const = 0;
+    /// Independent walks, all at once; one result per walk. Signs and sums in double. Throws Error on NaN.
+    virtual std::vector<BalancingSteps> balancingWalks(const BalancingWalks& input,
+                                                       const Checkpoint& checkpoint) const = 0;
+    /// [H, n, d] -> [H, n]: <k_i, (sum of the keys of i's block) / block>, blocks of `block` rows from row 0; the last
+    /// block is divided by `block` too, as if padded with zeros.
+    virtual Tensor blockMeanProducts(const Tensor& keys, std::int64_t block, const Checkpoint& checkpoint) const = 0;
 
     /// Principal axes of the rows of one head of [H, n, d].
     virtual PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,

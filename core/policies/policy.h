@@ -9,6 +9,7 @@
 #include "core/policies/step_log.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -35,7 +36,9 @@ struct PolicyInput {
     const Checkpoint& checkpoint;
     Tensor preRopeKeys = {};                     ///< [Hkv, m, d] keys before RoPE; empty unless Need::PreRopeKeys
     const RandomSource* random = &drawnRandom(); ///< never null
-    bool recordSteps = false;                    ///< `select` fills RowSelection::steps where the policy has steps
+    /// The keys [Hkv, end, d] of another layer, for policies that look at one layer on behalf of others; may be empty.
+    std::function<Tensor(LayerIndex)> keysOfLayer = {};
+    bool recordSteps = false; ///< `select` fills RowSelection::steps where the policy has steps
 
     std::int64_t rowCount() const { return keys.size(1); }
     TokenIndex tokenAt(std::int64_t kvHead, std::int64_t row) const {

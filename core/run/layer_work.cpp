@@ -117,7 +117,19 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Policy& policy
                        .checkpoint = checkpoint,
                        .preRopeKeys = {},
                        .random = result.request.random ? result.request.random.get() : &drawnRandom(),
+                       .keysOfLayer =
+                           [this, &cut, checkpoint](LayerIndex other) {
+                               return m_engine.rows(keysOfLayer(other, checkpoint), 0, cut.token);
+                           },
                        .recordSteps = result.request.recordSteps};
+}
+
+Tensor LayerWork::keysOfLayer(LayerIndex other, const Checkpoint& checkpoint) const {
+    const std::string key = fmt::format("{}keys of layer|{}", m_prefix, other.value);
+    return *m_cache.get<Tensor>(key, checkpoint, [&] {
+        Tensor tensor = m_engine.upload(m_capture.read(other, TensorRole::Keys, checkpoint));
+        return StageCache::Made<Tensor>{tensor, bytesOf(tensor.shape())};
+    });
 }
 
 std::shared_ptr<const Timed<Features>> LayerWork::features(RunResult& result, const Policy& policy,

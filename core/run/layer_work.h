@@ -50,6 +50,7 @@ private:
     struct Chosen;
     struct Scored;
 
+    Tensor keysOfLayer(LayerIndex other, const Checkpoint& checkpoint) const;
     PolicyInput policyInput(const RunResult& result, const Policy& policy, const Checkpoint& checkpoint,
                             double& milliseconds) const;
     void chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) const;

@@ -68,6 +68,12 @@ public:
                                    const Checkpoint& c) const override {
         return counted("prefixOperatorNorms").prefixOperatorNorms(rows, first, count, c);
     }
+    std::vector<BalancingSteps> balancingWalks(const BalancingWalks& input, const Checkpoint& c) const override {
+        return counted("balancingWalks").balancingWalks(input, c);
+    }
+    Tensor blockMeanProducts(const Tensor& keys, std::int64_t block, const Checkpoint& c) const override {
+        return counted("blockMeanProducts").blockMeanProducts(keys, block, c);
+    }
     PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,
                                 const Checkpoint& c) const override {
         return m_engine->principalAxes(keys, head, components, c);

@@ -43,6 +43,9 @@ public:
                               const Checkpoint& checkpoint) const override;
     HostTensor prefixOperatorNorms(const Tensor& rows, std::int64_t first, std::int64_t count,
                                    const Checkpoint& checkpoint) const override;
+    std::vector<BalancingSteps> balancingWalks(const BalancingWalks& input,
+                                               const Checkpoint& checkpoint) const override;
+    Tensor blockMeanProducts(const Tensor& keys, std::int64_t block, const Checkpoint& checkpoint) const override;
 
     PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,
                                 const Checkpoint& checkpoint) const override;

@@ -24,6 +24,17 @@ struct Product {
     bool accumulate; ///< add to out instead of replacing it
 };
 
+/// x[k][lane] becomes e^min(500, logScale (x - rowTerm - laneTerm) - logShift) (valueScale v + valueConstant), where v
+/// is products[k][lane] * rowWeight * laneWeight. Lanes as in Product.
+struct BalancingKernel {
+    double* x;              ///< [rows, lanes]: inner products of keys
+    const double* products; ///< [rows, lanes]: inner products of values; null: 0
+    std::int64_t rows, lanes;
+    const double *rowTerms, *laneTerms;
+    const double *rowWeights, *laneWeights;
+    double logScale, logShift, valueScale, valueConstant;
+};
+
 /// The hot loops, compiled once per instruction set. Every build computes the same bits (see kernels/README.md).
 struct Kernels {
     const char* name;
@@ -56,6 +67,9 @@ struct Kernels {
     /// sum[term] += sum over lanes of x[term][lane] * factor[lane], lanes [begin, end).
     void (*addAcrossLanes)(const double* x, std::int64_t terms, std::int64_t lanes, const double* factor,
                            std::int64_t begin, std::int64_t end, double* sum);
+    void (*balancingKernel)(const BalancingKernel& kernel);
+    /// sum[lane] += factor[row] * x[row][lane], row after row.
+    void (*addScaledRows)(const double* x, std::int64_t rows, std::int64_t lanes, const double* factor, double* sum);
 };
 
 /// "" picks the best this processor has; "v2", "v3" or "v4" (x86-64 levels) is refused with Error where it is missing.

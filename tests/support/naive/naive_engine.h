@@ -65,6 +65,18 @@ struct Map {
 /// [height, width] cells, -1 where nothing is seen; then [width] column sums; then [heads, w] row log sums, 0 unknown.
 Numbers attentionMap(const Map& map);
 
+struct Balancing {
+    Block keys, values, centres; ///< centres [heads, 1, d] or no rows; values may have no width
+};
+struct Balanced {
+    Numbers signs, products, diagonal;
+    std::int64_t failedAt = -1;
+};
+/// M [m, m] of the walk's rows.
+Numbers balancingKernel(const Balancing& input, const BalancingWalk& walk);
+Balanced balancingWalk(const Balancing& input, const BalancingWalk& walk);
+Numbers blockMeanProducts(const Block& keys, std::int64_t block);
+
 /// Mean [d], axes [components, d], shares [components], total variance; by cyclic Jacobi rotations.
 Numbers principalAxes(const Block& keys, std::int64_t head, int components);
 

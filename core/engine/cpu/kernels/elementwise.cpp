@@ -97,6 +97,27 @@ void addAcrossLanes(const double* x, I terms, I lanes, const double* factor, I b
     }
 }
 
+void balancingKernel(const BalancingKernel& p) {
+    constexpr double kLargest = 500; // times the products of any floats it stays finite
+    for (I r = 0; r < p.rows; ++r) {
+        double* row = p.x + r * p.lanes;
+        for (I l = 0; l < p.lanes; l += kLanes) {
+            const Vector zero{}, largest = zero + kLargest;
+            Vector exponent = p.logScale * (load(row + l) - p.rowTerms[r] - load(p.laneTerms + l)) - p.logShift;
+            exponent = exponent > largest ? largest : exponent;
+            const Vector product =
+                p.products ? load(p.products + r * p.lanes + l) * p.rowWeights[r] * load(p.laneWeights + l) : zero;
+            store(row + l, portableExpOf<Vector, VectorBits>(exponent) * (p.valueScale * product + p.valueConstant));
+        }
+    }
+}
+
+void addScaledRows(const double* x, I rows, I lanes, const double* factor, double* __restrict sum) {
+    for (I r = 0; r < rows; ++r)
+        for (I l = 0; l < lanes; l += kLanes)
+            store(sum + l, load(sum + l) + factor[r] * load(x + r * lanes + l));
+}
+
 } // namespace
 
 #define KVSCOPE_TEXT_OF(x) #x
@@ -114,6 +135,8 @@ const Kernels kKernels = {KVSCOPE_NAME(KVSCOPE_LEVEL),
                           shapeLogits,
                           raiseTops,
                           exponentials,
-                          addAcrossLanes};
+                          addAcrossLanes,
+                          balancingKernel,
+                          addScaledRows};
 
 } // namespace kvscope::cpu::KVSCOPE_LEVEL

@@ -1,0 +1,172 @@
+// Cases of BalanceKV's walks: every shape of kernel it is used with, odd sizes, protected rows, FAIL, and the workload
+// of its speed target.
+#include "tests/bench/engine_check/engine_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace kvscope::check {
+
+namespace {
+
+constexpr std::int64_t kRows = 150, kWidth = 13, kValueWidth = 9;
+
+std::vector<double> uniforms(unsigned seed, std::size_t count) {
+    std::vector<double> numbers;
+    for (const float x : randomBlock(seed, 1, 1, std::int64_t(count)).numbers)
+        numbers.push_back(double{x} - std::floor(double{x})); // near enough to uniform
+    return numbers;
+}
+
+/// Blocks of `size` rows of two heads, as a round of the blocked algorithm has them.
+BalancingWalks walksOf(const BalancingWalk& like, std::int64_t size, std::int64_t heads, std::int64_t rows) {
+    BalancingWalks input;
+    for (std::int64_t h = 0; h < heads; ++h)
+        for (std::int64_t begin = 0; begin < rows; begin += size) {
+            BalancingWalk walk = like;
+            walk.head = h;
+            for (std::int64_t r = begin; r < std::min(rows, begin + size); ++r)
+                walk.rows.push_back(TokenIndex((r * 7) % rows)); // survivors come in any order
+            walk.uniforms = uniforms(unsigned(90 + begin + h), walk.rows.size());
+            input.walks.push_back(std::move(walk));
+        }
+    return input;
+}
+
+/// Numbers beyond the range of float, which a walk computes in double, count as 1e30.
+double bounded(double x) {
+    return std::clamp(x, -1e30, 1e30);
+}
+
+void append(naive::Numbers& out, const std::vector<double>& numbers) {
+    std::transform(numbers.begin(), numbers.end(), std::back_inserter(out), bounded);
+}
+
+void append(std::vector<float>& out, const std::vector<double>& numbers) {
+    std::transform(numbers.begin(), numbers.end(), std::back_inserter(out), [](double x) { return float(bounded(x)); });
+}
+
+Outcome outcomeOf(const std::vector<BalancingSteps>& results) {
+    Outcome out;
+    for (const BalancingSteps& steps : results) {
+        out.numbers.insert(out.numbers.end(), steps.signs.begin(), steps.signs.end());
+        append(out.numbers, steps.products);
+        append(out.numbers, steps.diagonal);
+        out.numbers.push_back(float(steps.failedAt));
+        out.margin = std::min(out.margin, float(steps.margin));
+    }
+    return out;
+}
+
+naive::Numbers expectedOf(const naive::Balancing& data, const BalancingWalks& walks) {
+    naive::Numbers out;
+    for (const BalancingWalk& walk : walks.walks) {
+        const naive::Balanced one = naive::balancingWalk(data, walk);
+        for (const auto& list : {one.signs, one.products, one.diagonal})
+            append(out, list);
+        out.push_back(double(one.failedAt));
+    }
+    return out;
+}
+
+EngineCase walkCase(const std::string& name, const BalancingWalk& like, std::int64_t size, bool values = true,
+                    bool centres = false, double spread = 1) {
+    naive::Balancing data{randomBlock(81, 2, kRows, kWidth, spread, 0.3), {}, {}};
+    if (values)
+        data.values = randomBlock(82, 2, kRows, kValueWidth);
+    if (centres)
+        data.centres = randomBlock(83, 2, 1, kWidth);
+    const BalancingWalks walks = walksOf(like, size, 2, kRows);
+    const auto prepare = [=](const Engine& e) {
+        BalancingWalks input = walks;
+        input.keys = uploadRows(e, data.keys);
+        input.values = values ? uploadRows(e, data.values) : Tensor();
+        if (centres)
+            input.centres = uploadScores(e, {2, 1, kWidth, data.centres.numbers});
+        return [&e, input] { return outcomeOf(e.balancingWalks(input, {})); };
+    };
+    // Products cancel, so they keep the rounding of their largest part.
+    return {"balancingWalks/" + name,
+            double(2 * kRows * size * (kWidth + kValueWidth)),
+            double(8 * kRows * kWidth),
+            1e-6,
+            prepare,
+            [=] { return expectedOf(data, walks); }};
+}
+
+EngineCase meanCase(std::int64_t rows, std::int64_t block) {
+    const naive::Block keys = randomBlock(84, 3, rows, 11, 1, 0.2);
+    return {"blockMeanProducts/" + std::to_string(rows) + "-by-" + std::to_string(block),
+            double(3 * rows * 11 * 3),
+            double(4 * 3 * rows * 11),
+            kOneRounding,
+            [=](const Engine& e) {
+                return [=, &e, t = uploadRows(e, keys)] {
+                    return Outcome{e.download(e.blockMeanProducts(t, block, {})).data};
+                };
+            },
+            [=] { return naive::blockMeanProducts(keys, block); }};
+}
+
+/// Two rounds as BalanceKV's speed target has them: n = 16,384, 8 KV heads, d = 128, blocks of 256.
+EngineCase speedCase() {
+    constexpr std::int64_t n = 16384, heads = 8, d = 128, block = 256;
+    BalancingWalk like;
+    like.gamma = 4;
+    like.logScale = 0.1 * 0.0883883476;
+    like.valueConstant = 0.025 + 1e-8;
+    like.firstIsPlus = true;
+    like.meanOver = block;
+    return {"balancingWalks/speed-two-rounds",
+            1.5 * n * block * heads * d * 2, // (n + n/2) rows, half the pairs, keys and values, 2 operations
+            12.0 * n * heads * d,
+            0,
+            [=](const Engine& e) {
+                BalancingWalks first = walksOf(like, block, heads, n), second = walksOf(like, block, heads, n / 2);
+                first.keys = second.keys = uploadRows(e, randomBlock(85, heads, n, d, 1.3, 0.1));
+                first.values = second.values = uploadRows(e, randomBlock(86, heads, n, d, 0.3));
+                return [&e, first, second] {
+                    (void)e.balancingWalks(first, {});
+                    return Outcome{{float(e.balancingWalks(second, {}).front().margin)}};
+                };
+            },
+            {}};
+}
+
+} // namespace
+
+std::vector<EngineCase> balancingCases() {
+    BalancingWalk blocked;
+    blocked.gamma = 0.05;
+    blocked.logScale = 0.1;
+    blocked.logShift = 0.5;
+    blocked.valueConstant = 0.025;
+    blocked.firstIsPlus = true;
+    blocked.meanOver = 70;
+    BalancingWalk theory;
+    theory.gamma = 0.02;
+    theory.logScale = 0.25;
+    theory.logShift = 6;
+    theory.valueScale = 0.1;
+    BalancingWalk denominator = theory;
+    denominator.valueConstant = 1;
+    BalancingWalk failing = theory;
+    failing.failAbove = 0.05;
+    BalancingWalk huge = theory;
+    huge.logScale = 1e4;
+    std::vector<EngineCase> cases = {walkCase("blocked", blocked, 70),
+                                     walkCase("theory", theory, 150),
+                                     walkCase("denominator", denominator, 40, false),
+                                     walkCase("given-centre", theory, 33, true, true),
+                                     walkCase("fail", failing, 64),
+                                     walkCase("one-row", blocked, 1),
+                                     walkCase("huge-logits", huge, 50, true, false, 9),
+                                     meanCase(100, 32),
+                                     meanCase(5, 8),
+                                     meanCase(1, 1),
+                                     speedCase()};
+    return cases;
+}
+
+} // namespace kvscope::check
