@@ -176,7 +176,7 @@ def _run(
         positions = torch.arange(ids.shape[1], device=ids.device)[None]
         hidden = decoder_of(model)(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state[0]
         progress("token losses")
-        return _token_nll(model, hidden, ids[0]), facts
+        return token_nll(model, hidden, ids[0]), facts
 
 
 def _static_facts(model: Any) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def output_projection(layer: torch.nn.Module, heads: int) -> torch.Tensor:
     return weight.detach().reshape(weight.shape[0], heads, -1)
 
 
-def _token_nll(model: Any, hidden: torch.Tensor, ids: torch.Tensor) -> Array:
+def token_nll(model: Any, hidden: torch.Tensor, ids: torch.Tensor) -> Array:
     """-log p(token) in nats, [n], the first NaN; in blocks of rows, because n x vocabulary logits may not fit."""
     head = model.get_output_embeddings()
     cap = getattr(decoder_of(model).config, "final_logit_softcapping", None)

@@ -1,0 +1,113 @@
+"""Rows of `/calibration/<policy>/<variant>`: what a selection cost when it was tried on the model.
+
+Calibration is not part of a capture's hash, so adding rows orphans no list. A capture is replaced as a whole (a copy
+beside it, then renamed) while it is small; a larger one gets its rows, some kilobytes, in place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import shutil
+from collections.abc import Iterator, Mapping
+
+import h5py
+import numpy as np
+
+from kvscope_capture.capture_file import json_text
+from kvscope_capture.errors import CaptureError
+from kvscope_press.recorded_selection import RecordedSelection
+
+COLUMNS = "retention,nll_context,nll_full,nll_compressed,context_id"
+TOOL = "kvscope_press 0.1.0"
+COPIED_BYTES = 2 << 30
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One measurement: share kept, then mean NLL in nats a token of the context, and of the target full and pruned."""
+
+    retention: float
+    nll_context: float
+    nll_full: float
+    nll_compressed: float
+    context_id: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What rows of one data set have in common."""
+
+    cut: int
+    target_tokens: int
+    parameters: str
+
+    @classmethod
+    def of(cls, selection: RecordedSelection, target_tokens: int) -> Setting:
+        """The selection's cut and resolved parameters, as sorted JSON."""
+        return cls(selection.cut, target_tokens, json_text(dict(selection.parameters)))
+
+    def attributes(self) -> Mapping[str, str | int]:
+        """As they are stored beside the rows."""
+        return {"columns": COLUMNS, "tool": TOOL, **dataclasses.asdict(self)}
+
+
+@contextlib.contextmanager
+def _editable(capture: pathlib.Path) -> Iterator[h5py.File]:
+    copied = capture.stat().st_size <= COPIED_BYTES
+    path = capture.with_name(capture.name + ".calibrating") if copied else capture
+    try:
+        if copied:
+            shutil.copyfile(capture, path)
+        with h5py.File(path, "a") as file:
+            yield file
+        if copied:
+            os.replace(path, capture)
+    finally:
+        if copied:
+            path.unlink(missing_ok=True)
+
+
+def add_rows(
+    capture: pathlib.Path, measured: list[tuple[RecordedSelection, Setting, Row]], replace: bool = False
+) -> None:
+    """Adds rows, by rising retention; a row of the same retention and context gives way.
+
+    Errors (CaptureError): rows made with another cut, target, parameters or tool are there already, unless `replace`.
+    """
+    with _editable(capture) as file:
+        cleared: set[str] = set()
+        for selection, setting, row in measured:
+            name = f"calibration/{_safe(selection.policy)}/{_safe(selection.variant)}"
+            if name in file and not _fits(file[name], setting):
+                if not replace or name in cleared:
+                    raise CaptureError(
+                        "rows with another cut, target, parameters or tool are there already",
+                        f"{capture}: /{name}",
+                        "Add --replace, or evaluate lists of one setting",
+                    )
+                del file[name]
+            cleared.add(name)
+            _put(file, name, setting, row)
+
+
+def _safe(name: str) -> str:
+    return name.replace("/", "_") or "recorded"
+
+
+def _fits(node: h5py.Dataset, setting: Setting) -> bool:
+    return all(node.attrs.get(key) == value for key, value in setting.attributes().items())
+
+
+def _put(file: h5py.File, name: str, setting: Setting, row: Row) -> None:
+    old = file[name][()] if name in file else np.empty((0, 5))
+    new = np.array(dataclasses.astuple(row), np.float64)
+    same = (np.abs(old[:, 0] - new[0]) < 1e-9) & (old[:, 4] == new[4])
+    rows = np.vstack([old[~same], new])
+    rows = rows[np.lexsort((rows[:, 0], rows[:, 4]))]
+    if name in file:
+        del file[name]
+    node = file.create_dataset(name, data=rows)
+    node.attrs.update(setting.attributes())

@@ -1,0 +1,108 @@
+"""Reads the `kvscope-selection` JSON that `kvscope evict` writes, or that anybody else wrote."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kvscope_capture.errors import CaptureError
+
+Indices = npt.NDArray[np.int64]
+Weights = npt.NDArray[np.float32]
+
+
+@dataclasses.dataclass(frozen=True)
+class HeadSelection:
+    """Kept tokens [m] ascending, and their weights [m] in the numerator and denominator of the estimator.
+
+    Weighted attention: sum_i num_i e^{l_i} v_i / sum_i den_i e^{l_i} (BalanceKV, SubGen). A token that takes no part in
+    one of the sums has weight 0 there.
+    """
+
+    kept: Indices
+    numerator: Weights
+    denominator: Weights
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordedSelection:
+    """One policy's choice for the tokens before `cut`, by (layer, KV head)."""
+
+    path: str
+    policy: str
+    variant: str
+    parameters: Mapping[str, str]
+    budget: str
+    cut: int
+    capture_hash: str
+    simulated: bool
+    heads: Mapping[tuple[int, int], HeadSelection]
+
+    def retention(self) -> float:
+        """Share of the tokens before the cut that is kept, mean over the heads in the list."""
+        return float(np.mean([head.kept.size for head in self.heads.values()]) / self.cut)
+
+
+def whole_selection(layers: int, kv_heads: int, cut: int) -> RecordedSelection:
+    """Every token of every head: the full cache."""
+    everything = HeadSelection(np.arange(cut), np.ones(cut, np.float32), np.ones(cut, np.float32))
+    heads = {(layer, head): everything for layer in range(layers) for head in range(kv_heads)}
+    return RecordedSelection("", "exact", "all", {}, "1", cut, "", False, heads)
+
+
+def read_selection(path: pathlib.Path, cut: int | None = None) -> RecordedSelection:
+    """Reads a list; `cut` serves lists that do not carry `cut_token`.
+
+    Errors (CaptureError): not JSON, another format or version, no cut, indices that do not rise or lie behind the cut,
+    weights of another length.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CaptureError(
+            f"cannot be read ({error})", str(path), "Write it with kvscope evict --out FILE.json"
+        ) from error
+    if not isinstance(data, dict) or (data.get("format"), data.get("version")) != ("kvscope-selection", 1):
+        raise CaptureError("is no kvscope-selection of version 1", str(path), "Write it with kvscope evict")
+    cut = int(data.get("cut_token") or cut or 0)
+    if cut < 1:
+        raise CaptureError("does not say before which token it was made", f"{path}: cut_token", "Add --cut TOKEN")
+    try:
+        heads = {(int(h["layer"]), int(h["kv_head"])): _head(h, cut) for h in data["heads"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise CaptureError(f"a head cannot be read ({error})", f"{path}: heads", "Write the list again") from error
+    if not heads:
+        raise CaptureError("names no heads", f"{path}: heads", "Write the list again")
+    return RecordedSelection(
+        path=str(path),
+        policy=str(data.get("policy") or "recorded"),
+        variant=str(data.get("variant") or "recorded"),
+        parameters={str(k): str(v) for k, v in (data.get("parameters") or {}).items()},
+        budget=str((data.get("budget") or {}).get("requested", "")),
+        cut=cut,
+        capture_hash=str((data.get("capture") or {}).get("hash", "")),
+        simulated=bool(data.get("simulated", False)),
+        heads=heads,
+    )
+
+
+def _head(data: Mapping[str, Any], cut: int) -> HeadSelection:
+    kept = np.asarray(data["kept"], np.int64)
+    if kept.ndim != 1 or (np.diff(kept) <= 0).any():
+        raise ValueError("kept does not rise")
+    if kept.size and (kept[0] < 0 or kept[-1] >= cut):
+        raise ValueError(f"kept names a token outside the {cut} before the cut")
+    weights = data.get("weights") or {}
+    numerator, denominator = (
+        np.asarray(weights.get(name) or np.ones(kept.size), np.float32) for name in ("numerator", "denominator")
+    )
+    for values in (numerator, denominator):
+        if values.shape != kept.shape or not np.isfinite(values).all() or (values < 0).any():
+            raise ValueError("weights must be one number of at least 0 for each kept token")
+    return HeadSelection(kept, numerator, denominator)

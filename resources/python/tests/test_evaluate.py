@@ -1,0 +1,162 @@
+"""Reading lists, writing calibration rows, and the command over both."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from test_prompt import byte_level_tokenizer
+from tiny_models import tiny_model
+
+from kvscope_capture import CaptureError, CaptureOptions, Prompt, SegmentKind, capture_prompt, hash_of_capture
+from kvscope_press import read_selection
+from kvscope_press.calibration import Row, Setting, add_rows
+from kvscope_press.command import main
+from kvscope_press.recorded_selection import whole_selection
+
+HEAD = {"layer": 0, "kv_head": 1, "kept": [0, 3, 4]}
+
+
+def write_list(path: pathlib.Path, **changes: Any) -> pathlib.Path:
+    data = {
+        "format": "kvscope-selection",
+        "version": 1,
+        "cut": "default",
+        "cut_token": 6,
+        "policy": "p",
+        "variant": "v",
+    }
+    data |= {"budget": {"requested": "0.5", "kept": 3}, "parameters": {"a": "1"}, "heads": [HEAD]}
+    path.write_text(json.dumps({k: v for k, v in (data | changes).items() if v is not None}))
+    return path
+
+
+def test_a_list_is_read_with_its_weights(tmp_path: pathlib.Path) -> None:
+    weighted = HEAD | {"weights": {"numerator": [1, 2.5, 0], "denominator": [1, 1, 3]}}
+    selection = read_selection(write_list(tmp_path / "l.json", heads=[weighted, HEAD | {"kv_head": 0}]))
+    assert (selection.policy, selection.variant, selection.cut, selection.budget) == ("p", "v", 6, "0.5")
+    assert selection.heads[0, 1].numerator.tolist() == [1, 2.5, 0]
+    assert selection.heads[0, 1].denominator.tolist() == [1, 1, 3]
+    assert selection.heads[0, 0].numerator.tolist() == [1, 1, 1]
+    assert selection.retention() == 0.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": "other"}, "no kvscope-selection of version 1"),
+        ({"version": 2}, "no kvscope-selection of version 1"),
+        ({"cut_token": None}, "does not say before which token"),
+        ({"heads": []}, "names no heads"),
+        ({"heads": [{"layer": 0}]}, "a head cannot be read"),
+        ({"heads": [HEAD | {"kept": [3, 3]}]}, "kept does not rise"),
+        ({"heads": [HEAD | {"kept": [0, 6]}]}, "outside the 6 before the cut"),
+        ({"heads": [HEAD | {"kept": [-1, 2]}]}, "outside the 6 before the cut"),
+        ({"heads": [HEAD | {"weights": {"numerator": [1]}}]}, "one number of at least 0"),
+        ({"heads": [HEAD | {"weights": {"denominator": [1, -1, 1]}}]}, "one number of at least 0"),
+    ],
+)
+def test_lists_that_contradict_themselves(changes: dict[str, Any], message: str, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(CaptureError, match=message):
+        read_selection(write_list(tmp_path / "l.json", **changes))
+
+
+def test_a_cut_from_outside_serves_lists_without_one(tmp_path: pathlib.Path) -> None:
+    assert read_selection(write_list(tmp_path / "l.json", cut_token=None), cut=8).cut == 8
+    assert read_selection(write_list(tmp_path / "l.json"), cut=8).cut == 6
+
+
+def rows_of(path: pathlib.Path, name: str) -> list[list[float]]:
+    with h5py.File(path) as file:
+        rows: list[list[float]] = file[f"calibration/{name}"][()].tolist()
+        return rows
+
+
+def test_rows_are_merged_by_retention_and_context(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "c.h5"
+    h5py.File(path, "w").close()
+    selection = dataclasses.replace(whole_selection(1, 1, 6), policy="p", variant="v")
+    setting = Setting.of(selection, 3)
+    add_rows(path, [(selection, setting, Row(0.5, 1, 2, 3)), (selection, setting, Row(0.1, 1, 2, 9))])
+    add_rows(path, [(selection, setting, Row(0.5, 1, 2, 4)), (selection, setting, Row(0.1, 1, 2, 8, 1))])
+    assert rows_of(path, "p/v") == [[0.1, 1, 2, 9, 0], [0.5, 1, 2, 4, 0], [0.1, 1, 2, 8, 1]]
+    other = Setting.of(dataclasses.replace(selection, cut=5), 3)
+    before = path.read_bytes()
+    with pytest.raises(CaptureError, match="another cut, target, parameters or tool"):
+        add_rows(path, [(selection, setting, Row(0.7, 1, 2, 4)), (selection, other, Row(0.2, 1, 2, 4))])
+    assert path.read_bytes() == before
+    add_rows(path, [(selection, other, Row(0.2, 1, 2, 4)), (selection, other, Row(0.3, 1, 2, 4))], replace=True)
+    assert rows_of(path, "p/v") == [[0.2, 1, 2, 4, 0], [0.3, 1, 2, 4, 0]]
+    with pytest.raises(CaptureError, match="--replace, or evaluate lists of one setting"):
+        add_rows(path, [(selection, setting, Row(1, 1, 1, 1)), (selection, other, Row(1, 1, 1, 1))], replace=True)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("captured")
+    model, tokenizer = tiny_model("llama"), byte_level_tokenizer(folder)
+    model.resize_token_embeddings(300)
+    model.save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    prompt = Prompt(tokenizer, bos=True).add_context([("Der Rest ist Text. " * 3, None)])
+    prompt.add("Straße?", SegmentKind.QUESTION).add(" nichts", SegmentKind.ANSWER)
+    capture_prompt(model, prompt, folder / "c.h5", CaptureOptions())
+    return folder
+
+
+def lists_of(folder: pathlib.Path, out: pathlib.Path, retentions: list[float]) -> list[str]:
+    with h5py.File(folder / "c.h5") as file:
+        cut = int(file["tokens/segments"][0, 1])
+        capture = {"hash": str(file.attrs["capture_hash"]), "file": "c.h5"}
+    names = []
+    for retention in retentions:
+        kept = list(range(cut))[-max(1, int(retention * cut)) :]
+        heads = [{"layer": layer, "kv_head": head, "kept": kept} for layer in range(3) for head in range(2)]
+        names.append(str(write_list(out / f"{retention}.json", cut_token=cut, heads=heads, capture=capture)))
+    return names
+
+
+def test_the_command_writes_rows_and_table(captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
+    out = tmp_path / "c.h5"
+    out.write_bytes((captured / "c.h5").read_bytes())
+    lists = lists_of(captured, tmp_path, [1.0, 0.3])
+    table = tmp_path / "t.csv"
+    arguments = [str(out), str(captured / "model"), "--selections", *lists, "--out", str(table), "--generate", "3"]
+    assert main(arguments) == 0
+    pruned, full = rows_of(out, "p/v")
+    assert full[0] == 1.0 and full[3] == pytest.approx(full[2], abs=1e-5)
+    assert pruned[0] == pytest.approx(0.3, abs=0.05) and abs(pruned[3] - pruned[2]) > 1e-3
+    with h5py.File(out) as file:
+        assert hash_of_capture(file) == file.attrs["capture_hash"]
+        nll = file["tokens/nll"][()]
+        begin, end = next((b, e) for b, e, kind in file["tokens/segments"] if kind == SegmentKind.ANSWER)
+        assert full[2] == pytest.approx(float(np.mean(nll[begin:end])), abs=1e-4)
+    lines = list(csv.DictReader(table.open()))
+    assert [float(line["retention"]) for line in lines] == [full[0], pruned[0]]
+    assert capsys.readouterr().out.count("NLL") == 2
+
+
+def test_what_the_command_refuses(captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
+    good = lists_of(captured, tmp_path, [0.5])[0]
+    data = json.loads(pathlib.Path(good).read_text())
+    cases = {
+        "the list covers 5 of the model's 6 heads": data | {"heads": data["heads"][1:]},
+        "the list was made from another capture": data | {"capture": {"hash": "0" * 64}},
+        "nothing behind the cut can be measured": data | {"cut_token": 10_000},
+    }
+    before = (captured / "c.h5").read_bytes()
+    for message, changed in cases.items():
+        bad = tmp_path / "bad.json"
+        bad.write_text(json.dumps(changed))
+        assert main([str(captured / "c.h5"), str(captured / "model"), "--selections", good, str(bad)]) == 2
+        assert message in capsys.readouterr().err
+    assert main([good, str(captured / "model"), "--selections", good]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+    assert (captured / "c.h5").read_bytes() == before

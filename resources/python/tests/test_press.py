@@ -1,0 +1,145 @@
+"""A pruned context against one dense pass over the whole prompt with every mask and weight written out."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import random_ids, tiny_model
+from transformers import AttentionInterface
+from transformers.masking_utils import AttentionMaskInterface
+
+from kvscope_capture import CaptureError
+from kvscope_capture.attention import attention_implementation
+from kvscope_press import HeadSelection, PrunedContext, RecordedSelection, answer_loss, full_nll, generate
+from kvscope_press.pruned_context import weighted_attention
+from kvscope_press.recorded_selection import whole_selection
+
+TOKENS, CUT, SEED = 30, 19, 4
+MODELS = ["llama", "qwen3", "mistral", "gemma2", "gemma3", "phi3", "gpt2"]
+WANTED = list(range(CUT + 1, TOKENS))
+
+
+def random_selection(kv_heads: int, kind: str) -> RecordedSelection:
+    """Ragged heads; `kind` plain, one_set (weights, same tokens) or two_sets (different tokens in the two sums)."""
+    rng = np.random.default_rng(SEED)
+    heads = {}
+    for layer in range(3):
+        for head in range(kv_heads):
+            count = int(rng.integers(2, CUT))
+            kept = np.sort(rng.choice(CUT, count, replace=False))
+            ones = np.ones(count, np.float32)
+            numerator, denominator = ones, ones
+            if kind != "plain":
+                numerator, denominator = (rng.uniform(0.5, 4, count).astype(np.float32) for _ in range(2))
+            if kind == "two_sets":
+                numerator = numerator * (np.arange(count) % 2 == 0)
+                denominator = denominator * (np.arange(count) % 3 != 1)
+            heads[layer, head] = HeadSelection(kept, numerator.astype(np.float32), denominator.astype(np.float32))
+    return dataclasses.replace(whole_selection(3, kv_heads, CUT), heads=heads)
+
+
+def dense_logits(model: Any, ids: list[int], selection: RecordedSelection) -> Any:
+    """One pass over everything, rows in double: rows before the cut see all, rows behind it the weighted selection."""
+
+    def attend(module: Any, q: Any, k: Any, v: Any, _mask: Any, scaling: Any = None, **kwargs: Any) -> Any:
+        out = torch.zeros(q.shape[1], q.shape[2], v.shape[3], dtype=torch.float64)
+        scaling = q.shape[-1] ** -0.5 if scaling is None else scaling
+        for head in range(q.shape[1]):
+            kv = head // (q.shape[1] // k.shape[1])
+            chosen = selection.heads[module.layer_idx, kv]
+            num, den = torch.zeros(CUT), torch.zeros(CUT)
+            num[chosen.kept], den[chosen.kept] = torch.tensor(chosen.numerator), torch.tensor(chosen.denominator)
+            for i in range(q.shape[2]):
+                above, below = torch.zeros(v.shape[3], dtype=torch.float64), 0.0
+                first = max(0, i - kwargs["sliding_window"] + 1) if kwargs.get("sliding_window") else 0
+                for j in range(first, i + 1):
+                    logit = float(scaling) * float(q[0, head, i].double() @ k[0, kv, j].double())
+                    cap = kwargs.get("softcap")
+                    e = np.exp(cap * np.tanh(logit / cap) if cap else logit)
+                    pruned = i >= CUT and j < CUT
+                    above += e * (float(num[j]) if pruned else 1.0) * v[0, kv, j].double()
+                    below += e * (float(den[j]) if pruned else 1.0)
+                out[head, i] = above / below
+        return out.transpose(0, 1)[None].float().contiguous(), None
+
+    AttentionInterface.register("dense", attend)
+    AttentionMaskInterface.register("dense", lambda *args, **kwargs: None)
+    with torch.no_grad(), attention_implementation(model, "dense"):
+        return model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
+
+
+def heads_of(name: str) -> int:
+    return 4 if name == "gpt2" else 2
+
+
+@pytest.mark.parametrize("kind", ["plain", "one_set", "two_sets"])
+@pytest.mark.parametrize("name", MODELS)
+def test_pruned_logits_are_those_of_the_dense_pass(name: str, kind: str) -> None:
+    model, ids = tiny_model(name), random_ids(TOKENS, SEED)
+    selection = random_selection(heads_of(name), kind)
+    expected = dense_logits(model, ids, selection)[CUT:]
+    context = PrunedContext(model, ids, selection)
+    got = torch.cat([context.extend(ids[CUT : CUT + 4]), context.extend(ids[CUT + 4 : -1]), context.extend(ids[-1:])])
+    assert torch.allclose(got, expected, atol=2e-4 * float(expected.abs().max()))
+    again = context.fork().extend(ids[CUT:])
+    assert torch.allclose(again, expected, atol=2e-4 * float(expected.abs().max()))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_full_cache_costs_nothing(name: str) -> None:
+    model, ids = tiny_model(name), random_ids(TOKENS, SEED)
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([ids])).logits[0]
+    own = torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(ids[1:]), reduction="none").numpy()
+    full = full_nll(model, ids)
+    loss = answer_loss(model, ids, whole_selection(3, heads_of(name), CUT), WANTED)
+    assert np.abs(full[1:] - own).max() < 1e-4
+    assert np.abs(loss.nll - own[CUT:]).max() < 1e-4
+    assert loss.right.tolist() == (logits[CUT:-1].argmax(-1) == torch.tensor(ids[CUT + 1 :])).tolist()
+    assert abs(answer_loss(model, ids, random_selection(heads_of(name), "plain"), WANTED).mean() - loss.mean()) > 1e-3
+
+
+def test_greedy_text_of_the_full_cache_is_the_models_own() -> None:
+    model, ids = tiny_model("qwen2"), random_ids(TOKENS, SEED)
+    written = list(ids)
+    with torch.no_grad():
+        for _ in range(6):
+            written.append(int(model(input_ids=torch.tensor([written])).logits[0, -1].argmax()))
+    context = PrunedContext(model, ids, whole_selection(3, 2, CUT))
+    assert generate(context, ids[CUT:], 6) == written[TOKENS:]
+    at_end = PrunedContext(model, ids, whole_selection(3, 2, TOKENS))
+    assert generate(at_end, [], 6) == written[TOKENS:]
+    place = written[TOKENS:].index(written[TOKENS + 3])
+    assert generate(at_end.fork(), [], 6, stop=written[TOKENS + 3]) == written[TOKENS : TOKENS + place]
+
+
+def test_two_forms_of_the_estimator_agree_on_one_set() -> None:
+    generator = torch.Generator().manual_seed(SEED)
+    logits, values = torch.randn(2, 3, 7, generator=generator), torch.randn(2, 7, 5, generator=generator)
+    numerator, denominator = (0.1 + torch.rand(2, 7, generator=generator) for _ in range(2))
+    numerator[0, 6] = denominator[0, 6] = 0  # padding
+    logits[1, 0, 2] = -torch.inf
+    one, two = (weighted_attention(logits, values, numerator, denominator, flag) for flag in (True, False))
+    assert torch.allclose(one, two, atol=1e-6)
+
+
+def test_bytes_count_rows_and_not_padding() -> None:
+    selection = random_selection(2, "plain")
+    rows = sum(head.kept.size for head in selection.heads.values())
+    context = PrunedContext(tiny_model("llama"), random_ids(TOKENS, SEED), selection)
+    assert context.bytes_kept() == rows * (8 + 8) * 4
+
+
+def test_lists_that_do_not_fit_are_refused() -> None:
+    model, ids = tiny_model("llama"), random_ids(TOKENS, SEED)
+    with pytest.raises(CaptureError, match="the model has no KV head 2 in layer 0"):
+        PrunedContext(model, ids, whole_selection(3, 3, CUT))
+    with pytest.raises(CaptureError, match="the cut 31 lies outside 30 tokens"):
+        PrunedContext(model, ids, whole_selection(3, 2, 31))
+    for wanted in ([CUT], [TOKENS], []):
+        with pytest.raises(ValueError, match="wanted tokens must lie in 20 .. 29"):
+            answer_loss(model, ids, whole_selection(3, 2, CUT), wanted)
