@@ -31,7 +31,7 @@ bool keeps(const RunResult& result, std::size_t head, TokenIndex token) {
 
 /// Rounded keys, so that many scores tie.
 std::shared_ptr<MemoryCapture> tiedCapture() {
-    const auto capture = makeRandomCapture(4, 80, 1, 4, 2, 2);
+    const auto capture = makeRandomCapture(4, 80, 5, 4, 2, 2);
     for (auto& [place, tensor] : capture->tensors)
         for (float& x : tensor.data)
             x = std::round(x);
@@ -50,7 +50,7 @@ private slots:
         for (const char* spec :
              {"key_norm", "keydiff", "keydiff,window_share=0.37", "keydiff,window_share=0.9,protect_first=3",
               "snapkv,window=8", "snapkv,window=8,protect_first=5,protect_last=11", "snapkv,window=64", "streaming_llm",
-              "tova:kvpress", "uniform,protect_first=2,protect_last=2"})
+              "tova:kvpress", "h2o", "pyramidkv,window=8", "uniform,protect_first=2,protect_last=2"})
             for (const bool tied : {false, true})
                 QTest::addRow("%s%s", spec, tied ? ", ties" : "") << spec << tied;
     }
@@ -59,7 +59,7 @@ private slots:
         QFETCH(QString, spec);
         QFETCH(bool, tied);
         const std::shared_ptr<const CaptureReader> capture =
-            tied ? tiedCapture() : makeRandomCapture(3, 80, 1, 4, 2, 8);
+            tied ? tiedCapture() : makeRandomCapture(3, 80, 5, 4, 2, 8);
         const LayerRunner runner(makeCpuEngine(1));
         std::vector<std::shared_ptr<const RunResult>> byBudget = {nullptr};
         for (std::int64_t budget = 1; budget <= kCut; ++budget)
@@ -100,7 +100,7 @@ private slots:
 
     void marginsOfTheLastInAndTheFirstOut() {
         const LayerRunner runner(makeCpuEngine(1));
-        const auto capture = makeRandomCapture(3, 80, 1, 4, 2, 8);
+        const auto capture = makeRandomCapture(3, 80, 5, 4, 2, 8);
         const auto result = runner.run(requestOf(capture, "key_norm,protect_last=5", 20), {});
         const float* scores = result->scores.data.data();
         double worstKept = INFINITY, bestEvicted = -INFINITY;
