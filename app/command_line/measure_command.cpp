@@ -20,15 +20,27 @@ using Json = nlohmann::ordered_json;
 
 struct Row {
     const RunResult& result;
+    const std::vector<MeasureValues>& measures;
     int layer, queryHead, kvHead;
     std::string spec;
 };
 
+/// The number of a measure that belongs to a query head: its own, that of its KV head, or that of the layer.
+double valueFor(const MeasureValues& values, int queryHead, int kvHead) {
+    switch (measureById(values.id).shape) {
+    case MeasureShape::PerKvHead:
+        return values.perHead[static_cast<std::size_t>(kvHead)];
+    case MeasureShape::PerLayerQuery:
+        return values.perHead.front();
+    default:
+        return values.perHead[static_cast<std::size_t>(queryHead)];
+    }
+}
+
 /// Column name and value, in the order of the CSV.
-std::vector<std::pair<std::string, Json>> columnsOf(const Row& row, const std::set<std::string>& metrics, const std::string& command) {
+std::vector<std::pair<std::string, Json>> columnsOf(const Row& row, const std::string& command) {
     const RunResult& r = row.result;
     const Fidelity& f = requireFidelity(r);
-    const auto q = static_cast<std::size_t>(row.queryHead);
     const auto kept = static_cast<std::int64_t>(r.selection.heads[static_cast<std::size_t>(row.kvHead)].kept.size());
     std::vector<std::pair<std::string, Json>> columns = {
         {"capture", r.request.capture->info().fileName}, {"layer", row.layer}, {"query_head", row.queryHead}, {"kv_head", row.kvHead},
@@ -37,10 +49,8 @@ std::vector<std::pair<std::string, Json>> columnsOf(const Row& row, const std::s
         {"cut", r.request.cut.text}, {"cut_token", r.request.cut.token},
         {"budget_requested_tokens", r.requested}, {"kept", kept},
         {"retention", static_cast<double>(kept) / static_cast<double>(r.visible)}, {"seed", r.request.seed}};
-    if (metrics.contains("output_error"))
-        columns.push_back({"output_error", f.meanOutputError[q]});
-    if (metrics.contains("retained_mass"))
-        columns.push_back({"retained_mass", f.meanRetainedMass[q]});
+    for (const MeasureValues& values : row.measures)
+        columns.push_back({values.id, valueFor(values, row.queryHead, row.kvHead)});
     columns.insert(columns.end(), {{"queries", f.queryCount}, {"first_query", f.firstQuery}, {"seen_queries", f.seenQueries},
                                    {"skipped", f.skipped}, {"stated", "before W_o"}, {"simulated", r.simulated},
                                    {"engine", r.engine}, {"arithmetic", r.arithmetic}, {"command", command}});
@@ -62,17 +72,15 @@ public:
         m_command->add_option("--selection", m_selections, "a recorded list instead of a policy; may be repeated")->allow_extra_args(false);
         m_command->add_option("--layers", m_layers, "what is written, like 0,2-3; all by default");
         m_command->add_option("--kv-heads", m_heads, "what is written, like 0-1; all by default");
-        m_command->add_option("--metrics", m_metrics, "output_error, retained_mass")->delimiter(',');
+        m_command->add_option("--metrics", m_metrics, "output_error,retained_mass by default; `kvscope measures` lists them")->delimiter(',');
         m_command->add_option("--out", m_out, "FILE.json or FILE.csv")->required();
     }
     bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".json", ".csv"});
-        const std::set<std::string> metrics(m_metrics.begin(), m_metrics.end());
-        for (const std::string& metric : metrics)
-            if (metric != "output_error" && metric != "retained_mass")
-                throw Error({.sentence = "there is no measure '" + metric + "'", .place = "--metrics", .remedy = "Known: output_error, retained_mass"});
+        for (const std::string& metric : m_metrics)
+            measureById(metric); // refused before any work is done
         const auto capture = openCapture(m_capture);
         const auto requests = makeRequests(capture);
         const auto heads = chosenKvHeads(m_heads, *capture);
@@ -82,11 +90,12 @@ public:
         std::size_t done = 0;
         for (const RunRequest& request : requests) {
             const auto total = static_cast<double>(requests.size()), from = static_cast<double>(done++);
-            const auto result = runner->run(request, progress.part(from / total, (from + 1) / total));
+            const auto result = runner->run(request, progress.part(from / total, (from + 0.5) / total));
+            const auto measures = runner->measure(*result, m_metrics, progress.part((from + 0.5) / total, (from + 1) / total));
             const auto& kvOfQ = capture->info().layerInfo(request.layer).kvOfQ;
             for (std::size_t q = 0; q < kvOfQ.size(); ++q)
                 if (heads.empty() || std::binary_search(heads.begin(), heads.end(), kvOfQ[q]))
-                    rows.push_back(columnsOf({*result, request.layer.value, static_cast<int>(q), kvOfQ[q], specText(request)}, metrics,
+                    rows.push_back(columnsOf({*result, measures, request.layer.value, static_cast<int>(q), kvOfQ[q], specText(request)},
                                              context.commandLine()));
         }
         writeFileAtomically(m_out, m_out.ends_with(".json") ? jsonText(rows, context) : csvText(rows));

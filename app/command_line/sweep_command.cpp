@@ -40,6 +40,7 @@ public:
         m_command->add_option("--vary", m_varied, "parameter=v1,v2,...; may be repeated")->allow_extra_args(false);
         m_command->add_option("--seeds", m_seeds, "like 0-9; --seed by default");
         m_command->add_option("--layers", m_layers, "like 0,2-3; all by default");
+        m_command->add_option("--metrics", m_metrics, "further columns; `kvscope measures` lists them")->delimiter(',');
         m_command->add_option("--out", m_out, "FILE.csv")->required();
     }
     bool chosen() const override { return m_command->parsed(); }
@@ -86,6 +87,7 @@ private:
             request.seeds.assign(seeds.begin(), seeds.end());
         }
         request.cut = m_options.cut;
+        request.measures = m_metrics;
         request.layers = parseRangeList(m_layers, "--layers");
         return request;
     }
@@ -102,7 +104,7 @@ private:
 
     CLI::App* m_command = nullptr;
     RunOptions m_options;
-    std::vector<std::string> m_captures, m_retentions, m_budgets, m_varied;
+    std::vector<std::string> m_captures, m_retentions, m_budgets, m_varied, m_metrics;
     std::string m_seeds, m_layers, m_out;
 };
 

@@ -71,22 +71,44 @@ FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& chec
     return input;
 }
 
+std::shared_ptr<const ExactAttention> LayerWork::exact(const FidelityInput& input, const Checkpoint& checkpoint) const {
+    const std::string key = fmt::format("{}exact|{}|{}", m_prefix, input.cut, input.seenQueries);
+    return m_cache.get<ExactAttention>(key, checkpoint, [&] {
+        ExactAttention all = exactAttention(m_engine, input, checkpoint);
+        const std::size_t bytes = bytesOf(all.output.shape) + 2 * bytesOf(all.logDenominator.shape);
+        return StageCache::Made<ExactAttention>{std::move(all), bytes};
+    });
+}
+
+std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::span<const std::string> ids,
+                                               const Checkpoint& checkpoint) const {
+    const Fidelity& fidelity = requireFidelity(result);
+    RunResult scratch; // takes the notes and times that `result` has already
+    scratch.request = result.request;
+    const FidelityInput input = fidelityInput(scratch, checkpoint.silent());
+    const auto all = exact(input, checkpoint.part(0, 0.3));
+    const std::vector<WeightedSet> kept = weightedSetsOf(result.selection);
+    HostTensor projection;
+    const bool projected = std::any_of(ids.begin(), ids.end(), [](const std::string& id) {
+        return measureById(id).need == MeasureNeed::OutputProjection;
+    });
+    if (projected && m_layer.hasOutputProjection)
+        projection = m_capture.read(m_layer.layer, TensorRole::OutputProjection, checkpoint.silent());
+    return measureLayer({m_engine, input, *all, fidelity, kept, result.scores, projection}, ids,
+                        checkpoint.part(0.3, 1));
+}
+
 void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
     const RunRequest& request = result.request;
     const FidelityInput input = fidelityInput(result, checkpoint);
     if (input.queries.empty())
         return;
-    const std::string exactKey = fmt::format("{}exact|{}|{}", m_prefix, input.cut, input.seenQueries);
     const auto make = [&] {
         Timed<std::shared_ptr<Fidelity>> made;
         const Stopwatch watch(made.milliseconds);
-        const auto exact = m_cache.get<ExactAttention>(exactKey, checkpoint, [&] {
-            ExactAttention all = exactAttention(m_engine, input, checkpoint.part(0, 0.5));
-            const std::size_t bytes = bytesOf(all.output.shape) + 2 * bytesOf(all.logDenominator.shape);
-            return StageCache::Made<ExactAttention>{std::move(all), bytes};
-        });
+        const auto all = exact(input, checkpoint.part(0, 0.5));
         made.value = std::make_shared<Fidelity>(
-            measureFidelity(m_engine, input, *exact, weightedSetsOf(result.selection), checkpoint.part(0.5, 1)));
+            measureFidelity(m_engine, input, *all, weightedSetsOf(result.selection), checkpoint.part(0.5, 1)));
         const std::size_t bytes = 2 * bytesOf(made.value->outputError.shape);
         return StageCache::Made<Timed<std::shared_ptr<Fidelity>>>{std::move(made), bytes};
     };

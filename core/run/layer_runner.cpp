@@ -83,4 +83,12 @@ std::shared_ptr<const RunResult> LayerRunner::run(const RunRequest& request, con
     return result;
 }
 
+std::vector<MeasureValues> LayerRunner::measure(const RunResult& result, std::span<const std::string> ids,
+                                                const Checkpoint& checkpoint) const {
+    const RunRequest& request = result.request;
+    const LayerWork work(*m_engine, m_caches->stages, m_caches->prefixOf(request.capture), *request.capture,
+                         request.layer);
+    return work.measures(result, ids, checkpoint);
+}
+
 } // namespace kvscope

@@ -43,6 +43,9 @@ public:
 
     /// Fills selection, scores and notes, by the policy or from the recorded list.
     void choose(RunResult& result, const Checkpoint& checkpoint) const;
+    /// Further measures of a measured result. Throws Error.
+    std::vector<MeasureValues> measures(const RunResult& result, std::span<const std::string> ids,
+                                        const Checkpoint& checkpoint) const;
     /// Fills the fidelity, or a note that says why there is none.
     void measure(RunResult& result, const Checkpoint& checkpoint) const;
 
@@ -59,6 +62,7 @@ private:
     std::shared_ptr<const Scored> score(RunResult& result, const Policy& policy, const PolicyInput& input) const;
     std::shared_ptr<const Chosen> decide(RunResult& result, const Policy& policy, const PolicyInput& input,
                                          const Scored* scored) const;
+    std::shared_ptr<const ExactAttention> exact(const FidelityInput& input, const Checkpoint& checkpoint) const;
     FidelityInput fidelityInput(RunResult& result, const Checkpoint& checkpoint) const;
     AttentionRule attentionRule() const;
     std::string keyOf(const char* step, const RunRequest& request, Stage stage) const;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace kvscope {
@@ -91,6 +92,8 @@ std::vector<Plan> planAll(const SweepRequest& request) {
     if (request.captures.empty() || request.policies.empty() || request.seeds.empty())
         throw Error({"the sweep is empty", {}, "Give at least one capture, one policy and one seed", {}});
     checkVaried(request);
+    for (const std::string& id : request.measures)
+        measureById(id);
     std::vector<Plan> plans;
     for (const auto& capture : request.captures) {
         const Cut cut = Cut::resolve(request.cut, *capture);
@@ -103,6 +106,26 @@ std::vector<Plan> planAll(const SweepRequest& request) {
 
 std::size_t seedCount(const Plan& plan, const SweepRequest& request) {
     return policyById(plan.policy.policy).card().usesSeed ? request.seeds.size() : 1;
+}
+
+/// The means of the measures asked for. A policy without scores leaves those that need them empty.
+std::vector<double> measuresOf(const LayerRunner& runner, const RunResult& result, const std::vector<std::string>& ids,
+                               const Checkpoint& checkpoint) {
+    std::vector<double> means(ids.size(), std::numeric_limits<double>::quiet_NaN());
+    std::vector<std::string> possible;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < ids.size() && result.fidelity; ++i) {
+        if (measureById(ids[i]).need == MeasureNeed::Scores && result.scores.empty())
+            continue;
+        possible.push_back(ids[i]);
+        places.push_back(i);
+    }
+    if (possible.empty())
+        return means;
+    const std::vector<MeasureValues> values = runner.measure(result, possible, checkpoint);
+    for (std::size_t i = 0; i < values.size(); ++i)
+        means[places[i]] = values[i].mean();
+    return means;
 }
 
 SweepRow rowOf(std::shared_ptr<const RunResult> result) {
@@ -149,7 +172,9 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
             run.budget = plan.budget;
             run.cut = plan.cut;
             run.seed = request.seeds[i];
-            row(rowOf(runner.run(run, checkpoint.part(done / total, (done + 1) / total))));
+            SweepRow made = rowOf(runner.run(run, checkpoint.part(done / total, (done + 1) / total)));
+            made.measures = measuresOf(runner, *made.result, request.measures, checkpoint.silent());
+            row(made);
             ++done;
         }
     checkpoint.at(total, total);
@@ -159,8 +184,12 @@ std::string sweepCsvHeader(const SweepRequest& request) {
     std::string varied;
     for (const VariedParameter& parameter : request.varied)
         varied += parameter.id + ",";
+    std::string measures;
+    for (const std::string& id : request.measures)
+        measures += "," + id;
     return "capture,capture_hash,layer,policy,variant,spec," + varied +
-           "cut,cut_token,budget,requested_tokens,kept_tokens,retention,seed,output_error,retained_mass,queries,"
+           "cut,cut_token,budget,requested_tokens,kept_tokens,retention,seed,output_error,retained_mass" + measures +
+           ",queries,"
            "seen_queries,skipped,features_ms,combine_ms,select_ms,measure_ms,stored_bytes,simulated,engine,arithmetic,"
            "notes\n";
 }
@@ -179,10 +208,13 @@ std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row) {
     const CaptureInfo& info = run.capture->info();
     std::string line = fmt::format("{},{},{},{},{},{},{}", csvText(info.fileName), csvText(info.hash), run.layer.value,
                                    spec.policy, csvText(spec.variant), csvText(spec.text()), varied);
-    line += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},", csvText(run.cut.text), run.cut.token,
+    std::string measures;
+    for (const double value : row.measures)
+        measures += "," + (std::isnan(value) ? std::string() : shortest(value));
+    line += fmt::format("{},{},{},{},{},{},{},{},{}{},{},{},{},", csvText(run.cut.text), run.cut.token,
                         spec.budget ? spec.budget->text() : "", result.requested, shortest(row.keptTokens),
                         shortest(row.retention), run.seed, shortest(row.outputError), shortest(row.retainedMass),
-                        fidelity ? fidelity->queryCount : 0, fidelity && fidelity->seenQueries,
+                        measures, fidelity ? fidelity->queryCount : 0, fidelity && fidelity->seenQueries,
                         fidelity ? fidelity->skipped : 0);
     line += fmt::format("{:.4f},{:.4f},{:.4f},{:.4f},{},{},{},{},{}\n", result.times.featuresMs, result.times.combineMs,
                         result.times.selectMs, result.times.measureMs, row.storedBytes, result.simulated,

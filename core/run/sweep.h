@@ -24,6 +24,7 @@ struct SweepRequest {
     std::vector<std::uint64_t> seeds = {0}; ///< a policy that draws no random numbers runs with the first only
     std::string cut = "default";
     std::vector<int> layers; ///< empty: all that the capture holds
+    std::vector<std::string> measures = {}; ///< further measures by id (core/metrics/measures.h)
 };
 
 struct SweepRow {
@@ -32,6 +33,7 @@ struct SweepRow {
     double retention = 0;   ///< keptTokens of the tokens before the cut: the realised budget
     double outputError = 0; ///< mean over the query heads of their means; NaN when not measured
     double retainedMass = 0;
+    std::vector<double> measures;  ///< means over the heads; NaN where the selection has no scores to measure
     std::uint64_t storedBytes = 0; ///< keys and values of the kept tokens, all KV heads
 };
 
@@ -42,7 +44,8 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
 
 /// One header line: capture, capture_hash, layer, policy, variant, spec, a column per varied parameter (empty where the
 /// policy does not have it), cut, cut_token, budget, requested_tokens, kept_tokens, retention, seed, output_error,
-/// retained_mass, queries, seen_queries, skipped, features_ms, combine_ms, select_ms, measure_ms, stored_bytes,
+/// retained_mass, a column per
+/// further measure, queries, seen_queries, skipped, features_ms, combine_ms, select_ms, measure_ms, stored_bytes,
 /// simulated, engine, arithmetic, notes. Times are those of the computation, also where a row took the value from the
 /// cache.
 std::string sweepCsvHeader(const SweepRequest& request);

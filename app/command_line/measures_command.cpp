@@ -1,0 +1,58 @@
+// `kvscope measures`: what `measure` and `sweep` can put into a column, read from the one table of measures.
+#include "app/command_line/command.h"
+#include "core/metrics/measures.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace kvscope {
+
+namespace {
+
+const char* shapeText(MeasureShape shape) {
+    switch (shape) {
+    case MeasureShape::PerQuery:
+        return "per query and head";
+    case MeasureShape::PerQueryHead:
+        return "per query head";
+    case MeasureShape::PerKvHead:
+        return "per KV head";
+    case MeasureShape::PerLayerQuery:
+        return "per query, whole layer";
+    }
+    return "";
+}
+
+const char* directionText(MeasureDirection direction) {
+    if (direction == MeasureDirection::Neither)
+        return "describes";
+    return direction == MeasureDirection::SmallerIsBetter ? "smaller is better" : "larger is better";
+}
+
+const char* needText(MeasureNeed need) {
+    if (need == MeasureNeed::Nothing)
+        return "";
+    return need == MeasureNeed::Scores ? "; needs a policy with scores" : "; needs o_proj in the capture";
+}
+
+class MeasuresCommand final : public Command {
+public:
+    void addTo(CLI::App& app) override { m_command = app.add_subcommand("measures", "list what can be measured"); }
+    bool chosen() const override { return m_command->parsed(); }
+    void run(const CommandContext&) override {
+        for (const MeasureCard& card : allMeasures())
+            fmt::print("{:<24}{} ({}, {}{})\n{:24}{}\n", card.id, card.label, shapeText(card.shape),
+                       directionText(card.better), needText(card.need), "", card.help);
+    }
+
+private:
+    CLI::App* m_command = nullptr;
+};
+
+} // namespace
+
+std::unique_ptr<Command> makeMeasuresCommand() {
+    return std::make_unique<MeasuresCommand>();
+}
+
+} // namespace kvscope

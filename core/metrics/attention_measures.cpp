@@ -1,0 +1,222 @@
+// Measures that compare the attention over what is left with the exact one, query by query. Sums of exponentials stay
+// logarithms until their ratio is taken, so nothing overflows (X4).
+#include "core/metrics/measure_work.h"
+
+#include <cassert>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace kvscope::measure {
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kSmallestOutput = 1e-12; // below it a relative error says nothing
+constexpr TokenIndex kSinks = 4;          // StreamingLLM's
+
+/// One (query head, query) with its outputs.
+struct Pair {
+    std::int64_t head, query;
+    std::size_t index;      ///< of a table [Hq, w]
+    const float *exact, *z; ///< [dv]
+};
+
+/// A table [Hq, w]: `value` of every pair, NaN where nothing is left for the query.
+MeasureValues overPairs(MeasureWork& work, const std::function<double(const Pair&)>& value) {
+    const ExactAttention& left = work.left();
+    const std::int64_t w = work.queryCount(), dv = left.output.shape[2];
+    HostTensor table{{work.queryHeads(), w}, std::vector<float>(static_cast<std::size_t>(work.queryHeads() * w))};
+    for (std::int64_t h = 0; h < work.queryHeads(); ++h)
+        for (std::int64_t j = 0; j < w; ++j) {
+            const auto index = static_cast<std::size_t>(h * w + j);
+            const auto offset = static_cast<std::int64_t>(index) * dv;
+            const Pair pair{h, j, index, work.input().exact.output.data.data() + offset,
+                            left.output.data.data() + offset};
+            table.data[index] = static_cast<float>(std::isinf(left.logDenominator.data[index]) ? kNaN : value(pair));
+        }
+    return perQueryValues(std::move(table));
+}
+
+/// Euclidean length of factor z - exactFactor a.
+double distance(const Pair& pair, std::int64_t dv, double factor = 1, double exactFactor = 1) {
+    double squares = 0;
+    for (std::int64_t c = 0; c < dv; ++c) {
+        const double difference = factor * pair.z[c] - exactFactor * pair.exact[c];
+        squares += difference * difference;
+    }
+    return std::sqrt(squares);
+}
+
+double attentionNormAt(const ExactAttention& exact, std::size_t index) {
+    return std::exp(static_cast<double>(exact.logNorm.data[index]) - exact.logDenominator.data[index]);
+}
+
+MeasureValues epsilon(MeasureWork& work, const HostTensor& valueNorms) {
+    const std::int64_t dv = work.input().exact.output.shape[2], w = work.queryCount();
+    return overPairs(work, [&](const Pair& pair) {
+        const double norm = valueNorms.data[static_cast<std::size_t>(work.kvHeadOf(pair.head) * w + pair.query)];
+        return norm > 0 ? distance(pair, dv) / (attentionNormAt(work.input().exact, pair.index) * norm) : kNaN;
+    });
+}
+
+/// out[row] += sum over c of W_o[row, head, c] x[c].
+void addProjected(const HostTensor& projection, std::int64_t head, const std::vector<double>& x,
+                  std::vector<double>& out) {
+    const auto dv = static_cast<std::int64_t>(x.size());
+    for (std::size_t row = 0; row < out.size(); ++row) {
+        const float* weights =
+            projection.data.data() + (static_cast<std::int64_t>(row) * projection.shape[1] + head) * dv;
+        double sum = 0;
+        for (std::size_t c = 0; c < x.size(); ++c)
+            sum += weights[c] * x[c];
+        out[row] += sum;
+    }
+}
+
+double length(const std::vector<double>& x) {
+    double squares = 0;
+    for (const double value : x)
+        squares += value * value;
+    return std::sqrt(squares);
+}
+
+/// The two vectors of one query after W_o: error and exact output, summed over whatever heads are added.
+struct Projected {
+    std::vector<double> error, exact;
+
+    void add(const HostTensor& projection, const Pair& pair, std::int64_t dv) {
+        std::vector<double> a(pair.exact, pair.exact + dv), difference(pair.z, pair.z + dv);
+        for (std::size_t c = 0; c < a.size(); ++c)
+            difference[c] -= a[c];
+        addProjected(projection, pair.head, difference, error);
+        addProjected(projection, pair.head, a, exact);
+    }
+    double relative() const { return length(exact) < kSmallestOutput ? kNaN : length(error) / length(exact); }
+};
+
+Projected nothingYet(const HostTensor& projection) {
+    const auto hidden = static_cast<std::size_t>(projection.shape[0]);
+    return {std::vector<double>(hidden), std::vector<double>(hidden)};
+}
+
+} // namespace
+
+MeasureValues outputError(MeasureWork& work) {
+    return perQueryValues(work.input().fidelity.outputError);
+}
+
+MeasureValues retainedMass(MeasureWork& work) {
+    return perQueryValues(work.input().fidelity.retainedMass);
+}
+
+MeasureValues outputErrorFrobenius(MeasureWork& work) {
+    const std::int64_t dv = work.input().exact.output.shape[2];
+    std::vector<double> errors(static_cast<std::size_t>(work.queryHeads())), norms(errors);
+    overPairs(work, [&](const Pair& pair) {
+        const double error = distance(pair, dv), norm = distance(pair, dv, 0);
+        errors[static_cast<std::size_t>(pair.head)] += error * error;
+        norms[static_cast<std::size_t>(pair.head)] += norm * norm;
+        return error;
+    });
+    for (std::size_t h = 0; h < errors.size(); ++h)
+        errors[h] = norms[h] > 0 ? std::sqrt(errors[h] / norms[h]) : kNaN;
+    return perHeadValues(std::move(errors));
+}
+
+MeasureValues epsilonFrobenius(MeasureWork& work) {
+    return epsilon(work, work.frobeniusNorms());
+}
+
+MeasureValues epsilonOperator(MeasureWork& work) {
+    return epsilon(work, work.operatorNorms());
+}
+
+// num = a den, so ||num^ - num|| / ||e|| = || z den^/||e|| - a den/||e|| ||.
+MeasureValues numeratorError(MeasureWork& work) {
+    const ExactAttention& exact = work.input().exact;
+    const HostTensor& norms = work.frobeniusNorms();
+    const std::int64_t dv = exact.output.shape[2], w = work.queryCount();
+    return overPairs(work, [&](const Pair& pair) {
+        const double logNorm = exact.logNorm.data[pair.index];
+        const double kept = std::exp(work.left().logDenominator.data[pair.index] - logNorm);
+        const double all = std::exp(exact.logDenominator.data[pair.index] - logNorm);
+        const double norm = norms.data[static_cast<std::size_t>(work.kvHeadOf(pair.head) * w + pair.query)];
+        return norm > 0 ? distance(pair, dv, kept, all) / norm : kNaN;
+    });
+}
+
+MeasureValues denominatorError(MeasureWork& work) {
+    return overPairs(work, [&](const Pair& pair) {
+        return std::abs(std::expm1(static_cast<double>(work.left().logDenominator.data[pair.index]) -
+                                   work.input().exact.logDenominator.data[pair.index]));
+    });
+}
+
+MeasureValues attentionNorm(MeasureWork& work) {
+    return overPairs(work, [&](const Pair& pair) { return attentionNormAt(work.input().exact, pair.index); });
+}
+
+MeasureValues largestLoss(MeasureWork& work) {
+    const HostTensor& mass = work.futureMass();
+    const std::int64_t n = mass.shape[1];
+    std::vector<double> largest;
+    for (std::int64_t h = 0; h < work.queryHeads(); ++h) {
+        const auto& kept = work.keptTokens()[static_cast<std::size_t>(work.kvHeadOf(h))];
+        double lost = 0;
+        auto next = kept.begin();
+        for (TokenIndex i = 0; i < work.input().attention.cut; ++i) {
+            const bool stays = next != kept.end() && *next == i;
+            next += stays ? 1 : 0;
+            lost = stays ? lost : std::max(lost, static_cast<double>(mass.data[static_cast<std::size_t>(h * n + i)]));
+        }
+        largest.push_back(lost);
+    }
+    return perHeadValues(std::move(largest));
+}
+
+MeasureValues sinkMass(MeasureWork& work) {
+    WeightedSet first;
+    for (TokenIndex i = 0; i < std::min(kSinks, work.input().attention.firstQuery + 1); ++i)
+        first.numerator.push_back(i);
+    const std::vector<WeightedSet> sinks(static_cast<std::size_t>(work.kvHeads()), first);
+    FidelityInput only = work.input().attention;
+    only.cut = static_cast<TokenIndex>(only.keys.size(1)); // nothing beside the sinks is seen
+    const ExactAttention seen = keptAttention(work.engine(), only, sinks, work.checkpoint());
+    HostTensor mass = seen.logDenominator;
+    for (std::size_t i = 0; i < mass.data.size(); ++i)
+        mass.data[i] = static_cast<float>(
+            std::min(1.0, std::exp(static_cast<double>(mass.data[i]) - work.input().exact.logDenominator.data[i])));
+    return perQueryValues(std::move(mass));
+}
+
+MeasureValues projectedError(MeasureWork& work) {
+    const HostTensor& projection = work.input().outputProjection;
+    const std::int64_t dv = work.input().exact.output.shape[2];
+    assert(projection.shape[1] == work.queryHeads() && projection.shape[2] == dv);
+    return overPairs(work, [&](const Pair& pair) {
+        work.checkpoint().stopPoint();
+        Projected after = nothingYet(projection);
+        after.add(projection, pair, dv);
+        return after.relative();
+    });
+}
+
+MeasureValues layerError(MeasureWork& work) {
+    const HostTensor& projection = work.input().outputProjection;
+    const std::int64_t dv = work.input().exact.output.shape[2], w = work.queryCount();
+    std::vector<Projected> queries(static_cast<std::size_t>(w), nothingYet(projection));
+    std::vector<bool> blind(static_cast<std::size_t>(w), true);
+    overPairs(work, [&](const Pair& pair) {
+        work.checkpoint().stopPoint();
+        queries[static_cast<std::size_t>(pair.query)].add(projection, pair, dv);
+        blind[static_cast<std::size_t>(pair.query)] = false;
+        return 0;
+    });
+    HostTensor table{{1, w}, {}};
+    for (std::size_t j = 0; j < queries.size(); ++j)
+        table.data.push_back(static_cast<float>(blind[j] ? kNaN : queries[j].relative()));
+    return perQueryValues(std::move(table));
+}
+
+} // namespace kvscope::measure

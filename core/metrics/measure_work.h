@@ -1,0 +1,80 @@
+#pragma once
+
+#include "core/metrics/measures.h"
+
+#include <optional>
+#include <vector>
+
+namespace kvscope {
+
+/// The intermediate results that several measures of one layer share, each computed when it is first asked for.
+/// For the sources of this folder.
+class MeasureWork {
+public:
+    MeasureWork(const MeasureInput& input, const Checkpoint& checkpoint) : m_input(input), m_checkpoint(checkpoint) {}
+
+    const MeasureInput& input() const { return m_input; }
+    const Engine& engine() const { return m_input.engine; }
+    const Checkpoint& checkpoint() const { return m_checkpoint; }
+    std::int64_t queryHeads() const { return m_input.attention.queries.size(0); }
+    std::int64_t kvHeads() const { return m_input.attention.keys.size(0); }
+    std::int64_t queryCount() const { return m_input.attention.queries.size(1); }
+    std::int64_t kvHeadOf(std::int64_t queryHead) const {
+        return m_input.attention.rule.kvOfQ[static_cast<std::size_t>(queryHead)];
+    }
+
+    const ExactAttention& left();                             ///< attention over what is kept
+    const HostTensor& frobeniusNorms();                       ///< [Hkv, w] ||V_j||_F of the first j rows
+    const HostTensor& operatorNorms();                        ///< [Hkv, w] ||V_j||_op
+    const HostTensor& futureMass();                           ///< [Hq, n] mean attention of the judged queries
+    const std::vector<std::vector<TokenIndex>>& keptTokens(); ///< [Hkv] both samples together, ascending
+    const HostTensor& keptSingularValues();                   ///< [Hkv, d] of the kept keys
+    Tensor seenKeys() const;                                  ///< [Hkv, cut, d]
+
+private:
+    const MeasureInput& m_input;
+    const Checkpoint& m_checkpoint;
+    std::optional<ExactAttention> m_left;
+    std::optional<HostTensor> m_frobenius, m_operator, m_future, m_singular;
+    std::optional<std::vector<std::vector<TokenIndex>>> m_kept;
+};
+
+/// Table [heads, w] as a measure, each head with its mean over the numbers that are not NaN.
+MeasureValues perQueryValues(HostTensor table);
+MeasureValues perHeadValues(std::vector<double> values);
+
+using MeasureFunction = MeasureValues (*)(MeasureWork& work);
+
+namespace measure {
+
+// attention_measures.cpp
+MeasureValues outputError(MeasureWork& work);
+MeasureValues outputErrorFrobenius(MeasureWork& work);
+MeasureValues epsilonFrobenius(MeasureWork& work);
+MeasureValues epsilonOperator(MeasureWork& work);
+MeasureValues numeratorError(MeasureWork& work);
+MeasureValues denominatorError(MeasureWork& work);
+MeasureValues retainedMass(MeasureWork& work);
+MeasureValues largestLoss(MeasureWork& work);
+MeasureValues attentionNorm(MeasureWork& work);
+MeasureValues sinkMass(MeasureWork& work);
+MeasureValues projectedError(MeasureWork& work);
+MeasureValues layerError(MeasureWork& work);
+
+// key_measures.cpp
+MeasureValues logDeterminant(MeasureWork& work);
+MeasureValues logDeterminantCount(MeasureWork& work);
+MeasureValues logDeterminantRidge(MeasureWork& work);
+MeasureValues cosineSum(MeasureWork& work);
+MeasureValues cosineSumMinimum(MeasureWork& work);
+MeasureValues keyNorm(MeasureWork& work);
+MeasureValues shiftedKeyNorm(MeasureWork& work);
+MeasureValues valueNorm(MeasureWork& work);
+MeasureValues queryNorm(MeasureWork& work);
+MeasureValues cosineOfMeans(MeasureWork& work);
+MeasureValues cosineOfDistinctKey(MeasureWork& work);
+MeasureValues scoreCorrelation(MeasureWork& work);
+
+} // namespace measure
+
+} // namespace kvscope

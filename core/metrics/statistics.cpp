@@ -1,0 +1,185 @@
+// Small statistics behind the measures: summaries, rank correlation, log determinants, and how low the sum of cosines
+// of a kept set can be made by exchanging tokens.
+#include "core/metrics/statistics.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+double dot(const double* a, const double* b, std::int64_t d) {
+    return std::inner_product(a, a + d, b, 0.0);
+}
+
+/// The kept set with its sum, for exchanges.
+class ExchangedSet {
+public:
+    ExchangedSet(const UnitRows& rows, const std::vector<TokenIndex>& kept)
+        : m_rows(rows), m_isKept(static_cast<std::size_t>(rows.n)), m_sum(static_cast<std::size_t>(rows.d)) {
+        for (const TokenIndex token : kept) {
+            m_isKept[static_cast<std::size_t>(token)] = true;
+            move(token, 1);
+        }
+    }
+
+    double sum() const { return dot(m_sum.data(), m_sum.data(), m_rows.d); }
+
+    /// True when the best exchange lowered the sum.
+    bool improve() {
+        const double before = sum();
+        const TokenIndex out = extreme(true);
+        move(out, -1);
+        const TokenIndex in = extreme(false);
+        move(in, 1);
+        if (sum() < before - 1e-9 * (1 + before)) {
+            m_isKept[static_cast<std::size_t>(out)] = false;
+            m_isKept[static_cast<std::size_t>(in)] = true;
+            return true;
+        }
+        move(in, -1);
+        move(out, 1);
+        return false;
+    }
+
+private:
+    /// The kept row most along the sum, or the evicted row most against it; the earliest of equals.
+    TokenIndex extreme(bool kept) const {
+        double best = -std::numeric_limits<double>::infinity();
+        std::int64_t at = 0;
+        for (std::int64_t i = 0; i < m_rows.n; ++i) {
+            if (m_isKept[static_cast<std::size_t>(i)] != kept)
+                continue;
+            const double along = dot(m_rows.values.data() + i * m_rows.d, m_sum.data(), m_rows.d);
+            if ((kept ? along : -along) > best) {
+                best = kept ? along : -along;
+                at = i;
+            }
+        }
+        return static_cast<TokenIndex>(at);
+    }
+
+    void move(TokenIndex token, double sign) {
+        const double* row = m_rows.values.data() + token * m_rows.d;
+        for (std::size_t c = 0; c < m_sum.size(); ++c)
+            m_sum[c] += sign * row[c];
+    }
+
+    const UnitRows& m_rows;
+    std::vector<bool> m_isKept;
+    std::vector<double> m_sum;
+};
+
+} // namespace
+
+double Summary::halfInterval() const {
+    return count == 0 ? kNaN : 1.96 * deviation / std::sqrt(static_cast<double>(count));
+}
+
+Summary summaryOf(std::span<const double> numbers) {
+    Summary summary;
+    for (const double number : numbers) {
+        if (std::isnan(number))
+            continue;
+        ++summary.count;
+        summary.mean += number;
+    }
+    summary.mean = summary.count == 0 ? kNaN : summary.mean / static_cast<double>(summary.count);
+    double squares = 0;
+    for (const double number : numbers)
+        squares += std::isnan(number) ? 0 : (number - summary.mean) * (number - summary.mean);
+    summary.deviation = summary.count > 1 ? std::sqrt(squares / static_cast<double>(summary.count - 1)) : 0;
+    return summary;
+}
+
+std::vector<double> averageRanks(std::span<const double> numbers) {
+    std::vector<std::size_t> order(numbers.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return numbers[a] < numbers[b]; });
+    std::vector<double> ranks(numbers.size());
+    for (std::size_t first = 0; first < order.size();) {
+        std::size_t end = first + 1;
+        while (end < order.size() && numbers[order[end]] == numbers[order[first]])
+            ++end;
+        const double rank = 0.5 * static_cast<double>(first + 1 + end);
+        for (; first < end; ++first)
+            ranks[order[first]] = rank;
+    }
+    return ranks;
+}
+
+double spearman(std::span<const double> x, std::span<const double> y) {
+    assert(x.size() == y.size());
+    std::vector<double> a, b;
+    for (std::size_t i = 0; i < x.size(); ++i)
+        if (!std::isnan(x[i]) && !std::isnan(y[i])) {
+            a.push_back(x[i]);
+            b.push_back(y[i]);
+        }
+    if (a.size() < 2)
+        return kNaN;
+    const std::vector<double> ranksA = averageRanks(a), ranksB = averageRanks(b);
+    const double mean = 0.5 * static_cast<double>(a.size() + 1);
+    double both = 0, ofA = 0, ofB = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        both += (ranksA[i] - mean) * (ranksB[i] - mean);
+        ofA += (ranksA[i] - mean) * (ranksA[i] - mean);
+        ofB += (ranksB[i] - mean) * (ranksB[i] - mean);
+    }
+    return ofA > 0 && ofB > 0 ? both / std::sqrt(ofA * ofB) : kNaN;
+}
+
+LogDeterminant pseudoLogDeterminant(std::span<const float> singularValues, std::int64_t rows) {
+    LogDeterminant result;
+    if (singularValues.empty())
+        return result;
+    const auto d = static_cast<std::int64_t>(singularValues.size());
+    const double least = singularValues.front() * static_cast<double>(std::max(rows, d)) * 0x1.0p-23;
+    for (std::int64_t j = 0; j < std::min(rows, d); ++j) {
+        const double s = singularValues[static_cast<std::size_t>(j)];
+        if (s <= least)
+            break;
+        result.value += 2 * std::log(s);
+        ++result.count;
+    }
+    return result;
+}
+
+double ridgeLogDeterminant(std::span<const float> singularValues, double ridge) {
+    double sum = 0;
+    for (const double s : singularValues)
+        sum += std::log(s * s + ridge);
+    return sum;
+}
+
+UnitRows unitRows(const float* rows, std::int64_t n, std::int64_t d) {
+    UnitRows unit{n, d, std::vector<double>(rows, rows + n * d)};
+    for (std::int64_t i = 0; i < n; ++i) {
+        double* row = unit.values.data() + i * d;
+        const double length = std::sqrt(dot(row, row, d));
+        for (std::int64_t c = 0; c < d && length > 0; ++c)
+            row[c] /= length;
+    }
+    return unit;
+}
+
+double cosineSumOf(const UnitRows& rows, std::span<const TokenIndex> kept) {
+    return ExchangedSet(rows, {kept.begin(), kept.end()}).sum();
+}
+
+double exchangedCosineSum(const UnitRows& rows, std::vector<TokenIndex> kept) {
+    ExchangedSet set(rows, kept);
+    const bool choice = !kept.empty() && std::cmp_less(kept.size(), rows.n);
+    while (choice && set.improve()) {
+    }
+    return set.sum();
+}
+
+} // namespace kvscope

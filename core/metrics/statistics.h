@@ -1,0 +1,48 @@
+#pragma once
+
+#include "core/base/host_tensor.h"
+#include "core/base/index.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace kvscope {
+
+/// Mean and spread of some numbers; NaN are left out.
+struct Summary {
+    std::int64_t count = 0;
+    double mean = 0;
+    double deviation = 0; ///< sample standard deviation, divisor count - 1; 0 for one number
+    /// 1.96 deviation / sqrt(count): half the 95 % confidence interval of the mean, as in BalanceKV Table 3.
+    double halfInterval() const;
+};
+Summary summaryOf(std::span<const double> numbers);
+
+/// Ranks from 1, ties get the mean of their ranks.
+std::vector<double> averageRanks(std::span<const double> numbers);
+/// Spearman's rank correlation of pairs in which neither is NaN; NaN with fewer than two or without variation.
+double spearman(std::span<const double> x, std::span<const double> y);
+
+struct LogDeterminant {
+    double value = 0;
+    std::int64_t count = 0; ///< singular values that take part
+};
+/// Sum of ln s^2 over the values above s_1 max(rows, d) 2^-23 (descending values [d]); 0 of nothing.
+LogDeterminant pseudoLogDeterminant(std::span<const float> singularValues, std::int64_t rows);
+/// ln det(K^T K + ridge I), ridge > 0.
+double ridgeLogDeterminant(std::span<const float> singularValues, double ridge);
+
+/// Unit rows [n, d] of one head in double; zero rows stay zero.
+struct UnitRows {
+    std::int64_t n = 0, d = 0;
+    std::vector<double> values;
+};
+UnitRows unitRows(const float* rows, std::int64_t n, std::int64_t d);
+/// Sum over i, j in the set of cos(k_i, k_j) = || sum of unit keys ||^2, self terms included (KeyDiff C.2).
+double cosineSumOf(const UnitRows& rows, std::span<const TokenIndex> kept);
+/// Exchanges the kept row most along the sum for the evicted row most against the rest, until that lowers the sum no
+/// more: a local minimum over the sets of this size. O(n d) an exchange. `kept` ascending; returns the sum.
+double exchangedCosineSum(const UnitRows& rows, std::vector<TokenIndex> kept);
+
+} // namespace kvscope
