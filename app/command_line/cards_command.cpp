@@ -23,6 +23,7 @@ const char* needName(Need need) {
     case Need::Values: return "values";
     case Need::Queries: return "queries";
     case Need::PreRopeKeys: return "pre-RoPE keys";
+    case Need::ImportedScores: return "a file of scores";
     }
     return "";
 }
@@ -31,6 +32,7 @@ Json defaultOf(const ParameterSpec& spec) {
     switch (spec.kind) {
     case ParameterKind::Flag: return spec.defaultValue != 0;
     case ParameterKind::Choice: return spec.choices[static_cast<std::size_t>(spec.defaultValue)].id;
+    case ParameterKind::Text: return spec.defaultText;
     case ParameterKind::Integer: return static_cast<std::int64_t>(spec.defaultValue);
     case ParameterKind::Real: break;
     }
@@ -79,7 +81,9 @@ void printParameter(const ParameterSpec& spec) {
     std::string range;
     for (const ParameterChoice& choice : spec.choices)
         range += (range.empty() ? "" : "|") + choice.id;
-    if (range.empty() && spec.kind != ParameterKind::Flag)
+    if (range.empty() && spec.kind == ParameterKind::Text)
+        range = "text";
+    else if (range.empty() && spec.kind != ParameterKind::Flag)
         range = fmt::format("{} to {}", spec.min, spec.max);
     const Json standard = defaultOf(spec);
     fmt::print("    {}={}  {}{}{}\n", spec.id, standard.is_string() ? standard.get<std::string>() : standard.dump(), range,

@@ -5,6 +5,7 @@
 #include "core/engine/attention.h"
 #include "core/engine/attention_map.h"
 #include "core/engine/balancing_walk.h"
+#include "core/engine/clusters.h"
 #include "core/engine/tensor.h"
 
 #include <cstdint>
@@ -120,6 +121,13 @@ public:
 
     /// H results. Throws Error on NaN.
     virtual std::vector<TopKHead> topK(const TopKRequest& request) const = 0;
+
+    /// [H, n, d] -> H runs; see GreedyCenters. Distances in double, not rounded.
+    virtual std::vector<GreedyCenters> greedyCenters(const Tensor& keys, const CentersRequest& request,
+                                                     const Checkpoint& checkpoint) const = 0;
+    /// [H, n, d], H radii >= 0 -> H clusterings of at most `most` clusters.
+    virtual std::vector<StreamClusters> streamClusters(const Tensor& keys, std::span<const double> radii,
+                                                       std::int64_t most, const Checkpoint& checkpoint) const = 0;
 
     virtual WeightedAttention weightedAttention(const WeightedAttentionInput& input,
                                                 const Checkpoint& checkpoint) const = 0;

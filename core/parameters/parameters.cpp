@@ -1,4 +1,4 @@
-// Checked values of a parameter table. Every value is held as a double, and its text form is the shortest one that
+// Checked values of a parameter table. Every number is held as a double, and its text form is the shortest one that
 // reads back as the same double, so session files, command lines and cache keys agree to the last bit.
 #include "core/parameters/parameters.h"
 
@@ -85,6 +85,16 @@ bool fits(const ParameterSpec& spec, double value) {
     throw Error({sentence, "parameter " + spec.id, "Give " + rangeText(spec), {}});
 }
 
+// One line on a command line, in a caption and in a session file.
+void refuseControlCharacters(const ParameterSpec& spec, std::string_view text) {
+    for (const char c : text)
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+            throw Error({"the text of " + spec.id + " holds a line break, a tab or another control character",
+                         "parameter " + spec.id,
+                         "Write it on one line",
+                         {}});
+}
+
 const ParameterTable& emptyTable() {
     static const ParameterTable table;
     return table;
@@ -92,11 +102,24 @@ const ParameterTable& emptyTable() {
 
 } // namespace
 
+std::string quoted(std::string_view text) {
+    if (text.find_first_of(",@\"\\ ") == std::string_view::npos)
+        return std::string(text);
+    std::string result = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\')
+            result += '\\';
+        result += c;
+    }
+    return result + '"';
+}
+
 ParameterValues::ParameterValues(std::shared_ptr<const ParameterTable> table) : m_table(std::move(table)) {
     assert(m_table);
     for (const ParameterSpec& spec : *m_table) {
-        assert(fits(spec, spec.defaultValue));
+        assert(spec.kind == ParameterKind::Text || fits(spec, spec.defaultValue));
         m_values.push_back(spec.defaultValue);
+        m_texts.push_back(spec.defaultText);
     }
 }
 
@@ -143,11 +166,18 @@ const std::string& ParameterValues::choice(std::string_view id) const {
 
 bool ParameterValues::isDefault(std::string_view id) const {
     const std::size_t i = find(id);
-    return m_values[i] == table()[i].defaultValue;
+    return m_values[i] == table()[i].defaultValue && m_texts[i] == table()[i].defaultText;
+}
+
+void ParameterValues::reset(std::string_view id) {
+    const std::size_t i = find(id);
+    m_values[i] = table()[i].defaultValue;
+    m_texts[i] = table()[i].defaultText;
 }
 
 void ParameterValues::set(std::string_view id, double value) {
     const std::size_t i = find(id);
+    assert(table()[i].kind != ParameterKind::Text);
     if (!fits(table()[i], value))
         refuse(table()[i], std::isfinite(value) ? numberText(value) : "not a number");
     m_values[i] = value;
@@ -156,6 +186,13 @@ void ParameterValues::set(std::string_view id, double value) {
 void ParameterValues::setText(std::string_view id, std::string_view text) {
     const std::size_t i = find(id);
     const ParameterSpec& spec = table()[i];
+    if (spec.kind == ParameterKind::Text) {
+        refuseControlCharacters(spec, text);
+        if (spec.check)
+            spec.check(text);
+        m_texts[i] = text;
+        return;
+    }
     const std::optional<double> value = spec.kind == ParameterKind::Choice ? readChoice(spec, text)
                                         : spec.kind == ParameterKind::Flag ? readFlag(text)
                                                                            : readNumber(text);
@@ -171,6 +208,8 @@ std::string ParameterValues::text(std::string_view id) const {
         return table()[i].choices[static_cast<std::size_t>(m_values[i])].id;
     case ParameterKind::Flag:
         return m_values[i] != 0 ? "true" : "false";
+    case ParameterKind::Text:
+        return m_texts[i];
     case ParameterKind::Integer:
     case ParameterKind::Real:
         break;
@@ -182,12 +221,12 @@ std::string ParameterValues::key(Stage stage) const {
     std::string key;
     for (const ParameterSpec& spec : table())
         if (spec.stage <= stage)
-            key += (key.empty() ? "" : ",") + spec.id + "=" + text(spec.id);
+            key += (key.empty() ? "" : ",") + spec.id + "=" + quoted(text(spec.id));
     return key;
 }
 
 bool operator==(const ParameterValues& a, const ParameterValues& b) {
-    return a.m_table == b.m_table && a.m_values == b.m_values;
+    return a.m_table == b.m_table && a.m_values == b.m_values && a.m_texts == b.m_texts;
 }
 
 } // namespace kvscope

@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-enum class ParameterKind { Real, Integer, Choice, Flag };
+enum class ParameterKind { Real, Integer, Choice, Flag, Text };
 
 /// The first of the three stages that must run again when the parameter changes (policies.md 0.11).
 enum class Stage { Features, Combine, Select };
@@ -34,12 +34,18 @@ struct ParameterSpec {
     bool logarithmic = false; ///< scale of the slider
     bool maxIsTokens = false; ///< the slider ends at the number of tokens seen, where that is smaller than max
     std::vector<ParameterChoice> choices;
+    std::string defaultText;                   ///< of a text, which has no range
+    void (*check)(std::string_view) = nullptr; ///< of a text: throws Error where it cannot be one
     Stage stage = Stage::Features;
 };
 
 using ParameterTable = std::vector<ParameterSpec>;
 
-/// Checked values for a table, each held as a double (a choice as its index, a flag as 0 or 1).
+/// Text that holds a comma, an @, a quote or a blank gets quotes around it, and a backslash before quotes and
+/// backslashes, so that it stands in a list of parameters; other text is left alone.
+std::string quoted(std::string_view text);
+
+/// Checked values for a table, each held as a double (a choice as its index, a flag as 0 or 1) or as a text.
 /// A value, cheap to copy and to compare: the session, undo and the caches hold it.
 class ParameterValues {
 public:
@@ -57,10 +63,11 @@ public:
     /// Both throw Error naming the parameter, its range or its choices. `text` as typed: "0.25", "12", "true",
     /// "cosine".
     void set(std::string_view id, double value);
+    void reset(std::string_view id); ///< to the default
     void setText(std::string_view id, std::string_view text);
 
     std::string text(std::string_view id) const; ///< reads back identically with setText
-    /// "id=text,id=text" of all parameters up to and including `stage`: a cache key for that stage.
+    /// "id=text,id=text" (quoted) of all parameters up to and including `stage`: a cache key for that stage.
     std::string key(Stage stage) const;
 
     friend bool operator==(const ParameterValues& a, const ParameterValues& b);
@@ -69,6 +76,7 @@ private:
     std::size_t find(std::string_view id) const; ///< throws Error with the nearest name
     std::shared_ptr<const ParameterTable> m_table;
     std::vector<double> m_values;
+    std::vector<std::string> m_texts; ///< of text parameters, empty for others
 };
 
 } // namespace kvscope

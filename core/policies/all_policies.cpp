@@ -11,6 +11,8 @@
     POLICY(h2oPolicy)                                                                                                  \
     POLICY(tovaPolicy)                                                                                                 \
     POLICY(streamingLlmPolicy)                                                                                         \
+    POLICY(subgenPolicy)                                                                                               \
+    POLICY(subgenKCenterPolicy)                                                                                        \
     POLICY(keyNormPolicy)                                                                                              \
     POLICY(uniformPolicy)
 

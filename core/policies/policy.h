@@ -12,11 +12,19 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace kvscope {
+
+/// Work of `select` that a larger count only continues (the order of greedy centres). It lives as long as the features
+/// that it belongs to; whoever uses it holds the mutex.
+struct ChoiceMemo {
+    std::mutex mutex;
+    std::shared_ptr<const void> work;
+};
 
 /// What a policy may look at: the tokens before the cut and nothing else (policies.md 0.9). In block processing the
 /// rows are those of the cache plus the current block.
@@ -39,6 +47,8 @@ struct PolicyInput {
     /// The keys [Hkv, end, d] of another layer, for policies that look at one layer on behalf of others; may be empty.
     std::function<Tensor(LayerIndex)> keysOfLayer = {};
     bool recordSteps = false; ///< `select` fills RowSelection::steps where the policy has steps
+    Tensor imported = {};                        ///< [Hkv, end] scores from a file; empty unless Need::ImportedScores
+    ChoiceMemo* memo = nullptr;                  ///< see there; null in block processing
 
     std::int64_t rowCount() const { return keys.size(1); }
     TokenIndex tokenAt(std::int64_t kvHead, std::int64_t row) const {
@@ -84,7 +94,7 @@ struct PolicyVariant {
 };
 
 /// What the capture must hold for the policy to run at all.
-enum class Need { Keys, Values, Queries, PreRopeKeys };
+enum class Need { Keys, Values, Queries, PreRopeKeys, ImportedScores };
 
 struct PolicyCard {
     std::string id, name, summary;
@@ -95,10 +105,11 @@ struct PolicyCard {
     bool usesBudget = true;
     bool usesSeed = false;
     bool carriesState =
-        false;                ///< `carry` returns something: in block processing the features of every block are needed
-    std::string blockRefusal; ///< why block processing means nothing here, as a clause; empty: it means something
-    std::string explanation;  ///< Markdown, from the policy's .md
-    std::string scoreLabel;   ///< as on axes, at the defaults: "score −cos(μ, k)"
+        false; ///< `carry` returns something: in block processing the features of every block are needed
+    std::string colonParameter; ///< what stands after the colon is the text of this parameter, not a variant
+    std::string blockRefusal;   ///< why block processing means nothing here, as a clause; empty: it means something
+    std::string explanation;    ///< Markdown, from the policy's .md
+    std::string scoreLabel;     ///< as on axes, at the defaults: "score −cos(μ, k)"
 };
 
 /// A compressor as a short recipe over engine primitives. Stateless: everything comes in, everything goes out.

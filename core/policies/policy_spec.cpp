@@ -9,15 +9,37 @@ namespace kvscope {
 
 namespace {
 
-std::vector<std::string> split(const std::string& text, char separator) {
-    std::vector<std::string> parts(1);
-    for (const char c : text) {
-        if (c == separator)
-            parts.emplace_back();
-        else
-            parts.back() += c;
+/// A text cut at its commas, and what follows its first @. Commas and @ in quotes do not count, nor do commas in the
+/// parentheses of the first part, which may be an expression.
+struct Pieces {
+    std::vector<std::string> parts{std::string()};
+    std::optional<std::string> budget;
+};
+
+Pieces split(const std::string& text) {
+    Pieces pieces;
+    int depth = 0;
+    bool inQuotes = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        const bool first = pieces.parts.size() == 1;
+        if (inQuotes && c == '\\' && i + 1 < text.size()) {
+            pieces.parts.back() += text[++i];
+        } else if (c == '"') {
+            inQuotes = !inQuotes;
+        } else if (!inQuotes && c == '@') {
+            pieces.budget = text.substr(i + 1);
+            return pieces;
+        } else if (!inQuotes && c == ',' && !(first && depth > 0)) {
+            pieces.parts.emplace_back();
+        } else {
+            depth += !first || inQuotes ? 0 : c == '(' ? 1 : c == ')' ? -1 : 0;
+            pieces.parts.back() += c;
+        }
     }
-    return parts;
+    if (inQuotes)
+        throw Error({"'" + text + "' opens a quote and does not close it", "policy", "Add the closing quote", {}});
+    return pieces;
 }
 
 std::vector<std::string> parameterIds(const PolicyCard& card) {
@@ -51,17 +73,21 @@ void assign(const PolicyCard& card, ParameterValues& values, const std::string& 
 
 PolicySpec PolicySpec::parse(const std::string& text) {
     PolicySpec spec;
-    const std::size_t at = text.find('@');
-    if (at != std::string::npos)
-        spec.budget = Budget::parse(text.substr(at + 1));
-    const std::vector<std::string> parts = split(text.substr(0, at), ',');
+    const Pieces pieces = split(text);
+    if (pieces.budget)
+        spec.budget = Budget::parse(*pieces.budget);
+    const std::vector<std::string>& parts = pieces.parts;
     const std::size_t colon = parts.front().find(':');
     const PolicyCard& card = policyById(parts.front().substr(0, colon)).card();
-    spec.policy = card.id;
-    spec.variant = colon == std::string::npos ? card.variants.front().id : parts.front().substr(colon + 1);
-    if (spec.variant.empty())
+    const std::string afterColon = colon == std::string::npos ? std::string() : parts.front().substr(colon + 1);
+    if (colon != std::string::npos && afterColon.empty())
         throw Error({"'" + text + "' names no variant after the colon", card.id, "Leave the colon out", {}});
+    const bool isVariant = card.colonParameter.empty() && colon != std::string::npos;
+    spec.policy = card.id;
+    spec.variant = isVariant ? afterColon : card.variants.front().id;
     spec.values = variantValues(card, spec.variant);
+    if (!card.colonParameter.empty() && colon != std::string::npos)
+        spec.values.setText(card.colonParameter, afterColon);
     for (std::size_t i = 1; i < parts.size(); ++i)
         assign(card, spec.values, parts[i]);
     return spec;
@@ -73,9 +99,11 @@ std::string PolicySpec::text() const {
     std::string text = policy;
     if (variant != card.variants.front().id)
         text += ":" + variant;
+    if (!card.colonParameter.empty() && !values.isDefault(card.colonParameter))
+        text += ":" + values.text(card.colonParameter);
     for (const ParameterSpec& row : *card.parameters)
-        if (values.text(row.id) != presets.text(row.id))
-            text += "," + row.id + "=" + values.text(row.id);
+        if (row.id != card.colonParameter && values.text(row.id) != presets.text(row.id))
+            text += "," + row.id + "=" + quoted(values.text(row.id));
     return budget ? text + "@" + budget->text() : text;
 }
 

@@ -3,6 +3,7 @@
 #include "core/run/layer_work.h"
 
 #include "core/base/error.h"
+#include "core/run/named_dataset.h"
 
 #include <fmt/format.h>
 
@@ -85,7 +86,9 @@ Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* 
 
 std::string LayerWork::keyOf(const char* step, const RunRequest& request, Stage stage) const {
     const bool seeded = policyById(request.policy.policy).card().usesSeed;
-    const std::string random = request.random ? request.random->id() : std::string();
+    std::string random = request.random ? request.random->id() : std::string();
+    if (needs(policyById(request.policy.policy).card(), Need::ImportedScores))
+        random += fileStamp(request.policy.values.text("file"));
     std::string key =
         fmt::format("{}{}|{}|{}|{}|{}|{}", m_prefix, step, request.cut.token, request.policy.policy,
                     seeded ? std::to_string(request.seed) : "-", random, request.policy.values.key(stage));
@@ -121,7 +124,9 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Policy& policy
                            [this, &cut, checkpoint](LayerIndex other) {
                                return m_engine.rows(keysOfLayer(other, checkpoint), 0, cut.token);
                            },
-                       .recordSteps = result.request.recordSteps};
+                       .recordSteps = result.request.recordSteps,
+                       .imported = needs(policy.card(), Need::ImportedScores) ? imported(result.request) : Tensor(),
+                       .memo = nullptr};
 }
 
 Tensor LayerWork::keysOfLayer(LayerIndex other, const Checkpoint& checkpoint) const {
@@ -201,14 +206,34 @@ std::shared_ptr<const LayerWork::Chosen> LayerWork::decide(RunResult& result, co
                                &result.times.selectionFromCache);
 }
 
+// Kept as long as the cache has room for what such work takes: a few numbers a row.
+std::shared_ptr<ChoiceMemo> LayerWork::memoOf(const RunRequest& request, const Checkpoint& checkpoint) const {
+    using Shared = std::shared_ptr<ChoiceMemo>;
+    const auto rows =
+        static_cast<std::size_t>(request.cut.token) * static_cast<std::size_t>(m_capture.info().numKvHeads);
+    return *m_cache.get<Shared>(keyOf("memo", request, Stage::Features), checkpoint, [rows] {
+        return StageCache::Made<Shared>{std::make_shared<ChoiceMemo>(), 5 * rows * sizeof(double)};
+    });
+}
+
+// The file's date and size stand in the key: a file that was written again is another one.
+Tensor LayerWork::imported(const RunRequest& request) const {
+    return m_engine.upload(
+        readImportedScores(request.policy.values.text("file"), m_capture.info(), m_layer.layer, request.cut.token));
+}
+
 void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) const {
     const RunRequest& request = result.request;
     const Policy& policy = policyById(request.policy.policy);
     const Checkpoint afterReading = checkpoint.part(0.1, 1);
-    const PolicyInput input = policyInput(result, policy, afterReading, result.times.readMs);
+    PolicyInput input = policyInput(result, policy, afterReading, result.times.readMs);
     std::shared_ptr<const Scored> scored;
-    if (isOneShot(request.policy.values))
+    std::shared_ptr<ChoiceMemo> memo;
+    if (isOneShot(request.policy.values)) {
         scored = score(result, policy, input);
+        memo = memoOf(request, checkpoint);
+        input.memo = memo.get();
+    }
     const auto chosen = decide(result, policy, input, scored.get());
     result.selection = chosen->outcome.selection;
     result.requested = chosen->outcome.requested;

@@ -55,6 +55,14 @@ public:
     }
     Tensor scale(const Tensor& scores, double factor) const override { return m_engine->scale(scores, factor); }
     std::vector<TopKHead> topK(const TopKRequest& request) const override { return counted("topK").topK(request); }
+    std::vector<GreedyCenters> greedyCenters(const Tensor& keys, const CentersRequest& request,
+                                             const Checkpoint& c) const override {
+        return counted("greedyCenters").greedyCenters(keys, request, c);
+    }
+    std::vector<StreamClusters> streamClusters(const Tensor& keys, std::span<const double> radii, std::int64_t most,
+                                               const Checkpoint& c) const override {
+        return counted("streamClusters").streamClusters(keys, radii, most, c);
+    }
     AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& c) const override {
         return counted("attentionMap").attentionMap(input, c);
     }

@@ -10,6 +10,7 @@
 #include <QComboBox>
 #include <QGridLayout>
 #include <QHBoxLayout>
+#include <QLineEdit>
 
 #include <cmath>
 
@@ -48,6 +49,8 @@ ParameterRow::ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidg
         buildChoice();
     else if (spec.kind == ParameterKind::Flag)
         buildFlag();
+    else if (spec.kind == ParameterKind::Text)
+        buildText();
     else
         buildNumber();
     m_message = roleLabel({}, "error", this);
@@ -93,13 +96,7 @@ void ParameterRow::buildNumber() {
     if (!m_spec.unit.empty())
         fieldBox->addWidget(roleLabel(unitText(m_spec.unit), "quiet", this));
     grid->addLayout(fieldBox, 0, 2);
-    connect(m_field, &QLineEdit::editingFinished, this, [this] {
-        if (!m_field->isModified())
-            return;
-        m_field->setModified(false);
-        emit edited(m_field->text().trimmed().replace(",", ""), false);
-        emit editingEnded();
-    });
+    connect(m_field, &QLineEdit::editingFinished, this, [this] { proposeTyped(m_field->text().trimmed().replace(",", "")); });
 
     m_slider = new ValueSlider(this);
     m_slider->setAccessibleName(fromUtf8(m_spec.label));
@@ -108,6 +105,24 @@ void ParameterRow::buildNumber() {
     connect(m_slider, &ValueSlider::edited, this, &ParameterRow::proposeFromSlider);
     connect(m_slider, &ValueSlider::released, this, &ParameterRow::editingEnded);
     connect(m_slider, &ValueSlider::resetRequested, m_reset, &QToolButton::click);
+}
+
+// A text has the whole width below its name: an expression or a path is long.
+void ParameterRow::buildText() {
+    auto* grid = static_cast<QGridLayout*>(layout());
+    grid->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this), 0, 1, 1, 2);
+    m_field = new QLineEdit(this);
+    m_field->setAccessibleName(fromUtf8(m_spec.label));
+    grid->addWidget(m_field, 1, 1, 1, 3);
+    connect(m_field, &QLineEdit::editingFinished, this, [this] { proposeTyped(m_field->text().trimmed()); });
+}
+
+void ParameterRow::proposeTyped(const QString& text) {
+    if (!m_field->isModified())
+        return;
+    m_field->setModified(false);
+    emit edited(text, false);
+    emit editingEnded();
 }
 
 void ParameterRow::buildChoice() {
@@ -157,7 +172,7 @@ void ParameterRow::proposeFromSlider(double value) {
 void ParameterRow::showValue(const ParameterValues& values) {
     const QString text = fromUtf8(values.text(m_spec.id));
     ParameterValues defaults = values;
-    defaults.set(m_spec.id, m_spec.defaultValue);
+    defaults.reset(m_spec.id);
     m_reset->setProperty("default", fromUtf8(defaults.text(m_spec.id)));
     const bool changed = !values.isDefault(m_spec.id);
     m_reset->setEnabled(changed);

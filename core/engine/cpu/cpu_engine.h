@@ -34,6 +34,11 @@ public:
     Tensor scale(const Tensor& scores, double factor) const override;
     std::vector<TopKHead> topK(const TopKRequest& request) const override;
 
+    std::vector<GreedyCenters> greedyCenters(const Tensor& keys, const CentersRequest& request,
+                                             const Checkpoint& checkpoint) const override;
+    std::vector<StreamClusters> streamClusters(const Tensor& keys, std::span<const double> radii, std::int64_t most,
+                                               const Checkpoint& checkpoint) const override;
+
     WeightedAttention weightedAttention(const WeightedAttentionInput& input,
                                         const Checkpoint& checkpoint) const override;
 

@@ -1,0 +1,159 @@
+// Greedy k-center without n distances per centre. A row's distance to its nearest centre can only fall, so the value it
+// had after fewer centres is an upper bound: only rows whose bound comes out on top are compared with the centres they
+// have missed. The picks are those of the plain algorithm, which compares every row with every centre.
+#include "core/engine/cpu/cpu_engine.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <queue>
+#include <string>
+
+namespace kvscope::cpu {
+
+namespace {
+
+constexpr std::int64_t kReportEvery = 64; // picks
+
+/// The farthest comes first, of equals the lower row.
+struct Bound {
+    double distance;
+    TokenIndex row;
+    bool operator<(const Bound& other) const {
+        return distance != other.distance ? distance < other.distance : row > other.row;
+    }
+};
+
+class GreedyRun {
+public:
+    GreedyRun(const Kernels& kernels, const float* keys, std::int64_t n, std::int64_t d, GreedyCenters& state)
+        : m_kernels(kernels), m_keys(keys), m_rows(n), m_depth(d), m_state(state) {}
+
+    void begin(TokenIndex first) {
+        const auto n = static_cast<std::size_t>(m_rows);
+        if (m_state.order.empty()) {
+            m_state.distances.assign(n, std::numeric_limits<double>::infinity());
+            m_state.centre.assign(n, 0);
+            m_state.compared.assign(n, 0);
+            m_state.order.push_back(first);
+        }
+        for (const TokenIndex centre : m_state.order)
+            rememberCentre(centre);
+        std::vector<Bound> bounds;
+        for (TokenIndex row = 0; row < m_rows; ++row)
+            bounds.push_back({m_state.distances[static_cast<std::size_t>(row)], row});
+        m_bounds = std::priority_queue<Bound>(std::less<Bound>(), std::move(bounds));
+    }
+
+    /// False when every row coincides with a centre.
+    bool pickNext() {
+        if (m_state.radius.size() < m_state.order.size())
+            measure();
+        if (m_state.radius.back() == 0)
+            return false;
+        const TokenIndex row = m_bounds.top().row;
+        m_state.order.push_back(row);
+        rememberCentre(row);
+        return true;
+    }
+
+    /// Radius after the last pick, and by how much the next pick would lead.
+    void measure() {
+        if (m_state.radius.size() == m_state.order.size())
+            return;
+        const Bound farthest = freshTop();
+        if (!std::isfinite(farthest.distance))
+            throw Error({"key " + std::to_string(farthest.row) + " has no finite distance to another key",
+                         "keys",
+                         "Look for NaN or infinity in the capture's keys",
+                         {}});
+        m_bounds.pop();
+        const double second = m_bounds.empty() ? 0 : std::sqrt(freshTop().distance);
+        m_bounds.push(farthest);
+        m_state.radius.push_back(std::sqrt(farthest.distance));
+        m_state.closest.push_back(m_state.radius.back() - second);
+    }
+
+    void compareAll() {
+        for (TokenIndex row = 0; row < m_rows; ++row)
+            compare(row);
+    }
+
+private:
+    void rememberCentre(TokenIndex row) {
+        const float* key = m_keys + std::int64_t{row} * m_depth;
+        m_centres.insert(m_centres.end(), key, key + m_depth);
+    }
+
+    /// Compares the row with the centres that it has missed.
+    void compare(TokenIndex row) {
+        const auto r = static_cast<std::size_t>(row);
+        const auto all = static_cast<std::int32_t>(m_state.order.size());
+        const std::int32_t from = m_state.compared[r], missed = all - from;
+        if (missed == 0)
+            return;
+        m_missed.resize(static_cast<std::size_t>(missed));
+        m_kernels.rowDistances(m_centres.data() + from * m_depth, missed, m_depth, m_keys + row * m_depth,
+                               m_missed.data());
+        for (std::int32_t i = 0; i < missed; ++i) {
+            if (m_missed[static_cast<std::size_t>(i)] < m_state.distances[r]) {
+                m_state.distances[r] = m_missed[static_cast<std::size_t>(i)];
+                m_state.centre[r] = from + i;
+            }
+        }
+        m_state.compared[r] = all;
+    }
+
+    Bound freshTop() {
+        for (;;) {
+            const Bound top = m_bounds.top();
+            const auto row = static_cast<std::size_t>(top.row);
+            if (m_state.compared[row] == static_cast<std::int32_t>(m_state.order.size()) &&
+                m_state.distances[row] == top.distance)
+                return top;
+            m_bounds.pop();
+            compare(top.row);
+            m_bounds.push({m_state.distances[row], top.row});
+        }
+    }
+
+    const Kernels& m_kernels;
+    const float* m_keys;
+    std::int64_t m_rows, m_depth;
+    GreedyCenters& m_state;
+    std::vector<float> m_centres; // side by side, so that a row meets those it missed in one sweep
+    std::vector<double> m_missed;
+    std::priority_queue<Bound> m_bounds;
+};
+
+} // namespace
+
+std::vector<GreedyCenters> CpuEngine::greedyCenters(const Tensor& keys, const CentersRequest& request,
+                                                    const Checkpoint& checkpoint) const {
+    const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2);
+    assert(static_cast<std::int64_t>(request.first.size()) == heads && 1 <= request.count && request.count <= n);
+    std::vector<GreedyCenters> runs = request.known;
+    runs.resize(static_cast<std::size_t>(heads));
+    const TensorView view = viewOf(keys);
+    Progress progress(checkpoint, static_cast<double>(heads * request.count));
+    m_workers.each(heads, [&](std::int64_t h) {
+        GreedyCenters& state = runs[static_cast<std::size_t>(h)];
+        GreedyRun run(m_kernels, view.head(h), n, d, state);
+        run.begin(request.first[static_cast<std::size_t>(h)]);
+        for (std::int64_t picks = 1; static_cast<std::int64_t>(state.order.size()) < request.count; ++picks) {
+            if (!run.pickNext())
+                break;
+            if (picks % kReportEvery == 0)
+                progress.advance(kReportEvery);
+        }
+        run.measure();
+        if (request.compareAll)
+            run.compareAll();
+    });
+    return runs;
+}
+
+} // namespace kvscope::cpu

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "core/base/index.h"
+#include "core/policies/step_log.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace kvscope {
+
+/// The state of streaming SubGen at the end of the stream, per KV head.
+struct SubgenLog final : StepLog {
+    struct Head {
+        double delta = 0, mu = 0;
+        std::vector<TokenIndex> representatives; ///< tokens; the i-th opened cluster i, so m(time) counts them
+        std::vector<std::int64_t> counts;        ///< n_c
+        std::vector<double> radii;               ///< actual: max ‖k − x_c‖ over the cluster
+        std::vector<std::int32_t> cluster;       ///< [n] of each token
+        std::vector<std::vector<TokenIndex>> clusterSlots; ///< [m][t]
+        std::vector<TokenIndex> valueSlots;                ///< [s]; -1: never filled (every value so far is zero)
+        std::vector<double> valueProbability; ///< [n] ‖v‖²/mu: how likely a slot holds the token at the end
+    };
+    std::vector<Head> heads; ///< [Hkv]
+
+    std::string json() const override;
+};
+
+} // namespace kvscope

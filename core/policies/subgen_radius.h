@@ -1,0 +1,22 @@
+#pragma once
+
+#include "core/policies/policy.h"
+
+namespace kvscope {
+
+/// SubGen's clusters of every KV head and the radii that they were made with.
+struct SubgenClusters {
+    std::vector<double> radii;         ///< [Hkv]
+    std::vector<StreamClusters> heads; ///< [Hkv]
+};
+
+/// Clusters by the rule `delta_rule`. Under "budget", each head gets the smallest radius found by bisection whose
+/// storage, m (t + 1) keys and s pairs, takes at most what `count` tokens take. Throws Error when not even one cluster
+/// fits.
+SubgenClusters clusterKeys(const PolicyInput& input, const ParameterValues& values, std::int64_t count);
+
+/// The quantile of the Euclidean distances between the rows of every head, out of up to 512 evenly spaced ones: the
+/// smallest distance that a share of at least `quantile` of the pairs does not exceed; 0 for a single row.
+std::vector<double> distanceQuantiles(const PolicyInput& input, double quantile);
+
+} // namespace kvscope

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "core/base/host_tensor.h"
+#include "core/base/index.h"
+#include "core/capture/capture.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// Numbers of somebody else's program, named as `FILE.h5:/path` (a path may hold further slashes).
+struct NamedDataset {
+    std::string file, path;
+    /// Throws Error that names the form.
+    static NamedDataset parse(const std::string& text);
+};
+
+/// All numbers of a data set, as doubles.
+struct NamedNumbers {
+    std::vector<std::int64_t> shape;
+    std::vector<double> numbers;
+};
+
+/// Throws Error naming the file and the data set when it is missing or holds no numbers.
+NamedNumbers readNumbers(const NamedDataset& source);
+
+/// Changes when the file is written again: its date and size. Empty when there is no such file.
+std::string fileStamp(const std::string& namedDataset);
+
+/// Scores [layers, KV heads, n] as the policy `imported` takes them -> [Hkv, end] of one layer. The first axis is that
+/// of the capture's layers, in their order; n is that of the capture's tokens, or fewer when they reach to `end`.
+/// Throws Error.
+HostTensor readImportedScores(const std::string& namedDataset, const CaptureInfo& capture, LayerIndex layer,
+                              std::int64_t end);
+
+} // namespace kvscope
