@@ -46,9 +46,9 @@ struct PolicyInput {
     const RandomSource* random = &drawnRandom(); ///< never null
     /// The keys [Hkv, end, d] of another layer, for policies that look at one layer on behalf of others; may be empty.
     std::function<Tensor(LayerIndex)> keysOfLayer = {};
-    bool recordSteps = false; ///< `select` fills RowSelection::steps where the policy has steps
-    Tensor imported = {};                        ///< [Hkv, end] scores from a file; empty unless Need::ImportedScores
-    ChoiceMemo* memo = nullptr;                  ///< see there; null in block processing
+    bool recordSteps = false;   ///< `select` fills RowSelection::steps where the policy has steps
+    Tensor imported = {};       ///< [Hkv, end] scores from a file; empty unless Need::ImportedScores
+    ChoiceMemo* memo = nullptr; ///< see there; null in block processing
 
     std::int64_t rowCount() const { return keys.size(1); }
     TokenIndex tokenAt(std::int64_t kvHead, std::int64_t row) const {

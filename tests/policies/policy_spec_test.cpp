@@ -77,7 +77,8 @@ private slots:
                                 << "unknown policy 'keydif'. Did you mean 'keydiff'?";
         QTest::newRow("no policy")
             << ""
-            << "unknown policy ''. Known: exact, keydiff, snapkv, tova, streaming_llm, key_norm, uniform";
+            << "unknown policy ''. Known: exact, keydiff, snapkv, pyramidkv, h2o, tova, streaming_llm, subgen, "
+               "subgen_kcenter, key_norm, uniform";
         QTest::newRow("variant") << "keydiff:kvpres"
                                  << "unknown variant 'kvpres' of keydiff. Did you mean 'kvpress'?";
         QTest::newRow("empty variant")
