@@ -1,0 +1,97 @@
+// What the theorems of the papers ask for, as plain functions of norms and targets. They are worst-case statements: at
+// the norms of real models they often demand more than there is (policies.md B1, C5), and that is worth seeing.
+#include "core/metrics/theory.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kWalkConstant = 30; // of the self-balancing walk: c = 30 ln(m / delta)
+
+/// e^{2 r^2 / sqrt d}
+double balanceFactor(const TheoryNorms& norms) {
+    return std::exp(2 * norms.radius() * norms.radius() * norms.scaling);
+}
+
+void addBalance(const TheoryNorms& norms, const TheoryTargets& targets, std::vector<TheoryDemand>& demands) {
+    const auto n = static_cast<double>(norms.tokens);
+    const double batch = std::sqrt(static_cast<double>(norms.valueDim)) * balanceFactor(norms) / targets.epsilon;
+    demands.push_back(
+        {"BalanceKV Thm 3.4", "batch t", "√s e^{2r²/√d} / ε, constants and logarithms 1", batch, targets.batch});
+    demands.push_back(
+        {"BalanceKV Thm 3.4", "levels T", "log₂(n / t); 0 or less means no compression", std::log2(n / batch)});
+    demands.push_back({"BalanceKV Thm 3.3", "c", "30 ln(m / δ), m = n", kWalkConstant * std::log(n / targets.delta)});
+    const bool applies = norms.radius() * norms.radius() <= static_cast<double>(norms.keyDim);
+    demands.push_back({"BalanceKV Thm 3.2", "memory, at least",
+                       applies ? "min(1/ε², d e^{2r²/√d}), constant 1" : "no statement: r² > d",
+                       applies ? std::min(1 / (targets.epsilon * targets.epsilon),
+                                          static_cast<double>(norms.keyDim) * balanceFactor(norms))
+                               : 0});
+}
+
+void addSubGen(const TheoryNorms& norms, const TheoryTargets& targets, std::vector<TheoryDemand>& demands) {
+    const double squared = targets.epsilon * targets.epsilon, r = norms.queryNorm * norms.scaling;
+    demands.push_back(
+        {"SubGen Thm 1", "slots t", "ε⁻² e^{2δr} ln n, r of the scaled query, constant 1",
+         std::exp(2 * targets.clusterDiameter * r) * std::log(static_cast<double>(norms.tokens)) / squared,
+         targets.clusterSlots});
+    demands.push_back({"SubGen Thm 1", "reservoir s", "ε⁻² d, constant 1", static_cast<double>(norms.keyDim) / squared,
+                       targets.reservoir});
+}
+
+void addCompactor(const TheoryNorms& norms, const TheoryTargets& targets, std::vector<TheoryDemand>& demands) {
+    const double squared = targets.epsilon * targets.epsilon;
+    const auto d = static_cast<double>(norms.keyDim);
+    const double rank = std::min(d, static_cast<double>(norms.tokens));
+    demands.push_back({"Compactor Thm 1", "sampled rows k", "d ln(d / δ) / ε², constant 1",
+                       d * std::log(d / targets.delta) / squared});
+    demands.push_back({"Compactor Thm 2", "sketch k", "12 ε⁻² (rank ln(42/ε) + ln(2/δ)), rank ≤ min(n, d)",
+                       12 / squared * (rank * std::log(42 / targets.epsilon) + std::log(2 / targets.delta)),
+                       targets.sketch});
+}
+
+} // namespace
+
+std::vector<TheoryDemand> theoryDemands(const TheoryNorms& norms, const TheoryTargets& targets) {
+    assert(norms.tokens > 0 && norms.keyDim > 0 && targets.epsilon > 0 && targets.delta > 0);
+    std::vector<TheoryDemand> demands;
+    addBalance(norms, targets, demands);
+    addSubGen(norms, targets, demands);
+    addCompactor(norms, targets, demands);
+    return demands;
+}
+
+double discrepancyBound(const TheoryNorms& norms, std::int64_t m, double delta) {
+    const auto s = static_cast<double>(norms.valueDim);
+    const double exponent = norms.scaling / 2 * (norms.queryNorm * norms.queryNorm + norms.keyNorm * norms.keyNorm);
+    return std::sqrt(s) * kWalkConstant * std::log(static_cast<double>(m) * s / delta) * std::exp(exponent) *
+           norms.valueNorm;
+}
+
+double eraseThreshold(const TheoryNorms& norms, double epsilon) {
+    return epsilon / (2 * static_cast<double>(norms.tokens)) *
+           std::exp(-norms.radius() * norms.radius() * norms.scaling) * norms.valueNorm;
+}
+
+double leastCosineOfWeight(double weight, std::int64_t tokens, double squaredNorm) {
+    assert(weight < 1 && squaredNorm > 0);
+    const auto n = static_cast<double>(tokens);
+    return (std::log(n / (n + 1)) - std::log1p(-weight)) / (2 * squaredNorm) - 1;
+}
+
+double largestCosineToMean(double a, double b) {
+    return 1 - (a - b) * (a - b) / 2;
+}
+
+LeverageRatioBounds leverageRatioBounds(double largestSingular, double smallestSingular, double epsilon) {
+    assert(smallestSingular > 0 && epsilon >= 0 && epsilon < 1);
+    const double kappa = (largestSingular / smallestSingular) * (largestSingular / smallestSingular);
+    const double high = kappa * (1 + epsilon) / (1 - epsilon);
+    return {1 / high, high};
+}
+
+} // namespace kvscope

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// The numbers of one KV head that the theorems speak about. Norms are the largest; queries are those that judge.
+struct TheoryNorms {
+    std::int64_t tokens = 0, keyDim = 0, valueDim = 0;
+    double scaling = 0; ///< the factor on q.k, which stands for the papers' 1 / sqrt d
+    double queryNorm = 0, keyNorm = 0, valueNorm = 0;
+    double valueRank = 0;
+
+    double radius() const { return queryNorm > keyNorm ? queryNorm : keyNorm; } ///< r of BalanceKV
+};
+
+/// What somebody asks for, and what the parameters are set to (NaN: not set).
+struct TheoryTargets {
+    double epsilon = 0.1, delta = 0.01;
+    double clusterDiameter = 1;                                     ///< delta of SubGen
+    double batch = std::numeric_limits<double>::quiet_NaN();        ///< t of MergeAndReduce
+    double clusterSlots = std::numeric_limits<double>::quiet_NaN(); ///< t of SubGen
+    double reservoir = std::numeric_limits<double>::quiet_NaN();    ///< s of SubGen
+    double sketch = std::numeric_limits<double>::quiet_NaN();       ///< k of Compactor
+};
+
+/// One line of "the theory beside the measurement".
+struct TheoryDemand {
+    std::string theorem, quantity, formula;
+    double demanded = 0;
+    double set = std::numeric_limits<double>::quiet_NaN();
+
+    bool isSet() const { return set == set; }
+    bool met() const { return set >= demanded; }
+};
+
+/// The demands of BalanceKV (Thms 3.1-3.4), SubGen (Thm 1) and Compactor (Thms 1, 2). Constants that the papers hide in
+/// O() are 1; formulas say so. A demand beyond the double range is infinity.
+std::vector<TheoryDemand> theoryDemands(const TheoryNorms& norms, const TheoryTargets& targets);
+
+/// BalanceKV Thm 3.3 with the proof's constant 30: bound on the discrepancy of one SoftmaxBalance node of m tokens.
+double discrepancyBound(const TheoryNorms& norms, std::int64_t m, double delta);
+/// BalanceKV 1.3: values shorter than this are erased; Algorithm 1's (eps / 2n) e^{-r^2 scaling} v_max.
+double eraseThreshold(const TheoryNorms& norms, double epsilon);
+
+/// KeyDiff Lemma 3.1: least cos(k*, q) of a unit query for a key with attention weight w < 1 and ||k||^2 < M.
+double leastCosineOfWeight(double weight, std::int64_t tokens, double squaredNorm);
+/// KeyDiff Thm 3.2: largest cos(mean key, k*) given a = cos(mean key, q) and b = cos(k*, q).
+double largestCosineToMean(double a, double b);
+
+/// Compactor Thm 2: sketched over exact leverage lies in [kappa^-1 (1 - eps) / (1 + eps), kappa (1 + eps) / (1 - eps)],
+/// kappa = (s_max / s_min)^2 as its proof has it.
+struct LeverageRatioBounds {
+    double low = 0, high = 0;
+};
+LeverageRatioBounds leverageRatioBounds(double largestSingular, double smallestSingular, double epsilon);
+
+} // namespace kvscope

@@ -1,0 +1,134 @@
+// The theorems' demands against numbers worked out by hand, and the inequalities they promise on small examples.
+#include "core/metrics/theory.h"
+
+#include <QtTest>
+
+#include <cmath>
+#include <random>
+
+using namespace kvscope;
+
+namespace {
+
+TheoryNorms smallNorms() { // r = 2, e^{2 r^2 / sqrt d} = e^2 with d = 16
+    return {1024, 16, 16, 0.25, 2, 2, 3, 16};
+}
+
+TheoryDemand demand(const TheoryNorms& norms, const TheoryTargets& targets, const std::string& theorem,
+                    const std::string& quantity) {
+    for (const TheoryDemand& one : theoryDemands(norms, targets))
+        if (one.theorem == theorem && one.quantity == quantity)
+            return one;
+    return {};
+}
+
+bool near(double got, double expected) {
+    return std::abs(got - expected) <= 1e-9 * std::abs(expected);
+}
+
+} // namespace
+
+class TheoryTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void balanceByHand() {
+        TheoryTargets targets;
+        targets.epsilon = 0.5;
+        targets.batch = 64;
+        const TheoryDemand t = demand(smallNorms(), targets, "BalanceKV Thm 3.4", "batch t");
+        QVERIFY(near(t.demanded, 8 * std::exp(2.0))); // sqrt 16 e^2 / 0.5 = 59.1
+        QVERIFY(t.isSet() && t.met());
+        QVERIFY(near(demand(smallNorms(), targets, "BalanceKV Thm 3.4", "levels T").demanded, 7 - 2 / std::log(2.0)));
+        targets.delta = 1024 / std::exp(2.0);
+        QVERIFY(near(demand(smallNorms(), targets, "BalanceKV Thm 3.3", "c").demanded, 60));
+        QVERIFY(near(demand(smallNorms(), targets, "BalanceKV Thm 3.2", "memory, at least").demanded, 4));
+    }
+
+    // The paper's own norms (Table 3: keys 15.6, d = 128) demand e^{2 r^2 / sqrt d} = 4.8e18 and no level at all (B1).
+    void publishedNormsDoNotCompress() {
+        const TheoryNorms norms{16384, 128, 128, 1 / std::sqrt(128.0), 15, 15.6, 3.35, 128};
+        const double t = demand(norms, {}, "BalanceKV Thm 3.4", "batch t").demanded;
+        QVERIFY(std::abs(t / (std::sqrt(128.0) * 4.8e18 / 0.1) - 1) < 0.02);
+        QVERIFY(demand(norms, {}, "BalanceKV Thm 3.4", "levels T").demanded < 0);
+        QCOMPARE(demand(norms, {}, "BalanceKV Thm 3.2", "memory, at least").demanded, 0.0); // r^2 > d
+    }
+
+    void subGenByHand() {
+        TheoryTargets targets;
+        targets.epsilon = 0.1;
+        targets.clusterDiameter = 2;
+        targets.clusterSlots = 10;
+        const TheoryDemand t = demand(smallNorms(), targets, "SubGen Thm 1", "slots t"); // scaled query 0.5
+        QVERIFY(near(t.demanded, 100 * std::exp(2.0) * std::log(1024.0)));
+        QVERIFY(!t.met());
+        QVERIFY(near(demand(smallNorms(), targets, "SubGen Thm 1", "reservoir s").demanded, 1600));
+    }
+
+    // C5: beyond 5,700 for rank 128 even at eps = delta = 1.
+    void sketchDemandIsBeyondTheDimension() {
+        TheoryTargets targets;
+        targets.epsilon = targets.delta = 1;
+        const TheoryNorms norms{16384, 128, 128, 0.1, 1, 1, 1, 128};
+        QVERIFY(demand(norms, targets, "Compactor Thm 2", "sketch k").demanded > 5700);
+        targets.delta = 128 / std::exp(1.0);
+        QVERIFY(near(demand(norms, targets, "Compactor Thm 1", "sampled rows k").demanded, 128));
+    }
+
+    void boundsByHand() {
+        // sqrt 16 * 30 * ln(e) * e^{0.125 * 8} * 3 with m s / delta = e.
+        QVERIFY(near(discrepancyBound(smallNorms(), 8, 128 / std::exp(1.0)), 360 * std::exp(1.0)));
+        QVERIFY(near(eraseThreshold(smallNorms(), 0.5), 0.5 / 2048 * std::exp(-1.0) * 3));
+        const LeverageRatioBounds bounds = leverageRatioBounds(2, 1, 0.5);
+        QVERIFY(near(bounds.high, 12) && near(bounds.low, 1.0 / 12));
+    }
+
+    // Thm 3.2 is a statement about any three unit directions with cosines a < 0 and b > 0.
+    void cosineBoundHoldsForAllDirections() {
+        std::mt19937 random(7);
+        std::normal_distribution<double> normal;
+        int tried = 0;
+        for (int round = 0; round < 2000; ++round) {
+            double x[3][4] = {}, length[3] = {};
+            for (int v = 0; v < 3; ++v) {
+                for (double& c : x[v])
+                    c = normal(random), length[v] += c * c;
+            }
+            const auto cosine = [&](int u, int v) {
+                double product = 0;
+                for (int c = 0; c < 4; ++c)
+                    product += x[u][c] * x[v][c];
+                return product / std::sqrt(length[u] * length[v]);
+            };
+            if (cosine(0, 2) >= 0 || cosine(1, 2) <= 0)
+                continue;
+            ++tried;
+            QVERIFY(cosine(0, 1) <= largestCosineToMean(cosine(0, 2), cosine(1, 2)) + 1e-12);
+        }
+        QVERIFY(tried > 200);
+    }
+
+    // Lemma 3.1: a key of attention weight w among n others of squared norm below M.
+    void weightForcesACosine() {
+        std::mt19937 random(8);
+        std::normal_distribution<double> normal;
+        for (int round = 0; round < 500; ++round) {
+            std::vector<std::array<double, 3>> keys(6);
+            double largest = 0, all = 0;
+            for (auto& key : keys) {
+                for (double& c : key)
+                    c = 0.7 * normal(random);
+                largest = std::max(largest, key[0] * key[0] + key[1] * key[1] + key[2] * key[2]);
+                all += std::exp(key[0]); // the query is the first axis
+            }
+            const double m = std::max(1.0, largest) * 1.0001; // the proof needs M above 1 (K6)
+            const double norm = std::sqrt(keys[0][0] * keys[0][0] + keys[0][1] * keys[0][1] + keys[0][2] * keys[0][2]);
+            const double least = leastCosineOfWeight(std::exp(keys[0][0]) / all, 5, m);
+            QVERIFY(keys[0][0] / norm >= least - 1e-12);
+        }
+        QVERIFY(near(leastCosineOfWeight(0.5, 1, 1), -1.0)); // ln(1/2) - ln(1/2) = 0
+    }
+};
+
+QTEST_APPLESS_MAIN(TheoryTest)
+#include "theory_test.moc"
