@@ -43,5 +43,7 @@ if [ "$part" = newest ] || [ "$part" = all ]; then
     "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider
 fi
 if [ "$part" = oldest ] || [ "$part" = all ]; then
-    PYTHONPATH=$home/oldest "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider
+    # What depends on Transformers' insides; the rest is the same code.
+    PYTHONPATH=$home/oldest "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider \
+        tests/test_architectures.py tests/test_capture_file.py tests/test_press.py
 fi

@@ -19,6 +19,7 @@ private slots:
         QTest::newRow("needle") << "needle-1k.h5" << 1028 << 1028;
         QTest::newRow("story") << "story-2k.h5" << 2048 << 256;
         QTest::newRow("records") << "records-2k.h5" << 2009 << 256;
+        QTest::newRow("few-shot") << "fewshot-1k.h5" << 992 << 256;
     }
 
     void samplesOpenWithTheirShapes() {
