@@ -136,7 +136,7 @@ private slots:
             QCOMPARE(
                 *std::max_element(result->fidelity->outputError.data.begin(), result->fidelity->outputError.data.end()),
                 0.0F);
-        QCOMPARE(storedBytes(*result), static_cast<std::uint64_t>(result->requested * kKvHeads * 2 * kDim * 4));
+        QCOMPARE(storedBytes(*result), std::uint64_t{keptInLayer(*result)} * kKvHeads * 2 * kDim * 4);
     }
 
     void nothingAfterTheCutReachesThePolicy_data() { resultsAreWhole_data(); }
