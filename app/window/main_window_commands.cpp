@@ -116,6 +116,8 @@ void MainWindow::saveScreenshot() {
 }
 
 void MainWindow::showKeys() {
+    if (auto* shown = findChild<KeySheet*>()) // pressing F1 again brings it to the front
+        return shown->raise();
     (new KeySheet(*m_actions, this))->show();
 }
 

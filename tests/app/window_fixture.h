@@ -12,6 +12,7 @@
 #include <QApplication>
 #include <QLabel>
 #include <QTest>
+#include <QWindow>
 
 namespace kvscope::testing {
 
