@@ -229,7 +229,7 @@ private slots:
 
     void theReadOutOfALowStripIsWhole() {
         OpenWindow open;
-        ViewCanvas* strip = open.window.canvases()->docks().front()->canvas();
+        ViewCanvas* strip = open.strip();
         QCOMPARE(strip->view().card().id, std::string("token_strip"));
         const auto at = positionOfToken(strip->canvas()->scene(), open.bench.session().selected.front());
         QVERIFY(at); // the strip has scrolled to the needle

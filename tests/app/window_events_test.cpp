@@ -84,7 +84,6 @@ class WindowEventsTest : public QObject {
         QFile(path).setPermissions(QFile::ReadOwner | QFile::WriteOwner);
         return path;
     }
-    ViewCanvas* strip(const OpenWindow& open) { return open.window.canvases()->docks().front()->canvas(); }
 
 private slots:
     void initTestCase() {
@@ -149,7 +148,7 @@ private slots:
 
     void theCutIsDraggedByMouse() {
         OpenWindow open;
-        ViewCanvas* view = strip(open);
+        ViewCanvas* view = open.strip();
         CanvasWidget* canvas = view->canvas();
         const TokenIndex before = open.bench.cut()->token, wanted = before - 3;
         // The strip scrolls to what is selected elsewhere.
@@ -207,8 +206,10 @@ private slots:
 
     void f1AndTheQuestionMarkShowTheKeys() {
         OpenWindow open;
-        for (const auto& [key, modifiers] : {std::pair{Qt::Key_F1, Qt::KeyboardModifiers{}}, {Qt::Key_Question, Qt::ShiftModifier}}) {
-            QTest::keyClick(&open.window, key, modifiers);
+        for (const Qt::Key key : {Qt::Key_F1, Qt::Key_Question}) {
+            open.window.activateWindow();
+            QVERIFY(QTest::qWaitForWindowActive(&open.window));
+            QTest::keyClick(&open.window, key);
             QTRY_VERIFY(open.window.findChild<KeySheet*>());
             auto* sheet = open.window.findChild<KeySheet*>();
             QCOMPARE(open.window.findChildren<KeySheet*>().size(), 1);

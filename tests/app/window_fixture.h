@@ -45,6 +45,12 @@ struct OpenWindow {
     }
     void waitForResults() { QTRY_VERIFY_WITH_TIMEOUT(bench.capture() && idle(), 20000); }
     PaneFrame* pane(std::size_t i) const { return window.canvases()->panes().at(i); }
+    ViewCanvas* strip() const {
+        for (ViewDock* dock : window.canvases()->docks())
+            if (dock->canvas()->view().card().id == "token_strip")
+                return dock->canvas();
+        return nullptr;
+    }
     QString kept(std::size_t i) const { return pane(i)->header()->findChild<QLabel*>("paneKept")->text(); }
     QStringList visibleTexts() const {
         QStringList texts;

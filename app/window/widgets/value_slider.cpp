@@ -3,6 +3,7 @@
 
 #include "app/window/appearance.h"
 
+#include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
 #include <QWheelEvent>
@@ -21,6 +22,15 @@ ValueSlider::ValueSlider(QWidget* parent) : QAbstractSlider(parent) {
         if (!m_showing)
             emit edited(m_scale.valueAt(position));
     });
+}
+
+bool ValueSlider::event(QEvent* event) {
+    // Home is a command of the window too; the slider that has the focus comes first.
+    if (event->type() == QEvent::ShortcutOverride && static_cast<QKeyEvent*>(event)->key() == Qt::Key_Home) {
+        event->accept();
+        return true;
+    }
+    return QAbstractSlider::event(event);
 }
 
 void ValueSlider::setScale(const ValueScale& scale) {
