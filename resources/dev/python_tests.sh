@@ -14,20 +14,23 @@ key=$(cat "$tools/requirements-test.txt" "$tools/requirements-oldest.txt" | sha2
 home=${XDG_CACHE_HOME:-$HOME/.cache}/kvscope/python-$key
 mkdir -p "$home" 2>/dev/null || skip "$home cannot be written"
 
-# One installer at a time; a marker says that an environment is whole.
+# One installer at a time; a marker says that an environment is whole, another that it could not be made within the hour.
 install_environment() {
     exec 9>"$home/lock"
     flock 9
     [ ! -e "$home/whole" ] || return 0
+    [ -z "$(find "$home" -maxdepth 1 -name unavailable -mmin -60)" ] || return 1
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || return 1
     echo "Installing the Python test environment into $home"
     rm -rf "$home/venv" "$home/oldest"
     python3 -m venv "$home/venv" &&
-        "$home/venv/bin/pip" install -q --disable-pip-version-check -r "$tools/requirements-test.txt" &&
-        "$home/venv/bin/pip" install -q --disable-pip-version-check --target "$home/oldest" -r "$tools/requirements-oldest.txt" &&
-        touch "$home/whole"
+        timeout 900 "$home/venv/bin/pip" install -q --disable-pip-version-check -r "$tools/requirements-test.txt" &&
+        timeout 200 "$home/venv/bin/pip" install -q --disable-pip-version-check --target "$home/oldest" -r "$tools/requirements-oldest.txt" &&
+        touch "$home/whole" && return 0
+    touch "$home/unavailable"
+    return 1
 }
-install_environment >"$home/log" 2>&1 || skip "pip cannot install resources/python/requirements-test.txt (log: $home/log)"
+install_environment >>"$home/log" 2>&1 || skip "pip cannot install resources/python/requirements-test.txt (log: $home/log)"
 
 cd "$tools"
 export PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore TOKENIZERS_PARALLELISM=false
