@@ -47,7 +47,7 @@ Tensor uploadScores(const Engine& engine, const naive::Block& block) {
 std::vector<EngineCase> allCases() {
     std::vector<EngineCase> all;
     for (const auto& cases : {keyCases(), attentionCases(), spectrumCases(), mapCases(), scoreCases(), balancingCases(),
-                              speedCases()})
+                              clusterCases(), speedCases()})
         all.insert(all.end(), cases.begin(), cases.end());
     return all;
 }

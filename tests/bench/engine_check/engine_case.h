@@ -49,6 +49,7 @@ std::vector<EngineCase> spectrumCases();  ///< singular values, operator norms o
 std::vector<EngineCase> mapCases();       ///< the attention map at screen resolution
 std::vector<EngineCase> scoreCases();     ///< pool, reduce, top k
 std::vector<EngineCase> balancingCases(); ///< balancing walks, means of blocks
+std::vector<EngineCase> clusterCases();   ///< farthest-first centres, one-pass clusters
 std::vector<EngineCase> speedCases();     ///< the workload of the speed targets; no oracle
 std::vector<EngineCase> allCases();
 

@@ -1,0 +1,301 @@
+// SubGen: the invariants of policies.md 2.1 and 2.2, hand examples, chi-square of both reservoirs, unbiased sums.
+#include "core/base/error.h"
+#include "core/policies/kcenter_log.h"
+#include "core/policies/subgen_log.h"
+#include "tests/policies/policy_bench.h"
+#include "tests/support/naive/naive_clusters.h"
+
+#include <QtTest>
+
+#include <cmath>
+#include <numeric>
+
+using namespace kvscope;
+
+namespace {
+
+/// Chi-square above mean + 5 sqrt(2 freedom): for the 7 to 11 degrees of freedom here a fair sampler fails less than
+/// once in 4,000 (the tail is heavier than a normal one); seeds are fixed, so the outcome is too.
+double limitOf(double freedom) {
+    return freedom + 5 * std::sqrt(2 * freedom);
+}
+
+double chiSquare(const std::vector<double>& counts, const std::vector<double>& expected) {
+    double sum = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i)
+        sum += (counts[i] - expected[i]) * (counts[i] - expected[i]) / expected[i];
+    return sum;
+}
+
+TestLayer layerOf(const std::vector<naive::Vector>& keys, const std::vector<float>& values) {
+    TestLayer layer = TestLayer::ofKeys(keys);
+    layer.values = {{1, static_cast<std::int64_t>(values.size()), 1}, values};
+    return layer;
+}
+
+class Bench {
+public:
+    RowSelection select(const std::string& text, const TestLayer& layer, std::int64_t count, std::uint64_t seed = 0,
+                        ChoiceMemo* memo = nullptr, bool record = true) const {
+        const PolicySpec spec = PolicySpec::parse(text);
+        const Policy& policy = policyById(spec.policy);
+        const Engine& engine = m_bench.engine();
+        const Checkpoint checkpoint;
+        const PolicyInput input{.engine = engine,
+                                .keys = engine.upload(layer.keys),
+                                .values = engine.upload(layer.values),
+                                .queries = {},
+                                .firstQuery = 0,
+                                .end = static_cast<TokenIndex>(layer.keys.shape[1]),
+                                .positions = {},
+                                .carried = {},
+                                .attention = {},
+                                .layer = LayerIndex(0),
+                                .numLayers = 1,
+                                .seed = seed,
+                                .checkpoint = checkpoint,
+                                .recordSteps = record,
+                                .memo = memo};
+        return policy.select(input, policy.combine(input, policy.features(input, spec.values), spec.values),
+                             spec.values, count);
+    }
+    const PolicyBench& policies() const { return m_bench; }
+
+private:
+    PolicyBench m_bench;
+};
+
+const SubgenLog::Head& subgenHead(const RowSelection& selection, std::size_t head = 0) {
+    return static_cast<const SubgenLog&>(*selection.steps).heads[head];
+}
+
+naive::Block blockOf(const HostTensor& keys) {
+    return {keys.shape[0], keys.shape[1], keys.shape[2], keys.data};
+}
+
+std::vector<int> asInts(const std::vector<TokenIndex>& list) {
+    return {list.begin(), list.end()};
+}
+
+double sum(const std::vector<float>& list) {
+    return std::accumulate(list.begin(), list.end(), 0.0);
+}
+
+} // namespace
+
+class SubgenTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    // Keys 0, 0.1, 5, 5.2, delta 0.5: clusters {0, 0.1} and {5, 5.2}; |v| = 1, 1, 1, 3 gives mu = 12.
+    void handExample() {
+        const TestLayer layer = layerOf({{0}, {0.1}, {5}, {5.2}}, {1, 1, 1, 3});
+        const RowSelection chosen = m_bench.select("subgen:given,delta=0.5,cluster_slots=1,value_slots=8", layer, 4);
+        const SubgenLog::Head& head = subgenHead(chosen);
+        QCOMPARE(asInts(head.representatives), (std::vector<int>{0, 2}));
+        QCOMPARE(head.counts, (std::vector<std::int64_t>{2, 2}));
+        QCOMPARE(head.mu, 12.0);
+        QCOMPARE(head.valueProbability[3], 0.75);
+        QVERIFY(std::abs(sum(chosen.weights[0].denominator) - 4) < 1e-6);
+        QCOMPARE(chosen.weights[0].storedKeys, std::int64_t{2 * 2 + 8});
+        QCOMPARE(chosen.weights[0].storedValues, std::int64_t{8});
+    }
+
+    // (a) sum n_c = n, mu = sum |v|^2; (b) keys within delta of their representative; and the oracle's clusters.
+    void clustersAreTheOracles() {
+        const TestLayer layer = TestLayer::random(3, {4, 2, 211, 8});
+        const RowSelection chosen = m_bench.select("subgen,delta_quantile=0.2", layer, 211);
+        for (std::size_t h = 0; h < 2; ++h) {
+            const SubgenLog::Head& head = subgenHead(chosen, h);
+            const auto expected = naive::streamClusters(blockOf(layer.keys), static_cast<std::int64_t>(h), head.delta);
+            QCOMPARE(asInts(head.representatives), expected.representatives);
+            QCOMPARE(std::accumulate(head.counts.begin(), head.counts.end(), std::int64_t{0}), std::int64_t{211});
+            QVERIFY(head.representatives.size() > 1 && head.representatives.size() < 211);
+            for (const double radius : head.radii)
+                QVERIFY(radius <= head.delta);
+            double mu = 0;
+            for (std::int64_t i = 0; i < 211 * layer.values.shape[2]; ++i)
+                mu += std::pow(double(layer.values.data[h * std::size_t(211 * layer.values.shape[2]) + std::size_t(i)]),
+                               2);
+            QVERIFY(std::abs(head.mu / mu - 1) < 1e-6);
+            QVERIFY(std::abs(sum(chosen.weights[h].denominator) - 211) < 1e-3);
+        }
+    }
+
+    // (d) each slot of a cluster is uniform over its members.
+    void clusterSlotsAreUniform() {
+        std::vector<naive::Vector> keys;
+        for (int i = 0; i < 12; ++i)
+            keys.push_back({i % 2 ? 100.0 : 0.01 * i}); // every second token in the first cluster: 6 members each
+        const TestLayer layer = layerOf(keys, std::vector<float>(12, 1));
+        std::vector<double> counts(12, 0);
+        constexpr int runs = 3000;
+        for (int run = 0; run < runs; ++run) {
+            const auto chosen = m_bench.select("subgen:given,delta=1,cluster_slots=2,value_slots=1", layer, 12,
+                                               static_cast<std::uint64_t>(run));
+            for (const auto& slots : subgenHead(chosen).clusterSlots)
+                for (const TokenIndex token : slots)
+                    counts[static_cast<std::size_t>(token)] += 1;
+        }
+        const double found = chiSquare(counts, std::vector<double>(12, runs * 2 / 6.0));
+        qInfo("chi-square %.1f with 10 degrees of freedom", found);
+        QVERIFY(found < limitOf(10));
+    }
+
+    // (d) each slot of M holds token i with probability |v_i|^2/mu; two slots are independent.
+    void valueSlotsFollowTheSquaredNorm() {
+        const TestLayer layer = layerOf(std::vector<naive::Vector>(8, {0.0}), {0, 1, -2, 1, 0.5, 3, 1, -1});
+        constexpr int runs = 6000;
+        std::vector<double> counts(8, 0), expected(8, 0);
+        double both = 0, share = 0;
+        for (int run = 0; run < runs; ++run) {
+            const auto chosen = m_bench.select("subgen,value_slots=2", layer, 8, static_cast<std::uint64_t>(run) * 31);
+            const SubgenLog::Head& head = subgenHead(chosen);
+            for (const TokenIndex token : head.valueSlots)
+                counts[static_cast<std::size_t>(token)] += 1;
+            both += head.valueSlots[0] == head.valueSlots[1];
+            for (std::size_t i = 0; i < 8; ++i)
+                expected[i] = 2 * runs * head.valueProbability[i];
+        }
+        for (const double e : expected)
+            share += std::pow(e / (2 * runs), 2);
+        QCOMPARE(counts[0], 0.0); // a zero value is never drawn
+        counts.erase(counts.begin());
+        expected.erase(expected.begin());
+        const double found = chiSquare(counts, expected);
+        qInfo("chi-square %.1f with 6 degrees of freedom", found);
+        QVERIFY(found < limitOf(6));
+        QVERIFY(std::abs(both / runs - share) < 5 * std::sqrt(share * (1 - share) / runs)); // 5 sigma: 1 in 1.7 million
+    }
+
+    // (e) the sums that z and tau estimate: over seeds the weights average to 1 a token.
+    void weightsAverageToOne() {
+        const TestLayer layer = layerOf({{0}, {0.2}, {0.4}, {5}, {5.1}, {9}}, {1, 2, 1, 3, 1, 2});
+        constexpr int runs = 4000;
+        std::vector<double> numerator(6, 0), denominator(6, 0);
+        for (int run = 0; run < runs; ++run) {
+            const auto chosen = m_bench.select("subgen:given,delta=0.5,cluster_slots=2,value_slots=4", layer, 6,
+                                               static_cast<std::uint64_t>(run) + 99);
+            for (std::size_t i = 0; i < chosen.heads[0].kept.size(); ++i) {
+                const auto token = static_cast<std::size_t>(chosen.heads[0].kept[i]);
+                numerator[token] += double(chosen.weights[0].numerator[i]) / runs;
+                denominator[token] += double(chosen.weights[0].denominator[i]) / runs;
+            }
+        }
+        for (std::size_t i = 0; i < 6; ++i) {
+            QVERIFY(std::abs(numerator[i] - 1) < 0.2);    // at most 2.2 a run: 5 sigma is 0.18
+            QVERIFY(std::abs(denominator[i] - 1) < 0.08); // at most 1 a run
+        }
+    }
+
+    // (f) delta = 0 with distinct keys: tau is exact for every seed. (h) delta >= diameter: one cluster.
+    void extremeRadii() {
+        const TestLayer layer = TestLayer::random(5, {1, 1, 40, 4});
+        const RowSelection exact = m_bench.select("subgen:given,delta=0", layer, 40, 7);
+        for (const float weight : exact.weights[0].denominator)
+            QCOMPARE(weight, 1.0F);
+        QCOMPARE(exact.heads[0].kept.size(), std::size_t{40});
+        QCOMPARE(subgenHead(m_bench.select("subgen:given,delta=1000", layer, 40)).counts,
+                 std::vector<std::int64_t>{40});
+    }
+
+    // (g) scaling the values changes no draw and no product of weight and norm squared over mu.
+    void scaledValuesDrawTheSame() {
+        TestLayer layer = TestLayer::random(6, {1, 1, 60, 4});
+        const RowSelection before = m_bench.select("subgen", layer, 60, 3);
+        for (float& v : layer.values.data)
+            v *= 4;
+        const RowSelection after = m_bench.select("subgen", layer, 60, 3);
+        QCOMPARE(after.heads[0].kept, before.heads[0].kept);
+        QCOMPARE(after.weights[0].numerator, before.weights[0].numerator);
+    }
+
+    void zeroValuesLeaveTheReservoirEmpty() {
+        const RowSelection chosen = m_bench.select("subgen", layerOf({{0}, {1}}, {0, 0}), 2);
+        for (const TokenIndex token : subgenHead(chosen).valueSlots)
+            QCOMPARE(token, TokenIndex{-1});
+        QCOMPARE(chosen.weights[0].storedValues, std::int64_t{0});
+    }
+
+    void theSearchMeetsTheBudget() {
+        const TestLayer layer = TestLayer::random(8, {2, 2, 300, 8});
+        for (const std::int64_t budget : {20, 60, 150}) {
+            const RowSelection chosen = m_bench.select("subgen:searched,cluster_slots=2,value_slots=10", layer, budget);
+            for (const RowWeights& head : chosen.weights) {
+                QVERIFY(head.storedKeys + head.storedValues <= 2 * budget);
+                QVERIFY(head.storedKeys + head.storedValues > budget); // not a needlessly coarse radius
+            }
+        }
+        QVERIFY_THROWS_EXCEPTION(Error, (void)m_bench.select("subgen:searched,value_slots=100", layer, 50));
+    }
+
+    void kCenterKeepsRecentAndFarthest() {
+        const TestLayer layer = TestLayer::random(9, {4, 2, 150, 8});
+        const RowSelection chosen = m_bench.select("subgen_kcenter,recent=20", layer, 50);
+        for (std::size_t h = 0; h < 2; ++h) {
+            naive::Block rest{1, 130, 8, {}};
+            const auto begin = layer.keys.data.begin() + static_cast<std::ptrdiff_t>(h * 150 * 8);
+            rest.numbers.assign(begin, begin + 130 * 8);
+            const naive::Centers expected = naive::greedyCenters(rest, 0, 30, 0);
+            const KCenterLog::Head& head = static_cast<const KCenterLog&>(*chosen.steps).heads[h];
+            QCOMPARE(asInts(head.order), expected.order);
+            QCOMPARE(std::accumulate(head.cellSize.begin(), head.cellSize.end(), std::int64_t{0}), std::int64_t{130});
+            std::vector<int> kept = expected.order;
+            for (int row = 130; row < 150; ++row)
+                kept.push_back(row);
+            std::sort(kept.begin(), kept.end());
+            QCOMPARE(asInts(chosen.heads[h].kept), kept);
+        }
+    }
+
+    // S10, n = 1, budget below r, budget = n.
+    void kCenterDegenerates() {
+        const TestLayer equal = layerOf(std::vector<naive::Vector>(10, {1.0}), std::vector<float>(10, 1));
+        const auto kept = [&](const std::string& spec, std::int64_t count) {
+            return asInts(m_bench.select(spec, equal, count).heads[0].kept);
+        };
+        QCOMPARE(kept("subgen_kcenter,recent=2", 5), (std::vector<int>{0, 6, 7, 8, 9}));
+        QCOMPARE(kept("subgen_kcenter,recent=8", 3), (std::vector<int>{7, 8, 9}));
+        QCOMPARE(kept("subgen_kcenter,recent=2", 10).size(), std::size_t{10});
+        QCOMPARE(asInts(m_bench.select("subgen_kcenter", layerOf({{3}}, {1}), 1).heads[0].kept), (std::vector<int>{0}));
+    }
+
+    void aLargerBudgetContinuesTheWalk() {
+        const TestLayer layer = TestLayer::random(10, {2, 2, 200, 8});
+        ChoiceMemo memo;
+        for (const std::int64_t count : {40, 90, 60, 41}) {
+            const auto remembered = m_bench.select("subgen_kcenter", layer, count, 0, &memo, false);
+            const auto fresh = m_bench.select("subgen_kcenter", layer, count);
+            QCOMPARE(remembered.heads[1].kept, fresh.heads[1].kept);
+            QCOMPARE(remembered.heads[1].margin, fresh.heads[1].margin);
+        }
+    }
+
+    void startsWhereItIsTold() {
+        const TestLayer layer = layerOf({{0}, {1}, {2}, {9}}, {1, 1, 1, 1});
+        const auto first = [&](const std::string& spec, std::uint64_t seed) {
+            const RowSelection chosen = m_bench.select(spec, layer, 2, seed);
+            return static_cast<const KCenterLog&>(*chosen.steps).heads[0].order.front();
+        };
+        QCOMPARE(first("subgen_kcenter,recent=0", 1), TokenIndex{0});
+        QCOMPARE(first("subgen_kcenter:far_start,recent=0", 1), TokenIndex{3});
+        std::vector<double> counts(4, 0);
+        for (std::uint64_t seed = 0; seed < 2000; ++seed)
+            counts[static_cast<std::size_t>(first("subgen_kcenter:random_start,recent=0", seed))] += 1;
+        QVERIFY(chiSquare(counts, std::vector<double>(4, 500)) < limitOf(3));
+    }
+
+    void blocksKeepTheBudget() {
+        const TestLayer layer = TestLayer::random(11, {2, 2, 120, 8});
+        const PolicyOutcome outcome = m_bench.policies().run("subgen_kcenter,recent=8,prompt_block=32@40t", layer);
+        QVERIFY(outcome.simulated);
+        for (const HeadSelection& head : outcome.selection.heads)
+            QCOMPARE(head.kept.size(), std::size_t{40});
+    }
+
+private:
+    Bench m_bench;
+};
+
+QTEST_APPLESS_MAIN(SubgenTest)
+#include "subgen_test.moc"
