@@ -14,7 +14,8 @@
     POLICY(subgenPolicy)                                                                                               \
     POLICY(subgenKCenterPolicy)                                                                                        \
     POLICY(keyNormPolicy)                                                                                              \
-    POLICY(uniformPolicy)
+    POLICY(uniformPolicy)                                                                                              \
+    POLICY(importedPolicy)
 
 namespace kvscope {
 

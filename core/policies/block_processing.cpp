@@ -85,7 +85,8 @@ private:
             .checkpoint = checkpoint,
             .preRopeKeys = m_whole.preRopeKeys.empty() ? Tensor() : engine.gatherRows(m_whole.preRopeKeys, m_cache),
             .random = m_whole.random,
-            .recordSteps = m_whole.recordSteps};
+            .recordSteps = m_whole.recordSteps,
+            .imported = m_whole.imported};
     }
 
     void choose(const PolicyInput& input, const Scores& scores, std::int64_t count, bool evicts) {

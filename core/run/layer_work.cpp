@@ -125,7 +125,7 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Policy& policy
                                return m_engine.rows(keysOfLayer(other, checkpoint), 0, cut.token);
                            },
                        .recordSteps = result.request.recordSteps,
-                       .imported = needs(policy.card(), Need::ImportedScores) ? imported(result.request) : Tensor(),
+                       .imported = imported(result.request, policy.card()),
                        .memo = nullptr};
 }
 
@@ -217,7 +217,9 @@ std::shared_ptr<ChoiceMemo> LayerWork::memoOf(const RunRequest& request, const C
 }
 
 // The file's date and size stand in the key: a file that was written again is another one.
-Tensor LayerWork::imported(const RunRequest& request) const {
+Tensor LayerWork::imported(const RunRequest& request, const PolicyCard& card) const {
+    if (!needs(card, Need::ImportedScores) || request.policy.values.text("file").empty())
+        return {};
     return m_engine.upload(
         readImportedScores(request.policy.values.text("file"), m_capture.info(), m_layer.layer, request.cut.token));
 }

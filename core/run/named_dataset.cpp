@@ -54,6 +54,8 @@ NamedNumbers readNumbers(const NamedDataset& source) {
 }
 
 std::string fileStamp(const std::string& namedDataset) {
+    if (namedDataset.empty())
+        return {};
     const std::string file = NamedDataset::parse(namedDataset).file;
     std::error_code gone;
     const auto time = std::filesystem::last_write_time(file, gone).time_since_epoch().count();

@@ -60,6 +60,27 @@ private slots:
             QVERIFY(values.isDefault(spec.id));
     }
 
+    void textsAreKeptAsTyped() {
+        ParameterTable table = {row("file", ParameterKind::Text, 0, 1, 0, Stage::Features),
+                                row("width", ParameterKind::Integer, 1, 9, 3, Stage::Select)};
+        table[0].defaultText = "none";
+        table[0].check = [](std::string_view text) {
+            if (text.empty())
+                throw Error({"an empty text", {}, {}, {}});
+        };
+        ParameterValues values(std::make_shared<const ParameterTable>(table));
+        QVERIFY(values.isDefault("file"));
+        values.setText("file", "a, \"b\".h5:/x");
+        QCOMPARE(values.text("file"), std::string("a, \"b\".h5:/x"));
+        QVERIFY(!values.isDefault("file"));
+        QCOMPARE(values.key(Stage::Features), std::string("file=\"a, \\\"b\\\".h5:/x\""));
+        QVERIFY(refusal([&] { values.setText("file", ""); }).contains("an empty text"));
+        QVERIFY(refusal([&] { values.setText("file", "a\nb"); }).contains("control character"));
+        QCOMPARE(values.text("file"), std::string("a, \"b\".h5:/x")); // a refused text changes nothing
+        values.reset("file");
+        QVERIFY(values.isDefault("file"));
+    }
+
     void holdsNothingWithoutATable() {
         const ParameterValues values;
         QVERIFY(values.table().empty());

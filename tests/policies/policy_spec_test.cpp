@@ -20,6 +20,15 @@ double randomValue(const ParameterSpec& row, std::mt19937_64& random) {
     return row.min + step * std::floor(unit * (std::floor((row.max - row.min) / step) + 0.999));
 }
 
+// Everything that the grammar itself uses may stand in a text.
+std::string randomText(std::mt19937_64& random) {
+    constexpr std::string_view letters = "ab.h5:/,@\"\\ =()";
+    std::string text;
+    for (std::size_t length = random() % 12; length > 0; --length)
+        text += letters[random() % letters.size()];
+    return text;
+}
+
 PolicySpec randomSpec(std::mt19937_64& random) {
     const PolicyCard& card = allPolicies()[random() % allPolicies().size()]->card();
     PolicySpec spec;
@@ -27,7 +36,9 @@ PolicySpec randomSpec(std::mt19937_64& random) {
     spec.variant = card.variants[random() % card.variants.size()].id;
     spec.values = variantValues(card, spec.variant);
     for (const ParameterSpec& row : *card.parameters)
-        if (random() % 3 == 0)
+        if (row.kind == ParameterKind::Text)
+            spec.values.setText(row.id, randomText(random));
+        else if (random() % 3 == 0)
             spec.values.set(row.id, randomValue(row, random));
     if (random() % 2)
         spec.budget = Budget{Budget::Unit::Tokens, static_cast<double>(1 + random() % 5000)};
@@ -78,7 +89,7 @@ private slots:
         QTest::newRow("no policy")
             << ""
             << "unknown policy ''. Known: exact, keydiff, snapkv, pyramidkv, h2o, tova, streaming_llm, subgen, "
-               "subgen_kcenter, key_norm, uniform";
+               "subgen_kcenter, key_norm, uniform, imported";
         QTest::newRow("variant") << "keydiff:kvpres"
                                  << "unknown variant 'kvpres' of keydiff. Did you mean 'kvpress'?";
         QTest::newRow("empty variant")

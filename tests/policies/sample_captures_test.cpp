@@ -21,7 +21,7 @@ std::vector<std::string> everyVariant() {
     std::vector<std::string> specs;
     for (const Policy* policy : allPolicies())
         for (const PolicyVariant& variant : policy->card().variants)
-            if (policy->card().usesBudget && !policy->card().scoreLabel.starts_with("no score"))
+            if (policy->card().id != "imported" && policy->card().usesBudget && !policy->card().scoreLabel.starts_with("no score"))
                 specs.push_back(policy->card().id + ":" + variant.id);
     return specs;
 }
