@@ -3,9 +3,11 @@
 #include "core/base/checkpoint.h"
 #include "core/base/index.h"
 #include "core/engine/attention.h"
+#include "core/engine/attention_chunks.h"
 #include "core/engine/attention_map.h"
 #include "core/engine/balancing_walk.h"
 #include "core/engine/clusters.h"
+#include "core/engine/leverage.h"
 #include "core/engine/tensor.h"
 
 #include <cstdint>
@@ -80,6 +82,17 @@ struct PrincipalAxes {
     double totalVariance = 0;              ///< sum of squared distances to the mean over (m - 1)
 };
 
+/// z = (x - mean) / std. z = 0 where the scores are constant up to float rounding (C3).
+struct Standardisation {
+    bool jointly = false;   ///< over all heads; else each head by itself
+    std::int64_t chunk = 0; ///< statistics over so many rows at a time; 0: all rows
+    bool sample = false;    ///< divide by count - 1 instead of count
+    double floor = 0;       ///< std is raised to it
+};
+
+/// Exact: the index contract. Fast: float sums where they pay (attentionChunkSums), outside the contract.
+enum class Arithmetic { Exact, Fast };
+
 /// The primitives that policies, measures and views are made of. H heads are always computed at once.
 /// Contract of every member (architecture.md 5): inputs are float, sums run in double and are rounded to float once,
 /// results do not depend on thread count or instruction set, long work calls the checkpoint.
@@ -89,7 +102,7 @@ public:
     virtual ~Engine() = default;
 
     virtual std::string name() const = 0;       ///< "cpu"
-    virtual std::string arithmetic() const = 0; ///< "exact index contract"
+    virtual std::string arithmetic() const = 0; ///< "exact index contract" or "fast float, outside the index contract"
 
     virtual Tensor upload(HostTensor tensor) const = 0;
     virtual HostTensor download(const Tensor& tensor) const = 0;
@@ -111,6 +124,15 @@ public:
     /// [Hq, m]: sum over the queries of softmax over the keys each may see (causal, sliding window).
     virtual Tensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const = 0;
 
+    /// [Hq, n]: sum over the queries of each chunk of their softmax over its keys.
+    virtual Tensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const = 0;
+    /// See LeverageRequest. Row norms of an orthonormal basis of the columns of K; sums run in double throughout.
+    virtual Leverage leverage(const LeverageRequest& request, const Checkpoint& checkpoint) const = 0;
+    /// [H] || (K^T K)^-1/2 S^T S (K^T K)^-1/2 - I ||_2 on the range of K [H, n, d], where the rows of S are the
+    /// numerator rows of the kept set times the roots of their weights (Compactor Thm 1).
+    virtual std::vector<double> spectralDistortion(const Tensor& rows, std::span<const WeightedSet> kept,
+                                                   const Checkpoint& checkpoint) const = 0;
+
     /// [H, n] -> [H, n], centred window of odd width. Average: zero-padded with constant divisor; max: of what exists.
     virtual Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const = 0;
     /// [Hq, n] -> [Hkv, n] over the query heads of each KV head.
@@ -118,6 +140,11 @@ public:
                                 GroupRule rule) const = 0;
     /// [H, n] -> [H, n]: factor * x (for signs of scores).
     virtual Tensor scale(const Tensor& scores, double factor) const = 0;
+    /// [H, n] -> [H, n]
+    virtual Tensor standardise(const Tensor& scores, const Standardisation& how) const = 0;
+    /// a + weight b and a times b, entry by entry.
+    virtual Tensor blend(const Tensor& a, const Tensor& b, double weight) const = 0;
+    virtual Tensor multiply(const Tensor& a, const Tensor& b) const = 0;
 
     /// H results. Throws Error on NaN.
     virtual std::vector<TopKHead> topK(const TopKRequest& request) const = 0;
@@ -156,6 +183,7 @@ public:
 };
 
 /// The CPU engine. `threads` 0: all cores. `instructionSet` "" picks the best, else "v2", "v3" or "v4" (tests).
-std::unique_ptr<Engine> makeCpuEngine(int threads = 0, const std::string& instructionSet = {});
+std::unique_ptr<Engine> makeCpuEngine(int threads = 0, const std::string& instructionSet = {},
+                                      Arithmetic arithmetic = Arithmetic::Exact);
 
 } // namespace kvscope

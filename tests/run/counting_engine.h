@@ -46,6 +46,23 @@ public:
     Tensor attentionColumnSums(const AttentionInput& input, const Checkpoint& c) const override {
         return counted("attentionColumnSums").attentionColumnSums(input, c);
     }
+    Tensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& c) const override {
+        return counted("attentionChunkSums").attentionChunkSums(input, c);
+    }
+    Leverage leverage(const LeverageRequest& request, const Checkpoint& c) const override {
+        return counted("leverage").leverage(request, c);
+    }
+    std::vector<double> spectralDistortion(const Tensor& rows, std::span<const WeightedSet> kept,
+                                           const Checkpoint& c) const override {
+        return counted("spectralDistortion").spectralDistortion(rows, kept, c);
+    }
+    Tensor standardise(const Tensor& scores, const Standardisation& how) const override {
+        return m_engine->standardise(scores, how);
+    }
+    Tensor blend(const Tensor& a, const Tensor& b, double weight) const override {
+        return m_engine->blend(a, b, weight);
+    }
+    Tensor multiply(const Tensor& a, const Tensor& b) const override { return m_engine->multiply(a, b); }
     Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const override {
         return counted("pool").pool(scores, kind, width);
     }

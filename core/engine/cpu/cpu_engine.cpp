@@ -6,8 +6,8 @@
 
 namespace kvscope {
 
-std::unique_ptr<Engine> makeCpuEngine(int threads, const std::string& instructionSet) {
-    return std::make_unique<cpu::CpuEngine>(threads, instructionSet);
+std::unique_ptr<Engine> makeCpuEngine(int threads, const std::string& instructionSet, Arithmetic arithmetic) {
+    return std::make_unique<cpu::CpuEngine>(threads, instructionSet, arithmetic);
 }
 
 namespace cpu {

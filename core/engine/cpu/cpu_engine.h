@@ -10,11 +10,13 @@ namespace kvscope::cpu {
 /// The complete engine on the CPU; contracts are those of engine.h. Members are defined in one file per primitive.
 class CpuEngine final : public Engine {
 public:
-    CpuEngine(int threads, const std::string& instructionSet)
-        : m_workers(threads), m_kernels(kernelsFor(instructionSet)) {}
+    CpuEngine(int threads, const std::string& instructionSet, Arithmetic arithmetic)
+        : m_workers(threads), m_kernels(kernelsFor(instructionSet)), m_arithmetic(arithmetic) {}
 
     std::string name() const override { return "cpu"; }
-    std::string arithmetic() const override { return "exact index contract"; }
+    std::string arithmetic() const override {
+        return m_arithmetic == Arithmetic::Exact ? "exact index contract" : "fast float, outside the index contract";
+    }
 
     Tensor upload(HostTensor tensor) const override;
     HostTensor download(const Tensor& tensor) const override;
@@ -28,10 +30,18 @@ public:
     Tensor pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& checkpoint) const override;
     Tensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const override;
 
+    Tensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const override;
+    Leverage leverage(const LeverageRequest& request, const Checkpoint& checkpoint) const override;
+    std::vector<double> spectralDistortion(const Tensor& rows, std::span<const WeightedSet> kept,
+                                           const Checkpoint& checkpoint) const override;
+
     Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const override;
     Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t numKvHeads,
                         GroupRule rule) const override;
     Tensor scale(const Tensor& scores, double factor) const override;
+    Tensor standardise(const Tensor& scores, const Standardisation& how) const override;
+    Tensor blend(const Tensor& a, const Tensor& b, double weight) const override;
+    Tensor multiply(const Tensor& a, const Tensor& b) const override;
     std::vector<TopKHead> topK(const TopKRequest& request) const override;
 
     std::vector<GreedyCenters> greedyCenters(const Tensor& keys, const CentersRequest& request,
@@ -62,6 +72,7 @@ private:
 
     Workers m_workers;
     const Kernels& m_kernels;
+    const Arithmetic m_arithmetic;
 };
 
 } // namespace kvscope::cpu

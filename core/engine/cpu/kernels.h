@@ -35,6 +35,17 @@ struct BalancingKernel {
     double logScale, logShift, valueScale, valueConstant;
 };
 
+/// Column sums of the softmax of up to 32 queries over some keys, in float.
+struct FastColumns {
+    const float* lanes; ///< [depth, kMaxLanes] queries side by side; zero beyond laneCount
+    std::int64_t laneCount;
+    const float* keys; ///< [terms, depth]
+    std::int64_t terms, depth;
+    float scaling, softcap;
+    float* logits; ///< [terms, kMaxLanes] memory
+    double* sums;  ///< [terms] += share of each key
+};
+
 /// The hot loops, compiled once per instruction set. Every build computes the same bits (see kernels/README.md).
 struct Kernels {
     const char* name;
@@ -70,6 +81,9 @@ struct Kernels {
     void (*balancingKernel)(const BalancingKernel& kernel);
     /// sum[lane] += factor[row] * x[row][lane], row after row.
     void (*addScaledRows)(const double* x, std::int64_t rows, std::int64_t lanes, const double* factor, double* sum);
+
+    // kernels/fast_attention.cpp: float, outside the index contract.
+    void (*fastColumnSums)(const FastColumns& columns);
 };
 
 /// "" picks the best this processor has; "v2", "v3" or "v4" (x86-64 levels) is refused with Error where it is missing.

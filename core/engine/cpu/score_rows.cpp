@@ -1,4 +1,5 @@
-// Cheap primitives on scores [H, n]: pooling along time, reduction over the query heads of a group, scaling.
+// Cheap primitives on scores [H, n]: pooling along time, reduction over the query heads of a group, scaling, products
+// and sums of two scores.
 #include "core/engine/cpu/cpu_engine.h"
 
 #include <algorithm>
@@ -36,7 +37,22 @@ double reducedAt(const TensorView& scores, const std::vector<std::int64_t>& head
     return rule == GroupRule::Max ? top : rule == GroupRule::Sum ? sum : sum / static_cast<double>(heads.size());
 }
 
+template <class Formula> std::vector<float> combined(HostTensor a, const HostTensor& b, const Formula& formula) {
+    assert(a.shape == b.shape);
+    std::transform(a.data.begin(), a.data.end(), b.data.begin(), a.data.begin(),
+                   [&](float x, float y) { return static_cast<float>(formula(double{x}, double{y})); });
+    return std::move(a.data);
+}
+
 } // namespace
+
+Tensor CpuEngine::blend(const Tensor& a, const Tensor& b, double weight) const {
+    return makeTensor(a.shape(), combined(download(a), download(b), [&](double x, double y) { return x + weight * y; }));
+}
+
+Tensor CpuEngine::multiply(const Tensor& a, const Tensor& b) const {
+    return makeTensor(a.shape(), combined(download(a), download(b), [](double x, double y) { return x * y; }));
+}
 
 Tensor CpuEngine::pool(const Tensor& scores, PoolKind kind, std::int64_t width) const {
     assert(width % 2 == 1);

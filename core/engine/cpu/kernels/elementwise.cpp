@@ -137,6 +137,7 @@ const Kernels kKernels = {KVSCOPE_NAME(KVSCOPE_LEVEL),
                           exponentials,
                           addAcrossLanes,
                           balancingKernel,
-                          addScaledRows};
+                          addScaledRows,
+                          fastColumnSums};
 
 } // namespace kvscope::cpu::KVSCOPE_LEVEL

@@ -2,7 +2,7 @@
 
 #include "core/engine/cpu/kernels.h"
 
-// Shared by the two kernel sources; each is compiled once per instruction set with KVSCOPE_LEVEL = v2, v3 or v4.
+// Shared by the kernel sources; each is compiled once per instruction set with KVSCOPE_LEVEL = v2, v3 or v4.
 // Nothing here may call a function that could be emitted out of line under a name shared between the builds: no
 // standard library, everything in an unnamed namespace inside namespace KVSCOPE_LEVEL.
 
@@ -89,9 +89,10 @@ template <class Operation> void blockProduct(const Product& p) {
 
 } // namespace
 
-// What the two sources hand to the table of instruction_set.cpp.
+// What the other sources hand to the table of instruction_set.cpp.
 void rowProducts(const float* rows, I n, I d, const float* other, double* dots, double* squares);
 void widenFloats(const float* from, I count, double* to);
 void exactProduct(const Product& p);
+void fastColumnSums(const FastColumns& p);
 
 } // namespace kvscope::cpu::KVSCOPE_LEVEL

@@ -1,0 +1,132 @@
+// How much attention every key receives from the queries of its own chunk, without a causal mask (Compactor 3.2). A
+// chunk of a KV head is one piece of work for all query heads that read it.
+#include "core/engine/cpu/cpu_engine.h"
+#include "core/engine/cpu/logit_block.h"
+
+#include <tbb/enumerable_thread_specific.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace kvscope::cpu {
+
+namespace {
+
+/// Logits and column sums of the thread that holds it.
+struct ChunkScratch {
+    LogitScratch logits;
+    std::vector<float> lanes, floats;
+    std::vector<double> sums;
+};
+
+/// One chunk of one KV head: its keys, zero keys of a padded last chunk included.
+struct ChunkKeys {
+    std::int64_t begin, count, terms;
+    const float* rows;
+    double uniform; ///< what uniform rows give to each key
+};
+
+class ChunkSums {
+public:
+    ChunkSums(const Kernels& kernels, const AttentionChunksInput& input, bool fast, Progress& progress)
+        : m_kernels(kernels), m_input(input), m_rule(input.rule), m_fast(fast), m_progress(progress) {
+        m_rule.slidingWindow = 0;
+    }
+
+    std::int64_t chunks() const { return (m_input.keys.size(1) + m_input.chunk - 1) / m_input.chunk; }
+
+    void compute(std::int64_t kvHead, std::int64_t chunk, ChunkScratch& scratch, std::vector<float>& out) const {
+        const std::int64_t n = m_input.keys.size(1), d = m_input.keys.size(2), begin = chunk * m_input.chunk;
+        ChunkKeys keys{begin, std::min(m_input.chunk, n - begin), 0, viewOf(m_input.keys).head(kvHead) + begin * d, 0};
+        keys.terms = keys.count;
+        std::vector<float> padded;
+        if (keys.count < m_input.chunk) {
+            keys.uniform = static_cast<double>(m_input.uniformRows) / static_cast<double>(m_input.chunk);
+            keys.terms += m_input.zeroKeys;
+            padded.assign(keys.rows, keys.rows + keys.count * d);
+            padded.resize(static_cast<std::size_t>(keys.terms * d), 0.0F);
+            keys.rows = padded.data();
+        }
+        for (std::size_t h = 0; h < m_rule.kvOfQ.size(); ++h) {
+            if (m_rule.kvOfQ[h] != kvHead)
+                continue;
+            const auto head = static_cast<std::int64_t>(h);
+            scratch.sums.assign(static_cast<std::size_t>(keys.terms), 0.0);
+            for (std::int64_t row = 0; row < keys.count; row += kMaxLanes) // in time order: sums keep their rounding
+                addQueries(head, keys, begin + row, std::min(kMaxLanes, keys.count - row), scratch);
+            std::transform(scratch.sums.begin(), scratch.sums.begin() + keys.count, out.begin() + head * n + begin,
+                           [&](double x) { return static_cast<float>(x + keys.uniform); });
+        }
+    }
+
+private:
+    void addQueries(std::int64_t head, const ChunkKeys& keys, std::int64_t first, std::int64_t count,
+                    ChunkScratch& scratch) const {
+        if (m_fast)
+            addFast(head, keys, first, count, scratch);
+        else
+            addExact(head, keys, first, count, scratch);
+    }
+
+    void addExact(std::int64_t head, const ChunkKeys& keys, std::int64_t first, std::int64_t count,
+                  ChunkScratch& scratch) const {
+        const std::int64_t d = m_input.keys.size(2);
+        std::vector<QueryLane> lanes;
+        for (std::int64_t j = first; j < first + count; ++j) // at the end of time: every key is seen
+            lanes.push_back({viewOf(m_input.queries).head(head) + j * d, keys.terms});
+        LogitBlock block(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms);
+        block.append({keys.rows, 0, keys.terms}, m_progress);
+        std::array<double, kMaxLanes> shares{};
+        const auto& totals = block.exponentiate(nullptr);
+        std::transform(totals.begin(), totals.end(), shares.begin(), [](double x) { return 1 / x; });
+        m_kernels.addAcrossLanes(block.values(), block.terms(), block.lanes(), shares.data(), 0, count,
+                                 scratch.sums.data());
+    }
+
+    void addFast(std::int64_t head, const ChunkKeys& keys, std::int64_t first, std::int64_t count,
+                 ChunkScratch& scratch) const {
+        const std::int64_t d = m_input.keys.size(2);
+        scratch.lanes.assign(static_cast<std::size_t>(d * kMaxLanes), 0.0F);
+        for (std::int64_t lane = 0; lane < count; ++lane) {
+            const float* row = viewOf(m_input.queries).head(head) + (first + lane) * d;
+            for (std::int64_t c = 0; c < d; ++c)
+                scratch.lanes[static_cast<std::size_t>(c * kMaxLanes + lane)] = row[c];
+        }
+        scratch.floats.resize(static_cast<std::size_t>(keys.terms * kMaxLanes));
+        m_kernels.fastColumnSums({.lanes = scratch.lanes.data(),
+                                  .laneCount = count,
+                                  .keys = keys.rows,
+                                  .terms = keys.terms,
+                                  .depth = d,
+                                  .scaling = static_cast<float>(m_rule.scaling),
+                                  .softcap = static_cast<float>(m_rule.softcap),
+                                  .logits = scratch.floats.data(),
+                                  .sums = scratch.sums.data()});
+        m_progress.advance(static_cast<double>(keys.terms * kMaxLanes));
+    }
+
+    const Kernels& m_kernels;
+    const AttentionChunksInput& m_input;
+    AttentionRule m_rule;
+    bool m_fast;
+    Progress& m_progress;
+};
+
+} // namespace
+
+Tensor CpuEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const {
+    const std::int64_t heads = input.queries.size(0), kvHeads = input.keys.size(0), n = input.keys.size(1);
+    assert(input.queries.size(1) == n && static_cast<std::int64_t>(input.rule.kvOfQ.size()) == heads);
+    assert(input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
+    std::vector<float> out(static_cast<std::size_t>(heads * n));
+    // Lanes are computed 8 at a time, so a short chunk counts for a little more than this.
+    Progress progress(checkpoint, static_cast<double>(heads * n) * static_cast<double>(std::min(n, input.chunk)));
+    const ChunkSums sums(m_kernels, input, m_arithmetic == Arithmetic::Fast, progress);
+    tbb::enumerable_thread_specific<ChunkScratch> scratch;
+    m_workers.each(kvHeads * sums.chunks(), [&](std::int64_t piece) {
+        sums.compute(piece / sums.chunks(), piece % sums.chunks(), scratch.local(), out);
+    });
+    return makeTensor({heads, n}, std::move(out));
+}
+
+} // namespace kvscope::cpu

@@ -1,0 +1,207 @@
+// What leverage needs of a head's rows, all in double: their sketch, their mean taken away, their Gram matrix or
+// triangular factor, and lengths after a small matrix. The rows are read three times and never copied again.
+#include "core/engine/cpu/double_rows.h"
+
+#include <Eigen/QR>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope::cpu {
+
+namespace {
+
+constexpr std::int64_t kRowsPerStep = 48;
+
+std::int64_t padded(std::int64_t d) {
+    return (d + kLaneStep - 1) / kLaneStep * kLaneStep;
+}
+
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// Rows of W that are not zero in columns [first, first + width): a triangular W needs no more.
+std::int64_t depthOf(const RowMajor& directions, std::int64_t first, std::int64_t width) {
+    std::int64_t depth = directions.rows();
+    while (depth > 0 && directions.row(depth - 1).segment(first, width).isZero(0))
+        --depth;
+    return depth;
+}
+
+/// W with zero columns up to a multiple of 8.
+RowMajor paddedColumns(const Eigen::MatrixXd& directions) {
+    RowMajor out = RowMajor::Zero(directions.rows(), padded(directions.cols()));
+    out.leftCols(directions.cols()) = directions;
+    return out;
+}
+
+} // namespace
+
+DoubleRows::DoubleRows(const Workers& workers, const Kernels& kernels, const float* rows, std::int64_t n,
+                       std::int64_t width, const float* sketch, std::int64_t d)
+    : m_workers(workers), m_kernels(kernels), m_rows(n), m_width(d), m_stride(padded(d)), m_floats(sketch == nullptr),
+      m_values(new double[static_cast<std::size_t>(n * padded(d))]) {
+    m_workers.each(parts(), [&](std::int64_t index) { fill(rows, sketch, width, index); });
+}
+
+DoubleRows::Part DoubleRows::part(std::int64_t index) const {
+    const std::int64_t begin = index * kPartRows;
+    return {begin, std::min(kPartRows, m_rows - begin), m_values.get() + begin * m_stride};
+}
+
+void DoubleRows::fill(const float* rows, const float* sketch, std::int64_t width, std::int64_t index) {
+    const Part to = part(index);
+    double* out = m_values.get() + to.begin * m_stride;
+    if (!sketch) {
+        for (std::int64_t r = 0; r < to.count; ++r, out += m_stride) {
+            m_kernels.widen(rows + (to.begin + r) * width, width, out);
+            std::fill(out + width, out + m_stride, 0.0);
+        }
+        return;
+    }
+    std::vector<double> lanes(static_cast<std::size_t>(width * m_stride)), panel;
+    for (std::int64_t c = 0; c < width; ++c)
+        m_kernels.widen(sketch + c * m_width, m_width, lanes.data() + c * m_stride);
+    panel.resize(static_cast<std::size_t>(kRowsPerStep * width));
+    for (std::int64_t r = 0; r < to.count; r += kRowsPerStep) {
+        const std::int64_t count = std::min(kRowsPerStep, to.count - r);
+        m_kernels.widen(rows + (to.begin + r) * width, count * width, panel.data());
+        m_kernels.exactProduct({.lanes = lanes.data(),
+                                .laneStride = m_stride,
+                                .laneCount = m_stride,
+                                .factors = panel.data(),
+                                .factorCount = count,
+                                .factorStride = width,
+                                .depthStride = 1,
+                                .depth = width,
+                                .out = out + r * m_stride,
+                                .outStride = m_stride,
+                                .accumulate = false});
+    }
+}
+
+void DoubleRows::centre() {
+    const auto stride = static_cast<std::size_t>(m_stride);
+    std::vector<double> sums(static_cast<std::size_t>(parts()) * stride), mean(stride);
+    m_workers.each(parts(), [&](std::int64_t index) {
+        const Part rows = part(index);
+        double* sum = sums.data() + index * m_stride;
+        for (std::int64_t r = 0; r < rows.count; ++r)
+            for (std::int64_t c = 0; c < m_stride; ++c)
+                sum[c] += rows.rows[r * m_stride + c];
+    });
+    for (std::size_t i = 0; i < sums.size(); ++i) // in the order of the parts
+        mean[i % stride] += sums[i];
+    double square = 0;
+    for (double& x : mean) {
+        x /= static_cast<double>(m_rows);
+        square += x * x;
+    }
+    m_removed = square * static_cast<double>(m_rows);
+    m_floats = false;
+    m_workers.each(parts(), [&](std::int64_t index) {
+        const Part rows = part(index);
+        double* values = m_values.get() + rows.begin * m_stride;
+        for (std::int64_t r = 0; r < rows.count; ++r)
+            for (std::int64_t c = 0; c < m_stride; ++c)
+                values[r * m_stride + c] -= mean[static_cast<std::size_t>(c)];
+    });
+}
+
+std::vector<double> DoubleRows::gramOfPart(const Part& rows) const {
+    std::vector<double> products(static_cast<std::size_t>(m_stride * m_stride));
+    const auto kernel = m_floats ? m_kernels.exactProduct : m_kernels.product;
+    for (std::int64_t begin = 0; begin < rows.count; begin += kRowsPerStep) {
+        // Only the upper triangle, in stripes of up to 32 lanes: a stripe needs factors below its end.
+        for (std::int64_t first = 0; first < m_stride; first += kMaxLanes) {
+            const std::int64_t width = std::min(kMaxLanes, m_stride - first);
+            const double* panel = rows.rows + begin * m_stride;
+            kernel({.lanes = panel + first,
+                    .laneStride = m_stride,
+                    .laneCount = width,
+                    .factors = panel,
+                    .factorCount = std::min(m_width, first + width),
+                    .factorStride = 1,
+                    .depthStride = m_stride,
+                    .depth = std::min(kRowsPerStep, rows.count - begin),
+                    .out = products.data() + first,
+                    .outStride = m_stride,
+                    .accumulate = true});
+        }
+    }
+    return products;
+}
+
+Eigen::MatrixXd DoubleRows::gram() const {
+    std::vector<std::vector<double>> partial(static_cast<std::size_t>(parts()));
+    m_workers.each(parts(),
+                   [&](std::int64_t index) { partial[static_cast<std::size_t>(index)] = gramOfPart(part(index)); });
+    Eigen::MatrixXd gram = Eigen::MatrixXd::Zero(m_width, m_width);
+    for (const std::vector<double>& products : partial) // in the order of the parts
+        for (Eigen::Index a = 0; a < m_width; ++a)
+            for (Eigen::Index b = a; b < m_width; ++b)
+                gram(a, b) += products[static_cast<std::size_t>(a * m_stride + b)];
+    gram.triangularView<Eigen::StrictlyLower>() = gram.transpose();
+    return gram;
+}
+
+Eigen::MatrixXd DoubleRows::factor() const {
+    const auto triangleOf = [](const Eigen::MatrixXd& rows) -> Eigen::MatrixXd {
+        const Eigen::Index most = std::min(rows.rows(), rows.cols());
+        return Eigen::HouseholderQR<Eigen::MatrixXd>(rows).matrixQR().topRows(most).triangularView<Eigen::Upper>();
+    };
+    std::vector<Eigen::MatrixXd> partial(static_cast<std::size_t>(parts()));
+    m_workers.each(parts(), [&](std::int64_t index) {
+        const Part rows = part(index);
+        const Eigen::Map<const RowMajor, 0, Eigen::OuterStride<>> view(rows.rows, rows.count, m_width,
+                                                                       Eigen::OuterStride<>(m_stride));
+        partial[static_cast<std::size_t>(index)] = triangleOf(view);
+    });
+    Eigen::MatrixXd factor = partial.front();
+    for (std::size_t i = 1; i < partial.size(); ++i) { // in the order of the parts
+        Eigen::MatrixXd both(factor.rows() + partial[i].rows(), m_width);
+        both << factor, partial[i];
+        factor = triangleOf(both);
+    }
+    return factor;
+}
+
+void DoubleRows::squaredLengths(const Eigen::MatrixXd& directions, double* lengths) const {
+    const RowMajor lanes = paddedColumns(directions);
+    const std::int64_t columns = lanes.cols();
+    std::vector<std::int64_t> depths;
+    for (std::int64_t first = 0; first < columns; first += kMaxLanes)
+        depths.push_back(depthOf(lanes, first, std::min(kMaxLanes, columns - first)));
+    m_workers.each(parts(), [&](std::int64_t index) {
+        const Part rows = part(index);
+        std::vector<double> images(static_cast<std::size_t>(kRowsPerStep * kMaxLanes));
+        std::fill_n(lengths + rows.begin, rows.count, 0.0);
+        for (std::int64_t begin = 0; begin < rows.count; begin += kRowsPerStep) {
+            const std::int64_t count = std::min(kRowsPerStep, rows.count - begin);
+            for (std::int64_t first = 0; first < columns; first += kMaxLanes) {
+                const std::int64_t width = std::min(kMaxLanes, columns - first);
+                m_kernels.product({.lanes = lanes.data() + first,
+                                   .laneStride = columns,
+                                   .laneCount = width,
+                                   .factors = rows.rows + begin * m_stride,
+                                   .factorCount = count,
+                                   .factorStride = m_stride,
+                                   .depthStride = 1,
+                                   .depth = depths[static_cast<std::size_t>(first / kMaxLanes)],
+                                   .out = images.data(),
+                                   .outStride = width,
+                                   .accumulate = false});
+                for (std::int64_t r = 0; r < count; ++r)
+                    m_kernels.addAcrossLanes(images.data() + r * width, 1, width, images.data() + r * width, 0, width,
+                                             lengths + rows.begin + begin + r);
+            }
+        }
+    });
+}
+
+Eigen::MatrixXd DoubleRows::times(const Eigen::MatrixXd& directions) const {
+    const Eigen::Map<const RowMajor, 0, Eigen::OuterStride<>> view(m_values.get(), m_rows, m_width,
+                                                                   Eigen::OuterStride<>(m_stride));
+    return view * directions;
+}
+
+} // namespace kvscope::cpu

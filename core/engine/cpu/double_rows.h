@@ -1,0 +1,55 @@
+#pragma once
+
+#include "core/engine/cpu/kernels.h"
+#include "core/engine/cpu/workers.h"
+
+#include <Eigen/Core>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kvscope::cpu {
+
+/// Rows of one head in double, sketched and centred on the way: [n, stride], d numbers and zeros up to a multiple of 8.
+/// Everything about them is computed in parts of rows fixed by their number, and sums are added in the order of the
+/// parts.
+class DoubleRows {
+public:
+    /// rows [n, width]; sketch [width, d] or null (then d = width).
+    DoubleRows(const Workers& workers, const Kernels& kernels, const float* rows, std::int64_t n, std::int64_t width,
+               const float* sketch, std::int64_t d);
+
+    void centre();
+    /// Largest squared length of what centring took away, summed over the rows: of that, rounding leaves a trace.
+    double removed() const { return m_removed; }
+
+    Eigen::MatrixXd gram() const;   ///< K^T K
+    Eigen::MatrixXd factor() const; ///< triangular R with R^T R = K^T K, by Householder reflections
+    /// lengths[i] = || W^T row i ||^2 for W [d, any].
+    void squaredLengths(const Eigen::MatrixXd& directions, double* lengths) const;
+    /// K W, row by row: [n, columns of W].
+    Eigen::MatrixXd times(const Eigen::MatrixXd& directions) const;
+
+    std::int64_t parts() const { return (m_rows + kPartRows - 1) / kPartRows; }
+
+    static constexpr std::int64_t kPartRows = 1024;
+
+private:
+    struct Part {
+        std::int64_t begin, count;
+        const double* rows;
+    };
+    Part part(std::int64_t index) const;
+    void fill(const float* rows, const float* sketch, std::int64_t width, std::int64_t index);
+    std::vector<double> gramOfPart(const Part& part) const;
+
+    const Workers& m_workers;
+    const Kernels& m_kernels;
+    std::int64_t m_rows, m_width, m_stride;
+    bool m_floats; ///< the numbers are floats: products are exact
+    double m_removed = 0;
+    std::unique_ptr<double[]> m_values;
+};
+
+} // namespace kvscope::cpu

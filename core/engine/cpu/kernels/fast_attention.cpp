@@ -1,0 +1,116 @@
+// The fast mode of chunked attention: products, exponentials and their sums over keys in float, which is about twice
+// as fast as double. Its results depend on the instruction set in the last digits and lie outside the index contract.
+#include "core/engine/cpu/kernels/lanes.h"
+
+namespace kvscope::cpu::KVSCOPE_LEVEL {
+
+namespace {
+
+constexpr int kFloats = 2 * kLanes;
+typedef float Floats __attribute__((vector_size(kFloats * sizeof(float))));
+typedef float LooseFloats __attribute__((vector_size(kFloats * sizeof(float)), aligned(4), may_alias));
+typedef std::int32_t Integers __attribute__((vector_size(kFloats * sizeof(std::int32_t))));
+
+[[gnu::always_inline]] inline Floats loadFloats(const float* p) {
+    return *reinterpret_cast<const LooseFloats*>(p);
+}
+[[gnu::always_inline]] inline void storeFloats(float* p, Floats v) {
+    *reinterpret_cast<LooseFloats*>(p) = v;
+}
+
+/// e^x for x <= 0, relative error about 1e-7; 0 below -87.
+[[gnu::always_inline]] inline Floats expOf(Floats x) {
+    const Floats zero{}, lowest = zero - 87.0F;
+    const Floats t = x < lowest ? lowest : x;
+    const Floats shifted = t * 1.44269504F + 12582912.0F; // 1.5 2^23: the nearest integer in the low bits
+    const Floats k = shifted - 12582912.0F;
+    const Floats r = (t - k * 0.693359375F) + k * 2.12194440e-4F;
+    Floats p = zero + 1.0F / 720.0F;
+    p = p * r + 1.0F / 120.0F;
+    p = p * r + 1.0F / 24.0F;
+    p = p * r + 1.0F / 6.0F;
+    p = p * r + 0.5F;
+    p = 1.0F + (r + r * r * p);
+    const Floats scale = __builtin_bit_cast(Floats, (__builtin_bit_cast(Integers, shifted) + 127) << 23);
+    return x < lowest ? zero : p * scale;
+}
+
+/// tanh by e^-2|x|, whose argument is never positive.
+[[gnu::always_inline]] inline Floats tanhOf(Floats x) {
+    const Floats zero{}, size = x < zero ? -x : x;
+    const Floats e = expOf(-2.0F * size), t = (1.0F - e) / (1.0F + e);
+    return x < zero ? -t : t;
+}
+
+/// Logits of NV vectors of lanes and NK keys.
+template <int NV, int NK> void floatTile(const FastColumns& p, I lane, I term) {
+    Floats sum[NK][NV] = {};
+    for (I c = 0; c < p.depth; ++c) {
+#pragma GCC unroll 8
+        for (int v = 0; v < NV; ++v) {
+            const Floats x = loadFloats(p.lanes + c * kMaxLanes + lane + v * kFloats);
+#pragma GCC unroll 8
+            for (int k = 0; k < NK; ++k)
+                sum[k][v] += x * p.keys[(term + k) * p.depth + c];
+        }
+    }
+    for (int k = 0; k < NK; ++k)
+        for (int v = 0; v < NV; ++v)
+            storeFloats(p.logits + (term + k) * kMaxLanes + lane + v * kFloats, sum[k][v]);
+}
+
+void products(const FastColumns& p) {
+    constexpr int kVectors = kLanes == 8 ? 2 : 4, kKeys = kLanes == 8 ? 12 : 3;
+    for (I lane = 0; lane < kMaxLanes; lane += kVectors * kFloats) {
+        I term = 0;
+        for (; term + kKeys <= p.terms; term += kKeys)
+            floatTile<kVectors, kKeys>(p, lane, term);
+        for (; term < p.terms; ++term)
+            floatTile<kVectors, 1>(p, lane, term);
+    }
+}
+
+/// Scaled logits in place; returns the largest of each lane.
+void shape(const FastColumns& p, Floats* top) {
+    for (I t = 0; t < p.terms; ++t)
+        for (I v = 0; v < kMaxLanes / kFloats; ++v) {
+            float* at = p.logits + t * kMaxLanes + v * kFloats;
+            Floats x = loadFloats(at) * p.scaling;
+            if (p.softcap > 0)
+                x = p.softcap * tanhOf(x / p.softcap);
+            storeFloats(at, x);
+            top[v] = x > top[v] ? x : top[v];
+        }
+}
+
+} // namespace
+
+void fastColumnSums(const FastColumns& p) {
+    constexpr I kVectors = kMaxLanes / kFloats;
+    Floats top[kVectors], total[kVectors] = {}, share[kVectors];
+    for (I v = 0; v < kVectors; ++v)
+        top[v] = Floats{} - __builtin_inff();
+    products(p);
+    shape(p, top);
+    for (I t = 0; t < p.terms; ++t)
+        for (I v = 0; v < kVectors; ++v) {
+            float* at = p.logits + t * kMaxLanes + v * kFloats;
+            const Floats e = expOf(loadFloats(at) - top[v]);
+            storeFloats(at, e);
+            total[v] += e;
+        }
+    for (I v = 0; v < kVectors; ++v)
+        for (int l = 0; l < kFloats; ++l) // padding lanes have no share
+            share[v][l] = v * kFloats + l < p.laneCount ? 1 / total[v][l] : 0;
+    for (I t = 0; t < p.terms; ++t) {
+        Floats sum{};
+        for (I v = 0; v < kVectors; ++v)
+            sum += loadFloats(p.logits + t * kMaxLanes + v * kFloats) * share[v];
+        double all = 0;
+        for (int l = 0; l < kFloats; ++l)
+            all += double(sum[l]);
+        p.sums[t] += all;
+    }
+}
+
+} // namespace kvscope::cpu::KVSCOPE_LEVEL

@@ -1,0 +1,161 @@
+// Leverage says how much a row sticks out of the others: how long it is once the rows are turned and stretched into an
+// orthonormal basis. The stretching matrix comes from a small d x d problem (whitening.cpp); the rows are only read.
+#include "core/base/error.h"
+#include "core/engine/cpu/cpu_engine.h"
+#include "core/engine/cpu/double_rows.h"
+#include "core/engine/cpu/whitening.h"
+
+#include <Eigen/Eigenvalues>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace kvscope::cpu {
+
+namespace {
+
+/// Squared relative size of what rounding leaves of rows whose mean was taken away.
+constexpr double kCentringNoise = 0x1.0p-96;
+
+struct Chunk {
+    std::int64_t head, begin, end;
+};
+
+bool usesFactor(LeverageRoute route) {
+    return route == LeverageRoute::Svd || route == LeverageRoute::Qr;
+}
+
+Whitening whiteningOf(const DoubleRows& rows, std::int64_t count, const LeverageRequest& request) {
+    const WhiteningRule rule{request.route, request.regulariser, request.strength, count,
+                             rows.removed() * kCentringNoise};
+    return usesFactor(request.route) ? whiteningOfFactor(rows.factor(), rule) : whiteningOfGram(rows.gram(), rule);
+}
+
+/// Singular values, also for the routes that do without them.
+Eigen::VectorXd spectrumOf(const DoubleRows& rows, const Whitening& whitening, const LeverageRequest& request) {
+    if (whitening.singularValues.size() > 0)
+        return whitening.singularValues;
+    const LeverageRoute route = usesFactor(request.route) ? LeverageRoute::Svd : LeverageRoute::Gram;
+    const WhiteningRule plain{route, Regulariser::None, 0, 0, 0};
+    if (route == LeverageRoute::Svd)
+        return whiteningOfFactor(rows.factor(), plain).singularValues;
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(rows.gram(), Eigen::EigenvaluesOnly);
+    return solver.eigenvalues().reverse().cwiseMax(0).cwiseSqrt();
+}
+
+class ChunkLeverage {
+public:
+    ChunkLeverage(const Workers& workers, const Kernels& kernels, const LeverageRequest& request)
+        : m_workers(workers), m_kernels(kernels), m_request(request),
+          m_width(request.sketch.empty() ? request.rows.size(2) : request.sketch.shape[2]) {}
+
+    std::int64_t width() const { return m_width; }
+
+    /// Scores of the chunk into head's row of scores [H, n]; the spectrum [width] too unless null. Returns the rank.
+    std::int64_t compute(const Chunk& chunk, std::vector<float>& scores, float* spectrum) const {
+        const std::int64_t n = m_request.rows.size(1), d = m_request.rows.size(2), count = chunk.end - chunk.begin;
+        const float* from = viewOf(m_request.rows).head(chunk.head) + chunk.begin * d;
+        DoubleRows rows(m_workers, m_kernels, from, count, d, sketchOf(chunk.head), m_width);
+        if (m_request.centred)
+            rows.centre();
+        const Whitening whitening = whiteningOf(rows, count, m_request);
+        std::vector<double> lengths(static_cast<std::size_t>(count));
+        rows.squaredLengths(whitening.directions, lengths.data());
+        std::transform(lengths.begin(), lengths.end(), scores.begin() + chunk.head * n + chunk.begin,
+                       [](double x) { return static_cast<float>(x); });
+        if (spectrum) {
+            const Eigen::VectorXd values = spectrumOf(rows, whitening, m_request);
+            std::transform(values.begin(), values.end(), spectrum, [](double x) { return static_cast<float>(x); });
+        }
+        return whitening.directions.cols();
+    }
+
+private:
+    const float* sketchOf(std::int64_t head) const {
+        const HostTensor& sketch = m_request.sketch;
+        if (sketch.empty())
+            return nullptr;
+        const std::int64_t own = sketch.shape[0] == 1 ? 0 : head;
+        return sketch.data.data() + own * sketch.shape[1] * sketch.shape[2];
+    }
+
+    const Workers& m_workers;
+    const Kernels& m_kernels;
+    const LeverageRequest& m_request;
+    std::int64_t m_width;
+};
+
+std::vector<Chunk> chunksOf(const LeverageRequest& request) {
+    const std::int64_t heads = request.rows.size(0), n = request.rows.size(1);
+    const std::int64_t step = request.chunk > 0 ? request.chunk : n;
+    std::vector<Chunk> chunks;
+    for (std::int64_t h = 0; h < heads; ++h)
+        for (std::int64_t begin = 0; begin < n; begin += step)
+            chunks.push_back({h, begin, std::min(n, begin + step)});
+    return chunks;
+}
+
+} // namespace
+
+Leverage CpuEngine::leverage(const LeverageRequest& request, const Checkpoint& checkpoint) const {
+    const std::int64_t heads = request.rows.size(0), n = request.rows.size(1);
+    assert(n > 0);
+    assert(request.sketch.empty() || request.sketch.shape[1] == request.rows.size(2));
+    const ChunkLeverage work(m_workers, m_kernels, request);
+    std::vector<float> scores(static_cast<std::size_t>(heads * n));
+    Leverage out{{}, {}, std::vector<std::int64_t>(static_cast<std::size_t>(heads))};
+    const bool whole = request.chunk <= 0;
+    if (whole)
+        out.spectrum = {Shape{heads, work.width()}, std::vector<float>(static_cast<std::size_t>(heads * work.width()))};
+    const std::vector<Chunk> chunks = chunksOf(request);
+    std::vector<std::int64_t> ranks(chunks.size());
+    Progress progress(checkpoint, static_cast<double>(chunks.size()));
+    const auto compute = [&](std::int64_t i) {
+        const Chunk& chunk = chunks[static_cast<std::size_t>(i)];
+        float* spectrum = whole ? out.spectrum.data.data() + chunk.head * work.width() : nullptr;
+        ranks[static_cast<std::size_t>(i)] = work.compute(chunk, scores, spectrum);
+        progress.advance(1);
+    };
+    // Few long chunks: one after the other, each on all threads, so that memory holds the rows of one head only.
+    const auto count = static_cast<std::int64_t>(chunks.size());
+    if (chunks.front().end - chunks.front().begin > 4 * DoubleRows::kPartRows)
+        for (std::int64_t i = 0; i < count; ++i)
+            compute(i);
+    else
+        m_workers.each(count, compute);
+    for (std::size_t i = 0; i < chunks.size(); ++i)
+        out.rank[static_cast<std::size_t>(chunks[i].head)] = ranks[i];
+    out.scores = makeTensor({heads, n}, std::move(scores));
+    return out;
+}
+
+std::vector<double> CpuEngine::spectralDistortion(const Tensor& rows, std::span<const WeightedSet> kept,
+                                                  const Checkpoint& checkpoint) const {
+    const std::int64_t heads = rows.size(0), n = rows.size(1), d = rows.size(2);
+    assert(static_cast<std::int64_t>(kept.size()) == heads);
+    std::vector<double> out(static_cast<std::size_t>(heads));
+    Progress progress(checkpoint, static_cast<double>(heads));
+    for (std::int64_t h = 0; h < heads; ++h, progress.advance(1)) {
+        const DoubleRows all(m_workers, m_kernels, viewOf(rows).head(h), n, d, nullptr, d);
+        const Whitening whitening = whiteningOfFactor(all.factor(), {LeverageRoute::Svd, Regulariser::None, 0, n, 0});
+        const Eigen::Index rank = whitening.directions.cols();
+        const WeightedSet& set = kept[static_cast<std::size_t>(h)];
+        Eigen::MatrixXd difference = -Eigen::MatrixXd::Identity(rank, rank);
+        for (std::size_t i = 0; i < set.numerator.size(); ++i) {
+            const Eigen::Map<const Eigen::VectorXf> row(viewOf(rows).head(h) + set.numerator[i] * d, d);
+            const Eigen::VectorXd image = whitening.directions.transpose() * row.cast<double>();
+            const double weight = set.numeratorWeights.empty() ? 1 : double{set.numeratorWeights[i]};
+            difference.noalias() += weight * image * image.transpose();
+        }
+        if (rank > 0)
+            out[static_cast<std::size_t>(h)] =
+                Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(difference, Eigen::EigenvaluesOnly)
+                    .eigenvalues()
+                    .cwiseAbs()
+                    .maxCoeff();
+    }
+    return out;
+}
+
+} // namespace kvscope::cpu

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "core/engine/tensor.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace kvscope {
+
+/// How leverage is computed; all four agree to rounding on well-conditioned rows (policies.md 4.1). Svd and Qr start
+/// from the triangular factor of the rows, Gram and Cholesky from K^T K, which squares the condition number (C6).
+enum class LeverageRoute { Svd, Qr, Gram, Cholesky };
+
+/// Ridge adds `strength` to the diagonal of K^T K. Clamp raises its eigenvalues to `strength` (Svd and Gram only).
+enum class Regulariser { None, Ridge, Clamp };
+
+/// Leverage of every row x of K: x^T (K^T K)^+ x, over all rows of a head or chunk by chunk.
+struct LeverageRequest {
+    Tensor rows;       ///< [H, n, d] keys before RoPE
+    HostTensor sketch; ///< [H, d, k], or [1, d, k] for all heads: K Phi takes the place of K. Empty: none
+    LeverageRoute route = LeverageRoute::Gram;
+    bool centred = false;   ///< minus the mean of the rows of the chunk
+    std::int64_t chunk = 0; ///< rows that have leverage among themselves, the last chunk shorter; 0: all
+    Regulariser regulariser = Regulariser::None;
+    double strength = 0;
+};
+
+struct Leverage {
+    Tensor scores;                  ///< [H, n], 0..1
+    HostTensor spectrum;            ///< [H, k] singular values, descending, of the sketched, centred rows; empty: chunks
+    std::vector<std::int64_t> rank; ///< [H] directions that count (a ridge or a clamp drops none); of the last chunk
+};
+
+} // namespace kvscope
