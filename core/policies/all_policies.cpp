@@ -6,6 +6,8 @@
 #define KVSCOPE_POLICIES(POLICY)                                                                                       \
     POLICY(exactPolicy)                                                                                                \
     POLICY(keydiffPolicy)                                                                                              \
+    POLICY(compactorPolicy)                                                                                            \
+    POLICY(leveragePolicy)                                                                                             \
     POLICY(snapkvPolicy)                                                                                               \
     POLICY(pyramidkvPolicy)                                                                                            \
     POLICY(h2oPolicy)                                                                                                  \

@@ -54,6 +54,8 @@ public:
         keepCarried(std::move(carried), input);
         if (last) {
             m_outcome.scores = std::move(scores);
+            if (!m_chosenBy.empty())
+                m_outcome.scores.total = m_chosenBy;
             m_outcome.positions = input.positions;
         }
     }
@@ -85,6 +87,7 @@ private:
             .checkpoint = checkpoint,
             .preRopeKeys = m_whole.preRopeKeys.empty() ? Tensor() : engine.gatherRows(m_whole.preRopeKeys, m_cache),
             .random = m_whole.random,
+            .retention = m_whole.retention,
             .recordSteps = m_whole.recordSteps,
             .imported = m_whole.imported};
     }
@@ -93,6 +96,7 @@ private:
         const RowSelection rows = m_policy.select(input, scores, m_values, count);
         m_outcome.selection = tokensOfRows(rows, input);
         m_outcome.log = rows.steps;
+        m_chosenBy = rows.total;
         BlockStep step{input.end, input.rowCount(), {}, std::numeric_limits<float>::infinity()};
         m_keptRows.clear();
         for (std::size_t h = 0; h < m_cache.size(); ++h) {
@@ -141,6 +145,7 @@ private:
     RowPositions m_keptRows; // rows of the last choice
     std::vector<float> m_margins;
     Features m_carried;
+    Tensor m_chosenBy; // scores of the last choice, where its policy made them anew
 };
 
 void appendEnds(std::vector<TokenIndex>& ends, std::int64_t begin, std::int64_t end, std::int64_t block) {
@@ -199,7 +204,9 @@ PolicyOutcome runInBlocks(const Policy& policy, const ParameterValues& values, c
     outcome.simulated = true;
     outcome.requested = policy.card().usesBudget ? resolveBudget(budget, tokens, roundingOf(values)) : tokens;
     const std::vector<TokenIndex> ends = blockEnds(values, tokens, outcome.requested);
-    BlockRun run(policy, values, input, outcome);
+    PolicyInput asked = input;
+    asked.retention = retentionOf(budget, tokens);
+    BlockRun run(policy, values, asked, outcome);
     TokenIndex begin = 0;
     for (std::size_t i = 0; i < ends.size(); ++i) {
         const Checkpoint part = input.checkpoint.part(begin / double(tokens), ends[i] / double(tokens));

@@ -62,10 +62,14 @@ PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values,
     PolicyOutcome outcome;
     outcome.requested = policy.card().usesBudget ? resolveBudget(budget, rows, roundingOf(values)) : rows;
     const std::int64_t count = policy.layerCount(input.layer, input.numLayers, rows, values, outcome.requested);
-    RowSelection chosen = policy.select(input, scores, values, count);
+    PolicyInput asked = input;
+    asked.retention = retentionOf(budget, rows);
+    RowSelection chosen = policy.select(asked, scores, values, count);
     outcome.selection = tokensOfRows(chosen, input);
     outcome.log = std::move(chosen.steps);
     outcome.scores = scores;
+    if (!chosen.total.empty())
+        outcome.scores.total = chosen.total;
     outcome.positions = input.positions;
     outcome.notes = policy.notes(input, values);
     outcome.notes.insert(outcome.notes.end(), chosen.notes.begin(), chosen.notes.end());

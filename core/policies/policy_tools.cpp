@@ -87,6 +87,10 @@ GroupRule groupRuleOf(const ParameterValues& values) {
     return id == "mean" ? GroupRule::Mean : id == "sum" ? GroupRule::Sum : GroupRule::Max;
 }
 
+double retentionOf(const Budget& budget, std::int64_t rows) {
+    return budget.unit == Budget::Unit::Fraction ? budget.value : budget.value / static_cast<double>(rows);
+}
+
 ParameterSpec integerParameter(std::string id, std::string label, std::string symbol, double min, double max,
                                double defaultValue, Stage stage) {
     ParameterSpec spec;

@@ -31,6 +31,9 @@ Tensor windowAttention(const PolicyInput& input, const QueryWindow& window);
 ParameterSpec groupRuleParameter(std::string help, std::string source);
 GroupRule groupRuleOf(const ParameterValues& values);
 
+/// The fraction kept that a budget asks for out of `rows`.
+double retentionOf(const Budget& budget, std::int64_t rows);
+
 /// Parameter rows.
 ParameterSpec integerParameter(std::string id, std::string label, std::string symbol, double min, double max,
                                double defaultValue, Stage stage);

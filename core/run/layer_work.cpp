@@ -19,6 +19,14 @@ bool needs(const PolicyCard& card, Need need) {
     return std::find(card.needs.begin(), card.needs.end(), need) != card.needs.end();
 }
 
+/// The same keys, but what was derived has passed through 16 bits after the rotation instead of before it.
+std::string sourceOfPreRopeKeys(const LayerInfo& layer) {
+    if (!layer.hasRope)
+        return "keys before RoPE: the layer has no RoPE, its keys are used as they are";
+    return layer.hasKeysPreRope ? "keys before RoPE: from the file"
+                                : "keys before RoPE: derived from the keys by inverse rotation";
+}
+
 /// [H, m] over the rows of a cache -> [H, cut] over tokens; NaN for tokens that are no longer in it.
 HostTensor byToken(const Engine& engine, const Tensor& rows, const RowPositions& positions, std::int64_t cut) {
     if (rows.empty())
@@ -118,7 +126,7 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Policy& policy
                        .numLayers = m_capture.info().numLayers,
                        .seed = result.request.seed,
                        .checkpoint = checkpoint,
-                       .preRopeKeys = {},
+                       .preRopeKeys = needs(policy.card(), Need::PreRopeKeys) ? seen(TensorRole::KeysPreRope) : Tensor(),
                        .random = result.request.random ? result.request.random.get() : &drawnRandom(),
                        .keysOfLayer =
                            [this, &cut, checkpoint](LayerIndex other) {
@@ -197,6 +205,8 @@ std::shared_ptr<const LayerWork::Chosen> LayerWork::decide(RunResult& result, co
             for (const auto& [name, part] : outcome.scores.parts)
                 made.parts[name] = byToken(m_engine, part, outcome.positions, request.cut.token);
         }
+        if (scored && outcome.scores.total.storage() != scored->scores.total.storage())
+            made.total = byToken(m_engine, outcome.scores.total, {}, request.cut.token);
         outcome.scores = {};
         outcome.positions = {};
         const std::size_t bytes = made.bytes();
@@ -244,10 +254,12 @@ void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) 
     result.simulated = chosen->outcome.simulated;
     result.notes = chosen->outcome.notes;
     result.times.selectMs = chosen->selectMs;
-    if (!scored) {
-        result.scores = chosen->total;
+    if (!scored)
         result.parts = chosen->parts;
-    }
+    if (!scored || !chosen->total.empty())
+        result.scores = chosen->total; // of blocks, or with the budget in it
+    if (needs(policy.card(), Need::PreRopeKeys))
+        result.notes.push_back(sourceOfPreRopeKeys(m_layer));
 }
 
 void LayerWork::choose(RunResult& result, const Checkpoint& checkpoint) const {

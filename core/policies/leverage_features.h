@@ -1,0 +1,20 @@
+#pragma once
+
+#include "core/policies/policy.h"
+
+namespace kvscope {
+
+/// The parameters of leverage scores, all of stage Features: sketch, sketch_size, sketch_scope, centred, token_chunk,
+/// route, regulariser, regulariser_strength (policies.md 4.1). Defaults: a Gaussian sketch of 64 columns, no centring.
+ParameterTable leverageParameters();
+
+/// Leverage of the rows [begin, end) of input.preRopeKeys [Hkv, m, d], as the parameters say (Compactor, Algorithm 1).
+/// The sketch comes from input.random: Gaussian entries from `sketch` divided by the root of k; SRHT signs and columns
+/// from `uniform`, rounds 1 and 2, the column order that of ascending uniforms. Key: seed, layer, KV head; a sketch
+/// shared by all heads and layers has layer 0 and head 0. Throws Error for a clamp by a route without eigenvalues.
+Leverage leverageOf(const PolicyInput& input, const ParameterValues& values, std::int64_t begin, std::int64_t end);
+
+/// What the reader must know: a sketch cut to the key's width, a rank above the sketch's (C7).
+std::vector<std::string> leverageNotes(const PolicyInput& input, const ParameterValues& values);
+
+} // namespace kvscope
