@@ -46,7 +46,7 @@ Tensor uploadScores(const Engine& engine, const naive::Block& block) {
 
 std::vector<EngineCase> allCases() {
     std::vector<EngineCase> all;
-    for (const auto& cases : {keyCases(), attentionCases(), spectrumCases(), mapCases(), scoreCases(), balancingCases(),
+    for (const auto& cases : {keyCases(), attentionCases(), spectrumCases(), compactorCases(), mapCases(), scoreCases(), balancingCases(),
                               clusterCases(), speedCases()})
         all.insert(all.end(), cases.begin(), cases.end());
     return all;

@@ -46,6 +46,7 @@ Tensor uploadScores(const Engine& engine, const naive::Block& block);
 std::vector<EngineCase> keyCases();       ///< norms, anchors, similarity, pairwise sums, principal axes
 std::vector<EngineCase> attentionCases(); ///< column sums, weighted attention
 std::vector<EngineCase> spectrumCases();  ///< singular values, operator norms of prefixes
+std::vector<EngineCase> compactorCases(); ///< leverage, chunked attention, z-scores
 std::vector<EngineCase> mapCases();       ///< the attention map at screen resolution
 std::vector<EngineCase> scoreCases();     ///< pool, reduce, top k
 std::vector<EngineCase> balancingCases(); ///< balancing walks, means of blocks

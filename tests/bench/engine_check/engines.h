@@ -13,6 +13,7 @@ using EngineFactory = std::function<std::unique_ptr<Engine>(int threads)>;
 inline const std::map<std::string, EngineFactory>& engineFactories() {
     static const std::map<std::string, EngineFactory> factories = {
         {"cpu", [](int threads) { return makeCpuEngine(threads); }},
+        {"cpu-fast", [](int threads) { return makeCpuEngine(threads, {}, Arithmetic::Fast); }},
         {"cpu-v2", [](int threads) { return makeCpuEngine(threads, "v2"); }},
         {"cpu-v3", [](int threads) { return makeCpuEngine(threads, "v3"); }},
         {"cpu-v4", [](int threads) { return makeCpuEngine(threads, "v4"); }},

@@ -57,6 +57,37 @@ EngineCase mapCase(const char* name, std::int64_t rowsPerPixel) {
             {}};
 }
 
+/// Compactor's two features on 16,384 tokens.
+EngineCase leverageSpeedCase(const char* name, std::int64_t k, LeverageRoute route) {
+    constexpr double kRows = kHeads * 16384.0;
+    return {std::string("leverage/speed-") + name,
+            k > 0 ? kRows * 2 * kWidth * double(k) + 4 * kRows * double(k * k) : 4 * kRows * kWidth * kWidth,
+            4 * kRows * kWidth,
+            0,
+            [k, route](const Engine& e) {
+                LeverageRequest request;
+                request.rows = e.rows(uploadRows(e, bigKeys()), 0, 16384);
+                request.route = route;
+                if (k > 0)
+                    request.sketch = {Shape{kHeads, kWidth, k}, randomBlock(55, kHeads, kWidth, k, 0.1).numbers};
+                return [&e, request] { return Outcome{e.download(e.leverage(request, {}).scores).data}; };
+            },
+            {}};
+}
+
+EngineCase chunksSpeedCase() {
+    return {"attentionChunkSums/speed-256",
+            2.0 * kQueryHeads * 16384 * 256 * kWidth,
+            4.0 * (kHeads + kQueryHeads) * 16384 * kWidth,
+            0,
+            [](const Engine& e) {
+                AttentionChunksInput in{uploadRows(e, randomBlock(56, kQueryHeads, 16384, kWidth)),
+                                        e.rows(uploadRows(e, bigKeys()), 0, 16384), rule()};
+                return [&e, in] { return Outcome{e.download(e.attentionChunkSums(in, {})).data}; };
+            },
+            {}};
+}
+
 } // namespace
 
 std::vector<EngineCase> speedCases() {
@@ -73,6 +104,10 @@ std::vector<EngineCase> speedCases() {
                          };
                      },
                      {}});
+    cases.push_back(leverageSpeedCase("cholesky-64", 64, LeverageRoute::Cholesky));
+    cases.push_back(leverageSpeedCase("gram-64", 64, LeverageRoute::Gram));
+    cases.push_back(leverageSpeedCase("svd-exact", 0, LeverageRoute::Svd));
+    cases.push_back(chunksSpeedCase());
     cases.push_back(windowCase(32));
     cases.push_back(windowCase(1));
     cases.push_back(mapCase("map-exact", 0));

@@ -58,6 +58,25 @@ Numbers singularValues(const Block& rows, const RowPositions& chosen);
 /// [heads, count]: the largest singular value of rows [0, first + r + 1).
 Numbers prefixOperatorNorms(const Block& rows, std::int64_t first, std::int64_t count);
 
+struct LeverageCase {
+    Block rows, sketch = {}; ///< sketch [heads or 1, d, k]; empty: none
+    bool centred = false;
+    std::int64_t chunk = 0;
+    Regulariser regulariser = Regulariser::None;
+    double strength = 0;
+};
+/// [heads, n], by one-sided Jacobi rotations of the rows themselves; directions below 1e-13 of the largest are rounding.
+Numbers leverage(const LeverageCase& input);
+
+struct ChunksCase {
+    Block queries, keys;
+    AttentionRule rule;
+    std::int64_t chunk = 1, zeroKeys = 0, uniformRows = 0;
+};
+Numbers attentionChunkSums(const ChunksCase& input);
+/// scores [heads, 1, n].
+Numbers standardise(const Block& scores, const Standardisation& how);
+
 struct Map {
     Block queries, keys;
     AttentionMapInput input; ///< its tensors and rowLogSums are left alone

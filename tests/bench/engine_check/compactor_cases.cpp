@@ -1,0 +1,112 @@
+// Cases of what Compactor is made of: leverage by every route, with sketches, chunks and regularisers, on keys that are
+// well-conditioned, rank-deficient, equal or zero; attention inside chunks with short last ones; z-scores.
+#include "tests/bench/engine_check/engine_case.h"
+
+namespace kvscope::check {
+
+namespace {
+
+// The rounding of double sums is magnified by the condition number, squared where K^T K is formed.
+constexpr double kLeverageError = 2e-6;
+
+EngineCase leverageCase(const std::string& name, const naive::LeverageCase& in, LeverageRoute route) {
+    const char* routes[] = {"svd-", "qr-", "gram-", "cholesky-"};
+    const double n = double(in.rows.rows * in.rows.heads), d = double(in.rows.width);
+    const double k = in.sketch.numbers.empty() ? d : double(in.sketch.width);
+    return {std::string("leverage/") + routes[int(route)] + name,
+            n * (in.sketch.numbers.empty() ? 0 : 2 * d * k) + 4 * n * k * k,
+            4 * n * d,
+            kLeverageError,
+            [=](const Engine& e) {
+                LeverageRequest request{uploadRows(e, in.rows), {}, route, in.centred, in.chunk, in.regulariser,
+                                        in.strength};
+                if (!in.sketch.numbers.empty())
+                    request.sketch = {Shape{in.sketch.heads, in.sketch.rows, in.sketch.width}, in.sketch.numbers};
+                return [&e, request] { return Outcome{e.download(e.leverage(request, {}).scores).data}; };
+            },
+            [=] { return naive::leverage(in); }};
+}
+
+void addRoutes(std::vector<EngineCase>& cases, const std::string& name, const naive::LeverageCase& in) {
+    for (const LeverageRoute route :
+         {LeverageRoute::Svd, LeverageRoute::Qr, LeverageRoute::Gram, LeverageRoute::Cholesky})
+        if (in.regulariser != Regulariser::Clamp || route == LeverageRoute::Svd || route == LeverageRoute::Gram)
+            cases.push_back(leverageCase(name, in, route));
+}
+
+naive::Block deficient(std::int64_t n, std::int64_t d) {
+    naive::Block rows = randomBlock(81, 2, n, d, 1, 0.5);
+    for (std::size_t r = 0; r < rows.numbers.size(); r += std::size_t(d)) {
+        rows.numbers[r + 1] = 2 * rows.numbers[r]; // two columns that say the same, one that says nothing
+        rows.numbers[r + 3] = 0;
+    }
+    return rows;
+}
+
+EngineCase chunksCase(const std::string& name, std::int64_t n, std::int64_t chunk, std::int64_t zeroKeys,
+                      std::int64_t uniformRows, double softcap, double scaling) {
+    const naive::ChunksCase in{randomBlock(82, 6, n, 20), randomBlock(83, 2, n, 20, 1, 0.3),
+                               AttentionRule{scaling, softcap, 3, {0, 1, 1, 0, 1, 0}}, chunk, zeroKeys, uniformRows};
+    return {"attentionChunkSums/" + name,
+            2.0 * 6 * double(n) * double(std::min(n, chunk)) * 20,
+            4.0 * 8 * double(n) * 20,
+            kOneRounding,
+            [=](const Engine& e) {
+                return [=, &e, q = uploadRows(e, in.queries), k = uploadRows(e, in.keys)] {
+                    return Outcome{e.download(e.attentionChunkSums({q, k, in.rule, chunk, zeroKeys, uniformRows}, {}))
+                                       .data};
+                };
+            },
+            [in] { return naive::attentionChunkSums(in); }};
+}
+
+EngineCase standardiseCase(const std::string& name, const naive::Block& scores, const Standardisation& how) {
+    return {"standardise/" + name,
+            5 * double(scores.numbers.size()),
+            8 * double(scores.numbers.size()),
+            kOneRounding * 4, // the difference to the mean cancels
+            [=](const Engine& e) {
+                return [=, &e, t = uploadScores(e, scores)] { return Outcome{e.download(e.standardise(t, how)).data}; };
+            },
+            [=] { return naive::standardise(scores, how); }};
+}
+
+} // namespace
+
+std::vector<EngineCase> compactorCases() {
+    std::vector<EngineCase> cases;
+    const naive::Block keys = randomBlock(84, 2, 300, 24, 1, 0.5);
+    addRoutes(cases, "plain", {keys});
+    addRoutes(cases, "centred", {.rows = keys, .centred = true});
+    addRoutes(cases, "sketched", {keys, randomBlock(85, 2, 24, 9, 0.3)});
+    addRoutes(cases, "one-sketch-centred-chunks", {keys, randomBlock(86, 1, 24, 10, 0.3), true, 64});
+    addRoutes(cases, "short-tail", {.rows = keys, .centred = true, .chunk = 299});
+    addRoutes(cases, "ridge", {.rows = keys, .centred = true, .regulariser = Regulariser::Ridge, .strength = 5});
+    addRoutes(cases, "clamp", {.rows = keys, .regulariser = Regulariser::Clamp, .strength = 250});
+    addRoutes(cases, "rank-deficient", {deficient(90, 11)});
+    addRoutes(cases, "fewer-rows-than-columns", {randomBlock(87, 3, 5, 16)});
+    addRoutes(cases, "one-row", {randomBlock(88, 2, 1, 6)});
+    addRoutes(cases, "several-parts", {.rows = randomBlock(89, 1, 5003, 12, 1, 2), .centred = true});
+    addRoutes(cases, "zero-keys", {naive::Block{2, 40, 8, std::vector<float>(640, 0.0F)}});
+    addRoutes(cases, "equal-keys-centred",
+              {.rows = naive::Block{1, 40, 8, std::vector<float>(320, 0.7F)},
+               .sketch = randomBlock(90, 1, 8, 5),
+               .centred = true});
+    cases.push_back(chunksCase("plain", 96, 32, 0, 0, 0, 1));
+    cases.push_back(chunksCase("short-last", 101, 32, 0, 0, 0, 0.3));
+    cases.push_back(chunksCase("zero-keys", 101, 32, 27, 27, 0, 0.3));
+    cases.push_back(chunksCase("uniform-rows", 101, 32, 0, 27, 2.5, 0.3));
+    cases.push_back(chunksCase("one-chunk", 77, 300, 0, 0, 0, 1));
+    cases.push_back(chunksCase("chunk-of-one", 9, 1, 0, 0, 0, 1));
+    cases.push_back(chunksCase("one-row", 1, 256, 255, 255, 0, 1));
+    const naive::Block scores = randomBlock(91, 3, 1, 130, 1, 4);
+    cases.push_back(standardiseCase("per-head", scores, {}));
+    cases.push_back(standardiseCase("jointly-sample", scores, {true, 0, true, 1e-6}));
+    cases.push_back(standardiseCase("chunks", scores, {true, 43, false, 0}));
+    cases.push_back(standardiseCase("floor", scores, {false, 0, false, 5}));
+    cases.push_back(standardiseCase("constant", naive::Block{2, 1, 50, std::vector<float>(100, 0.98F)}, {}));
+    cases.push_back(standardiseCase("one-row", randomBlock(92, 2, 1, 1), {false, 0, true, 0}));
+    return cases;
+}
+
+} // namespace kvscope::check
