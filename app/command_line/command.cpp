@@ -54,12 +54,15 @@ void RunOptions::addTo(CLI::App& app, bool withBudget) {
     app.add_option("--seed", seed, "of random choices");
     app.add_option("--engine", engine, "cpu");
     app.add_option("--threads", threads, "of the engine; 0: all cores")->check(CLI::NonNegativeNumber);
+    app.add_option("--arithmetic", arithmetic, "exact, or fast: float sums, results not comparable to the last token")
+        ->check(CLI::IsMember({"exact", "fast"}));
 }
 
 std::shared_ptr<const LayerRunner> RunOptions::makeRunner() const {
     if (engine != "cpu")
         throw Error({.sentence = "there is no engine '" + engine + "'", .place = "--engine", .remedy = "Available: cpu"});
-    return std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(threads)));
+    const Arithmetic chosen = arithmetic == "fast" ? Arithmetic::Fast : Arithmetic::Exact;
+    return std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(threads, {}, chosen)));
 }
 
 std::vector<PolicySpec> RunOptions::specs() const {

@@ -53,6 +53,7 @@ struct RunOptions {
     std::string cut = "default", engine = "cpu";
     std::uint64_t seed = 0;
     int threads = 0;
+    std::string arithmetic = "exact";
 
     void addTo(CLI::App& app, bool withBudget = true);
     std::shared_ptr<const LayerRunner> makeRunner() const; ///< throws Error for an unknown engine

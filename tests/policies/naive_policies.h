@@ -14,6 +14,7 @@ template <class T> using PerHead = std::vector<T>;
 
 struct Layer {
     PerHead<std::vector<Vector>> keys;    ///< [Hkv][n][d]
+    PerHead<std::vector<Vector>> preRope; ///< [Hkv][n][d] keys before RoPE; empty: those above
     PerHead<std::vector<Vector>> queries; ///< [Hq][w][d], query r at time firstQuery + r
     int firstQuery = 0;
     std::vector<int> kvOfQ; ///< [Hq]

@@ -103,6 +103,7 @@ TestLayer TestLayer::ofCapture(const CaptureReader& capture, LayerIndex layer, T
     const LayerInfo& info = capture.info().layerInfo(layer);
     TestLayer result;
     result.plain.keys = rowsOf(capture.read(layer, TensorRole::Keys, {}), cut);
+    result.plain.preRope = rowsOf(capture.read(layer, TensorRole::KeysPreRope, {}), cut);
     result.plain.firstQuery = static_cast<int>(capture.info().numTokens - info.queryCount);
     result.plain.queries = rowsOf(capture.read(layer, TensorRole::Queries, {}), cut - result.plain.firstQuery);
     result.plain.kvOfQ.assign(info.kvOfQ.begin(), info.kvOfQ.end());
@@ -117,6 +118,7 @@ TestLayer TestLayer::ofCapture(const CaptureReader& capture, LayerIndex layer, T
 void TestLayer::refresh() {
     keys = tensorOf(plain.keys);
     values = keys;
+    preRopeKeys = plain.preRope.empty() ? keys : tensorOf(plain.preRope);
     queries = tensorOf(plain.queries);
 }
 
@@ -141,7 +143,9 @@ PolicyOutcome PolicyBench::run(const Policy& policy, const ParameterValues& valu
                             .layer = LayerIndex(layer.plain.layer),
                             .numLayers = 8,
                             .seed = layer.plain.seed,
-                            .checkpoint = checkpoint};
+                            .checkpoint = checkpoint,
+                            .preRopeKeys = m_engine->upload(layer.preRopeKeys),
+                            .recordSteps = layer.recordSteps};
     return runPolicy(policy, values, budget, input);
 }
 

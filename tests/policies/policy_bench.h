@@ -16,8 +16,9 @@ struct LayerShape {
 
 /// A layer twice: as the tensors that policies get and as the plain numbers that oracles get.
 struct TestLayer {
-    HostTensor keys, values, queries;
+    HostTensor keys, values, queries, preRopeKeys;
     naive::Layer plain;
+    bool recordSteps = false;
 
     /// Keys crowd around a direction of their head, as real ones do, with a few outliers and sinks of small norm.
     static TestLayer random(std::uint64_t seed, const LayerShape& shape);
