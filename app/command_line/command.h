@@ -39,6 +39,7 @@ public:
 std::unique_ptr<Command> makePoliciesCommand();
 std::unique_ptr<Command> makeViewsCommand();
 std::unique_ptr<Command> makeMeasuresCommand();
+std::unique_ptr<Command> makeReproduceCommand();
 std::unique_ptr<Command> makeInspectCommand();
 std::unique_ptr<Command> makeSynthCommand();
 std::unique_ptr<Command> makeEvictCommand();

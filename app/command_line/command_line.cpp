@@ -50,6 +50,7 @@ std::vector<std::unique_ptr<Command>> makeCommands() {
     commands.push_back(makePoliciesCommand());
     commands.push_back(makeViewsCommand());
     commands.push_back(makeMeasuresCommand());
+    commands.push_back(makeReproduceCommand());
     commands.push_back(makeInspectCommand());
     commands.push_back(makeSynthCommand());
     commands.push_back(makeEvictCommand());

@@ -1,0 +1,101 @@
+// `kvscope reproduce`: tables and figures of the papers from one or several captures, as CSV and as a figure.
+#include "app/command_line/command.h"
+#include "app/command_line/reproduction_figure.h"
+#include "app/export/scene_export.h"
+#include "app/text/qt_text_service.h"
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <QGuiApplication>
+
+namespace kvscope {
+
+namespace {
+
+class ReproduceCommand final : public Command {
+public:
+    void addTo(CLI::App& app) override {
+        m_command = app.add_subcommand("reproduce", "tables and figures of the papers from captures");
+        m_command->add_option("id", m_id, "which one; --list names them");
+        m_command->add_option("captures", m_captures, "capture files; several give an interval over captures");
+        m_command->add_flag("--list", m_list, "what can be reproduced, and what needs a model");
+        m_command->add_option("--layers", m_layers, "like 0,2-3; all by default");
+        m_command->add_option("--threads", m_threads, "of the engine; 0: all cores")->check(CLI::NonNegativeNumber);
+        m_command->add_option("--csv", m_csv, "FILE.csv for the numbers");
+        m_command->add_option("--out", m_out, "FILE.png, FILE.svg or FILE.pdf for the figure");
+    }
+    bool chosen() const override { return m_command->parsed(); }
+
+    void run(const CommandContext& context) override {
+        if (m_list) {
+            for (const Reproduction& row : allReproductions())
+                fmt::print("{:<20}{}{}\n", row.id, row.item, row.elsewhere.empty() ? "" : " [" + row.elsewhere + "]");
+            return;
+        }
+        const Reproduction& reproduction = reproductionById(m_id);
+        checkOptions();
+        std::vector<std::shared_ptr<const CaptureReader>> captures;
+        for (const std::string& path : m_captures)
+            captures.push_back(openCapture(path));
+        RunOptions options;
+        options.threads = m_threads;
+        const auto runner = options.makeRunner();
+        const ReproductionResult result = reproduce(
+            *runner, reproduction, captures, parseRangeList(m_layers, "--layers"), context.checkpoint("reproduce"));
+        if (!m_csv.empty())
+            writeFileAtomically(m_csv,
+                                reproductionCsv(reproduction, result) + "# command: " + context.commandLine() + "\n");
+        if (!m_out.empty())
+            draw(reproduction, result, context);
+    }
+
+private:
+    void checkOptions() const {
+        if (m_captures.empty())
+            throw Error({.sentence = "reproduce needs a capture",
+                         .place = "captures",
+                         .remedy = "Write kvscope reproduce " + m_id + " CAPTURE... --out FILE.svg"});
+        if (m_csv.empty() && m_out.empty())
+            throw Error({.sentence = "nothing would be written",
+                         .place = "--csv, --out",
+                         .remedy = "Add --csv FILE.csv or --out FILE.svg"});
+        if (!m_csv.empty())
+            checkOutput(m_csv, {".csv"});
+        if (!m_out.empty())
+            checkOutput(m_out, {".png", ".svg", ".pdf"});
+    }
+
+    void draw(const Reproduction& reproduction, const ReproductionResult& result, const CommandContext& context) const {
+        qputenv("QT_QPA_PLATFORM", "offscreen"); // text is measured by Qt, a display is not needed
+        int argc = 1;
+        char name[] = "kvscope";
+        char* argv[] = {name, nullptr};
+        const QGuiApplication application(argc, argv);
+        const QtTextService text;
+        Viewport viewport;
+        viewport.width = 760;
+        viewport.height = 520;
+        viewport.theme = ThemeId::Paper;
+        viewport.text = &text;
+        viewport.forExport = true;
+        exportScene(drawReproduction(reproduction, result, viewport), m_out,
+                    {.scale = 2, .command = context.commandLine(), .title = reproduction.item});
+    }
+
+    CLI::App* m_command = nullptr;
+    std::string m_id, m_layers, m_csv, m_out;
+    std::vector<std::string> m_captures;
+    int m_threads = 0;
+    bool m_list = false;
+};
+
+} // namespace
+
+std::unique_ptr<Command> makeReproduceCommand() {
+    return std::make_unique<ReproduceCommand>();
+}
+
+} // namespace kvscope

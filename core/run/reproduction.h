@@ -1,0 +1,58 @@
+#pragma once
+
+#include "core/metrics/statistics.h"
+#include "core/run/sweep.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvscope {
+
+enum class ReproductionAxis { Retention, Layer, Tokens, Parameter };
+
+/// A table or figure of the papers as a sweep with its own measures (policies.md 8), or a word on where else it is.
+struct Reproduction {
+    std::string id, item;  ///< "keydiff-fig12", "KeyDiff Fig. 12: ..."
+    std::string paperData; ///< what the paper ran on, and with which parameters
+    std::string elsewhere; ///< "needs the model ..." or the command that draws it; empty: it runs here
+    std::vector<std::string> policies = {}, budgets = {};
+    VariedParameter varied = {}; ///< id empty: none
+    std::vector<std::string> measures = {}; ///< ids of measures; "policy_ms": features + combine + select
+    ReproductionAxis axis = ReproductionAxis::Retention;
+    std::string cut = "default";
+    int seeds = 1;
+    bool overHeads = false; ///< a sample is a head, as in BalanceKV Table 3; else the mean over the heads of a run
+};
+
+const std::vector<Reproduction>& allReproductions();
+/// Throws Error with the nearest name.
+const Reproduction& reproductionById(std::string_view id);
+
+struct ReproducedPoint {
+    double x = 0;
+    std::string xText; ///< the value of a parameter that is no number, else empty
+    Summary summary;   ///< over captures when there are several, else over layers, seeds or heads
+};
+
+struct ReproducedSeries {
+    std::string label, policyId, measure;
+    std::vector<ReproducedPoint> points; ///< ascending in x, parameters in the order of their values
+};
+
+struct ReproductionResult {
+    std::vector<ReproducedSeries> series;
+    std::string xTitle, yTitle, samples; ///< what the interval is over
+    std::vector<std::string> notes;      ///< parameters used, and how the data differ from the paper's
+};
+
+/// `layers` empty: all of the captures. Throws Error (one that runs elsewhere included) or Cancelled.
+ReproductionResult reproduce(const LayerRunner& runner, const Reproduction& reproduction,
+                             const std::vector<std::shared_ptr<const CaptureReader>>& captures,
+                             const std::vector<int>& layers, const Checkpoint& checkpoint);
+
+/// "# key: value" lines of notes, a header and a row per point: series, policy, measure, x, x_text, mean, deviation,
+/// half_interval_95, samples.
+std::string reproductionCsv(const Reproduction& reproduction, const ReproductionResult& result);
+
+} // namespace kvscope

@@ -1,0 +1,229 @@
+// Which tables and figures of the papers can be made from captures, each as policies, budgets and measures. A further
+// one is a row here.
+#include "core/base/error.h"
+#include "core/base/nearest_name.h"
+#include "core/run/reproduction.h"
+
+namespace kvscope {
+
+namespace {
+
+using enum ReproductionAxis;
+
+const std::vector<std::string> kBudgets = {"0.05", "0.1", "0.25", "0.5", "0.75"};
+const std::vector<std::string> kKeyDiffRivals = {"keydiff", "snapkv", "tova", "streaming_llm", "h2o"};
+
+std::vector<Reproduction> balanceRows() {
+    return {
+        {"balancekv-fig1",
+         "BalanceKV Fig. 1: output error against retention",
+         "Llama-3.1-8B and Ministral-8B, TriviaQA (LongBench-E), layers 0, 1, 4, sink = recent = 256, B = 256, 10 "
+         "seeds",
+         "",
+         {"balancekv", "uniform"},
+         {"0.5", "0.25", "0.125", "0.0625"},
+         {},
+         {"output_error"},
+         Retention,
+         "last:256",
+         10},
+        {"balancekv-table3",
+         "BalanceKV Table 3: norms against prompt length",
+         "Llama-3.1-8B, prompts of 2,281 to 21,274 tokens, all layers and heads; q 14.5-15.2, shifted k 15.4-16.0, v "
+         "3.34-3.37",
+         "",
+         {"exact"},
+         {},
+         {},
+         {"query_norm", "shifted_key_norm", "value_norm"},
+         Tokens,
+         "last:256",
+         1,
+         true},
+        {"balancekv-eps",
+         "BalanceKV (2): epsilon achieved against retention",
+         "a theorem; no run in the paper",
+         "",
+         {"balancekv", "uniform", "keydiff", "snapkv"},
+         kBudgets,
+         {},
+         {"eps_f"},
+         Retention,
+         "default",
+         3},
+        {"balancekv-fig4", "BalanceKV Fig. 4: needle in a haystack", "Llama-3.1-8B", "needs the model's answers"},
+        {"balancekv-fig2", "BalanceKV Fig. 2: the tree of MergeAndReduce", "any stream",
+         "see the step log of the streaming policy"},
+    };
+}
+
+std::vector<Reproduction> keyDiffRows() {
+    const std::string model = "Llama-3.2-3B";
+    return {
+        {"keydiff-fig12",
+         "KeyDiff Fig. 12: log det of the kept keys",
+         model + ", 100 Qasper prompts, N = 2048, B = 128, all layers and heads",
+         "",
+         kKeyDiffRivals,
+         {"0.25"},
+         {},
+         {"log_det"},
+         Layer,
+         "default",
+         1,
+         true},
+        {"keydiff-fig14",
+         "KeyDiff Figs. 14, 16: cosines of means and of the most distinct key",
+         model + ", all layers and heads",
+         "",
+         {"exact"},
+         {},
+         {},
+         {"cos_means", "cos_distinct"},
+         Layer,
+         "default",
+         1,
+         true},
+        {"keydiff-fig15",
+         "KeyDiff Fig. 15: norms of keys and queries",
+         model + ", all layers and heads",
+         "",
+         {"exact"},
+         {},
+         {},
+         {"key_norm", "query_norm", "value_norm"},
+         Layer,
+         "default",
+         1,
+         true},
+        {"keydiff-blocks",
+         "KeyDiff Tables 9, 10, 12: output error against block size",
+         "LongBench accuracy at B = 64, 128, 256",
+         "",
+         kKeyDiffRivals,
+         {"0.25"},
+         {"prompt_block", {"64", "128", "256", "512"}},
+         {"output_error"},
+         Parameter},
+        {"keydiff-table13",
+         "KeyDiff Table 13: share of recent tokens",
+         "LongBench accuracy at 0, 10 and 20 %",
+         "",
+         {"keydiff"},
+         {"0.25"},
+         {"window_share", {"0", "0.1", "0.2", "0.5"}},
+         {"output_error"},
+         Parameter},
+        {"keydiff-table14",
+         "KeyDiff Table 14: anchors",
+         model + ", LongBench accuracy",
+         "",
+         {"keydiff"},
+         {"0.25"},
+         {"anchor", {"mean", "normalised_mean", "median", "pairwise"}},
+         {"output_error"},
+         Parameter},
+        {"keydiff-table15",
+         "KeyDiff Table 15: similarity metrics",
+         model + ", LongBench accuracy",
+         "",
+         {"keydiff"},
+         {"0.25"},
+         {"metric", {"cosine", "dot", "euclidean"}},
+         {"output_error"},
+         Parameter},
+        {"keydiff-c2",
+         "KeyDiff C.2: sum of cosines of the kept set and its minimum by exchange",
+         "a derivation; no run in the paper",
+         "",
+         {"keydiff", "snapkv"},
+         kBudgets,
+         {},
+         {"cosine_sum", "cosine_sum_min"},
+         Retention},
+        {"keydiff-fig7",
+         "KeyDiff Figs. 7, 17: time of the policy against block size",
+         "A100 80GB, TTFT of the whole model",
+         "",
+         kKeyDiffRivals,
+         {"0.25"},
+         {"prompt_block", {"64", "128", "256"}},
+         {"policy_ms"},
+         Parameter},
+        {"keydiff-fig2", "KeyDiff Fig. 2: cosines and attention of 64 tokens", model,
+         "kvscope plot attention_map CAPTURE"},
+        {"keydiff-fig5", "KeyDiff Figs. 4, 5, 8-11: PCA of kept and evicted keys", model,
+         "kvscope plot key_projection CAPTURE"},
+        {"keydiff-ttft", "KeyDiff Figs. 7, 17: time to first token", "A100 80GB", "needs the model"},
+    };
+}
+
+std::vector<Reproduction> otherRows() {
+    return {
+        {"subgen-eps",
+         "SubGen (3): epsilon in the operator norm against retention",
+         "a theorem; no run in the paper",
+         "",
+         {"subgen_kcenter", "uniform", "keydiff"},
+         kBudgets,
+         {},
+         {"eps_op"},
+         Retention},
+        {"subgen-table1", "SubGen Table 1: accuracy of line retrieval", "longchat-7B", "needs the model's answers"},
+        {"subgen-fig1", "SubGen Fig. 1: keys with greedy centres", "Llama-2-7B, MT-Bench, 16 centres",
+         "kvscope plot key_projection CAPTURE --policy subgen_kcenter@16t"},
+        {"compactor-fig3",
+         "Compactor Fig. 3: time of selection against length",
+         "H100 80GB, one layer of Llama 3.1, 1e4 to 1e6 tokens",
+         "",
+         {"compactor", "snapkv", "h2o"},
+         {"0.25"},
+         {},
+         {"policy_ms"},
+         Tokens},
+        {"compactor-ranks",
+         "Compactor 3: score against later attention",
+         "one-way ANOVA, p = 0.53 over 20 trials",
+         "",
+         {"compactor", "snapkv", "keydiff", "key_norm"},
+         {"0.25"},
+         {},
+         {"score_correlation"},
+         Layer,
+         "default",
+         1,
+         true},
+        {"compactor-fig2", "Compactor Figs. 2, 8: non-causal attention maps", "Llama-3.1-8B, passage retrieval",
+         "kvscope plot attention_map CAPTURE"},
+        {"compactor-fig6", "Compactor Fig. 6: NLL ratio against retention", "13 RULER sub-tasks",
+         "needs the model's likelihoods"},
+        {"compactor-table1", "Compactor Tables 1-4: LongBench and RULER", "Llama-3.1-8B, Qwen 2.5",
+         "needs the model's answers"},
+    };
+}
+
+} // namespace
+
+const std::vector<Reproduction>& allReproductions() {
+    static const std::vector<Reproduction> rows = [] {
+        std::vector<Reproduction> all = balanceRows();
+        for (const auto& more : {keyDiffRows(), otherRows()})
+            all.insert(all.end(), more.begin(), more.end());
+        return all;
+    }();
+    return rows;
+}
+
+const Reproduction& reproductionById(std::string_view id) {
+    std::vector<std::string> known;
+    for (const Reproduction& row : allReproductions()) {
+        if (row.id == id)
+            return row;
+        known.push_back(row.id);
+    }
+    throw Error({.sentence = "nothing to reproduce is called '" + std::string(id) + "'",
+                 .place = {},
+                 .remedy = suggestName(id, known)});
+}
+
+} // namespace kvscope
