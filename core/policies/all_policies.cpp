@@ -16,6 +16,8 @@
     POLICY(subgenPolicy)                                                                                               \
     POLICY(subgenKCenterPolicy)                                                                                        \
     POLICY(keyNormPolicy)                                                                                              \
+    POLICY(balanceKvPolicy)                                                                                            \
+    POLICY(balanceKvStreamPolicy)                                                                                      \
     POLICY(uniformPolicy)                                                                                              \
     POLICY(importedPolicy)
 

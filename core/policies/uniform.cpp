@@ -1,15 +1,31 @@
 // Uniform eviction draws the kept tokens at random, every subset of that size with the same chance. A policy that does
 // not beat it has learned nothing about the prompt.
 #include "core/base/random.h"
+#include "core/policies/balance_rounds.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
-#include "core/policies/policy.h"
+#include "core/policies/policy_tools.h"
 
 #include <cmath>
 
 namespace kvscope {
 
 namespace {
+
+ParameterTable drawParameters() {
+    ParameterSpec draw = choiceParameter("draw", "Draw",
+                                         {{"fair", "Fair", "every subset equally likely"},
+                                          {"sign_sort", "Sign sort", "coins in blocks, -1 first, round by round"}},
+                                         Stage::Select);
+    draw.help = "BalanceKV's code sorts tokens by coin signs, block leaders forced to +1: positions are not kept "
+                "equally often (B13).";
+    draw.source = "BalanceKV 4.1: sampling; code: sign sort";
+    ParameterSpec block = integerParameter("draw_block", "Sign block", "B", 1, 1024, 128, Stage::Select);
+    block.unit = "tokens";
+    block.help = "Sign sort: the first token of each block of so many gets +1 without a draw (B13).";
+    block.source = "BalanceKV scripts: 128";
+    return {draw, block};
+}
 
 PolicyCard makeCard() {
     PolicyCard card;
@@ -18,8 +34,9 @@ PolicyCard makeCard() {
     card.summary = "Keeps a random subset, drawn anew for every layer and KV head: the baseline to beat.";
     card.paper = "Baseline of BalanceKV (section 4) and kvpress RandomPress; drawn by sorting independent uniforms";
     card.variants = {{"paper", "Fair draw", "every subset equally likely", {}},
-                     {"kvpress", "kvpress", "the same draw, rounded down", {{"rounding", "floor"}}}};
-    card.parameters = withCommonParameters({}, CommonParameters::All);
+                     {"kvpress", "kvpress", "the same draw, rounded down", {{"rounding", "floor"}}},
+                     {"sign_sort", "BalanceKV's code", "coins, sorted by sign (B13)", {{"draw", "sign_sort"}}}};
+    card.parameters = withCommonParameters(drawParameters(), CommonParameters::All);
     card.usesSeed = true;
     card.explanation = policyExplanation("uniform");
     card.scoreLabel = "score u, uniform in [0, 1)";
@@ -51,6 +68,24 @@ public:
 
     Scores combine(const PolicyInput&, const Features& features, const ParameterValues&) const override {
         return {features.at("uniform"), {}};
+    }
+
+    // BalanceKV's uniform baseline is its blocked walk without a kernel.
+    RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
+                        std::int64_t count) const override {
+        if (values.choice("draw") == "fair")
+            return Policy::select(input, scores, values, count);
+        const Protection fitted = protection(values, count).within(count, input.rowCount());
+        RoundSettings coins;
+        coins.gamma = 0;
+        coins.halving = Halving::Unweighted;
+        coins.shift = KeyShift::None;
+        coins.block = values.integer("draw_block");
+        RowSelection selection;
+        const auto survivors = balanceInRounds(input, coins, fitted, count - fitted.first - fitted.last, std::nullopt,
+                                               {}, nullptr, selection);
+        finishSelection(input, coins, fitted, survivors, selection);
+        return selection;
     }
 
 private:

@@ -131,22 +131,35 @@ PolicyOutcome PolicyBench::run(const std::string& spec, const TestLayer& layer, 
 
 PolicyOutcome PolicyBench::run(const Policy& policy, const ParameterValues& values, const Budget& budget,
                                const TestLayer& layer, const Checkpoint& checkpoint) const {
-    const PolicyInput input{.engine = *m_engine,
-                            .keys = m_engine->upload(layer.keys),
-                            .values = m_engine->upload(layer.values),
-                            .queries = layer.queries.empty() ? Tensor() : m_engine->upload(layer.queries),
-                            .firstQuery = layer.plain.firstQuery,
-                            .end = layer.plain.tokens(),
-                            .positions = {},
-                            .carried = {},
-                            .attention = ruleOf(layer.plain),
-                            .layer = LayerIndex(layer.plain.layer),
-                            .numLayers = 8,
-                            .seed = layer.plain.seed,
-                            .checkpoint = checkpoint,
-                            .preRopeKeys = m_engine->upload(layer.preRopeKeys),
-                            .recordSteps = layer.recordSteps};
-    return runPolicy(policy, values, budget, input);
+    return runPolicy(policy, values, budget, inputOf(layer, checkpoint));
+}
+
+PolicyOutcome PolicyBench::runWithSteps(const std::string& spec, const TestLayer& layer) const {
+    const PolicySpec parsed = PolicySpec::parse(spec);
+    const Checkpoint checkpoint;
+    PolicyInput input = inputOf(layer, checkpoint);
+    input.recordSteps = true;
+    return runPolicy(policyById(parsed.policy), parsed.values, parsed.budget.value_or(Budget{}), input);
+}
+
+PolicyInput PolicyBench::inputOf(const TestLayer& layer, const Checkpoint& checkpoint) const {
+    PolicyInput input{.engine = *m_engine,
+                      .keys = m_engine->upload(layer.keys),
+                      .values = m_engine->upload(layer.values),
+                      .queries = layer.queries.empty() ? Tensor() : m_engine->upload(layer.queries),
+                      .firstQuery = layer.plain.firstQuery,
+                      .end = layer.plain.tokens(),
+                      .positions = {},
+                      .carried = {},
+                      .attention = ruleOf(layer.plain),
+                      .layer = LayerIndex(layer.plain.layer),
+                      .numLayers = 8,
+                      .seed = layer.plain.seed,
+                      .checkpoint = checkpoint,
+                      .preRopeKeys = m_engine->upload(layer.preRopeKeys),
+                      .recordSteps = layer.recordSteps};
+    input.keysOfLayer = [keys = input.keys](LayerIndex) { return keys; };
+    return input;
 }
 
 naive::Result runNaive(const std::string& spec, const naive::Layer& layer) {

@@ -37,6 +37,10 @@ public:
     PolicyOutcome run(const std::string& spec, const TestLayer& layer, const Checkpoint& checkpoint = {}) const;
     PolicyOutcome run(const Policy& policy, const ParameterValues& values, const Budget& budget, const TestLayer& layer,
                       const Checkpoint& checkpoint = {}) const;
+    /// As run, with the policy's step log.
+    PolicyOutcome runWithSteps(const std::string& spec, const TestLayer& layer) const;
+    /// What a policy sees of a layer; every other layer has the same keys.
+    PolicyInput inputOf(const TestLayer& layer, const Checkpoint& checkpoint) const;
     const Engine& engine() const { return *m_engine; }
 
 private:

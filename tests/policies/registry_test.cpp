@@ -69,8 +69,9 @@ private slots:
         for (const Policy* policy : allPolicies())
             ids.push_back(policy->card().id);
         const std::vector<std::string> expected = {
-            "exact", "keydiff",       "compactor", "leverage",       "snapkv",   "pyramidkv", "h2o",
-            "tova",  "streaming_llm", "subgen",    "subgen_kcenter", "key_norm", "uniform", "imported"};
+            "exact",   "keydiff",       "compactor", "leverage",       "snapkv",   "pyramidkv", "h2o",
+            "tova",    "streaming_llm", "subgen",    "subgen_kcenter", "key_norm", "balancekv", "balancekv_stream",
+            "uniform", "imported"};
         QCOMPARE(ids, expected);
         QCOMPARE(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
     }

@@ -124,6 +124,33 @@ private slots:
         QVERIFY(a.selection.sameLists(blocks.selection));
     }
 
+    // B13: the sign sort of BalanceKV's code, 1,024 tokens in blocks of 128, one round; known shares of each position.
+    void theSignSortPrefersEarlyTokensAndDropsLeaders() {
+        TestLayer layer = TestLayer::random(1, {8, 8, 1024, 1});
+        double early = 0, late = 0, first = 0, leaders = 0;
+        constexpr int runs = 60;
+        for (int run = 0; run < runs; ++run) {
+            layer.plain.seed = static_cast<std::uint64_t>(run);
+            const PolicyOutcome outcome = m_bench.run("uniform:sign_sort@512t", layer);
+            for (const HeadSelection& head : outcome.selection.heads) {
+                QCOMPARE(head.kept.size(), std::size_t{512});
+                QCOMPARE(head.numeratorWeights, std::vector<float>(512, 2.0F));
+                for (const TokenIndex token : head.kept) {
+                    first += token == 0;
+                    leaders += token > 0 && token % 128 == 0;
+                    early += token > 0 && token < 128;
+                    late += token >= 960;
+                }
+            }
+        }
+        constexpr double draws = runs * 8;
+        QVERIFY2(std::abs(early / draws / 127 - 0.56) < 0.02, qPrintable(QString::number(early / draws / 127)));
+        QVERIFY2(std::abs(late / draws / 64 - 0.43) < 0.03, qPrintable(QString::number(late / draws / 64)));
+        QVERIFY2(std::abs(first / draws - 0.58) < 5 * std::sqrt(0.25 / draws),
+                 qPrintable(QString::number(first / draws)));
+        QVERIFY2(leaders / draws / 7 < 0.01, qPrintable(QString::number(leaders / draws / 7)));
+    }
+
     void scoresLieBelowOne() {
         const PolicyOutcome outcome = m_bench.run("uniform@1", TestLayer::random(6, {2, 2, 5000, 1}));
         for (const float score : m_bench.engine().download(outcome.scores.total).data)
