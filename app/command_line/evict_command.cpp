@@ -1,5 +1,7 @@
 // `kvscope evict`: which tokens a policy keeps, as a list that reads back.
 #include "app/command_line/command.h"
+#include "app/command_line/random_options.h"
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/run/selection_file.h"
 
@@ -16,15 +18,19 @@ public:
         m_command = app.add_subcommand("evict", "write the kept tokens of a policy");
         m_command->add_option("capture", m_capture, "capture file")->required();
         m_options.addTo(*m_command);
+        m_random.addTo(*m_command);
         m_command->add_option("--layers", m_layers, "what is written, like 0,2-3; all by default");
         m_command->add_option("--kv-heads", m_heads, "what is written, like 0-1; all by default");
         m_command->add_flag("--scores", m_scores, "write the scores of all tokens too");
+        m_command->add_option("--steps", m_steps, "FILE.json for what the policy wrote down while it decided, per layer");
         m_command->add_option("--out", m_out, "FILE.json, FILE.csv or FILE.h5")->required();
     }
     bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".json", ".csv", ".h5"});
+        if (!m_steps.empty())
+            checkOutput(m_steps, {".json"});
         const auto specs = m_options.specs();
         if (specs.size() != 1)
             throw Error({.sentence = "a list holds one policy", .place = "--policy", .remedy = "Run evict once per policy"});
@@ -33,12 +39,19 @@ public:
         const auto layers = chosenLayers(m_layers, *capture);
         RecordFilter filter{chosenKvHeads(m_heads, *capture), m_scores, context.commandLine()};
         const auto runner = m_options.makeRunner();
+        const auto random = m_random.sourceFor(capture->info());
         const Checkpoint progress = context.checkpoint("evict");
         std::vector<std::shared_ptr<const RunResult>> results;
         for (const LayerIndex layer : layers) {
             const auto total = static_cast<double>(layers.size()), from = static_cast<double>(results.size());
-            results.push_back(runner->run(makeRequest(capture, layer, specs[0], cut, m_options.seed, false), progress.part(from / total, (from + 1) / total)));
+            RunRequest request = makeRequest(capture, layer, specs[0], cut, m_options.seed, false);
+            request.random = random;
+            request.recordSteps = !m_steps.empty();
+            results.push_back(runner->run(request, progress.part(from / total, (from + 1) / total)));
         }
+        if (!m_steps.empty())
+            writeFileAtomically(m_steps, stepsText(results));
+        m_random.finish();
         writeSelection(m_out, recordSelection(results, filter), capture->tokens());
         context.clearProgress();
         for (const std::string& note : results.front()->notes)
@@ -46,9 +59,22 @@ public:
     }
 
 private:
+    /// One object per layer: its number and the log as the policy's explanation names it.
+    static std::string stepsText(const std::vector<std::shared_ptr<const RunResult>>& results) {
+        std::string text;
+        for (const auto& result : results) {
+            if (!result->log)
+                throw Error({.sentence = result->request.policy.policy + " writes no steps", .place = "--steps",
+                             .remedy = "Leave it out: this policy decides in one step"});
+            text += fmt::format("{}{{\"layer\":{},\"log\":{}}}", text.empty() ? "" : ",\n", result->request.layer.value, result->log->json());
+        }
+        return "[" + text + "]\n";
+    }
+
     CLI::App* m_command = nullptr;
     RunOptions m_options;
-    std::string m_capture, m_layers, m_heads, m_out;
+    RandomOptions m_random;
+    std::string m_capture, m_layers, m_heads, m_out, m_steps;
     bool m_scores = false;
 };
 

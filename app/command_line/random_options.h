@@ -1,0 +1,28 @@
+#pragma once
+
+#include "core/run/random_files.h"
+
+#include <memory>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace kvscope {
+
+/// --uniforms, --sketch and --record: where a run's random numbers come from, and where they are written down.
+class RandomOptions {
+public:
+    void addTo(CLI::App& app);
+    /// The source for runs on this capture; null when nothing was asked for. Throws Error before any work is done.
+    std::shared_ptr<const RandomSource> sourceFor(const CaptureInfo& capture);
+    /// Writes --record, if asked for.
+    void finish() const;
+
+private:
+    std::string m_uniforms, m_sketch, m_record;
+    std::shared_ptr<const RecordingRandom> m_recording;
+};
+
+} // namespace kvscope

@@ -1,0 +1,213 @@
+// Random numbers that come from a file or go into one. A number has a name (layer, head, round, token, slot), and the
+// name is its place in the array, so neither side depends on the order in which numbers are asked for.
+#include "core/run/random_files.h"
+
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "core/capture/h5_writer.h"
+#include "core/run/named_dataset.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::int64_t kMostNumbers = std::int64_t{1} << 27; // of a recorded table: 1 GiB
+constexpr std::size_t kMostDrawn = std::size_t{1} << 25;
+
+std::vector<int> layersOf(const CaptureInfo& capture) {
+    std::vector<int> layers;
+    for (const LayerInfo& info : capture.layers)
+        layers.push_back(info.layer.value);
+    return layers;
+}
+
+std::int64_t placeOf(const std::vector<int>& layers, std::uint32_t layer) {
+    return std::find(layers.begin(), layers.end(), static_cast<int>(layer)) - layers.begin();
+}
+
+class ReplayedRandom final : public RandomSource {
+public:
+    ReplayedRandom(const std::string& uniforms, const std::string& sketch, const CaptureInfo& capture)
+        : m_layers(layersOf(capture)), m_kvHeads(capture.numKvHeads) {
+        if (!uniforms.empty())
+            readUniforms(uniforms);
+        if (!sketch.empty())
+            readSketch(sketch);
+    }
+
+    double uniform(const RandomKey& key) const override {
+        if (m_uniforms.shape.empty())
+            return RandomSource::uniform(key);
+        const std::vector<std::int64_t>& s = m_uniforms.shape;
+        const std::string place = fmt::format("layer {}, KV head {}, round {}, token {}, slot {}", key.layer,
+                                              key.kvHead, key.round, key.token, key.slot);
+        if (key.round >= s[2] || key.token >= s[3] || key.slot >= s[4])
+            fail(m_uniformsFrom, "the uniforms end before " + place,
+                 fmt::format("The policy needs at least [layers, KV heads, {}, {}, {}]", key.round + 1, key.token + 1,
+                             key.slot + 1));
+        const std::int64_t row = (placeOf(m_layers, key.layer) * s[1] + key.kvHead) * s[2] + key.round;
+        const double value = m_uniforms.numbers[static_cast<std::size_t>((row * s[3] + key.token) * s[4] + key.slot)];
+        if (!(value >= 0 && value < 1))
+            fail(m_uniformsFrom, fmt::format("the uniform of {} is {}", place, value), "Write numbers in [0, 1)");
+        return value;
+    }
+
+    std::vector<double> sketch(const RandomKey& key, std::int64_t rows, std::int64_t columns) const override {
+        if (m_sketch.shape.empty())
+            return RandomSource::sketch(key, rows, columns);
+        const std::size_t axes = m_sketch.shape.size();
+        if (m_sketch.shape[axes - 2] != rows || m_sketch.shape[axes - 1] != columns)
+            fail(m_sketchFrom, fmt::format("the sketch has shape [{}]", fmt::join(m_sketch.shape, ", ")),
+                 fmt::format("The policy needs [{}, {}], one for all or one per layer and KV head", rows, columns));
+        const std::int64_t which = axes == 2 ? 0 : placeOf(m_layers, key.layer) * m_kvHeads + key.kvHead;
+        const auto from = m_sketch.numbers.begin() + which * rows * columns;
+        const std::vector<double> entries(from, from + rows * columns);
+        if (!std::all_of(entries.begin(), entries.end(), [](double x) { return std::isfinite(x); }))
+            fail(m_sketchFrom, fmt::format("the sketch of layer {}, KV head {} is not finite", key.layer, key.kvHead),
+                 "Write finite numbers");
+        return entries;
+    }
+
+    std::string id() const override { return m_id; }
+
+private:
+    [[noreturn]] static void fail(const NamedDataset& from, const std::string& sentence, const std::string& remedy) {
+        throw Error({sentence, from.path, remedy, from.file});
+    }
+
+    void checkHeads(const NamedDataset& from, const std::vector<std::int64_t>& shape, const std::string& form) const {
+        const auto layers = static_cast<std::int64_t>(m_layers.size());
+        if (shape[0] != layers || shape[1] != m_kvHeads)
+            fail(from, fmt::format("the data set has shape [{}]", fmt::join(shape, ", ")),
+                 fmt::format("{}, with {} layers and {} KV heads for this capture", form, layers, m_kvHeads));
+    }
+
+    void readUniforms(const std::string& text) {
+        const std::string form = "Write [layers, KV heads, n] or [layers, KV heads, rounds, n, slots]";
+        m_uniformsFrom = NamedDataset::parse(text);
+        m_uniforms = readNumbers(m_uniformsFrom);
+        std::vector<std::int64_t>& shape = m_uniforms.shape;
+        if (shape.size() != 3 && shape.size() != 5)
+            fail(m_uniformsFrom, fmt::format("the data set has shape [{}]", fmt::join(shape, ", ")), form);
+        checkHeads(m_uniformsFrom, shape, form);
+        if (shape.size() == 3)
+            shape = {shape[0], shape[1], 1, shape[2], 1};
+        m_id += "uniforms " + text + fileStamp(text);
+    }
+
+    void readSketch(const std::string& text) {
+        const std::string form = "Write [d, k] or [layers, KV heads, d, k]";
+        m_sketchFrom = NamedDataset::parse(text);
+        m_sketch = readNumbers(m_sketchFrom);
+        if (m_sketch.shape.size() != 2 && m_sketch.shape.size() != 4)
+            fail(m_sketchFrom, fmt::format("the data set has shape [{}]", fmt::join(m_sketch.shape, ", ")), form);
+        if (m_sketch.shape.size() == 4)
+            checkHeads(m_sketchFrom, m_sketch.shape, form);
+        m_id += "sketch " + text + fileStamp(text);
+    }
+
+    std::vector<int> m_layers;
+    std::int64_t m_kvHeads;
+    NamedDataset m_uniformsFrom, m_sketchFrom;
+    NamedNumbers m_uniforms, m_sketch; ///< without a shape: not given
+    std::string m_id;
+};
+
+/// A table of NaN that compresses to nothing where nothing was drawn.
+void put(h5::Writer& writer, const std::string& name, const std::vector<std::int64_t>& shape,
+         const std::vector<double>& numbers) {
+    h5::Storage storage;
+    storage.chunk.assign(shape.size(), 1);
+    storage.chunk.back() = shape.back();
+    storage.chunk[shape.size() - 2] = std::min<std::int64_t>(shape[shape.size() - 2], 1024);
+    storage.deflateLevel = 1;
+    writer.createDataset(name, h5::ElementType::Float64, shape, storage);
+    writer.write(name, numbers.data(), numbers.size() * sizeof(double));
+}
+
+std::vector<double> emptyTable(const std::vector<std::int64_t>& shape, const std::string& path) {
+    std::int64_t count = 1;
+    for (const std::int64_t size : shape)
+        count = size > kMostNumbers / count ? kMostNumbers + 1 : count * size;
+    if (count > kMostNumbers)
+        throw Error({fmt::format("a table of [{}] random numbers is too large", fmt::join(shape, ", ")), "--record",
+                     "Record an earlier cut, or fewer slots", path});
+    return std::vector<double>(static_cast<std::size_t>(count), std::numeric_limits<double>::quiet_NaN());
+}
+
+} // namespace
+
+std::shared_ptr<const RandomSource> replayRandom(const std::string& uniforms, const std::string& sketch,
+                                                 const CaptureInfo& capture) {
+    return std::make_shared<const ReplayedRandom>(uniforms, sketch, capture);
+}
+
+RecordingRandom::RecordingRandom(std::shared_ptr<const RandomSource> source, const CaptureInfo& capture)
+    : m_source(std::move(source)), m_layers(layersOf(capture)), m_kvHeads(capture.numKvHeads) {}
+
+double RecordingRandom::uniform(const RandomKey& key) const {
+    const double value = m_source->uniform(key);
+    const std::lock_guard lock(m_mutex);
+    if (m_drawn.size() == kMostDrawn)
+        throw Error({"too many random numbers were drawn to record them",
+                     "--record",
+                     "Record an earlier cut, or fewer slots",
+                     {}});
+    m_drawn.push_back({key.layer, key.kvHead, key.round, key.token, key.slot, value});
+    return value;
+}
+
+std::vector<double> RecordingRandom::sketch(const RandomKey& key, std::int64_t rows, std::int64_t columns) const {
+    std::vector<double> entries = m_source->sketch(key, rows, columns);
+    const std::lock_guard lock(m_mutex);
+    m_sketches[{key.layer, key.kvHead}] = {rows, columns, entries};
+    return entries;
+}
+
+void RecordingRandom::write(const std::string& path) const {
+    const std::lock_guard lock(m_mutex);
+    if (m_drawn.empty() && m_sketches.empty())
+        throw Error({"the run drew no random number", "--record", "Leave it out: this policy is deterministic", path});
+    AtomicFile target(path);
+    h5::Writer writer(target.temporaryPath());
+    const auto layers = static_cast<std::int64_t>(m_layers.size());
+    if (!m_drawn.empty()) {
+        std::vector<std::int64_t> shape = {layers, m_kvHeads, 0, 0, 0};
+        for (const Drawn& drawn : m_drawn) {
+            shape[2] = std::max(shape[2], std::int64_t{drawn.round} + 1);
+            shape[3] = std::max(shape[3], std::int64_t{drawn.token} + 1);
+            shape[4] = std::max(shape[4], std::int64_t{drawn.slot} + 1);
+        }
+        std::vector<double> table = emptyTable(shape, path);
+        for (const Drawn& drawn : m_drawn) {
+            const std::int64_t row =
+                (placeOf(m_layers, drawn.layer) * shape[1] + drawn.kvHead) * shape[2] + drawn.round;
+            table[static_cast<std::size_t>((row * shape[3] + drawn.token) * shape[4] + drawn.slot)] = drawn.value;
+        }
+        put(writer, "/uniforms", shape, table);
+    }
+    if (!m_sketches.empty()) {
+        const Sketch& first = m_sketches.begin()->second;
+        const std::vector<std::int64_t> shape = {layers, m_kvHeads, first.rows, first.columns};
+        std::vector<double> table = emptyTable(shape, path);
+        for (const auto& [place, sketch] : m_sketches) {
+            if (sketch.rows != first.rows || sketch.columns != first.columns)
+                throw Error(
+                    {"the run drew sketches of several sizes", "--record", "Record one policy at a time", path});
+            const std::int64_t at = placeOf(m_layers, place.first) * m_kvHeads + place.second;
+            std::copy(sketch.entries.begin(), sketch.entries.end(), table.begin() + at * first.rows * first.columns);
+        }
+        put(writer, "/sketch", shape, table);
+    }
+    writer.close();
+    target.commit();
+}
+
+} // namespace kvscope

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "core/base/random_source.h"
+#include "core/capture/capture.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// Random numbers out of files of other programs, so that their runs can be repeated exactly. Each argument is
+/// `FILE.h5:/path`; "" leaves that kind of number to the generator.
+///
+/// Uniforms have the shape [layers, KV heads, n] (one number per token) or [layers, KV heads, rounds, n, slots] (rounds
+/// and slots as the policy's explanation says), all in [0, 1). A sketch has the shape [layers, KV heads, d, k] or, one
+/// for all, [d, k]. Layers are those of the capture, in its order. Shapes are checked here; a number is checked when it
+/// is asked for, so that what is never drawn may be NaN. Throws Error.
+std::shared_ptr<const RandomSource> replayRandom(const std::string& uniforms, const std::string& sketch,
+                                                 const CaptureInfo& capture);
+
+/// Passes the numbers of another source on and writes them down as data sets /uniforms [layers, KV heads, rounds, n,
+/// slots] (NaN where nothing was drawn) and /sketch [layers, KV heads, d, k], float64, as replayRandom reads them.
+class RecordingRandom final : public RandomSource {
+public:
+    RecordingRandom(std::shared_ptr<const RandomSource> source, const CaptureInfo& capture);
+
+    double uniform(const RandomKey& key) const override;
+    std::vector<double> sketch(const RandomKey& key, std::int64_t rows, std::int64_t columns) const override;
+    std::string id() const override { return "recorded|" + m_source->id(); }
+
+    /// Atomic. Throws Error when nothing was drawn or when the table would be too large.
+    void write(const std::string& path) const;
+
+private:
+    struct Drawn {
+        std::uint32_t layer, kvHead, round, token, slot;
+        double value;
+    };
+    struct Sketch {
+        std::int64_t rows = 0, columns = 0;
+        std::vector<double> entries;
+    };
+
+    std::shared_ptr<const RandomSource> m_source;
+    std::vector<int> m_layers; ///< of the capture
+    std::int64_t m_kvHeads;
+    mutable std::mutex m_mutex;
+    mutable std::vector<Drawn> m_drawn;
+    mutable std::map<std::pair<std::uint32_t, std::uint32_t>, Sketch> m_sketches; ///< by layer and KV head
+};
+
+} // namespace kvscope
