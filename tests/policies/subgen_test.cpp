@@ -27,7 +27,7 @@ double chiSquare(const std::vector<double>& counts, const std::vector<double>& e
     return sum;
 }
 
-TestLayer layerOf(const std::vector<naive::Vector>& keys, const std::vector<float>& values) {
+TestLayer layerOf(const std::vector<::naive::Vector>& keys, const std::vector<float>& values) {
     TestLayer layer = TestLayer::ofKeys(keys);
     layer.values = {{1, static_cast<std::int64_t>(values.size()), 1}, values};
     return layer;
@@ -107,7 +107,8 @@ private slots:
         const RowSelection chosen = m_bench.select("subgen,delta_quantile=0.2", layer, 211);
         for (std::size_t h = 0; h < 2; ++h) {
             const SubgenLog::Head& head = subgenHead(chosen, h);
-            const auto expected = naive::streamClusters(blockOf(layer.keys), static_cast<std::int64_t>(h), head.delta);
+            const auto expected =
+                kvscope::naive::streamClusters(blockOf(layer.keys), static_cast<std::int64_t>(h), head.delta);
             QCOMPARE(asInts(head.representatives), expected.representatives);
             QCOMPARE(std::accumulate(head.counts.begin(), head.counts.end(), std::int64_t{0}), std::int64_t{211});
             QVERIFY(head.representatives.size() > 1 && head.representatives.size() < 211);
@@ -124,7 +125,7 @@ private slots:
 
     // (d) each slot of a cluster is uniform over its members.
     void clusterSlotsAreUniform() {
-        std::vector<naive::Vector> keys;
+        std::vector<::naive::Vector> keys;
         for (int i = 0; i < 12; ++i)
             keys.push_back({i % 2 ? 100.0 : 0.01 * i}); // every second token in the first cluster: 6 members each
         const TestLayer layer = layerOf(keys, std::vector<float>(12, 1));
@@ -144,7 +145,7 @@ private slots:
 
     // (d) each slot of M holds token i with probability |v_i|^2/mu; two slots are independent.
     void valueSlotsFollowTheSquaredNorm() {
-        const TestLayer layer = layerOf(std::vector<naive::Vector>(8, {0.0}), {0, 1, -2, 1, 0.5, 3, 1, -1});
+        const TestLayer layer = layerOf(std::vector<::naive::Vector>(8, {0.0}), {0, 1, -2, 1, 0.5, 3, 1, -1});
         constexpr int runs = 6000;
         std::vector<double> counts(8, 0), expected(8, 0);
         double both = 0, share = 0;
@@ -233,10 +234,10 @@ private slots:
         const TestLayer layer = TestLayer::random(9, {4, 2, 150, 8});
         const RowSelection chosen = m_bench.select("subgen_kcenter,recent=20", layer, 50);
         for (std::size_t h = 0; h < 2; ++h) {
-            naive::Block rest{1, 130, 8, {}};
+            kvscope::naive::Block rest{1, 130, 8, {}};
             const auto begin = layer.keys.data.begin() + static_cast<std::ptrdiff_t>(h * 150 * 8);
             rest.numbers.assign(begin, begin + 130 * 8);
-            const naive::Centers expected = naive::greedyCenters(rest, 0, 30, 0);
+            const kvscope::naive::Centers expected = kvscope::naive::greedyCenters(rest, 0, 30, 0);
             const KCenterLog::Head& head = static_cast<const KCenterLog&>(*chosen.steps).heads[h];
             QCOMPARE(asInts(head.order), expected.order);
             QCOMPARE(std::accumulate(head.cellSize.begin(), head.cellSize.end(), std::int64_t{0}), std::int64_t{130});
@@ -250,7 +251,7 @@ private slots:
 
     // S10, n = 1, budget below r, budget = n.
     void kCenterDegenerates() {
-        const TestLayer equal = layerOf(std::vector<naive::Vector>(10, {1.0}), std::vector<float>(10, 1));
+        const TestLayer equal = layerOf(std::vector<::naive::Vector>(10, {1.0}), std::vector<float>(10, 1));
         const auto kept = [&](const std::string& spec, std::int64_t count) {
             return asInts(m_bench.select(spec, equal, count).heads[0].kept);
         };
