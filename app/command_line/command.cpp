@@ -181,22 +181,6 @@ Budget parseBudgetOption(const std::string& text, Budget::Unit unit) {
     }
 }
 
-std::string csvLine(const std::vector<std::string>& fields) {
-    std::string line;
-    for (const std::string& field : fields) {
-        line += line.empty() && &field == &fields.front() ? "" : ",";
-        if (field.find_first_of(",\"\n\r") == std::string::npos) {
-            line += field;
-            continue;
-        }
-        line += '"';
-        for (const char c : field)
-            line += c == '"' ? std::string("\"\"") : std::string(1, c);
-        line += '"';
-    }
-    return line + "\n";
-}
-
 std::string numberText(double value) { return std::isnan(value) ? std::string() : fmt::format("{}", value); }
 
 } // namespace kvscope

@@ -79,8 +79,6 @@ void checkOutput(const std::string& path, const std::vector<std::string>& extens
 /// What --retention ("0.25") or --budget ("2048") says. Throws Error naming the option.
 Budget parseBudgetOption(const std::string& text, Budget::Unit unit);
 
-/// Comma-separated values with the quoting of RFC 4180.
-std::string csvLine(const std::vector<std::string>& fields);
 /// Shortest text that reads back to the same double; "" for NaN.
 std::string numberText(double value);
 

@@ -130,6 +130,9 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
         app.parse(argc, argv);
     } catch (const CLI::Success& success) {
         return app.exit(success);
+    } catch (const CLI::ExtrasError&) { // its own sentence lists the words backwards
+        fmt::print(stderr, "kvscope: unknown: {}; see kvscope --help\n", fmt::join(app.remaining(true), " "));
+        return kUserError;
     } catch (const CLI::ParseError& error) {
         fmt::print(stderr, "kvscope: {}; see kvscope --help\n", error.what());
         return kUserError;

@@ -1,6 +1,7 @@
 // `kvscope measure`: what a selection costs, per query head, over the queries after the cut.
 #include "app/command_line/command.h"
 #include "core/base/atomic_file.h"
+#include "core/base/csv.h"
 #include "core/base/error.h"
 #include "core/run/selection_file.h"
 

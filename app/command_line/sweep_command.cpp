@@ -2,6 +2,7 @@
 // memory, and the table appears under its name only when it is complete.
 #include "app/command_line/command.h"
 #include "core/base/atomic_file.h"
+#include "core/base/csv.h"
 #include "core/base/error.h"
 #include "core/run/sweep.h"
 

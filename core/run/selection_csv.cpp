@@ -2,6 +2,7 @@
 // spreadsheet or a data frame opens it as it is.
 #include "core/run/selection_formats.h"
 
+#include "core/base/csv.h"
 #include "core/base/error.h"
 
 #include <fmt/format.h>
@@ -36,14 +37,6 @@ std::string unescapedLine(std::string_view line) {
     return text;
 }
 
-std::string quoted(const std::string& text) {
-    std::string result(1, '"');
-    for (const char c : text)
-        result.append(c == '"' ? 2 : 1, c);
-    result += '"';
-    return result;
-}
-
 float weightAt(const std::vector<float>& weights, std::size_t i) {
     return weights.empty() ? 1 : weights[i];
 }
@@ -56,7 +49,7 @@ void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const
     text += fmt::format("{},{},{},{},{},{},{},{}", head.layer, head.kvHead, head.kept[i],
                         scored ? std::to_string(head.ranks[i]) : "", scored ? shortest(head.scores[token]) : "",
                         shortest(weightAt(head.numeratorWeights, i)), known ? std::to_string(tokens.ids[token]) : "",
-                        known ? quoted(displayText(tokens.textOf(head.kept[i]))) : "");
+                        known ? csvField(displayText(tokens.textOf(head.kept[i]))) : "");
     text += denominators ? fmt::format(",{}\n", shortest(weightAt(head.denominatorWeights, i))) : "\n";
 }
 

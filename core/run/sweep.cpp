@@ -2,6 +2,7 @@
 // inner loops cheap: a new budget selects, a new seed draws, and only a new layer reads.
 #include "core/run/sweep.h"
 
+#include "core/base/csv.h"
 #include "core/base/error.h"
 #include "core/policies/common_parameters.h"
 #include "core/run/selection_formats.h"
@@ -144,16 +145,6 @@ SweepRow rowOf(std::shared_ptr<const RunResult> result) {
     return row;
 }
 
-std::string csvText(const std::string& text) {
-    if (text.find_first_of(",\"\r\n") == std::string::npos)
-        return text;
-    std::string quoted(1, '"');
-    for (const char c : text)
-        quoted.append(c == '"' ? 2 : 1, c);
-    quoted += '"';
-    return quoted;
-}
-
 } // namespace
 
 void runSweep(const LayerRunner& runner, const SweepRequest& request, const Checkpoint& checkpoint,
@@ -206,20 +197,20 @@ std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row) {
         varied += (spec.values.has(parameter.id) ? spec.values.text(parameter.id) : "") + ",";
     const Fidelity* fidelity = result.fidelity.get();
     const CaptureInfo& info = run.capture->info();
-    std::string line = fmt::format("{},{},{},{},{},{},{}", csvText(info.fileName), csvText(info.hash), run.layer.value,
-                                   spec.policy, csvText(spec.variant), csvText(spec.text()), varied);
+    std::string line = fmt::format("{},{},{},{},{},{},{}", csvField(info.fileName), csvField(info.hash), run.layer.value,
+                                   spec.policy, csvField(spec.variant), csvField(spec.text()), varied);
     std::string measures;
     for (const double value : row.measures)
         measures += "," + (std::isnan(value) ? std::string() : shortest(value));
-    line += fmt::format("{},{},{},{},{},{},{},{},{}{},{},{},{},", csvText(run.cut.text), run.cut.token,
+    line += fmt::format("{},{},{},{},{},{},{},{},{}{},{},{},{},", csvField(run.cut.text), run.cut.token,
                         spec.budget ? spec.budget->text() : "", result.requested, shortest(row.keptTokens),
                         shortest(row.retention), run.seed, shortest(row.outputError), shortest(row.retainedMass),
                         measures, fidelity ? fidelity->queryCount : 0, fidelity && fidelity->seenQueries,
                         fidelity ? fidelity->skipped : 0);
     line += fmt::format("{:.4f},{:.4f},{:.4f},{:.4f},{},{},{},{},{}\n", result.times.featuresMs, result.times.combineMs,
                         result.times.selectMs, result.times.measureMs, row.storedBytes, result.simulated,
-                        csvText(result.engine), csvText(result.arithmetic),
-                        csvText(fmt::format("{}", fmt::join(result.notes, "; "))));
+                        csvField(result.engine), csvField(result.arithmetic),
+                        csvField(fmt::format("{}", fmt::join(result.notes, "; "))));
     return line;
 }
 

@@ -232,7 +232,7 @@ private slots:
         evict("bad range", {"--policy", "keydiff@0.1", "--layers", "3-1"}, "--layers");
         evict("unknown KV head", {"--policy", "keydiff@0.1", "--kv-heads", "40"}, "40");
         evict("unknown engine", {"--policy", "keydiff@0.1", "--engine", "abacus"}, "cpu");
-        evict("unknown option", {"--policy", "keydiff@0.1", "--set", "a=b"}, "--set");
+        evict("unknown option", {"--policy", "keydiff@0.1", "--set", "a=b"}, "--set a=b");
         row("extension", {"evict", "SAMPLE", "--policy", "keydiff@0.1", "--out", "x.txt"}, ".json");
         row("unwritable", {"evict", "SAMPLE", "--policy", "keydiff@0.1", "--out", "none/x.json"}, "none/x.json");
         row("unknown measure", {"measure", "SAMPLE", "--policy", "keydiff@0.1", "--metrics", "joy", "--out", "x.csv"}, "output_error");

@@ -192,9 +192,9 @@ private slots:
             if (!line.startsWith('#'))
                 rows << line;
         QCOMPARE(rows, QStringList({"layer,kv_head,position,rank,score,weight,token_id,token_text",
-                                    "2,1,3,29,0.25,1,3,\"" + QString::fromStdString(displayText(" w3")) + '"',
-                                    "2,1,5,5,0.5,1,5,\"" + QString::fromStdString(displayText(" w5")) + '"',
-                                    "2,1,9,0,2,1,9,\"" + QString::fromStdString(displayText(" w9")) + '"'}));
+                                    "2,1,3,29,0.25,1,3," + QString::fromStdString(displayText(" w3")),
+                                    "2,1,5,5,0.5,1,5," + QString::fromStdString(displayText(" w5")),
+                                    "2,1,9,0,2,1,9," + QString::fromStdString(displayText(" w9"))}));
     }
 
     void jsonHasTheAgreedShape() {

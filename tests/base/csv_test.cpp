@@ -1,0 +1,28 @@
+// Fields of comma-separated values: quoted exactly where RFC 4180 asks for it.
+#include "core/base/csv.h"
+
+#include <QtTest>
+
+using namespace kvscope;
+
+class CsvTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void quotesOnlyWhatNeedsIt() {
+        QCOMPARE(csvField("plain text; 0.5"), std::string("plain text; 0.5"));
+        QCOMPARE(csvField(""), std::string());
+        QCOMPARE(csvField("a,b"), std::string("\"a,b\""));
+        QCOMPARE(csvField("say \"no\""), std::string("\"say \"\"no\"\"\""));
+        QCOMPARE(csvField("two\nlines"), std::string("\"two\nlines\""));
+        QCOMPARE(csvField("carriage\r"), std::string("\"carriage\r\""));
+    }
+    void linesEndAndKeepEmptyFields() {
+        QCOMPARE(csvLine({"a", "", "b,c"}), std::string("a,,\"b,c\"\n"));
+        QCOMPARE(csvLine({""}), std::string("\n"));
+        QCOMPARE(csvLine({"", ""}), std::string(",\n"));
+    }
+};
+
+QTEST_APPLESS_MAIN(CsvTest)
+#include "csv_test.moc"
