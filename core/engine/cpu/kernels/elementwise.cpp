@@ -66,6 +66,21 @@ void raiseTops(const double* x, I terms, I lanes, double* __restrict top) {
         }
 }
 
+/// One step of lanes at once: its vectors do not wait for each other, so their long chains of additions overlap (the
+/// build asks the compiler to interleave them).
+[[gnu::always_inline]] inline void exponentialsOfStep(double* row, const double* shift, double weight, double* total) {
+    constexpr int kVectors = kLaneStep / kLanes;
+    Vector e[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v)
+        e[v] = portableExpOf<Vector, VectorBits>(load(row + v * kLanes) - load(shift + v * kLanes));
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+        store(row + v * kLanes, e[v]);
+        store(total + v * kLanes, load(total + v * kLanes) + weight * e[v]);
+    }
+}
+
 void exponentials(double* __restrict x, I terms, I lanes, const double* __restrict top,
                   const double* __restrict weights, double* __restrict total) {
     // A lane that sees nothing has top -infinity; -infinity - 0 gives e^x = 0 there instead of NaN.
@@ -75,11 +90,8 @@ void exponentials(double* __restrict x, I terms, I lanes, const double* __restri
     for (I t = 0; t < terms; ++t) {
         double* row = x + t * lanes;
         const double weight = weights ? weights[t] : 1;
-        for (I l = 0; l < lanes; l += kLanes) {
-            const Vector e = portableExpOf<Vector, VectorBits>(load(row + l) - load(shift + l));
-            store(row + l, e);
-            store(total + l, load(total + l) + weight * e);
-        }
+        for (I l = 0; l < lanes; l += kLaneStep)
+            exponentialsOfStep(row + l, shift + l, weight, total + l);
     }
 }
 
