@@ -69,7 +69,7 @@ const SubgenLog::Head& subgenHead(const RowSelection& selection, std::size_t hea
     return static_cast<const SubgenLog&>(*selection.steps).heads[head];
 }
 
-naive::Block blockOf(const HostTensor& keys) {
+kvscope::naive::Block blockOf(const HostTensor& keys) {
     return {keys.shape[0], keys.shape[1], keys.shape[2], keys.data};
 }
 
@@ -134,8 +134,8 @@ private slots:
         for (int run = 0; run < runs; ++run) {
             const auto chosen = m_bench.select("subgen:given,delta=1,cluster_slots=2,value_slots=1", layer, 12,
                                                static_cast<std::uint64_t>(run));
-            for (const auto& slots : subgenHead(chosen).clusterSlots)
-                for (const TokenIndex token : slots)
+            for (const auto& samples : subgenHead(chosen).clusterSlots)
+                for (const TokenIndex token : samples)
                     counts[static_cast<std::size_t>(token)] += 1;
         }
         const double found = chiSquare(counts, std::vector<double>(12, runs * 2 / 6.0));
