@@ -5,6 +5,7 @@
 #include "core/policies/balance_rounds.h"
 #include "tests/policies/naive_balance.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/golden.h"
 
 #include <QtTest>
 
@@ -24,6 +25,19 @@ TestLayer layerOf(int tokens, std::uint64_t seed = 5) {
     HostTensor other = TestLayer::random(seed + 100, {4, 2, tokens, 8}).keys;
     layer.values = other; // values that are not the keys
     return layer;
+}
+
+/// Tokens before the cut with their own values.
+TestLayer sampleLayer(const std::string& file, int layer, TokenIndex cut) {
+    const auto capture = openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/" + file + ".h5");
+    TestLayer test = TestLayer::ofCapture(*capture, LayerIndex(layer), cut);
+    const HostTensor values = capture->read(LayerIndex(layer), TensorRole::Values, {});
+    const std::int64_t heads = values.shape[0], n = values.shape[1], width = values.shape[2];
+    test.values = {{heads, cut, width}, {}};
+    for (std::int64_t h = 0; h < heads; ++h)
+        test.values.data.insert(test.values.data.end(), values.data.begin() + h * n * width,
+                                values.data.begin() + (h * n + cut) * width);
+    return test;
 }
 
 double sumOf(const std::vector<float>& weights, const HeadSelection& head, TokenIndex first, TokenIndex end) {
@@ -127,6 +141,21 @@ private slots:
                     test.plain.layer = layer;
                     compare(std::string("balancekv,sink=3,recent=4,same_weights=true,") + options + "," + needle, test);
                 }
+    }
+
+    // The oracle's lists on real keys and values, written down; the engine's are the same to the last token and weight.
+    void goldenListsOnASample() {
+        const TestLayer layer = sampleLayer("needle-1k", 2, 995);
+        std::vector<std::string> lines = {"# needle-1k, layer 2, cut 995 | policy | head | kept tokens (0-based)"};
+        for (const char* variant : {"paper", "notebook", "notebook_unweighted", "longbench", "needle_paper"}) {
+            const std::string spec = std::string("balancekv:") + variant + ",sink=2,recent=2,rounds=5";
+            compare(spec, layer);
+            const auto expected = naive::balanceRounds(PolicySpec::parse(spec).values, layer);
+            for (std::size_t h = 0; h < expected.size(); ++h)
+                lines.push_back(spec + " | KV head " + std::to_string(h) + " | " + listText(expected[h].kept));
+        }
+        const std::string differs = golden::compare("policies_balancekv.txt", lines);
+        QVERIFY2(differs.empty(), differs.c_str());
     }
 
     // (a), 0.4: every budget is met exactly, sinks and recents included; nested floors with explicit rounds.
