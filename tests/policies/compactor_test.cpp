@@ -1,0 +1,345 @@
+// Compactor and leverage against plain loops and against what policies.md says of the paper, kvpress and
+// compactor-vllm: scores, budgets, protected tokens, joint choice, drawing, refusals.
+#include "core/base/error.h"
+#include "tests/policies/policy_bench.h"
+#include "tests/support/naive/naive_engine.h"
+
+#include <QtTest>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <set>
+
+using namespace kvscope;
+
+namespace {
+
+using Block = kvscope::naive::Block;
+using Numbers = kvscope::naive::Numbers;
+
+Block blockOf(const HostTensor& tensor, std::int64_t begin, std::int64_t end) {
+    const std::int64_t heads = tensor.shape[0], n = tensor.shape[1], d = tensor.shape[2];
+    Block out{heads, end - begin, d, {}};
+    for (std::int64_t h = 0; h < heads; ++h)
+        out.numbers.insert(out.numbers.end(), tensor.data.begin() + (h * n + begin) * d,
+                           tensor.data.begin() + (h * n + end) * d);
+    return out;
+}
+
+Block floats(const Numbers& x, std::int64_t heads) {
+    return {heads, 1, std::int64_t(x.size()) / heads, {x.begin(), x.end()}};
+}
+
+/// [Hkv][n] the score of the formulas; exact leverage (the sketch has its own test).
+std::vector<Numbers> expectedScores(const TestLayer& layer, const ParameterValues& values, double lambda) {
+    const std::int64_t kvHeads = layer.keys.shape[0], n = layer.keys.shape[1];
+    const std::int64_t begin = values.integer("skip_first"), end = n - values.integer("skip_last"), m = end - begin;
+    const Block keys = blockOf(layer.preRopeKeys, begin, end);
+    const bool ridge = values.choice("regulariser") == "ridge";
+    const Numbers leverage = kvscope::naive::leverage({keys, {}, values.flag("centred"), values.integer("token_chunk"),
+                                                       ridge ? Regulariser::Ridge : Regulariser::None,
+                                                       values.real("regulariser_strength")});
+    kvscope::naive::ChunksCase chunks{blockOf(layer.queries, begin, end), blockOf(layer.keys, begin, end), {},
+                                      values.integer("chunk")};
+    chunks.rule.softcap = layer.plain.softcap;
+    chunks.rule.kvOfQ.assign(layer.plain.kvOfQ.begin(), layer.plain.kvOfQ.end());
+    const std::int64_t last = m % chunks.chunk;
+    if (values.choice("last_chunk") == "kvpress" && last > 0)
+        chunks.zeroKeys = chunks.uniformRows = chunks.chunk - last;
+    while (values.choice("last_chunk") == "vllm" && last > 0 && (last + chunks.uniformRows) % 64 != 0)
+        ++chunks.uniformRows;
+    const Numbers perQuery = kvscope::naive::attentionChunkSums(chunks);
+    const Block vectors = blockOf(layer.values, begin, end);
+    Numbers attention;
+    for (std::int64_t h = 0; h < kvHeads; ++h) {
+        Numbers head(std::size_t(m), 0.0);
+        double queryHeads = 0;
+        for (std::size_t q = 0; q < chunks.rule.kvOfQ.size(); ++q)
+            for (std::int64_t i = 0; chunks.rule.kvOfQ[q] == h && i < m; ++i) {
+                head[std::size_t(i)] += perQuery[q * std::size_t(m) + std::size_t(i)];
+                queryHeads += i == 0 ? 1 : 0;
+            }
+        for (std::int64_t i = 0; i < m; ++i) {
+            double squares = 0;
+            for (std::int64_t c = 0; c < vectors.width; ++c)
+                squares += vectors.at(h, i, c) * vectors.at(h, i, c);
+            head[std::size_t(i)] *= values.flag("value_norm") ? std::sqrt(squares) : 1;
+            head[std::size_t(i)] /= values.choice("group_rule") == "mean" ? queryHeads : 1;
+        }
+        const std::int64_t width = values.integer("pool_width");
+        for (std::int64_t i = 0; i < m; ++i) {
+            double sum = 0;
+            for (std::int64_t j = std::max<std::int64_t>(0, i - width / 2); j <= std::min(m - 1, i + width / 2); ++j)
+                sum += head[std::size_t(j)];
+            attention.push_back(sum / double(width));
+        }
+    }
+    Standardisation how{values.choice("z_scope") == "layer", 0, values.flag("z_sample"), values.real("z_floor")};
+    const Numbers za = kvscope::naive::standardise(floats(attention, kvHeads), how);
+    how.chunk = values.flag("z_chunks") ? values.integer("token_chunk") : 0;
+    const Numbers zl = kvscope::naive::standardise(floats(leverage, kvHeads), how);
+    std::vector<Numbers> scores(std::size_t(kvHeads), Numbers(std::size_t(n), 0.0));
+    double largest = -1e300;
+    for (std::size_t i = 0; i < za.size(); ++i)
+        largest = std::max(largest, za[i] + lambda * zl[i]);
+    for (std::int64_t h = 0; h < kvHeads; ++h)
+        for (std::int64_t i = 0; i < n; ++i) {
+            const auto at = std::size_t(h * m + i - begin);
+            scores[std::size_t(h)][std::size_t(i)] = i < begin || i >= end ? largest : za[at] + lambda * zl[at];
+        }
+    return scores;
+}
+
+/// Empty, or where the scores differ by more than the float roundings on their way.
+std::string scoreDifference(const std::vector<float>& got, const std::vector<Numbers>& expected) {
+    const std::size_t n = expected.front().size();
+    for (std::size_t h = 0; h < expected.size(); ++h)
+        for (std::size_t i = 0; i < n; ++i)
+            if (!(std::abs(double{got[h * n + i]} - expected[h][i]) <= 2e-4))
+                return "head " + std::to_string(h) + ", token " + std::to_string(i) + ": " +
+                       std::to_string(got[h * n + i]) + " instead of " + std::to_string(expected[h][i]);
+    return {};
+}
+
+std::size_t keptInAll(const PolicyOutcome& outcome) {
+    std::size_t sum = 0;
+    for (const HeadSelection& head : outcome.selection.heads)
+        sum += head.kept.size();
+    return sum;
+}
+
+bool holds(const std::vector<TokenIndex>& kept, TokenIndex begin, TokenIndex end) {
+    for (TokenIndex i = begin; i < end; ++i)
+        if (!std::binary_search(kept.begin(), kept.end(), i))
+            return false;
+    return true;
+}
+
+QString messageOf(const std::function<void()>& call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "not refused";
+}
+
+} // namespace
+
+class CompactorTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void scoresAreTheFormulas_data() {
+        QTest::addColumn<QString>("spec");
+        for (const char* spec : {"compactor,sketch=none@0.25", "compactor,sketch=none,chunk=32@0.25",
+                                 "compactor:kvpress,sketch=none,chunk=32@0.25",
+                                 "compactor:compactor_vllm,sketch=none,token_chunk=40,chunk=48,page=1,protect_first=2,"
+                                 "protect_last=3@0.25",
+                                 "compactor,sketch=none,route=svd,lambda=2,pool_width=1,value_norm=false@0.1"})
+            QTest::newRow(spec) << spec;
+    }
+
+    void scoresAreTheFormulas() {
+        QFETCH(QString, spec);
+        for (const std::uint64_t seed : {71u, 72u}) {
+            TestLayer layer = TestLayer::random(seed, {6, 2, 107, 8});
+            const PolicySpec parsed = PolicySpec::parse(spec.toStdString());
+            const PolicyOutcome outcome = m_bench.run(spec.toStdString(), layer);
+            const bool removed = parsed.values.choice("lambda_rule") == "removed";
+            const auto expected = expectedScores(layer, parsed.values, removed ? 0.75 : parsed.values.real("lambda"));
+            const std::string wrong =
+                scoreDifference(m_bench.engine().download(outcome.scores.total).data, expected);
+            QVERIFY2(wrong.empty(), wrong.c_str());
+        }
+    }
+
+    void leverageIsThatOfTheKeysBeforeRope() {
+        TestLayer layer = TestLayer::random(73, {4, 2, 60, 8});
+        layer.plain.preRope = TestLayer::random(74, {4, 2, 60, 8}).plain.keys;
+        layer.refresh();
+        const auto scores = m_bench.engine().download(m_bench.run("leverage:exact@9t", layer).scores.total).data;
+        const Numbers expected = kvscope::naive::leverage({blockOf(layer.preRopeKeys, 0, 60)});
+        const Numbers after = kvscope::naive::leverage({blockOf(layer.keys, 0, 60)});
+        double toBefore = 0, toAfter = 0;
+        for (std::size_t i = 0; i < scores.size(); ++i) {
+            toBefore = std::max(toBefore, std::abs(double{scores[i]} - expected[i]));
+            toAfter = std::max(toAfter, std::abs(double{scores[i]} - after[i]));
+        }
+        QVERIFY(toBefore < 1e-5 && toAfter > 1e-2);
+    }
+
+    void sketchesAreReproducibleAndAddUpToTheirColumns() { // C7
+        const TestLayer layer = TestLayer::random(75, {4, 2, 90, 16});
+        for (const char* kind : {"gaussian", "srht"}) {
+            const std::string spec = std::string("leverage,sketch=") + kind + ",sketch_size=5@0.2";
+            const auto first = m_bench.engine().download(m_bench.run(spec, layer).scores.total).data;
+            QCOMPARE(m_bench.engine().download(m_bench.run(spec, layer).scores.total).data, first);
+            QVERIFY(std::abs(std::accumulate(first.begin(), first.begin() + 90, 0.0) - 5) < 1e-4);
+            TestLayer other = layer;
+            other.plain.seed = 8;
+            QVERIFY(m_bench.engine().download(m_bench.run(spec, other).scores.total).data != first);
+        }
+    }
+
+    // Invariant b: a square sketch, Gaussian or the whole Hadamard matrix, gives exact scores.
+    void aSketchAsWideAsTheKeysIsExact() {
+        const TestLayer layer = TestLayer::random(76, {4, 2, 90, 8});
+        const auto exact = m_bench.engine().download(m_bench.run("leverage:exact@0.2", layer).scores.total).data;
+        for (const char* kind : {"gaussian", "srht"}) {
+            const PolicyOutcome outcome = m_bench.run(std::string("leverage,sketch=") + kind + "@0.2", layer);
+            const auto scores = m_bench.engine().download(outcome.scores.total).data;
+            for (std::size_t i = 0; i < exact.size(); ++i)
+                QVERIFY(std::abs(scores[i] - exact[i]) < 1e-4F);
+            QCOMPARE(outcome.notes, std::vector<std::string>{"the sketch has 8 of 64 columns: a key has no more"});
+        }
+    }
+
+    void keepsExactlyTheBudgetAndWhatIsProtected() {
+        const TestLayer layer = TestLayer::random(77, {4, 2, 97, 8});
+        for (const HeadSelection& head :
+             m_bench.run("compactor,protect_first=4,protect_last=6@0.3", layer).selection.heads) {
+            QCOMPARE(head.kept.size(), std::size_t{30}); // ceil(29.1)
+            QVERIFY(holds(head.kept, 0, 4) && holds(head.kept, 91, 97));
+        }
+    }
+
+    void lambdaZeroRanksAsAttention() {
+        const TestLayer layer = TestLayer::random(78, {4, 2, 97, 8});
+        const PolicyOutcome outcome = m_bench.run("compactor,lambda=0@20t", layer);
+        QCOMPARE(m_bench.engine().download(outcome.scores.total).data,
+                 m_bench.engine().download(outcome.scores.parts.at("z_attention")).data);
+    }
+
+    void joiningHeadsKeepsTheSumAndLetsHeadsDiffer() {
+        const TestLayer layer = TestLayer::random(79, {4, 4, 97, 8});
+        const PolicyOutcome outcome = m_bench.run("compactor,selection=joint,z_scope=layer@20t", layer);
+        QCOMPARE(keptInAll(outcome), std::size_t{80});
+        std::set<std::size_t> sizes;
+        for (const HeadSelection& head : outcome.selection.heads)
+            sizes.insert(head.kept.size());
+        QVERIFY(sizes.size() > 1);
+    }
+
+    // C9: round(r (n - first - last) heads) entries, the protected ones among them.
+    void compactorVllmKeepsLessThanItsShare() {
+        const TestLayer layer = TestLayer::random(80, {4, 2, 300, 8});
+        const PolicyOutcome outcome = m_bench.run("compactor:compactor_vllm,page=1@0.5", layer);
+        QCOMPARE(keptInAll(outcome), std::size_t{220});
+        for (const HeadSelection& head : outcome.selection.heads)
+            QVERIFY(holds(head.kept, 0, 16) && holds(head.kept, 236, 300));
+        // Budget below the protected tokens: the earliest of them stay, the others are lost.
+        const PolicyOutcome small = m_bench.run("compactor:compactor_vllm,page=1@0.1", layer);
+        QCOMPARE(keptInAll(small), std::size_t{44});
+        for (const HeadSelection& head : small.selection.heads)
+            QVERIFY(holds(head.kept, 0, 16) && head.kept.back() < 300 - 57);
+    }
+
+    void pagesAreFilledWithTheNextBest() {
+        const TestLayer layer = TestLayer::random(81, {4, 2, 300, 8});
+        const PolicyOutcome plain = m_bench.run("compactor:compactor_vllm,page=1@0.5", layer);
+        const PolicyOutcome paged = m_bench.run("compactor:compactor_vllm,page=32@0.5", layer);
+        for (std::size_t h = 0; h < 2; ++h) {
+            const auto& some = plain.selection.heads[h].kept;
+            const auto& all = paged.selection.heads[h].kept;
+            QCOMPARE(all.size(), (some.size() + 31) / 32 * 32);
+            QVERIFY(std::includes(all.begin(), all.end(), some.begin(), some.end()));
+        }
+    }
+
+    // C10: kvpress fails on 12 tokens or fewer and keeps 6 of 13 at a half.
+    void kvpressOnVeryShortPrompts() {
+        const PolicyOutcome none = m_bench.run("compactor:kvpress@0.5", TestLayer::random(82, {2, 1, 12, 4}));
+        QCOMPARE(none.selection.heads[0].kept.size(), std::size_t{6});
+        QVERIFY(!none.notes.empty());
+        QCOMPARE(m_bench.run("compactor:kvpress@0.5", TestLayer::random(83, {2, 1, 13, 4})).selection.heads[0].kept.size(),
+                 std::size_t{6});
+        QCOMPARE(m_bench.run("compactor@1t", TestLayer::random(84, {2, 1, 1, 4})).selection.heads[0].kept.size(),
+                 std::size_t{1});
+    }
+
+    void degenerateKeysGiveFiniteScoresAndTheEarlierToken() { // C3, C15
+        for (const double value : {0.0, 0.7}) {
+            TestLayer layer = TestLayer::ofKeys(std::vector<::naive::Vector>(40, ::naive::Vector(4, value)));
+            for (const char* spec : {"compactor,pool_width=1@5t", "compactor:compactor_vllm,page=1,protect_first=0,"
+                                                                  "protect_last=0@5t",
+                                     "leverage:exact@5t", "leverage,centred=true@5t"})
+                QCOMPARE(QString::fromStdString(listText(m_bench.run(spec, layer).selection.heads[0].kept)),
+                         QString("0-4"));
+        }
+    }
+
+    void drawnRowsStandForAll() { // Theorem 1
+        TestLayer layer = TestLayer::random(85, {2, 2, 200, 6});
+        layer.recordSteps = true;
+        const PolicyOutcome outcome = m_bench.run("leverage:sampling@60t", layer);
+        const Numbers leverage = kvscope::naive::leverage({blockOf(layer.preRopeKeys, 0, 200)});
+        for (std::size_t h = 0; h < 2; ++h) {
+            const HeadSelection& head = outcome.selection.heads[h];
+            QCOMPARE(head.numeratorWeights, head.denominatorWeights);
+            double draws = 0;
+            for (std::size_t i = 0; i < head.kept.size(); ++i) {
+                const double p = leverage[h * 200 + std::size_t(head.kept[i])] / 6; // the sum is the rank
+                const double times = double{head.numeratorWeights[i]} * 60 * p;
+                QVERIFY(std::abs(times - std::round(times)) < 1e-3 && times > 0.5);
+                draws += std::round(times);
+            }
+            QCOMPARE(draws, 60.0);
+        }
+        QVERIFY(outcome.log && outcome.log->json().find("\"distortion\":[") != std::string::npos);
+        QVERIFY(outcome.log->json().find("\"draws\":[[") != std::string::npos);
+    }
+
+    void theLogHoldsWhatTheScoresAreMadeOf() {
+        TestLayer layer = TestLayer::random(86, {4, 2, 50, 8});
+        QVERIFY(!m_bench.run("compactor@9t", layer).log);
+        layer.recordSteps = true;
+        const std::string json = m_bench.run("compactor@9t", layer).log->json();
+        for (const char* name : {"spectrum", "rank", "leverage", "attention", "z_leverage", "z_attention", "lambda"})
+            QVERIFY2(json.find("\"" + std::string(name) + "\":") != std::string::npos, name);
+    }
+
+    void missingQueriesAreRefusedWithARemedy() {
+        const TestLayer layer = TestLayer::random(87, {4, 2, 97, 8, 30});
+        const QString message = messageOf([&] { m_bench.run("compactor@9t", layer); });
+        QVERIFY2(message.contains("none before token 67") && message.contains("policy leverage"), qPrintable(message));
+    }
+
+    void whatCannotWorkInBlocksIsRefused() {
+        const TestLayer layer = TestLayer::random(88, {4, 2, 97, 8});
+        for (const char* spec : {"compactor,selection=joint,prompt_block=16@20t", "leverage:sampling,prompt_block=16@20t"})
+            QVERIFY(messageOf([&] { m_bench.run(spec, layer); }).contains("blocks cannot continue"));
+        QVERIFY(messageOf([&] {
+                    m_bench.run("leverage,regulariser=clamp,route=qr@20t", layer);
+                }).contains("no eigenvalues to clamp"));
+        for (const HeadSelection& head : m_bench.run("compactor,prompt_block=16@20t", layer).selection.heads)
+            QCOMPARE(head.kept.size(), std::size_t{20});
+    }
+
+    void threadsDoNotMatter() {
+        const TestLayer layer = TestLayer::random(89, {6, 2, 1500, 8});
+        for (const char* spec : {"compactor@0.2", "compactor:kvpress@0.2", "compactor:compactor_vllm@0.2",
+                                 "leverage:sampling@0.2"}) {
+            const Selection one = PolicyBench(1).run(spec, layer).selection;
+            for (const int threads : {2, 7})
+                QVERIFY2(PolicyBench(threads).run(spec, layer).selection.sameLists(one), spec);
+        }
+    }
+
+    void knobsOfCombineAndSelectLeaveTheFeaturesAlone() { // 0.11
+        const ParameterValues values = PolicySpec::parse("compactor").values;
+        for (const char* change : {"lambda=1", "pool_width=5", "value_norm=false", "group_rule=max", "z_scope=layer",
+                                   "selection=joint", "protect_first=9"}) {
+            const ParameterValues changed = PolicySpec::parse(std::string("compactor,") + change).values;
+            QVERIFY2(changed.key(Stage::Features) == values.key(Stage::Features) && !(changed == values), change);
+        }
+    }
+
+private:
+    PolicyBench m_bench;
+};
+
+QTEST_APPLESS_MAIN(CompactorTest)
+#include "compactor_test.moc"
