@@ -323,7 +323,8 @@ private slots:
         QTest::mouseClick(open.window.findChild<QToolButton*>("unfold"), Qt::LeftButton);
         QVERIFY(open.window.docks()->dock("capture")->isVisible());
         open.window.resize(1440, 900);
-        QTRY_VERIFY(open.window.tabifiedDockWidgets(open.window.docks()->dock("overlap")).isEmpty());
+        const auto tabs = [&] { return open.window.tabifiedDockWidgets(open.window.docks()->dock("overlap")); };
+        QTRY_VERIFY(std::none_of(tabs().begin(), tabs().end(), [](const QDockWidget* dock) { return dock->isVisible(); }));
     }
 
     void theSystemsThemeIsFollowed() {
