@@ -8,6 +8,7 @@
 #include "core/engine/balancing_walk.h"
 #include "core/engine/clusters.h"
 #include "core/engine/leverage.h"
+#include "core/engine/requests.h"
 #include "core/engine/tensor.h"
 
 #include <cstdint>
@@ -21,66 +22,6 @@ namespace kvscope {
 enum class AnchorKind { Mean, NormalisedMean, Median };
 enum class SimilarityMetric { Cosine, Dot, Euclidean };
 enum class PoolKind { Average, Max };
-
-/// Time positions of the rows of a tensor [H, m, ...]. Empty lists: row r of every head is token r.
-using RowPositions = std::vector<std::vector<TokenIndex>>; ///< H lists of m ascending tokens
-
-/// Causal attention of queries [Hq, w, d] (query r is at time position firstQuery + r) to keys [Hkv, m, d].
-struct AttentionInput {
-    Tensor queries, keys;
-    TokenIndex firstQuery = 0;
-    RowPositions keyPositions;
-    AttentionRule rule;
-};
-
-/// Choice of the best rows of each head, order (score descending, index ascending).
-struct TopKRequest {
-    Tensor scores;                    ///< [H, m]
-    std::vector<std::int64_t> counts; ///< [H] rows to keep, 0..m
-    /// Rows that are kept before any other: the first ones in ascending order, then the last ones from the end
-    /// backwards, as far as the count reaches.
-    std::int64_t protectFirst = 0, protectLast = 0;
-};
-
-struct TopKHead {
-    std::vector<TokenIndex> kept; ///< ascending rows
-    float margin = 0;             ///< smallest kept free score minus largest evicted score; +infinity if no choice
-};
-
-/// The kept set of one KV head as two weighted samples (policies.md 0.2). Empty weights mean all 1.
-/// Denominator tokens are those of the numerator unless `denominator` is non-empty.
-struct WeightedSet {
-    std::vector<TokenIndex> numerator;
-    std::vector<float> numeratorWeights;
-    std::vector<TokenIndex> denominator;
-    std::vector<float> denominatorWeights;
-};
-
-/// Attention of the queries j >= firstQuery over a kept set of [0, cut) and all of [cut, j].
-struct WeightedAttentionInput {
-    Tensor queries; ///< [Hq, w, d]
-    Tensor keys;    ///< [Hkv, n, d], all tokens
-    Tensor values;  ///< [Hkv, n, dv]
-    TokenIndex firstQuery = 0;
-    TokenIndex cut = 0;
-    AttentionRule rule;
-    std::span<const WeightedSet> kept; ///< [Hkv]; empty: everything is kept
-};
-
-struct WeightedAttention {
-    Tensor output;             ///< [Hq, w, dv]; zero where a query sees nothing
-    HostTensor logDenominator; ///< [Hq, w]: log of the (weighted) sum of e^logit; -infinity where nothing is seen
-    /// [Hq, w]: log of the Euclidean norm of the numerator's weighted e^logit; over everything, e^(logNorm -
-    /// logDenominator) is ||p||_2. -infinity where nothing is seen.
-    HostTensor logNorm;
-};
-
-struct PrincipalAxes {
-    HostTensor mean; ///< [d]
-    HostTensor axes; ///< [components, d] unit vectors; the largest absolute entry of each is positive
-    std::vector<double> explainedVariance; ///< [components] share of the total variance, 0..1
-    double totalVariance = 0;              ///< sum of squared distances to the mean over (m - 1)
-};
 
 /// z = (x - mean) / std. z = 0 where the scores are constant up to float rounding (C3).
 struct Standardisation {

@@ -4,6 +4,7 @@
 #include "core/base/random_source.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameters.h"
+#include "core/policies/policy_card.h"
 #include "core/policies/policy_spec.h"
 #include "core/policies/selection.h"
 #include "core/policies/step_log.h"
@@ -88,30 +89,6 @@ struct Protection {
 
     /// What fits into `count` of `rows` rows: the first ones win, and of the last ones the most recent.
     Protection within(std::int64_t count, std::int64_t rows) const;
-};
-
-struct PolicyVariant {
-    std::string id, label, summary;
-    std::vector<std::pair<std::string, std::string>> values; ///< parameter id, text: what differs from the defaults
-};
-
-/// What the capture must hold for the policy to run at all.
-enum class Need { Keys, Values, Queries, PreRopeKeys, ImportedScores };
-
-struct PolicyCard {
-    std::string id, name, summary;
-    std::string paper; ///< with equation or algorithm numbers
-    std::vector<Need> needs;
-    std::vector<PolicyVariant> variants;              ///< the first is the default
-    std::shared_ptr<const ParameterTable> parameters; ///< own parameters followed by the common ones
-    bool usesBudget = true;
-    bool usesSeed = false;
-    bool carriesState =
-        false; ///< `carry` returns something: in block processing the features of every block are needed
-    std::string colonParameter; ///< what stands after the colon is the text of this parameter, not a variant
-    std::string blockRefusal;   ///< why block processing means nothing here, as a clause; empty: it means something
-    std::string explanation;    ///< Markdown, from the policy's .md
-    std::string scoreLabel;     ///< as on axes, at the defaults: "score −cos(μ, k)"
 };
 
 /// A compressor as a short recipe over engine primitives. Stateless: everything comes in, everything goes out.

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "core/parameters/parameters.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kvscope {
+
+struct PolicyVariant {
+    std::string id, label, summary;
+    std::vector<std::pair<std::string, std::string>> values; ///< parameter id, text: what differs from the defaults
+};
+
+/// What the capture must hold for the policy to run at all.
+enum class Need { Keys, Values, Queries, PreRopeKeys, ImportedScores };
+
+struct PolicyCard {
+    std::string id, name, summary;
+    std::string paper; ///< with equation or algorithm numbers
+    std::vector<Need> needs;
+    std::vector<PolicyVariant> variants;              ///< the first is the default
+    std::shared_ptr<const ParameterTable> parameters; ///< own parameters followed by the common ones
+    bool usesBudget = true;
+    bool usesSeed = false;
+    bool carriesState =
+        false; ///< `carry` returns something: in block processing the features of every block are needed
+    std::string colonParameter; ///< what stands after the colon is the text of this parameter, not a variant
+    std::string blockRefusal;   ///< why block processing means nothing here, as a clause; empty: it means something
+    std::string explanation;    ///< Markdown, from the policy's .md
+    std::string scoreLabel;     ///< as on axes, at the defaults: "score −cos(μ, k)"
+};
+
+} // namespace kvscope
