@@ -75,6 +75,12 @@ def _check(model: Any, prompt: Prompt, options: CaptureOptions, any_architecture
             raise CaptureError(f"layer {layer} does not exist", "--layers", f"Name layers 0 to {most - 1}")
 
 
+def _published_config(model: Any) -> dict[str, Any]:
+    """The model's configuration without the folder that it was loaded from, which is nobody else's business."""
+    config: dict[str, Any] = decoder_of(model).config.to_dict()
+    return {key: value for key, value in config.items() if key != "_name_or_path"}
+
+
 def _state(model: Any, prompt: Prompt, options: CaptureOptions, model_id: str, revision: str) -> str:
     parts = [
         model_id,
@@ -280,6 +286,6 @@ def _root_attributes(
         "head_dim": facts["head_dim"],
         "value_dim": facts["value_dim"],
         "rope": json_text(rope.attribute if rope else {"type": "none", "rotary_dim": 0, "layout": "half"}),
-        "config_json": json_text(decoder_of(model).config.to_dict()),
+        "config_json": json_text(_published_config(model)),
     }
     return attributes | ({"notes": options.notes} if options.notes else {})
