@@ -39,7 +39,7 @@ struct OpenWindow {
     bool idle() const {
         const ViewInput input = bench.viewInput();
         for (const PaneData& pane : input.panes)
-            if ((!pane.result && pane.error.empty()) || pane.computing)
+            if (!pane.result || pane.computing)
                 return false;
         return bench.viewInput(keyProjectionView()).data.value != nullptr;
     }
