@@ -30,31 +30,27 @@ Chart::Chart(const Viewport& viewport, AxisSpec x, AxisSpec y, double rightMargi
     frame.plot = plotBoxFor(area, frame.y, style, *viewport.text);
 }
 
+void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewport& viewport, bool wholeModel) {
+    if (!viewport.forExport)
+        return;
+    const TextStyle note{FontFace::Interface, 10};
+    const std::string text = provenance(input, readyPanes(input), wholeModel);
+    builder.text({viewport.width / 2, viewport.height - 5}, builder.elide(text, note, viewport.width - 16), note,
+                 themeOf(viewport.theme).text3, HorizontalAlign::Centre);
+}
+
 void finishChart(Chart& chart, const std::vector<LegendEntry>& legend, const ViewInput& input, const Viewport& viewport,
                  bool zoomable) {
     const Theme& theme = themeOf(viewport.theme);
     SceneBuilder builder = chart.builder(viewport);
     drawAxes(builder, chart.frame, chart.style, theme);
     drawLegend(builder, {chart.frame.plot.x, 13}, viewport.width - chart.frame.plot.x - 6, legend, theme);
-    if (viewport.forExport) {
-        const TextStyle note{FontFace::Interface, 10};
-        builder.text({viewport.width / 2, viewport.height - 5},
-                     builder.elide(provenance(input, readyPanes(input)), note, viewport.width - 16), note, theme.text3,
-                     HorizontalAlign::Centre);
-    }
+    drawProvenance(builder, input, viewport);
     if (!zoomable)
         return;
     chart.scene.plot = chart.frame.plot;
     chart.scene.xMin = chart.frame.x.low, chart.scene.xMax = chart.frame.x.high;
     chart.scene.yMin = chart.frame.y.low, chart.scene.yMax = chart.frame.y.high;
-}
-
-std::vector<const PaneData*> readyPanes(const ViewInput& input) {
-    std::vector<const PaneData*> panes;
-    for (const PaneData& pane : input.panes)
-        if (pane.result)
-            panes.push_back(&pane);
-    return panes;
 }
 
 } // namespace kvscope

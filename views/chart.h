@@ -24,7 +24,7 @@ struct Chart {
 void finishChart(Chart& chart, const std::vector<LegendEntry>& legend, const ViewInput& input, const Viewport& viewport,
                  bool zoomable);
 
-/// Panes that have a result.
-std::vector<const PaneData*> readyPanes(const ViewInput& input);
+/// Where an exported figure comes from, along its lower edge; nothing on the screen.
+void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewport& viewport, bool wholeModel = false);
 
 } // namespace kvscope

@@ -44,6 +44,7 @@ struct ViewInput {
     std::vector<PaneData> panes;
     int activePane = 0;
     TokenFocus focus;
+    std::optional<TokenIndex> cursor; ///< tokens of the stream that have been read, for views that tell a story; empty: all
     DataState data; ///< of the view that the input is for
 };
 
@@ -79,6 +80,13 @@ struct PointFacts {
     int layer = -1, kvHead = -1, queryHead = -1; ///< where a click goes; -1: nowhere
 };
 
+/// A step log told as a story: something happens once so many tokens of the stream have been read.
+struct Story {
+    std::string title;
+    std::vector<TokenIndex> events;     ///< tokens read, ascending; empty: the view tells no story
+    std::vector<TokenIndex> milestones; ///< those among them that weigh more (merges)
+};
+
 struct ViewCard {
     std::string id, name, summary;
     std::string paper;  ///< which figures it reproduces
@@ -101,6 +109,14 @@ public:
     /// What is under a point of a scene that this view built, for marks that are no tokens.
     virtual PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
         return (void)input, (void)options, (void)scene, (void)at, PointFacts{};
+    }
+    /// The events among which the step player moves `ViewInput::cursor`.
+    virtual Story story(const ViewInput& input, const ParameterValues& options) const {
+        return (void)input, (void)options, Story{};
+    }
+    /// What happened at the last event at or before the cursor, in at most two lines with its numbers.
+    virtual std::string caption(const ViewInput& input, const ParameterValues& options) const {
+        return (void)input, (void)options, std::string{};
     }
 };
 

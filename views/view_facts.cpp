@@ -18,6 +18,19 @@ const HeadSelection& headOf(const RunResult& result, KvHeadIndex head) {
 
 } // namespace
 
+const PaneData* activePane(const ViewInput& input) {
+    const auto index = static_cast<std::size_t>(std::max(0, input.activePane));
+    return index < input.panes.size() ? &input.panes[index] : nullptr;
+}
+
+std::vector<const PaneData*> readyPanes(const ViewInput& input) {
+    std::vector<const PaneData*> panes;
+    for (const PaneData& pane : input.panes)
+        if (pane.result)
+            panes.push_back(&pane);
+    return panes;
+}
+
 std::vector<TokenState> tokenStates(const ViewInput& input, const PaneData& pane) {
     const auto n = static_cast<std::size_t>(input.capture->info().numTokens);
     const RunResult& result = *pane.result;
@@ -73,13 +86,17 @@ std::string paneTitle(const PaneData& pane) {
     return pane.variant.empty() ? pane.policyName : pane.policyName + ", " + pane.variant;
 }
 
-std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes) {
-    std::string text = fmt::format("layer {}, KV head {} (0-based) · cut: {}", input.layer.value, input.kvHead.value,
-                                   input.cut.label);
-    for (const PaneData* pane : panes)
+std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes, bool wholeModel) {
+    std::string text = wholeModel ? std::string()
+                                  : fmt::format("layer {}, KV head {} (0-based) · ", input.layer.value, input.kvHead.value);
+    text += "cut: " + input.cut.label;
+    bool fast = false;
+    for (const PaneData* pane : panes) {
         if (pane->result && pane->result->simulated)
             text += fmt::format(" · {}simulated on full-attention tensors", panes.size() > 1 ? std::string(1, pane->letter) + " " : "");
-    return text;
+        fast |= pane->result && pane->result->arithmetic.starts_with("fast");
+    }
+    return fast ? text + " · fast arithmetic" : text;
 }
 
 Scene emptyScene(const std::string& sentence, const Viewport& viewport) {
@@ -101,7 +118,7 @@ Scene emptyScene(const std::string& sentence, const Viewport& viewport) {
 
 std::string whyEmpty(const ViewInput& input, const PaneData& pane) {
     if (!input.capture)
-        return "No capture is open. Open one or drop it on the window.";
+        return kNoCapture;
     if (!pane.error.empty())
         return pane.error;
     if (!pane.result)

@@ -8,6 +8,13 @@
 
 namespace kvscope {
 
+inline constexpr const char* kNoCapture = "No capture is open. Open one or drop it on the window.";
+
+/// The pane that the input points at; null when there is none.
+const PaneData* activePane(const ViewInput& input);
+/// Panes that have a result.
+std::vector<const PaneData*> readyPanes(const ViewInput& input);
+
 /// What became of one token in one pane.
 enum class TokenState { Kept, Protected, Evicted, AfterCut };
 
@@ -35,8 +42,9 @@ std::string keptShare(const RunResult& result, KvHeadIndex head);
 /// "A  KeyDiff, kvpress".
 std::string paneTitle(const PaneData& pane);
 
-/// "layer 3, KV head 1 (0-based) · cut: end of context, 995", with "simulated ..." where that is so.
-std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes);
+/// "layer 3, KV head 1 (0-based) · cut: end of context, 995", with "simulated ..." and "fast arithmetic" where that is
+/// so. `wholeModel`: a picture of all heads names none.
+std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes, bool wholeModel = false);
 
 /// A scene that says in one sentence why there is nothing to see.
 Scene emptyScene(const std::string& sentence, const Viewport& viewport);

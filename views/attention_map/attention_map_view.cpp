@@ -2,6 +2,7 @@
 #include "views/attention_map/attention_map_view.h"
 
 #include "views/attention_map/map_painter.h"
+#include "views/chart.h"
 #include "views/explanations.h"
 #include "views/view_options.h"
 
@@ -83,7 +84,7 @@ private:
 
 std::string whyNoPicture(const ViewInput& input) {
     if (!input.capture)
-        return "No capture is open. Open one or drop it on the window.";
+        return kNoCapture;
     if (!input.data.error.empty())
         return input.data.error;
     return input.data.value ? "" : "Computing the attention map…";
@@ -159,16 +160,7 @@ Scene AttentionMapView::buildScene(const ViewInput& input, const ParameterValues
     drawAxes(builder, layout.frame, style, theme);
     if (layout.column.width > 0)
         drawColourColumn(builder, layout.column, scale.column(), theme);
-    if (viewport.forExport) {
-        std::vector<const PaneData*> panes;
-        for (const PaneData& pane : input.panes)
-            if (pane.result)
-                panes.push_back(&pane);
-        const TextStyle note{FontFace::Interface, 10};
-        builder.text({viewport.width / 2, viewport.height - 6},
-                     builder.elide(provenance(input, panes), note, viewport.width - 16), note, theme.text3,
-                     HorizontalAlign::Centre);
-    }
+    drawProvenance(builder, input, viewport);
     scene.plot = layout.frame.plot;
     scene.xMin = layout.frame.x.low, scene.xMax = layout.frame.x.high;
     scene.yMin = layout.frame.y.high, scene.yMax = layout.frame.y.low;

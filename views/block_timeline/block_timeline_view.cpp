@@ -37,15 +37,10 @@ private:
     ViewCard m_card;
 };
 
-const PaneData* activePane(const ViewInput& input) {
-    const auto active = static_cast<std::size_t>(input.activePane);
-    return active < input.panes.size() ? &input.panes[active] : nullptr;
-}
-
 std::string whyNoPicture(const ViewInput& input) {
     const PaneData* pane = activePane(input);
     if (!pane)
-        return input.capture ? "No policy is shown." : "No capture is open. Open one or drop it on the window.";
+        return input.capture ? "No policy is shown." : kNoCapture;
     if (const std::string why = whyEmpty(input, *pane); !why.empty())
         return why;
     if (!pane->result->simulated)

@@ -57,7 +57,7 @@ private:
 
 std::string whyNoPicture(const ViewInput& input) {
     if (!input.capture)
-        return "No capture is open. Open one or drop it on the window.";
+        return kNoCapture;
     if (!input.data.error.empty())
         return input.data.error;
     const auto data = dataAs<CurvesData>(input);

@@ -56,7 +56,7 @@ private:
 
 std::string whyNoPicture(const ViewInput& input) {
     if (!input.capture)
-        return "No capture is open. Open one or drop it on the window.";
+        return kNoCapture;
     if (!input.data.error.empty())
         return input.data.error;
     return dataAs<HeadGridData>(input) ? "" : "Computing the first layer…";
@@ -189,11 +189,7 @@ Scene HeadGridView::buildScene(const ViewInput& input, const ParameterValues& op
         const double height = std::min(layout.grid.height, std::max(60.0, layout.cellHeight * static_cast<double>(data->rows.size())));
         drawColourColumn(builder, {viewport.width - kColourColumnWidth - 4, layout.grid.y, kColourColumnWidth, height}, column, theme);
     }
-    if (viewport.forExport) {
-        const TextStyle note{FontFace::Interface, 10};
-        builder.text({viewport.width / 2, viewport.height - 5}, builder.elide(provenance(input, readyPanes(input)), note, viewport.width - 16),
-                     note, theme.text3, HorizontalAlign::Centre);
-    }
+    drawProvenance(builder, input, viewport, true);
     return scene;
 }
 

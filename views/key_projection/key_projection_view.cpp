@@ -52,15 +52,10 @@ private:
     ViewCard m_card;
 };
 
-const PaneData* activePane(const ViewInput& input) {
-    const auto index = static_cast<std::size_t>(std::max(0, input.activePane));
-    return index < input.panes.size() ? &input.panes[index] : nullptr;
-}
-
 std::string whyNoPicture(const ViewInput& input) {
     const PaneData* pane = activePane(input);
     if (!pane)
-        return input.capture ? "No policy in this pane. Add one." : "No capture is open. Open one or drop it on the window.";
+        return input.capture ? "No policy in this pane. Add one." : kNoCapture;
     if (const std::string why = whyEmpty(input, *pane); !why.empty())
         return why;
     if (!input.data.error.empty())

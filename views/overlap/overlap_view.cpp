@@ -107,7 +107,7 @@ void drawAgreement(SceneBuilder& builder, const std::vector<std::int64_t>& count
 
 Scene OverlapView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
     if (!input.capture)
-        return emptyScene("No capture is open. Open one or drop it on the window.", viewport);
+        return emptyScene(kNoCapture, viewport);
     const auto panes = readyPanes(input);
     if (panes.size() < 2)
         return emptyScene(input.panes.size() < 2 ? "Overlap compares policies: add a second pane." : "Computing the first selections…", viewport);
@@ -128,9 +128,7 @@ Scene OverlapView::buildScene(const ViewInput& input, const ParameterValues&, co
     }
     drawMatrix(builder, input, panes, matrix, viewport.theme);
     drawAgreement(builder, agreement(input, panes), bars, theme);
-    if (viewport.forExport)
-        builder.text({viewport.width / 2, viewport.height - 5}, builder.elide(provenance(input, panes), {FontFace::Interface, 10}, viewport.width - 16),
-                     {FontFace::Interface, 10}, theme.text3, HorizontalAlign::Centre);
+    drawProvenance(builder, input, viewport);
     return scene;
 }
 

@@ -130,7 +130,7 @@ std::string cutSentence(const ViewInput& input) {
 
 Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
     if (!input.capture)
-        return emptyScene("No capture is open. Open one or drop it on the window.", viewport);
+        return emptyScene(kNoCapture, viewport);
     const Theme& theme = themeOf(viewport.theme);
     Scene scene;
     scene.width = viewport.width;
