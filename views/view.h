@@ -73,11 +73,19 @@ struct ViewTable {
     std::function<std::string(std::int64_t row, int column)> cell;
 };
 
+/// A setting that a mark of a picture stands for, and that a click on it gives to a pane.
+struct Adoption {
+    int pane = -1; ///< index, which becomes the active pane; -1: the active one
+    std::vector<std::pair<std::string, std::string>> values; ///< parameter id, text; taken where the policy has it
+    std::optional<Budget> budget;
+};
+
 /// Facts about a point of a picture, as names and values; empty: nothing to tell.
 struct PointFacts {
-    std::vector<std::pair<std::string, std::string>> rows;
+    std::vector<std::pair<std::string, std::string>> rows; ///< of a token: what the view adds to the common read-out
     TokenIndex token = -1;                        ///< that the other views should ring
     int layer = -1, kvHead = -1, queryHead = -1; ///< where a click goes; -1: nowhere
+    std::optional<Adoption> adoption;            ///< what a click sets
 };
 
 /// A step log told as a story: something happens once so many tokens of the stream have been read.
@@ -106,7 +114,7 @@ public:
     /// One computed sentence: "14 of 16 needle tokens evicted at 10 %". Never empty.
     virtual std::string finding(const ViewInput& input, const ParameterValues& options) const = 0;
     virtual ViewTable table(const ViewInput& input, const ParameterValues& options) const = 0;
-    /// What is under a point of a scene that this view built, for marks that are no tokens.
+    /// What is under a point of a scene that this view built.
     virtual PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
         return (void)input, (void)options, (void)scene, (void)at, PointFacts{};
     }

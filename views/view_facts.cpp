@@ -99,6 +99,17 @@ std::string provenance(const ViewInput& input, const std::vector<const PaneData*
     return fast ? text + " · fast arithmetic" : text;
 }
 
+ViewTable tableOf(std::vector<std::string> columns, std::vector<std::vector<std::string>> rows) {
+    ViewTable table;
+    table.columns = std::move(columns);
+    table.rowCount = std::ssize(rows);
+    table.cell = [rows = std::make_shared<const std::vector<std::vector<std::string>>>(std::move(rows))](
+                     std::int64_t row, int column) {
+        return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
+    };
+    return table;
+}
+
 Scene emptyScene(const std::string& sentence, const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
     Scene scene;

@@ -46,6 +46,9 @@ std::string paneTitle(const PaneData& pane);
 /// so. `wholeModel`: a picture of all heads names none.
 std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes, bool wholeModel = false);
 
+/// A table of ready cells, each row as long as `columns`.
+ViewTable tableOf(std::vector<std::string> columns, std::vector<std::vector<std::string>> rows);
+
 /// A scene that says in one sentence why there is nothing to see.
 Scene emptyScene(const std::string& sentence, const Viewport& viewport);
 

@@ -208,19 +208,16 @@ std::string CurvesView::finding(const ViewInput& input, const ParameterValues&) 
 }
 
 ViewTable CurvesView::table(const ViewInput& input, const ParameterValues&) const {
-    ViewTable table;
-    table.columns = {"pane", "policy", "variant", "asked", "retention", "bytes", "mean", "lowest", "highest", "seeds", "simulated"};
-    auto rows = std::make_shared<std::vector<std::vector<std::string>>>();
+    std::vector<std::vector<std::string>> rows;
     if (const auto data = dataAs<CurvesData>(input))
         for (const Curve& curve : data->curves)
             for (const CurvePoint& p : curve.points)
-                rows->push_back({std::string(1, curve.letter), curve.policyName, curve.variant, fmt::format("{}", p.asked),
-                                 fmt::format("{:.6f}", p.retention), fmt::format("{:.0f}", p.bytes), fmt::format("{:.9g}", p.mean),
-                                 fmt::format("{:.9g}", p.low), fmt::format("{:.9g}", p.high), std::to_string(p.seeds),
-                                 curve.simulated ? "yes" : "no"});
-    table.rowCount = std::ssize(*rows);
-    table.cell = [rows](std::int64_t row, int column) { return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)]; };
-    return table;
+                rows.push_back({std::string(1, curve.letter), curve.policyName, curve.variant, fmt::format("{}", p.asked),
+                                fmt::format("{:.6f}", p.retention), fmt::format("{:.0f}", p.bytes), fmt::format("{:.9g}", p.mean),
+                                fmt::format("{:.9g}", p.low), fmt::format("{:.9g}", p.high), std::to_string(p.seeds),
+                                curve.simulated ? "yes" : "no"});
+    return tableOf({"pane", "policy", "variant", "asked", "retention", "bytes", "mean", "lowest", "highest", "seeds", "simulated"},
+                   std::move(rows));
 }
 
 } // namespace

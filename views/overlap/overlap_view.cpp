@@ -151,19 +151,16 @@ std::string OverlapView::finding(const ViewInput& input, const ParameterValues&)
 }
 
 ViewTable OverlapView::table(const ViewInput& input, const ParameterValues&) const {
-    ViewTable table;
     const auto panes = readyPanes(input);
-    table.columns = {"pane"};
-    auto rows = std::make_shared<std::vector<std::vector<std::string>>>();
+    std::vector<std::string> columns = {"pane"};
+    std::vector<std::vector<std::string>> rows;
     for (const PaneData* row : panes) {
-        table.columns.push_back(fmt::format("{} {}", row->letter, paneTitle(*row)));
-        rows->push_back({table.columns.back()});
+        columns.push_back(fmt::format("{} {}", row->letter, paneTitle(*row)));
+        rows.push_back({columns.back()});
         for (const PaneData* column : panes)
-            rows->back().push_back(fmt::format("{:.6f}", jaccard(keptOf(input, *row), keptOf(input, *column))));
+            rows.back().push_back(fmt::format("{:.6f}", jaccard(keptOf(input, *row), keptOf(input, *column))));
     }
-    table.rowCount = static_cast<std::int64_t>(rows->size());
-    table.cell = [rows](std::int64_t row, int column) { return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)]; };
-    return table;
+    return tableOf(std::move(columns), std::move(rows));
 }
 
 } // namespace

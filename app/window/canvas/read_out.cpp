@@ -87,6 +87,7 @@ void ReadOut::fill() {
     if (m_token >= input.cut.token) {
         m_grid->addWidget(roleLabel(tr("after the cut: not seen by the policies"), "quiet", m_body), 2, 0, 1, 3);
         m_lines += tr("after the cut");
+        addFacts();
         return;
     }
     for (const PaneData& pane : input.panes) {
@@ -112,28 +113,38 @@ void ReadOut::fill() {
         addRow(name, value);
         m_lines += QString("%1 %2 %3 %4").arg(QChar(pane.letter)).arg(fromUtf8(pane.policyName), state, value);
     }
+    addFacts();
 }
 
-void ReadOut::showToken(TokenIndex token, const QWidget& over, const QPointF& widgetPosition, bool pinned) {
+void ReadOut::addFacts() {
+    for (const auto& [name, value] : m_facts.rows) {
+        addRow(roleLabel(fromUtf8(name), "quiet", m_body), fromUtf8(value));
+        m_lines += fromUtf8(name) + " " + fromUtf8(value);
+    }
+}
+
+void ReadOut::showToken(TokenIndex token, const QWidget& over, const QPointF& widgetPosition, bool pinned,
+                        const PointFacts& more) {
     if (token < 0 || !m_workbench.capture() || token >= m_workbench.capture()->info().numTokens)
         return dismiss();
     m_token = token;
     m_pinned = pinned;
+    m_facts = more;
     fill();
     placeBeside(over, widgetPosition);
 }
 
-void ReadOut::showFacts(const PointFacts& facts, const QWidget& over, const QPointF& widgetPosition) {
+void ReadOut::showFacts(const PointFacts& facts, const QWidget& over, const QPointF& widgetPosition, bool pinned) {
     if (facts.rows.empty())
         return dismiss();
     m_token = -1;
-    m_pinned = false;
+    m_pinned = pinned;
+    m_facts = facts;
     clearBody();
     m_lines.clear();
-    for (const auto& [name, value] : facts.rows) {
-        addRow(roleLabel(fromUtf8(name), "quiet", m_body), fromUtf8(value));
-        m_lines += fromUtf8(name) + " " + fromUtf8(value);
-    }
+    addFacts();
+    if (pinned)
+        m_grid->addWidget(roleLabel(tr("pinned, Esc releases"), "quiet", m_body), m_grid->rowCount(), 0, 1, 3);
     placeBeside(over, widgetPosition);
 }
 
@@ -166,6 +177,7 @@ void ReadOut::refresh() {
 void ReadOut::dismiss() {
     m_token = -1;
     m_pinned = false;
+    m_facts = {};
     hide();
 }
 

@@ -18,10 +18,10 @@ class ReadOut : public QFrame {
 public:
     ReadOut(const Workbench& workbench, QWidget* parent);
 
-    /// `at` in coordinates of `over`, a widget inside the window.
-    void showToken(TokenIndex token, const QWidget& over, const QPointF& at, bool pinned);
+    /// `at` in coordinates of `over`, a widget inside the window. `more`: what the view adds about the token.
+    void showToken(TokenIndex token, const QWidget& over, const QPointF& at, bool pinned, const PointFacts& more = {});
     /// Facts about a mark that is no token.
-    void showFacts(const PointFacts& facts, const QWidget& over, const QPointF& at);
+    void showFacts(const PointFacts& facts, const QWidget& over, const QPointF& at, bool pinned = false);
     void dismiss();
     TokenIndex token() const { return m_token; }
     bool isPinned() const { return m_pinned; }
@@ -31,6 +31,7 @@ public:
 
 private:
     void addRow(QWidget* name, const QString& value);
+    void addFacts();
     void clearBody();
     void fill();
     void placeBeside(const QWidget& over, const QPointF& at);
@@ -39,6 +40,7 @@ private:
     QWidget* m_body = nullptr; ///< made anew for each token
     QGridLayout* m_grid = nullptr;
     TokenIndex m_token = -1;
+    PointFacts m_facts;
     bool m_pinned = false;
     QStringList m_lines;
 };

@@ -55,7 +55,9 @@ private:
     void connectGestures();
     void hover(const PickId& pick, const QPointF& at);
     void click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at);
-    bool goToCell(const QPointF& at); ///< where a cell stands for a head
+    PointFacts factsAt(const QPointF& at) const;
+    bool follow(const PointFacts& facts); ///< to the head or the setting that a mark stands for; false: for none
+    void adopt(const Adoption& adoption);
     void brush(const std::vector<TokenIndex>& tokens, bool finished);
     void scrollBy(double delta);
     void dragHandle(const PickId& handle, const QPointF& at, bool finished);

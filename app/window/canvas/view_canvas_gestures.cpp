@@ -66,22 +66,20 @@ void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
     if (m_readOut->isPinned())
         return;
     if (pick.kind == PickId::Kind::Cell && m_workbench.capture()) {
-        const double scale = appearance().scale;
-        const PointFacts facts = m_view.factsAt(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(),
-                                                {at.x() / scale, at.y() / scale});
+        const PointFacts facts = factsAt(at);
         m_workbench.setHovered(facts.token);
         m_readOut->showFacts(facts, *m_canvas, at);
         return;
     }
     const auto token = pick.kind == PickId::Kind::Token ? static_cast<TokenIndex>(pick.index) : TokenIndex{-1};
     m_workbench.setHovered(token);
-    m_readOut->showToken(token, *m_canvas, at, false);
+    m_readOut->showToken(token, *m_canvas, at, false, token >= 0 ? factsAt(at) : PointFacts{});
 }
 
 void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at) {
     if (m_view.card().perPane && m_workbench.session().activePane != m_pane)
         m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
-    if (pick.kind == PickId::Kind::Cell && goToCell(at))
+    if (pick.kind == PickId::Kind::Cell && follow(factsAt(at)))
         return;
     if (pick.kind != PickId::Kind::Token) {
         m_readOut->dismiss();
@@ -104,15 +102,22 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
         select(m_workbench, selected);
     } else {
         m_workbench.setHovered(token);
-        m_readOut->showToken(token, *m_canvas, at, true);
+        m_readOut->showToken(token, *m_canvas, at, true, factsAt(at));
     }
     m_lastClicked = token;
 }
 
-bool ViewCanvas::goToCell(const QPointF& at) {
+PointFacts ViewCanvas::factsAt(const QPointF& at) const {
     const double scale = appearance().scale;
-    const PointFacts facts = m_view.factsAt(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(),
-                                            {at.x() / scale, at.y() / scale});
+    return m_view.factsAt(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(),
+                          {at.x() / scale, at.y() / scale});
+}
+
+bool ViewCanvas::follow(const PointFacts& facts) {
+    if (facts.adoption) {
+        adopt(*facts.adoption);
+        return true;
+    }
     if (facts.layer < 0)
         return false;
     const auto capture = m_workbench.capture();
@@ -126,6 +131,21 @@ bool ViewCanvas::goToCell(const QPointF& at) {
         },
         tr("Head"));
     return true;
+}
+
+void ViewCanvas::adopt(const Adoption& adoption) {
+    m_workbench.change(
+        [&](Session& s) {
+            if (adoption.pane >= 0)
+                s.activePane = adoption.pane;
+            PolicySpec& policy = s.panes[static_cast<std::size_t>(s.activePane)].policy;
+            for (const auto& [id, text] : adoption.values)
+                if (policy.values.has(id))
+                    policy.values.setText(id, text);
+            if (adoption.budget)
+                setBudget(s, *adoption.budget);
+        },
+        tr("Adopt"));
 }
 
 void ViewCanvas::brush(const std::vector<TokenIndex>& tokens, bool finished) {
