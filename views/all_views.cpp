@@ -7,6 +7,7 @@
 #include "views/head_grid/head_grid_view.h"
 #include "views/key_projection/key_projection_view.h"
 #include "views/overlap/overlap_view.h"
+#include "views/score_plane/score_plane_view.h"
 #include "views/token_profile/token_profile_view.h"
 #include "views/token_strip/token_strip_view.h"
 
@@ -22,6 +23,7 @@ const std::vector<const View*>& allViews() {
         &curvesView(),
         &headGridView(),
         &blockTimelineView(),
+        &scorePlaneView(),
     };
     return views;
 }

@@ -9,25 +9,38 @@ namespace {
 
 constexpr double kLegendRow = 24, kProvenanceRow = 18;
 
-AxesStyle styleFor(const Viewport& viewport) {
+AxesStyle styleFor(double width, double height, ThemeId theme) {
     AxesStyle style;
-    style.titles = viewport.width >= 220 && viewport.height >= 160;
-    style.tickLabels = viewport.width >= 160 && viewport.height >= 110;
-    style.forPaper = viewport.theme == ThemeId::Paper;
+    style.titles = width >= 220 && height >= 160;
+    style.tickLabels = width >= 160 && height >= 110;
+    style.forPaper = theme == ThemeId::Paper;
     return style;
 }
 
 } // namespace
 
-Chart::Chart(const Viewport& viewport, AxisSpec x, AxisSpec y, double rightMargin) : style(styleFor(viewport)) {
+Chart::Chart(const Viewport& viewport, AxisSpec x, AxisSpec y, double rightMargin)
+    : style(styleFor(viewport.width, viewport.height, viewport.theme)) {
     scene.width = viewport.width;
     scene.height = viewport.height;
     scene.background = themeOf(viewport.theme).canvas;
     frame.x = std::move(x);
     frame.y = std::move(y);
-    const double bottom = viewport.forExport ? kProvenanceRow : 2;
-    const Box area{8, kLegendRow, viewport.width - 14 - rightMargin, viewport.height - kLegendRow - bottom};
+    Box area = plotArea(viewport);
+    area.width -= rightMargin;
     frame.plot = plotBoxFor(area, frame.y, style, *viewport.text);
+}
+
+SubPlot::SubPlot(const Viewport& viewport, const Box& area, AxisSpec x, AxisSpec y)
+    : style(styleFor(area.width + 22, area.height + 26, viewport.theme)) {
+    frame.x = std::move(x);
+    frame.y = std::move(y);
+    frame.plot = plotBoxFor(area, frame.y, style, *viewport.text);
+}
+
+Box plotArea(const Viewport& viewport, int legendRows) {
+    const double top = kLegendRow * legendRows, bottom = viewport.forExport ? kProvenanceRow : 2;
+    return {8, top, viewport.width - 14, viewport.height - top - bottom};
 }
 
 void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewport& viewport, bool wholeModel) {

@@ -24,6 +24,17 @@ struct Chart {
 void finishChart(Chart& chart, const std::vector<LegendEntry>& legend, const ViewInput& input, const Viewport& viewport,
                  bool zoomable);
 
+/// One of several plots in a scene: its axes have their room inside `area`.
+struct SubPlot {
+    PlotFrame frame;
+    AxesStyle style;
+
+    SubPlot(const Viewport& viewport, const Box& area, AxisSpec x, AxisSpec y);
+};
+
+/// What is left for plots under `rows` rows of legend, above the provenance of an exported figure.
+Box plotArea(const Viewport& viewport, int legendRows = 1);
+
 /// Where an exported figure comes from, along its lower edge; nothing on the screen.
 void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewport& viewport, bool wholeModel = false);
 

@@ -49,6 +49,17 @@ ParameterSpec integerOption(std::string id, std::string label, std::string help,
     return spec;
 }
 
+ParameterSpec realOption(std::string id, std::string label, std::string help, std::string source, double min, double max,
+                         double standard, Stage stage) {
+    ParameterSpec spec =
+        row(std::move(id), std::move(label), std::move(help), std::move(source), ParameterKind::Real, stage);
+    spec.min = min;
+    spec.max = max;
+    spec.defaultValue = standard;
+    spec.step = 0;
+    return spec;
+}
+
 ParameterSpec colourMapOption() {
     return choiceOption("colours", "Colours", "Sequential colour map.", "design: viridis by default",
                         {{"viridis", "viridis", "even steps of lightness"},

@@ -15,6 +15,8 @@ ParameterSpec flagOption(std::string id, std::string label, std::string help, st
                          bool standard = false);
 ParameterSpec integerOption(std::string id, std::string label, std::string help, std::string source, double min,
                             double max, double standard, Stage stage = Stage::Select);
+ParameterSpec realOption(std::string id, std::string label, std::string help, std::string source, double min, double max,
+                         double standard, Stage stage = Stage::Select);
 /// The sequential colour maps; the id is "colours".
 ParameterSpec colourMapOption();
 

@@ -50,7 +50,7 @@ void addCompactor(const TheoryNorms& norms, const TheoryTargets& targets, std::v
     demands.push_back({"Compactor Thm 1", "sampled rows k", "d ln(d / δ) / ε², constant 1",
                        d * std::log(d / targets.delta) / squared});
     demands.push_back({"Compactor Thm 2", "sketch k", "12 ε⁻² (rank ln(42/ε) + ln(2/δ)), rank ≤ min(n, d)",
-                       12 / squared * (rank * std::log(42 / targets.epsilon) + std::log(2 / targets.delta)),
+                       sketchColumnsDemanded(rank, targets.epsilon, targets.delta),
                        targets.sketch});
 }
 
@@ -85,6 +85,10 @@ double leastCosineOfWeight(double weight, std::int64_t tokens, double squaredNor
 
 double largestCosineToMean(double a, double b) {
     return 1 - (a - b) * (a - b) / 2;
+}
+
+double sketchColumnsDemanded(double rank, double epsilon, double delta) {
+    return 12 / (epsilon * epsilon) * (rank * std::log(42 / epsilon) + std::log(2 / delta));
 }
 
 LeverageRatioBounds leverageRatioBounds(double largestSingular, double smallestSingular, double epsilon) {

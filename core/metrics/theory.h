@@ -51,6 +51,8 @@ double leastCosineOfWeight(double weight, std::int64_t tokens, double squaredNor
 /// KeyDiff Thm 3.2: largest cos(mean key, k*) given a = cos(mean key, q) and b = cos(k*, q).
 double largestCosineToMean(double a, double b);
 
+/// Compactor Thm 2: columns that a Gaussian sketch needs, 12 eps^-2 (rank ln(42 / eps) + ln(2 / delta)) (C5).
+double sketchColumnsDemanded(double rank, double epsilon, double delta);
 /// Compactor Thm 2: sketched over exact leverage lies in [kappa^-1 (1 - eps) / (1 + eps), kappa (1 + eps) / (1 - eps)],
 /// kappa = (s_max / s_min)^2 as its proof has it.
 struct LeverageRatioBounds {

@@ -135,7 +135,9 @@ void drawAxes(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& st
 namespace {
 
 void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
-    if (entry.bar) {
+    if (entry.bar && entry.stroke.colour.a > 0) {
+        builder.polyline({{at.x - 8, at.y}, {at.x + 8, at.y}}, entry.stroke);
+    } else if (entry.bar) {
         builder.rectangle({at.x - 8, at.y - 1.3, 16, 2.6}, entry.fill);
     } else if (entry.marker == Marker::Star) {
         builder.star(at, entry.radius, entry.fill, entry.stroke);

@@ -1,0 +1,225 @@
+// Compactor keeps a token for one of two reasons, and here both are axes: a token is kept when it lies beyond the line.
+// Turning lambda turns the line, changing the budget moves it.
+#include "views/score_plane/score_plane_view.h"
+
+#include "views/chart.h"
+#include "views/explanations.h"
+#include "views/score_plane/score_plane.h"
+#include "views/view_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kTrimmed = 0.005; // of the tokens at each end of an axis, in the range "middle"
+
+class ScorePlaneView final : public View {
+public:
+    ScorePlaneView() {
+        m_card.id = "score_plane";
+        m_card.name = "Score plane";
+        m_card.summary = "Compactor's two scores against each other, with the line of its choice";
+        m_card.paper = "Compactor 3.3";
+        m_card.help = viewExplanation("score_plane_view");
+        m_card.options = std::make_shared<const ParameterTable>(ParameterTable{choiceOption(
+            "shown", "Shown", "What the axes span. How many tokens lie beyond is always stated, by state.", "design: no clipping without a count",
+            {{"middle", "The middle 99 %", "of each score, so that few far tokens do not squeeze the others"}, {"all", "Everything", "every token"}})});
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+
+private:
+    ViewCard m_card;
+};
+
+/// Low and high of one coordinate, with a margin.
+std::pair<double, double> spanOf(const ScorePlane& plane, double Point::* coordinate, double trimmed) {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < plane.marks.places.size(); ++i)
+        if (plane.marks.hasPlace(static_cast<TokenIndex>(i)))
+            values.push_back(plane.marks.places[i].*coordinate);
+    if (values.empty())
+        return {-1, 1};
+    std::sort(values.begin(), values.end());
+    const auto cut = static_cast<std::size_t>(trimmed * static_cast<double>(values.size()));
+    const double low = values[cut], high = values[values.size() - 1 - cut];
+    const double margin = std::max(0.06 * (high - low), 0.1);
+    return {low - margin, high + margin};
+}
+
+std::string leverageTitle(const ParameterValues& values, std::int64_t keyDim) {
+    if (values.choice("sketch") == "none")
+        return "z(leverage): exact";
+    return fmt::format("z(leverage): sketch, k = {}", std::min(values.integer("sketch_size"), keyDim));
+}
+
+Chart chartFor(const ViewInput& input, const ScorePlane& plane, const ParameterValues& options, const Viewport& viewport) {
+    const double trimmed = options.choice("shown") == "all" ? 0 : kTrimmed;
+    const auto [left, right] = spanOf(plane, &Point::x, trimmed);
+    const auto [bottom, top] = spanOf(plane, &Point::y, trimmed);
+    const Viewport::Range range = viewport.range.value_or(Viewport::Range{left, right, bottom, top});
+    const ParameterValues& values = activePane(input)->result->request.policy.values;
+    return Chart(viewport,
+                 {range.xMin, range.xMax, AxisScale::Linear, fmt::format("z(attention): non-causal, C = {}", values.integer("chunk"))},
+                 {range.yMin, range.yMax, AxisScale::Linear, leverageTitle(values, input.capture->info().headDim)});
+}
+
+std::string slopeText(double lambda) {
+    return lambda > 0 ? fmt::format("slope −1/λ = {}", formatShort(-1 / lambda)) : "vertical: leverage does not count";
+}
+
+/// Text on the ground of the canvas, so that marks do not run through it.
+void drawLabel(SceneBuilder& builder, Point leftMiddle, const std::string& text, const TextStyle& style, const Theme& theme) {
+    const double width = builder.width(text, style);
+    builder.rectangle({leftMiddle.x - 4, leftMiddle.y - 9, width + 8, 18}, withAlpha(theme.canvas, 0.93));
+    builder.text(leftMiddle, text, style, theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+}
+
+void drawLine(SceneBuilder& builder, const ScorePlane& plane, const PlotFrame& frame, const Theme& theme) {
+    const std::vector<Point> inside = lineInside(plane, frame);
+    if (inside.empty())
+        return;
+    const Point from = frame.toPixels(inside[0].x, inside[0].y), to = frame.toPixels(inside[1].x, inside[1].y);
+    builder.polyline({from, to}, {theme.ink, 2, {}});
+    const Point handle{from.x + 0.12 * (to.x - from.x), from.y + 0.12 * (to.y - from.y)};
+    builder.circle(handle, 5, theme.canvas, {theme.ink, 2, {}}, {PickId::Kind::Cell, 0});
+    const TextStyle bold{FontFace::Monospace, 11, FontWeight::Bold}, plain{FontFace::Interface, 11};
+    const std::string name = "λ = " + formatFixed(plane.lambda, 2);
+    const double nameWidth = builder.width(name, bold), room = nameWidth + builder.width(slopeText(plane.lambda), plain) + 24;
+    const double left = handle.x + 14 + room < frame.plot.right() ? handle.x + 14 : handle.x - 6 - room;
+    if (left < frame.plot.x)
+        return;
+    drawLabel(builder, {left, handle.y}, name, bold, theme);
+    drawLabel(builder, {left + nameWidth + 8, handle.y}, slopeText(plane.lambda), plain, theme);
+}
+
+/// "38 beyond the range: 36 kept, 2 evicted"; empty when nothing is left out.
+std::string beyondText(const BeyondRange& beyond) {
+    if (beyond.all() == 0)
+        return {};
+    std::vector<std::string> parts;
+    for (const auto& [count, word] : {std::pair{beyond.kept, "kept"}, {beyond.guarded, "protected"}, {beyond.evicted, "evicted"}})
+        if (count > 0)
+            parts.push_back(formatCount(count) + " " + word);
+    return fmt::format("{} beyond the range: {}", formatCount(beyond.all()), fmt::join(parts, ", "));
+}
+
+/// What is not in the picture, in its upper right corner.
+void drawNotes(SceneBuilder& builder, const ScorePlane& plane, std::int64_t thinned, const PlotFrame& frame, const Theme& theme) {
+    std::vector<std::string> notes;
+    if (std::string beyond = beyondText(beyondRange(frame, plane.marks)); !beyond.empty())
+        notes.push_back(std::move(beyond));
+    if (plane.unplaced > 0)
+        notes.push_back(formatCount(plane.unplaced) + " tokens have no scores");
+    if (thinned > 0)
+        notes.push_back(formatCount(thinned) + " evicted marks left out");
+    const TextStyle style{FontFace::Interface, 11};
+    double y = frame.plot.y + 10;
+    for (const std::string& note : notes) {
+        const std::string text = builder.elide(note, style, frame.plot.width - 12);
+        drawLabel(builder, {frame.plot.right() - 6 - builder.width(text, style), y}, text, style, theme);
+        y += 17;
+    }
+}
+
+Scene ScorePlaneView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    if (const std::string why = whyNoPlane(input); !why.empty())
+        return emptyScene(why, viewport);
+    const ScorePlane plane = scorePlaneOf(input);
+    const Theme& theme = themeOf(viewport.theme);
+    Chart chart = chartFor(input, plane, options, viewport);
+    SceneBuilder builder = chart.builder(viewport);
+    drawGrid(builder, chart.frame, theme);
+    builder.pushClip(chart.frame.plot);
+    const std::int64_t thinned = drawTokenMarks(builder, chart.frame, plane.marks, input.focus, theme);
+    drawLine(builder, plane, chart.frame, theme);
+    drawNotes(builder, plane, thinned, chart.frame, theme);
+    builder.popClip();
+    std::vector<LegendEntry> legend = tokenLegend(plane.marks, theme);
+    legend.push_back({paneTitle(*activePane(input)), Marker::Square, policyStyle("compactor", viewport.theme).colour, {}, 4});
+    finishChart(chart, legend, input, viewport, true);
+    return std::move(chart.scene);
+}
+
+std::string ScorePlaneView::finding(const ViewInput& input, const ParameterValues&) const {
+    if (const std::string why = whyNoPlane(input); !why.empty())
+        return why;
+    const ScorePlane plane = scorePlaneOf(input);
+    const Deciders deciders = decidersOf(plane);
+    if (deciders.kept == 0)
+        return "No token is kept for its scores: protection fills the budget";
+    const char* who = deciders.byAttention > deciders.byLeverage   ? "Attention decides"
+                      : deciders.byAttention < deciders.byLeverage ? "Leverage decides"
+                                                                   : "Both weigh alike";
+    return fmt::format("{}: of {} tokens kept by score, {} would be by attention alone, {} by leverage alone, {} by each of them (λ = {})", who,
+                       formatCount(deciders.kept), formatCount(deciders.byAttention), formatCount(deciders.byLeverage),
+                       formatCount(deciders.byBoth), formatShort(plane.lambda));
+}
+
+PointFacts ScorePlaneView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+    if (!whyNoPlane(input).empty() || pickAt(scene, at, 2) != PickId{PickId::Kind::Cell, 0})
+        return {};
+    const ScorePlane plane = scorePlaneOf(input);
+    PointFacts facts;
+    facts.rows = {{"score", "z(attention) + λ z(leverage)"},
+                  {"λ", formatShort(plane.lambda)},
+                  {"line", slopeText(plane.lambda)},
+                  {"kept from", formatShort(plane.threshold)}};
+    return facts;
+}
+
+/// 0 = best; empty for tokens that left the cache in an earlier block and have no score.
+std::vector<std::string> ranksOf(const std::vector<float>& total) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < total.size(); ++i)
+        if (!std::isnan(total[i]))
+            order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return total[a] > total[b]; });
+    std::vector<std::string> ranks(total.size());
+    for (std::size_t rank = 0; rank < order.size(); ++rank)
+        ranks[order[rank]] = std::to_string(rank);
+    return ranks;
+}
+
+ViewTable ScorePlaneView::table(const ViewInput& input, const ParameterValues&) const {
+    ViewTable table;
+    table.columns = {"position", "text", "segment", "state", "z_attention", "z_leverage", "score", "rank"};
+    if (!whyNoPlane(input).empty())
+        return table;
+    const auto plane = std::make_shared<const ScorePlane>(scorePlaneOf(input));
+    const auto ranks = std::make_shared<const std::vector<std::string>>(ranksOf(plane->total));
+    table.rowCount = std::ssize(plane->total);
+    table.cell = [plane, ranks, capture = input.capture](std::int64_t row, int column) -> std::string {
+        const auto i = static_cast<std::size_t>(row);
+        const auto number = [](double x) { return std::isnan(x) ? std::string() : fmt::format("{:.9g}", x); };
+        switch (column) {
+        case 0: return std::to_string(row);
+        case 1: return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
+        case 2: return segmentOf(*capture, static_cast<TokenIndex>(row));
+        case 3: return stateName(plane->marks.states[i]);
+        case 4: return number(plane->marks.places[i].x);
+        case 5: return number(plane->marks.places[i].y);
+        case 6: return number(static_cast<double>(plane->total[i]));
+        default: return (*ranks)[i];
+        }
+    };
+    return table;
+}
+
+} // namespace
+
+const View& scorePlaneView() {
+    static const ScorePlaneView view;
+    return view;
+}
+
+} // namespace kvscope

@@ -1,0 +1,131 @@
+// One way of drawing tokens where a view has given them a place: the same marks, the same order, the same rings.
+#include "views/token_marks.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+struct CloudStyle {
+    const char* name;
+    TokenState state;
+    Marker marker;
+    double radius;
+    Colour fill;
+    Stroke stroke;
+};
+
+void drawCloud(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, std::int64_t stride, const CloudStyle& style) {
+    auto points = std::make_shared<std::vector<Point>>();
+    auto ids = std::make_shared<std::vector<std::int64_t>>();
+    std::int64_t seen = 0;
+    for (std::size_t i = 0; i < marks.places.size(); ++i) {
+        const auto token = static_cast<TokenIndex>(i);
+        if (marks.states[i] != style.state || !marks.hasPlace(token) || seen++ % stride != 0)
+            continue;
+        points->push_back(frame.toPixels(marks.places[i].x, marks.places[i].y));
+        ids->push_back(token);
+    }
+    PointCloudItem cloud;
+    cloud.points = std::move(points);
+    cloud.ids = std::move(ids);
+    cloud.pickKind = PickId::Kind::Token;
+    cloud.marker = style.marker;
+    cloud.radius = style.radius;
+    cloud.fill = style.fill;
+    cloud.stroke = style.stroke;
+    cloud.name = style.name;
+    builder.points(std::move(cloud));
+}
+
+void drawOwnMark(SceneBuilder& builder, Point at, TokenState state, double radius, const Theme& theme) {
+    if (state == TokenState::Kept)
+        builder.circle(at, radius, theme.kept);
+    else if (state == TokenState::Protected)
+        builder.rectangle({at.x - radius, at.y - radius, 2 * radius, 2 * radius}, theme.protectedToken);
+    else
+        builder.circle(at, radius - 0.3, kTransparent, {state == TokenState::Evicted ? theme.evicted : theme.text3, 1.2, {}});
+}
+
+void drawRings(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, const TokenFocus& focus, const Theme& theme) {
+    const auto at = [&](TokenIndex token) {
+        const Point place = marks.places[static_cast<std::size_t>(token)];
+        return frame.toPixels(place.x, place.y);
+    };
+    const auto state = [&](TokenIndex token) { return marks.states[static_cast<std::size_t>(token)]; };
+    for (const TokenIndex token : focus.selected)
+        if (marks.hasPlace(token)) {
+            builder.circle(at(token), marks.keptRadius + 2.6, theme.casing, {theme.ink, 1.3, {}}, {PickId::Kind::Token, token});
+            drawOwnMark(builder, at(token), state(token), marks.keptRadius + 0.6, theme);
+        }
+    if (!marks.hasPlace(focus.hovered))
+        return;
+    builder.circle(at(focus.hovered), 8, kTransparent, {theme.casing, 4, {}});
+    builder.circle(at(focus.hovered), 8, kTransparent, {theme.ink, 2, {}});
+    drawOwnMark(builder, at(focus.hovered), state(focus.hovered), marks.keptRadius + 0.6, theme);
+}
+
+std::int64_t countOf(const TokenMarks& marks, TokenState state) {
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < marks.places.size(); ++i)
+        count += marks.states[i] == state && marks.hasPlace(static_cast<TokenIndex>(i)) ? 1 : 0;
+    return count;
+}
+
+} // namespace
+
+bool TokenMarks::hasPlace(TokenIndex token) const {
+    if (token < 0 || static_cast<std::size_t>(token) >= places.size())
+        return false;
+    const Point& place = places[static_cast<std::size_t>(token)];
+    return std::isfinite(place.x) && std::isfinite(place.y);
+}
+
+std::int64_t drawTokenMarks(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, const TokenFocus& focus,
+                            const Theme& theme) {
+    const std::int64_t evicted = countOf(marks, TokenState::Evicted);
+    const std::int64_t stride = std::max<std::int64_t>(1, (evicted + kMostTokenMarks - 1) / kMostTokenMarks);
+    const double fade = focus.brushing ? 0.25 : 1, keptFade = focus.brushing ? 0.3 : 1;
+    drawCloud(builder, frame, marks, stride,
+              {"evicted", TokenState::Evicted, Marker::Circle, marks.evictedRadius, kTransparent, {withAlpha(theme.evicted, fade), 1, {}}});
+    drawCloud(builder, frame, marks, 1,
+              {"protected", TokenState::Protected, Marker::Square, marks.keptRadius, withAlpha(theme.protectedToken, keptFade), {}});
+    drawCloud(builder, frame, marks, 1,
+              {"kept", TokenState::Kept, Marker::Circle, marks.keptRadius, withAlpha(theme.kept, keptFade), {}});
+    drawRings(builder, frame, marks, focus, theme);
+    return evicted - (evicted + stride - 1) / stride;
+}
+
+BeyondRange beyondRange(const PlotFrame& frame, const TokenMarks& marks) {
+    BeyondRange beyond;
+    const auto inside = [](const AxisSpec& axis, double value) {
+        return value >= std::min(axis.low, axis.high) && value <= std::max(axis.low, axis.high);
+    };
+    for (std::size_t i = 0; i < marks.places.size(); ++i) {
+        const Point& place = marks.places[i];
+        if (!marks.hasPlace(static_cast<TokenIndex>(i)) || (inside(frame.x, place.x) && inside(frame.y, place.y)))
+            continue;
+        beyond.kept += marks.states[i] == TokenState::Kept ? 1 : 0;
+        beyond.guarded += marks.states[i] == TokenState::Protected ? 1 : 0;
+        beyond.evicted += marks.states[i] == TokenState::Evicted ? 1 : 0;
+    }
+    return beyond;
+}
+
+std::vector<LegendEntry> tokenLegend(const TokenMarks& marks, const Theme& theme) {
+    std::vector<LegendEntry> legend = {
+        {"kept " + formatCount(countOf(marks, TokenState::Kept)), Marker::Circle, theme.kept, {}, 3},
+        {"evicted " + formatCount(countOf(marks, TokenState::Evicted)), Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
+    if (const std::int64_t guarded = countOf(marks, TokenState::Protected); guarded > 0)
+        legend.push_back({"protected " + formatCount(guarded), Marker::Square, theme.protectedToken, {}, 3});
+    return legend;
+}
+
+const char* stateName(TokenState state) {
+    static const char* const names[] = {"kept", "protected", "evicted", "after the cut"};
+    return names[static_cast<int>(state)];
+}
+
+} // namespace kvscope
