@@ -3,10 +3,10 @@
 # Flags that every target of ours shares. Contraction is off everywhere: decisions must not depend on the instruction set.
 add_library(kvscope_flags INTERFACE)
 target_include_directories(kvscope_flags INTERFACE ${CMAKE_SOURCE_DIR})
-target_compile_options(kvscope_flags INTERFACE -Wall -Wextra -Wpedantic -ffp-contract=off
-  -Wno-restrict # gcc 12 misjudges "literal" + std::string at -O3 (its bug 105651)
-  -Wno-maybe-uninitialized # gcc 12 reports moved-from variants and optionals at -O3 that are never read
-  $<$<BOOL:${KVSCOPE_WARNINGS_AS_ERRORS}>:-Werror>)
+target_compile_options(kvscope_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wpedantic;-ffp-contract=off>
+  $<$<COMPILE_LANGUAGE:C,CXX>:-Wno-restrict> # gcc 12 misjudges "literal" + std::string at -O3 (its bug 105651)
+  $<$<COMPILE_LANGUAGE:C,CXX>:-Wno-maybe-uninitialized> # gcc 12 reports moved-from variants and optionals at -O3 that are never read
+  $<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<BOOL:${KVSCOPE_WARNINGS_AS_ERRORS}>>:-Werror>)
 if(KVSCOPE_SANITIZE)
   target_compile_options(kvscope_flags INTERFACE -fsanitize=${KVSCOPE_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(kvscope_flags INTERFACE -fsanitize=${KVSCOPE_SANITIZE})

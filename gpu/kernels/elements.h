@@ -1,0 +1,50 @@
+#pragma once
+
+#include "core/base/portable_math.h"
+#include "gpu/kernels/device_data.h"
+
+#include <cstdint>
+
+namespace kvscope::gpu {
+
+/// Upper half of a float.
+struct BFloat16 {
+    std::uint16_t bits;
+};
+
+/// IEEE half precision.
+struct Float16 {
+    std::uint16_t bits;
+};
+
+KVSCOPE_PORTABLE float widened(float x) {
+    return x;
+}
+
+KVSCOPE_PORTABLE float widened(BFloat16 x) {
+    return __builtin_bit_cast(float, std::uint32_t{x.bits} << 16);
+}
+
+/// Exact for every half, subnormals, infinities and NaN included: the bits at the float's place read as a number that
+/// is 2^112 too small.
+KVSCOPE_PORTABLE float widened(Float16 x) {
+    const std::uint32_t sign = std::uint32_t{x.bits & 0x8000U} << 16, size = x.bits & 0x7fffU;
+    const float magnitude = size < 0x7c00U ? __builtin_bit_cast(float, size << 13) * 0x1p112F
+                                           : __builtin_bit_cast(float, (size << 13) | 0x7f800000U);
+    return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, magnitude) | sign);
+}
+
+/// Element `index` of an array of any type; the branch is the same for all threads.
+KVSCOPE_PORTABLE float elementAt(const void* data, ElementType type, std::int64_t index) {
+    if (type == ElementType::Float32)
+        return static_cast<const float*>(data)[index];
+    if (type == ElementType::BFloat16)
+        return widened(static_cast<const BFloat16*>(data)[index]);
+    return widened(static_cast<const Float16*>(data)[index]);
+}
+
+KVSCOPE_PORTABLE float elementOf(const DeviceRows& rows, std::int64_t head, std::int64_t row, std::int64_t column) {
+    return elementAt(rows.data, rows.type, head * rows.headStride + row * rows.width + column);
+}
+
+} // namespace kvscope::gpu

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "gpu/kernels/device.h"
+#include "gpu/kernels/row_steps.h"
+
+// Sums over groups of lanes of a warp. All 32 lanes of the warp must call them together.
+namespace kvscope::gpu {
+
+/// Adds the values of groups of Width lanes by halving (part i + part i + Width / 2, and so on): every lane of a group
+/// gets the same bits, those of the CPU engine's tree.
+template <int Width> __device__ __forceinline__ double sumOfLanes(double value) {
+    for (int half = Width / 2; half > 0; half /= 2)
+        value += __shfl_xor_sync(kAllLanes, value, half);
+    return value;
+}
+
+/// sum x_c y_c by 16 lanes, on all of them.
+template <class X, class Y>
+__device__ __forceinline__ double productOfRows(const X* x, const Y* y, std::int64_t width, int lane) {
+    return sumOfLanes<kProductParts>(productPart(x, y, width, lane)) + productTail(x, y, width);
+}
+
+/// Squared Euclidean distance by 8 lanes, on all of them.
+template <class X, class Y>
+__device__ __forceinline__ double distanceOfRows(const X* x, const Y* y, std::int64_t width, int lane) {
+    return sumOfLanes<kDistanceParts>(distancePart(x, y, width, lane));
+}
+
+/// Calls work(Element{}) with the element type of the rows.
+template <class Work> void withElement(ElementType type, const Work& work) {
+    if (type == ElementType::Float32)
+        work(float{});
+    else if (type == ElementType::BFloat16)
+        work(BFloat16{});
+    else
+        work(Float16{});
+}
+
+} // namespace kvscope::gpu

@@ -1,0 +1,269 @@
+// Runs the threads of a block as fibers. A fiber runs until it reaches a barrier; when every thread of the block (or of
+// the warp) has arrived, all go on. The order of turns is the test's choice, because a kernel's result must not depend
+// on it.
+#include "tests/support/emulation/emulated_device.h"
+
+#include <csetjmp>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(KVSCOPE_FIBERS_AS_THREADS) // thread sanitizer; this file itself is compiled without it
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace kvscope::gpu::emulation {
+
+namespace {
+
+constexpr std::size_t kStackBytes = 256 * 1024;
+constexpr int kWarpSize = 32;
+
+enum class State { Ready, AtBlockBarrier, AtWarpBarrier, Done };
+
+/// A place to come back to. Saving a ucontext asks the kernel for the signal mask; a jump does not and is ten times as
+/// fast, but sanitizers do not follow jumps between stacks.
+struct Context {
+    ucontext_t whole{};
+    std::jmp_buf jump;
+    bool started = false;
+};
+
+void switchContext(Context& from, Context& to) {
+#if defined(__SANITIZE_ADDRESS__) || defined(KVSCOPE_FIBERS_AS_THREADS)
+    swapcontext(&from.whole, &to.whole);
+#else
+    if (_setjmp(from.jump) != 0)
+        return; // somebody came back
+    from.started = true;
+    if (to.started)
+        longjmp(to.jump, 1);
+    setcontext(&to.whole);
+#endif
+}
+
+struct Fiber {
+    Context context;
+    std::unique_ptr<char[]> stack{new char[kStackBytes]};
+    State state = State::Done;
+    void* sanitizerStack = nullptr; ///< address sanitizer: what it keeps of this fiber's stack
+    void* sanitizerFiber = nullptr; ///< thread sanitizer: this fiber as a thread
+};
+
+struct Device {
+    std::vector<std::unique_ptr<Fiber>> fibers;
+    std::vector<unsigned char> slots; ///< 16 bytes per thread
+    Context scheduler;
+    void* schedulerStack = nullptr;
+    const void* schedulerBottom = nullptr;
+    std::size_t schedulerSize = 0;
+    void* schedulerFiber = nullptr;
+    Place block, size, grid;
+    unsigned current = 0;
+    std::unique_ptr<unsigned char[]> shared;
+    Body body = nullptr;
+    const void* argument = nullptr;
+    Order order = Order::Forward;
+    std::mt19937 random{0};
+    std::int64_t launches = 0;
+};
+
+Device& device() {
+    static Device instance;
+    return instance;
+}
+
+/// What one barrier orders: everything before it happens before everything after it. `mark` is any address of its own.
+void orderForSanitizer([[maybe_unused]] void* mark) {
+#if defined(KVSCOPE_FIBERS_AS_THREADS)
+    __tsan_release(mark);
+#endif
+}
+void acquireForSanitizer([[maybe_unused]] void* mark) {
+#if defined(KVSCOPE_FIBERS_AS_THREADS)
+    __tsan_acquire(mark);
+#endif
+}
+
+void switchToScheduler(Fiber& from, [[maybe_unused]] bool forGood) {
+    Device& d = device();
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_start_switch_fiber(forGood ? nullptr : &from.sanitizerStack, d.schedulerBottom, d.schedulerSize);
+#endif
+#if defined(KVSCOPE_FIBERS_AS_THREADS)
+    __tsan_switch_to_fiber(d.schedulerFiber, __tsan_switch_to_fiber_no_sync);
+#endif
+    switchContext(from.context, d.scheduler);
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(from.sanitizerStack, &d.schedulerBottom, &d.schedulerSize);
+#endif
+}
+
+void waitIn(State state, void* mark) {
+    Fiber& fiber = *device().fibers[device().current];
+    fiber.state = state;
+    orderForSanitizer(mark);
+    switchToScheduler(fiber, false);
+    acquireForSanitizer(mark);
+}
+
+void enter() {
+    Device& d = device();
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(nullptr, &d.schedulerBottom, &d.schedulerSize);
+#endif
+    acquireForSanitizer(&d.body); // what was written before the block started
+    d.body(d.argument);
+    Fiber& fiber = *d.fibers[d.current];
+    fiber.state = State::Done;
+    orderForSanitizer(&d.argument);
+    switchToScheduler(fiber, true);
+}
+
+void start(Fiber& fiber) {
+    ucontext_t& context = fiber.context.whole;
+    getcontext(&context);
+    context.uc_stack.ss_sp = fiber.stack.get();
+    context.uc_stack.ss_size = kStackBytes;
+    context.uc_link = nullptr;
+    makecontext(&context, enter, 0);
+    fiber.context.started = false;
+    fiber.state = State::Ready;
+#if defined(KVSCOPE_FIBERS_AS_THREADS)
+    fiber.sanitizerFiber = __tsan_create_fiber(0);
+#endif
+}
+
+void resume(unsigned thread) {
+    Device& d = device();
+    Fiber& fiber = *d.fibers[thread];
+    d.current = thread;
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_start_switch_fiber(&d.schedulerStack, fiber.stack.get(), kStackBytes);
+#endif
+#if defined(KVSCOPE_FIBERS_AS_THREADS)
+    d.schedulerFiber = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(fiber.sanitizerFiber, __tsan_switch_to_fiber_no_sync);
+#endif
+    switchContext(d.scheduler, fiber.context);
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(d.schedulerStack, nullptr, nullptr);
+#endif
+#if defined(KVSCOPE_FIBERS_AS_THREADS)
+    if (fiber.state == State::Done)
+        __tsan_destroy_fiber(fiber.sanitizerFiber);
+#endif
+}
+
+std::vector<unsigned> turns(unsigned count) {
+    Device& d = device();
+    std::vector<unsigned> order(count);
+    std::iota(order.begin(), order.end(), 0U);
+    if (d.order == Order::Backward)
+        std::reverse(order.begin(), order.end());
+    if (d.order == Order::Shuffled)
+        std::shuffle(order.begin(), order.end(), d.random);
+    return order;
+}
+
+/// Lets threads [begin, end) go on if all of them wait in `state`.
+bool release(unsigned begin, unsigned end, State state) {
+    auto& fibers = device().fibers;
+    const auto first = fibers.begin() + begin, last = fibers.begin() + end;
+    if (!std::all_of(first, last, [&](const auto& f) { return f->state == state; }))
+        return false;
+    std::for_each(first, last, [](const auto& f) { f->state = State::Ready; });
+    return true;
+}
+
+void runBlock(unsigned threads) {
+    Device& d = device();
+    for (unsigned t = 0; t < threads; ++t)
+        start(*d.fibers[t]);
+    orderForSanitizer(&d.body);
+    for (bool moving = true; moving;) {
+        moving = false;
+        for (const unsigned t : turns(threads))
+            if (d.fibers[t]->state == State::Ready) {
+                resume(t);
+                moving = true;
+            }
+        for (unsigned warp = 0; warp < threads; warp += kWarpSize)
+            moving |= release(warp, std::min(threads, warp + kWarpSize), State::AtWarpBarrier);
+        moving |= release(0, threads, State::AtBlockBarrier);
+    }
+    acquireForSanitizer(&d.argument);
+    const bool done = std::all_of(d.fibers.begin(), d.fibers.begin() + threads,
+                                  [](const auto& f) { return f->state == State::Done; });
+    if (!done)
+        throw Deadlock{};
+}
+
+} // namespace
+
+void setOrder(Order order, unsigned seed) {
+    device().order = order;
+    device().random.seed(seed);
+}
+
+std::int64_t launches() {
+    return device().launches;
+}
+
+Place threadPlace() {
+    return {device().current, 0, 0};
+}
+Place blockPlace() {
+    return device().block;
+}
+Place blockSize() {
+    return device().size;
+}
+Place gridSize() {
+    return device().grid;
+}
+
+void blockBarrier() {
+    waitIn(State::AtBlockBarrier, &device().block);
+}
+
+void warpBarrier() {
+    waitIn(State::AtWarpBarrier, laneSlot(0));
+}
+
+void* sharedBytes() {
+    return device().shared.get();
+}
+
+unsigned char* laneSlot(int lane) {
+    Device& d = device();
+    return d.slots.data() + (d.current / kWarpSize * kWarpSize + static_cast<unsigned>(lane)) * 16;
+}
+
+void run(Body body, const void* argument, Grid grid, int threads, std::size_t sharedBytes) {
+    Device& d = device();
+    const auto count = static_cast<unsigned>(threads);
+    while (d.fibers.size() < count)
+        d.fibers.push_back(std::make_unique<Fiber>());
+    d.slots.resize((count + kWarpSize) * 16);
+    d.body = body;
+    d.argument = argument;
+    d.size = {count, 1, 1};
+    d.grid = {static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z)};
+    d.launches += grid.x * grid.y * grid.z > 0;
+    for (const unsigned block : turns(static_cast<unsigned>(grid.x * grid.y * grid.z))) {
+        d.block = {block % d.grid.x, block / d.grid.x % d.grid.y, block / d.grid.x / d.grid.y};
+        d.shared.reset(new unsigned char[sharedBytes]);
+        std::memset(d.shared.get(), 0xff, sharedBytes); // NaN and huge indices: nothing may rely on zeros
+        runBlock(count);
+    }
+}
+
+} // namespace kvscope::gpu::emulation

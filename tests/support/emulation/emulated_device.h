@@ -1,0 +1,146 @@
+#pragma once
+
+#include "core/base/portable_math.h"
+#include "gpu/kernels/device_data.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+// A CUDA device made of one CPU thread: the threads of a block are fibers that run one after the other from barrier to
+// barrier. Kernels' sources are compiled against this header in place of CUDA's, unchanged.
+//
+// What it finds: wrong indices (buffers are plain heap memory, so the address sanitizer sees every access beyond them),
+// barriers that not all threads reach (reported as Deadlock), missing barriers (blocks and threads run in a chosen
+// order, and every order must give the same bits; under the thread sanitizer every fiber is a thread of its own and
+// only barriers order them). What it cannot find: anything that depends on the hardware, speed above all.
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __restrict__ __restrict
+
+namespace kvscope::gpu {
+
+struct Grid {
+    std::int64_t x = 1, y = 1, z = 1; ///< blocks
+};
+
+namespace emulation {
+
+struct Place {
+    unsigned x = 0, y = 0, z = 0;
+};
+
+/// In which order blocks, and threads between two barriers, take their turn.
+enum class Order { Forward, Backward, Shuffled };
+void setOrder(Order order, unsigned seed = 0);
+
+/// Launches since the program started; tests see that a call enqueues what it should.
+std::int64_t launches();
+
+struct Deadlock {}; ///< thrown by launch: some threads wait where the others do not come
+
+Place threadPlace();
+Place blockPlace();
+Place blockSize();
+Place gridSize();
+void blockBarrier();
+void warpBarrier();
+void* sharedBytes();
+/// 16 bytes per lane of the calling thread's warp.
+unsigned char* laneSlot(int lane);
+
+using Body = void (*)(const void* argument);
+void run(Body body, const void* argument, Grid grid, int threads, std::size_t sharedBytes);
+
+template <class T> T exchanged(T value, int fromLane) {
+    static_assert(sizeof(T) <= 16 && std::is_trivially_copyable_v<T>);
+    const int lane = static_cast<int>(threadPlace().x % 32);
+    std::memcpy(laneSlot(lane), &value, sizeof value);
+    warpBarrier();
+    T result;
+    std::memcpy(&result, laneSlot(fromLane & 31), sizeof result);
+    warpBarrier();
+    return result;
+}
+
+} // namespace emulation
+
+template <class Argument>
+void launch(const char*, void (*kernel)(Argument), Grid grid, int threads, std::size_t sharedBytes, Stream,
+            const Argument& argument) {
+    struct Call {
+        void (*kernel)(Argument);
+        Argument argument;
+    };
+    const Call call{kernel, argument};
+    emulation::run(
+        [](const void* data) { static_cast<const Call*>(data)->kernel(static_cast<const Call*>(data)->argument); },
+        &call, grid, threads, sharedBytes);
+}
+
+template <class T> T& sharedAs() {
+    return *static_cast<T*>(emulation::sharedBytes());
+}
+
+} // namespace kvscope::gpu
+
+#define threadIdx (::kvscope::gpu::emulation::threadPlace())
+#define blockIdx (::kvscope::gpu::emulation::blockPlace())
+#define blockDim (::kvscope::gpu::emulation::blockSize())
+#define gridDim (::kvscope::gpu::emulation::gridSize())
+
+inline void __syncthreads() {
+    ::kvscope::gpu::emulation::blockBarrier();
+}
+
+inline void __syncwarp(unsigned = 0xffffffffU) {
+    ::kvscope::gpu::emulation::warpBarrier();
+}
+
+template <class T> T __shfl_sync(unsigned, T value, int lane) {
+    return ::kvscope::gpu::emulation::exchanged(value, lane);
+}
+
+template <class T> T __shfl_xor_sync(unsigned, T value, int mask) {
+    return ::kvscope::gpu::emulation::exchanged(value, static_cast<int>(threadIdx.x % 32) ^ mask);
+}
+
+/// A lane without a lane below it keeps its own value, as on the device.
+template <class T> T __shfl_up_sync(unsigned, T value, unsigned delta) {
+    const int lane = static_cast<int>(threadIdx.x % 32), from = lane - static_cast<int>(delta);
+    return ::kvscope::gpu::emulation::exchanged(value, from < 0 ? lane : from);
+}
+
+inline unsigned __ballot_sync(unsigned, bool vote) {
+    unsigned votes = 0;
+    for (int lane = 0; lane < 32; ++lane)
+        votes |= unsigned{::kvscope::gpu::emulation::exchanged(vote, lane)} << lane;
+    return votes;
+}
+
+inline int __popc(unsigned bits) {
+    return __builtin_popcount(bits);
+}
+
+template <class T> T atomicAdd(T* to, T value) {
+    return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
+}
+
+inline unsigned atomicMax(unsigned* to, unsigned value) {
+    unsigned old = __atomic_load_n(to, __ATOMIC_RELAXED);
+    while (old < value && !__atomic_compare_exchange_n(to, &old, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    return old;
+}
+
+inline unsigned atomicMin(unsigned* to, unsigned value) {
+    unsigned old = __atomic_load_n(to, __ATOMIC_RELAXED);
+    while (old > value && !__atomic_compare_exchange_n(to, &old, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    return old;
+}
