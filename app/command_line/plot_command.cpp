@@ -2,6 +2,7 @@
 // options and one made from a saved session go the same way.
 #include "app/command_line/command.h"
 #include "app/export/figure.h"
+#include "app/export/headless_application.h"
 #include "app/export/scene_export.h"
 #include "app/session/regenerating_command.h"
 #include "app/session/session_file.h"
@@ -14,8 +15,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-
-#include <QGuiApplication>
 
 #include <algorithm>
 #include <cmath>
@@ -279,11 +278,7 @@ void PlotCommand::run(const CommandContext& context) {
     applyViewOptions(session, view);
     const auto panes = chosenPanes(session);
 
-    qputenv("QT_QPA_PLATFORM", "offscreen"); // text is measured by Qt, a display is not needed
-    int argc = 1;
-    char name[] = "kvscope";
-    char* argv[] = {name, nullptr};
-    const QGuiApplication application(argc, argv);
+    const HeadlessApplication application; // text is measured by Qt
     const QtTextService text;
     const ViewInput input = makeInput(session, panes, view, context);
     const ParameterValues options = viewOptions(session, view);

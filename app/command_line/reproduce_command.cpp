@@ -1,6 +1,7 @@
 // `kvscope reproduce`: tables and figures of the papers from one or several captures, as CSV and as a figure.
 #include "app/command_line/command.h"
 #include "app/command_line/reproduction_figure.h"
+#include "app/export/headless_application.h"
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/atomic_file.h"
@@ -8,8 +9,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-
-#include <QGuiApplication>
 
 namespace kvscope {
 
@@ -69,11 +68,7 @@ private:
     }
 
     void draw(const Reproduction& reproduction, const ReproductionResult& result, const CommandContext& context) const {
-        qputenv("QT_QPA_PLATFORM", "offscreen"); // text is measured by Qt, a display is not needed
-        int argc = 1;
-        char name[] = "kvscope";
-        char* argv[] = {name, nullptr};
-        const QGuiApplication application(argc, argv);
+        const HeadlessApplication application; // text is measured by Qt
         const QtTextService text;
         Viewport viewport;
         viewport.width = 760;

@@ -21,13 +21,14 @@ constexpr int kMaxRank = 8;
 } // namespace
 
 Guard::Guard() : m_lock(libraryMutex()) {
+    // A library built for threads has an error stack, and a printer of it, for each of them.
+    thread_local const bool silenced = H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr) >= 0;
     static const bool prepared = [] {
-        H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
         H5PLset_loading_state(0);         // no filter plug-ins from the environment
         H5Lunregister(H5L_TYPE_EXTERNAL); // no path leads out of the file, whoever follows it
         return true;
     }();
-    (void)prepared;
+    (void)silenced, (void)prepared;
 }
 
 struct File::State {

@@ -1,24 +1,22 @@
 // Runs the program as its users do: every subcommand on a sample, and every mistake that issue after issue will repeat.
 // A mistake must give exit code 2, one sentence on stderr and no file.
-#include <QDir>
 #include <QFile>
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
 #include <QImage>
-#include <QProcess>
 #include <QRegularExpression>
-#include <QTemporaryDir>
 #include <QTest>
+
+#include "tests/app/program.h"
+
+using kvscope::testing::Program;
 
 namespace {
 
 const QString kSample = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5");
 
-struct Outcome {
-    int code = -1;
-    QByteArray out, error;
-};
+using Outcome = Program::Outcome;
 
 QByteArray contentOf(const QString& path) {
     QFile file(path);
@@ -37,22 +35,9 @@ class CommandLineTest : public QObject {
     Q_OBJECT
 
 private:
-    /// Without a display, in a folder of its own.
-    Outcome run(const QStringList& arguments) const {
-        QProcess process;
-        QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
-        for (const char* display : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"})
-            environment.remove(display);
-        process.setProcessEnvironment(environment);
-        process.setWorkingDirectory(m_folder->path());
-        process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", arguments);
-        if (!process.waitForFinished(120'000))
-            return {-2, {}, "did not finish"};
-        return {process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -3, process.readAllStandardOutput(),
-                process.readAllStandardError()};
-    }
-    QString at(const QString& name) const { return m_folder->filePath(name); }
-    QStringList written() const { return QDir(m_folder->path()).entryList(QDir::Files | QDir::Hidden, QDir::Name); }
+    Program::Outcome run(const QStringList& arguments) const { return m_program->run(arguments); }
+    QString at(const QString& name) const { return m_program->at(name); }
+    QStringList written() const { return m_program->written(); }
     void expectDone(const QStringList& arguments) const {
         const Outcome outcome = run(arguments);
         QVERIFY2(outcome.code == 0, arguments.join(' ').toUtf8() + "\n" + outcome.error);
@@ -62,12 +47,11 @@ private:
         return QJsonDocument::fromJson(contentOf(at(name))).object();
     }
 
-    std::unique_ptr<QTemporaryDir> m_folder;
+    std::unique_ptr<Program> m_program;
 
 private slots:
     void init() {
-        m_folder = std::make_unique<QTemporaryDir>();
-        QVERIFY(m_folder->isValid());
+        m_program = std::make_unique<Program>();
     }
 
     void printsHelpAndVersionWithoutDisplay() {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 using namespace kvscope;
@@ -19,7 +20,7 @@ struct Sample {
 
 constexpr Sample kSamples[] = {{"needle-1k", 995}, {"story-2k", 1920}, {"records-2k", 1881}};
 
-/// Variants that do not simply keep the best of a budget in every head, each with laws and tests of its own.
+/// Variants that do not simply keep the best of a budget in every head; their laws have tests of their own below.
 bool hasOtherLaws(const std::string& spec) {
     static const std::set<std::string> others = {
         "compactor:compactor_vllm",                              // chooses across heads and fills pages (C9)
@@ -36,6 +37,18 @@ std::vector<std::string> everyVariant() {
             if (policy->card().id != "imported" && policy->card().usesBudget && !policy->card().scoreLabel.starts_with("no score") && !hasOtherLaws(policy->card().id + ":" + variant.id))
                 specs.push_back(policy->card().id + ":" + variant.id);
     return specs;
+}
+
+/// Ascending, without duplicates, before the cut, protected tokens among them.
+void checkLists(const PolicyOutcome& outcome, int tokens, const std::string& spec) {
+    for (const HeadSelection& head : outcome.selection.heads) {
+        const auto& kept = head.kept;
+        QVERIFY2(std::adjacent_find(kept.begin(), kept.end(), std::greater_equal<>()) == kept.end(), spec.c_str());
+        QVERIFY2(kept.empty() || (kept.front() >= 0 && kept.back() < tokens), spec.c_str());
+        QVERIFY2(std::includes(kept.begin(), kept.end(), head.protectedTokens.begin(), head.protectedTokens.end()),
+                 spec.c_str());
+        QVERIFY2(head.margin >= 0, spec.c_str());
+    }
 }
 
 bool isNested(const PolicyOutcome& smaller, const PolicyOutcome& larger) {
@@ -69,6 +82,90 @@ private slots:
             checkChoice(tenth, layer, spec);
             if (spec != "keydiff:sliding_window") // its window grows with the budget, so others may leave
                 QVERIFY2(isNested(tenth, m_bench.run(spec + "@0.3", layer)), spec.c_str());
+        }
+    }
+
+    // C9: one ranking over the heads, protected tokens first, and every head filled up to whole pages of 128.
+    void jointChoiceKeepsTheBestOfAllHeads_data() { addLayers({kSamples[0]}); }
+
+    void jointChoiceKeepsTheBestOfAllHeads() {
+        const TestLayer layer = fetchLayer();
+        const std::string spec = "compactor:compactor_vllm@0.3";
+        const PolicyOutcome outcome = m_bench.run(spec, layer);
+        checkLists(outcome, layer.plain.tokens(), spec);
+        checkBestKept(outcome, spec);
+        const HostTensor scores = m_bench.engine().download(outcome.scores.total);
+        const std::int64_t heads = scores.shape[0], n = scores.shape[1];
+        const std::int64_t entries = std::llrint(0.3 * static_cast<double>((n - 80) * heads));
+        std::vector<float> free; // of the tokens that no place protects
+        for (std::int64_t h = 0; h < heads; ++h)
+            free.insert(free.end(), scores.data.begin() + h * n + 16, scores.data.begin() + (h + 1) * n - 64);
+        std::sort(free.begin(), free.end(), std::greater<>());
+        const float lowest = free[static_cast<std::size_t>(entries - 80 * heads - 1)];
+        for (std::int64_t h = 0; h < heads; ++h) {
+            const auto& kept = outcome.selection.heads[static_cast<std::size_t>(h)].kept;
+            QCOMPARE(kept.size() % 128, std::size_t{0});
+            for (std::int64_t i = 16; i < n - 64; ++i)
+                QVERIFY(scores.data[static_cast<std::size_t>(h * n + i)] <= lowest ||
+                        std::binary_search(kept.begin(), kept.end(), static_cast<TokenIndex>(i)));
+        }
+    }
+
+    // Theorem 1: a row drawn m times of k weighs m / (k p), so the weights times the chances add up to 1.
+    void drawnRowsWeighWhatTheirChancesSay_data() { everyLayer_data(); }
+
+    void drawnRowsWeighWhatTheirChancesSay() {
+        const TestLayer layer = fetchLayer();
+        const std::string spec = "leverage:sampling@0.2";
+        const PolicyOutcome outcome = m_bench.run(spec, layer);
+        checkLists(outcome, layer.plain.tokens(), spec);
+        const HostTensor scores = m_bench.engine().download(outcome.scores.total);
+        const std::int64_t n = scores.shape[1];
+        for (std::size_t h = 0; h < outcome.selection.heads.size(); ++h) {
+            const HeadSelection& head = outcome.selection.heads[h];
+            const float* leverage = scores.data.data() + static_cast<std::int64_t>(h) * n;
+            const double sum = std::accumulate(leverage, leverage + n, 0.0);
+            double share = 0;
+            for (std::size_t i = 0; i < head.kept.size(); ++i) {
+                const double drawn = double{head.numeratorWeights[i]} * leverage[head.kept[i]] / sum;
+                const double times = drawn * static_cast<double>(outcome.requested);
+                QVERIFY(times > 0.999 && std::abs(times - std::round(times)) < 1e-3);
+                share += drawn;
+            }
+            QVERIFY2(std::abs(share - 1) < 1e-4, qPrintable(QString::number(share)));
+            QVERIFY(static_cast<std::int64_t>(head.kept.size()) <= outcome.requested);
+        }
+    }
+
+    void everyLayerOfPyramidKvKeepsItsBest_data() { everyLayer_data(); }
+
+    void everyLayerOfPyramidKvKeepsItsBest() {
+        const TestLayer layer = fetchLayer();
+        for (const char* variant : {"original", "original_layers", "kvpress"}) {
+            const std::string spec = "pyramidkv:" + std::string(variant) + "@0.4";
+            const PolicyOutcome outcome = m_bench.run(spec, layer);
+            checkLists(outcome, layer.plain.tokens(), spec);
+            checkBestKept(outcome, spec);
+            for (const HeadSelection& head : outcome.selection.heads)
+                QCOMPARE(head.kept.size(), outcome.selection.heads.front().kept.size());
+            // L5: kvpress falls back to the same budget in all layers below 20 windows of capacity.
+            const bool same = static_cast<std::int64_t>(outcome.selection.heads.front().kept.size()) == outcome.requested;
+            QVERIFY2(same == (std::string(variant) == "kvpress"), spec.c_str());
+        }
+    }
+
+    // B13: the first token of each block gets +1 without a draw, which never survives a full round of whole blocks.
+    void signSortLosesBlockLeaders_data() { addLayers({kSamples[1]}); } // 15 blocks of 128
+
+    void signSortLosesBlockLeaders() {
+        const TestLayer layer = fetchLayer();
+        const std::string spec = "uniform:sign_sort@0.5";
+        const PolicyOutcome outcome = m_bench.run(spec, layer);
+        checkLists(outcome, layer.plain.tokens(), spec);
+        for (const HeadSelection& head : outcome.selection.heads) {
+            QCOMPARE(static_cast<std::int64_t>(head.kept.size()), outcome.requested);
+            for (TokenIndex leader = 128; leader < layer.plain.tokens(); leader += 128)
+                QVERIFY2(!std::binary_search(head.kept.begin(), head.kept.end(), leader), qPrintable(QString::number(leader)));
         }
     }
 
@@ -141,15 +238,16 @@ private:
 
     // Exactly the budget, ascending, inside the cut; nothing evicted scores above a kept free token.
     void checkChoice(const PolicyOutcome& outcome, const TestLayer& layer, const std::string& spec) const {
+        for (const HeadSelection& head : outcome.selection.heads)
+            QVERIFY2(static_cast<std::int64_t>(head.kept.size()) == outcome.requested, spec.c_str());
+        checkLists(outcome, layer.plain.tokens(), spec);
+        checkBestKept(outcome, spec);
+    }
+
+    void checkBestKept(const PolicyOutcome& outcome, const std::string& spec) const {
         const auto scores = m_bench.engine().download(outcome.scores.total);
         for (std::size_t h = 0; h < outcome.selection.heads.size(); ++h) {
             const HeadSelection& head = outcome.selection.heads[h];
-            QVERIFY2(static_cast<std::int64_t>(head.kept.size()) == outcome.requested, spec.c_str());
-            QVERIFY(std::adjacent_find(head.kept.begin(), head.kept.end(), std::greater_equal<>()) == head.kept.end());
-            QVERIFY(head.kept.front() >= 0 && head.kept.back() < layer.plain.tokens());
-            QVERIFY(std::includes(head.kept.begin(), head.kept.end(), head.protectedTokens.begin(),
-                                  head.protectedTokens.end()));
-            QVERIFY(head.margin >= 0);
             float worstKept = std::numeric_limits<float>::infinity(), bestEvicted = -worstKept;
             for (std::int64_t r = 0; r < scores.shape[1]; ++r) {
                 const TokenIndex token =

@@ -1,0 +1,30 @@
+// Figures without a window. Qt's offscreen platform measures text as any other; what it tells about run-time folders of
+// desktops is of no use to somebody who reads one sentence on stderr.
+#include "app/export/headless_application.h"
+
+#include <QByteArray>
+#include <QString>
+
+namespace kvscope {
+
+namespace {
+
+QtMessageHandler g_next = nullptr;
+
+void withoutDesktopNotes(QtMsgType type, const QMessageLogContext& context, const QString& message) {
+    if (!message.startsWith(QLatin1String("QStandardPaths: XDG_RUNTIME_DIR")))
+        g_next(type, context, message);
+}
+
+} // namespace
+
+bool HeadlessApplication::prepare() {
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+    if (!g_next)
+        g_next = qInstallMessageHandler(withoutDesktopNotes);
+    return true;
+}
+
+HeadlessApplication::HeadlessApplication() : m_application(m_count, m_arguments) {}
+
+} // namespace kvscope

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <QCoreApplication>
+#include <QDir>
+#include <QFile>
+#include <QProcess>
+#include <QTemporaryDir>
+
+namespace kvscope::testing {
+
+/// The program as its users run it: without a display, in a folder of its own.
+class Program {
+public:
+    struct Outcome {
+        int code = -1; ///< -2: did not finish, -3: crashed
+        QByteArray out, error;
+    };
+
+    Outcome run(const QStringList& arguments) const {
+        QProcess process;
+        QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+        for (const char* display : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"})
+            environment.remove(display);
+        process.setProcessEnvironment(environment);
+        process.setWorkingDirectory(m_folder.path());
+        process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", arguments);
+        if (!process.waitForFinished(120'000))
+            return {-2, {}, "did not finish"};
+        return {process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -3, process.readAllStandardOutput(),
+                process.readAllStandardError()};
+    }
+    QString at(const QString& name) const { return m_folder.filePath(name); }
+    QStringList written() const { return QDir(m_folder.path()).entryList(QDir::Files | QDir::Hidden, QDir::Name); }
+    QByteArray content(const QString& name) const {
+        QFile file(at(name));
+        return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+    }
+
+private:
+    QTemporaryDir m_folder;
+};
+
+} // namespace kvscope::testing
