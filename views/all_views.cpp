@@ -5,6 +5,7 @@
 #include "views/block_timeline/block_timeline_view.h"
 #include "views/curves/curves_view.h"
 #include "views/head_grid/head_grid_view.h"
+#include "views/keep_probability/keep_probability_view.h"
 #include "views/key_projection/key_projection_view.h"
 #include "views/overlap/overlap_view.h"
 #include "views/score_plane/score_plane_view.h"
@@ -20,6 +21,7 @@ const std::vector<const View*>& allViews() {
         &tokenProfileView(),
         &tokenStripView(),
         &overlapView(),
+        &keepProbabilityView(),
         &curvesView(),
         &headGridView(),
         &blockTimelineView(),

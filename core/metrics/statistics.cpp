@@ -99,6 +99,15 @@ Summary summaryOf(std::span<const double> numbers) {
     return summary;
 }
 
+ShareInterval wilsonInterval(std::int64_t successes, std::int64_t trials) {
+    constexpr double z = 1.96;
+    const auto n = static_cast<double>(trials);
+    const double p = static_cast<double>(successes) / n, spread = z * z / n;
+    const double centre = (p + spread / 2) / (1 + spread);
+    const double half = z / (1 + spread) * std::sqrt(p * (1 - p) / n + spread / (4 * n));
+    return {std::clamp(centre - half, 0.0, p), std::clamp(centre + half, p, 1.0)}; // exact at the ends
+}
+
 std::vector<double> averageRanks(std::span<const double> numbers) {
     std::vector<std::size_t> order(numbers.size());
     std::iota(order.begin(), order.end(), std::size_t{0});

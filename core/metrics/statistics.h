@@ -19,6 +19,12 @@ struct Summary {
 };
 Summary summaryOf(std::span<const double> numbers);
 
+struct ShareInterval {
+    double low = 0, high = 1;
+};
+/// Wilson's 95 % score interval of a probability that was seen `successes` times in `trials` > 0 draws.
+ShareInterval wilsonInterval(std::int64_t successes, std::int64_t trials);
+
 /// Ranks from 1, ties get the mean of their ranks.
 std::vector<double> averageRanks(std::span<const double> numbers);
 /// Spearman's rank correlation of pairs in which neither is NaN; NaN with fewer than two or without variation.

@@ -18,44 +18,11 @@
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
+using kvscope::scene_checks::cloudNamed;
 
 namespace {
 
 const std::vector<std::string> kPanes = {"keydiff@0.25", "snapkv@0.25", "uniform@0.25"};
-
-ParameterValues optionsOf(const View& view, const std::vector<std::pair<std::string, std::string>>& set = {}) {
-    ParameterValues options(view.card().options);
-    for (const auto& [id, text] : set)
-        options.setText(id, text);
-    return options;
-}
-
-ViewInput inputFor(const View& view, const std::vector<std::string>& specs, const ParameterValues& options) {
-    ViewInput input = needleInput(specs);
-    input.data = {};
-    if (!view.card().data.empty())
-        fillData(input, view, options);
-    return input;
-}
-
-const PointCloudItem* cloudNamed(const Scene& scene, const std::string& name) {
-    for (const Drawable& item : scene.items)
-        if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == name)
-            return cloud;
-    return nullptr;
-}
-
-std::shared_ptr<const RunResult> measured(const std::string& spec, int layer, std::uint64_t seed = 0) {
-    RunRequest request;
-    request.capture = needleCapture();
-    request.layer = LayerIndex(layer);
-    request.policy = PolicySpec::parse(spec);
-    request.budget = *request.policy.budget;
-    request.policy.budget.reset();
-    request.cut = Cut::resolve("default", *request.capture);
-    request.seed = seed;
-    return runner().run(request, {});
-}
 
 } // namespace
 

@@ -74,6 +74,38 @@ inline ViewInput needleInput(const std::vector<std::string>& specs) {
     return input;
 }
 
+inline ParameterValues optionsOf(const View& view, const std::vector<std::pair<std::string, std::string>>& set = {}) {
+    ParameterValues options(view.card().options);
+    for (const auto& [id, text] : set)
+        options.setText(id, text);
+    return options;
+}
+
+/// The sample's needle input with the data of a view.
+inline ViewInput inputFor(const View& view, const std::vector<std::string>& specs, const ParameterValues& options) {
+    ViewInput input = needleInput(specs);
+    input.data = {};
+    if (!view.card().data.empty())
+        fillData(input, view, options);
+    return input;
+}
+
+inline RunRequest needleRequest(const std::string& spec, int layer = 3, std::uint64_t seed = 0) {
+    RunRequest request;
+    request.capture = needleCapture();
+    request.layer = LayerIndex(layer);
+    request.policy = PolicySpec::parse(spec);
+    request.budget = request.policy.budget.value_or(Budget{});
+    request.policy.budget.reset();
+    request.cut = Cut::resolve("default", *request.capture);
+    request.seed = seed;
+    return request;
+}
+
+inline std::shared_ptr<const RunResult> measured(const std::string& spec, int layer, std::uint64_t seed = 0) {
+    return runner().run(needleRequest(spec, layer, seed), {});
+}
+
 inline Viewport viewport(double width, double height, const TextService& text, ThemeId theme = ThemeId::Light) {
     Viewport v;
     v.width = width;

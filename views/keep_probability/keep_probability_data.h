@@ -1,0 +1,27 @@
+#pragma once
+
+#include "core/base/index.h"
+#include "views/view_data.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// What the active pane's policy keeps in one KV head with one seed after the other. Random numbers are all that differs:
+/// coins, samples and sketches.
+struct KeepProbabilityData : ViewData {
+    char letter = 'A';
+    std::string policyId, policyName, variant;
+    bool drawsRandomNumbers = false; ///< otherwise one list stands for every seed
+    std::int64_t visible = 0;        ///< tokens before the cut
+    std::uint64_t firstSeed = 0;
+    int seedsAsked = 1;
+    std::vector<std::vector<TokenIndex>> lists; ///< of the seeds that have run, ascending tokens
+    std::vector<std::int32_t> times;            ///< [visible] how many of `lists` hold the token
+
+    int seeds() const { return static_cast<int>(lists.size()); }
+};
+
+} // namespace kvscope
