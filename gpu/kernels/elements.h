@@ -17,6 +17,10 @@ struct Float16 {
     std::uint16_t bits;
 };
 
+KVSCOPE_PORTABLE double widened(double x) {
+    return x;
+}
+
 KVSCOPE_PORTABLE float widened(float x) {
     return x;
 }
