@@ -7,6 +7,7 @@
 #include "views/head_grid/head_grid_view.h"
 #include "views/keep_probability/keep_probability_view.h"
 #include "views/key_projection/key_projection_view.h"
+#include "views/leverage/leverage_view.h"
 #include "views/overlap/overlap_view.h"
 #include "views/score_plane/score_plane_view.h"
 #include "views/token_profile/token_profile_view.h"
@@ -26,6 +27,7 @@ const std::vector<const View*>& allViews() {
         &headGridView(),
         &blockTimelineView(),
         &scorePlaneView(),
+        &leverageView(),
     };
     return views;
 }

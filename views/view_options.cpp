@@ -32,9 +32,10 @@ ParameterSpec choiceOption(std::string id, std::string label, std::string help, 
     return spec;
 }
 
-ParameterSpec flagOption(std::string id, std::string label, std::string help, std::string source, bool standard) {
+ParameterSpec flagOption(std::string id, std::string label, std::string help, std::string source, bool standard,
+                         Stage stage) {
     ParameterSpec spec =
-        row(std::move(id), std::move(label), std::move(help), std::move(source), ParameterKind::Flag, Stage::Select);
+        row(std::move(id), std::move(label), std::move(help), std::move(source), ParameterKind::Flag, stage);
     spec.defaultValue = standard ? 1 : 0;
     return spec;
 }

@@ -12,7 +12,7 @@ namespace kvscope {
 ParameterSpec choiceOption(std::string id, std::string label, std::string help, std::string source,
                            std::vector<ParameterChoice> choices, Stage stage = Stage::Select);
 ParameterSpec flagOption(std::string id, std::string label, std::string help, std::string source,
-                         bool standard = false);
+                         bool standard = false, Stage stage = Stage::Select);
 ParameterSpec integerOption(std::string id, std::string label, std::string help, std::string source, double min,
                             double max, double standard, Stage stage = Stage::Select);
 ParameterSpec realOption(std::string id, std::string label, std::string help, std::string source, double min, double max,

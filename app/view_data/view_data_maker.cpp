@@ -6,6 +6,7 @@
 #include "app/view_data/curves_data.h"
 #include "app/view_data/head_grid_data.h"
 #include "app/view_data/keep_probability_data.h"
+#include "app/view_data/leverage_data.h"
 #include "app/view_data/projection_data.h"
 
 #include <fmt/format.h>
@@ -57,6 +58,7 @@ const std::vector<ViewDataMaker>& viewDataMakers() {
         {"projection", {Layer, KvHead, QueryHead}, makeProjectionData},
         {"attention_map", {Layer, KvHead, QueryHead, Frame}, makeAttentionMapData},
         {"curves", {Layer, KvHead, Cut, Policies, Seed}, makeCurvesData},
+        {"leverage", {Layer, KvHead, Cut, Seed}, makeLeverageData},
         {"head_grid", {Cut, Panes, ActivePane, Selection, Seed}, makeHeadGridData},
         {"keep_probability", {Layer, KvHead, Cut, ActivePane}, makeKeepProbabilityData},
     };

@@ -166,10 +166,17 @@ std::string ScorePlaneView::finding(const ViewInput& input, const ParameterValue
 }
 
 PointFacts ScorePlaneView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
-    if (!whyNoPlane(input).empty() || pickAt(scene, at, 2) != PickId{PickId::Kind::Cell, 0})
+    const PickId pick = pickAt(scene, at, 4);
+    if (!whyNoPlane(input).empty() || pick.kind == PickId::Kind::None)
         return {};
     const ScorePlane plane = scorePlaneOf(input);
     PointFacts facts;
+    if (pick.kind == PickId::Kind::Token) {
+        facts.token = static_cast<TokenIndex>(pick.index);
+        const Point place = plane.marks.places[static_cast<std::size_t>(pick.index)];
+        facts.rows = {{"z(attention)", formatFixed(place.x, 3)}, {"z(leverage)", formatFixed(place.y, 3)}};
+        return facts;
+    }
     facts.rows = {{"score", "z(attention) + λ z(leverage)"},
                   {"λ", formatShort(plane.lambda)},
                   {"line", slopeText(plane.lambda)},

@@ -1,0 +1,256 @@
+// The six pictures of leverage. Lines compare the exact scores (solid) with the sketched ones (dashed); marks are tokens,
+// blue where both would keep them, orange where neither would, ink where they disagree.
+#include "views/leverage/leverage_pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::size_t kMostPoints = 600; // of a curve
+constexpr int kBins = 40;
+constexpr std::int64_t kMostMarks = 20'000; // of tokens that neither choice keeps
+
+/// Numbers 0 .. count - 1 spaced so that a curve over a logarithmic axis stays smooth.
+std::vector<std::size_t> sparse(std::size_t count) {
+    std::vector<std::size_t> chosen;
+    if (count == 0)
+        return chosen;
+    for (std::size_t i = 0; i <= kMostPoints; ++i) {
+        const double rank = std::exp(std::log(static_cast<double>(count)) * static_cast<double>(i) / static_cast<double>(kMostPoints));
+        const std::size_t at = std::min(count, static_cast<std::size_t>(std::lround(rank))) - 1;
+        if (chosen.empty() || at > chosen.back())
+            chosen.push_back(at);
+    }
+    return chosen;
+}
+
+std::vector<Point> rankCurve(const LeverageData::Scores& scores, double floor) {
+    std::vector<Point> points;
+    for (const std::size_t rank : sparse(scores.order.size())) {
+        const auto value = static_cast<double>(scores.scores[static_cast<std::size_t>(scores.order[rank])]);
+        points.push_back({static_cast<double>(rank + 1), std::max(value, floor)});
+    }
+    return points;
+}
+
+/// Percent of the tokens, percent of the sum.
+std::vector<Point> cumulativeCurve(const LeverageData::Scores& scores) {
+    std::vector<Point> points = {{0, 0}};
+    const auto count = static_cast<double>(scores.order.size());
+    const std::size_t stride = std::max<std::size_t>(1, scores.order.size() / kMostPoints);
+    double sum = 0;
+    for (std::size_t rank = 0; rank < scores.order.size(); ++rank) {
+        sum += static_cast<double>(scores.scores[static_cast<std::size_t>(scores.order[rank])]);
+        if (rank % stride == 0 || rank + 1 == scores.order.size())
+            points.push_back({100 * static_cast<double>(rank + 1) / count, scores.sum > 0 ? 100 * sum / scores.sum : 0});
+    }
+    return points;
+}
+
+/// How many scores fall into each of kBins bins of equal ratio.
+std::vector<int> binned(const std::vector<float>& scores, const AxisSpec& axis) {
+    std::vector<int> counts(kBins, 0);
+    for (const float score : scores) {
+        if (score <= 0)
+            continue;
+        const double f = std::log(static_cast<double>(score) / axis.low) / std::log(axis.high / axis.low);
+        ++counts[static_cast<std::size_t>(std::clamp(static_cast<int>(f * kBins), 0, kBins - 1))];
+    }
+    return counts;
+}
+
+std::string percent(double share) { return formatFixed(100 * share, 1) + " %"; }
+
+} // namespace
+
+void PositiveRange::include(const std::vector<float>& numbers) {
+    for (const float number : numbers)
+        if (number > 0) {
+            low = std::min(low, static_cast<double>(number));
+            high = std::max(high, static_cast<double>(number));
+        }
+}
+
+AxisSpec PositiveRange::axis(std::string title) const {
+    if (high <= 0)
+        return {0.1, 10, AxisScale::Logarithmic, std::move(title)};
+    const double least = std::max(low, high * 1e-6);
+    return {least / 1.3, high * 1.3, AxisScale::Logarithmic, std::move(title)};
+}
+
+LeveragePainter::LeveragePainter(SceneBuilder& builder, const ViewInput& input, const ParameterValues& options, const Viewport& viewport,
+                                 const LeverageChoice& choice)
+    : m_builder(builder), m_input(input), m_options(options), m_viewport(viewport), m_choice(choice), m_data(*choice.data),
+      m_theme(themeOf(viewport.theme)), m_colour(policyStyle("compactor", viewport.theme).colour) {}
+
+void LeveragePainter::curve(const PlotFrame& frame, const std::vector<Point>& points, bool sketched) {
+    std::vector<Point> pixels;
+    for (const Point& p : points)
+        pixels.push_back(frame.toPixels(p.x, p.y));
+    m_builder.polyline(std::move(pixels), {m_colour, 1.8, sketched ? std::vector<double>{6, 3} : std::vector<double>{}});
+}
+
+void LeveragePainter::budgetLine(const PlotFrame& frame, double x) {
+    if (m_choice.budget == 0)
+        return;
+    const double at = frame.toPixels(x, frame.y.high).x;
+    m_builder.rectangle({frame.plot.x, frame.plot.y, at - frame.plot.x, frame.plot.height}, withAlpha(m_theme.kept, 0.08));
+    m_builder.line({at, frame.plot.y}, {at, frame.plot.bottom()}, {m_theme.ink, 1, {5, 3}});
+}
+
+void LeveragePainter::label(const PlotFrame& frame, const std::vector<std::string>& lines, bool top) {
+    const TextStyle bold{FontFace::Interface, 11, FontWeight::SemiBold}, plain{FontFace::Interface, 11};
+    std::vector<std::pair<std::string, TextStyle>> rows;
+    for (const std::string& line : lines)
+        for (const std::string& part : m_builder.wrap(line, rows.empty() ? bold : plain, frame.plot.width - 12))
+            rows.push_back({m_builder.elide(part, plain, frame.plot.width - 12), &line == &lines.front() ? bold : plain});
+    if (frame.plot.height < 16 * static_cast<double>(rows.size()) + 60)
+        rows.resize(std::min<std::size_t>(rows.size(), 1));
+    if (frame.plot.height < 60 || frame.plot.width < 90)
+        return;
+    const double height = 16 * static_cast<double>(rows.size());
+    double y = top ? frame.plot.y + 4 : frame.plot.bottom() - height - 4, width = 0;
+    for (const auto& [text, style] : rows)
+        width = std::max(width, m_builder.width(text, style));
+    m_builder.rectangle({frame.plot.x + 3, y, width + 8, height}, withAlpha(m_theme.canvas, 0.93));
+    for (const auto& [text, style] : rows) {
+        m_builder.text({frame.plot.x + 7, y + 8}, text, style, m_theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+        y += 16;
+    }
+}
+
+PlotFrame LeveragePainter::sorted(const Box& area) {
+    PositiveRange range;
+    range.include(m_data.exact.scores);
+    range.include(m_data.sketched.scores);
+    const double n = std::max(2.0, static_cast<double>(m_data.exact.scores.size()));
+    const SubPlot plot(m_viewport, area, {1, n, AxisScale::Logarithmic, "Rank of token"}, range.axis("Leverage l"));
+    drawGrid(m_builder, plot.frame, m_theme);
+    m_builder.pushClip(plot.frame.plot);
+    budgetLine(plot.frame, std::max<double>(1, static_cast<double>(m_choice.budget)));
+    curve(plot.frame, rankCurve(m_data.exact, plot.frame.y.low), false);
+    curve(plot.frame, rankCurve(m_data.sketched, plot.frame.y.low), true);
+    if (m_choice.budget > 0)
+        label(plot.frame, {fmt::format("top {} hold {} of the sum", formatCount(m_choice.budget), percent(m_choice.shareOfBest(m_choice.budget)))},
+              false);
+    m_builder.popClip();
+    m_builder.rectangle(plot.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0});
+    drawAxes(m_builder, plot.frame, plot.style, m_theme);
+    return plot.frame;
+}
+
+PlotFrame LeveragePainter::cumulative(const Box& area) {
+    const SubPlot plot(m_viewport, area, {0, 100, AxisScale::Linear, "Tokens, best first, %"},
+                       {0, 100, AxisScale::Linear, "Leverage, % of the sum"});
+    drawGrid(m_builder, plot.frame, m_theme);
+    m_builder.pushClip(plot.frame.plot);
+    const auto n = static_cast<double>(m_data.exact.scores.size());
+    budgetLine(plot.frame, 100 * static_cast<double>(m_choice.budget) / n);
+    m_builder.polyline({plot.frame.toPixels(0, 0), plot.frame.toPixels(100, 100)}, {m_theme.axis, 1, {1, 3}});
+    curve(plot.frame, cumulativeCurve(m_data.exact), false);
+    curve(plot.frame, cumulativeCurve(m_data.sketched), true);
+    label(plot.frame, {fmt::format("half of the sum lies on {} of the tokens", [&] {
+              for (const Point& p : cumulativeCurve(m_data.exact))
+                  if (p.y >= 50)
+                      return percent(p.x / 100);
+              return std::string("none");
+          }())},
+          false);
+    m_builder.popClip();
+    drawAxes(m_builder, plot.frame, plot.style, m_theme);
+    return plot.frame;
+}
+
+PlotFrame LeveragePainter::histogram(const Box& area) {
+    PositiveRange range;
+    range.include(m_data.exact.scores);
+    range.include(m_data.sketched.scores);
+    const AxisSpec x = range.axis("Leverage l");
+    const std::vector<int> exact = binned(m_data.exact.scores, x), sketched = binned(m_data.sketched.scores, x);
+    const int most = std::max(*std::max_element(exact.begin(), exact.end()), *std::max_element(sketched.begin(), sketched.end()));
+    const SubPlot plot(m_viewport, area, x, {0, std::max(1.0, 1.08 * most), AxisScale::Linear, "Tokens per bin"});
+    drawGrid(m_builder, plot.frame, m_theme);
+    for (const auto& [counts, isSketched] : {std::pair{&exact, false}, std::pair{&sketched, true}}) {
+        std::vector<Point> outline = {{x.low, 0}};
+        for (int bin = 0; bin < kBins; ++bin)
+            for (const int edge : {bin, bin + 1})
+                outline.push_back({x.low * std::pow(x.high / x.low, static_cast<double>(edge) / kBins),
+                                   static_cast<double>((*counts)[static_cast<std::size_t>(bin)])});
+        outline.push_back({x.high, 0});
+        curve(plot.frame, outline, isSketched);
+    }
+    drawAxes(m_builder, plot.frame, plot.style, m_theme);
+    return plot.frame;
+}
+
+void LeveragePainter::clouds(const PlotFrame& frame, const std::vector<Point>& places) {
+    const Stroke evicted{m_theme.evicted, 1, {}}, ink{m_theme.ink, 1, {}};
+    const struct {
+        const char* name;
+        int inSets;
+        Colour fill;
+        Stroke stroke;
+        double radius;
+    } kinds[] = {{"neither", 0, kTransparent, evicted, 2}, {"one", 1, kTransparent, ink, 2.2}, {"both", 2, m_theme.kept, {}, 2.2}};
+    const auto stride = std::max<std::int64_t>(1, std::ssize(places) / kMostMarks);
+    for (const auto& kind : kinds) {
+        auto points = std::make_shared<std::vector<Point>>();
+        auto ids = std::make_shared<std::vector<std::int64_t>>();
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            if (m_choice.exact[i] + m_choice.sketched[i] != kind.inSets || !std::isfinite(places[i].x) || !std::isfinite(places[i].y))
+                continue;
+            if (kind.inSets == 0 && static_cast<std::int64_t>(i) % stride != 0)
+                continue;
+            points->push_back(frame.toPixels(places[i].x, places[i].y));
+            ids->push_back(static_cast<std::int64_t>(i));
+        }
+        m_builder.points({std::move(points), std::move(ids), PickId::Kind::Token, Marker::Circle, kind.radius, kind.fill, kind.stroke, kind.name});
+    }
+    const auto ring = [&](TokenIndex token, double radius, double width) {
+        const auto i = static_cast<std::size_t>(token);
+        if (token < 0 || i >= places.size() || !std::isfinite(places[i].x) || !std::isfinite(places[i].y))
+            return;
+        const Point at = frame.toPixels(places[i].x, places[i].y);
+        m_builder.circle(at, radius, kTransparent, {m_theme.casing, width + 2, {}});
+        m_builder.circle(at, radius, kTransparent, {m_theme.ink, width, {}}, {PickId::Kind::Token, token});
+    };
+    for (const TokenIndex token : m_input.focus.selected)
+        ring(token, 4.5, 1.3);
+    ring(m_input.focus.hovered, 7, 2);
+}
+
+PlotFrame LeveragePainter::tokens(const Box& area) {
+    const auto n = static_cast<double>(m_data.exact.scores.size());
+    const double high = n > 0 ? static_cast<double>(m_data.exact.scores[static_cast<std::size_t>(m_data.exact.order.front())]) : 1;
+    const Viewport::Range range = m_viewport.range.value_or(Viewport::Range{0, n, 0, std::max(1e-9, 1.06 * high)});
+    const SubPlot plot(m_viewport, area, {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
+                       {range.yMin, range.yMax, AxisScale::Linear, "Leverage l, exact"});
+    drawGrid(m_builder, plot.frame, m_theme);
+    m_builder.pushClip(plot.frame.plot);
+    std::vector<Point> places;
+    for (std::size_t i = 0; i < m_data.exact.scores.size(); ++i)
+        places.push_back({static_cast<double>(i) + 0.5, static_cast<double>(m_data.exact.scores[i])});
+    const auto level = [&](double value, const std::vector<double>& dash) {
+        const double y = plot.frame.toPixels(0, value).y;
+        m_builder.line({plot.frame.plot.x, y}, {plot.frame.plot.right(), y}, {m_theme.ink, 1, dash});
+    };
+    clouds(plot.frame, places);
+    std::vector<std::string> lines = {fmt::format("mean {} = rank {} / {}", formatShort(m_data.exact.sum / n), formatCount(m_data.exact.rank), formatCount(std::llround(n)))};
+    level(m_data.exact.sum / n, {1, 3});
+    if (m_choice.budget > 0) {
+        const double last = static_cast<double>(m_data.exact.scores[static_cast<std::size_t>(m_data.exact.order[static_cast<std::size_t>(m_choice.budget) - 1])]);
+        level(last, {5, 3});
+        lines.insert(lines.begin(), fmt::format("rank {}: l ≥ {} stays", formatCount(m_choice.budget), formatShort(last)));
+    }
+    label(plot.frame, lines, true);
+    m_builder.popClip();
+    drawAxes(m_builder, plot.frame, plot.style, m_theme);
+    return plot.frame;
+}
+
+} // namespace kvscope

@@ -1,0 +1,119 @@
+// Exact against sketched, token by token, with what Theorem 2 promises about their ratio; and the singular values that
+// both start from.
+#include "views/leverage/leverage_pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+/// Index from 1, value; without the directions that are zero.
+std::vector<Point> spectrumCurve(const LeverageData::Scores& scores) {
+    std::vector<Point> points;
+    for (std::size_t i = 0; i < scores.spectrum.size(); ++i)
+        if (scores.spectrum[i] > 0)
+            points.push_back({static_cast<double>(i + 1), static_cast<double>(scores.spectrum[i])});
+    return points;
+}
+
+double conditionOf(const LeverageData::Scores& scores) {
+    if (scores.rank == 0)
+        return 1;
+    return static_cast<double>(scores.spectrum.front()) / static_cast<double>(scores.spectrum[static_cast<std::size_t>(scores.rank) - 1]);
+}
+
+} // namespace
+
+void LeveragePainter::band(const PlotFrame& frame, const SketchTheorem& theorem) {
+    const double low = frame.x.low, high = frame.x.high;
+    const auto at = [&](double x, double factor) { return frame.toPixels(x, x * factor); };
+    m_builder.polygon({at(low, theorem.factor), at(high, theorem.factor), at(high, 1 / theorem.factor), at(low, 1 / theorem.factor)},
+                      withAlpha(m_colour, 0.10));
+    for (const double factor : {theorem.factor, 1 / theorem.factor})
+        m_builder.polyline({at(low, factor), at(high, factor)}, {withAlpha(m_colour, 0.6), 1, {2, 2}});
+    m_builder.polyline({at(low, 1), at(high, 1)}, {m_theme.axis, 1, {5, 3}});
+}
+
+std::vector<std::string> LeveragePainter::scatterNotes(const SketchTheorem& theorem) const {
+    std::vector<std::string> notes;
+    if (m_choice.budget > 0)
+        notes.push_back(fmt::format("overlap {} %", formatFixed(100 * m_choice.overlap(), 1)));
+    notes.push_back(fmt::format("ratio {} to {}", formatShort(theorem.measuredLow), formatShort(theorem.measuredHigh)));
+    const bool promised = static_cast<double>(m_data.columns) >= theorem.demanded;
+    const bool grouped = theorem.factor >= 1000 && theorem.factor < 1e6;
+    const std::string factor = grouped ? formatCount(std::llround(theorem.factor)) : formatShort(theorem.factor);
+    notes.push_back(fmt::format("Thm 2, ε = {}: within 1/{} and {}; asks for k ≥ {}{}", formatShort(theorem.epsilon), factor, factor, formatCount(std::llround(std::ceil(theorem.demanded))),
+                                promised ? "" : ", not met"));
+    if (m_choice.withoutLeverage > 0)
+        notes.push_back(formatCount(m_choice.withoutLeverage) + " tokens have leverage 0");
+    return notes;
+}
+
+PlotFrame LeveragePainter::scatter(const Box& area) {
+    PositiveRange range;
+    range.include(m_data.exact.scores);
+    range.include(m_data.sketched.scores);
+    const AxisSpec both = range.axis("");
+    SubPlot plot(m_viewport, area, both, both);
+    plot.frame.x.title = "exact leverage";
+    plot.frame.y.title = fmt::format("sketched, k = {}", m_data.columns);
+    const double side = std::min(plot.frame.plot.width, plot.frame.plot.height); // equal axes: the diagonal is at 45 degrees
+    plot.frame.plot.y += plot.frame.plot.height - side;
+    plot.frame.plot.width = plot.frame.plot.height = side;
+    drawGrid(m_builder, plot.frame, m_theme);
+    m_builder.pushClip(plot.frame.plot);
+    const SketchTheorem theorem = sketchTheorem(m_data, m_options.real("epsilon"));
+    band(plot.frame, theorem);
+    std::vector<Point> places;
+    for (std::size_t i = 0; i < m_data.exact.scores.size(); ++i) {
+        const float x = m_data.exact.scores[i], y = m_data.sketched.scores[i];
+        places.push_back(x > 0 && y > 0 ? Point{static_cast<double>(x), static_cast<double>(y)} : Point{NAN, NAN});
+    }
+    clouds(plot.frame, places);
+    label(plot.frame, scatterNotes(theorem), true);
+    m_builder.popClip();
+    drawAxes(m_builder, plot.frame, plot.style, m_theme);
+    return plot.frame;
+}
+
+PlotFrame LeveragePainter::spectrum(const Box& area) {
+    PositiveRange range;
+    range.include(m_data.exact.spectrum);
+    range.include(m_data.sketched.spectrum);
+    const auto count = static_cast<double>(std::max(m_data.exact.spectrum.size(), m_data.sketched.spectrum.size()));
+    const SubPlot plot(m_viewport, area, {1, std::max(2.0, count), AxisScale::Linear, "Index, from 1"},
+                       range.axis(m_data.centred ? "Singular value of the centred keys" : "Singular value of the keys"));
+    drawGrid(m_builder, plot.frame, m_theme);
+    m_builder.pushClip(plot.frame.plot);
+    curve(plot.frame, spectrumCurve(m_data.exact), false);
+    curve(plot.frame, spectrumCurve(m_data.sketched), true);
+    m_builder.popClip();
+    label(plot.frame,
+          {fmt::format("rank {} of {}", m_data.exact.rank, m_data.keyDim),
+           fmt::format("condition number {}, sketched {}", formatShort(conditionOf(m_data.exact)), formatShort(conditionOf(m_data.sketched)))},
+          false);
+    drawAxes(m_builder, plot.frame, plot.style, m_theme);
+    return plot.frame;
+}
+
+std::vector<LegendEntry> LeveragePainter::legend() const {
+    const auto line = [&](std::vector<double> dash) { return Stroke{m_colour, 1.8, std::move(dash)}; };
+    const std::string kind = m_data.sketch == "srht" ? "SRHT" : "Gaussian sketch";
+    return {{"exact, Σ = " + formatShort(m_data.exact.sum), Marker::Circle, kTransparent, line({}), 3, true},
+            {fmt::format("{}, k = {}, Σ = {}", kind, m_data.columns, formatShort(m_data.sketched.sum)), Marker::Circle, kTransparent,
+             line({6, 3}), 3, true}};
+}
+
+std::vector<LegendEntry> LeveragePainter::markLegend() const {
+    if (m_choice.budget == 0)
+        return {};
+    return {{"both keep " + formatCount(m_choice.common), Marker::Circle, m_theme.kept, {}, 3},
+            {"one keeps " + formatCount(2 * (m_choice.budget - m_choice.common)), Marker::Circle, kTransparent, {m_theme.ink, 1.2, {}}, 3},
+            {"neither", Marker::Circle, kTransparent, {m_theme.evicted, 1.2, {}}, 3}};
+}
+
+} // namespace kvscope

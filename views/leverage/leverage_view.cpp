@@ -1,0 +1,218 @@
+// How much each key sticks out of the others, and what a random sketch makes of it: concentration on the left, agreement
+// on the right, or one of the plots by itself.
+#include "views/leverage/leverage_view.h"
+
+#include "views/explanations.h"
+#include "views/leverage/leverage_pictures.h"
+#include "views/view_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+std::shared_ptr<const ParameterTable> makeOptions() {
+    constexpr const char* paper = "Compactor 3.1";
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        choiceOption("picture", "Picture", "Which plot.", paper,
+                     {{"overview", "Overview", "sorted leverage and the scatter, as far as there is room"},
+                      {"sorted", "Sorted", "leverage over rank, both logarithmic"},
+                      {"cumulative", "Cumulative", "share of the sum on the best tokens"},
+                      {"histogram", "Histogram", "tokens per bin of leverage"},
+                      {"tokens", "Along the prompt", "leverage of every token with the line of the budget"},
+                      {"spectrum", "Spectrum", "singular values of the keys"},
+                      {"scatter", "Exact against sketched", "token by token, with the band of Theorem 2"}}),
+        choiceOption("sketch", "Sketch", "The random matrix that the keys are multiplied by.", "Compactor Table 4",
+                     {{"gaussian", "Gaussian", "entries N(0, 1/k)"}, {"srht", "SRHT", "random signs, Walsh-Hadamard, k random columns"}},
+                     Stage::Features),
+        integerOption("sketch_size", "Sketch columns", "Columns k of the sketch, at most the width of a key; 0: half that width, the paper's "
+                      "64 of 128.", "Compactor 4: 64; both codes 48", 0, 256, 0, Stage::Features),
+        flagOption("centred", "Centre keys", "Takes the mean key away first. Not in the paper, but in both codes (C2).",
+                   "kvpress, compactor-vllm", false, Stage::Features),
+        realOption("epsilon", "ε of Theorem 2", "Sets the width of the band, κ (1 + ε) / (1 − ε), and what k the theorem asks for.",
+                   "Compactor Theorem 2", 0.01, 0.99, 0.5)});
+}
+
+class LeverageView final : public View {
+public:
+    LeverageView() {
+        m_card.id = "leverage";
+        m_card.name = "Leverage";
+        m_card.summary = "How concentrated the leverage of the keys is, and what a sketch changes";
+        m_card.paper = "Compactor 3.1, Table 4, Theorem 2";
+        m_card.help = viewExplanation("leverage_view");
+        m_card.options = makeOptions();
+        m_card.data = "leverage";
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+
+private:
+    ViewCard m_card;
+};
+
+std::string whyNoPicture(const ViewInput& input) {
+    if (!input.capture)
+        return kNoCapture;
+    if (!input.data.error.empty())
+        return input.data.error;
+    return dataAs<LeverageData>(input) ? "" : "Computing leverage…";
+}
+
+/// What the option asks for, as far as the room allows.
+std::string shownPicture(const ParameterValues& options, const Box& area) {
+    const std::string& wanted = options.choice("picture");
+    return wanted == "overview" && (area.width < 460 || area.height < 150) ? "sorted" : wanted;
+}
+
+bool showsMarks(const std::string& picture) {
+    return picture == "tokens" || picture == "scatter" || picture == "overview";
+}
+
+bool showsCurves(const std::string& picture) {
+    return picture != "tokens" && picture != "scatter";
+}
+
+PlotFrame draw(LeveragePainter& painter, const std::string& picture, const Box& area) {
+    if (picture == "cumulative")
+        return painter.cumulative(area);
+    if (picture == "histogram")
+        return painter.histogram(area);
+    if (picture == "tokens")
+        return painter.tokens(area);
+    if (picture == "spectrum")
+        return painter.spectrum(area);
+    if (picture == "scatter")
+        return painter.scatter(area);
+    if (picture != "overview")
+        return painter.sorted(area);
+    const double right = std::min(area.height + 40, 0.5 * area.width);
+    painter.scatter({area.right() - right, area.y, right, area.height});
+    return painter.sorted({area.x, area.y, area.width - right - 12, area.height});
+}
+
+Scene LeverageView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return emptyScene(why, viewport);
+    Scene scene;
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = themeOf(viewport.theme).canvas;
+    SceneBuilder builder(scene, *viewport.text);
+    const LeverageChoice choice = leverageChoice(input);
+    LeveragePainter painter(builder, input, options, viewport, choice);
+    const std::string picture = shownPicture(options, plotArea(viewport));
+    std::vector<LegendEntry> legend;
+    if (showsCurves(picture))
+        legend = painter.legend();
+    if (showsMarks(picture))
+        for (LegendEntry& entry : painter.markLegend())
+            legend.push_back(std::move(entry));
+    const PlotFrame frame = draw(painter, picture, plotArea(viewport));
+    drawLegend(builder, {frame.plot.x, 13}, viewport.width - frame.plot.x - 6, legend, themeOf(viewport.theme));
+    drawProvenance(builder, input, viewport);
+    scene.plot = frame.plot;
+    if (picture == "tokens") { // the only one whose axes are both linear and worth zooming
+        scene.xMin = frame.x.low, scene.xMax = frame.x.high;
+        scene.yMin = frame.y.low, scene.yMax = frame.y.high;
+    }
+    return scene;
+}
+
+std::string LeverageView::finding(const ViewInput& input, const ParameterValues&) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const LeverageChoice choice = leverageChoice(input);
+    const LeverageData& data = *choice.data;
+    const auto n = static_cast<double>(data.exact.scores.size());
+    if (choice.budget == 0)
+        return fmt::format("The keys have rank {}: the mean leverage is {}, the largest {}", data.exact.rank, formatShort(data.exact.sum / n),
+                           formatShort(static_cast<double>(data.exact.scores[static_cast<std::size_t>(data.exact.order.front())])));
+    return fmt::format("The best {} of {} tokens ({} %) hold {} % of the leverage; a sketch of {} of {} columns picks {} % of them",
+                       formatCount(choice.budget), formatCount(std::llround(n)), formatFixed(100 * static_cast<double>(choice.budget) / n, 1),
+                       formatFixed(100 * choice.shareOfBest(choice.budget), 1), data.columns, data.keyDim,
+                       formatFixed(100 * choice.overlap(), 1));
+}
+
+std::vector<std::int64_t> ranksOf(const std::vector<TokenIndex>& order) {
+    std::vector<std::int64_t> ranks(order.size());
+    for (std::size_t rank = 0; rank < order.size(); ++rank)
+        ranks[static_cast<std::size_t>(order[rank])] = static_cast<std::int64_t>(rank);
+    return ranks;
+}
+
+/// Both scores of a token with their ranks.
+std::vector<std::pair<std::string, std::string>> factsOf(const LeverageData& data, TokenIndex token) {
+    const auto i = static_cast<std::size_t>(token);
+    const auto rank = [&](const LeverageData::Scores& scores) {
+        return formatCount(std::find(scores.order.begin(), scores.order.end(), token) - scores.order.begin());
+    };
+    const auto words = [&](const LeverageData::Scores& scores) {
+        return fmt::format("{}  rank {}", formatShort(static_cast<double>(scores.scores[i])), rank(scores));
+    };
+    return {{"exact leverage", words(data.exact)}, {fmt::format("sketched, k = {}", data.columns), words(data.sketched)}};
+}
+
+PointFacts LeverageView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+    const auto data = dataAs<LeverageData>(input);
+    const PickId pick = pickAt(scene, at, 4);
+    if (!data || data->exact.order.empty())
+        return {};
+    PointFacts facts;
+    if (pick.kind == PickId::Kind::Token && pick.index < std::ssize(data->exact.scores)) {
+        facts.rows = factsOf(*data, static_cast<TokenIndex>(pick.index));
+        facts.token = static_cast<TokenIndex>(pick.index);
+    } else if (pick.kind == PickId::Kind::Cell && scene.plot.width > 0) {
+        const auto count = static_cast<double>(data->exact.order.size());
+        const double rank = std::exp(std::log(std::max(2.0, count)) * (at.x - scene.plot.x) / scene.plot.width);
+        const auto index = static_cast<std::size_t>(std::clamp(rank, 1.0, count)) - 1;
+        facts.token = data->exact.order[index];
+        facts.rows = factsOf(*data, facts.token);
+        facts.rows.insert(facts.rows.begin(), {"token", fmt::format("{} “{}”", formatCount(facts.token),
+                                                                    displayText(input.capture->tokens().textOf(facts.token)))});
+    }
+    return facts;
+}
+
+ViewTable LeverageView::table(const ViewInput& input, const ParameterValues&) const {
+    ViewTable table;
+    table.columns = {"position", "text", "segment", "exact", "rank_exact", "sketched", "rank_sketched", "kept_by"};
+    if (!whyNoPicture(input).empty())
+        return table;
+    const auto choice = std::make_shared<const LeverageChoice>(leverageChoice(input));
+    const auto ranks = std::make_shared<const std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>>(
+        ranksOf(choice->data->exact.order), ranksOf(choice->data->sketched.order));
+    table.rowCount = std::ssize(choice->data->exact.scores);
+    table.cell = [choice, ranks, capture = input.capture](std::int64_t row, int column) -> std::string {
+        static const char* const kept[] = {"neither", "exact", "sketched", "both"};
+        const auto i = static_cast<std::size_t>(row);
+        switch (column) {
+        case 0: return std::to_string(row);
+        case 1: return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
+        case 2: return segmentOf(*capture, static_cast<TokenIndex>(row));
+        case 3: return fmt::format("{:.9g}", choice->data->exact.scores[i]);
+        case 4: return std::to_string(ranks->first[i]);
+        case 5: return fmt::format("{:.9g}", choice->data->sketched.scores[i]);
+        case 6: return std::to_string(ranks->second[i]);
+        default: return choice->budget == 0 ? "" : kept[choice->exact[i] + 2 * choice->sketched[i]];
+        }
+    };
+    return table;
+}
+
+} // namespace
+
+const View& leverageView() {
+    static const LeverageView view;
+    return view;
+}
+
+} // namespace kvscope
