@@ -1,0 +1,63 @@
+"""Pickles become tensors that the program opens; what is no plain tensor is refused."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from kvscope_capture.unpickle import main, named_tensors, unpickle
+
+
+def test_dictionaries_lists_and_caches_are_named() -> None:
+    k, v = torch.ones(1), torch.zeros(1)
+    assert [n for n, _ in named_tensors({"layers.0.k": k, "deep": [{"a": v}]})] == ["layers.0.k", "deep.0.a"]
+    names = [n for n, _ in named_tensors(((k, v), (k, v)))]
+    assert names == [
+        "past_key_values.0.key",
+        "past_key_values.0.value",
+        "past_key_values.1.key",
+        "past_key_values.1.value",
+    ]
+
+
+def test_a_cache_survives(tmp_path: pathlib.Path) -> None:
+    cache = tuple((torch.randn(1, 2, 9, 4), torch.randn(1, 2, 9, 4)) for _ in range(3))
+    torch.save(cache, tmp_path / "cache.pt")
+    unpickle(tmp_path / "cache.pt", tmp_path / "cache.safetensors")
+    read = load_file(tmp_path / "cache.safetensors")
+    assert len(read) == 6
+    assert torch.equal(read["past_key_values.2.value"], cache[2][1])
+
+
+class Evil:
+    """Runs a program when it is unpickled."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("touch ran",)
+
+
+def test_a_program_in_a_pickle_does_not_run(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.save({"k": Evil()}, "evil.pt")
+    assert main(["evil.pt", "out.safetensors"]) == 2
+    assert "cannot be read as plain tensors" in capsys.readouterr().err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["evil.pt"]
+
+
+def test_the_program_opens_what_comes_out(tmp_path: pathlib.Path) -> None:
+    program = os.environ.get("KVSCOPE_PROGRAM")
+    if not program:
+        pytest.skip("KVSCOPE_PROGRAM is not set")
+    cache = tuple((torch.randn(1, 2, 9, 4), torch.randn(1, 2, 9, 4)) for _ in range(3))
+    torch.save(cache, tmp_path / "cache.pt")
+    refused = subprocess.run([program, "inspect", "cache.pt"], cwd=tmp_path, capture_output=True, text=True)
+    assert refused.returncode == 2 and "kvscope_capture.unpickle" in refused.stderr
+    assert main([str(tmp_path / "cache.pt"), str(tmp_path / "cache.safetensors")]) == 0
+    opened = subprocess.run([program, "inspect", "cache.safetensors"], cwd=tmp_path, capture_output=True, text=True)
+    assert opened.returncode == 0, opened.stderr
+    assert "tokens       9" in opened.stdout
