@@ -4,7 +4,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/capture/capture.h"
-#include "core/engine/engine.h"
+#include "gpu/engine_factory.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -52,17 +52,22 @@ void RunOptions::addTo(CLI::App& app, bool withBudget) {
     }
     app.add_option("--cut", cut, "default, segment:context, segment:question, last:N, a token number or none");
     app.add_option("--seed", seed, "of random choices");
-    app.add_option("--engine", engine, "cpu");
+    addEngineTo(app);
+}
+
+void RunOptions::addEngineTo(CLI::App& app) {
+    app.add_option("--engine", engine, "cpu, torch (LibTorch on the CPU) or cuda (NVIDIA GPU)");
     app.add_option("--threads", threads, "of the engine; 0: all cores")->check(CLI::NonNegativeNumber);
+    app.add_option("--gpu-memory", gpuMemory, "GiB for tensors that stay on the GPU; 0: most of what is free")
+        ->check(CLI::NonNegativeNumber);
     app.add_option("--arithmetic", arithmetic, "exact, or fast: float sums, results not comparable to the last token")
         ->check(CLI::IsMember({"exact", "fast"}));
 }
 
 std::shared_ptr<const LayerRunner> RunOptions::makeRunner() const {
-    if (engine != "cpu")
-        throw Error({.sentence = "there is no engine '" + engine + "'", .place = "--engine", .remedy = "Available: cpu"});
-    const Arithmetic chosen = arithmetic == "fast" ? Arithmetic::Fast : Arithmetic::Exact;
-    return std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(threads, {}, chosen)));
+    EngineChoice choice{engine, threads, arithmetic == "fast" ? Arithmetic::Fast : Arithmetic::Exact};
+    choice.memoryBytes = static_cast<std::size_t>(gpuMemory * 0x1p30);
+    return std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeEngine(choice)));
 }
 
 std::vector<PolicySpec> RunOptions::specs() const {

@@ -55,9 +55,11 @@ struct RunOptions {
     std::uint64_t seed = 0;
     int threads = 0;
     std::string arithmetic = "exact";
+    double gpuMemory = 0; ///< GiB
 
     void addTo(CLI::App& app, bool withBudget = true);
-    std::shared_ptr<const LayerRunner> makeRunner() const; ///< throws Error for an unknown engine
+    void addEngineTo(CLI::App& app); ///< the options of the engine alone
+    std::shared_ptr<const LayerRunner> makeRunner() const; ///< throws Error for an engine that is not there
     /// Parsed, every one with a budget: its own, --retention or --budget. Throws Error when none is given.
     std::vector<PolicySpec> specs() const;
 };

@@ -22,7 +22,7 @@ public:
         m_command->add_option("captures", m_captures, "capture files; several give an interval over captures");
         m_command->add_flag("--list", m_list, "what can be reproduced, and what needs a model");
         m_command->add_option("--layers", m_layers, "like 0,2-3; all by default");
-        m_command->add_option("--threads", m_threads, "of the engine; 0: all cores")->check(CLI::NonNegativeNumber);
+        m_options.addEngineTo(*m_command);
         m_command->add_option("--csv", m_csv, "FILE.csv for the numbers");
         m_command->add_option("--out", m_out, "FILE.png, FILE.svg or FILE.pdf for the figure");
     }
@@ -39,9 +39,7 @@ public:
         std::vector<std::shared_ptr<const CaptureReader>> captures;
         for (const std::string& path : m_captures)
             captures.push_back(openCapture(path));
-        RunOptions options;
-        options.threads = m_threads;
-        const auto runner = options.makeRunner();
+        const auto runner = m_options.makeRunner();
         const ReproductionResult result = reproduce(
             *runner, reproduction, captures, parseRangeList(m_layers, "--layers"), context.checkpoint("reproduce"));
         if (!m_csv.empty())
@@ -83,7 +81,7 @@ private:
     CLI::App* m_command = nullptr;
     std::string m_id, m_layers, m_csv, m_out;
     std::vector<std::string> m_captures;
-    int m_threads = 0;
+    RunOptions m_options;
     bool m_list = false;
 };
 

@@ -7,6 +7,7 @@
 #include "core/engine/attention_map.h"
 #include "core/engine/balancing_walk.h"
 #include "core/engine/clusters.h"
+#include "core/engine/engine_state.h"
 #include "core/engine/leverage.h"
 #include "core/engine/requests.h"
 #include "core/engine/tensor.h"
@@ -44,6 +45,7 @@ public:
 
     virtual std::string name() const = 0;       ///< "cpu"
     virtual std::string arithmetic() const = 0; ///< "exact index contract" or "fast float, outside the index contract"
+    virtual EngineState state() const { return {}; }
 
     virtual Tensor upload(HostTensor tensor) const = 0;
     virtual HostTensor download(const Tensor& tensor) const = 0;

@@ -51,6 +51,16 @@ LayerRunner::LayerRunner(std::shared_ptr<const Engine> engine, std::size_t cache
 
 LayerRunner::~LayerRunner() = default;
 
+/// Once more when the engine lost its device in the middle: what it computed is forgotten, the engine goes on elsewhere.
+template <class Work> auto LayerRunner::surviving(const Work& work) const {
+    try {
+        return work();
+    } catch (const TensorsLost&) {
+        m_caches->stages.drop({});
+    }
+    return work();
+}
+
 const Engine& LayerRunner::engine() const {
     return *m_engine;
 }
@@ -64,6 +74,11 @@ Tensor LayerRunner::tensor(const std::shared_ptr<const CaptureReader>& capture, 
 std::shared_ptr<const RunResult> LayerRunner::run(const RunRequest& request, const Checkpoint& checkpoint,
                                                   const Partial& partial) const {
     assert(request.capture);
+    return surviving([&] { return runOnce(request, checkpoint, partial); });
+}
+
+std::shared_ptr<const RunResult> LayerRunner::runOnce(const RunRequest& request, const Checkpoint& checkpoint,
+                                                      const Partial& partial) const {
     const LayerWork work(*m_engine, m_caches->stages, m_caches->prefixOf(request.capture), *request.capture,
                          request.layer);
     auto result = std::make_shared<RunResult>();
@@ -72,6 +87,8 @@ std::shared_ptr<const RunResult> LayerRunner::run(const RunRequest& request, con
     result->engine = m_engine->name();
     result->arithmetic = m_engine->arithmetic();
     work.choose(*result, request.measure ? checkpoint.part(0, 0.5) : checkpoint);
+    if (const std::string notice = m_engine->state().notice; !notice.empty())
+        result->notes.push_back(notice);
     if (!request.measure) {
         if (partial)
             partial(result);
@@ -88,7 +105,7 @@ std::vector<MeasureValues> LayerRunner::measure(const RunResult& result, std::sp
     const RunRequest& request = result.request;
     const LayerWork work(*m_engine, m_caches->stages, m_caches->prefixOf(request.capture), *request.capture,
                          request.layer);
-    return work.measures(result, ids, checkpoint);
+    return surviving([&] { return work.measures(result, ids, checkpoint); });
 }
 
 } // namespace kvscope

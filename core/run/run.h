@@ -84,7 +84,7 @@ TokenStanding standingOf(const RunResult& result, KvHeadIndex head, TokenIndex t
 /// Runs requests on one engine. Tensors, features, scores, selections, exact attention and fidelity are cached apart,
 /// each under everything that determines it, up to a memory budget (least recently used first out); what two threads
 /// ask for at the same time is computed once. An open capture is immutable, so a capture is identified by its reader:
-/// opening the file again is another capture. Thread-safe.
+/// opening the file again is another capture. An engine that loses its device is asked once more. Thread-safe.
 class LayerRunner {
 public:
     explicit LayerRunner(std::shared_ptr<const Engine> engine, std::size_t cacheBytes = std::size_t{4} << 30);
@@ -106,6 +106,10 @@ public:
 
 private:
     struct Caches;
+    template <class Work> auto surviving(const Work& work) const;
+    std::shared_ptr<const RunResult> runOnce(const RunRequest& request, const Checkpoint& checkpoint,
+                                             const Partial& partial) const;
+
     std::shared_ptr<const Engine> m_engine;
     std::unique_ptr<Caches> m_caches;
 };

@@ -26,6 +26,6 @@ fi
 
 cd "$root"
 export KVSCOPE_COMPILER_LAUNCHER=${KVSCOPE_COMPILER_LAUNCHER-ccache}
-export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 cmake --preset "$preset" >/dev/null
 cmake --build --preset "$preset" -j "${KVSCOPE_JOBS:-$(nproc)}"

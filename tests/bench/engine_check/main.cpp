@@ -99,7 +99,13 @@ int runAll(const Options& options, bool bench) {
     }
     if (chosen == 0)
         throw Error({"no case matches \"" + options.pattern + "\"", "--case", "try 'topK/*' or leave it away", {}});
-    fmt::print("{} cases on {} ({}), {} failed\n", chosen, options.engine, engine->arithmetic(), failed);
+    const EngineState state = engine->state();
+    for (const std::string& primitive : state.delegated)
+        fmt::print("{} ran on the CPU engine\n", primitive);
+    if (!state.notice.empty())
+        fmt::print("{}\n", state.notice);
+    fmt::print("{} cases on {}{} ({}), {} failed\n", chosen, options.engine,
+               state.device.empty() ? "" : ", " + state.device, engine->arithmetic(), failed);
     return failed;
 }
 

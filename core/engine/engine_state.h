@@ -1,0 +1,27 @@
+#pragma once
+
+#include "core/base/error.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// What an engine says of itself beside its name, for status lines and reports.
+struct EngineState {
+    std::string device;                 ///< "NVIDIA H200 (139 GiB)", "LibTorch on the CPU, 2 threads"
+    std::vector<std::string> delegated; ///< primitives that it always hands to the CPU engine, named as in engine.h
+    std::string notice;                 ///< one line on what it last fell back from; empty: nothing
+    std::size_t residentBytes = 0;      ///< of tensors in the device's memory
+    std::size_t memoryBytes = 0;        ///< what they may take; 0: no bound of its own
+};
+
+/// An engine lost its device and with it results that were nowhere else. The engine itself goes on (on the CPU): whoever
+/// holds tensors that it computed drops them and computes again.
+class TensorsLost : public Error {
+public:
+    using Error::Error;
+};
+
+} // namespace kvscope

@@ -1,0 +1,206 @@
+// A tensor of the second engine is a block of numbers that may lie in two places. The device's memory is a cache: a
+// list with the most recently used block in front says what leaves first.
+#include "gpu/residency.h"
+
+#include <algorithm>
+#include <cassert>
+#include <list>
+#include <mutex>
+#include <utility>
+
+namespace kvscope {
+
+/// Shared with the blocks, so that a block that is let go leaves the list whoever holds it last.
+struct Residency::State {
+    mutable std::mutex mutex;
+    std::list<Block*> resident; ///< most recently used first
+    std::size_t bytes = 0;
+};
+
+/// Guarded by the state's mutex. At least one form holds the numbers, or they are lost.
+struct Residency::Block {
+    explicit Block(std::shared_ptr<State> owner, const Shape& s) : state(std::move(owner)), shape(s) {}
+    ~Block() {
+        const std::lock_guard lock(state->mutex);
+        leave();
+    }
+    Block(const Block&) = delete;
+    Block& operator=(const Block&) = delete;
+
+    std::size_t bytes() const { return static_cast<std::size_t>(shape.count()) * sizeof(float); }
+    bool lost() const { return device.empty() && cpu.empty() && !host; }
+    void leave() {
+        if (device.empty())
+            return;
+        state->resident.erase(place);
+        state->bytes -= bytes();
+        device = Tensor();
+    }
+
+    std::shared_ptr<State> state;
+    Shape shape;
+    std::shared_ptr<const HostTensor> host;
+    Tensor cpu, device;
+    std::list<Block*>::iterator place; ///< valid while `device` is not empty
+};
+
+/// Rows [begin, end) of axis 1 of a block; end -1: all of it.
+struct Residency::Storage : TensorStorage {
+    std::shared_ptr<Block> block;
+    std::int64_t begin = 0, end = -1;
+};
+
+namespace {
+
+[[noreturn]] void throwLost() {
+    throw TensorsLost({.sentence = "the GPU stopped answering and took intermediate results with it",
+                       .remedy = "Ask again: what is computed now runs on the CPU"});
+}
+
+Shape withRows(const Shape& shape, std::int64_t rows) {
+    return shape.rank() == 3 ? Shape{shape[0], rows, shape[2]} : Shape{shape[0], rows};
+}
+
+HostTensor rowsOf(const HostTensor& whole, std::int64_t begin, std::int64_t end) {
+    const std::int64_t width = whole.shape.rank() == 3 ? whole.shape[2] : 1, stride = whole.shape[1] * width;
+    HostTensor part{withRows(whole.shape, end - begin), {}};
+    part.data.reserve(static_cast<std::size_t>(part.shape.count()));
+    for (std::int64_t h = 0; h < whole.shape[0]; ++h) {
+        const auto head = whole.data.begin() + h * stride;
+        part.data.insert(part.data.end(), head + begin * width, head + end * width);
+    }
+    return part;
+}
+
+} // namespace
+
+Residency::Residency(std::shared_ptr<const DeviceEngine> device, std::shared_ptr<const Engine> cpu,
+                     std::size_t memoryBytes)
+    : m_device(std::move(device)), m_cpu(std::move(cpu)), m_memoryBytes(memoryBytes),
+      m_state(std::make_shared<State>()) {}
+
+Residency::~Residency() = default;
+
+const Residency::Storage& Residency::storageOf(const Tensor& tensor) {
+    assert(!tensor.empty());
+    return static_cast<const Storage&>(*tensor.storage());
+}
+
+Tensor Residency::makeTensor(std::shared_ptr<Block> block) {
+    const Shape shape = block->shape;
+    auto storage = std::make_shared<Storage>();
+    storage->block = std::move(block);
+    return {shape, std::move(storage)};
+}
+
+Tensor Residency::upload(HostTensor numbers) {
+    auto block = std::make_shared<Block>(m_state, numbers.shape);
+    block->host = std::make_shared<const HostTensor>(std::move(numbers));
+    return makeTensor(std::move(block));
+}
+
+Tensor Residency::keep(const Tensor& made, Place place) {
+    auto block = std::make_shared<Block>(m_state, made.shape());
+    const std::lock_guard lock(m_state->mutex);
+    if (place == Place::Cpu) {
+        block->cpu = made;
+    } else {
+        makeRoom(block->bytes());
+        admit(*block, made);
+    }
+    return makeTensor(std::move(block));
+}
+
+Tensor Residency::rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) {
+    assert(0 <= begin && begin <= end && end <= tensor.size(1));
+    const Storage& whole = storageOf(tensor);
+    auto part = std::make_shared<Storage>(whole);
+    part->begin = whole.begin + begin;
+    part->end = whole.begin + end;
+    return {withRows(tensor.shape(), end - begin), std::move(part)};
+}
+
+Tensor Residency::on(Place place, const Tensor& tensor) {
+    if (tensor.empty())
+        return {};
+    const Storage& storage = storageOf(tensor);
+    Block& block = *storage.block;
+    const std::lock_guard lock(m_state->mutex);
+    if (place == Place::Cpu) {
+        if (block.cpu.empty())
+            block.cpu = m_cpu->upload(numbersOf(block));
+        block.host.reset(); // the CPU engine's form holds the same numbers
+        return storage.end < 0 ? block.cpu : m_cpu->rows(block.cpu, storage.begin, storage.end);
+    }
+    if (block.device.empty()) {
+        HostTensor numbers = numbersOf(block);
+        makeRoom(block.bytes());
+        admit(block, m_device->upload(std::move(numbers)));
+        if (!m_device->hasOwnMemory()) {
+            block.host.reset();
+            block.cpu = Tensor();
+        }
+    }
+    m_state->resident.splice(m_state->resident.begin(), m_state->resident, block.place);
+    return storage.end < 0 ? block.device : m_device->rows(block.device, storage.begin, storage.end);
+}
+
+HostTensor Residency::download(const Tensor& tensor) {
+    const Storage& storage = storageOf(tensor);
+    Tensor onDevice;
+    {
+        const std::lock_guard lock(m_state->mutex);
+        Block& block = *storage.block;
+        if (block.host || !block.cpu.empty() || block.lost()) {
+            HostTensor whole = numbersOf(block);
+            return storage.end < 0 ? whole : rowsOf(whole, storage.begin, storage.end);
+        }
+        onDevice = block.device;
+    }
+    return m_device->download(storage.end < 0 ? onDevice : m_device->rows(onDevice, storage.begin, storage.end));
+}
+
+/// A copy of a block's numbers from wherever they are.
+HostTensor Residency::numbersOf(Block& block) {
+    if (block.lost())
+        throwLost();
+    if (block.host)
+        return *block.host;
+    return block.cpu.empty() ? m_device->download(block.device) : m_cpu->download(block.cpu);
+}
+
+void Residency::admit(Block& block, const Tensor& device) {
+    block.device = device;
+    block.place = m_state->resident.insert(m_state->resident.begin(), &block);
+    m_state->bytes += block.bytes();
+}
+
+void Residency::evict(Block& block) {
+    if (!block.host && block.cpu.empty())
+        block.host = std::make_shared<const HostTensor>(m_device->download(block.device));
+    block.leave();
+}
+
+void Residency::makeRoom(std::size_t bytes) {
+    while (m_memoryBytes > 0 && !m_state->resident.empty() && m_state->bytes + bytes > m_memoryBytes)
+        evict(*m_state->resident.back());
+}
+
+void Residency::evictAll() {
+    const std::lock_guard lock(m_state->mutex);
+    while (!m_state->resident.empty())
+        evict(*m_state->resident.back());
+}
+
+void Residency::lose() {
+    const std::lock_guard lock(m_state->mutex);
+    while (!m_state->resident.empty())
+        m_state->resident.back()->leave();
+}
+
+std::size_t Residency::residentBytes() const {
+    const std::lock_guard lock(m_state->mutex);
+    return m_state->bytes;
+}
+
+} // namespace kvscope

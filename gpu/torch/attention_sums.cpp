@@ -1,0 +1,130 @@
+// How much attention every key receives: from a window of queries (causal), or from its own chunk. All query heads of a
+// KV head are one product with its keys.
+#include "gpu/torch/logits.h"
+#include "gpu/torch/torch_engine.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace kvscope::gpu {
+
+namespace {
+
+/// A range of rows of keys and the time positions of its ends.
+struct KeyRange {
+    std::int64_t first = 0, count = 0, firstPosition = 0, lastPosition = 0;
+};
+
+/// Rows of keys that some query of [earliest, latest] may see; positions ascend with the rows.
+KeyRange visibleKeys(const AttentionInput& input, std::int64_t kv, std::int64_t earliest, std::int64_t latest) {
+    const std::int64_t m = input.keys.size(1), window = input.rule.slidingWindow;
+    const std::int64_t oldest = window > 0 ? std::max<std::int64_t>(0, earliest - window + 1) : 0;
+    if (input.keyPositions.empty()) {
+        const std::int64_t first = std::min(oldest, m), end = std::max(first, std::min(m, latest + 1));
+        return {first, end - first, first, end - 1};
+    }
+    const auto& list = input.keyPositions[static_cast<std::size_t>(kv)];
+    const auto first = std::lower_bound(list.begin(), list.end(), oldest);
+    const auto end = std::upper_bound(first, list.end(), latest);
+    if (first == end)
+        return {};
+    return {first - list.begin(), end - first, *first, *(end - 1)};
+}
+
+/// Sum over rows [groups, w] of softmax rows e [groups w, m]: [groups, m].
+at::Tensor columnSums(const at::Tensor& exponentials, std::int64_t groups) {
+    const at::Tensor shares = sharesOf(exponentials.sum(-1));
+    return at::matmul(shares.view({groups, 1, -1}), exponentials.view({groups, -1, exponentials.size(-1)})).squeeze(1);
+}
+
+/// Softmax inside chunks: queries [chunks, groups, C, d], keys [chunks, terms, d] -> sums [groups, chunks, terms].
+at::Tensor chunkSums(const at::Tensor& queries, const at::Tensor& keys, const AttentionRule& rule) {
+    at::Tensor logits = logitsOf(queries.flatten(1, 2), keys, rule);
+    exponentiate(logits, {});
+    logits.mul_(sharesOf(logits.sum(-1, true)));
+    const at::Tensor perGroup = logits.view({queries.size(0), queries.size(1), queries.size(2), -1});
+    return perGroup.sum(2).transpose(0, 1);
+}
+
+} // namespace
+
+Tensor TorchEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const {
+    const at::Tensor queries = numbersOf(input.queries), keys = numbersOf(input.keys);
+    const std::int64_t w = queries.size(1), m = keys.size(1), d = keys.size(2);
+    assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == queries.size(0));
+    const auto type = m_arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
+    at::Tensor out = at::zeros({queries.size(0), m}, keys.options());
+    Steps steps(m_device, checkpoint, static_cast<double>(queries.size(0) * w));
+    for (std::int64_t kv = 0; kv < keys.size(0); ++kv) {
+        const std::vector<std::int64_t> heads = queryHeadsOf(input.rule, kv);
+        const auto group = static_cast<std::int64_t>(heads.size());
+        if (group == 0)
+            continue;
+        const at::Tensor mine = queries.index_select(0, m_device.listOf(heads)), wide = keys.select(0, kv).to(type);
+        const at::Tensor positions =
+            input.keyPositions.empty() ? at::arange(m, keys.options().dtype(at::kLong))
+                                       : m_device.listOf(input.keyPositions[static_cast<std::size_t>(kv)]);
+        at::Tensor sums = at::zeros({group, m}, keys.options().dtype(at::kDouble));
+        const double bytes = 24.0 * static_cast<double>(group * (m + d));
+        steps.batches(w, bytes, static_cast<double>(group), [&](std::int64_t begin, std::int64_t count) {
+            const std::int64_t earliest = input.firstQuery + begin;
+            const KeyRange range = visibleKeys(input, kv, earliest, earliest + count - 1);
+            if (range.count == 0)
+                return;
+            Visible visible;
+            for (std::int64_t row = 0; row < group * count; ++row) // head after head
+                visible.addCausal(earliest + row % count, input.rule);
+            const at::Tensor rows = mine.narrow(1, begin, count).to(type).reshape({group * count, d});
+            at::Tensor block = logitsOf(rows, wide.narrow(0, range.first, range.count), input.rule);
+            exponentiate(block, hiddenFrom(m_device, visible, positions.narrow(0, range.first, range.count),
+                                           range.firstPosition, range.lastPosition));
+            sums.narrow(1, range.first, range.count).add_(columnSums(block, group));
+        });
+        out.index_copy_(0, m_device.listOf(heads), sums.to(at::kFloat));
+    }
+    return tensorOf(out);
+}
+
+Tensor TorchEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const {
+    const at::Tensor queries = numbersOf(input.queries), keys = numbersOf(input.keys);
+    const std::int64_t n = keys.size(1), d = keys.size(2), size = std::min(input.chunk, std::max<std::int64_t>(1, n));
+    assert(queries.size(1) == n && input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
+    const auto type = m_arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
+    const std::int64_t whole = n / size, rest = size < input.chunk ? n : n - whole * size;
+    at::Tensor out = at::zeros({queries.size(0), n}, keys.options());
+    Steps steps(m_device, checkpoint, static_cast<double>(queries.size(0) * n));
+    for (std::int64_t kv = 0; kv < keys.size(0); ++kv) {
+        const std::vector<std::int64_t> heads = queryHeadsOf(input.rule, kv);
+        const auto group = static_cast<std::int64_t>(heads.size());
+        if (group == 0)
+            continue;
+        const at::Tensor where = m_device.listOf(heads), mine = queries.index_select(0, where);
+        // Chunks of `length` rows from row `begin` on, a short one with its padding.
+        const auto compute = [&](std::int64_t begin, std::int64_t count, std::int64_t length) {
+            const bool isShort = length < input.chunk;
+            at::Tensor k = keys.select(0, kv).narrow(0, begin, count * length).to(type).view({count, length, d});
+            if (isShort)
+                k = at::cat({k, at::zeros({count, input.zeroKeys, d}, k.options())}, 1);
+            const at::Tensor q = mine.narrow(1, begin, count * length).to(type).reshape({group, count, length, d});
+            at::Tensor sums = chunkSums(q.transpose(0, 1), k, input.rule).narrow(2, 0, length).to(at::kDouble);
+            if (isShort)
+                sums = sums + static_cast<double>(input.uniformRows) / static_cast<double>(input.chunk);
+            out.narrow(1, begin, count * length).index_copy_(0, where, sums.flatten(1).to(at::kFloat));
+        };
+        const double bytes = 24.0 * static_cast<double>(group * size * (size + d));
+        steps.batches(size < input.chunk ? 0 : whole, bytes, static_cast<double>(group * size),
+                      [&](std::int64_t begin, std::int64_t count) { compute(begin * size, count, size); });
+        if (rest > 0)
+            compute(n - rest, 1, rest);
+    }
+    return tensorOf(out);
+}
+
+} // namespace kvscope::gpu

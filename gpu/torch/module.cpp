@@ -1,0 +1,23 @@
+// What the program finds in this library when it opens it at run time: a fingerprint, and a function that makes the
+// engine.
+#include "gpu/engine_module.h"
+#include "gpu/torch/torch_engine.h"
+
+using namespace kvscope;
+
+extern "C" {
+
+[[gnu::visibility("default")]] const char* kvscopeEngineModuleStamp() {
+    return KVSCOPE_ENGINE_STAMP;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Wreturn-type-c-linkage" // found by name, called by C++
+[[gnu::visibility("default")]] EngineModuleDevice kvscopeEngineModuleMake(const EngineModuleRequest& request) {
+    auto engine = std::make_shared<const gpu::TorchEngine>(request);
+    const std::size_t bytes = engine->residentBytes();
+    return {std::move(engine), bytes};
+}
+#pragma GCC diagnostic pop
+}

@@ -1,0 +1,144 @@
+// What differs between LibTorch's CPU and a CUDA device: opening it, its memory, waiting for it, and what its failures
+// mean. Everything else of this engine is the same code on both.
+#include "gpu/torch/torch_device.h"
+
+#include "core/base/error.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace kvscope::gpu {
+
+namespace {
+
+constexpr std::int64_t kCpuBatchBytes = std::int64_t{32} << 20; // intermediate results stay near the caches
+constexpr std::int64_t kCudaBatchBytes = std::int64_t{1} << 30;
+constexpr std::int64_t kSmallestBatchBytes = std::int64_t{4} << 20;
+constexpr double kResidentShare = 0.6; // of the free memory; the rest is for intermediate results
+
+std::string gibibytes(std::size_t bytes) {
+    return std::to_string((bytes + (std::size_t{1} << 29)) >> 30) + " GiB";
+}
+
+/// "NVIDIA H200", as the driver tells it.
+std::string nameOfGpu() {
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    using NameOf = int (*)(char*, int, int);
+    const auto nameOf = driver ? reinterpret_cast<NameOf>(dlsym(driver, "cuDeviceGetName")) : nullptr;
+    char name[128] = "NVIDIA GPU";
+    if (nameOf)
+        nameOf(name, sizeof name, 0);
+    return name;
+}
+
+[[noreturn]] void refuse(const std::string& sentence, const std::string& remedy) {
+    throw Error({.sentence = sentence, .place = "engine cuda", .remedy = remedy});
+}
+
+at::Device deviceOf(bool cuda) {
+    return cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+}
+
+template <class Number> at::Tensor copied(std::span<const Number> numbers, at::ScalarType type, bool cuda) {
+    // Read only: the copy below is what is kept.
+    auto* data = const_cast<Number*>(numbers.data());
+    return at::from_blob(data, {static_cast<std::int64_t>(numbers.size())}, type).to(deviceOf(cuda), at::kLong == type || at::kInt == type ? at::kLong : at::kDouble, false, true);
+}
+
+} // namespace
+
+TorchDevice::TorchDevice(const EngineModuleRequest& request)
+    : m_cuda(request.device == "cuda"), m_batchBytes(m_cuda ? kCudaBatchBytes : kCpuBatchBytes) {
+    const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const int threads = request.threads > 0 ? request.threads : cores;
+    at::set_num_threads(threads);
+    m_description = "LibTorch on the CPU, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+    if (m_cuda)
+        openCuda();
+}
+
+void TorchDevice::openCuda() {
+    // Its initialisers register CUDA with LibTorch; global, because its parts look each other up by name.
+    if (!dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL))
+        refuse(std::string("LibTorch's CUDA libraries cannot be loaded (") + dlerror() + ")",
+               "Run resources/dev/libtorch.sh fetch-gpu, or use --engine cpu");
+    try {
+        if (!at::globalContext().hasCUDA() || at::globalContext().getAcceleratorHooksInterface(at::kCUDA).deviceCount() < 1)
+            refuse("no NVIDIA GPU can be used by LibTorch", "nvidia-smi says what the driver sees; or use --engine cpu");
+        at::globalContext().lazyInitDevice(at::kCUDA);
+        const auto [free, total] = c10::getDeviceAllocator(at::kCUDA)->getMemoryInfo(0);
+        m_residentBytes = static_cast<std::size_t>(kResidentShare * static_cast<double>(free));
+        m_batchBytes = std::min(kCudaBatchBytes, static_cast<std::int64_t>(free / 8));
+        m_description = nameOfGpu() + " (" + gibibytes(total) + ")";
+    } catch (const c10::Error& error) {
+        refuse(std::string("the NVIDIA GPU cannot be used (") + error.what_without_backtrace() + ")",
+               "nvidia-smi says what the driver sees; or use --engine cpu");
+    }
+}
+
+at::Tensor TorchDevice::upload(HostTensor numbers) const {
+    std::vector<std::int64_t> sizes;
+    for (int axis = 0; axis < numbers.shape.rank(); ++axis)
+        sizes.push_back(numbers.shape[axis]);
+    // The tensor takes the numbers over without a copy and lets them go with its last owner.
+    auto* owner = new std::vector<float>(std::move(numbers.data));
+    const at::Tensor here =
+        at::from_blob(owner->data(), sizes, [owner](void*) { delete owner; }, at::TensorOptions(at::kFloat));
+    if (!m_cuda)
+        return here;
+    // Pinned memory is copied by the GPU itself; LibTorch keeps the staging buffer until the copy is done.
+    return here.pin_memory().to(deviceOf(true), /*non_blocking=*/true);
+}
+
+at::Tensor TorchDevice::listOf(std::span<const double> numbers) const {
+    return copied(numbers, at::kDouble, m_cuda);
+}
+
+at::Tensor TorchDevice::listOf(std::span<const std::int64_t> numbers) const {
+    return copied(numbers, at::kLong, m_cuda);
+}
+
+at::Tensor TorchDevice::listOf(std::span<const std::int32_t> numbers) const {
+    return copied(numbers, at::kInt, m_cuda);
+}
+
+bool TorchDevice::shrink() const {
+    if (m_batchBytes <= kSmallestBatchBytes)
+        return false;
+    m_batchBytes = std::max(kSmallestBatchBytes, m_batchBytes / 2);
+    if (m_cuda)
+        c10::getDeviceAllocator(at::kCUDA)->emptyCache();
+    return true;
+}
+
+DeviceFailure TorchDevice::classify(const std::exception& failure) const {
+    if (dynamic_cast<const c10::OutOfMemoryError*>(&failure))
+        return DeviceFailure::OutOfMemory;
+    // A CUDA error is sticky: after it no call on the device succeeds until the process ends.
+    const bool ofDevice = dynamic_cast<const c10::AcceleratorError*>(&failure) ||
+                          std::string(failure.what()).find("CUDA error") != std::string::npos;
+    return m_cuda && ofDevice ? DeviceFailure::Lost : DeviceFailure::Ours;
+}
+
+void TorchDevice::finish() const {
+    if (!m_cuda)
+        return;
+    const c10::impl::VirtualGuardImpl guard(at::kCUDA);
+    guard.synchronizeStream(guard.getStream(deviceOf(true)));
+}
+
+} // namespace kvscope::gpu

@@ -1,0 +1,60 @@
+// How numbers come into LibTorch's tensors and out of them.
+#include "gpu/torch/torch_tensor.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace kvscope::gpu {
+
+namespace {
+
+struct TorchStorage : TensorStorage {
+    at::Tensor numbers;
+};
+
+Shape shapeOf(const at::Tensor& numbers) {
+    switch (numbers.dim()) {
+    case 1:
+        return {numbers.size(0)};
+    case 2:
+        return {numbers.size(0), numbers.size(1)};
+    default:
+        assert(numbers.dim() == 3);
+        return {numbers.size(0), numbers.size(1), numbers.size(2)};
+    }
+}
+
+template <class Number> std::vector<Number> listOf(const at::Tensor& numbers, at::ScalarType type) {
+    const at::Tensor here = numbers.to(at::kCPU, type).contiguous();
+    const Number* first = here.const_data_ptr<Number>();
+    return {first, first + here.numel()};
+}
+
+} // namespace
+
+at::Tensor numbersOf(const Tensor& tensor) {
+    assert(!tensor.empty());
+    return static_cast<const TorchStorage&>(*tensor.storage()).numbers;
+}
+
+Tensor tensorOf(const at::Tensor& numbers) {
+    auto storage = std::make_shared<TorchStorage>();
+    storage->numbers = numbers.to(at::kFloat);
+    return {shapeOf(numbers), std::move(storage)};
+}
+
+HostTensor hostTensorOf(const at::Tensor& numbers) {
+    return {shapeOf(numbers), listOf<float>(numbers, at::kFloat)};
+}
+
+std::vector<double> doublesOf(const at::Tensor& numbers) {
+    return listOf<double>(numbers, at::kDouble);
+}
+
+std::vector<std::int64_t> integersOf(const at::Tensor& numbers) {
+    return listOf<std::int64_t>(numbers, at::kLong);
+}
+
+} // namespace kvscope::gpu

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "core/engine/tensor.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+// LibTorch's headers stay in the sources: a forward declaration is enough to name its tensor.
+namespace at {
+class Tensor;
+}
+
+namespace kvscope::gpu {
+
+/// The float numbers of a tensor that this engine made, on its device.
+at::Tensor numbersOf(const Tensor& tensor);
+/// Rounds to float once; any floating type.
+Tensor tensorOf(const at::Tensor& numbers);
+
+/// Copies to the host, converting to the list's type. Waits for the device.
+HostTensor hostTensorOf(const at::Tensor& numbers);
+std::vector<double> doublesOf(const at::Tensor& numbers);
+std::vector<std::int64_t> integersOf(const at::Tensor& numbers);
+
+} // namespace kvscope::gpu

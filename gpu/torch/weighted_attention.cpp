@@ -1,0 +1,122 @@
+// What attention gives when only a weighted sample of the tokens before the cut is left (policies.md 0.2): numerator
+// and denominator may be different samples with their own weights; from the cut on every token is exact.
+#include "gpu/torch/logits.h"
+#include "gpu/torch/torch_engine.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/where.h>
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+namespace kvscope::gpu {
+
+namespace {
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+/// All terms of one KV head: numerator, denominator where it differs, then [cut, end).
+struct Terms {
+    std::vector<std::int64_t> tokens;
+    std::vector<double> numerator, denominator; ///< weight in either sum, 0 where it takes no part
+
+    void add(std::int64_t token, double above, double below) {
+        tokens.push_back(token);
+        numerator.push_back(above);
+        denominator.push_back(below);
+    }
+};
+
+double weightAt(const std::vector<float>& weights, std::size_t i) {
+    return weights.empty() ? 1.0 : double{weights[i]};
+}
+
+Terms termsOf(const WeightedAttentionInput& input, std::int64_t kv, std::int64_t end) {
+    Terms terms;
+    if (input.kept.empty()) {
+        for (std::int64_t i = 0; i < input.cut; ++i)
+            terms.add(i, 1, 1);
+    } else {
+        const WeightedSet& set = input.kept[static_cast<std::size_t>(kv)];
+        for (std::size_t i = 0; i < set.numerator.size(); ++i)
+            terms.add(set.numerator[i], weightAt(set.numeratorWeights, i),
+                      set.denominator.empty() ? weightAt(set.denominatorWeights, i) : 0);
+        for (std::size_t i = 0; i < set.denominator.size(); ++i)
+            terms.add(set.denominator[i], 0, weightAt(set.denominatorWeights, i));
+    }
+    for (std::int64_t i = input.cut; i < end; ++i)
+        terms.add(i, 1, 1);
+    return terms;
+}
+
+/// The terms of one KV head on the device, in the type that products are computed in.
+struct TermTensors {
+    at::Tensor keys, values, tokens, numerator, denominator;
+    std::int64_t first = 0, last = -1; ///< smallest and largest token
+};
+
+/// Results of some rows, in double.
+struct Part {
+    at::Tensor output, logDenominator, logNorm;
+};
+
+Part attend(at::Tensor logits, const at::Tensor& hidden, const TermTensors& terms) {
+    const at::Tensor top = exponentiate(logits, hidden).to(at::kDouble);
+    const at::Tensor above = logits * terms.numerator;
+    const at::Tensor total = at::matmul(logits, terms.denominator.unsqueeze(-1)).to(at::kDouble);
+    const at::Tensor squares = above.square().sum(-1, true).to(at::kDouble);
+    const at::Tensor sums = at::matmul(above, terms.values).to(at::kDouble);
+    // Compared so that NaN passes through; a row that sees nothing gives 0 and -infinity.
+    return {at::where(total <= 0, 0.0, sums / total), at::where(total <= 0, kMinusInfinity, total.log() + top),
+            at::where(squares <= 0, kMinusInfinity, squares.log() * 0.5 + top)};
+}
+
+} // namespace
+
+WeightedAttention TorchEngine::weightedAttention(const WeightedAttentionInput& input,
+                                                 const Checkpoint& checkpoint) const {
+    const at::Tensor queries = numbersOf(input.queries), keys = numbersOf(input.keys), values = numbersOf(input.values);
+    const std::int64_t heads = queries.size(0), w = queries.size(1), d = queries.size(2), dv = values.size(2);
+    assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == heads && input.firstQuery + w <= keys.size(1));
+    const auto type = m_arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
+    const at::Tensor output = at::empty({heads, w, dv}, keys.options());
+    const at::Tensor logs = at::empty({heads, w}, keys.options()), norms = at::empty({heads, w}, keys.options());
+    Steps steps(m_device, checkpoint, static_cast<double>(heads * w));
+    for (std::int64_t kv = 0; kv < keys.size(0); ++kv) {
+        const std::vector<std::int64_t> mine = queryHeadsOf(input.rule, kv);
+        const auto group = static_cast<std::int64_t>(mine.size());
+        if (group == 0)
+            continue;
+        const Terms list = termsOf(input, kv, input.firstQuery + w);
+        const at::Tensor where = m_device.listOf(mine), own = queries.index_select(0, where);
+        TermTensors terms{{}, {}, m_device.listOf(list.tokens), m_device.listOf(list.numerator).to(type),
+                          m_device.listOf(list.denominator).to(type)};
+        terms.keys = keys.select(0, kv).index_select(0, terms.tokens).to(type);
+        terms.values = values.select(0, kv).index_select(0, terms.tokens).to(type);
+        if (!list.tokens.empty()) {
+            const auto [least, most] = std::minmax_element(list.tokens.begin(), list.tokens.end());
+            terms.first = *least;
+            terms.last = *most;
+        }
+        const double bytes = 32.0 * static_cast<double>(group * (static_cast<std::int64_t>(list.tokens.size()) + d + dv));
+        steps.batches(w, bytes, static_cast<double>(group), [&](std::int64_t begin, std::int64_t count) {
+            Visible visible;
+            for (std::int64_t row = 0; row < group * count; ++row) // head after head
+                visible.addCausal(input.firstQuery + begin + row % count, input.rule);
+            const at::Tensor rows = own.narrow(1, begin, count).to(type).reshape({group * count, d});
+            const Part part = attend(logitsOf(rows, terms.keys, input.rule),
+                                     hiddenFrom(m_device, visible, terms.tokens, terms.first, terms.last), terms);
+            output.narrow(1, begin, count).index_copy_(0, where, part.output.to(at::kFloat).view({group, count, dv}));
+            logs.narrow(1, begin, count).index_copy_(0, where, part.logDenominator.to(at::kFloat).view({group, count}));
+            norms.narrow(1, begin, count).index_copy_(0, where, part.logNorm.to(at::kFloat).view({group, count}));
+        });
+    }
+    return {tensorOf(output), hostTensorOf(logs), hostTensorOf(norms)};
+}
+
+} // namespace kvscope::gpu
