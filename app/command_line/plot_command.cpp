@@ -28,6 +28,7 @@ namespace {
 struct FigureOptions {
     std::string size = "900x700", theme = "light", out, select = "default", selectName, range;
     double scale = 1, scroll = -1;
+    int cursor = -1;
     bool footer = false;
     std::vector<std::string> viewSet;
 };
@@ -99,6 +100,8 @@ void PlotCommand::addTo(CLI::App& app) {
     m_command->add_option("--select-name", m_figure.selectName, "what the highlighted tokens are called");
     m_command->add_option("--range", m_figure.range, "xmin,xmax,ymin,ymax of the data shown; all by default");
     m_command->add_option("--scroll", m_figure.scroll, "logical pixels from the top of a long view")->check(CLI::NonNegativeNumber);
+    m_command->add_option("--cursor", m_figure.cursor, "tokens read, for views that tell a story step by step; all by default")
+        ->check(CLI::NonNegativeNumber);
     m_command->add_option("--view-set", m_figure.viewSet, "id=value of a view's option; may be repeated")->allow_extra_args(false);
     m_command->add_option("--session", m_session, "a saved session instead of a capture");
     m_command->add_option("--pane", m_pane, "only this pane, 0-based");
@@ -214,6 +217,7 @@ ViewInput PlotCommand::makeInput(const Session& session, const std::vector<std::
     input.cut = Cut::resolve(session.cut, *input.capture);
     input.focus.selected = session.selected;
     input.focus.selectionName = session.selectionName;
+    input.cursor = session.look.cursor;
     for (std::size_t pane = 0; pane < session.panes.size(); ++pane) {
         const bool wanted = std::find(panes.begin(), panes.end(), pane) != panes.end();
         const double total = static_cast<double>(session.panes.size()) + 1, from = static_cast<double>(pane);
@@ -237,6 +241,12 @@ void PlotCommand::aim(Session& session, const CaptureReader& capture) const {
     if (m_queryHead >= 0)
         chooseQueryHead(session, QueryHeadIndex(m_queryHead), capture);
     select(session, capture);
+    if (m_figure.cursor > info.numTokens)
+        throw Error({.sentence = fmt::format("the cursor {} lies behind the last token", m_figure.cursor),
+                     .place = "--cursor",
+                     .remedy = fmt::format("The capture has {} tokens", info.numTokens)});
+    if (m_figure.cursor >= 0)
+        session.look.cursor = m_figure.cursor;
 }
 
 void PlotCommand::applyViewOptions(Session& session, const View& view) const {

@@ -54,6 +54,8 @@ void addLook(std::vector<std::string>& words, const Session& session, const std:
     if (const auto found = session.look.ranges.find(viewId); found != session.look.ranges.end())
         words.insert(words.end(), {"--range", number(found->second.xMin) + "," + number(found->second.xMax) + "," +
                                                   number(found->second.yMin) + "," + number(found->second.yMax)});
+    if (session.look.cursor)
+        words.insert(words.end(), {"--cursor", std::to_string(*session.look.cursor)});
     if (viewId == "token_strip")
         words.insert(words.end(), {"--scroll", number(session.look.stripScroll)});
 }

@@ -55,7 +55,8 @@ void selectNeedle(Session& session, const TokenTable& tokens) {
 
 bool operator==(const LookState& a, const LookState& b) {
     const auto sameEntry = [](const auto& x, const auto& y) { return x.first == y.first && sameRange(x.second, y.second); };
-    return a.stripScroll == b.stripScroll && a.theme == b.theme && a.scale == b.scale && a.compact == b.compact &&
+    return a.stripScroll == b.stripScroll && a.theme == b.theme && a.scale == b.scale && a.compact == b.compact && a.cursor == b.cursor &&
+           a.reducedMotion == b.reducedMotion &&
            std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(), sameEntry);
 }
 
@@ -134,6 +135,8 @@ void fitToCapture(Session& session, const CaptureReader& capture) {
     const auto query = static_cast<std::size_t>(std::max(0, session.queryHead.value));
     if (query >= groups.size() || groups[query] != session.kvHead.value)
         chooseKvHead(session, session.kvHead, capture);
+    if (session.look.cursor)
+        session.look.cursor = std::clamp<TokenIndex>(*session.look.cursor, 0, static_cast<TokenIndex>(info.numTokens));
     std::erase_if(session.selected, [&](TokenIndex t) { return t < 0 || t >= info.numTokens; });
     if (session.selected.empty())
         session.selectionName.clear();

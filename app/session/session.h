@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct SessionPane {
     friend bool operator==(const SessionPane&, const SessionPane&) = default;
 };
 
-enum class WindowLayout { ExploreHead, ComparePolicies };
+enum class WindowLayout { ExploreHead, ComparePolicies, Teach, WholeModel };
 enum class ThemeChoice { System, Light, Dark };
 
 /// How the same facts are looked at. Saved with the session; undo leaves it alone, because undoing a parameter must not
@@ -27,9 +28,11 @@ enum class ThemeChoice { System, Light, Dark };
 struct LookState {
     std::map<std::string, Viewport::Range> ranges; ///< view id -> pan and zoom; absent: fit
     double stripScroll = 0;                        ///< logical pixels
+    std::optional<TokenIndex> cursor; ///< as ViewInput::cursor: how far a story has been told; empty: to its end
     ThemeChoice theme = ThemeChoice::System;
     double scale = 1;     ///< of the interface: 1, 1.25, 1.5, 2
     bool compact = false; ///< density
+    bool reducedMotion = false; ///< steps cut instead of moving
     friend bool operator==(const LookState&, const LookState&);
 };
 

@@ -62,7 +62,9 @@ template <class Enum> struct Word {
     const char* word;
 };
 constexpr Word<WindowLayout> kLayouts[] = {{WindowLayout::ExploreHead, "explore_head"},
-                                           {WindowLayout::ComparePolicies, "compare_policies"}};
+                                           {WindowLayout::ComparePolicies, "compare_policies"},
+                                           {WindowLayout::Teach, "teach"},
+                                           {WindowLayout::WholeModel, "whole_model"}};
 constexpr Word<ThemeChoice> kThemes[] = {
     {ThemeChoice::System, "system"}, {ThemeChoice::Light, "light"}, {ThemeChoice::Dark, "dark"}};
 
@@ -160,7 +162,10 @@ Json writeLook(const LookState& look) {
     json["theme"] = wordOf(kThemes, look.theme);
     json["scale"] = look.scale;
     json["compact"] = look.compact;
+    json["reduced_motion"] = look.reducedMotion;
     json["strip_scroll"] = look.stripScroll;
+    if (look.cursor)
+        json["cursor"] = *look.cursor;
     json["ranges"] = Json::object();
     for (const auto& [view, range] : look.ranges)
         json["ranges"][view] = {range.xMin, range.xMax, range.yMin, range.yMax};
@@ -185,7 +190,13 @@ LookState readLook(const Json& json, const std::string& path) {
             throw Error({"The interface scale lies outside 1 to 2", "", "use 1, 1.25, 1.5 or 2", ""});
     });
     reader.take("compact", look.compact);
+    reader.take("reduced_motion", look.reducedMotion);
     reader.take("strip_scroll", look.stripScroll);
+    reader.with("cursor", [&](const Json& v) {
+        look.cursor = v.get<TokenIndex>();
+        if (*look.cursor < 0)
+            throw Error({"The cursor lies before the first token", "", "give the number of tokens read, at least 0", ""});
+    });
     reader.with("ranges", [&](const Json& v) {
         for (const auto& [view, range] : v.items())
             look.ranges[view] = readRange(range);

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace kvscope {
@@ -28,6 +29,17 @@ void Workbench::change(const std::function<void(Session&)>& edit, const QString&
     m_history.change(std::move(next), label.toStdString(), mergeKey.toStdString());
     refresh();
     emit sessionChanged();
+}
+
+void Workbench::setCursor(std::optional<TokenIndex> tokens) {
+    if (tokens && m_capture)
+        tokens = std::clamp<TokenIndex>(*tokens, 0, static_cast<TokenIndex>(m_capture->info().numTokens));
+    if (tokens == session().look.cursor)
+        return;
+    Session next = session();
+    next.look.cursor = tokens;
+    m_history.change(std::move(next), {});
+    emit cursorChanged();
 }
 
 void Workbench::undo() {
@@ -87,6 +99,7 @@ void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std
         Session first = session ? std::move(*session) : firstSession(*m_capture);
         first.look.theme = session ? first.look.theme : this->session().look.theme;
         first.look.scale = session ? first.look.scale : this->session().look.scale;
+        first.look.reducedMotion = first.look.reducedMotion || this->session().look.reducedMotion;
         if (m_capture)
             fitToCapture(first, *m_capture);
         m_history = SessionHistory(std::move(first));
@@ -108,6 +121,7 @@ ViewInput Workbench::viewInput() const {
     for (std::size_t pane = 0; pane < now.panes.size(); ++pane)
         input.panes.push_back(paneData(static_cast<int>(pane)));
     input.activePane = now.activePane;
+    input.cursor = now.look.cursor;
     input.focus = {now.selected, now.selectionName, m_hovered, m_brushing};
     return input;
 }

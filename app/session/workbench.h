@@ -41,6 +41,9 @@ public:
     /// Edits a copy of the session and makes it current. `mergeKey` as in SessionHistory::change.
     void change(const std::function<void(Session&)>& edit, const QString& label, const QString& mergeKey = {});
     void endMerge() { m_history.endMerge(); }
+    /// How far stories are told, in tokens read; empty: to their end. Nothing is computed for it and no step of undo is
+    /// made: `cursorChanged` follows instead of `sessionChanged`.
+    void setCursor(std::optional<TokenIndex> tokens);
     void undo();
     void redo();
     void markSaved();
@@ -57,6 +60,7 @@ public:
     /// it has, for views whose data follow the screen.
     void showView(const View& view);
     void hideView(const View& view);
+    std::vector<const View*> shownViews() const; ///< in the order of allViews()
     void setFrame(const View& view, std::int64_t width, std::int64_t height);
     double progress(int pane) const { return m_panes[static_cast<std::size_t>(pane)].progress; }
     void cancelPane(int pane); ///< leaves the old result
@@ -78,6 +82,8 @@ signals:
     void dataChanged(const QString& viewId); ///< its data, their progress or error
     void progressChanged(int pane, double fraction);
     void focusChanged();             ///< hover or brushing
+    void cursorChanged();            ///< another point of the story
+    void shownViewsChanged();
     void surveyChanged();            ///< another layer's errors are known
     void failed(const QString& message); ///< what the window shows as a strip
 

@@ -16,17 +16,30 @@ std::string slotOf(const std::string& viewId) {
 
 void Workbench::showView(const View& view) {
     DataRun& run = m_data[view.card().id];
-    if (++run.shown == 1)
-        refreshData(view);
+    if (++run.shown != 1)
+        return;
+    refreshData(view);
+    emit shownViewsChanged();
 }
 
 void Workbench::hideView(const View& view) {
     DataRun& run = m_data[view.card().id];
-    if (--run.shown > 0 || !run.state.computing)
+    if (--run.shown > 0)
+        return;
+    emit shownViewsChanged();
+    if (!run.state.computing)
         return; // finished data stay for the next time
     m_scheduler.cancel(slotOf(view.card().id));
     run.wantedKey.clear();
     run.state.computing = false;
+}
+
+std::vector<const View*> Workbench::shownViews() const {
+    std::vector<const View*> shown;
+    for (const View* view : allViews())
+        if (const auto run = m_data.find(view->card().id); run != m_data.end() && run->second.shown > 0)
+            shown.push_back(view);
+    return shown;
 }
 
 void Workbench::setFrame(const View& view, std::int64_t width, std::int64_t height) {

@@ -78,6 +78,7 @@ void CanvasArea::buildDocks() {
 void CanvasArea::connectCanvas(ViewCanvas* canvas) {
     connect(canvas, &ViewCanvas::dataWanted, this, [this, canvas] { emit dataWanted(canvas); });
     connect(canvas, &ViewCanvas::exportWanted, this, [this, canvas] { emit exportWanted(canvas); });
+    connect(canvas->canvas(), &CanvasWidget::focused, this, [this, canvas] { emit turnedTo(canvas->view()); });
 }
 
 void CanvasArea::follow() {
@@ -149,22 +150,31 @@ void CanvasArea::resizeEvent(QResizeEvent* event) {
     arrange();
 }
 
-ViewCanvas* CanvasArea::currentCanvas() const {
+std::vector<ViewCanvas*> CanvasArea::canvases() const {
+    std::vector<ViewCanvas*> all;
     for (PaneFrame* pane : m_panes)
-        if (pane->canvas()->canvas()->hasFocus())
-            return pane->canvas();
+        all.push_back(pane->canvas());
     for (ViewDock* dock : m_docks)
-        if (dock->canvas()->canvas()->hasFocus())
-            return dock->canvas();
+        all.push_back(dock->canvas());
+    return all;
+}
+
+ViewCanvas* CanvasArea::currentCanvas() const {
+    for (ViewCanvas* canvas : canvases())
+        if (canvas->canvas()->hasFocus())
+            return canvas;
     const auto active = static_cast<std::size_t>(m_workbench.session().activePane);
     return active < m_panes.size() ? m_panes[active]->canvas() : nullptr;
 }
 
 void CanvasArea::releaseReadOuts() {
-    for (PaneFrame* pane : m_panes)
-        pane->canvas()->releaseReadOut();
-    for (ViewDock* dock : m_docks)
-        dock->canvas()->releaseReadOut();
+    for (ViewCanvas* canvas : canvases())
+        canvas->releaseReadOut();
+}
+
+bool CanvasArea::hasPinnedReadOut() const {
+    const auto all = canvases();
+    return std::any_of(all.begin(), all.end(), [](ViewCanvas* canvas) { return canvas->readOut()->isPinned(); });
 }
 
 } // namespace kvscope

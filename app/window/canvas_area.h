@@ -24,16 +24,19 @@ public:
     /// The canvas that commands without a place act on: the one with the focus, else the active pane's; may be null.
     ViewCanvas* currentCanvas() const;
     void releaseReadOuts();
+    bool hasPinnedReadOut() const;
 
 signals:
     void dataWanted(ViewCanvas* canvas);
     void exportWanted(ViewCanvas* canvas);
     void openWanted();
+    void turnedTo(const View& view); ///< by focus
 
 protected:
     void resizeEvent(QResizeEvent* event) override;
 
 private:
+    std::vector<ViewCanvas*> canvases() const; ///< of panes and docks
     void follow();
     void arrange();
     void buildDocks();

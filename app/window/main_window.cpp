@@ -15,6 +15,7 @@
 #include "app/window/panels/policy_panel.h"
 #include "app/window/panels/standing_block.h"
 #include "app/window/panels/status_line.h"
+#include "app/window/panels/step_player.h"
 #include "app/window/panels/top_bar.h"
 #include "app/window/system_theme.h"
 #include "app/window/widgets/notice_strip.h"
@@ -57,6 +58,8 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     m_notices = new NoticeStrip;
     m_files = new FileDesk(m_workbench, *m_notices, this);
     addDocks();
+    m_steps = new StepDriver(m_workbench);
+    m_steps->setParent(this);
     m_actions = new WindowActions(*this, m_workbench, *m_files);
     if (!restoreGeometry(QSettings().value(kGeometryKey).toByteArray()))
         resize(QSize(1440, 900).boundedTo(screen()->availableSize())); // as drawn, or what the screen has
@@ -65,6 +68,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::arrangeDocks);
     connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followTitle);
     connect(&m_workbench, &Workbench::captureChanged, this, &MainWindow::followTitle);
+    connect(&m_workbench, &Workbench::cursorChanged, this, &MainWindow::followTitle);
     connect(m_files, &FileDesk::sessionFileChanged, this, &MainWindow::followTitle);
     connect(m_files, &FileDesk::besideWanted, this, &MainWindow::besideWanted);
     connect(&systemTheme(), &SystemTheme::changed, this, &MainWindow::followLook);
@@ -86,6 +90,7 @@ void MainWindow::addDocks() {
     m_docks->add("fidelity", tr("Fidelity"));
     m_docks->add("why", tr("Why kept or evicted"));
     m_docks->add("metrics", tr("Metrics"));
+    m_docks->add("steps", tr("Steps"));
     for (const View* view : allViews())
         if (!view->card().perPane)
             m_docks->add(fromUtf8(view->card().id), fromUtf8(view->card().name));
@@ -130,6 +135,7 @@ void MainWindow::buildChrome() {
     m_canvases = new CanvasArea(m_workbench, m_text, this);
     connect(m_canvases, &CanvasArea::dataWanted, this, &MainWindow::showData);
     connect(m_canvases, &CanvasArea::exportWanted, this, &MainWindow::exportCanvas);
+    connect(m_canvases, &CanvasArea::turnedTo, m_steps, &StepDriver::prefer);
     connect(m_canvases, &CanvasArea::openWanted, m_files, &FileDesk::openWithDialog);
     setCentralWidget(m_canvases);
     fillDocks();
@@ -158,6 +164,7 @@ void MainWindow::fillDocks() {
     m_docks->dock("fidelity")->fillScrolled(new FidelityBlock(m_workbench));
     m_docks->dock("why")->fillScrolled(new StandingBlock(m_workbench));
     m_docks->dock("metrics")->fillPlain(new MetricsTable(m_workbench));
+    m_docks->dock("steps")->fillPlain(new StepPlayer(*m_steps));
     for (ViewDock* view : m_canvases->docks())
         m_docks->dock(fromUtf8(view->canvas()->view().card().id))->fill(view, view->header());
 }

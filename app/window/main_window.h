@@ -15,6 +15,7 @@ class FileDesk;
 class NoticeStrip;
 class PolicyPanel;
 class StatusLine;
+class StepDriver;
 class TopBar;
 class ViewCanvas;
 class WindowActions;
@@ -36,6 +37,7 @@ public:
     PolicyPanel* policyPanel() const { return m_policyPanel; }
     StatusLine* statusLine() const { return m_status; }
     WindowActions* actions() const { return m_actions; }
+    StepDriver* steps() const { return m_steps; }
 
     // Commands, see WindowActions.
     void setLayoutTo(WindowLayout layout);
@@ -48,6 +50,7 @@ public:
     void findNext();
     void focusPlace();
     void escape();
+    bool mayStep() const; ///< a story is there and no read-out is pinned, whose arrows come first
     void saveScreenshot();
     void showKeys();
     void showAbout();
@@ -64,6 +67,8 @@ protected:
     void dragEnterEvent(QDragEnterEvent* event) override;
     void dropEvent(QDropEvent* event) override;
     void changeEvent(QEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
+    bool event(QEvent* event) override;
 
 private:
     void followLook();
@@ -89,6 +94,7 @@ private:
     CanvasArea* m_canvases = nullptr;
     PolicyPanel* m_policyPanel = nullptr;
     StatusLine* m_status = nullptr;
+    StepDriver* m_steps = nullptr;
     bool m_shown = false;
 };
 

@@ -1,4 +1,5 @@
 // The commands of the window that need more than the session: dialogs, focus, clipboard, screenshots.
+#include "app/session/step_driver.h"
 #include "app/window/appearance.h"
 #include "app/window/canvas/view_table_model.h"
 #include "app/window/canvas_area.h"
@@ -18,6 +19,7 @@
 #include <QDir>
 #include <QFileDialog>
 #include <QGuiApplication>
+#include <QKeyEvent>
 #include <QMimeData>
 #include <QStandardPaths>
 
@@ -102,6 +104,27 @@ void MainWindow::escape() {
             s.selectionName.clear();
         },
         tr("Clear selection"));
+}
+
+bool MainWindow::mayStep() const {
+    return m_steps->steps() > 0 && !m_canvases->hasPinnedReadOut();
+}
+
+bool MainWindow::event(QEvent* event) {
+    // Space and arrows belong to the widget with the focus; only what it leaves comes to the step player.
+    if (event->type() == QEvent::ShortcutOverride && m_actions->stepActionFor(*static_cast<QKeyEvent*>(event))) {
+        event->accept();
+        return true;
+    }
+    return QMainWindow::event(event);
+}
+
+void MainWindow::keyPressEvent(QKeyEvent* event) {
+    QAction* action = m_actions->stepActionFor(*event);
+    if (action && mayStep())
+        action->trigger();
+    else
+        QMainWindow::keyPressEvent(event);
 }
 
 void MainWindow::saveScreenshot() {

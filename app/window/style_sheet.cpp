@@ -48,6 +48,7 @@ QLabel[role="dockTitle"] { font-size: {12px}; font-weight: 600; }
 QLabel[role="strong"] { font-size: {13px}; font-weight: 600; }
 QLabel[role="label"] { font-size: {12px}; font-weight: 500; }
 QLabel[role="status"] { color: {text2}; font-size: {11px}; }
+QLabel[role="caption"] { font-size: {15px}; }
 QLabel[role="error"] { color: {error}; font-size: {11px}; }
 QLabel:disabled { color: {off}; }
 QTextBrowser { background: {panel}; color: {text1}; border: none; font-size: {12px}; selection-background-color: {ink}; selection-color: {paper}; }
@@ -77,6 +78,14 @@ QToolButton:hover { background: {hover}; }
 QToolButton:pressed, QToolButton:checked { background: {border}; }
 QToolButton:focus { border: 2px solid {ink}; }
 QToolButton::menu-indicator { image: none; }
+QToolButton[look="transport"] { background: {raised}; border: 1px solid {control}; }
+QToolButton[look="transport"]:hover { background: {hover}; }
+QToolButton[look="transport"]:focus { border: 2px solid {ink}; }
+QToolButton[look="transport"]:disabled { border-color: {border}; background: {panel}; }
+QToolButton[look="play"] { background: {ink}; border: 1px solid {ink}; }
+QToolButton[look="play"]:hover { background: {text2}; }
+QToolButton[look="play"]:focus { border: 2px solid {control}; }
+QToolButton[look="play"]:disabled { background: {border}; border-color: {border}; }
 QLineEdit { background: {canvas}; color: {text1}; border: 1px solid {control}; border-radius: {4px}; padding: 0 {6px};
   min-height: {22px}; font-size: {12px}; selection-background-color: {ink}; selection-color: {paper}; }
 QLineEdit[number="true"] { font-family: "Noto Sans Mono", "DejaVu Sans Mono"; }

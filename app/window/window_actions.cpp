@@ -3,6 +3,7 @@
 #include "app/window/window_actions.h"
 
 #include "app/session/selection_trail.h"
+#include "app/session/step_driver.h"
 #include "app/window/token_search.h"
 #include "app/window/file_desk.h"
 #include "app/window/canvas/view_options.h"
@@ -14,6 +15,7 @@
 #include <QAction>
 #include <QApplication>
 #include <QFileInfo>
+#include <QKeyEvent>
 #include <QMenu>
 #include <QMenuBar>
 
@@ -33,6 +35,7 @@ WindowActions::WindowActions(MainWindow& window, Workbench& workbench, FileDesk&
     addEditActions();
     addViewActions();
     addHeadActions();
+    addStepActions();
     connect(&m_workbench, &Workbench::sessionChanged, this, &WindowActions::follow);
     connect(&m_workbench, &Workbench::captureChanged, this, [this] {
         *m_trail = {}; // its tokens mean nothing in another text
@@ -123,6 +126,32 @@ void WindowActions::addHeadActions() {
     });
 }
 
+void WindowActions::addStepActions() {
+    StepDriver& steps = *m_window.steps();
+    add("playSteps", tr("&Play or pause the steps"), {QKeySequence("Space")}, [&steps] { steps.toggle(); });
+    add("stepBack", tr("One step &back"), {QKeySequence("Left")}, [&steps] { steps.stepBy(-1); });
+    add("stepForward", tr("One step &on"), {QKeySequence("Right")}, [&steps] { steps.stepBy(1); });
+    add("stepFirst", tr("To the &start"), {}, [&steps] { steps.goTo(0); });
+    add("stepLast", tr("To the &end"), {}, [&steps] { steps.goTo(steps.steps()); });
+    add("reducedMotion", tr("Reduced &motion"), {}, [this] {
+        m_workbench.change([](Session& s) { s.look.reducedMotion = !s.look.reducedMotion; }, tr("Reduced motion"));
+    })->setCheckable(true);
+    const auto follow = [this, &steps] {
+        for (const char* name : {"playSteps", "stepBack", "stepForward", "stepFirst", "stepLast"})
+            byName(name)->setEnabled(steps.steps() > 0);
+    };
+    connect(&steps, &StepDriver::changed, this, follow);
+    follow();
+}
+
+QAction* WindowActions::stepActionFor(const QKeyEvent& event) const {
+    const QKeySequence key(event.keyCombination());
+    for (const char* name : {"playSteps", "stepBack", "stepForward"})
+        if (byName(name)->shortcut() == key)
+            return byName(name);
+    return nullptr;
+}
+
 void WindowActions::fillMenus(QMenuBar* bar) {
     const auto fill = [&](QMenu* menu, std::initializer_list<const char*> names) {
         for (const char* name : names)
@@ -156,6 +185,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
         m_workbench.change([&](Session& s) { addPane(s, {spec, {}, {}}); }, tr("Add pane"));
     });
     fill(policies, {"addRecorded", "removePane"});
+    fill(bar->addMenu(tr("&Steps")), {"playSteps", "stepBack", "stepForward", "-", "stepFirst", "stepLast", "-", "reducedMotion"});
     fill(bar->addMenu(tr("&Help")), {"keys", "about"});
     fillRecent();
     follow();
@@ -203,6 +233,7 @@ void WindowActions::follow() {
     if (m_policies)
         m_policies->setEnabled(open && session.panes.size() < static_cast<std::size_t>(kMaxPanes));
     byName("compact")->setChecked(session.look.compact);
+    byName("reducedMotion")->setChecked(session.look.reducedMotion);
     byName("themeSystem")->setChecked(session.look.theme == ThemeChoice::System);
     byName("themeLight")->setChecked(session.look.theme == ThemeChoice::Light);
     byName("themeDark")->setChecked(session.look.theme == ThemeChoice::Dark);

@@ -8,6 +8,7 @@
 #include <memory>
 
 class QAction;
+class QKeyEvent;
 class QKeySequence;
 class QMenu;
 class QMenuBar;
@@ -29,6 +30,8 @@ public:
     void fillMenus(QMenuBar* bar);
     const QList<QAction*>& all() const { return m_all; }
     QAction* byName(const QString& name) const; ///< null without one
+    /// The command of the step player that a key stands for; null for any other key.
+    QAction* stepActionFor(const QKeyEvent& event) const;
 
 private:
     QAction* add(const char* name, const QString& text, const QList<QKeySequence>& keys, const std::function<void()>& run);
@@ -36,6 +39,7 @@ private:
     void addEditActions();
     void addViewActions();
     void addHeadActions();
+    void addStepActions();
     void fillRecent();
     void follow();
     void followSelection();

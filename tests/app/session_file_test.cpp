@@ -98,6 +98,7 @@ private slots:
         QTest::newRow("five panes") << head + json("'panes': [{'policy': 'exact'}, {'policy': 'exact'}, {'policy': 'exact'}, {'policy': 'exact'}, {'policy': 'exact'}]}") << "more panes";
         QTest::newRow("budget") << head + json("'budget': '0'}") << "udget";
         QTest::newRow("layout") << head + json("'layout': 'spiral'}") << "explore_head";
+        QTest::newRow("cursor") << head + json("'look': {'cursor': -3}}") << "look/cursor";
         QTest::newRow("scale") << head + json("'look': {'scale': 40}}") << "look/scale";
         QTest::newRow("empty range") << head + json("'look': {'ranges': {'v': [1, 1, 0, 1]}}}") << "look/ranges";
         QTest::newRow("selection") << head + json("'selected': [[5, 3]]}") << "selected";

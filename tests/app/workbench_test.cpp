@@ -1,50 +1,18 @@
 // Races, stepped through by hand: tasks wait in a list until the test runs them, deliveries in another.
-#include "app/session/workbench.h"
-#include "core/engine/engine.h"
+#include "tests/app/workbench_by_hand.h"
 #include "views/key_projection/key_projection_view.h"
 
 #include <QSignalSpy>
 #include <QTest>
 
-#include <deque>
-
 using namespace kvscope;
+using kvscope::testing::ByHand;
+using kvscope::testing::kSample;
 
 namespace {
 
-/// An executor that runs nothing by itself.
-struct ByHand {
-    std::deque<Scheduler::Task> tasks, deliveries;
-
-    bool runTask() {
-        if (tasks.empty())
-            return false;
-        auto task = std::move(tasks.front());
-        tasks.pop_front();
-        task();
-        return true;
-    }
-    bool deliver() {
-        if (deliveries.empty())
-            return false;
-        auto task = std::move(deliveries.front());
-        deliveries.pop_front();
-        task();
-        return true;
-    }
-    void runAll() {
-        while (runTask() || deliver()) {
-        }
-    }
-};
-
-const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
-
 std::unique_ptr<Workbench> makeWorkbench(ByHand& hand) {
-    static const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2)));
-    auto bench = std::make_unique<Workbench>(
-        runner, [&hand](Scheduler::Task task) { hand.tasks.push_back(std::move(task)); },
-        [&hand](Scheduler::Task task) { hand.deliveries.push_back(std::move(task)); });
+    auto bench = kvscope::testing::workbenchByHand(hand);
     bench->showView(keyProjectionView());
     return bench;
 }

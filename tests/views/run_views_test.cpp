@@ -165,6 +165,30 @@ private slots:
         QVERIFY(blockTimelineView().finding(oneShot, options).find("Set its prompt block") != std::string::npos);
     }
 
+    // At a cursor nothing is known of what comes later: no later token, no later eviction.
+    void timelineAtACursorShowsOnlyWhatWasRead() {
+        const ParameterValues options = optionsOf(blockTimelineView());
+        ViewInput input = inputFor(blockTimelineView(), {"keydiff,prompt_block=128@0.25"}, options);
+        const RunResult& result = *input.panes[0].result;
+        for (const std::size_t events : {std::size_t{0}, std::size_t{2}, result.steps.size()}) {
+            input.cursor = events ? result.steps[events - 1].end : 100;
+            const Scene scene = blockTimelineView().buildScene(input, options, viewport(640, 420, *m_text));
+            std::size_t evictions = 0;
+            for (std::size_t i = 0; i < events; ++i)
+                evictions += result.steps[i].evicted[1].size();
+            QCOMPARE(cloudNamed(scene, "evicted")->points->size(), evictions);
+            const double x = scene.plot.x + scene.plot.width * *input.cursor / 995.0;
+            for (const Drawable& item : scene.items)
+                if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() == 2 && line->points[0].y == line->points[1].y)
+                    QVERIFY(line->points[1].x <= x + 1 || line->points[0].y > scene.plot.bottom() - 1);
+            const auto caption = blockTimelineView().caption(input, options);
+            const std::string leaving = events ? std::to_string(result.steps[events - 1].evicted[1].size()) + " leave" : "holds all";
+            QVERIFY2(caption.find(leaving) != std::string::npos, caption.c_str());
+            QVERIFY(events == result.steps.size() || paintSceneAsText(scene).find("not read yet") != std::string::npos);
+        }
+        QVERIFY(blockTimelineView().story(inputFor(blockTimelineView(), {"keydiff@0.25"}, options), options).events.empty());
+    }
+
     void nothingOverlapsOrIsClipped_data() {
         QTest::addColumn<QString>("view");
         QTest::addColumn<QSize>("size");

@@ -2,8 +2,10 @@
 // the cache.
 #include "views/block_timeline/block_timeline_view.h"
 
+#include "views/block_timeline/block_story.h"
 #include "views/chart.h"
 #include "views/explanations.h"
+#include "views/story_cursor.h"
 #include "views/view_facts.h"
 
 #include <fmt/format.h>
@@ -32,6 +34,8 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    Story story(const ViewInput& input, const ParameterValues& options) const override;
+    std::string caption(const ViewInput& input, const ParameterValues& options) const override;
 
 private:
     ViewCard m_card;
@@ -61,6 +65,15 @@ std::vector<Life> livesOf(const ViewInput& input, const RunResult& result) {
     for (const BlockStep& step : result.steps)
         for (const TokenIndex token : step.evicted[static_cast<std::size_t>(input.kvHead.value)])
             lives[static_cast<std::size_t>(token)] = {token, step.end, true};
+    return lives;
+}
+
+/// The lives as they are known once `read` tokens were read.
+std::vector<Life> livesUntil(std::vector<Life> lives, TokenIndex read) {
+    lives.resize(std::min(lives.size(), static_cast<std::size_t>(read)));
+    for (Life& life : lives)
+        if (life.left > read)
+            life = {life.token, read, false};
     return lives;
 }
 
@@ -112,7 +125,9 @@ Scene BlockTimelineView::buildScene(const ViewInput& input, const ParameterValue
     Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Position, "Tokens processed"},
                 {range.yMax, range.yMin, AxisScale::Position, "Token position (0-based)"});
     SceneBuilder builder = chart.builder(viewport);
-    const std::vector<Life> lives = livesOf(input, result);
+    std::vector<Life> lives = livesOf(input, result);
+    if (input.cursor)
+        lives = livesUntil(std::move(lives), *input.cursor);
     builder.pushClip(chart.frame.plot);
     for (const BlockStep& step : result.steps) {
         const double x = chart.frame.toPixels(step.end, 0).x;
@@ -120,6 +135,8 @@ Scene BlockTimelineView::buildScene(const ViewInput& input, const ParameterValue
     }
     drawLives(builder, lives, chart.frame, theme);
     drawFocus(builder, input, lives, chart.frame, theme);
+    if (input.cursor)
+        drawStoryCursor(builder, chart.frame, theme, *input.cursor);
     builder.popClip();
     const std::vector<LegendEntry> legend = {
         {fmt::format("{} {}, simulated", pane.letter, pane.policyName), Marker::Square, policyStyle(pane.policyId, viewport.theme).colour, {}, 4},
@@ -164,6 +181,14 @@ ViewTable BlockTimelineView::table(const ViewInput& input, const ParameterValues
         }
     };
     return table;
+}
+
+Story BlockTimelineView::story(const ViewInput& input, const ParameterValues&) const {
+    return whyNoPicture(input).empty() ? blockStory(input, *activePane(input)) : Story{};
+}
+
+std::string BlockTimelineView::caption(const ViewInput& input, const ParameterValues&) const {
+    return whyNoPicture(input).empty() ? blockCaption(input, *activePane(input)) : std::string();
 }
 
 } // namespace

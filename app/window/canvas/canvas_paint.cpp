@@ -121,6 +121,7 @@ void CanvasWidget::focusInEvent(QFocusEvent* event) {
     m_focusByKeyboard = event->reason() == Qt::TabFocusReason || event->reason() == Qt::BacktabFocusReason;
     QOpenGLWidget::focusInEvent(event);
     update();
+    emit focused();
 }
 
 void CanvasWidget::focusOutEvent(QFocusEvent* event) {

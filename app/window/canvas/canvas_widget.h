@@ -33,6 +33,7 @@ public:
 signals:
     void hovered(const PickId& pick, const QPointF& widgetPosition);
     void pointerLeft();
+    void focused(); ///< it got the keyboard focus
     void clicked(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& widgetPosition);
     void brushed(const std::vector<TokenIndex>& tokens, bool finished);
     void rangeWanted(const Viewport::Range& range);

@@ -27,6 +27,7 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
     connect(&m_workbench, &Workbench::sessionChanged, this, &ViewCanvas::sessionChanged);
     connect(&m_workbench, &Workbench::dataChanged, this, &ViewCanvas::dataChanged);
     connect(&m_workbench, &Workbench::focusChanged, m_canvas, &CanvasWidget::invalidate);
+    connect(&m_workbench, &Workbench::cursorChanged, this, &ViewCanvas::cursorChanged);
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
         if (m_view.card().perPane && changed != m_pane)
             return;
@@ -118,6 +119,14 @@ void ViewCanvas::dataChanged(const QString& viewId) {
         return;
     m_canvas->invalidate();
     m_canvas->setAccessibleDescription(finding());
+}
+
+void ViewCanvas::cursorChanged() {
+    // Views without a story look the same at every point of one.
+    if (!isVisible() || m_view.story(input(), viewOptions(m_workbench.session(), m_view)).events.empty())
+        return;
+    m_canvas->invalidate();
+    m_readOut->refresh();
 }
 
 void ViewCanvas::showEvent(QShowEvent* event) {

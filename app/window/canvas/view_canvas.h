@@ -51,6 +51,7 @@ private:
     ViewInput input() const;
     void sessionChanged();
     void dataChanged(const QString& viewId);
+    void cursorChanged();
     void revealSelection(); ///< scrolls the strip to a selection that was made elsewhere
     void connectGestures();
     void hover(const PickId& pick, const QPointF& at);

@@ -40,9 +40,10 @@ protected:
     void wheelEvent(QWheelEvent* event) override;
     void keyReleaseEvent(QKeyEvent* event) override;
 
-private:
     QRectF track() const;
     double xOf(double value) const;
+
+private:
     void dragTo(double x);
 
     ValueScale m_scale;

@@ -1,0 +1,125 @@
+// What a step means is said by the view that tells the story; here are only its buttons.
+#include "app/window/panels/step_player.h"
+
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+#include "app/window/widgets/segmented_switch.h"
+#include "app/window/widgets/small_widgets.h"
+#include "app/window/widgets/step_scrubber.h"
+
+#include <QHBoxLayout>
+#include <QVBoxLayout>
+
+#include <array>
+
+namespace kvscope {
+
+namespace {
+constexpr std::array kSpeeds = {0.5, 1.0, 2.0};
+} // namespace
+
+StepPlayer::StepPlayer(StepDriver& driver, QWidget* parent) : QWidget(parent), m_driver(driver) {
+    setObjectName("panelBody");
+    setAttribute(Qt::WA_StyledBackground);
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(px(16), px(8), px(16), px(8));
+    column->setSpacing(px(4));
+    m_title = roleLabel({}, "section", this);
+    m_title->setObjectName("stepTitle");
+    column->addWidget(m_title);
+    m_caption = roleLabel({}, "caption", this);
+    m_caption->setObjectName("stepCaption");
+    m_caption->setWordWrap(true);
+    m_caption->setAlignment(Qt::AlignLeft | Qt::AlignTop);
+    m_caption->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Expanding);
+    m_caption->setMinimumHeight(px(42)); // two lines: the buttons do not move when a caption is short
+    column->addWidget(m_caption, 1);
+    column->addWidget(buildTransport());
+    connect(&m_driver, &StepDriver::changed, this, &StepPlayer::refresh);
+    refresh();
+}
+
+QToolButton* StepPlayer::button(const char* icon, const QString& tip, const char* name) {
+    QToolButton* made = iconButton(icon, tip, this);
+    made->setObjectName(name);
+    made->setProperty("look", "transport");
+    made->setFixedSize(px(30), px(28));
+    return made;
+}
+
+QWidget* StepPlayer::buildTransport() {
+    auto* bar = new QWidget(this);
+    auto* row = new QHBoxLayout(bar);
+    row->setContentsMargins(0, 0, 0, 0);
+    row->setSpacing(px(4));
+    m_first = button("step_first", tr("To the start"), "stepFirst");
+    m_back = button("step_back", tr("One step back (Left)"), "stepBack");
+    m_play = button("play", tr("Play (Space)"), "stepPlay");
+    m_play->setProperty("look", "play");
+    m_play->setFixedWidth(px(44));
+    m_forward = button("step_forward", tr("One step on (Right)"), "stepForward");
+    m_last = button("step_last", tr("To the end"), "stepLast");
+    for (QToolButton* one : {m_first, m_back, m_play, m_forward, m_last})
+        row->addWidget(one);
+    row->addSpacing(px(8));
+    m_scrubber = new StepScrubber(bar);
+    m_scrubber->setObjectName("stepScrubber");
+    row->addWidget(m_scrubber, 1);
+    m_count = numberLabel(13, QFont::Bold, bar);
+    m_count->setObjectName("stepCount");
+    row->addWidget(m_count);
+    row->addSpacing(px(8));
+    m_speed = new SegmentedSwitch({tr("½×"), tr("1×"), tr("2×")}, tr("Speed"), bar);
+    m_speed->setObjectName("stepSpeed");
+    row->addWidget(m_speed);
+    connect(m_first, &QToolButton::clicked, this, [this] { m_driver.goTo(0); });
+    connect(m_back, &QToolButton::clicked, this, [this] { m_driver.stepBy(-1); });
+    connect(m_play, &QToolButton::clicked, &m_driver, &StepDriver::toggle);
+    connect(m_forward, &QToolButton::clicked, this, [this] { m_driver.stepBy(1); });
+    connect(m_last, &QToolButton::clicked, this, [this] { m_driver.goTo(m_driver.steps()); });
+    connect(m_scrubber, &ValueSlider::edited, this, [this](double step) { m_driver.goTo(static_cast<int>(step)); });
+    connect(m_speed, &SegmentedSwitch::chosen, this, [this](int index) { m_driver.setSpeed(kSpeeds[static_cast<std::size_t>(index)]); });
+    return bar;
+}
+
+void StepPlayer::refresh() {
+    const int steps = m_driver.steps(), step = m_driver.step();
+    if (steps == 0) {
+        m_title->setText(tr("STEPS"));
+        m_caption->setText(tr("No view that is shown tells a story now. Open a lesson from the Help menu, or give a pane steps: "
+                              "KeyDiff with a prompt block in the block timeline, say."));
+    } else {
+        m_title->setText((step == 0 ? tr("Start") : tr("Step %1").arg(step)).toUpper() + " · " + fromUtf8(m_driver.story().title).toUpper());
+        const QString caption = m_driver.caption();
+        m_caption->setText(caption.isEmpty() ? tr("Nothing has happened yet.") : caption);
+    }
+    std::vector<bool> milestones;
+    for (int event = 1; event <= steps; ++event)
+        milestones.push_back(m_driver.isMilestone(event));
+    m_scrubber->setEvents(std::move(milestones));
+    if (!m_scrubber->isSliderDown())
+        m_scrubber->showValue(step);
+    m_count->setText(steps == 0 ? QString() : tr("step %1 of %2").arg(step).arg(steps));
+    m_scrubber->setAccessibleDescription(m_count->text());
+    refreshButtons();
+}
+
+void StepPlayer::refreshButtons() {
+    const int steps = m_driver.steps(), step = m_driver.step();
+    const bool playing = m_driver.isPlaying();
+    m_first->setEnabled(step > 0);
+    m_back->setEnabled(step > 0);
+    m_forward->setEnabled(step < steps);
+    m_last->setEnabled(step < steps);
+    m_play->setEnabled(steps > 0);
+    m_scrubber->setEnabled(steps > 0);
+    m_play->setIcon(themedIcon(playing ? "pause" : "play", m_play->isEnabled() ? chrome().paper : chrome().off));
+    m_play->setToolTip(playing ? tr("Pause (Space)") : tr("Play (Space)"));
+    m_play->setAccessibleName(m_play->toolTip());
+    const double speed = m_driver.speed();
+    for (std::size_t i = 0; i < kSpeeds.size(); ++i)
+        if (kSpeeds[i] == speed)
+            m_speed->setCurrent(static_cast<int>(i));
+}
+
+} // namespace kvscope

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "app/session/workbench.h"
+#include "core/engine/engine.h"
+
+#include <deque>
+#include <memory>
+#include <string>
+
+namespace kvscope::testing {
+
+/// An executor that runs nothing by itself.
+struct ByHand {
+    std::deque<Scheduler::Task> tasks, deliveries;
+
+    bool runTask() {
+        if (tasks.empty())
+            return false;
+        auto task = std::move(tasks.front());
+        tasks.pop_front();
+        task();
+        return true;
+    }
+    bool deliver() {
+        if (deliveries.empty())
+            return false;
+        auto task = std::move(deliveries.front());
+        deliveries.pop_front();
+        task();
+        return true;
+    }
+    void runAll() {
+        while (runTask() || deliver()) {
+        }
+    }
+};
+
+inline const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
+
+/// With no view shown.
+inline std::unique_ptr<Workbench> workbenchByHand(ByHand& hand) {
+    static const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2)));
+    return std::make_unique<Workbench>(
+        runner, [&hand](Scheduler::Task task) { hand.tasks.push_back(std::move(task)); },
+        [&hand](Scheduler::Task task) { hand.deliveries.push_back(std::move(task)); });
+}
+
+} // namespace kvscope::testing

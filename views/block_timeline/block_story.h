@@ -1,0 +1,12 @@
+#pragma once
+
+#include "views/view.h"
+
+namespace kvscope {
+
+/// Block prompt processing as a story: one event per block that evicts. The pane has a result with steps.
+Story blockStory(const ViewInput& input, const PaneData& pane);
+/// What the last block at or before the cursor did, in at most two lines.
+std::string blockCaption(const ViewInput& input, const PaneData& pane);
+
+} // namespace kvscope
