@@ -148,9 +148,11 @@ private slots:
             checkBestKept(outcome, spec);
             for (const HeadSelection& head : outcome.selection.heads)
                 QCOMPARE(head.kept.size(), outcome.selection.heads.front().kept.size());
-            // L5: kvpress falls back to the same budget in all layers below 20 windows of capacity.
-            const bool same = static_cast<std::int64_t>(outcome.selection.heads.front().kept.size()) == outcome.requested;
-            QVERIFY2(same == (std::string(variant) == "kvpress"), spec.c_str());
+            const auto own = static_cast<std::int64_t>(outcome.selection.heads.front().kept.size());
+            if (std::string(variant) == "kvpress") // L5: below 20 windows of capacity all layers keep the same
+                QCOMPARE(own, outcome.requested);
+            else // of 8 layers the first four keep more than the mean, the others less
+                QVERIFY2((own > outcome.requested) == (layer.plain.layer < 4), spec.c_str());
         }
     }
 
