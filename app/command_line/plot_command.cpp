@@ -76,6 +76,7 @@ private:
     std::optional<Viewport::Range> chosenRange(const Session& session, const View& view) const;
     std::vector<std::size_t> chosenPanes(const Session& session) const;
     void aim(Session& session, const CaptureReader& capture) const;
+    void activate(Session& session) const;
     void applyViewOptions(Session& session, const View& view) const;
     Viewport makeViewport(const Session& session, const View& view, const ViewInput& input, const TextService& text) const;
 
@@ -84,7 +85,7 @@ private:
     FigureOptions m_figure;
     std::vector<std::string> m_selections;
     std::string m_view, m_capture, m_session;
-    int m_layer = -1, m_kvHead = -1, m_queryHead = -1, m_pane = -1;
+    int m_layer = -1, m_kvHead = -1, m_queryHead = -1, m_pane = -1, m_active = -1;
 };
 
 void PlotCommand::addTo(CLI::App& app) {
@@ -105,6 +106,7 @@ void PlotCommand::addTo(CLI::App& app) {
     m_command->add_option("--view-set", m_figure.viewSet, "id=value of a view's option; may be repeated")->allow_extra_args(false);
     m_command->add_option("--session", m_session, "a saved session instead of a capture");
     m_command->add_option("--pane", m_pane, "only this pane, 0-based");
+    m_command->add_option("--active", m_active, "the pane that a view of one policy shows, 0-based")->check(CLI::NonNegativeNumber);
     m_command->add_option("--size", m_figure.size, "logical pixels, like 900x700");
     m_command->add_option("--scale", m_figure.scale, "device pixels per logical pixel (PNG)")->check(CLI::Range(0.25, 16.0));
     m_command->add_option("--theme", m_figure.theme, "light, dark or paper");
@@ -193,7 +195,7 @@ DataState PlotCommand::makeData(const Session& session, const View& view, const 
                             .queryHead = input.queryHead,
                             .cut = input.cut,
                             .panes = {},
-                            .activePane = session.activePane,
+                            .activePane = input.activePane,
                             .selected = session.selected,
                             .seed = session.seed,
                             .options = viewOptions(session, view),
@@ -224,6 +226,8 @@ ViewInput PlotCommand::makeInput(const Session& session, const std::vector<std::
         const Checkpoint part = progress.part(from / total, (from + 1) / total);
         input.panes.push_back(wanted ? makePane(pane, paneRequest(session, pane, input), *runner, part) : PaneData{});
     }
+    const auto active = std::find(panes.begin(), panes.end(), static_cast<std::size_t>(session.activePane));
+    input.activePane = panes.empty() ? 0 : static_cast<int>(active != panes.end() ? *active : panes.front());
     input.data = makeData(session, view, input, *runner, progress);
     return input;
 }
@@ -247,6 +251,15 @@ void PlotCommand::aim(Session& session, const CaptureReader& capture) const {
                      .remedy = fmt::format("The capture has {} tokens", info.numTokens)});
     if (m_figure.cursor >= 0)
         session.look.cursor = m_figure.cursor;
+}
+
+void PlotCommand::activate(Session& session) const {
+    if (m_active >= static_cast<int>(session.panes.size()))
+        throw Error({.sentence = fmt::format("there is no pane {}", m_active),
+                     .place = "--active",
+                     .remedy = fmt::format("Panes are counted from 0 to {}", session.panes.size() - 1)});
+    if (m_active >= 0)
+        session.activePane = m_active;
 }
 
 void PlotCommand::applyViewOptions(Session& session, const View& view) const {
@@ -286,6 +299,7 @@ void PlotCommand::run(const CommandContext& context) {
     const View& view = viewById(m_view.empty() ? "key_projection" : m_view);
     aim(session, *openCapture(session.capturePath));
     applyViewOptions(session, view);
+    activate(session);
     const auto panes = chosenPanes(session);
 
     const HeadlessApplication application; // text is measured by Qt

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace kvscope {
@@ -93,7 +94,8 @@ Scene buildFigure(const View& view, ViewInput input, const ParameterValues& opti
         for (const std::size_t pane : panes)
             chosen.push_back(input.panes[pane]);
         input.panes = std::move(chosen);
-        input.activePane = 0;
+        const auto active = std::find(panes.begin(), panes.end(), static_cast<std::size_t>(input.activePane));
+        input.activePane = active != panes.end() ? static_cast<int>(active - panes.begin()) : 0;
         return view.buildScene(input, options, viewport);
     }
     Scene figure;

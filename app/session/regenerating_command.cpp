@@ -1,6 +1,7 @@
 // A figure that cannot be made again is an anecdote: everything that determined it stands in its command line.
 #include "app/session/regenerating_command.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 
@@ -91,6 +92,9 @@ std::string plotCommand(const Session& session, const FigureRequest& figure) {
         const std::string& recorded = session.panes[pane].recordedPath;
         words.insert(words.end(), {recorded.empty() ? "--policy" : "--selection", recorded.empty() ? specOf(session, pane) : recorded});
     }
+    const auto active = std::find(figure.panes.begin(), figure.panes.end(), static_cast<std::size_t>(session.activePane));
+    if (active != figure.panes.end() && active != figure.panes.begin())
+        words.insert(words.end(), {"--active", std::to_string(active - figure.panes.begin())});
     addWhere(words, session);
     const auto options = session.viewOptions.find(figure.viewId);
     if (options != session.viewOptions.end())

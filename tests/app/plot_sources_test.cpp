@@ -1,0 +1,139 @@
+// `kvscope plot` draws the same picture whether it is told by options, by a saved session or by the list that a run
+// recorded; what it says on stdout is the same too.
+#include <QRegularExpression>
+#include <QTest>
+
+#include "app/session/regenerating_command.h"
+#include "app/session/session_file.h"
+#include "tests/app/program.h"
+
+using namespace kvscope;
+using kvscope::testing::Program;
+
+namespace {
+
+const QString kSample = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5");
+
+/// The figure without the command that made it, which tells the sources apart.
+QByteArray picture(const Program& program, const QString& name) {
+    QString text = QString::fromUtf8(program.content(name));
+    text.remove(QRegularExpression("<desc>.*?</desc>", QRegularExpression::DotMatchesEverythingOption));
+    text.remove(QRegularExpression("<title>.*?</title>", QRegularExpression::DotMatchesEverythingOption));
+    return text.toUtf8();
+}
+
+SessionPane paneOf(const std::string& spec) { return {PolicySpec::parse(spec), {}, {}}; }
+
+Session twoPanes() {
+    Session session;
+    session.capturePath = kSample.toStdString();
+    session.layer = LayerIndex(3);
+    session.kvHead = KvHeadIndex(1);
+    session.queryHead = QueryHeadIndex(5);
+    session.panes = {paneOf("keydiff@0.25"), paneOf("snapkv:kvpress@0.1")};
+    session.panesLinked = false;
+    session.viewOptions["key_projection"]["x_component"] = "2";
+    return session;
+}
+
+} // namespace
+
+class PlotSourcesTest : public QObject {
+    Q_OBJECT
+
+    static Program::Outcome done(const Program& program, const QStringList& arguments) {
+        const Program::Outcome outcome = program.run(arguments);
+        if (outcome.code != 0)
+            qWarning("%s", outcome.error.constData());
+        return outcome;
+    }
+
+private slots:
+    void aSessionDrawsWhatItsOptionsSay() {
+        const Program program;
+        writeSession(program.at("two.kvscope").toStdString(), twoPanes());
+        for (const auto& [pane, spec] : {std::pair{"0", "keydiff@0.25"}, std::pair{"1", "snapkv:kvpress@0.1"}}) {
+            const auto saved = done(program, {"plot", "--session", "two.kvscope", "--pane", pane, "--out", "saved.svg"});
+            const auto typed = done(program, {"plot", "key_projection", kSample, "--layer", "3", "--kv-head", "1", "--q-head", "5",
+                                              "--policy", spec, "--view-set", "x_component=2", "--select", "none", "--out", "typed.svg"});
+            QVERIFY(saved.code == 0 && typed.code == 0);
+            QCOMPARE(saved.out, typed.out);
+            QVERIFY(picture(program, "saved.svg").size() > 10'000);
+            QCOMPARE(picture(program, "saved.svg"), picture(program, "typed.svg"));
+        }
+        done(program, {"plot", "--session", "two.kvscope", "--out", "both.svg"});
+        QVERIFY(picture(program, "both.svg").size() > picture(program, "saved.svg").size());
+    }
+
+    void anotherViewOfTheSession() {
+        const Program program;
+        writeSession(program.at("two.kvscope").toStdString(), twoPanes());
+        const auto saved = done(program, {"plot", "overlap", "--session", "two.kvscope", "--out", "saved.svg"});
+        const auto typed = done(program, {"plot", "overlap", kSample, "--layer", "3", "--kv-head", "1", "--policy", "keydiff@0.25",
+                                          "--policy", "snapkv:kvpress@0.1", "--out", "typed.svg"});
+        QVERIFY(saved.code == 0 && typed.code == 0);
+        QCOMPARE(saved.out, typed.out);
+    }
+
+    // A view of one policy shows the active pane, whichever its place.
+    void theActivePaneIsShown() {
+        const Program program;
+        Session session = twoPanes();
+        session.activePane = 1;
+        writeSession(program.at("two.kvscope").toStdString(), session);
+        const auto saved = done(program, {"plot", "token_profile", "--session", "two.kvscope", "--out", "saved.svg"});
+        const QStringList head = {"plot", "token_profile", kSample, "--layer", "3", "--kv-head", "1", "--policy"};
+        const QStringList end = {"--select", "none", "--out", "typed.svg"};
+        const auto alone = done(program, head + QStringList{"snapkv:kvpress@0.1"} + end);
+        QCOMPARE(saved.out, alone.out);
+        const auto typed = done(program, head + QStringList{"keydiff@0.25", "--policy", "snapkv:kvpress@0.1", "--active", "1"} + end);
+        QCOMPARE(typed.out, alone.out);
+        QCOMPARE(picture(program, "typed.svg"), picture(program, "saved.svg"));
+        QVERIFY(picture(program, "saved.svg").contains("SnapKV"));
+        FigureRequest figure;
+        figure.viewId = "token_profile";
+        figure.panes = {0, 1};
+        figure.width = 900, figure.height = 700;
+        figure.theme = "paper";
+        figure.outPath = "again.svg";
+        QStringList words = QProcess::splitCommand(QString::fromStdString(plotCommand(session, figure)));
+        QCOMPARE(words.takeFirst(), "kvscope");
+        done(program, words);
+        QCOMPARE(picture(program, "again.svg"), picture(program, "saved.svg"));
+        QVERIFY(done(program, head + QStringList{"keydiff@0.25"} + end).out != alone.out);
+        QVERIFY(program.run(head + QStringList{"keydiff@0.25", "--active", "1"} + end).error.contains("--active"));
+    }
+
+    void aRecordedListIsDrawnAsItsPolicy_data() {
+        QTest::addColumn<QString>("list");
+        for (const char* kind : {"json", "csv", "h5"})
+            QTest::newRow(kind) << QString("list.%1").arg(kind);
+    }
+
+    void aRecordedListIsDrawnAsItsPolicy() {
+        QFETCH(QString, list);
+        const Program program;
+        QCOMPARE(done(program, {"evict", kSample, "--policy", "snapkv@0.25", "--layers", "3", "--out", list}).code, 0);
+        const QStringList head = {"plot", "token_strip", kSample, "--layer", "3", "--kv-head", "1"};
+        const auto recorded = done(program, head + QStringList{"--selection", list, "--out", "recorded.svg"});
+        const auto run = done(program, head + QStringList{"--policy", "snapkv@0.25", "--out", "run.svg"});
+        QVERIFY(recorded.code == 0 && run.code == 0);
+        const QRegularExpression counts("keeps \\d+ of \\d+ needle tokens at \\S+ %");
+        QVERIFY2(counts.match(QString::fromUtf8(run.out)).hasMatch(), run.out);
+        QCOMPARE(counts.match(QString::fromUtf8(recorded.out)).captured(), counts.match(QString::fromUtf8(run.out)).captured());
+    }
+
+    void mistakesAreNamed() {
+        const Program program;
+        writeSession(program.at("two.kvscope").toStdString(), twoPanes());
+        QVERIFY(program.run({"plot", "--session", "two.kvscope", "--pane", "2", "--out", "x.svg"}).error.contains("--pane"));
+        QVERIFY(program.run({"plot", "--session", "none.kvscope", "--out", "x.svg"}).error.contains("none.kvscope"));
+        done(program, {"evict", kSample, "--policy", "snapkv@0.25", "--layers", "0", "--out", "list.json"});
+        const auto other = program.run({"plot", "token_strip", kSample, "--layer", "3", "--selection", "list.json", "--out", "x.svg"});
+        QVERIFY2(other.code == 2 && other.error.contains("layer 3"), other.error);
+        QVERIFY(!program.written().contains("x.svg"));
+    }
+};
+
+QTEST_GUILESS_MAIN(PlotSourcesTest)
+#include "plot_sources_test.moc"
