@@ -2,6 +2,7 @@
 
 #include "core/base/portable_math.h"
 #include "gpu/kernels/device_data.h"
+#include "gpu/kernels/elements.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -144,3 +145,33 @@ inline unsigned atomicMin(unsigned* to, unsigned value) {
     }
     return old;
 }
+
+namespace kvscope::gpu {
+
+/// The tensor cores' m16n8k16, fragment by fragment (see gpu/kernels/tensor_tile.h for who holds what).
+template <class Element>
+void multiplyFragments(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+    const int lane = static_cast<int>(threadIdx.x % 32), group = lane / 4, two = lane % 4 * 2;
+    std::uint32_t left[4][4], right[2][4][2]; // a of the lanes that hold this lane's rows, b of those with its columns
+    std::memcpy(emulation::laneSlot(lane), a, sizeof a);
+    emulation::warpBarrier();
+    for (int t = 0; t < 4; ++t)
+        std::memcpy(left[t], emulation::laneSlot(4 * group + t), sizeof left[t]);
+    emulation::warpBarrier();
+    std::memcpy(emulation::laneSlot(lane), b, sizeof b);
+    emulation::warpBarrier();
+    for (int column = 0; column < 2; ++column)
+        for (int t = 0; t < 4; ++t)
+            std::memcpy(right[column][t], emulation::laneSlot(4 * (two + column) + t), sizeof right[column][t]);
+    emulation::warpBarrier();
+    const auto half = [](std::uint32_t pair, int which) {
+        return widened(Element{static_cast<std::uint16_t>(pair >> (16 * which))});
+    };
+    for (int i = 0; i < 4; ++i)
+        for (int k = 0; k < 16; ++k) { // element k lies in the pair k / 2 of the lower or upper eight
+            const int t = k % 8 / 2, upper = k / 8;
+            c[i] += half(left[t][i / 2 + 2 * upper], k % 2) * half(right[i % 2][t][upper], k % 2);
+        }
+}
+
+} // namespace kvscope::gpu

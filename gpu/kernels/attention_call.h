@@ -1,0 +1,41 @@
+#pragma once
+
+#include "gpu/kernels/device_data.h"
+
+#include <cstdint>
+
+namespace kvscope::gpu {
+
+/// Which keys a query sees, besides the sliding window of Causal. Chunks: those of its own chunk of C rows.
+enum class MaskKind : std::int32_t { Causal, All, Chunks };
+
+struct AttentionMask {
+    MaskKind kind = MaskKind::Causal;
+    std::int64_t slidingWindow = 0; ///< Causal: query j sees i > j - slidingWindow; 0: all
+    std::int64_t chunk = 256;       ///< Chunks: C
+};
+
+/// Some queries, the keys of the KV heads they read, and how logits are made of both. All pointers are device memory.
+/// Query heads are listed KV head by KV head, so that a block of threads computes a whole group with the keys that it
+/// has loaded; a place in that list is called a slot.
+struct AttentionCall {
+    DeviceRows queries;                   ///< [Hq, w, d]
+    DeviceRows keys;                      ///< [Hkv, m, d], same type
+    const std::int32_t* heads = nullptr;  ///< [slots] query heads in the order of their KV heads
+    const std::int32_t* groups = nullptr; ///< [Hkv + 1] KV head k has the slots groups[k] .. groups[k + 1] - 1
+    std::int64_t slotCount = 0;           ///< length of `heads`
+    std::int32_t largestGroup = 1;        ///< slots of a KV head, at most 32
+
+    /// Rows of the queries that are looked at, ascending; null: all w.
+    const std::int32_t* queryRows = nullptr;
+    std::int64_t queryCount = 0;                ///< R: rows looked at
+    std::int64_t firstQuery = 0;                ///< time position of query row 0
+    const std::int32_t* keyPositions = nullptr; ///< [Hkv, m] ascending time positions; null: row r is token r
+
+    double scaling = 1;
+    double softcap = 0; ///< logit -> softcap tanh(logit / softcap); 0: none
+    AttentionMask mask;
+    KernelArithmetic arithmetic = KernelArithmetic::Exact;
+};
+
+} // namespace kvscope::gpu

@@ -1,0 +1,240 @@
+// Softmax sums and column sums of attention. The first kernel takes a tile of rows over the keys they see and keeps the
+// running sum of every row in registers; the second takes a tile of keys over the rows that see them and adds up their
+// weights per query head. Both make the logits tile by tile; a short window may keep them instead of multiplying twice.
+#include "gpu/kernels/attention_sums.h"
+
+#include "gpu/kernels/attention_rows.h"
+#include "gpu/kernels/tensor_tile.h"
+
+namespace kvscope::gpu {
+
+namespace {
+
+constexpr std::int64_t kKeyTilesPerSplit = 8; // with few rows, keys are shared out: 512 to a block
+constexpr std::int64_t kManyBlocks = 256;
+
+/// Pieces into which the keys of a tile of rows are cut: decided by the shape alone, so that sums keep their order.
+std::int64_t splitsOf(const AttentionCall& call) {
+    const bool fewRows = rowTilesOf(call) * call.keys.heads < kManyBlocks;
+    return fewRows ? (keyTilesOf(call) + kKeyTilesPerSplit - 1) / kKeyTilesPerSplit : 1;
+}
+
+struct SumsCall {
+    AttentionSumsCall sums;
+    std::int64_t splits;
+    float* columns; ///< [Hq, m]
+};
+
+constexpr int kWeightStride = kTile + 1; // keeps neighbouring rows out of each other's banks
+
+template <class Tile> struct Shared {
+    union { // the weights of a tile take the place of the rows it was made of; the keys may have to stay
+        typename Tile::Shared tile;
+        typename Tile::Value weights[kTile * kWeightStride];
+    };
+    union {
+        RunningSum<double> parts[kTile][Tile::kParts];
+        SoftmaxShare shares[kTile];
+    };
+    TilePlaces places;
+    double columns[1]; ///< [largestGroup][kTile]
+
+    static_assert(!Tile::kKeepsOperands || sizeof(weights) <= sizeof(Tile::Shared::rows));
+};
+
+/// The kept logits of a tile: value after value, the threads side by side.
+template <class Number>
+__device__ __forceinline__ Number* keptTile(const AttentionSumsCall& call, std::int64_t kvHead, std::int64_t rowTile,
+                                            std::int64_t keyTile) {
+    const AttentionCall& a = call.attention;
+    const std::int64_t tile = (kvHead * rowTilesOf(a) + rowTile) * keyTilesOf(a) + keyTile;
+    return static_cast<Number*>(call.logits) + tile * kTile * kTile + threadIdx.x;
+}
+
+/// What a short last chunk owes to its padding.
+__device__ __forceinline__ bool isShortChunk(const AttentionCall& call, std::int64_t position) {
+    return call.mask.kind == MaskKind::Chunks && (position / call.mask.chunk + 1) * call.mask.chunk > call.keys.rows;
+}
+
+__device__ __forceinline__ SoftmaxShare finished(const AttentionSumsCall& call, std::int64_t query,
+                                                 RunningSum<double> sum) {
+    if (call.zeroKeys > 0 && isShortChunk(call.attention, positionOfQuery(call.attention, query))) {
+        sum.raise(0);
+        sum.total += static_cast<double>(call.zeroKeys) * softmaxExp(0 - sum.top);
+    }
+    return shareOf(sum);
+}
+
+template <class Tile> __global__ void __launch_bounds__(kTileThreads) softmaxKernel(SumsCall call) {
+    using Number = typename Tile::Value;
+    Shared<Tile>& s = sharedAs<Shared<Tile>>();
+    const AttentionCall& a = call.sums.attention;
+    const std::int64_t kvHead = blockIdx.y, rowTile = rowTilesOf(a) - 1 - blockIdx.x; // the longest rows first
+    const std::int64_t perSplit = call.splits > 1 ? kKeyTilesPerSplit : keyTilesOf(a);
+    TileRange range = keyTilesFor(a, kvHead, rowTile);
+    const std::int64_t from = blockIdx.z * perSplit, to = from + perSplit;
+    range = {range.begin > from ? range.begin : from, range.end < to ? range.end : to};
+    placeRows(s.places, a, kvHead, rowTile);
+    RunningSum<Number> sums[Tile::kRowsPerThread];
+    for (std::int64_t keyTile = range.begin; keyTile < range.end; ++keyTile) {
+        __syncthreads();
+        placeKeys(s.places, a, kvHead, keyTile);
+        __syncthreads();
+        Number values[kTileValues];
+        Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), keyTile > range.begin, false, values);
+        makeLogits<Tile>(a, s.places, isWhole(a, s.places, kvHead, rowTile, keyTile), values);
+        Number* kept = call.sums.logits ? keptTile<Number>(call.sums, kvHead, rowTile, keyTile) : nullptr;
+        for (int v = 0; kept && v < kTileValues; ++v)
+            kept[v * kTileThreads] = values[v];
+        for (int v = 0; v < kTileValues; ++v)
+            sums[Tile::rowSlot(v)].raise(values[v]);
+        for (int v = 0; v < kTileValues; ++v)
+            sums[Tile::rowSlot(v)].add(values[v]);
+    }
+    __syncthreads();
+    for (int v = 0; v < kTileValues; ++v) { // every value of a row slot names the same row
+        const RunningSum<Number>& sum = sums[Tile::rowSlot(v)];
+        s.parts[Tile::rowOf(v)][Tile::part()] = {double(sum.top), double(sum.total)};
+    }
+    __syncthreads();
+    const std::int64_t slot = threadIdx.x < kTile ? s.places.rowSlots[threadIdx.x] : -1;
+    if (slot < 0)
+        return;
+    RunningSum<double> row;
+    for (const RunningSum<double>& part : s.parts[threadIdx.x])
+        row.merge(part);
+    if (call.splits > 1)
+        static_cast<RunningSum<double>*>(call.sums.scratch)[blockIdx.z * a.slotCount * a.queryCount + slot] = row;
+    else
+        call.sums.shares[slot] = finished(call.sums, slot % a.queryCount, row);
+}
+
+/// Adds the splits in their order.
+__global__ void __launch_bounds__(kTileThreads) mergeSplitsKernel(SumsCall call) {
+    const AttentionCall& a = call.sums.attention;
+    const std::int64_t count = a.slotCount * a.queryCount, i = std::int64_t{blockIdx.x} * kTileThreads + threadIdx.x;
+    if (i >= count)
+        return;
+    RunningSum<double> row;
+    for (std::int64_t split = 0; split < call.splits; ++split)
+        row.merge(static_cast<const RunningSum<double>*>(call.sums.scratch)[split * count + i]);
+    call.sums.shares[i] = finished(call.sums, i % a.queryCount, row);
+}
+
+/// Weights of a tile into shared memory; rows that do not exist have weight 0.
+template <class Tile>
+__device__ __forceinline__ void storeWeights(Shared<Tile>& s, const typename Tile::Value (&logits)[kTileValues]) {
+    using Number = typename Tile::Value;
+    for (int v = 0; v < kTileValues; ++v) {
+        const int row = Tile::rowOf(v);
+        const SoftmaxShare share = s.shares[row];
+        s.weights[row * kWeightStride + Tile::keyOf(v)] =
+            softmaxExp(logits[v] - Number(share.top)) * Number(share.share);
+    }
+}
+
+/// columns[member][key] += the weights of every row of that member, in the order of the queries.
+template <class Tile> __device__ __forceinline__ void addColumns(Shared<Tile>& s, const AttentionCall& a) {
+    using Number = typename Tile::Value;
+    const int key = threadIdx.x % kTile, rows = static_cast<int>(queriesPerTile(a)) * a.largestGroup;
+    for (int member = threadIdx.x / kTile; member < a.largestGroup; member += kTileThreads / kTile) {
+        Number sum = 0;
+        for (int row = member; row < rows; row += a.largestGroup)
+            sum += s.weights[row * kWeightStride + key];
+        s.columns[member * kTile + key] += double(sum);
+    }
+}
+
+template <class Tile> __global__ void __launch_bounds__(kTileThreads) columnKernel(SumsCall call) {
+    using Number = typename Tile::Value;
+    Shared<Tile>& s = sharedAs<Shared<Tile>>();
+    const AttentionCall& a = call.sums.attention;
+    const std::int64_t kvHead = blockIdx.y, keyTile = blockIdx.x, m = a.keys.rows;
+    placeKeys(s.places, a, kvHead, keyTile);
+    for (int i = threadIdx.x; i < a.largestGroup * kTile; i += kTileThreads)
+        s.columns[i] = 0;
+    const TileRange range = rowTilesFor(a, kvHead, keyTile);
+    for (std::int64_t rowTile = range.begin; rowTile < range.end; ++rowTile) {
+        __syncthreads();
+        placeRows(s.places, a, kvHead, rowTile);
+        __syncthreads();
+        if (threadIdx.x < kTile) {
+            const std::int64_t slot = s.places.rowSlots[threadIdx.x];
+            s.shares[threadIdx.x] = slot < 0 ? SoftmaxShare{0, 0} : call.sums.shares[slot];
+        }
+        Number values[kTileValues];
+        if (call.sums.logits) {
+            const Number* kept = keptTile<Number>(call.sums, kvHead, rowTile, keyTile);
+            for (int v = 0; v < kTileValues; ++v)
+                values[v] = kept[v * kTileThreads];
+        } else {
+            Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), false, rowTile > range.begin, values);
+            makeLogits<Tile>(a, s.places, isWhole(a, s.places, kvHead, rowTile, keyTile), values);
+        }
+        __syncthreads(); // the weights take the place of the operands
+        storeWeights(s, values);
+        __syncthreads();
+        addColumns(s, a);
+    }
+    __syncthreads();
+    const std::int64_t key = keyTile * kTile + threadIdx.x % kTile;
+    if (key >= m)
+        return;
+    const bool padded = isShortChunk(a, key);
+    const double uniform = padded ? static_cast<double>(call.sums.uniformRows) / static_cast<double>(a.mask.chunk) : 0;
+    for (std::int32_t i = threadIdx.x / kTile; i < a.groups[kvHead + 1] - a.groups[kvHead]; i += kTileThreads / kTile)
+        call.columns[a.heads[a.groups[kvHead] + i] * m + key] =
+            static_cast<float>(s.columns[i * kTile + threadIdx.x % kTile] + uniform);
+}
+
+template <class Tile> std::size_t sharedBytes(const AttentionCall& a) {
+    return sizeof(Shared<Tile>) + static_cast<std::size_t>(a.largestGroup) * kTile * sizeof(double);
+}
+
+/// Calls work with the kind of tile for the rows and the arithmetic.
+template <class Work> void withTile(const AttentionCall& a, const Work& work) {
+    if (a.arithmetic == KernelArithmetic::Exact)
+        work(PlainTile<double>{});
+    else if (a.queries.type == ElementType::BFloat16)
+        work(TensorTile<BFloat16>{});
+    else if (a.queries.type == ElementType::Float16)
+        work(TensorTile<Float16>{});
+    else
+        work(PlainTile<float>{});
+}
+
+} // namespace
+
+std::size_t softmaxScratchBytes(const AttentionCall& a) {
+    const std::int64_t splits = splitsOf(a);
+    return splits > 1 ? static_cast<std::size_t>(splits * a.slotCount * a.queryCount) * sizeof(RunningSum<double>) : 0;
+}
+
+std::size_t keptLogitsBytes(const AttentionCall& a) {
+    const std::int64_t tiles = a.keys.heads * rowTilesOf(a) * keyTilesOf(a);
+    return static_cast<std::size_t>(tiles * kTile * kTile * (a.arithmetic == KernelArithmetic::Exact ? 8 : 4));
+}
+
+void softmaxShares(const AttentionSumsCall& sums, Stream stream) {
+    const AttentionCall& a = sums.attention;
+    const SumsCall call{sums, splitsOf(a), nullptr};
+    withTile(a, [&](auto tile) {
+        using Tile = decltype(tile);
+        launch("softmax sums", softmaxKernel<Tile>, {rowTilesOf(a), a.keys.heads, call.splits}, kTileThreads,
+               sharedBytes<Tile>(a), stream, call);
+    });
+    if (call.splits > 1)
+        launch("merging softmax sums", mergeSplitsKernel,
+               {(a.slotCount * a.queryCount + kTileThreads - 1) / kTileThreads}, kTileThreads, 0, stream, call);
+}
+
+void attentionColumnSums(const AttentionSumsCall& sums, float* columns, Stream stream) {
+    const AttentionCall& a = sums.attention;
+    withTile(a, [&](auto tile) {
+        using Tile = decltype(tile);
+        launch("attention column sums", columnKernel<Tile>, {keyTilesOf(a), a.keys.heads}, kTileThreads,
+               sharedBytes<Tile>(a), stream, SumsCall{sums, 1, columns});
+    });
+}
+
+} // namespace kvscope::gpu

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "gpu/kernels/attention_call.h"
+#include "gpu/kernels/softmax_steps.h"
+
+#include <cstddef>
+
+// How much attention every key receives: column sums of the softmax matrix, which is never stored. A first launch makes
+// the softmax sums of every query, a second adds up the columns; each reads queries and keys tile by tile and
+// multiplies them anew, or keeps the logits of a short window in between. Sums have a fixed order: same bits in every
+// run.
+namespace kvscope::gpu {
+
+struct AttentionSumsCall {
+    AttentionCall attention;
+    SoftmaxShare* shares = nullptr; ///< [slots, R]
+    /// Chunks: keys of logit 0 that take part in the softmax of a last chunk shorter than C, and rows that give 1/C to
+    /// each of its keys (what padding does in the reference codes; policies.md C8).
+    std::int64_t zeroKeys = 0, uniformRows = 0;
+    void* scratch = nullptr; ///< softmaxScratchBytes
+    void* logits = nullptr;  ///< keptLogitsBytes: saves the second product; null: products are made twice
+};
+
+std::size_t softmaxScratchBytes(const AttentionCall& attention);
+/// 8 (exact) or 4 bytes per logit; worth it for a window of some hundred rows.
+std::size_t keptLogitsBytes(const AttentionCall& attention);
+
+/// shares: log-sum-exp of every query, as shift and factor.
+void softmaxShares(const AttentionSumsCall& call, Stream stream);
+
+/// sums [Hq, m] over all queries of the weights; reads the shares, which softmaxShares or the caller has written
+/// (causal attention whose log-sum-exp is saved). Rows of query heads outside `heads` are not touched. Needs queryRows
+/// null.
+void attentionColumnSums(const AttentionSumsCall& call, float* sums, Stream stream);
+
+} // namespace kvscope::gpu

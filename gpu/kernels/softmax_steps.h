@@ -1,0 +1,114 @@
+#pragma once
+
+#include "core/base/portable_math.h"
+#include "gpu/kernels/attention_call.h"
+
+#include <cmath>
+#include <cstdint>
+
+// Softmax as sums that can be taken piece by piece, and masks of tiles. Exact works in double with the portable
+// exponential, fast in float.
+namespace kvscope::gpu {
+
+KVSCOPE_PORTABLE double softmaxExp(double x) {
+    return portableExp(x);
+}
+
+KVSCOPE_PORTABLE float softmaxExp(float x) {
+#if defined(__CUDA_ARCH__)
+    return __expf(x);
+#else
+    return std::exp(x);
+#endif
+}
+
+KVSCOPE_PORTABLE double softmaxTanh(double x) {
+    return portableTanh(x);
+}
+
+KVSCOPE_PORTABLE float softmaxTanh(float x) {
+    return tanhf(x);
+}
+
+/// After scaling and softcap.
+template <class Number> KVSCOPE_PORTABLE Number shapedLogit(Number product, Number scaling, Number softcap) {
+    const Number scaled = product * scaling;
+    return softcap > 0 ? softcap * softmaxTanh(scaled / softcap) : scaled;
+}
+
+/// sum of e^(l - top) over the logits l seen so far, top their largest. Nothing seen: top -infinity, total 0. NaN
+/// stays.
+template <class Number> struct RunningSum {
+    Number top = -Number(__builtin_inff());
+    Number total = 0;
+
+    /// Makes room for logits up to `largest`, which may be -infinity.
+    KVSCOPE_PORTABLE void raise(Number largest) {
+        if (largest > top) {
+            total = total > 0 || total != total ? total * softmaxExp(top - largest) : 0;
+            top = largest;
+        }
+    }
+
+    /// A logit that is not above top; -infinity adds nothing.
+    KVSCOPE_PORTABLE void add(Number logit) {
+        if (logit != -Number(__builtin_inff()))
+            total += softmaxExp(logit - top);
+    }
+
+    KVSCOPE_PORTABLE void merge(const RunningSum& other) {
+        RunningSum theirs = other;
+        raise(theirs.top);
+        theirs.raise(top);
+        total += theirs.total;
+    }
+};
+
+/// The shift and the factor that make softmax weights: weight = e^(logit - top) * share.
+struct SoftmaxShare {
+    double top, share;
+};
+
+/// A query that sees nothing has share 0, and a top that keeps e^(-infinity - top) at 0.
+KVSCOPE_PORTABLE SoftmaxShare shareOf(const RunningSum<double>& sum) {
+    return {sum.top == -__builtin_inf() ? 0 : sum.top, sum.total > 0 || sum.total != sum.total ? 1 / sum.total : 0};
+}
+
+/// Positions of some queries and of some keys, first and last.
+struct PositionSpan {
+    std::int64_t first, last;
+};
+
+KVSCOPE_PORTABLE bool sees(const AttentionMask& mask, std::int64_t query, std::int64_t key) {
+    if (mask.kind == MaskKind::All)
+        return true;
+    if (mask.kind == MaskKind::Chunks)
+        return query / mask.chunk == key / mask.chunk;
+    return key <= query && (mask.slidingWindow == 0 || key > query - mask.slidingWindow);
+}
+
+/// Positions of the keys that some of the queries may see; of keys beyond both ends too.
+KVSCOPE_PORTABLE PositionSpan keysSeenBy(const AttentionMask& mask, PositionSpan queries) {
+    if (mask.kind == MaskKind::All)
+        return {0, INT64_MAX};
+    if (mask.kind == MaskKind::Chunks)
+        return {queries.first / mask.chunk * mask.chunk, (queries.last / mask.chunk + 1) * mask.chunk - 1};
+    return {mask.slidingWindow == 0 ? 0 : queries.first - mask.slidingWindow + 1, queries.last};
+}
+
+/// Positions of the queries that may see some of the keys.
+KVSCOPE_PORTABLE PositionSpan queriesThatSee(const AttentionMask& mask, PositionSpan keys) {
+    if (mask.kind == MaskKind::All)
+        return {0, INT64_MAX};
+    if (mask.kind == MaskKind::Chunks)
+        return {keys.first / mask.chunk * mask.chunk, (keys.last / mask.chunk + 1) * mask.chunk - 1};
+    return {keys.first, mask.slidingWindow == 0 ? INT64_MAX : keys.last + mask.slidingWindow - 1};
+}
+
+/// Whether all of the queries see all of the keys, so that no pair needs to be looked at.
+KVSCOPE_PORTABLE bool allSeen(const AttentionMask& mask, PositionSpan queries, PositionSpan keys) {
+    return sees(mask, queries.first, keys.first) && sees(mask, queries.first, keys.last) &&
+           sees(mask, queries.last, keys.first) && sees(mask, queries.last, keys.last);
+}
+
+} // namespace kvscope::gpu

@@ -1,0 +1,110 @@
+#pragma once
+
+#include "gpu/kernels/logit_tile.h"
+
+#include <type_traits>
+
+// Tiles of logits by tensor cores, for 16-bit rows in fast arithmetic: products are exact, sums are float.
+namespace kvscope::gpu {
+
+#if defined(__CUDACC__)
+
+/// c += a b for 16 x 16 a and 16 x 8 b of 16-bit elements, spread over the lanes of a warp as the PTX manual lays out
+/// mma.m16n8k16: lane = 4 g + t holds of a the pairs (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), of b the pairs
+/// (2t, g), (2t + 8, g), of c the elements (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+template <class Element>
+__device__ __forceinline__ void multiplyFragments(float (&c)[4], const std::uint32_t (&a)[4],
+                                                  const std::uint32_t (&b)[2]) {
+    if constexpr (std::is_same_v<Element, BFloat16>)
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                     "{%0,%1,%2,%3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    else
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                     "{%0,%1,%2,%3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+#endif
+
+/// Eight warps of 16 rows by 32 keys; a thread has 2 rows by 8 keys.
+template <class Element> struct TensorTile {
+    using Value = float;
+    static constexpr int kDepth = 128, kPad = 8; ///< the pad gives the lanes of a fragment different banks
+    static constexpr int kRowsPerThread = 2;
+    static constexpr int kParts = 8;
+    static constexpr bool kKeepsOperands = true; ///< an operand no wider than kDepth may stay for the next tile
+
+    struct Shared {
+        alignas(16) std::uint16_t rows[kTile][kDepth + kPad];
+        alignas(16) std::uint16_t keys[kTile][kDepth + kPad];
+    };
+
+    static __device__ __forceinline__ int lane() { return threadIdx.x % kWarp; }
+    static __device__ __forceinline__ int warp() { return threadIdx.x / kWarp; }
+    static __device__ __forceinline__ int rowSlot(int value) { return value % 4 / 2; }
+    static __device__ __forceinline__ int rowOf(int value) { return warp() % 4 * 16 + lane() / 4 + rowSlot(value) * 8; }
+    static __device__ __forceinline__ int keyOf(int value) {
+        return warp() / 4 * 32 + value / 4 * 8 + lane() % 4 * 2 + value % 2;
+    }
+    static __device__ __forceinline__ int part() { return warp() / 4 * 4 + lane() % 4; }
+
+    // Two or eight elements loaded at once.
+    typedef std::uint32_t __attribute__((may_alias)) Pair;
+    struct __attribute__((may_alias)) Eight {
+        alignas(16) std::uint32_t words[4];
+    };
+
+    static __device__ __forceinline__ void fill(std::uint16_t (&to)[kTile][kDepth + kPad], const TileRows& from,
+                                                std::int64_t depth) {
+        constexpr int kEights = kDepth / 8;
+        const auto* data = static_cast<const std::uint16_t*>(from.data);
+        for (int i = threadIdx.x; i < kTile * kEights; i += kTileThreads) {
+            const int row = i / kEights, c = i % kEights * 8;
+            const std::int64_t left = from.offsets[row] < 0 ? 0 : from.width - depth - c;
+            const std::uint16_t* source = data + (left > 0 ? from.offsets[row] + depth + c : 0);
+            if (left >= 8 && reinterpret_cast<std::uintptr_t>(source) % 16 == 0) {
+                *reinterpret_cast<Eight*>(&to[row][c]) = *reinterpret_cast<const Eight*>(source);
+                continue;
+            }
+            for (int k = 0; k < 8; ++k)
+                to[row][c + k] = k < left ? source[k] : 0;
+        }
+    }
+
+    static __device__ __forceinline__ std::uint32_t pair(const std::uint16_t* at) {
+        return *reinterpret_cast<const Pair*>(at);
+    }
+
+    static __device__ __forceinline__ void multiply(Shared& s, const TileRows& rows, const TileRows& keys,
+                                                    bool rowsStay, bool keysStay, float (&values)[kTileValues]) {
+        float sums[4][4] = {};
+        const bool whole = rows.width <= kDepth;
+        const int group = lane() / 4, two = lane() % 4 * 2, row = warp() % 4 * 16 + group,
+                  key = warp() / 4 * 32 + group;
+        for (std::int64_t depth = 0; depth < rows.width; depth += kDepth) {
+            __syncthreads();
+            if (!whole || !rowsStay)
+                fill(s.rows, rows, depth);
+            if (!whole || !keysStay)
+                fill(s.keys, keys, depth);
+            __syncthreads();
+            const std::int64_t left = rows.width - depth < kDepth ? rows.width - depth : kDepth;
+            for (int c = 0; c < left; c += 16) {
+                const std::uint32_t a[4] = {pair(&s.rows[row][c + two]), pair(&s.rows[row + 8][c + two]),
+                                            pair(&s.rows[row][c + two + 8]), pair(&s.rows[row + 8][c + two + 8])};
+                for (int n = 0; n < 4; ++n) {
+                    const std::uint32_t b[2] = {pair(&s.keys[key + n * 8][c + two]),
+                                                pair(&s.keys[key + n * 8][c + two + 8])};
+                    multiplyFragments<Element>(sums[n], a, b);
+                }
+            }
+        }
+        for (int v = 0; v < kTileValues; ++v)
+            values[v] = sums[v / 4][v % 4];
+    }
+};
+
+} // namespace kvscope::gpu

@@ -1,0 +1,237 @@
+// Column sums of attention against the CPU engine: windows, full causal attention, sliding windows, keys with gaps,
+// groups of any size, chunks with a short end, in exact and in fast arithmetic. Exact sums agree to the one rounding to
+// float, because only the order of additions in double differs.
+#include "core/engine/engine.h"
+#include "gpu/kernels/attention_sums.h"
+#include "tests/gpu/attention_data.h"
+
+#include <QtTest>
+
+using namespace kvscope;
+using namespace kvscope::gpu;
+
+namespace {
+
+/// Two roundings of the same double sum to float may fall on neighbouring numbers.
+constexpr double kOneStep = 0x1.0p-23 * 1.001;
+/// Float sums of some hundred products around 1, then e^x.
+constexpr double kFastError = 2e-5;
+
+struct Case {
+    const char* name;
+    std::vector<std::int32_t> kvOfQ;
+    std::int64_t kvHeads, w, m, d;
+    ElementType type = ElementType::Float32;
+    double softcap = 0;
+    std::int64_t slidingWindow = 0;
+    std::int64_t positionStep = 1; ///< key r is at position r * step
+    std::int64_t firstQuery = -1;  ///< -1: the last w positions
+};
+
+std::vector<std::int32_t> groupsOf(std::int64_t kvHeads, std::int64_t members) {
+    std::vector<std::int32_t> kvOfQ;
+    for (std::int64_t h = 0; h < kvHeads * members; ++h)
+        kvOfQ.push_back(static_cast<std::int32_t>(h / members));
+    return kvOfQ;
+}
+
+std::vector<Case> cases() {
+    return {
+        {"one query, one key", {0}, 1, 1, 1, 1},
+        {"window over several splits", groupsOf(2, 4), 2, 32, 1100, 16, ElementType::BFloat16},
+        {"last query alone", groupsOf(2, 2), 2, 1, 130, 33},
+        {"all causal, heads not in order", {0, 1, 2, 2, 1, 0}, 3, 150, 150, 40},
+        {"groups of three", groupsOf(1, 3), 1, 70, 129, 8, ElementType::Float16},
+        {"groups of different sizes", {0, 1, 0, 0, 1}, 2, 40, 100, 8},
+        {"a group of seventeen", groupsOf(1, 17), 1, 9, 70, 5},
+        {"softcap", {0, 0}, 1, 20, 90, 16, ElementType::Float32, 0.8},
+        {"sliding window", {0, 0}, 1, 150, 200, 8, ElementType::Float32, 0, 37},
+        {"gaps between keys", {0, 0}, 1, 60, 90, 8, ElementType::Float32, 0, 0, 3, 200},
+        {"gaps and a sliding window", {0}, 1, 100, 90, 8, ElementType::Float32, 0, 9, 7, 300},
+        {"queries before all keys but one", {0}, 1, 70, 66, 8, ElementType::Float32, 0, 0, 50, 0},
+        {"so many rows that keys are not shared out", groupsOf(64, 1), 64, 256, 256, 3},
+        {"wider than a tensor tile", {0, 0}, 1, 33, 70, 150, ElementType::BFloat16},
+    };
+}
+
+class AttentionSumsTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void runningSumsMergeInAnyOrder() {
+        const std::vector<double> logits = {-3, 700, 2, -800, 699};
+        RunningSum<double> whole, first, second, nothing;
+        for (std::size_t i = 0; i < logits.size(); ++i) {
+            whole.raise(logits[i]);
+            whole.add(logits[i]);
+            RunningSum<double>& part = i < 2 ? first : second;
+            part.raise(logits[i]);
+            part.add(logits[i]);
+        }
+        nothing.merge(nothing);
+        QCOMPARE(nothing.total, 0.0);
+        nothing.merge(second);
+        nothing.merge(first);
+        QCOMPARE(whole.top, 700.0);
+        QVERIFY(std::abs(whole.total - (1 + std::exp(-1.0))) < 1e-15);
+        QVERIFY(std::abs(nothing.total - whole.total) < 1e-15);
+        QCOMPARE(shareOf(RunningSum<double>{}).share, 0.0);
+        QCOMPARE(shareOf(whole).share, 1 / whole.total);
+        whole.add(std::nan(""));
+        QVERIFY(std::isnan(shareOf(whole).share));
+    }
+
+    /// The spans of tiles never hide a pair that a query sees, and `allSeen` never claims too much.
+    void spansAgreeWithPairs() {
+        std::mt19937 random(3);
+        for (int i = 0; i < 3000; ++i) {
+            AttentionMask mask;
+            mask.kind = static_cast<MaskKind>(random() % 3);
+            mask.slidingWindow = random() % 4 * 5;
+            mask.chunk = 1 + random() % 20;
+            const std::int64_t q = random() % 40, k = random() % 40;
+            const PositionSpan queries{q, q + std::int64_t(random() % 12)}, keys{k, k + std::int64_t(random() % 12)};
+            bool any = false, all = true;
+            for (std::int64_t a = queries.first; a <= queries.last; ++a)
+                for (std::int64_t b = keys.first; b <= keys.last; ++b) {
+                    any |= sees(mask, a, b);
+                    all &= sees(mask, a, b);
+                }
+            const PositionSpan seen = keysSeenBy(mask, queries), seeing = queriesThatSee(mask, keys);
+            QCOMPARE(seen.first <= keys.last && keys.first <= seen.last, any);
+            QCOMPARE(seeing.first <= queries.last && queries.first <= seeing.last, any);
+            QCOMPARE(allSeen(mask, queries, keys), all);
+        }
+    }
+
+    void columnsOfTheCpuEngine_data() { nameCases(); }
+    void columnsOfTheCpuEngine() {
+        QFETCH(int, index);
+        const Case c = cases()[static_cast<std::size_t>(index)];
+        const Setting setting(c, *m_engine);
+        inEveryOrder([&] {
+            const std::vector<float> got = setting.columns(KernelArithmetic::Exact, false);
+            QVERIFY2(largestError(got, setting.expected, 1e-12) <= kOneStep, c.name);
+            QVERIFY(sameBits(got, setting.columns(KernelArithmetic::Exact, true))); // with kept logits
+        });
+    }
+
+    void fastColumnsAreNear_data() { nameCases(); }
+    void fastColumnsAreNear() {
+        QFETCH(int, index);
+        const Case c = cases()[static_cast<std::size_t>(index)];
+        const Setting setting(c, *m_engine);
+        const std::vector<float> got = setting.columns(KernelArithmetic::Fast, false);
+        const double error = largestError(got, setting.expected, 1e-3);
+        QVERIFY2(error <= kFastError, qPrintable(QString("%1: %2").arg(c.name).arg(error)));
+        inEveryOrder([&] { QVERIFY(sameBits(got, setting.columns(KernelArithmetic::Fast, true))); });
+    }
+
+    void chunks_data() {
+        QTest::addColumn<int>("chunk");
+        QTest::addColumn<int>("zeroKeys");
+        QTest::addColumn<int>("uniformRows");
+        QTest::newRow("chunks that fill tiles") << 64 << 0 << 0;
+        QTest::newRow("chunks across tiles, a padded end") << 48 << 14 << 14;
+        QTest::newRow("chunks larger than tiles") << 100 << 3 << 9;
+        QTest::newRow("one chunk") << 500 << 0 << 2;
+        QTest::newRow("chunks of one") << 1 << 0 << 0;
+    }
+    void chunks() {
+        QFETCH(int, chunk);
+        QFETCH(int, zeroKeys);
+        QFETCH(int, uniformRows);
+        const std::vector<std::int32_t> kvOfQ = {0, 1, 1, 0};
+        const TestRows queries(31, ElementType::BFloat16, 4, 130, 24), keys(32, ElementType::BFloat16, 2, 130, 24, 8);
+        const AttentionRule rule{0.4, 0, 0, kvOfQ};
+        const Tensor q = m_engine->upload({{4, 130, 24}, queries.wide()}),
+                     k = m_engine->upload({{2, 130, 24}, keys.wide()});
+        const auto expected =
+            m_engine->download(m_engine->attentionChunkSums({q, k, rule, chunk, zeroKeys, uniformRows}, {})).data;
+        const SlotLists lists(kvOfQ, 2);
+        AttentionSumsCall call{callOf(queries, keys, lists, rule, 0)};
+        call.attention.mask = {MaskKind::Chunks, 0, chunk};
+        call.zeroKeys = zeroKeys;
+        call.uniformRows = uniformRows;
+        inEveryOrder([&] { QVERIFY(largestError(sumsOf(call, false), expected, 1e-12) <= kOneStep); });
+        call.attention.arithmetic = KernelArithmetic::Fast;
+        QVERIFY(largestError(sumsOf(call, false), expected, 1e-3) <= kFastError);
+    }
+
+    /// A NaN in a key reaches the sums of the heads that read it, so that a choice is refused; others stay clean.
+    void notANumberIsSeen() {
+        TestRows queries(1, ElementType::Float32, 2, 10, 4), keys(2, ElementType::Float32, 2, 70, 4);
+        keys.set(0, 5, 1, std::nanf(""));
+        const SlotLists lists({0, 1}, 2);
+        const AttentionSumsCall call{callOf(queries, keys, lists, {1, 0, 0, {}}, 60)};
+        const std::vector<float> sums = sumsOf(call, false);
+        QVERIFY(std::isnan(sums[5]) && std::isnan(sums[0]));
+        QVERIFY(std::none_of(sums.begin() + 70, sums.end(), [](float x) { return std::isnan(x); }));
+    }
+
+private:
+    /// Runs both launches with buffers that end where they should.
+    static std::vector<float> sumsOf(AttentionSumsCall call, bool keepLogits) {
+        const AttentionCall& a = call.attention;
+        std::vector<SoftmaxShare> shares(static_cast<std::size_t>(a.slotCount * a.queryCount), {NAN, NAN});
+        std::vector<double> scratch(softmaxScratchBytes(a) / 8), logits(keepLogits ? keptLogitsBytes(a) / 8 : 0, NAN);
+        std::vector<float> sums(static_cast<std::size_t>(a.queries.heads * a.keys.rows), -1);
+        call.shares = shares.data();
+        call.scratch = scratch.data();
+        call.logits = keepLogits ? logits.data() : nullptr;
+        softmaxShares(call, nullptr);
+        attentionColumnSums(call, sums.data(), nullptr);
+        return sums;
+    }
+
+    struct Setting {
+        AttentionRule rule;
+        TestRows queries, keys;
+        SlotLists lists;
+        std::vector<std::int32_t> positions;
+        std::int64_t firstQuery;
+        std::vector<float> expected;
+
+        Setting(const Case& c, const Engine& engine)
+            : rule{1 / std::sqrt(double(c.d)), c.softcap, c.slidingWindow, c.kvOfQ},
+              queries(41, c.type, static_cast<std::int64_t>(c.kvOfQ.size()), c.w, c.d, 8),
+              keys(42, c.type, c.kvHeads, c.m, c.d, 0, 1, 0.2), lists(c.kvOfQ, c.kvHeads),
+              firstQuery(c.firstQuery >= 0 ? c.firstQuery : c.m - c.w) {
+            AttentionInput input{engine.upload({{queries.device().heads, c.w, c.d}, queries.wide()}),
+                                 engine.upload({{c.kvHeads, c.m, c.d}, keys.wide()}),
+                                 TokenIndex(firstQuery),
+                                 {},
+                                 rule};
+            if (c.positionStep > 1) {
+                std::vector<TokenIndex> list;
+                for (std::int64_t r = 0; r < c.m; ++r)
+                    list.push_back(static_cast<TokenIndex>(r * c.positionStep));
+                input.keyPositions.assign(static_cast<std::size_t>(c.kvHeads), list);
+                for (std::int64_t kv = 0; kv < c.kvHeads; ++kv)
+                    positions.insert(positions.end(), list.begin(), list.end());
+            }
+            expected = engine.download(engine.attentionColumnSums(input, {})).data;
+        }
+
+        std::vector<float> columns(KernelArithmetic arithmetic, bool keepLogits) const {
+            AttentionSumsCall call{callOf(queries, keys, lists, rule, firstQuery)};
+            call.attention.arithmetic = arithmetic;
+            call.attention.keyPositions = positions.empty() ? nullptr : positions.data();
+            return sumsOf(call, keepLogits);
+        }
+    };
+
+    static void nameCases() {
+        QTest::addColumn<int>("index");
+        int index = 0;
+        for (const Case& c : cases())
+            QTest::newRow(c.name) << index++;
+    }
+
+    std::unique_ptr<Engine> m_engine = makeCpuEngine(1);
+};
+
+} // namespace
+
+QTEST_APPLESS_MAIN(AttentionSumsTest)
+#include "attention_sums_test.moc"
