@@ -94,6 +94,10 @@ std::string provenance(const ViewInput& input, const std::vector<const PaneData*
     for (const PaneData* pane : panes) {
         if (pane->result && pane->result->simulated)
             text += fmt::format(" · {}simulated on full-attention tensors", panes.size() > 1 ? std::string(1, pane->letter) + " " : "");
+        if (pane->result && pane->result->calibrated)
+            text += fmt::format(" · {}{} % kept for tau = {}{}", panes.size() > 1 ? std::string(1, pane->letter) + " " : "",
+                                formatFixed(100 * pane->result->calibrated->retention, 1),
+                                pane->result->calibrated->asked.value, pane->result->calibrated->proxy ? " by proxy" : "");
         fast |= pane->result && pane->result->arithmetic.starts_with("fast");
     }
     return fast ? text + " · fast arithmetic" : text;

@@ -45,6 +45,7 @@ std::unique_ptr<Command> makeSynthCommand();
 std::unique_ptr<Command> makeEvictCommand();
 std::unique_ptr<Command> makeMeasureCommand();
 std::unique_ptr<Command> makeSweepCommand();
+std::unique_ptr<Command> makeCalibrateCommand();
 std::unique_ptr<Command> makePlotCommand();
 
 /// Options that name a run: policies, budget, cut, seed, engine. Shared by evict, measure, sweep and plot.

@@ -56,6 +56,7 @@ std::vector<std::unique_ptr<Command>> makeCommands() {
     commands.push_back(makeEvictCommand());
     commands.push_back(makeMeasureCommand());
     commands.push_back(makeSweepCommand());
+    commands.push_back(makeCalibrateCommand());
     commands.push_back(makePlotCommand());
     return commands;
 }

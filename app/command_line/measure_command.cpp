@@ -3,6 +3,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/run/calibration.h"
 #include "core/run/selection_file.h"
 
 #include <CLI/CLI.hpp>
@@ -48,13 +49,14 @@ std::vector<std::pair<std::string, Json>> columnsOf(const Row& row, const std::s
         {"policy", r.request.recorded ? r.request.recorded->policy : r.request.policy.policy},
         {"variant", r.request.recorded ? r.request.recorded->variant : r.request.policy.variant}, {"spec", row.spec},
         {"cut", r.request.cut.text}, {"cut_token", r.request.cut.token},
-        {"budget_requested_tokens", r.requested}, {"kept", kept},
+        {"budget", r.request.recorded ? r.request.recorded->budgetRequested : askedBudget(r).text()}, {"budget_requested_tokens", r.requested}, {"kept", kept},
         {"retention", static_cast<double>(kept) / static_cast<double>(r.visible)}, {"seed", r.request.seed}};
     for (const MeasureValues& values : row.measures)
         columns.push_back({values.id, valueFor(values, row.queryHead, row.kvHead)});
     columns.insert(columns.end(), {{"queries", f.queryCount}, {"first_query", f.firstQuery}, {"seen_queries", f.seenQueries},
                                    {"skipped", f.skipped}, {"stated", "before W_o"}, {"simulated", r.simulated},
-                                   {"engine", r.engine}, {"arithmetic", r.arithmetic}, {"command", command}});
+                                   {"engine", r.engine}, {"arithmetic", r.arithmetic}, {"notes", fmt::format("{}", fmt::join(r.notes, "; "))},
+                                   {"command", command}});
     return columns;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,5 +13,23 @@ std::string csvField(std::string_view text);
 
 /// The fields with commas between them and a line end behind them.
 std::string csvLine(const std::vector<std::string>& fields);
+
+/// The records of a text one after the other (RFC 4180): fields separated by commas, quoted ones may hold commas,
+/// quotes (doubled) and line ends. The text must outlive it.
+class CsvRecords {
+public:
+    explicit CsvRecords(std::string_view text) : m_text(text) {}
+
+    bool atEnd() const { return m_at >= m_text.size(); }
+    std::int64_t line() const { return m_line; } ///< lines taken so far
+    /// A whole line, when the next one begins with '#': what follows that.
+    bool takeComment(std::string& comment);
+    std::vector<std::string> takeRecord();
+
+private:
+    std::string_view m_text;
+    std::size_t m_at = 0;
+    std::int64_t m_line = 0;
+};
 
 } // namespace kvscope

@@ -22,10 +22,6 @@ std::vector<TokenIndex> tokensOf(const std::vector<TokenIndex>& rows, const Poli
     return tokens;
 }
 
-bool needsValues(const PolicyCard& card) {
-    return std::find(card.needs.begin(), card.needs.end(), Need::Values) != card.needs.end();
-}
-
 // The cache of all KV heads while blocks pass through it.
 class BlockRun {
 public:
@@ -74,7 +70,7 @@ private:
         return PolicyInput{
             .engine = engine,
             .keys = engine.gatherRows(m_whole.keys, m_cache),
-            .values = needsValues(m_policy.card()) ? engine.gatherRows(m_whole.values, m_cache) : Tensor(),
+            .values = m_whole.values.empty() ? Tensor() : engine.gatherRows(m_whole.values, m_cache),
             .queries = seen > 0 ? engine.rows(m_whole.queries, 0, seen) : Tensor(),
             .firstQuery = m_whole.firstQuery,
             .end = end,

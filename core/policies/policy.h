@@ -112,6 +112,8 @@ public:
     virtual Features carry(const PolicyInput& input, const Features& features, const ParameterValues& values) const;
     /// Sentences that the reader of a result must know ("SnapKV saw 18 of its 32 window queries").
     virtual std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const;
+    /// What the capture must hold with these values: the card's list unless a parameter names other features.
+    virtual std::vector<Need> needs(const ParameterValues& values) const { return (void)values, card().needs; }
     /// What the score is with these values; the card's label unless a parameter changes the formula.
     virtual std::string scoreLabel(const ParameterValues& values) const { return (void)values, card().scoreLabel; }
 };

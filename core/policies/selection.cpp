@@ -13,7 +13,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr const char* budgetForm = "Give the fraction kept (0.25) or tokens (2048t)";
+constexpr const char* budgetForm = "Give the fraction kept (0.25), tokens (2048t) or a quality (tau=0.95)";
 
 [[noreturn]] void refuseBudget(const std::string& typed, const std::string& why,
                                const std::string& remedy = budgetForm) {
@@ -49,7 +49,31 @@ bool Selection::sameLists(const Selection& other) const {
                       [](const HeadSelection& a, const HeadSelection& b) { return a.kept == b.kept; });
 }
 
+namespace {
+
+constexpr std::string_view qualityPrefix = "tau=";
+
+/// "tau=0.95" or "tau=0.95:CURVE".
+Budget readQuality(const std::string& text) {
+    const std::size_t colon = std::min(text.find(':'), text.size());
+    Budget budget{Budget::Unit::Quality, 0, {}};
+    budget.value =
+        readBudgetNumber(text, std::string_view(text).substr(qualityPrefix.size(), colon - qualityPrefix.size()));
+    if (!(budget.value > 0 && budget.value <= 1))
+        refuseBudget(text, "asks for no quality from above 0 to 1", "Give tau=0.95, say");
+    if (colon + 1 == text.size())
+        refuseBudget(text, "names no curve after the colon",
+                     "Leave the colon out, or write tau=0.95:proxy, tau=0.95:k=-5 or tau=0.95:FILE.json");
+    if (colon < text.size())
+        budget.curve = text.substr(colon + 1);
+    return budget;
+}
+
+} // namespace
+
 Budget Budget::parse(const std::string& text) {
+    if (text.starts_with(qualityPrefix))
+        return readQuality(text);
     const bool tokens = !text.empty() && text.back() == 't';
     Budget budget;
     budget.unit = tokens ? Unit::Tokens : Unit::Fraction;
@@ -67,12 +91,20 @@ std::string Budget::text() const {
     if (unit == Unit::Tokens)
         return std::to_string(static_cast<std::int64_t>(value)) + "t";
     std::array<char, 32> buffer{};
-    return {buffer.data(), std::to_chars(buffer.begin(), buffer.end(), value).ptr};
+    const std::string number(buffer.data(), std::to_chars(buffer.begin(), buffer.end(), value).ptr);
+    if (unit == Unit::Fraction)
+        return number;
+    return std::string(qualityPrefix) + number + (curve.empty() ? "" : ":" + curve);
 }
 
 std::int64_t resolveBudget(const Budget& budget, std::int64_t n, Rounding rounding) {
     if (n < 1)
         throw Error({"no token lies before the cut", "cut", "Choose a later cut", {}});
+    if (budget.unit == Budget::Unit::Quality)
+        throw Error({"budget '" + budget.text() + "' is a quality, and no curve has made a retention of it",
+                     "budget",
+                     "Give the fraction kept (0.25) or tokens (2048t)",
+                     {}});
     if (budget.unit == Budget::Unit::Tokens) {
         if (!(budget.value >= 1 && budget.value <= static_cast<double>(n)))
             refuseBudget(budget.text(), "does not fit: " + std::to_string(n) + " tokens lie before the cut",

@@ -26,11 +26,13 @@ struct Selection {
     bool sameLists(const Selection& other) const; ///< kept indices only
 };
 
-/// A budget as typed: a fraction kept ("0.25") or tokens ("2048t").
+/// A budget as typed: a fraction kept ("0.25"), tokens ("2048t"), or the quality to be kept with the curve that makes a
+/// fraction of it ("tau=0.95", "tau=0.95:proxy", see core/run/calibration.h).
 struct Budget {
-    enum class Unit { Fraction, Tokens };
+    enum class Unit { Fraction, Tokens, Quality };
     Unit unit = Unit::Fraction;
-    double value = 1;
+    double value = 1;        ///< of a quality: tau
+    std::string curve = {};  ///< of a quality: where its curve comes from; empty: the capture's /calibration
 
     static Budget parse(const std::string& text); ///< throws Error naming the form
     std::string text() const;                     ///< reads back identically
@@ -39,8 +41,8 @@ struct Budget {
 
 enum class Rounding { Ceil, Floor, Round };
 
-/// Tokens kept of n: ceil(r n - 1e-9) (0.4), at least 1. Throws Error for 0 or more than n tokens (or r outside (0,
-/// 1]).
+/// Tokens kept of n: ceil(r n - 1e-9) (0.4), at least 1. Throws Error for 0 or more than n tokens, r outside (0, 1],
+/// and for a quality, which the run layer makes a fraction first.
 std::int64_t resolveBudget(const Budget& budget, std::int64_t n, Rounding rounding);
 
 } // namespace kvscope

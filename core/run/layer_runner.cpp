@@ -4,8 +4,12 @@
 #include "core/run/run.h"
 
 #include "core/base/error.h"
+#include "core/run/calibration.h"
 #include "core/run/layer_work.h"
+#include "core/run/named_dataset.h"
 #include "core/run/stage_cache.h"
+
+#include <fmt/format.h>
 
 #include <cassert>
 #include <map>
@@ -74,6 +78,8 @@ Tensor LayerRunner::tensor(const std::shared_ptr<const CaptureReader>& capture, 
 std::shared_ptr<const RunResult> LayerRunner::run(const RunRequest& request, const Checkpoint& checkpoint,
                                                   const Partial& partial) const {
     assert(request.capture);
+    if (request.budget.unit == Budget::Unit::Quality)
+        return runCalibrated(request, checkpoint, partial);
     return surviving([&] { return runOnce(request, checkpoint, partial); });
 }
 
@@ -98,6 +104,38 @@ std::shared_ptr<const RunResult> LayerRunner::runOnce(const RunRequest& request,
         partial(std::make_shared<const RunResult>(*result));
     work.measure(*result, checkpoint.part(0.5, 1));
     return result;
+}
+
+// The curve is that of the capture, whatever the layer: it is found once and kept.
+std::shared_ptr<const CalibratedBudget> LayerRunner::calibrated(const RunRequest& request,
+                                                                const Checkpoint& checkpoint) const {
+    PolicySpec policy = request.policy;
+    policy.budget.reset();
+    const std::string key =
+        fmt::format("{}calibrated|{}|{}|{}|{}|{}|{}", m_caches->prefixOf(request.capture), policy.text(),
+                    request.budget.text(), pathStamp(request.budget.curve), request.cut.token, request.seed,
+                    request.random ? request.random->id() : "");
+    return m_caches->stages.get<CalibratedBudget>(key, checkpoint, [&] {
+        return StageCache::Made<CalibratedBudget>{calibratedBudget(*this, request, checkpoint), sizeof(CalibratedBudget)};
+    });
+}
+
+std::shared_ptr<const RunResult> LayerRunner::runCalibrated(const RunRequest& request, const Checkpoint& checkpoint,
+                                                            const Partial& partial) const {
+    RunRequest resolved = request;
+    resolved.budget = {};
+    if (!policyById(request.policy.policy).card().usesBudget)
+        return run(resolved, checkpoint, partial);
+    const auto budget = calibrated(request, checkpoint.part(0, 0.5));
+    resolved.budget.value = budget->retention;
+    const auto marked = [&](const std::shared_ptr<const RunResult>& plain) {
+        auto result = std::make_shared<RunResult>(*plain);
+        result->calibrated = budget;
+        result->notes.insert(result->notes.begin(), budget->text());
+        return std::shared_ptr<const RunResult>(std::move(result));
+    };
+    const Partial delivered = [&](const std::shared_ptr<const RunResult>& plain) { partial(marked(plain)); };
+    return marked(run(resolved, checkpoint.part(0.5, 1), partial ? delivered : Partial{}));
 }
 
 std::vector<MeasureValues> LayerRunner::measure(const RunResult& result, std::span<const std::string> ids,

@@ -15,8 +15,9 @@ namespace kvscope {
 
 namespace {
 
-bool needs(const PolicyCard& card, Need need) {
-    return std::find(card.needs.begin(), card.needs.end(), need) != card.needs.end();
+bool needs(const Policy& policy, const ParameterValues& values, Need need) {
+    const std::vector<Need> needed = policy.needs(values);
+    return std::find(needed.begin(), needed.end(), need) != needed.end();
 }
 
 /// The same keys, but what was derived has passed through 16 bits after the rotation instead of before it.
@@ -95,7 +96,7 @@ Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* 
 std::string LayerWork::keyOf(const char* step, const RunRequest& request, Stage stage) const {
     const bool seeded = policyById(request.policy.policy).card().usesSeed;
     std::string random = request.random ? request.random->id() : std::string();
-    if (needs(policyById(request.policy.policy).card(), Need::ImportedScores))
+    if (needs(policyById(request.policy.policy), request.policy.values, Need::ImportedScores))
         random += fileStamp(request.policy.values.text("file"));
     std::string key =
         fmt::format("{}{}|{}|{}|{}|{}|{}", m_prefix, step, request.cut.token, request.policy.policy,
@@ -110,10 +111,11 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Policy& policy
         return m_engine.rows(tensor(role, checkpoint, &milliseconds), 0, cut.token);
     };
     const std::int64_t firstCaptured = m_capture.info().numTokens - m_layer.queryCount;
-    const bool wantsQueries = needs(policy.card(), Need::Queries) && firstCaptured < cut.token;
+    const auto wants = [&](Need need) { return needs(policy, result.request.policy.values, need); };
+    const bool wantsQueries = wants(Need::Queries) && firstCaptured < cut.token;
     return PolicyInput{.engine = m_engine,
                        .keys = seen(TensorRole::Keys),
-                       .values = needs(policy.card(), Need::Values) ? seen(TensorRole::Values) : Tensor(),
+                       .values = wants(Need::Values) ? seen(TensorRole::Values) : Tensor(),
                        .queries = wantsQueries ? m_engine.rows(tensor(TensorRole::Queries, checkpoint, &milliseconds),
                                                                0, cut.token - firstCaptured)
                                                : Tensor(),
@@ -126,14 +128,14 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Policy& policy
                        .numLayers = m_capture.info().numLayers,
                        .seed = result.request.seed,
                        .checkpoint = checkpoint,
-                       .preRopeKeys = needs(policy.card(), Need::PreRopeKeys) ? seen(TensorRole::KeysPreRope) : Tensor(),
+                       .preRopeKeys = wants(Need::PreRopeKeys) ? seen(TensorRole::KeysPreRope) : Tensor(),
                        .random = result.request.random ? result.request.random.get() : &drawnRandom(),
                        .keysOfLayer =
                            [this, &cut, checkpoint](LayerIndex other) {
                                return m_engine.rows(keysOfLayer(other, checkpoint), 0, cut.token);
                            },
                        .recordSteps = result.request.recordSteps,
-                       .imported = imported(result.request, policy.card()),
+                       .imported = imported(result.request, policy),
                        .memo = nullptr};
 }
 
@@ -227,8 +229,8 @@ std::shared_ptr<ChoiceMemo> LayerWork::memoOf(const RunRequest& request, const C
 }
 
 // The file's date and size stand in the key: a file that was written again is another one.
-Tensor LayerWork::imported(const RunRequest& request, const PolicyCard& card) const {
-    if (!needs(card, Need::ImportedScores) || request.policy.values.text("file").empty())
+Tensor LayerWork::imported(const RunRequest& request, const Policy& policy) const {
+    if (!needs(policy, request.policy.values, Need::ImportedScores) || request.policy.values.text("file").empty())
         return {};
     return m_engine.upload(
         readImportedScores(request.policy.values.text("file"), m_capture.info(), m_layer.layer, request.cut.token));
@@ -258,7 +260,7 @@ void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) 
         result.parts = chosen->parts;
     if (!scored || !chosen->total.empty())
         result.scores = chosen->total; // of blocks, or with the budget in it
-    if (needs(policy.card(), Need::PreRopeKeys))
+    if (needs(policy, request.policy.values, Need::PreRopeKeys))
         result.notes.push_back(sourceOfPreRopeKeys(m_layer));
 }
 

@@ -64,7 +64,7 @@ private:
                                          const Scored* scored) const;
     std::shared_ptr<const ExactAttention> exact(const FidelityInput& input, const Checkpoint& checkpoint) const;
     std::shared_ptr<ChoiceMemo> memoOf(const RunRequest& request, const Checkpoint& checkpoint) const;
-    Tensor imported(const RunRequest& request, const PolicyCard& card) const;
+    Tensor imported(const RunRequest& request, const Policy& policy) const;
     FidelityInput fidelityInput(RunResult& result, const Checkpoint& checkpoint) const;
     AttentionRule attentionRule() const;
     std::string keyOf(const char* step, const RunRequest& request, Stage stage) const;

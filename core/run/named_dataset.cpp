@@ -54,9 +54,10 @@ NamedNumbers readNumbers(const NamedDataset& source) {
 }
 
 std::string fileStamp(const std::string& namedDataset) {
-    if (namedDataset.empty())
-        return {};
-    const std::string file = NamedDataset::parse(namedDataset).file;
+    return namedDataset.empty() ? std::string() : pathStamp(NamedDataset::parse(namedDataset).file);
+}
+
+std::string pathStamp(const std::string& file) {
     std::error_code gone;
     const auto time = std::filesystem::last_write_time(file, gone).time_since_epoch().count();
     const auto size = gone ? std::uintmax_t{0} : std::filesystem::file_size(file, gone);

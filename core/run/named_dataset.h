@@ -28,6 +28,8 @@ NamedNumbers readNumbers(const NamedDataset& source);
 
 /// Changes when the file is written again: its date and size. Empty when there is no such file.
 std::string fileStamp(const std::string& namedDataset);
+/// The same of a file by its path.
+std::string pathStamp(const std::string& path);
 
 /// Scores [layers, KV heads, n] as the policy `imported` takes them -> [Hkv, end] of one layer. The first axis is that
 /// of the capture's layers, in their order; n is that of the capture's tokens, or fewer when they reach to `end`.

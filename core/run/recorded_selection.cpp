@@ -1,6 +1,7 @@
 // Between results and lists: results of some layers become a list for a file, and a list from a file takes the place of
 // a policy, so that it is drawn and measured like any other choice.
 #include "core/base/error.h"
+#include "core/run/calibration.h"
 #include "core/run/layer_work.h"
 #include "core/run/selection_file.h"
 #include "core/run/selection_formats.h"
@@ -80,7 +81,8 @@ RecordedSelection describe(const RunResult& result, const RecordFilter& filter) 
     list.variant = request.policy.variant;
     for (const ParameterSpec& row : request.policy.values.table())
         list.parameters.emplace_back(row.id, request.policy.values.text(row.id));
-    list.budgetRequested = request.budget.text();
+    list.budgetRequested = askedBudget(result).text();
+    list.budgetOrigin = result.calibrated ? result.calibrated->text() : std::string();
     list.budgetKept = result.requested;
     list.seed = request.seed;
     list.engine = result.engine;

@@ -35,9 +35,21 @@ struct StageTimes {
     bool featuresFromCache = false, scoresFromCache = false, selectionFromCache = false, fidelityFromCache = false;
 };
 
+/// How a budget that was given as a quality became a fraction kept (context-calibrated compression, core/run/calibration.h).
+struct CalibratedBudget {
+    Budget asked;             ///< "tau=0.95"
+    double retention = 1;     ///< r*(tau), which the run was made with
+    double k = 0;             ///< of the curve, see core/metrics/calibration.h
+    bool proxy = false;       ///< the curve was fitted to attention outputs, not to a model's losses
+    std::string origin;       ///< what the curve is and where it comes from; says "proxy" where it is one
+
+    std::string text() const; ///< "retention 0.381 for tau 0.95, proxy: k = -4.2 fitted to ..."
+};
+
 /// Frozen before it crosses threads: always held by shared_ptr<const>.
 struct RunResult {
-    RunRequest request;
+    RunRequest request; ///< the budget is a fraction or tokens, also where a quality was asked for
+    std::shared_ptr<const CalibratedBudget> calibrated; ///< null unless the budget was a quality
     Selection selection;
     std::int64_t requested = 0; ///< budget in tokens after rounding
     std::int64_t visible = 0;   ///< tokens before the cut
@@ -91,6 +103,7 @@ public:
     ~LayerRunner();
 
     using Partial = std::function<void(std::shared_ptr<const RunResult>)>;
+    /// A budget that is a quality becomes a fraction first (core/run/calibration.h).
     /// Delivers the selection first through `partial` (fidelity still null), returns the measured result. Where the
     /// capture holds no query that could judge, the fidelity stays null and a note says why. Throws Error or Cancelled.
     std::shared_ptr<const RunResult> run(const RunRequest& request, const Checkpoint& checkpoint,
@@ -109,7 +122,9 @@ private:
     template <class Work> auto surviving(const Work& work) const;
     std::shared_ptr<const RunResult> runOnce(const RunRequest& request, const Checkpoint& checkpoint,
                                              const Partial& partial) const;
-
+    std::shared_ptr<const CalibratedBudget> calibrated(const RunRequest& request, const Checkpoint& checkpoint) const;
+    std::shared_ptr<const RunResult> runCalibrated(const RunRequest& request, const Checkpoint& checkpoint,
+                                                   const Partial& partial) const;
     std::shared_ptr<const Engine> m_engine;
     std::unique_ptr<Caches> m_caches;
 };

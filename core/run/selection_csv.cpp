@@ -53,53 +53,6 @@ void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const
     text += denominators ? fmt::format(",{}\n", shortest(weightAt(head.denominatorWeights, i))) : "\n";
 }
 
-/// RFC 4180: fields separated by commas, quoted ones may hold commas, quotes (doubled) and line ends.
-class Records {
-public:
-    explicit Records(std::string_view text) : m_text(text) {}
-
-    bool atEnd() const { return m_at >= m_text.size(); }
-    std::int64_t line() const { return m_line; } ///< lines taken so far
-    /// A whole line, when the next one begins with '#'.
-    bool takeComment(std::string& comment) {
-        if (atEnd() || m_text[m_at] != '#')
-            return false;
-        const std::size_t end = std::min(m_text.find('\n', m_at), m_text.size());
-        comment = m_text.substr(m_at + 1, end - m_at - 1);
-        if (!comment.empty() && comment.back() == '\r')
-            comment.pop_back();
-        m_at = end + 1;
-        ++m_line;
-        return true;
-    }
-    std::vector<std::string> takeRecord() {
-        std::vector<std::string> fields(1);
-        bool inQuotes = false;
-        ++m_line;
-        for (; m_at < m_text.size(); ++m_at) {
-            const char c = m_text[m_at];
-            m_line += c == '\n' && inQuotes ? 1 : 0;
-            if (c == '"' && inQuotes && m_at + 1 < m_text.size() && m_text[m_at + 1] == '"')
-                fields.back() += m_text[m_at++];
-            else if (c == '"')
-                inQuotes = !inQuotes;
-            else if (c == ',' && !inQuotes)
-                fields.emplace_back();
-            else if (c == '\n' && !inQuotes)
-                break;
-            else if (c != '\r' || inQuotes)
-                fields.back() += c;
-        }
-        ++m_at;
-        return fields;
-    }
-
-private:
-    std::string_view m_text;
-    std::size_t m_at = 0;
-    std::int64_t m_line = 0;
-};
-
 /// Rows of one head as they come, before scores find their places.
 struct CsvHead {
     RecordedHead head;
@@ -111,7 +64,7 @@ public:
     explicit CsvReader(const std::string& path) : m_path(path) {}
 
     RecordedSelection read(const std::string& text) {
-        Records records(text);
+        CsvRecords records(text);
         std::string comment;
         while (!records.atEnd()) {
             const std::int64_t line = records.line() + 1;

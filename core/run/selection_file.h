@@ -29,6 +29,7 @@ struct RecordedSelection {
     std::string policy, variant;          ///< free text when somebody else made it
     std::vector<std::pair<std::string, std::string>> parameters;
     std::string budgetRequested;
+    std::string budgetOrigin; ///< how a quality became a retention ("proxy" where it is one); empty otherwise
     std::int64_t budgetKept = 0;
     std::uint64_t seed = 0;
     std::string engine, arithmetic, command;

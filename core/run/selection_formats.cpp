@@ -87,6 +87,7 @@ std::vector<SelectionField> selectionFields(const RecordedSelection& s) {
                                           {"variant", s.variant},
                                           {"budget_requested", s.budgetRequested},
                                           {"budget_kept", std::to_string(s.budgetKept)},
+                                          {"budget_origin", s.budgetOrigin},
                                           {"seed", std::to_string(s.seed)},
                                           {"engine", s.engine},
                                           {"arithmetic", s.arithmetic},
@@ -99,12 +100,13 @@ std::vector<SelectionField> selectionFields(const RecordedSelection& s) {
 
 void setSelectionField(RecordedSelection& s, const SelectionField& field, const std::string& path) {
     const auto& [key, value] = field;
-    const std::array<std::pair<const char*, std::string*>, 9> texts = {{{"capture_file", &s.captureFile},
+    const std::array<std::pair<const char*, std::string*>, 10> texts = {{{"capture_file", &s.captureFile},
                                                                         {"capture_hash", &s.captureHash},
                                                                         {"cut", &s.cut},
                                                                         {"policy", &s.policy},
                                                                         {"variant", &s.variant},
                                                                         {"budget_requested", &s.budgetRequested},
+                                                                        {"budget_origin", &s.budgetOrigin},
                                                                         {"engine", &s.engine},
                                                                         {"arithmetic", &s.arithmetic},
                                                                         {"command", &s.command}}};

@@ -60,6 +60,8 @@ Json metadataJson(const RecordedSelection& s) {
     for (const auto& [id, value] : s.parameters)
         json["parameters"][id] = value;
     json["budget"] = {{"requested", s.budgetRequested}, {"kept", s.budgetKept}};
+    if (!s.budgetOrigin.empty())
+        json["budget"]["origin"] = s.budgetOrigin;
     json["seed"] = s.seed;
     json["engine"] = s.engine;
     json["arithmetic"] = s.arithmetic;
@@ -169,6 +171,7 @@ void parseMetadata(const Reader& root, RecordedSelection& s) {
         parameters.read(id.c_str(), s.parameters.emplace_back(id, std::string()).second);
     root.object("budget").read("requested", s.budgetRequested);
     root.object("budget").read("kept", s.budgetKept);
+    root.object("budget").read("origin", s.budgetOrigin);
     root.read("seed", s.seed);
     root.read("engine", s.engine);
     root.read("arithmetic", s.arithmetic);

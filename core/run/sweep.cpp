@@ -5,6 +5,7 @@
 #include "core/base/csv.h"
 #include "core/base/error.h"
 #include "core/policies/common_parameters.h"
+#include "core/run/calibration.h"
 #include "core/run/selection_formats.h"
 
 #include <fmt/format.h>
@@ -81,7 +82,7 @@ std::vector<LayerIndex> layersOf(const CaptureReader& capture, const std::vector
 void planPolicy(std::vector<Plan>& plans, Plan plan, const PolicySpec& spec, const SweepRequest& request) {
     for (const PolicySpec& one : variedSpecs(spec, request.varied))
         for (const Budget& budget : budgetsOf(one, request)) {
-            if (policyById(one.policy).card().usesBudget)
+            if (policyById(one.policy).card().usesBudget && budget.unit != Budget::Unit::Quality)
                 resolveBudget(budget, plan.cut.token, roundingOf(one.values)); // refuses what does not fit
             plan.policy = one;
             plan.budget = budget;
@@ -189,7 +190,7 @@ std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row) {
     const RunResult& result = *row.result;
     const RunRequest& run = result.request;
     PolicySpec spec = run.policy;
-    spec.budget = run.budget;
+    spec.budget = askedBudget(result);
     if (!policyById(spec.policy).card().usesBudget)
         spec.budget.reset();
     std::string varied;

@@ -22,6 +22,19 @@ private slots:
         QCOMPARE(csvLine({""}), std::string("\n"));
         QCOMPARE(csvLine({"", ""}), std::string(",\n"));
     }
+    void recordsComeBack() {
+        const std::vector<std::string> fields = {"a", "", "b,c", "say \"no\"", "two\nlines", "carriage\r"};
+        const std::string text = "# note\r\n" + csvLine(fields) + "last,one";
+        CsvRecords records(text);
+        std::string comment;
+        QVERIFY(records.takeComment(comment));
+        QCOMPARE(comment, std::string(" note"));
+        QVERIFY(!records.takeComment(comment));
+        QVERIFY(records.takeRecord() == fields);
+        QCOMPARE(records.line(), 3); // the quoted line end counts
+        QVERIFY((records.takeRecord() == std::vector<std::string>{"last", "one"}));
+        QVERIFY(records.atEnd());
+    }
 };
 
 QTEST_APPLESS_MAIN(CsvTest)

@@ -125,10 +125,10 @@ private slots:
                                 << "budget '2048' is not a fraction from above 0 to 1 (budget). For tokens write 2048t";
         QTest::newRow("empty budget")
             << "keydiff@"
-            << "budget '' is not a number (budget). Give the fraction kept (0.25) or tokens (2048t)";
+            << "budget '' is not a number (budget). Give the fraction kept (0.25), tokens (2048t) or a quality (tau=0.95)";
         QTest::newRow("two budgets")
             << "keydiff@0.1@0.2"
-            << "budget '0.1@0.2' is not a number (budget). Give the fraction kept (0.25) or tokens (2048t)";
+            << "budget '0.1@0.2' is not a number (budget). Give the fraction kept (0.25), tokens (2048t) or a quality (tau=0.95)";
     }
 
     void refuses() {

@@ -70,7 +70,7 @@ private slots:
     void refusesTexts_data() {
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("message");
-        const QString form = " (budget). Give the fraction kept (0.25) or tokens (2048t)";
+        const QString form = " (budget). Give the fraction kept (0.25), tokens (2048t) or a quality (tau=0.95)";
         QTest::newRow("empty") << ""
                                << "budget '' is not a number" + form;
         QTest::newRow("word") << "half"

@@ -1,0 +1,108 @@
+// `kvscope calibrate`: from measured qualities (or a proxy of them) to the retention that each context needs. What it
+// writes is a curve that every run can take its budget from: --policy snapkv:kvpress@tau=0.95:FILE.json.
+#include "app/command_line/command.h"
+#include "core/base/error.h"
+#include "core/run/calibration.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+
+namespace kvscope {
+
+namespace {
+
+class CalibrateCommand final : public Command {
+public:
+    void addTo(CLI::App& app) override {
+        m_command = app.add_subcommand("calibrate", "fit the retention that keeps a quality (Compactor 3.5)");
+        m_command->add_option("captures", m_captures, "capture files; their measured rows (/calibration) are fitted");
+        m_options.addTo(*m_command, false);
+        m_command->add_option("--triples", m_triples,
+                              "FILE.csv instead of the captures' rows: retention, quality (or nll_full, nll_compressed), "
+                              "nll_context, context, policy, variant");
+        m_command->add_flag("--proxy", m_proxy, "attention-output fidelity of the captures instead of measured losses");
+        m_command->add_option("--k", m_k, "a curvature instead of a fit; below 0: can be compressed");
+        m_command->add_option("--tau", m_tau, "quality to keep, NLL(full) / NLL(compressed)")->capture_default_str();
+        m_command->add_option("--weight", m_weight, "w: how much a curve above a point weighs (1 to 20)")->capture_default_str();
+        m_command->add_option("--out", m_out, "FILE.json or FILE.csv")->required();
+    }
+    bool chosen() const override { return m_command->parsed(); }
+
+    void run(const CommandContext& context) override {
+        checkOutput(m_out, {".json", ".csv"});
+        if (m_options.policies.size() != 1)
+            throw Error({.sentence = "a calibration is of one policy", .place = "--policy", .remedy = "Name one; run calibrate once per policy"});
+        if ((m_triples.empty() ? 0 : 1) + (m_proxy ? 1 : 0) + (std::isnan(m_k) ? 0 : 1) > 1)
+            throw Error({.sentence = "--triples, --proxy and --k contradict each other", .remedy = "Give one of them, or none for the captures' rows"});
+        const PolicySpec policy = PolicySpec::parse(m_options.policies.front());
+        if (policy.budget)
+            throw Error({.sentence = "a calibration finds the budget, and " + m_options.policies.front() + " has one", .place = "--policy", .remedy = "Leave @BUDGET out"});
+        Calibration calibration = std::isnan(m_k) ? calibrate(policy, dataFor(policy, context), m_tau, m_weight)
+                                                  : calibrationOfK(policy, m_k, m_tau);
+        calibration.command = context.commandLine();
+        if (calibration.given && m_out.ends_with(".csv"))
+            throw Error({.sentence = "a k without triples has no table", .place = "--out", .remedy = "Write FILE.json", .path = m_out});
+        writeCalibration(m_out, calibration);
+        context.clearProgress();
+        print(calibration);
+    }
+
+private:
+    CalibrationData dataFor(const PolicySpec& policy, const CommandContext& context) const {
+        if (!m_triples.empty())
+            return readTriplesCsv(m_triples, policy.policy, policy.variant);
+        if (m_captures.empty())
+            throw Error({.sentence = "there is nothing to calibrate from", .remedy = "Name captures, or give --triples or --k"});
+        std::vector<std::shared_ptr<const CaptureReader>> captures;
+        for (const std::string& path : m_captures)
+            captures.push_back(openCapture(path));
+        if (m_proxy)
+            return proxyTriples(*m_options.makeRunner(), {captures, policy, m_options.cut, m_options.seed, {}},
+                                context.checkpoint("calibrate"));
+        CalibrationData all;
+        for (const auto& capture : captures) {
+            CalibrationData one = measuredTriples(*capture, policy, Cut::resolve(m_options.cut, *capture).token);
+            all.origin += (all.origin.empty() ? "" : ", ") + one.origin;
+            std::move(one.triples.begin(), one.triples.end(), std::back_inserter(all.triples));
+            std::move(one.notes.begin(), one.notes.end(), std::back_inserter(all.notes));
+        }
+        return all;
+    }
+
+    static void print(const Calibration& c) {
+        const char* kind = c.given ? "given by hand" : c.data.proxy ? "PROXY, no model's losses" : "measured";
+        fmt::print("{} ({})\n", c.spec, kind);
+        if (!c.given)
+            fmt::print("{} triples, {} contexts; {}; w = {}\n", c.fit.triples, c.fit.contexts, c.data.origin, c.fit.weight);
+        if (c.fit.slopeKnown)
+            fmt::print("k = {:.4g} NLL(c) {:+.4g}\n", c.fit.alpha, c.fit.beta);
+        for (const CalibratedContext& context : c.contexts) {
+            fmt::print("{}: k = {:.4g}, retention {:.4f} for tau = {}", context.name, context.k, context.retention, c.tau);
+            if (!std::isnan(context.band.low))
+                fmt::print(" (bootstrap 5-95 %: {:.4f} to {:.4f})", context.band.low, context.band.high);
+            fmt::print("\n");
+        }
+        if (c.fit.atEdge)
+            fmt::print("a k lies at the end of the searched range, {} to {}\n", -kMostCurvature, kMostCurvature);
+        for (const std::string& note : c.data.notes)
+            fmt::print("{}\n", note);
+    }
+
+    CLI::App* m_command = nullptr;
+    RunOptions m_options;
+    std::vector<std::string> m_captures;
+    std::string m_triples, m_out;
+    bool m_proxy = false;
+    double m_k = std::numeric_limits<double>::quiet_NaN(), m_tau = 0.95, m_weight = kCalibrationWeight;
+};
+
+} // namespace
+
+std::unique_ptr<Command> makeCalibrateCommand() {
+    return std::make_unique<CalibrateCommand>();
+}
+
+} // namespace kvscope

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// Context-calibrated compression (Compactor 3.5): the quality y = NLL(full) / NLL(compressed) that a context keeps at
+/// retention r follows f_k(r) = expm1(r k) / expm1(k), f_0(r) = r, with k = alpha NLL(c) + beta. k < 0 is concave (the
+/// context can be compressed), k = 0 the diagonal, k > 0 worse than that (A2). f_k(0) = 0 is an assumption (A3).
+
+/// f_k(r), r in [0, 1], any finite k; no overflow (A5).
+double calibrationCurve(double k, double r);
+/// df/dr = k e^{r k} / expm1(k).
+double calibrationSlope(double k, double r);
+/// df/dk <= 0.
+double calibrationSensitivity(double k, double r);
+/// The least r with f_k(r) >= tau in [0, 1] (A1): log1p(tau expm1(k)) / k.
+double retentionNeeded(double k, double tau);
+
+/// One measurement.
+struct CalibrationTriple {
+    std::string context;                                             ///< which context it belongs to
+    double retention = 0;                                            ///< r, 0..1
+    double contextNll = std::numeric_limits<double>::quiet_NaN();    ///< NLL(c), nats a token; NaN: unknown
+    double quality = 0;                                              ///< y > 0; may exceed 1 (A3)
+};
+
+/// What was fitted. One context, or contexts of one NLL, determine k alone: alpha is 0 and beta is k.
+struct CalibrationFit {
+    double alpha = 0, beta = 0;
+    double weight = 1;           ///< w of the loss
+    double loss = 0;             ///< sum over the triples of w e^2 where e = f - y > 0 (r* would be too small), else e^2
+    std::int64_t triples = 0;    ///< with 0 < r < 1: the others say nothing about k
+    std::int64_t contexts = 0;
+    bool slopeKnown = false;     ///< alpha was determined
+    bool atEdge = false;         ///< the k of some context lies at the end of the searched range, +-kMostCurvature
+
+    double k(double contextNll) const { return slopeKnown ? alpha * contextNll + beta : beta; }
+};
+
+/// |k| of a fit stays within it: f is a step by then, r*(0.95) = 0.06 at -50.
+inline constexpr double kMostCurvature = 50;
+
+/// Asymmetric least squares, the smallest loss over |k| <= kMostCurvature at every context: a grid over k at the
+/// smallest and the largest NLL, then damped Gauss-Newton steps. Deterministic. Throws Error for no triples, numbers
+/// out of range, none with 0 < r < 1, and contexts without an NLL where there are several.
+CalibrationFit fitCalibration(std::span<const CalibrationTriple> triples, double weight);
+
+/// Fits to `count` resamples: the triples of each context drawn anew with replacement, so that every context stays.
+/// Uniforms of (seed, resample, triple). `triples` and `fit` as for fitCalibration.
+std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTriple> triples, const CalibrationFit& fit,
+                                                 int count, std::uint64_t seed);
+
+/// The 5th and 95th of 100 of some numbers, between neighbours linearly; NaN of nothing.
+struct CalibrationBand {
+    double low = std::numeric_limits<double>::quiet_NaN(), high = low;
+};
+CalibrationBand bandOf(std::vector<double> numbers);
+CalibrationBand curveBand(std::span<const CalibrationFit> fits, double contextNll, double r);
+CalibrationBand retentionBand(std::span<const CalibrationFit> fits, double contextNll, double tau);
+
+} // namespace kvscope

@@ -1,0 +1,83 @@
+#pragma once
+
+#include "core/metrics/calibration.h"
+#include "core/run/run.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// w of the asymmetric loss where nobody says otherwise; the paper gives none (policies.md 5).
+inline constexpr double kCalibrationWeight = 5;
+
+/// Triples of one policy, and what they are.
+struct CalibrationData {
+    std::vector<CalibrationTriple> triples;
+    bool proxy = false;
+    std::string origin;             ///< "calibration/snapkv/kvpress of needle-1k.h5"; says "proxy" where it is one
+    std::vector<std::string> notes; ///< what the reader must know
+};
+
+/// NLL(c): mean NLL of the tokens before the cut under the full cache, in nats; NaN where the capture has none.
+double contextNllOf(const CaptureReader& capture, TokenIndex cut);
+
+/// The capture's rows of the policy and variant. Context names: the file's, with "#id" where it has several contexts.
+/// Throws Error that names the rows which are there when these are not.
+CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& policy, TokenIndex cut);
+
+/// A CSV with a header line. Columns, in any order: `retention`; `quality`, or `nll_full` and `nll_compressed`; and as
+/// far as there are any `nll_context`, `context` (default "0"), `policy` and `variant` (rows of others are left out),
+/// `proxy` (true or false). Lines that start with # and other columns are ignored. Throws Error with line and column.
+CalibrationData readTriplesCsv(const std::string& path, const std::string& policy, const std::string& variant);
+
+/// Attention-output fidelity in place of the model's losses: at a ladder of retentions, y = 1 - relative output error
+/// (BalanceKV B.1; mean over query heads, then over the layers of the capture; at least 1e-6), at the realised retention.
+/// One context per capture. No model saw any of it: a proxy, and called so wherever it goes.
+struct ProxyRequest {
+    std::vector<std::shared_ptr<const CaptureReader>> captures;
+    PolicySpec policy;
+    std::string cut = "default";
+    std::uint64_t seed = 0;
+    std::shared_ptr<const RandomSource> random = {};
+};
+const std::vector<double>& proxyLadder(); ///< ascending retentions
+CalibrationData proxyTriples(const LayerRunner& runner, const ProxyRequest& request, const Checkpoint& checkpoint);
+
+/// What one context needs.
+struct CalibratedContext {
+    std::string name;
+    double nll = 0; ///< NaN: unknown
+    double k = 0, retention = 1;
+    CalibrationBand band; ///< of the retention; NaN without a bootstrap
+};
+
+/// A fit with everything that is needed to use it and to judge it.
+struct Calibration {
+    std::string policy, variant, spec;
+    double tau = 0.95;
+    bool given = false; ///< k was given by hand, nothing was fitted
+    CalibrationData data;
+    CalibrationFit fit;
+    std::vector<CalibratedContext> contexts; ///< in order of appearance
+    std::string command;
+};
+/// Fits, and bootstraps the band of every context's retention from `resamples` (seed 0).
+Calibration calibrate(const PolicySpec& policy, CalibrationData data, double tau, double weight, int resamples = 500);
+/// A curve with a k from somewhere else.
+Calibration calibrationOfK(const PolicySpec& policy, double k, double tau);
+
+/// `kvscope-calibration` version 1. JSON: everything, read back by readCalibrationFile. CSV: one row per triple with
+/// fitted value, residual and what its context needs; readTriplesCsv reads it back. Writes are atomic. Throws Error.
+void writeCalibration(const std::string& path, const Calibration& calibration);
+Calibration readCalibrationFile(const std::string& path);
+
+/// Makes a fraction kept of a budget that is a quality, `tau=T[:CURVE]`. CURVE: nothing, the capture's measured rows;
+/// `proxy`; `k=NUMBER`; FILE.json of `kvscope calibrate`; FILE.csv of triples. Throws Error that names the remedy.
+CalibratedBudget calibratedBudget(const LayerRunner& runner, const RunRequest& request, const Checkpoint& checkpoint);
+
+/// The budget as asked for: the quality where there was one.
+const Budget& askedBudget(const RunResult& result);
+
+} // namespace kvscope
