@@ -37,10 +37,10 @@ struct GridBest {
 GridBest gridSearch(const std::vector<CalibrationTriple>& triples, double weight, bool withSlope) {
     GridBest best;
     double alphaAt = 0, betaAt = 0, alphaReach = withSlope ? 20 : 0, betaReach = 40;
-    for (int round = 0; round < 12; ++round) {
-        for (int i = withSlope ? -30 : 0; i <= (withSlope ? 30 : 0); ++i)
-            for (int j = -40; j <= 40; ++j) {
-                const double alpha = alphaAt + alphaReach * i / 30, beta = betaAt + betaReach * j / 40;
+    for (int round = 0; round < 14; ++round) {
+        for (int i = withSlope ? -15 : 0; i <= (withSlope ? 15 : 0); ++i)
+            for (int j = -20; j <= 20; ++j) {
+                const double alpha = alphaAt + alphaReach * i / 15, beta = betaAt + betaReach * j / 20;
                 const double loss = naiveLoss(triples, alpha, beta, weight);
                 if (loss < best.loss)
                     best = {alpha, beta, loss};

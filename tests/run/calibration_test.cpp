@@ -76,7 +76,7 @@ private slots:
         QCOMPARE(rows.variant, std::string("kvpress"));
         QCOMPARE(rows.rows.size(), std::size_t{13});
         QCOMPARE(rows.rows[1].retention, 0.05);
-        QCOMPARE(rows.rows[1].compressedNll, 0.44105228781700134);
+        QVERIFY(std::abs(rows.rows[1].compressedNll - 0.441052) < 1e-6);
         QCOMPARE(*rows.cut, 995);
         QCOMPARE(rows.tool, std::string("kvpress 0.5.5"));
         QVERIFY(readCalibration("random-1-100.memory").empty());
