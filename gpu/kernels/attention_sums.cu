@@ -191,18 +191,6 @@ template <class Tile> std::size_t sharedBytes(const AttentionCall& a) {
     return sizeof(Shared<Tile>) + static_cast<std::size_t>(a.largestGroup) * kTile * sizeof(double);
 }
 
-/// Calls work with the kind of tile for the rows and the arithmetic.
-template <class Work> void withTile(const AttentionCall& a, const Work& work) {
-    if (a.arithmetic == KernelArithmetic::Exact)
-        work(PlainTile<double>{});
-    else if (a.queries.type == ElementType::BFloat16)
-        work(TensorTile<BFloat16>{});
-    else if (a.queries.type == ElementType::Float16)
-        work(TensorTile<Float16>{});
-    else
-        work(PlainTile<float>{});
-}
-
 } // namespace
 
 std::size_t softmaxScratchBytes(const AttentionCall& a) {

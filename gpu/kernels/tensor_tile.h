@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/kernels/attention_call.h"
 #include "gpu/kernels/logit_tile.h"
 
 #include <type_traits>
@@ -106,5 +107,17 @@ template <class Element> struct TensorTile {
             values[v] = sums[v / 4][v % 4];
     }
 };
+
+/// Calls work with the kind of tile for the rows and the arithmetic.
+template <class Work> void withTile(const AttentionCall& call, const Work& work) {
+    if (call.arithmetic == KernelArithmetic::Exact)
+        work(PlainTile<double>{});
+    else if (call.queries.type == ElementType::BFloat16)
+        work(TensorTile<BFloat16>{});
+    else if (call.queries.type == ElementType::Float16)
+        work(TensorTile<Float16>{});
+    else
+        work(PlainTile<float>{});
+}
 
 } // namespace kvscope::gpu

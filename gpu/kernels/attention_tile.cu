@@ -1,0 +1,236 @@
+// The attention map at screen resolution. A block takes 64 keys and goes through the rows that see them, tile by tile:
+// weights of the heads are combined, the largest of every pixel raises that pixel, and the keys' sums are kept for the
+// marginal. Raising a pixel is a maximum of integers, so the order of blocks does not matter.
+#include "gpu/kernels/attention_tile.h"
+
+#include "gpu/kernels/attention_rows.h"
+#include "gpu/kernels/map_steps.h"
+#include "gpu/kernels/tensor_tile.h"
+
+namespace kvscope::gpu {
+
+namespace {
+
+constexpr int kStride = kTile + 1;
+constexpr int kKeysPerItem = 4; // neighbouring keys of a row in one thread's hands
+constexpr int kItemsPerRow = kTile / kKeysPerItem;
+constexpr std::int64_t kWantedBlocks = 1024;
+
+/// Key tiles of the rectangle, and pieces into which the rows are cut where the keys alone make too few blocks.
+struct TileGrid {
+    std::int64_t firstKeyTile, keyTiles, splits, rowTilesPerSplit;
+};
+
+TileGrid gridOf(const AttentionTileCall& call) {
+    const std::int64_t first = call.keyBegin / kTile, keys = (call.keyEnd + kTile - 1) / kTile - first;
+    const std::int64_t rows = rowTilesOf(call.attention), wanted = kWantedBlocks / keys;
+    const std::int64_t splits = wanted < 1 ? 1 : wanted > rows ? rows : wanted;
+    const std::int64_t per = (rows + splits - 1) / splits;
+    return {first, keys, (rows + per - 1) / per, per};
+}
+
+struct MapCall {
+    AttentionTileCall tile;
+    TileGrid grid;
+    double* keySums;  ///< [splits, keyTiles * kTile]
+    unsigned* pixels; ///< [height, width]
+};
+
+template <class Tile> struct Shared {
+    union { // as in attention_sums.cu
+        typename Tile::Shared tile;
+        typename Tile::Value weights[kTile * kStride];
+    };
+    TilePlaces places;
+    SoftmaxShare shares[kTile];
+    std::int32_t keyPixels[kTile]; ///< pixel column of each key; -1: outside of the rectangle
+    static_assert(!Tile::kKeepsOperands || sizeof(weights) <= sizeof(Tile::Shared::rows));
+};
+
+template <class Tile>
+__device__ __forceinline__ void storeWeights(Shared<Tile>& s, bool logits,
+                                             const typename Tile::Value (&values)[kTileValues]) {
+    using Number = typename Tile::Value;
+    for (int v = 0; v < kTileValues; ++v) {
+        const int row = Tile::rowOf(v);
+        Number& weight = s.weights[row * kStride + Tile::keyOf(v)];
+        weight = logits ? values[v] : softmaxExp(values[v] - Number(s.shares[row].top)) * Number(s.shares[row].share);
+    }
+}
+
+/// The cell of one query and one key from its heads' weights, which lie in neighbouring rows.
+template <class Number> __device__ __forceinline__ Number combined(const Number* weights, int members, HeadRule rule) {
+    Number cell = weights[0];
+    for (int i = 1; i < members; ++i) {
+        const Number other = weights[i * kStride];
+        cell = rule == HeadRule::Max ? (cell < other ? other : cell) : cell + other;
+    }
+    return rule == HeadRule::Mean ? cell / Number(members) : cell;
+}
+
+/// The larger of the integers of 16 neighbouring lanes.
+__device__ __forceinline__ unsigned largestOfLanes(unsigned bits) {
+    for (int half = kItemsPerRow / 2; half > 0; half /= 2) {
+        const unsigned other = __shfl_xor_sync(kAllLanes, bits, half);
+        bits = bits > other ? bits : other;
+    }
+    return bits;
+}
+
+__device__ __forceinline__ void raisePixel(const MapCall& call, std::int64_t y, std::int64_t x, unsigned bits) {
+    if (bits != 0)
+        atomicMax(&call.pixels[y * call.tile.width + x], bits);
+}
+
+template <class Tile>
+__device__ __forceinline__ void placePixels(Shared<Tile>& s, const AttentionTileCall& t, std::int64_t keyTile) {
+    const std::int64_t key = keyTile * kTile + threadIdx.x, offset = key - t.keyBegin;
+    if (threadIdx.x < kTile)
+        s.keyPixels[threadIdx.x] = key < t.keyBegin || key >= t.keyEnd
+                                       ? -1
+                                       : static_cast<std::int32_t>(pieceOf(t.keyEnd - t.keyBegin, t.width, offset));
+}
+
+/// Pixels of the first and of the last key of the tile that lie in the rectangle.
+struct PixelSpan {
+    std::int32_t first, last;
+};
+
+template <class Tile>
+__device__ __forceinline__ PixelSpan pixelsOf(const Shared<Tile>& s, const AttentionTileCall& t, std::int64_t keyTile) {
+    const std::int64_t first = t.keyBegin - keyTile * kTile, last = t.keyEnd - 1 - keyTile * kTile;
+    return {s.keyPixels[first > 0 ? first : 0], s.keyPixels[last < kTile ? last : kTile - 1]};
+}
+
+/// Combines the heads of four keys of one query and raises their pixels. The cells stay in the first head's row, for
+/// the column sums. All threads of a warp come here together; `query` may lie behind the last.
+template <class Tile>
+__device__ __forceinline__ void raiseQuery(Shared<Tile>& s, const MapCall& call, PixelSpan span, int query,
+                                           std::int64_t rowTile) {
+    const AttentionTileCall& t = call.tile;
+    const AttentionCall& a = t.attention;
+    const std::int64_t row = rowTile * queriesPerTile(a) + query;
+    const bool there = query < queriesPerTile(a) && row < a.queryCount;
+    const std::int64_t y = there ? t.pixelRows[row] : 0;
+    const bool few = span.last <= span.first + 1; // one or two pixels for all keys
+    unsigned bestFirst = 0, bestLast = 0;
+    for (int i = 0; there && i < kKeysPerItem; ++i) {
+        const int k = threadIdx.x % kItemsPerRow * kKeysPerItem + i, first = query * a.largestGroup;
+        const std::int32_t x = s.keyPixels[k];
+        if (x < 0 || !sees(a.mask, s.places.rowPositions[first], s.places.keyPositions[k]))
+            continue;
+        auto* weights = &s.weights[first * kStride + k];
+        const auto cell = combined(weights, a.largestGroup, t.combine);
+        *weights = cell;
+        const unsigned bits = pixelBits(static_cast<float>(cell));
+        if (!few)
+            raisePixel(call, y, x, bits);
+        else if (x == span.first)
+            bestFirst = bits > bestFirst ? bits : bestFirst;
+        else
+            bestLast = bits > bestLast ? bits : bestLast;
+    }
+    if (!few)
+        return; // the same for all threads
+    bestFirst = largestOfLanes(bestFirst);
+    bestLast = largestOfLanes(bestLast);
+    if (threadIdx.x % kItemsPerRow == 0) {
+        raisePixel(call, y, span.first, bestFirst);
+        raisePixel(call, y, span.last, bestLast);
+    }
+}
+
+/// Weights of the tile that a column sum takes: masked ones are 0.
+template <class Tile>
+__device__ __forceinline__ double sumOfKey(const Shared<Tile>& s, const AttentionCall& a, std::int64_t rowTile) {
+    typename Tile::Value sum = 0;
+    for (int query = 0; query < queriesPerTile(a) && rowTile * queriesPerTile(a) + query < a.queryCount; ++query)
+        sum += s.weights[query * a.largestGroup * kStride + threadIdx.x];
+    return double(sum);
+}
+
+template <class Tile> __global__ void __launch_bounds__(kTileThreads) mapKernel(MapCall call) {
+    Shared<Tile>& s = sharedAs<Shared<Tile>>();
+    const AttentionCall& a = call.tile.attention;
+    const std::int64_t keyTile = call.grid.firstKeyTile + blockIdx.x;
+    const bool logits = !call.tile.shares;
+    TileRange range = rowTilesFor(a, 0, keyTile);
+    const std::int64_t from = blockIdx.y * call.grid.rowTilesPerSplit, to = from + call.grid.rowTilesPerSplit;
+    range = {range.begin > from ? range.begin : from, range.end < to ? range.end : to};
+    placeKeys(s.places, a, 0, keyTile);
+    placePixels(s, call.tile, keyTile);
+    __syncthreads();
+    const PixelSpan span = pixelsOf(s, call.tile, keyTile);
+    double keySum = 0;
+    for (std::int64_t rowTile = range.begin; rowTile < range.end; ++rowTile) {
+        __syncthreads();
+        placeRows(s.places, a, 0, rowTile);
+        __syncthreads();
+        if (threadIdx.x < kTile) {
+            const std::int64_t slot = s.places.rowSlots[threadIdx.x];
+            s.shares[threadIdx.x] = slot < 0 || logits ? SoftmaxShare{0, 0} : call.tile.shares[slot];
+        }
+        typename Tile::Value values[kTileValues];
+        Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), false, rowTile > range.begin, values);
+        makeLogits<Tile>(a, s.places, isWhole(a, s.places, 0, rowTile, keyTile), values);
+        __syncthreads();
+        storeWeights(s, logits, values);
+        __syncthreads();
+        for (int first = 0; first < queriesPerTile(a); first += kTileThreads / kItemsPerRow)
+            raiseQuery(s, call, span, first + static_cast<int>(threadIdx.x) / kItemsPerRow, rowTile);
+        __syncthreads();
+        if (threadIdx.x < kTile && !logits)
+            keySum += sumOfKey(s, a, rowTile);
+    }
+    if (threadIdx.x < kTile)
+        call.keySums[(blockIdx.y * call.grid.keyTiles + blockIdx.x) * kTile + threadIdx.x] = keySum;
+}
+
+__global__ void __launch_bounds__(kTileThreads) clearPixelsKernel(MapCall call) {
+    const std::int64_t i = std::int64_t{blockIdx.x} * kTileThreads + threadIdx.x;
+    if (i < call.tile.height * call.tile.width)
+        call.pixels[i] = 0;
+}
+
+/// Pixels as numbers, and the columns' sums over their keys, key after key.
+__global__ void __launch_bounds__(kTileThreads) finishMapKernel(MapCall call) {
+    const AttentionTileCall& t = call.tile;
+    const std::int64_t i = std::int64_t{blockIdx.x} * kTileThreads + threadIdx.x;
+    if (i < t.height * t.width)
+        t.cells[i] = valueOfPixel(call.pixels[i]);
+    if (i >= t.width)
+        return;
+    const std::int64_t length = t.keyEnd - t.keyBegin, origin = call.grid.firstKeyTile * kTile;
+    double sum = 0;
+    for (std::int64_t split = 0; split < call.grid.splits; ++split)
+        for (std::int64_t k = pieceBegin(length, t.width, i); k < pieceBegin(length, t.width, i + 1); ++k)
+            sum += call.keySums[split * call.grid.keyTiles * kTile + t.keyBegin + k - origin];
+    t.columnSums[i] = static_cast<float>(sum);
+}
+
+std::int64_t keySumsOf(const TileGrid& grid) {
+    return grid.splits * grid.keyTiles * kTile;
+}
+
+} // namespace
+
+std::size_t attentionTileScratchBytes(const AttentionTileCall& call) {
+    return static_cast<std::size_t>(keySumsOf(gridOf(call))) * sizeof(double) +
+           static_cast<std::size_t>(call.height * call.width) * sizeof(unsigned);
+}
+
+void attentionTile(const AttentionTileCall& tile, Stream stream) {
+    const TileGrid grid = gridOf(tile);
+    auto* keySums = static_cast<double*>(tile.scratch);
+    const MapCall call{tile, grid, keySums, reinterpret_cast<unsigned*>(keySums + keySumsOf(grid))};
+    const Grid pixels{(tile.height * tile.width + kTileThreads - 1) / kTileThreads};
+    launch("clearing the map", clearPixelsKernel, pixels, kTileThreads, 0, stream, call);
+    withTile(tile.attention, [&](auto kind) {
+        using Tile = decltype(kind);
+        launch("attention map", mapKernel<Tile>, {grid.keyTiles, grid.splits}, kTileThreads, sizeof(Shared<Tile>),
+               stream, call);
+    });
+    launch("finishing the map", finishMapKernel, pixels, kTileThreads, 0, stream, call);
+}
+
+} // namespace kvscope::gpu
