@@ -3,6 +3,7 @@
 #include "core/base/nearest_name.h"
 #include "views/attention_map/attention_map_view.h"
 #include "views/block_timeline/block_timeline_view.h"
+#include "views/clustering/clustering_view.h"
 #include "views/curves/curves_view.h"
 #include "views/head_grid/head_grid_view.h"
 #include "views/keep_probability/keep_probability_view.h"
@@ -28,6 +29,7 @@ const std::vector<const View*>& allViews() {
         &blockTimelineView(),
         &scorePlaneView(),
         &leverageView(),
+        &clusteringView(),
     };
     return views;
 }

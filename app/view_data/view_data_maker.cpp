@@ -3,6 +3,7 @@
 #include "app/view_data/view_data_maker.h"
 
 #include "app/view_data/attention_map_data.h"
+#include "app/view_data/clustering_data.h"
 #include "app/view_data/curves_data.h"
 #include "app/view_data/head_grid_data.h"
 #include "app/view_data/keep_probability_data.h"
@@ -58,6 +59,7 @@ const std::vector<ViewDataMaker>& viewDataMakers() {
         {"projection", {Layer, KvHead, QueryHead}, makeProjectionData},
         {"attention_map", {Layer, KvHead, QueryHead, Frame}, makeAttentionMapData},
         {"curves", {Layer, KvHead, Cut, Policies, Seed}, makeCurvesData},
+        {"clustering", {Layer, KvHead, Cut, ActivePane, Seed}, makeClusteringData},
         {"leverage", {Layer, KvHead, Cut, Seed}, makeLeverageData},
         {"head_grid", {Cut, Panes, ActivePane, Selection, Seed}, makeHeadGridData},
         {"keep_probability", {Layer, KvHead, Cut, ActivePane}, makeKeepProbabilityData},

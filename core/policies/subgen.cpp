@@ -117,6 +117,16 @@ struct Reservoirs {
     double mu = 0;
 };
 
+/// All rows that a slot accepted, in the order of time.
+std::vector<TokenIndex> allAccepted(Flips& flips, const std::vector<TokenIndex>& tokens, const std::vector<double>& probability,
+                                    std::int64_t slot) {
+    std::vector<TokenIndex> accepted;
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+        if (flips.accepts(tokens[i], slot, probability[i]))
+            accepted.push_back(tokens[i]);
+    return accepted;
+}
+
 void sampleClusters(Flips& flips, const StreamClusters& clusters, std::int64_t head, std::int64_t t, Reservoirs& out) {
     flips.key.round = ClusterSlots;
     out.members.resize(clusters.representatives.size());
@@ -202,6 +212,7 @@ SubgenLog::Head logHead(const PolicyInput& input, std::int64_t head, double delt
         radius = std::max(radius, clusters.distances[row]);
         log.valueProbability.push_back(reservoirs.mu > 0 ? reservoirs.squares[row] / reservoirs.mu : 0);
     }
+    log.distances = clusters.distances;
     for (std::size_t c = 0; c < clusters.representatives.size(); ++c) {
         log.representatives.push_back(token(clusters.representatives[c]));
         log.counts.push_back(static_cast<std::int64_t>(reservoirs.members[c].size()));
@@ -212,6 +223,37 @@ SubgenLog::Head logHead(const PolicyInput& input, std::int64_t head, double delt
     for (const TokenIndex row : reservoirs.valueSlots)
         log.valueSlots.push_back(token(row));
     return log;
+}
+
+/// The same flips thrown again from the beginning of the stream, so that the log knows what every slot held in between.
+void addHistory(Flips flips, std::int64_t head, const Reservoirs& reservoirs, SubgenLog::Head& log) {
+    std::vector<TokenIndex> tokens;
+    std::vector<double> probability;
+    flips.key.round = ClusterSlots;
+    for (std::size_t c = 0; c < reservoirs.members.size(); ++c) {
+        tokens.clear();
+        probability.clear();
+        for (const TokenIndex row : reservoirs.members[c]) {
+            tokens.push_back(flips.input.tokenAt(head, row));
+            probability.push_back(1.0 / static_cast<double>(tokens.size()));
+        }
+        log.clusterHistory.emplace_back();
+        for (std::size_t slot = 0; slot < reservoirs.clusterSlots[c].size(); ++slot)
+            log.clusterHistory.back().push_back(allAccepted(flips, tokens, probability, static_cast<std::int64_t>(slot)));
+    }
+    flips.key.round = ValueSlots;
+    tokens.clear();
+    probability.clear();
+    double mu = 0;
+    for (std::size_t row = 0; row < reservoirs.squares.size(); ++row) {
+        mu += reservoirs.squares[row];
+        tokens.push_back(flips.input.tokenAt(head, static_cast<std::int64_t>(row)));
+        probability.push_back(reservoirs.squares[row] > 0 ? reservoirs.squares[row] / mu : 0);
+    }
+    for (std::size_t slot = 0; slot < reservoirs.valueSlots.size(); ++slot) {
+        flips.input.checkpoint.stopPoint();
+        log.valueHistory.push_back(allAccepted(flips, tokens, probability, static_cast<std::int64_t>(slot)));
+    }
 }
 
 class Subgen : public Policy {
@@ -248,8 +290,10 @@ public:
             addHead(reservoirs, std::min(flips.margin, static_cast<float>(clusters.margin)), selection);
             most = std::max(most, static_cast<std::int64_t>(clusters.representatives.size()));
             least = std::min(least, static_cast<std::int64_t>(clusters.representatives.size()));
-            if (input.recordSteps)
+            if (input.recordSteps) {
                 log->heads.push_back(logHead(input, h, found.radii[static_cast<std::size_t>(h)], clusters, reservoirs));
+                addHistory(flips, h, reservoirs, log->heads.back());
+            }
         }
         if (input.recordSteps)
             selection.steps = std::move(log);

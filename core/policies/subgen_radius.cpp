@@ -85,14 +85,14 @@ SubgenClusters searchRadii(const PolicyInput& input, std::int64_t most) {
 
 } // namespace
 
-std::vector<double> distanceQuantiles(const PolicyInput& input, double quantile) {
-    const std::int64_t heads = input.keys.size(0), n = input.rowCount(), d = input.keys.size(2);
+std::vector<double> distanceQuantiles(const Engine& engine, const Tensor& rows, double quantile) {
+    const std::int64_t heads = rows.size(0), n = rows.size(1), d = rows.size(2);
     const std::int64_t sampled = std::min(n, kSampledKeys);
-    RowPositions rows(static_cast<std::size_t>(heads));
-    for (auto& list : rows)
+    RowPositions chosen(static_cast<std::size_t>(heads));
+    for (auto& list : chosen)
         for (std::int64_t i = 0; i < sampled; ++i)
             list.push_back(static_cast<TokenIndex>(i * n / sampled));
-    const HostTensor keys = input.engine.download(input.engine.gatherRows(input.keys, rows));
+    const HostTensor keys = engine.download(engine.gatherRows(rows, chosen));
     std::vector<double> result;
     for (std::int64_t h = 0; h < heads; ++h) {
         std::vector<double> squares = squaredDistances(keys.data.data() + h * sampled * d, sampled, d);
@@ -116,7 +116,7 @@ SubgenClusters clusterKeys(const PolicyInput& input, const ParameterValues& valu
         SubgenClusters made;
         made.radii = rule == "given"
                          ? std::vector<double>(static_cast<std::size_t>(input.keys.size(0)), values.real("delta"))
-                         : distanceQuantiles(input, values.real("delta_quantile"));
+                         : distanceQuantiles(input.engine, input.keys, values.real("delta_quantile"));
         made.heads = input.engine.streamClusters(input.keys, made.radii, input.rowCount(), input.checkpoint);
         return made;
     };

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "core/base/host_tensor.h"
+#include "core/policies/kcenter_log.h"
+#include "core/policies/subgen_log.h"
+#include "views/view_data.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// How the keys of one head fall into clusters, by the active pane's SubGen, and how many there are at other radii.
+struct ClusteringData : ViewData {
+    /// Of the pane's policy; one of the two, or neither when the pane has another policy.
+    std::optional<SubgenLog::Head> stream;
+    std::optional<KCenterLog::Head> centres;
+    HostTensor points;                  ///< [cut, 2] keys on their first two principal axes
+    double explained[2] = {0, 0};       ///< shares of the variance
+    std::int64_t cut = 0;
+
+    /// Clusters of a stream against its radius.
+    struct RadiusCurve {
+        std::string source;                 ///< "keys", "keys before RoPE", "values"
+        double median = 0;                  ///< of the pairwise distances
+        std::vector<double> radius;         ///< ascending, in units of the median
+        std::vector<std::int64_t> clusters; ///< of them; 0: more than `most`
+    };
+    std::vector<RadiusCurve> curves; ///< for the picture "delta"
+    std::int64_t most = 0;           ///< clusters beyond which the count stops
+
+    /// The farthest-first walk beyond the budget, for the picture "radius".
+    std::vector<TokenIndex> coverOrder;
+    std::vector<double> coverRadius;
+};
+
+} // namespace kvscope

@@ -1,0 +1,230 @@
+// The clusters themselves: where they lie, when they were born, how large and how wide they are. A ball has the radius
+// that its members really need, not delta.
+#include "views/clustering/clustering_pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::size_t kMostBalls = 60;
+constexpr std::size_t kMostBars = 300;
+
+PointCloudItem emptyCloud(const char* name, PickId::Kind kind, Marker marker, double radius, Colour fill, Stroke stroke) {
+    PointCloudItem cloud;
+    cloud.points = nullptr;
+    cloud.pickKind = kind;
+    cloud.marker = marker;
+    cloud.radius = radius;
+    cloud.fill = fill;
+    cloud.stroke = std::move(stroke);
+    cloud.name = name;
+    return cloud;
+}
+
+/// Points that are gathered first and become a cloud then.
+struct Gathered {
+    std::shared_ptr<std::vector<Point>> points = std::make_shared<std::vector<Point>>();
+    std::shared_ptr<std::vector<std::int64_t>> ids = std::make_shared<std::vector<std::int64_t>>();
+
+    void add(Point at, std::int64_t id) {
+        points->push_back(at);
+        ids->push_back(id);
+    }
+    PointCloudItem as(PointCloudItem cloud) const {
+        cloud.points = points;
+        cloud.ids = ids;
+        return cloud;
+    }
+};
+
+/// Indices of the largest numbers first, ties to the earlier.
+std::vector<std::size_t> largestFirst(const std::vector<std::int64_t>& numbers) {
+    std::vector<std::size_t> order(numbers.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return numbers[a] > numbers[b]; });
+    return order;
+}
+
+} // namespace
+
+ClusteringPainter::ClusteringPainter(SceneBuilder& builder, const ViewInput& input, const ParameterValues& options,
+                                     const Viewport& viewport, const ClusteringData& data)
+    : m_builder(builder), m_input(input), m_options(options), m_viewport(viewport), m_data(data),
+      m_state(data.stream ? streamState(*data.stream, input.cursor) : StreamState{}), m_theme(themeOf(viewport.theme)),
+      m_colour(policyStyle("subgen", viewport.theme).colour) {}
+
+Point ClusteringPainter::keyPlace(TokenIndex token) const {
+    const auto columns = static_cast<std::size_t>(m_data.points.shape[1]);
+    const float* row = m_data.points.data.data() + static_cast<std::size_t>(token) * columns;
+    return {static_cast<double>(row[0]), columns > 1 ? static_cast<double>(row[1]) : 0};
+}
+
+std::vector<std::int64_t> ClusteringPainter::clusterSizes() const {
+    return m_data.stream ? m_state.counts : m_data.centres ? m_data.centres->cellSize : std::vector<std::int64_t>{};
+}
+
+void ClusteringPainter::note(const PlotFrame& frame, const std::string& text, bool top) {
+    const TextStyle style{FontFace::Interface, 11, FontWeight::SemiBold};
+    if (frame.plot.height < 40 || frame.plot.width < 60)
+        return;
+    const std::string shown = m_builder.elide(text, style, frame.plot.width - 14);
+    const double width = m_builder.width(shown, style), y = top ? frame.plot.y + 11 : frame.plot.bottom() - 11;
+    m_builder.rectangle({frame.plot.right() - width - 10, y - 8, width + 8, 16}, withAlpha(m_theme.canvas, 0.93));
+    m_builder.text({frame.plot.right() - 6, y}, shown, style, m_theme.text1, HorizontalAlign::Right, VerticalAlign::Middle);
+}
+
+void ClusteringPainter::cursorLine(const PlotFrame& frame) {
+    if (!m_input.cursor)
+        return;
+    const double x = frame.toPixels(m_state.read, frame.y.low).x;
+    m_builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, {m_theme.ink, 1, {5, 3}});
+}
+
+void ClusteringPainter::balls(const PlotFrame& frame) {
+    const double unit = frame.plot.width / (frame.x.high - frame.x.low); // the same in y
+    const std::vector<std::size_t> order = largestFirst(m_state.counts);
+    for (std::size_t i = std::min(order.size(), kMostBalls); i-- > 0;) {
+        const std::size_t c = order[i];
+        if (m_state.counts[c] < 2)
+            continue;
+        const Point at = keyPlace(m_data.stream->representatives[c]);
+        m_builder.circle(frame.toPixels(at.x, at.y), m_state.radii[c] * unit, withAlpha(m_colour, 0.07), {withAlpha(m_colour, 0.7), 1, {}});
+    }
+}
+
+void ClusteringPainter::representatives(const PlotFrame& frame) {
+    Gathered shared, alone;
+    for (std::size_t c = 0; c < m_state.clusters; ++c) {
+        const Point at = keyPlace(m_data.stream->representatives[c]);
+        (m_state.counts[c] > 1 ? shared : alone).add(frame.toPixels(at.x, at.y), static_cast<std::int64_t>(c));
+    }
+    m_builder.points(alone.as(emptyCloud("clusters of one", PickId::Kind::Cell, Marker::Diamond, 3.4, kTransparent, {m_colour, 1.1, {}})));
+    m_builder.points(shared.as(emptyCloud("representatives", PickId::Kind::Cell, Marker::Diamond, 4, m_colour, {m_theme.canvas, 0.8, {}})));
+}
+
+void ClusteringPainter::centreMarks(const PlotFrame& frame) {
+    Gathered centres;
+    for (std::size_t i = 0; i < m_data.centres->order.size(); ++i) {
+        const Point at = keyPlace(m_data.centres->order[i]);
+        centres.add(frame.toPixels(at.x, at.y), static_cast<std::int64_t>(i));
+    }
+    m_builder.points(centres.as(emptyCloud("centres", PickId::Kind::Cell, Marker::Diamond, 3.6, m_colour, {m_theme.canvas, 0.6, {}})));
+}
+
+void ClusteringPainter::ring(const PlotFrame& frame, TokenIndex token, Point place) {
+    const Point at = frame.toPixels(place.x, place.y);
+    const bool hovered = token == m_input.focus.hovered;
+    m_builder.circle(at, hovered ? 7 : 4.5, kTransparent, {m_theme.casing, hovered ? 4.0 : 3.0, {}});
+    m_builder.circle(at, hovered ? 7 : 4.5, kTransparent, {m_theme.ink, hovered ? 2 : 1.3, {}}, {PickId::Kind::Token, token});
+}
+
+PlotFrame ClusteringPainter::plane(const Box& area) {
+    Viewport::Range range{INFINITY, -INFINITY, INFINITY, -INFINITY};
+    for (TokenIndex token = 0; token < m_data.points.shape[0]; ++token) {
+        const Point p = keyPlace(token);
+        range = {std::min(range.xMin, p.x), std::max(range.xMax, p.x), std::min(range.yMin, p.y), std::max(range.yMax, p.y)};
+    }
+    const double margin = 0.05 * std::max({range.xMax - range.xMin, range.yMax - range.yMin, 1e-6});
+    range = m_viewport.range.value_or(Viewport::Range{range.xMin - margin, range.xMax + margin, range.yMin - margin, range.yMax + margin});
+    const auto title = [&](int axis) { return fmt::format("PC {} ({} % of variance)", axis + 1, formatFixed(100 * m_data.explained[axis], 1)); };
+    SubPlot plot(m_viewport, area, {range.xMin, range.xMax, AxisScale::Linear, title(0)}, {range.yMin, range.yMax, AxisScale::Linear, title(1)});
+    if (!m_viewport.range)
+        makeAspectEqual(plot.frame.x, plot.frame.y, plot.frame.plot);
+    plot.frame.plot = plotBoxFor(area, plot.frame.y, plot.style, *m_viewport.text);
+    drawGrid(m_builder, plot.frame, m_theme);
+    m_builder.pushClip(plot.frame.plot);
+    if (m_data.stream)
+        balls(plot.frame);
+    Gathered keys;
+    const TokenIndex read = m_data.stream ? m_state.read : static_cast<TokenIndex>(m_data.points.shape[0]);
+    for (TokenIndex token = 0; token < read; ++token)
+        keys.add(plot.frame.toPixels(keyPlace(token).x, keyPlace(token).y), token);
+    m_builder.points(keys.as(emptyCloud("keys", PickId::Kind::Token, Marker::Circle, 1.3, withAlpha(m_theme.text3, 0.8), {})));
+    if (m_data.stream)
+        representatives(plot.frame);
+    else if (m_data.centres)
+        centreMarks(plot.frame);
+    for (const TokenIndex token : m_input.focus.selected)
+        if (token < read)
+            ring(plot.frame, token, keyPlace(token));
+    if (m_input.focus.hovered >= 0 && m_input.focus.hovered < read)
+        ring(plot.frame, m_input.focus.hovered, keyPlace(m_input.focus.hovered));
+    m_builder.popClip();
+    drawAxes(m_builder, plot.frame, plot.style, m_theme);
+    return plot.frame;
+}
+
+PlotFrame ClusteringPainter::births(const Box& area) {
+    const SubgenLog::Head& stream = *m_data.stream;
+    const auto n = static_cast<double>(stream.cluster.size());
+    const double most = std::max<double>(1, static_cast<double>(stream.representatives.size()));
+    const SubPlot plot(m_viewport, area, {0, n, AxisScale::Position, "Tokens read"}, {0, 1.08 * most, AxisScale::Linear, "Clusters m"});
+    drawGrid(m_builder, plot.frame, m_theme);
+    m_builder.pushClip(plot.frame.plot);
+    std::vector<Point> past = {plot.frame.toPixels(0, 0)}, future;
+    for (std::size_t c = 0; c < stream.representatives.size(); ++c) {
+        std::vector<Point>& line = c < m_state.clusters ? past : future;
+        const double at = stream.representatives[c];
+        if (line.empty())
+            line.push_back(plot.frame.toPixels(std::max<double>(at, m_state.read), static_cast<double>(c)));
+        line.push_back(plot.frame.toPixels(at, static_cast<double>(c)));
+        line.push_back(plot.frame.toPixels(at, static_cast<double>(c + 1)));
+    }
+    past.push_back(plot.frame.toPixels(m_state.read, static_cast<double>(m_state.clusters)));
+    if (!future.empty())
+        m_builder.polyline(future, {m_theme.border, 1.4, {}});
+    m_builder.polyline(past, {m_colour, 1.8, {}});
+    cursorLine(plot.frame);
+    m_builder.popClip();
+    note(plot.frame, "m = " + formatCount(static_cast<std::int64_t>(m_state.clusters)), false);
+    drawAxes(m_builder, plot.frame, plot.style, m_theme);
+    return plot.frame;
+}
+
+PlotFrame ClusteringPainter::sizes(const Box& area) {
+    std::vector<std::int64_t> counts = clusterSizes();
+    std::sort(counts.begin(), counts.end(), std::greater<>());
+    const double most = counts.empty() ? 1 : static_cast<double>(counts.front()), bars = std::max<double>(1, static_cast<double>(counts.size()));
+    const SubPlot plot(m_viewport, area, {0, bars, AxisScale::Linear, m_data.stream ? "Cluster, by size" : "Centre, by keys nearest to it"},
+                       {0.7, 1.4 * std::max(2.0, most), AxisScale::Logarithmic, "Tokens"});
+    drawGrid(m_builder, plot.frame, m_theme);
+    m_builder.pushClip(plot.frame.plot);
+    const std::size_t stride = counts.size() / kMostBars + 1;
+    for (std::size_t i = 0; i < counts.size(); i += stride) {
+        if (counts[i] < 1)
+            continue;
+        const Point top = plot.frame.toPixels(static_cast<double>(i), static_cast<double>(counts[i]));
+        const double width = plot.frame.plot.width / bars * static_cast<double>(stride);
+        m_builder.rectangle({top.x, top.y, std::max(0.6, width - (width > 3 ? 1 : 0)), plot.frame.plot.bottom() - top.y}, m_colour);
+    }
+    m_builder.popClip();
+    drawAxes(m_builder, plot.frame, plot.style, m_theme);
+    return plot.frame;
+}
+
+PlotFrame ClusteringPainter::radii(const Box& area) {
+    const SubgenLog::Head& stream = *m_data.stream;
+    const double most = m_state.counts.empty() ? 2 : static_cast<double>(*std::max_element(m_state.counts.begin(), m_state.counts.end()));
+    const SubPlot plot(m_viewport, area, {0.8, 1.4 * std::max(2.0, most), AxisScale::Logarithmic, "Tokens of the cluster"},
+                       {0, std::max(1e-6, 1.1 * stream.delta), AxisScale::Linear, "Radius max ‖k − x‖"});
+    drawGrid(m_builder, plot.frame, m_theme);
+    m_builder.pushClip(plot.frame.plot);
+    const double limit = plot.frame.toPixels(1, stream.delta).y;
+    m_builder.line({plot.frame.plot.x, limit}, {plot.frame.plot.right(), limit}, {m_theme.ink, 1, {5, 3}});
+    Gathered marks;
+    for (std::size_t c = 0; c < m_state.clusters; ++c)
+        marks.add(plot.frame.toPixels(static_cast<double>(m_state.counts[c]), m_state.radii[c]), static_cast<std::int64_t>(c));
+    m_builder.points(marks.as(emptyCloud("radii", PickId::Kind::Cell, Marker::Diamond, 3.4, kTransparent, {m_colour, 1.1, {}})));
+    m_builder.popClip();
+    note(plot.frame, "δ = " + formatShort(stream.delta), false);
+    drawAxes(m_builder, plot.frame, plot.style, m_theme);
+    return plot.frame;
+}
+
+} // namespace kvscope

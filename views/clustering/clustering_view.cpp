@@ -1,0 +1,315 @@
+// SubGen promises sublinear memory if keys fall into few clusters. The view shows whether they do: the clusters, how their
+// number grows with the stream and with the radius, and what the reservoirs hold.
+#include "views/clustering/clustering_view.h"
+
+#include "views/clustering/clustering_pictures.h"
+#include "views/explanations.h"
+#include "views/view_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+std::shared_ptr<const ParameterTable> makeOptions() {
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        choiceOption("picture", "Picture", "Which plot. The last two need no policy.", "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1",
+                     {{"overview", "Overview", "clusters on two principal axes, m over time, sizes"},
+                      {"births", "m over time", "clusters opened while the stream is read"},
+                      {"sizes", "Sizes and radii", "tokens and width of every cluster"},
+                      {"reservoir", "Reservoirs", "what every slot holds, and how old it is"},
+                      {"sampling", "Sampling", "realised against ideal counts of the value reservoir"},
+                      {"delta", "m against δ", "clusters at other radii: keys, keys before RoPE, values"},
+                      {"radius", "Radius against k", "covering radius of k greedy centres"}},
+                     Stage::Features),
+        choiceOption("delta_scale", "δ in", "Unit of the radius in the picture m against δ.", "this program's",
+                     {{"relative", "Median distances", "of the pairwise distances of the same vectors, so that keys and values compare"},
+                      {"absolute", "Own units", "as the policy takes it"}})});
+}
+
+class ClusteringView final : public View {
+public:
+    ClusteringView() {
+        m_card.id = "clustering";
+        m_card.name = "Clustering";
+        m_card.summary = "SubGen's clusters, reservoirs and greedy centres, and how their number grows";
+        m_card.paper = "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1";
+        m_card.help = viewExplanation("clustering_view");
+        m_card.options = makeOptions();
+        m_card.data = "clustering";
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    Story story(const ViewInput& input, const ParameterValues& options) const override;
+    std::string caption(const ViewInput& input, const ParameterValues& options) const override;
+
+private:
+    ViewCard m_card;
+};
+
+std::string whyNoPicture(const ViewInput& input) {
+    if (!input.capture)
+        return kNoCapture;
+    if (!input.data.error.empty())
+        return input.data.error;
+    return dataAs<ClusteringData>(input) ? "" : "Computing the clusters…";
+}
+
+/// The overview: clusters left, two plots stacked right; in little room the clusters alone.
+PlotFrame drawOverview(ClusteringPainter& painter, const ClusteringData& data, const Box& area) {
+    if (area.width < 460 || area.height < 200)
+        return painter.plane(area);
+    const double side = std::min(0.36 * area.width, 320.0), half = (area.height - 8) / 2;
+    const Box top{area.right() - side, area.y, side, half}, bottom{top.x, area.y + half + 8, side, half};
+    if (data.stream)
+        painter.births(top);
+    else
+        painter.cover(top);
+    painter.sizes(bottom);
+    return painter.plane({area.x, area.y, area.width - side - 10, area.height});
+}
+
+PlotFrame drawSizes(ClusteringPainter& painter, const ClusteringData& data, const Box& area) {
+    if (!data.stream || area.width < 460)
+        return painter.sizes(area);
+    painter.radii({area.x + area.width / 2 + 5, area.y, area.width / 2 - 5, area.height});
+    return painter.sizes({area.x, area.y, area.width / 2 - 5, area.height});
+}
+
+PlotFrame draw(ClusteringPainter& painter, const ClusteringData& data, const std::string& picture, const Box& area) {
+    if (picture == "births")
+        return painter.births(area);
+    if (picture == "sizes")
+        return drawSizes(painter, data, area);
+    if (picture == "reservoir")
+        return painter.reservoir(area);
+    if (picture == "sampling")
+        return painter.sampling(area);
+    if (picture == "delta")
+        return painter.delta(area);
+    return picture == "radius" ? painter.cover(area) : drawOverview(painter, data, area);
+}
+
+Scene ClusteringView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return emptyScene(why, viewport);
+    const auto data = dataAs<ClusteringData>(input);
+    const std::string& picture = options.choice("picture");
+    Scene scene;
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = themeOf(viewport.theme).canvas;
+    SceneBuilder builder(scene, *viewport.text);
+    ClusteringPainter painter(builder, input, options, viewport, *data);
+    const PlotFrame frame = draw(painter, *data, picture, plotArea(viewport));
+    drawLegend(builder, {frame.plot.x, 13}, viewport.width - frame.plot.x - 6, painter.legend(picture), themeOf(viewport.theme));
+    drawProvenance(builder, input, viewport);
+    scene.plot = frame.plot;
+    if (picture == "overview") { // two linear axes: worth zooming
+        scene.xMin = frame.x.low, scene.xMax = frame.x.high;
+        scene.yMin = frame.y.low, scene.yMax = frame.y.high;
+    }
+    return scene;
+}
+
+std::string deltaFinding(const ClusteringData& data) {
+    std::vector<std::string> parts; // how many clusters at 0.8 median distances
+    for (const auto& curve : data.curves)
+        for (std::size_t i = 0; i < curve.radius.size(); ++i)
+            if (std::abs(curve.radius[i] - 0.8) < 1e-9)
+                parts.push_back(fmt::format("{} {}", curve.source, curve.clusters[i] > 0 ? formatCount(curve.clusters[i]) : "more than " + formatCount(data.most)));
+    return parts.empty() ? "Counting clusters from wide to narrow radii"
+                         : fmt::format("At 0.8 median distances {} tokens fall into so many clusters: {}", formatCount(data.cut), fmt::join(parts, ", "));
+}
+
+std::string coverFinding(const ClusteringData& data) {
+    if (data.coverRadius.empty())
+        return "No centre was chosen: recent tokens fill the budget";
+    const double first = data.coverRadius.front();
+    const auto half = std::find_if(data.coverRadius.begin(), data.coverRadius.end(), [&](double r) { return r <= first / 2; });
+    const std::string rest = half == data.coverRadius.end()
+                                 ? fmt::format("even {} centres do not halve the radius", formatCount(std::ssize(data.coverRadius)))
+                                 : fmt::format("{} centres halve the radius", formatCount(half - data.coverRadius.begin() + 1));
+    return fmt::format("From {} with one centre to {} with {}: {}", formatShort(first), formatShort(data.coverRadius.back()),
+                       formatCount(std::ssize(data.coverRadius)), rest);
+}
+
+std::string streamFinding(const SubgenLog::Head& stream, const StreamState& state, const std::string& picture) {
+    if (picture == "sampling") {
+        const Sampling sampling = samplingOf(stream, state);
+        return fmt::format("χ² = {} over {} bins ({} degrees of freedom): {} what fair draws give", formatShort(sampling.chiSquare),
+                           sampling.bins.size(), sampling.degrees(),
+                           sampling.chiSquare <= static_cast<double>(sampling.degrees()) + 3 * std::sqrt(2.0 * static_cast<double>(sampling.degrees())) ? "within" : "beyond");
+    }
+    if (picture == "reservoir") {
+        double held = 0, ideal = 0;
+        std::int64_t slots = 0;
+        for (const TokenIndex token : state.valueSlots)
+            if (token >= 0) {
+                held += state.read - token;
+                ++slots;
+            }
+        for (TokenIndex token = 0; token < state.read && state.mu > 0; ++token)
+            ideal += stream.valueProbability[static_cast<std::size_t>(token)] * stream.mu / state.mu * (state.read - token);
+        return fmt::format("Value slots hold tokens {} back on average, ideal sampling {}", slots > 0 ? formatShort(held / static_cast<double>(slots)) : "0",
+                           formatShort(ideal));
+    }
+    const auto single = std::count(state.counts.begin(), state.counts.end(), 1);
+    const double exponent = growthExponent(stream);
+    return fmt::format("{} clusters for {} tokens at δ = {}, {} of them of one token{}", formatCount(static_cast<std::int64_t>(state.clusters)),
+                       formatCount(state.read), formatShort(stream.delta), formatCount(single),
+                       std::isnan(exponent) ? "" : fmt::format("; m grows like n^{} over the second half", formatFixed(exponent, 2)));
+}
+
+std::string ClusteringView::finding(const ViewInput& input, const ParameterValues& options) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const auto data = dataAs<ClusteringData>(input);
+    const std::string& picture = options.choice("picture");
+    if (picture == "delta")
+        return deltaFinding(*data);
+    return data->stream ? streamFinding(*data->stream, streamState(*data->stream, input.cursor), picture) : coverFinding(*data);
+}
+
+Story ClusteringView::story(const ViewInput& input, const ParameterValues&) const {
+    const auto data = dataAs<ClusteringData>(input);
+    return data && data->stream ? streamStory(*data->stream) : Story{};
+}
+
+std::string ClusteringView::caption(const ViewInput& input, const ParameterValues&) const {
+    const auto data = dataAs<ClusteringData>(input);
+    return data && data->stream ? streamCaption(input, *data->stream) : std::string();
+}
+
+std::string agesOf(const std::vector<TokenIndex>& slots, TokenIndex read) {
+    std::vector<std::string> ages;
+    for (std::size_t i = 0; i < slots.size() && i < 6; ++i)
+        ages.push_back(fmt::format("{} ({})", formatCount(slots[i]), formatCount(read - slots[i])));
+    return fmt::format("{}{}", fmt::join(ages, ", "), slots.size() > 6 ? " …" : "");
+}
+
+std::string tokenText(const ViewInput& input, TokenIndex token) {
+    return fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)));
+}
+
+PointFacts clusterFacts(const ViewInput& input, const ClusteringData& data, std::int64_t index) {
+    PointFacts facts;
+    if (data.stream) {
+        const StreamState state = streamState(*data.stream, input.cursor);
+        const auto c = static_cast<std::size_t>(index);
+        if (index < 0 || c >= state.clusters)
+            return {};
+        facts.token = data.stream->representatives[c];
+        facts.rows = {{"cluster", fmt::format("{} of {}", formatCount(index + 1), formatCount(static_cast<std::int64_t>(state.clusters)))},
+                      {"representative", tokenText(input, facts.token)},
+                      {"tokens", formatCount(state.counts[c])},
+                      {"radius", fmt::format("{} of δ = {}", formatShort(state.radii[c]), formatShort(data.stream->delta))},
+                      {"slots (age)", agesOf(state.clusterSlots[c], state.read)}};
+    } else if (data.centres && index >= 0 && index < std::ssize(data.centres->order)) {
+        const auto i = static_cast<std::size_t>(index);
+        facts.token = data.centres->order[i];
+        facts.rows = {{"centre", fmt::format("{} of {}", formatCount(index + 1), formatCount(std::ssize(data.centres->order)))},
+                      {"token", tokenText(input, facts.token)},
+                      {"radius after it", formatShort(data.centres->radius[i])},
+                      {"nearest keys", formatCount(data.centres->cellSize[i])}};
+    }
+    return facts;
+}
+
+PointFacts tokenFacts(const ClusteringData& data, TokenIndex token) {
+    PointFacts facts;
+    facts.token = token;
+    if (!data.stream || token < 0 || static_cast<std::size_t>(token) >= data.stream->cluster.size())
+        return facts;
+    const auto i = static_cast<std::size_t>(token);
+    const auto c = static_cast<std::size_t>(data.stream->cluster[i]);
+    facts.rows = {{"cluster", formatCount(static_cast<std::int64_t>(c) + 1)},
+                  {"distance", fmt::format("{} of δ = {}", formatShort(data.stream->distances[i]), formatShort(data.stream->delta))},
+                  {"‖v‖²/μ", formatShort(data.stream->valueProbability[i])}};
+    return facts;
+}
+
+PointFacts samplingFacts(const ClusteringData& data, const StreamState& state, std::int64_t index) {
+    const Sampling sampling = samplingOf(*data.stream, state);
+    if (index < 0 || index >= std::ssize(sampling.bins))
+        return {};
+    const SamplingBin& bin = sampling.bins[static_cast<std::size_t>(index)];
+    PointFacts facts;
+    facts.rows = {{"tokens", formatCount(bin.tokens)},
+                  {"‖v‖²/μ each", fmt::format("{} to {}", formatShort(bin.leastProbability), formatShort(bin.mostProbability))},
+                  {"slots, realised", formatCount(bin.realised)},
+                  {"slots, ideal", formatShort(bin.ideal * static_cast<double>(sampling.drawn))}};
+    return facts;
+}
+
+PointFacts ClusteringView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+    const auto data = dataAs<ClusteringData>(input);
+    const PickId pick = pickAt(scene, at, 4);
+    if (!data || pick.kind == PickId::Kind::None)
+        return {};
+    if (pick.kind == PickId::Kind::Token)
+        return tokenFacts(*data, static_cast<TokenIndex>(pick.index));
+    if (pick.index == -3 && scene.plot.width > 0 && options.choice("picture") == "radius") {
+        const double last = std::max<double>(2, static_cast<double>(data->coverRadius.size()));
+        const double k = std::exp(std::log(last) * (at.x - scene.plot.x) / scene.plot.width);
+        const auto i = static_cast<std::size_t>(std::clamp(k, 1.0, static_cast<double>(data->coverRadius.size()))) - 1;
+        PointFacts facts;
+        facts.rows = {{"k", formatCount(static_cast<std::int64_t>(i) + 1)}, {"radius", formatShort(data->coverRadius[i])}, {"last centre", tokenText(input, data->coverOrder[i])}};
+        facts.token = data->coverOrder[i];
+        return facts;
+    }
+    if (options.choice("picture") == "sampling" && data->stream)
+        return samplingFacts(*data, streamState(*data->stream, input.cursor), pick.index);
+    return clusterFacts(input, *data, pick.index);
+}
+
+std::vector<std::vector<std::string>> curveRows(const ClusteringData& data) {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& curve : data.curves)
+        for (std::size_t i = 0; i < curve.radius.size(); ++i)
+            rows.push_back({curve.source, fmt::format("{:.2f}", curve.radius[i]), fmt::format("{:.6g}", curve.radius[i] * curve.median),
+                            curve.clusters[i] > 0 ? std::to_string(curve.clusters[i]) : fmt::format(">{}", data.most)});
+    return rows;
+}
+
+ViewTable ClusteringView::table(const ViewInput& input, const ParameterValues& options) const {
+    const auto data = dataAs<ClusteringData>(input);
+    const std::string& picture = options.choice("picture");
+    std::vector<std::vector<std::string>> rows;
+    if (picture == "delta") {
+        if (data)
+            rows = curveRows(*data);
+        return tableOf({"source", "radius_in_medians", "radius", "clusters"}, std::move(rows));
+    }
+    if (data && data->stream) {
+        const StreamState state = streamState(*data->stream, input.cursor);
+        for (std::size_t c = 0; c < state.clusters; ++c)
+            rows.push_back({std::to_string(c), std::to_string(data->stream->representatives[c]),
+                            displayText(input.capture->tokens().textOf(data->stream->representatives[c])), std::to_string(state.counts[c]),
+                            fmt::format("{:.6g}", state.radii[c]), fmt::format("{}", fmt::join(state.clusterSlots[c], " "))});
+        return tableOf({"cluster", "representative", "text", "tokens", "radius", "slots"}, std::move(rows));
+    }
+    for (std::size_t i = 0; data && i < data->coverOrder.size(); ++i) {
+        const bool inBudget = data->centres && i < data->centres->cellSize.size();
+        rows.push_back({std::to_string(i + 1), std::to_string(data->coverOrder[i]), displayText(input.capture->tokens().textOf(data->coverOrder[i])),
+                        fmt::format("{:.6g}", data->coverRadius[i]), inBudget ? std::to_string(data->centres->cellSize[i]) : "-"});
+    }
+    return tableOf({"k", "centre", "text", "radius", "nearest_keys"}, std::move(rows));
+}
+
+} // namespace
+
+const View& clusteringView() {
+    static const ClusteringView view;
+    return view;
+}
+
+} // namespace kvscope
