@@ -9,10 +9,12 @@
 #include "views/keep_probability/keep_probability_view.h"
 #include "views/key_projection/key_projection_view.h"
 #include "views/leverage/leverage_view.h"
+#include "views/merge_tree/merge_tree_view.h"
 #include "views/overlap/overlap_view.h"
 #include "views/score_plane/score_plane_view.h"
 #include "views/token_profile/token_profile_view.h"
 #include "views/token_strip/token_strip_view.h"
+#include "views/walk/walk_view.h"
 
 namespace kvscope {
 
@@ -30,6 +32,8 @@ const std::vector<const View*>& allViews() {
         &scorePlaneView(),
         &leverageView(),
         &clusteringView(),
+        &mergeTreeView(),
+        &walkView(),
     };
     return views;
 }

@@ -8,7 +8,9 @@
 #include "app/view_data/head_grid_data.h"
 #include "app/view_data/keep_probability_data.h"
 #include "app/view_data/leverage_data.h"
+#include "app/view_data/merge_tree_data.h"
 #include "app/view_data/projection_data.h"
+#include "app/view_data/walk_data.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -41,9 +43,14 @@ std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
         return key;
     }
     case DataScope::ActivePane:
-        return request.panes.empty() ? std::string()
-                                     : std::to_string(request.activePane) +
-                                           chooserKey(request.panes[static_cast<std::size_t>(request.activePane)]);
+    case DataScope::ActivePolicy: {
+        if (request.panes.empty())
+            return {};
+        PaneRequest pane = request.panes[static_cast<std::size_t>(request.activePane)];
+        if (scope == DataScope::ActivePolicy)
+            pane.run.budget = {};
+        return std::to_string(request.activePane) + chooserKey(pane);
+    }
     case DataScope::Selection: return fmt::format("{}", fmt::join(request.selected, ","));
     case DataScope::Seed: return std::to_string(request.seed);
     case DataScope::Frame: break; // in key(), not in identity()
@@ -63,6 +70,8 @@ const std::vector<ViewDataMaker>& viewDataMakers() {
         {"leverage", {Layer, KvHead, Cut, Seed}, makeLeverageData},
         {"head_grid", {Cut, Panes, ActivePane, Selection, Seed}, makeHeadGridData},
         {"keep_probability", {Layer, KvHead, Cut, ActivePane}, makeKeepProbabilityData},
+        {"merge_tree", {Layer, KvHead, QueryHead, Cut, Policies, ActivePolicy, Seed}, makeMergeTreeData},
+        {"walk", {Layer, KvHead, Cut, Panes, ActivePane, Seed}, makeWalkData},
     };
     return makers;
 }

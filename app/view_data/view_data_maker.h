@@ -32,8 +32,8 @@ struct ViewDataRequest {
 };
 
 /// What a kind of data depends on, besides capture and options. Panes: with their budgets; Policies: without, for data
-/// that run through budgets themselves.
-enum class DataScope { Layer, KvHead, QueryHead, Cut, Panes, Policies, ActivePane, Selection, Seed, Frame };
+/// that run through budgets themselves or of policies that have none. Active...: of the active pane.
+enum class DataScope { Layer, KvHead, QueryHead, Cut, Panes, Policies, ActivePane, ActivePolicy, Selection, Seed, Frame };
 
 /// Computes one kind of data. `partial` delivers a first, coarser or incomplete version that is good enough to show.
 struct ViewDataMaker {

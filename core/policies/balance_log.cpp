@@ -19,7 +19,7 @@ json walkJson(const BalanceWalkLog& walk) {
             {"bucket", walk.bucket},
             {"repeats", walk.repeats},
             {"tokens", walk.tokens},
-            {"uniforms", walk.uniforms},
+            {"uniforms", walk.walk.uniforms},
             {"y_eta", walk.products},
             {"p", walk.probabilities},
             {"signs", walk.signs},

@@ -1,12 +1,16 @@
 #pragma once
 
 #include "core/base/index.h"
+#include "core/engine/balancing_walk.h"
 #include "core/policies/step_log.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace kvscope {
+
+struct BalanceStream;
 
 /// One balancing walk, token by token (policies.md 1.1). Lists have one entry per token of the walk.
 struct BalanceWalkLog {
@@ -16,8 +20,8 @@ struct BalanceWalkLog {
     std::int64_t tree = 0;    ///< streaming: 0 the denominator's tree, 1 a tree of the numerator
     std::int64_t bucket = 0;  ///< streaming: i with 2^(i-1) < ||v|| <= 2^i
     std::int64_t repeats = 0; ///< walks that failed before this one
+    BalancingWalk walk;       ///< as the engine ran it: rows, uniforms, kernel
     std::vector<TokenIndex> tokens;
-    std::vector<double> uniforms;
     std::vector<double> products;        ///< y^T eta before the token
     std::vector<double> probabilities;   ///< p = 1/2 - gamma y^T eta, not clipped
     std::vector<std::int8_t> signs;      ///< 0: protected
@@ -43,6 +47,8 @@ struct BalanceLog final : StepLog {
     /// dilation.
     std::vector<std::vector<double>> rho;
     std::vector<std::vector<char>> raw, dilated;
+    Tensor centres;                              ///< [Hkv, d] what all walks take off their keys; empty: see the walk
+    std::shared_ptr<const BalanceStream> stream; ///< the trees with all their sets; null for the blocked form
 
     std::string json() const override;
 };

@@ -26,7 +26,10 @@ constexpr std::int64_t kMostRepeats = 8;
 
 BalanceWalks::BalanceWalks(const PolicyInput& input, Tensor keys, Tensor values, Tensor centres, BalanceLog* log)
     : m_input(input), m_batch{std::move(keys), std::move(values), std::move(centres), {}}, m_log(log),
-      m_margins(static_cast<std::size_t>(input.keys.size(0)), std::numeric_limits<double>::infinity()) {}
+      m_margins(static_cast<std::size_t>(input.keys.size(0)), std::numeric_limits<double>::infinity()) {
+    if (m_log)
+        m_log->centres = m_batch.centres;
+}
 
 std::vector<double> BalanceWalks::uniformsOf(const PlannedWalk& plan, std::int64_t repeat) const {
     RandomKey key;
@@ -108,7 +111,7 @@ void BalanceWalks::write(const PlannedWalk& plan, const BalancingWalk& walk, con
     log.tree = plan.tree;
     log.bucket = plan.bucket;
     log.repeats = repeat;
-    log.uniforms = walk.uniforms;
+    log.walk = walk;
     log.products = steps.products;
     log.signs = steps.signs;
     double quadratic = 0, fair = 0;

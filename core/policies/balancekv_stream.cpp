@@ -98,7 +98,7 @@ public:
     RowSelection select(const PolicyInput& input, const Scores&, const ParameterValues& values,
                         std::int64_t) const override {
         const std::shared_ptr<BalanceLog> log = input.recordSteps ? std::make_shared<BalanceLog>() : nullptr;
-        const BalanceStream stream = buildBalanceStream(input, settingsOf(values), log.get());
+        BalanceStream stream = buildBalanceStream(input, settingsOf(values), log.get());
         const auto cursor = static_cast<TokenIndex>(input.rowCount());
         RowSelection selection;
         std::int64_t keys = 0, pairs = 0;
@@ -116,8 +116,10 @@ public:
             selection.notes.push_back(std::to_string(erased) + " buckets of values lie below the erase line");
         if (stream.repeats > 0)
             selection.notes.push_back(std::to_string(stream.repeats) + " walks failed and were repeated");
-        if (log)
+        if (log) {
             writeSets(stream, cursor, *log);
+            log->stream = std::make_shared<const BalanceStream>(std::move(stream));
+        }
         selection.steps = log;
         return selection;
     }

@@ -309,7 +309,7 @@ private slots:
         const BalanceLog log = logOf("balancekv_stream,batch=64,levels=2,erase=none", randomLayer(256));
         std::map<double, int> seen;
         for (const BalanceWalkLog& walk : log.walks)
-            for (const double u : walk.uniforms)
+            for (const double u : walk.walk.uniforms)
                 QCOMPARE(++seen[u], 1);
     }
 

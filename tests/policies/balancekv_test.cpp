@@ -266,7 +266,7 @@ private slots:
             double fair = 0;
             for (std::size_t i = 0; i < walk.signs.size(); ++i) {
                 QCOMPARE(walk.probabilities[i], 0.5 - 0.01 * walk.products[i]);
-                QVERIFY(i == 0 || (walk.signs[i] == 1) == (walk.uniforms[i] < walk.probabilities[i]));
+                QVERIFY(i == 0 || (walk.signs[i] == 1) == (walk.walk.uniforms[i] < walk.probabilities[i]));
                 imbalance += walk.signs[i];
                 QCOMPARE(walk.imbalance[i], imbalance);
                 QVERIFY(walk.quadratic[i] > -1e-9 * walk.fairCoins[i]); // M is positive semidefinite

@@ -121,6 +121,8 @@ ThemeId themeByName(std::string_view name) {
 }
 
 PolicyStyle policyStyle(std::string_view policyId, ThemeId theme) {
+    if (policyId.starts_with("balancekv_") || policyId.starts_with("subgen_")) // all forms look alike
+        policyId = policyId.substr(0, policyId.find('_'));
     for (const Identity& identity : kIdentities) {
         if (identity.policy != policyId)
             continue;

@@ -58,6 +58,7 @@ private:
     void click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at);
     PointFacts factsAt(const QPointF& at) const;
     bool follow(const PointFacts& facts); ///< to the head or the setting that a mark stands for; false: for none
+    bool selectGroup(const QPointF& at); ///< the tokens that a mark stands for; false: for none
     void adopt(const Adoption& adoption);
     void brush(const std::vector<TokenIndex>& tokens, bool finished);
     void scrollBy(double delta);

@@ -7,6 +7,7 @@
 #include "app/window/help_dialog.h"
 #include "app/window/number_text.h"
 #include "app/window/range_dialog.h"
+#include "views/token_groups.h"
 #include "views/token_strip/token_strip_view.h"
 
 #include <QClipboard>
@@ -65,7 +66,8 @@ void ViewCanvas::connectGestures() {
 void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
     if (m_readOut->isPinned())
         return;
-    if (pick.kind == PickId::Kind::Cell && m_workbench.capture()) {
+    const bool hasFacts = pick.kind == PickId::Kind::Cell || pick.kind == PickId::Kind::Node;
+    if (hasFacts && m_workbench.capture()) {
         const PointFacts facts = factsAt(at);
         m_workbench.setHovered(facts.token);
         m_readOut->showFacts(facts, *m_canvas, at);
@@ -79,7 +81,7 @@ void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
 void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at) {
     if (m_view.card().perPane && m_workbench.session().activePane != m_pane)
         m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
-    if (pick.kind == PickId::Kind::Cell && follow(factsAt(at)))
+    if ((pick.kind == PickId::Kind::Cell || pick.kind == PickId::Kind::Node) && (follow(factsAt(at)) || selectGroup(at)))
         return;
     if (pick.kind != PickId::Kind::Token) {
         m_readOut->dismiss();
@@ -105,6 +107,18 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
         m_readOut->showToken(token, *m_canvas, at, true, factsAt(at));
     }
     m_lastClicked = token;
+}
+
+bool ViewCanvas::selectGroup(const QPointF& at) {
+    const auto* groups = dynamic_cast<const TokenGroups*>(&m_view);
+    if (!groups)
+        return false;
+    const double scale = appearance().scale;
+    const auto tokens = groups->tokensAt(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(),
+                                         {at.x() / scale, at.y() / scale});
+    if (!tokens.empty())
+        select(m_workbench, tokens);
+    return !tokens.empty();
 }
 
 PointFacts ViewCanvas::factsAt(const QPointF& at) const {

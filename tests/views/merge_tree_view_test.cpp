@@ -1,0 +1,331 @@
+// The merge-and-reduce tree on a hand-made stream with known halvings and on the sample: which boxes are live at which
+// cursor, what is written on them, captions with their numbers, and what is said when there is nothing to draw.
+#include "app/text/qt_text_service.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_fixture.h"
+#include "views/merge_tree/merge_tree_data.h"
+#include "views/merge_tree/merge_tree_view.h"
+#include "views/merge_tree/tree_layout.h"
+#include "views/scene/text_painter.h"
+#include "views/token_groups.h"
+
+#include <QtTest>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <numeric>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+/// Halvings in which every second pair stays: signs - + - + ...
+BalanceNode halved(std::vector<TokenIndex> input) {
+    BalanceNode node{std::move(input), {}, {}};
+    for (std::size_t i = 0; i < node.input.size(); ++i) {
+        node.signs.push_back(i % 2 == 0 ? -1 : 1);
+        if (i % 2 == 1)
+            node.output.push_back(node.input[i]);
+    }
+    return node;
+}
+
+/// 18 tokens, t = 4, T = 3: the counter of policies.md 1.2.
+BalanceTree handTree() {
+    BalanceTree tree;
+    tree.batch = 4;
+    tree.rows.resize(18);
+    std::iota(tree.rows.begin(), tree.rows.end(), TokenIndex{0});
+    tree.nodes.resize(3);
+    for (TokenIndex b = 0; b < 4; ++b)
+        tree.nodes[0].push_back(halved({4 * b, 4 * b + 1, 4 * b + 2, 4 * b + 3}));
+    for (std::size_t level = 1; level < 3; ++level)
+        for (std::size_t place = 0; place + 1 < tree.nodes[level - 1].size(); place += 2) {
+            std::vector<TokenIndex> input = tree.nodes[level - 1][place].output;
+            const auto& right = tree.nodes[level - 1][place + 1].output;
+            input.insert(input.end(), right.begin(), right.end());
+            tree.nodes[level].push_back(halved(input));
+        }
+    return tree;
+}
+
+ViewInput handInput(std::optional<TokenIndex> cursor) {
+    auto stream = std::make_shared<BalanceStream>();
+    stream->tokens = 18;
+    stream->settings.batch = 4;
+    stream->settings.levels = 3;
+    stream->trees = {handTree()};
+    stream->norms = {std::vector<float>(18, 1.0F)};
+    auto data = std::make_shared<MergeTreeData>();
+    data->source = "A  hand";
+    data->stream = stream;
+    data->tree = 0;
+    data->query = 17;
+    for (const auto& level : stream->trees[0].nodes) {
+        data->nodes.emplace_back();
+        for (std::size_t place = 0; place < level.size(); ++place)
+            data->nodes.back().push_back({0.1 * double(data->nodes.size()) + 0.01 * double(place), 0.5, 0});
+    }
+    ViewInput input;
+    input.capture = needleCapture();
+    input.cut = Cut::resolve("default", *input.capture);
+    input.cursor = cursor;
+    input.data.value = data;
+    return input;
+}
+
+ViewInput sampleInput(const std::vector<std::string>& specs, const std::vector<std::pair<std::string, std::string>>& set = {}) {
+    ViewInput input = needleInput(specs);
+    ParameterValues options(mergeTreeView().card().options);
+    for (const auto& [id, text] : set)
+        options.setText(id, text);
+    input.data = {};
+    fillData(input, mergeTreeView(), options);
+    return input;
+}
+
+const RectangleItem* boxOf(const Scene& scene, std::int64_t level, std::int64_t place) {
+    const RectangleItem* found = nullptr;
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == PickId{PickId::Kind::Node, nodeId(level, place)})
+            found = box;
+    return found;
+}
+
+} // namespace
+
+class MergeTreeViewTest : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<QtTextService> m_text;
+    const View& m_view = mergeTreeView();
+    const ParameterValues m_options{mergeTreeView().card().options};
+    const Colour m_live = policyStyle("balancekv_stream", ThemeId::Light).colour;
+
+    Scene sceneOf(const ViewInput& input, double width = 860, double height = 410) const {
+        return m_view.buildScene(input, m_options, viewport(width, height, *m_text));
+    }
+    /// "live", "merged" or "future", by what is drawn.
+    QString drawnState(const Scene& scene, std::int64_t level, std::int64_t place) const {
+        const RectangleItem* box = boxOf(scene, level, place);
+        if (!box)
+            return "missing";
+        return box->fill == m_live ? "live" : box->stroke.dash.empty() ? "merged" : "future";
+    }
+
+private slots:
+    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
+
+    // Sizes at j = 4, 8, 12, 16: [0,2,0,0], [0,0,2,0], [0,2,2,0], [0,0,0,2].
+    void boxesFollowTheBinaryCounter() {
+        const std::map<TokenIndex, QStringList> expected = {
+            // level 1: four nodes, level 2: two, level 3: one
+            {0, {"future", "future", "future", "future", "future", "future", "future"}},
+            {3, {"future", "future", "future", "future", "future", "future", "future"}},
+            {4, {"live", "future", "future", "future", "future", "future", "future"}},
+            {8, {"merged", "merged", "future", "future", "live", "future", "future"}},
+            {12, {"merged", "merged", "live", "future", "live", "future", "future"}},
+            {16, {"merged", "merged", "merged", "merged", "merged", "merged", "live"}},
+            {18, {"merged", "merged", "merged", "merged", "merged", "merged", "live"}}};
+        for (const auto& [cursor, states] : expected) {
+            const Scene scene = sceneOf(handInput(cursor));
+            QStringList drawn;
+            for (std::int64_t level = 1; level <= 3; ++level)
+                for (std::int64_t place = 0; place < (8 >> level); ++place)
+                    drawn << drawnState(scene, level, place);
+            QCOMPARE(drawn, states);
+        }
+    }
+
+    void labelsCountTheLiveSets() {
+        const auto texts = scene_checks::textsOf(sceneOf(handInput(14)));
+        const auto count = [&](const std::string& text) { return std::count(texts.begin(), texts.end(), text); };
+        QCOMPARE(count("2 live"), 3); // C⁰ holds tokens 12 and 13, C¹ and C² two each
+        QCOMPARE(count("empty"), 1);
+        QCOMPARE(count("j = 14"), 1);
+        QCOMPARE(count("weight 8"), 1);
+        QCOMPARE(count("12 %"), 1); // node 2 of level 1
+        QCOMPARE(count("20 %"), 1); // node 0 of level 2
+        QCOMPARE(count("30 %"), 0); // the root is still to come
+        QCOMPARE(count("not read yet"), 1);
+    }
+
+    // Nothing moves while the stream is played: the same boxes at the same places at every cursor.
+    void nothingReflows() {
+        const Scene first = sceneOf(handInput(0)), last = sceneOf(handInput(18));
+        for (std::int64_t level = 0; level <= 3; ++level)
+            for (std::int64_t place = 0; place < (level == 0 ? 5 : 8 >> level); ++place) {
+                const RectangleItem *a = boxOf(first, level, place), *b = boxOf(last, level, place);
+                QVERIFY(a && b);
+                QVERIFY(a->box.x == b->box.x && a->box.y == b->box.y && a->box.width == b->box.width);
+            }
+    }
+
+    void barcodeShowsWhatIsInMemory() {
+        const Scene scene = sceneOf(handInput(12));
+        const Colour kept = themeOf(ThemeId::Light).kept;
+        std::vector<double> ticks;
+        for (const Drawable& item : scene.items)
+            if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill == kept)
+                ticks.push_back((box->box.x - scene.plot.x) / scene.plot.width * 18);
+        // C² holds 3 and 7, C¹ 9 and 11
+        QCOMPARE(ticks.size(), std::size_t{4});
+        const std::vector<double> tokens = {3, 7, 9, 11};
+        for (std::size_t i = 0; i < 4; ++i)
+            QVERIFY2(std::abs(ticks[i] - tokens[i]) < 1e-6, qPrintable(QString::number(ticks[i])));
+    }
+
+    // Token 3 is kept by C¹ and C²; token 1 reaches C¹ and is dropped by C²; token 0 leaves at once.
+    void pathsLeadToTheSetThatHoldsTheToken() {
+        const auto pathLines = [&](TokenIndex token) {
+            ViewInput input = handInput(12);
+            input.focus.selected = {token};
+            int solid = 0, dotted = 0;
+            for (const Drawable& item : sceneOf(input).items)
+                if (const auto* line = std::get_if<PolylineItem>(&item); line && line->stroke.width == 2.6)
+                    ++(line->stroke.dash.empty() ? solid : dotted);
+            return std::pair(solid, dotted);
+        };
+        QCOMPARE(pathLines(3), std::pair(2, 0));
+        QCOMPARE(pathLines(1), std::pair(1, 1));
+        QCOMPARE(pathLines(0), std::pair(0, 1));
+        QCOMPARE(pathLines(13), std::pair(0, 0)); // not read yet
+    }
+
+    void storyIsTheBatchesWithMergesAsMilestones() {
+        const Story story = m_view.story(handInput({}), m_options);
+        QCOMPARE(story.events, (std::vector<TokenIndex>{4, 8, 12, 16, 18}));
+        QCOMPARE(story.milestones, (std::vector<TokenIndex>{8, 16}));
+    }
+
+    void captionsHoldTheNumbers_data() {
+        QTest::addColumn<int>("cursor");
+        QTest::addColumn<QStringList>("words");
+        QTest::newRow("filling") << 3 << QStringList{"3 of t = 4", "exact"};
+        QTest::newRow("first batch") << 4 << QStringList{"Batch 0", "2 pairs enter C¹ with weight 2, 2 leave", "1 batches so far is odd"};
+        QTest::newRow("first merge") << 8 << QStringList{"Batch 1", "4 in C¹ make 2 in C², weight 4"};
+        QTest::newRow("odd") << 13 << QStringList{"Batch 2", "3 batches so far is odd"};
+        QTest::newRow("two merges") << 16 << QStringList{"4 in C¹ make 2 in C², weight 4; 4 in C² make 2 in C³, weight 8"};
+    }
+    void captionsHoldTheNumbers() {
+        QFETCH(int, cursor);
+        QFETCH(QStringList, words);
+        const QString caption = QString::fromStdString(m_view.caption(handInput(cursor), m_options));
+        for (const QString& word : words)
+            QVERIFY2(caption.contains(word), qPrintable(caption));
+    }
+
+    void findingCountsMemory() {
+        const QString finding = QString::fromStdString(m_view.finding(handInput(14), m_options));
+        QVERIFY2(finding.contains("6 of 14 pairs read are in memory (42.9 %) and stand for 14"), qPrintable(finding));
+        QVERIFY2(finding.contains("largest live discrepancy 20.0 % in C²"), qPrintable(finding));
+    }
+
+    void factsAndClicks() {
+        const ViewInput input = handInput(12);
+        const Scene scene = sceneOf(input);
+        const RectangleItem* node = boxOf(scene, 2, 0);
+        const PointFacts facts = m_view.factsAt(input, m_options, scene, {node->box.x + node->box.width / 2, node->box.y + 2});
+        QCOMPARE(dynamic_cast<const TokenGroups&>(m_view).tokensAt(input, m_options, scene, {node->box.x + node->box.width / 2, node->box.y + 2}),
+                 (std::vector<TokenIndex>{3, 7}));
+        const std::map<std::string, std::string> rows(facts.rows.begin(), facts.rows.end());
+        QCOMPARE(rows.at("keeps"), std::string("2 of 4"));
+        QCOMPARE(rows.at("signs"), std::string("2 +, 2 −, Σ η = 0"));
+        QCOMPARE(rows.at("discrepancy, query 17"), std::string("20.0 %"));
+        QCOMPARE(rows.at("now"), std::string("in memory"));
+        const double x = scene.plot.x + scene.plot.width * 1.5 / 18;
+        const PointFacts leaf = m_view.factsAt(input, m_options, scene, {x, boxOf(scene, 0, 0)->box.y + 3});
+        QCOMPARE(leaf.token, 1);
+        QCOMPARE(dynamic_cast<const TokenGroups&>(m_view).tokensAt(input, m_options, scene, {x, boxOf(scene, 0, 0)->box.y + 3}), std::vector<TokenIndex>{1});
+        const std::map<std::string, std::string> leafRows(leaf.rows.begin(), leaf.rows.end());
+        QCOMPARE(leafRows.at("path"), std::string("C⁰ → C¹, left on the way to C²"));
+        QCOMPARE(leafRows.at("in memory"), std::string("1 of 4"));
+    }
+
+    void tableListsEveryNode() {
+        const ViewTable table = m_view.table(handInput(12), m_options);
+        QCOMPARE(table.rowCount, std::int64_t{7});
+        QCOMPARE(table.cell(4, 0) + table.cell(4, 1) + table.cell(4, 10), std::string("20live"));
+        QCOMPARE(table.cell(4, 11), std::string("3 7"));
+        QCOMPARE(table.cell(6, 10), std::string("to come"));
+    }
+
+    // On a real head: the sets are those of the policy, and every node's percentage is its halving's.
+    void theSampleStreamsAsItsPaneSays() {
+        const ViewInput input = sampleInput({"keydiff@0.25", "balancekv_stream:greedy,batch=64,levels=3"});
+        const auto data = dataAs<MergeTreeData>(input);
+        QVERIFY(!data->standIn); // pane B streams, though A is active
+        QCOMPARE(data->source, std::string("B  BalanceKV, streaming, greedy"));
+        QCOMPARE(data->query, input.cut.token - 1);
+        const auto sets = data->shown()->setsAt(input.cut.token);
+        std::vector<TokenIndex> all;
+        for (const auto& set : sets)
+            all.insert(all.end(), set.begin(), set.end());
+        std::sort(all.begin(), all.end());
+        const HeadSelection& head = input.panes[1].result->selection.heads[1];
+        std::vector<TokenIndex> denominator;
+        for (std::size_t i = 0; i < head.kept.size(); ++i)
+            if (head.denominatorWeights[i] > 0)
+                denominator.push_back(head.kept[i]);
+        QCOMPARE(all, denominator);
+        QCOMPARE(data->errors.back().cursor, input.cut.token);
+        QVERIFY(data->errors.back().errors.output > 0);
+        const QString finding = QString::fromStdString(m_view.finding(input, m_options));
+        QVERIFY2(finding.contains(QString("of 995 pairs read")), qPrintable(finding));
+    }
+
+    void octavesPartitionTheValues() {
+        const ViewInput input = sampleInput({"balancekv_stream,batch=64"}, {{"tree", "fullest"}});
+        const auto data = dataAs<MergeTreeData>(input);
+        std::size_t sum = static_cast<std::size_t>(data->zeroValues);
+        for (const MergeTreeData::Octave& octave : data->octaves)
+            sum += data->stream->trees[static_cast<std::size_t>(octave.tree)].rows.size();
+        QCOMPARE(sum, std::size_t{995});
+        QVERIFY(data->shown()->numerator);
+        const QString text = QString::fromStdString(paintSceneAsText(sceneOf(input)));
+        QVERIFY2(text.contains("Norms of values, by octave") && text.contains("erase line 2^"), qPrintable(text.right(600)));
+    }
+
+    void saysWhatIsMissing() {
+        QCOMPARE(m_view.finding(ViewInput{}, m_options), std::string(kNoCapture));
+        const ViewInput other = sampleInput({"keydiff@0.25"});
+        QVERIFY(m_view.finding(other, m_options).find("No pane streams BalanceKV, so balancekv_stream,batch=64,levels=4 stands in") == 0);
+        const QString text = QString::fromStdString(paintSceneAsText(sceneOf(other)));
+        QVERIFY(text.contains("No pane streams BalanceKV"));
+        const ViewInput empty = sampleInput({"balancekv_stream"}, {{"tree", "octave"}, {"octave", "100"}});
+        QVERIFY(m_view.finding(empty, m_options).find("No value norm lies in octave 100 (octaves with values: ") == 0);
+        QVERIFY(m_view.story(empty, m_options).events.empty());
+        ViewInput waiting = other;
+        waiting.data = {};
+        QVERIFY(!m_view.finding(waiting, m_options).empty() && !m_view.caption(waiting, m_options).empty());
+    }
+
+    void nothingOverlapsOrIsClipped_data() {
+        QTest::addColumn<QSize>("size");
+        for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(860, 410), QSize(930, 330), QSize(1400, 900)})
+            QTest::newRow(qPrintable(QString("%1x%2").arg(size.width()).arg(size.height()))) << size;
+    }
+    void nothingOverlapsOrIsClipped() {
+        QFETCH(QSize, size);
+        const std::vector<ViewInput> inputs = {handInput(9), sampleInput({"balancekv_stream,batch=64,levels=8"}, {{"tree", "fullest"}}),
+                                               sampleInput({"keydiff@0.25"}), sampleInput({"balancekv_stream,batch=16,levels=2"})};
+        for (ViewInput input : inputs)
+            for (const auto cursor : {std::optional<TokenIndex>(), std::optional<TokenIndex>(5)}) {
+                input.cursor = cursor;
+                for (const bool forExport : {false, true}) {
+                    Viewport frame = viewport(size.width(), size.height(), *m_text);
+                    frame.forExport = forExport;
+                    const Scene scene = m_view.buildScene(input, m_options, frame);
+                    QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
+                    QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+                }
+            }
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(MergeTreeViewTest)
+#include "merge_tree_view_test.moc"

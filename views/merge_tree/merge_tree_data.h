@@ -1,0 +1,46 @@
+#pragma once
+
+#include "core/policies/balance_errors.h"
+#include "core/policies/balance_log.h"
+#include "views/view_data.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// The trees of one KV head of streaming BalanceKV, kept whole, and what one query makes of them.
+struct MergeTreeData : ViewData {
+    std::string source;   ///< "B  BalanceKV, streaming, paper", or the spec of the stand-in
+    bool standIn = false; ///< no pane streams BalanceKV
+    std::shared_ptr<const BalanceStream> stream;
+    std::int64_t kvHead = 0;
+    std::int64_t tree = -1;     ///< the one that is shown, in stream->trees; -1: no value lies in the chosen octave
+    int wantedBucket = 0;       ///< that octave
+    TokenIndex query = -1;      ///< -1: none, and `whyNoQuery`
+    int queryHead = 0;
+    std::string whyNoQuery;
+    struct Node {
+        double discrepancy = 0; ///< for the query
+        double largest = 0;     ///< max |1 - 2p|, which is |y| / (c R^2)
+        std::int64_t repeats = 0;
+    };
+    std::vector<std::vector<Node>> nodes; ///< as BalanceTree::nodes
+    struct Octave {
+        int bucket = 0;
+        std::int64_t tree = 0; ///< in stream->trees
+    };
+    std::vector<Octave> octaves; ///< that hold values, ascending
+    std::int64_t zeroValues = 0; ///< tokens without an octave
+    /// What is stored against everything read, for the query, at ascending cursors; empty without a query.
+    struct At {
+        TokenIndex cursor = 0;
+        StreamErrors errors;
+    };
+    std::vector<At> errors;
+
+    const BalanceTree* shown() const { return tree < 0 ? nullptr : &stream->trees[static_cast<std::size_t>(tree)]; }
+};
+
+} // namespace kvscope

@@ -1,0 +1,288 @@
+// The merge-and-reduce tree: filled boxes are the sets in memory, hollow ones have gone up into their parents, dashed ones
+// are still to come. Ticks in the batches are the pairs that are left of them.
+#include "views/merge_tree/tree_painter.h"
+
+#include "views/scene/axes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kLeastPitch = 2.5;     // closer nodes are drawn as runs of equal state
+constexpr std::size_t kMostPaths = 256; // selected tokens whose paths are drawn
+
+bool isRun(const TreePicture& p, std::int64_t level) {
+    return p.layout.pitchOf(p.state, level) < kLeastPitch;
+}
+
+/// Nodes of a level that the plot shows, one more on each side.
+std::pair<std::int64_t, std::int64_t> shownPlaces(const TreePicture& p, std::int64_t level) {
+    const auto& rows = p.state.tree().rows;
+    const std::int64_t count = p.state.nodeCount(level), batch = p.state.tree().batch;
+    const std::int64_t each = level == 0 ? 1 : std::int64_t{1} << (level - 1);
+    const auto placeAt = [&](double token) {
+        const auto row = std::lower_bound(rows.begin(), rows.end(), token) - rows.begin();
+        return row / batch / each;
+    };
+    return {std::max<std::int64_t>(0, placeAt(p.layout.xLow) - 1), std::min(count, placeAt(p.layout.xHigh) + 2)};
+}
+
+void paintGround(SceneBuilder& b, const TreePicture& p) {
+    const Box& plot = p.layout.plot;
+    const double x = std::clamp(p.layout.xOf(p.state.cursor()), plot.x, plot.right());
+    if (x < plot.right())
+        b.rectangle({x, plot.y, plot.right() - x, plot.height}, p.theme.sunken);
+    for (const double y : p.layout.rows)
+        b.line({plot.x, y}, {plot.right(), y}, {p.theme.grid, 1, {}});
+}
+
+void paintEdge(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::int64_t place, const Stroke& stroke) {
+    const std::int64_t parent = level == 0 ? place : place / 2;
+    const Point from = p.layout.centreOf(p.state, level, place), to = p.layout.centreOf(p.state, level + 1, parent);
+    const double middle = (from.y + to.y) / 2;
+    b.polyline({from, {from.x, middle}, {to.x, middle}, to}, stroke);
+}
+
+void paintEdges(SceneBuilder& b, const TreePicture& p) {
+    for (std::int64_t level = 0; level < p.state.levels(); ++level) {
+        if (isRun(p, level))
+            continue;
+        const auto [begin, end] = shownPlaces(p, level);
+        for (std::int64_t place = begin; place < end; ++place) {
+            const std::int64_t parent = level == 0 ? place : place / 2;
+            if (parent >= p.state.nodeCount(level + 1))
+                continue;
+            const bool future = p.state.stateOf(level + 1, parent) == NodeState::Future;
+            const Stroke stroke = future ? Stroke{p.theme.border, 1, {3, 3}} : Stroke{p.theme.control, 1.2, {}};
+            paintEdge(b, p, level, place, stroke);
+        }
+    }
+}
+
+/// Signs lean to the right for + and to the left for -; the whole bar is two standard deviations of fair coins.
+void paintImbalance(SceneBuilder& b, const TreePicture& p, const BalanceNode& node, const Box& box) {
+    double sum = 0;
+    for (const std::int8_t sign : node.signs)
+        sum += sign;
+    const double x = box.x + box.width / 2, y = box.bottom() + 5, half = std::min(16.0, std::max(6.0, box.width / 2));
+    const double length = half * std::min(1.0, std::abs(sum) / (2 * std::sqrt(static_cast<double>(node.signs.size()))));
+    b.line({x - half, y}, {x + half, y}, {p.theme.border, 1, {}});
+    b.rectangle({sum >= 0 ? x : x - length, y - 2, std::max(1.5, length), 4}, p.theme.text2);
+    b.line({x, y - 4}, {x, y + 4}, {p.theme.text2, 1, {}});
+}
+
+void paintNodeWords(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::int64_t place, const Box& box, bool live) {
+    const BalanceNode& node = p.state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)];
+    const TextStyle size{FontFace::Monospace, box.height >= 20 ? 12.0 : 10.0, live ? FontWeight::Bold : FontWeight::Regular};
+    const std::string count = std::to_string(node.output.size());
+    const Point centre{box.x + box.width / 2, box.y + box.height / 2};
+    if (box.height >= 10 && b.width(count, size) + 4 <= box.width)
+        b.text(centre, count, size, live ? p.onPolicy : p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Middle);
+    const TextStyle percent{FontFace::Interface, 11, FontWeight::SemiBold};
+    if (!live || p.data.query < 0 || p.layout.pitch < 44)
+        return;
+    const double share = p.data.nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)].discrepancy;
+    const std::string words = fmt::format("{:.0f} %", 100 * share);
+    if (level < p.state.levels() || b.width(words, percent) + 4 <= p.layout.pitchOf(p.state, level))
+        b.text({centre.x, box.y - 5}, words, percent, p.theme.text1, HorizontalAlign::Centre);
+}
+
+void paintNode(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::int64_t place) {
+    const NodeState state = p.state.stateOf(level, place);
+    const Box box = p.layout.boxOf(p.state, level, place);
+    const PickId pick{PickId::Kind::Node, nodeId(level, place)};
+    const double radius = std::min(4.0, box.width / 4);
+    if (state == NodeState::Future) {
+        b.rectangle(box, p.theme.sunken, {p.theme.border, 1, {3, 3}}, radius, pick);
+        return;
+    }
+    const bool live = state == NodeState::Live;
+    b.rectangle(box, live ? p.policy : p.theme.canvas, live ? Stroke{} : Stroke{p.theme.control, 1, {}}, radius, pick);
+    paintNodeWords(b, p, level, place, box, live);
+    if (p.layout.pitch >= 40 && box.width >= 8)
+        paintImbalance(b, p, p.state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)], box);
+}
+
+/// Neighbours too close to be drawn one by one: one box for all that are in the same state.
+void paintRuns(SceneBuilder& b, const TreePicture& p, std::int64_t level) {
+    const std::int64_t count = p.state.nodeCount(level);
+    const double height = level == 0 ? p.layout.leafHeight : p.layout.nodeHeight;
+    for (std::int64_t begin = 0, end = 0; begin < count; begin = end) {
+        const NodeState state = p.state.stateOf(level, begin);
+        for (end = begin + 1; end < count && p.state.stateOf(level, end) == state;)
+            ++end;
+        const double left = p.layout.xOf(p.layout.beginOf(p.state, p.state.firstBatch(level, begin)));
+        const double right = p.layout.xOf(p.layout.beginOf(p.state, p.state.firstBatch(level, end)));
+        const Box box{left, p.layout.rows[static_cast<std::size_t>(level)] - height / 2, right - left, height};
+        const Stroke dashed{p.theme.border, 1, {3, 3}}, solid{p.theme.control, 1, {}};
+        const bool future = state == NodeState::Future, live = state == NodeState::Live;
+        b.rectangle(box, live ? p.policy : future ? p.theme.sunken : p.theme.canvas, future ? dashed : live ? Stroke{} : solid, 0);
+    }
+}
+
+/// Pairs in memory as ticks; neighbours that touch are one rectangle.
+void paintBarcode(SceneBuilder& b, const TreePicture& p) {
+    const auto& rows = p.state.tree().rows;
+    const double y = p.layout.rows[0] - p.layout.leafHeight / 2;
+    double left = 0, right = -1;
+    const auto flush = [&] {
+        if (right > left)
+            b.rectangle({left, y, right - left, p.layout.leafHeight}, p.theme.kept);
+    };
+    for (auto at = std::lower_bound(rows.begin(), rows.end(), p.layout.xLow - 1); at != rows.end() && *at < p.layout.xHigh; ++at) {
+        if (!p.state.inMemory(*at))
+            continue;
+        const double from = p.layout.xOf(*at), to = std::max(from + 0.75, p.layout.xOf(*at + 1) - 0.1);
+        if (from > right + 0.25) {
+            flush();
+            left = from;
+        }
+        right = std::max(right, to);
+    }
+    flush();
+}
+
+void paintBatches(SceneBuilder& b, const TreePicture& p) {
+    const auto [begin, end] = shownPlaces(p, 0);
+    const bool runs = isRun(p, 0);
+    if (runs)
+        paintRuns(b, p, 0);
+    else
+        for (std::int64_t batch = begin; batch < end; ++batch)
+            b.rectangle(p.layout.boxOf(p.state, 0, batch), p.theme.canvas, {}, 2);
+    paintBarcode(b, p);
+    for (std::int64_t batch = begin; !runs && batch < end; ++batch) {
+        const bool future = p.state.stateOf(0, batch) == NodeState::Future;
+        const bool newest = batch == (p.state.seen() - 1) / p.state.tree().batch;
+        const Stroke stroke = future   ? Stroke{p.theme.border, 1, {3, 3}}
+                              : newest ? Stroke{p.theme.ink, 2, {}}
+                                       : Stroke{p.theme.control, 1, {}};
+        b.rectangle(p.layout.boxOf(p.state, 0, batch), kTransparent, stroke, 2, {PickId::Kind::Node, nodeId(0, batch)});
+    }
+}
+
+/// The way of a token from its batch up: as far as it was kept, or into the node that dropped it.
+void paintPath(SceneBuilder& b, const TreePicture& p, TokenIndex token) {
+    const TreeState::Path path = p.state.pathOf(token);
+    if (path.batch < 0)
+        return;
+    std::int64_t place = path.batch;
+    const std::int64_t last = static_cast<std::int64_t>(path.kept.size());
+    for (std::int64_t level = 0; level < last; ++level) {
+        paintEdge(b, p, level, place, {p.theme.ink, 2.6, {}});
+        place = path.kept[static_cast<std::size_t>(level)];
+    }
+    if (path.droppedAt > 0) // it ends half way, below the node that dropped it
+        paintEdge(b, p, last, place, {p.theme.ink, 2.6, {2, 3}});
+}
+
+void paintPaths(SceneBuilder& b, const TreePicture& p) {
+    const auto& selected = p.input.focus.selected;
+    for (std::size_t i = 0; i < std::min(kMostPaths, selected.size()); ++i)
+        paintPath(b, p, selected[i]);
+    if (p.input.focus.hovered >= 0)
+        paintPath(b, p, p.input.focus.hovered);
+}
+
+/// Where the selected tokens ended up, and a mark below each.
+void paintPathEnds(SceneBuilder& b, const TreePicture& p) {
+    const double y = p.layout.rows[0] + p.layout.leafHeight / 2;
+    std::vector<TokenIndex> tokens = p.input.focus.selected;
+    if (p.input.focus.hovered >= 0)
+        tokens.push_back(p.input.focus.hovered);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        const double x = p.layout.xOf(tokens[i] + 0.5);
+        if (x >= p.layout.plot.x && x <= p.layout.plot.right())
+            b.rectangle({x - 0.8, y + 1, 1.6, 4}, p.theme.ink);
+        const TreeState::Path path = p.state.pathOf(tokens[i]);
+        if (i >= kMostPaths || path.batch < 0 || path.droppedAt > 0 || path.kept.empty())
+            continue;
+        Box box = p.layout.boxOf(p.state, static_cast<std::int64_t>(path.kept.size()), path.kept.back());
+        box = {box.x - 3.5, box.y - 3.5, box.width + 7, box.height + 7};
+        b.rectangle(box, kTransparent, {p.theme.ink, 2, {}}, 7);
+    }
+}
+
+void paintCursor(SceneBuilder& b, const TreePicture& p) {
+    const Box& plot = p.layout.plot;
+    const double x = p.layout.xOf(p.state.cursor());
+    if (x < plot.x - 1 || x > plot.right() + 1)
+        return;
+    const TextStyle tag{FontFace::Monospace, 12, FontWeight::Bold}, note{FontFace::Interface, 11};
+    const std::string words = "j = " + formatCount(p.state.cursor());
+    const double width = b.width(words, tag) + 14;
+    const double middle = std::clamp(x, plot.x + width / 2, b.scene().width - width / 2 - 2);
+    b.line({x, plot.y + 10}, {x, plot.bottom()}, {p.theme.ink, 2, {}});
+    b.rectangle({middle - width / 2, plot.y - 8, width, 20}, p.theme.ink, {}, 3);
+    b.text({middle, plot.y + 2}, words, tag, p.theme.paper, HorizontalAlign::Centre, VerticalAlign::Middle);
+    const double noteX = middle + width / 2 + 8;
+    if (noteX + b.width("not read yet", note) < plot.right())
+        b.text({noteX, plot.y + 3}, "not read yet", note, p.theme.text3, HorizontalAlign::Left, VerticalAlign::Middle);
+}
+
+void paintLabels(SceneBuilder& b, const TreePicture& p) {
+    const TextStyle name{FontFace::Interface, 15, FontWeight::SemiBold}, words{FontFace::Interface, 12}, small{FontFace::Interface, 11};
+    for (std::size_t level = 0; level < p.layout.rows.size(); ++level) {
+        const double y = p.layout.rows[level];
+        const auto live = std::ssize(p.state.sets()[level]);
+        if (!p.layout.twoLineLabels) {
+            if (p.layout.pitch >= 13)
+                b.text({8, y}, setName(static_cast<std::int64_t>(level)), words, p.theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+            continue;
+        }
+        b.text({10, y - 2}, setName(static_cast<std::int64_t>(level)), name, p.theme.text1);
+        b.text({38, y - 2}, fmt::format("weight {}", std::int64_t{1} << level), words, p.theme.text2);
+        b.text({10, y + 13}, live > 0 ? formatCount(live) + " live" : "empty", small, live > 0 ? p.theme.text2 : p.theme.text3);
+    }
+}
+
+void paintAxis(SceneBuilder& b, const TreePicture& p) {
+    const Box& plot = p.layout.plot;
+    const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
+    b.line({plot.x, plot.bottom()}, {plot.right(), plot.bottom()}, {p.theme.axis, 1, {}});
+    const int most = std::clamp(static_cast<int>(plot.width / 52), 2, 9);
+    for (const Tick& tick : positionTicks(static_cast<std::int64_t>(std::ceil(p.layout.xLow)), static_cast<std::int64_t>(p.layout.xHigh), most)) {
+        const double x = p.layout.xOf(tick.value);
+        b.line({x, plot.bottom()}, {x, plot.bottom() + 4}, {p.theme.axis, 1, {}});
+        b.text({x, plot.bottom() + 7}, tick.label, label, p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
+    }
+    const std::string words = fmt::format("Stream position (0-based); one box = one batch of t = {} pairs, ticks = pairs still in memory", p.state.tree().batch);
+    const std::string fits = b.width(words, title) <= plot.width ? words : b.elide("Stream position (0-based)", title, plot.width);
+    b.text({plot.x + plot.width / 2, plot.bottom() + 22}, fits, title, p.theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
+}
+
+} // namespace
+
+std::string setName(std::int64_t level) {
+    static constexpr const char* kDigits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+    return std::string("C") + kDigits[level % 10]; // T is at most 8
+}
+
+void paintTree(SceneBuilder& builder, const TreePicture& p) {
+    Box clip = p.layout.plot;
+    clip.x -= 4, clip.width += 8;
+    builder.pushClip(clip);
+    paintGround(builder, p);
+    paintEdges(builder, p);
+    paintPaths(builder, p);
+    for (std::int64_t level = 1; level <= p.state.levels(); ++level) {
+        const auto [begin, end] = shownPlaces(p, level);
+        if (isRun(p, level))
+            paintRuns(builder, p, level);
+        for (std::int64_t place = begin; !isRun(p, level) && place < end; ++place)
+            paintNode(builder, p, level, place);
+    }
+    paintBatches(builder, p);
+    paintPathEnds(builder, p);
+    builder.popClip();
+    paintCursor(builder, p);
+    paintLabels(builder, p);
+    paintAxis(builder, p);
+}
+
+} // namespace kvscope

@@ -1,0 +1,86 @@
+// The kernel matrix of a walk: what each pair's sign weighs for every other pair. Signed, so blue against red.
+#include "views/scene/axes.h"
+#include "views/scene/colour_column.h"
+#include "views/walk/walk_painter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+/// -1 .. 1 within the range; "root" lifts small entries.
+double shade(double value, double range, bool root) {
+    const double t = std::clamp(value / range, -1.0, 1.0);
+    return root ? std::copysign(std::sqrt(std::abs(t)), t) : t;
+}
+
+ImageItem imageOf(const WalkData::Walk& walk, const Box& box, bool root) {
+    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
+    pixels->reserve(walk.kernel.size() * 4);
+    for (const float entry : walk.kernel) {
+        const Colour c = colourMap("rdbu", (1 + shade(static_cast<double>(entry), walk.range, root)) / 2);
+        pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
+    }
+    const int side = static_cast<int>(walk.side);
+    return {box, side, side, std::move(pixels), {PickId::Kind::Cell, 0}};
+}
+
+/// Signs so far along the top: filled +, hollow -.
+void paintSignRail(SceneBuilder& b, const WalkPicture& p, const Box& map) {
+    const double slot = map.width / static_cast<double>(p.now.size());
+    for (std::int64_t step = 0; step < p.now.steps; ++step) {
+        const std::int8_t sign = p.now.walk->log->signs[static_cast<std::size_t>(step)];
+        if (sign != 0)
+            b.rectangle({map.x + slot * static_cast<double>(step), map.y - (sign > 0 ? 15 : 8), std::max(0.8, slot * 0.9), 6}, sign > 0 ? p.theme.text1 : p.theme.control);
+    }
+}
+
+void paintScale(SceneBuilder& b, const WalkPicture& p, const Box& map, bool root) {
+    const double range = p.now.walk->range;
+    ColourColumnSpec column{"rdbu", false, {}, {}};
+    for (const double part : {-1.0, 0.0, 1.0}) {
+        const std::string label = formatShort(part * range);
+        column.ticks.push_back({(1 + shade(part * range, range, root)) / 2, part < 0 ? "≤ " + label : part > 0 ? "≥ " + label : "0"});
+    }
+    drawColourColumn(b, {map.right() + 12, map.y, kColourColumnWidth, map.height}, column, p.theme);
+}
+
+} // namespace
+
+void paintKernel(SceneBuilder& b, const WalkPicture& p, const std::string& scale) {
+    const bool root = scale == "root";
+    const double left = 52, bottom = p.viewport.forExport ? 56 : 40, column = p.viewport.width >= 320 ? kColourColumnWidth + 24 : 12;
+    const double side = std::max(40.0, std::min(p.viewport.width - left - column, p.viewport.height - p.top - 16 - bottom));
+    const Box map{left, p.top + 16, side, side};
+    const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
+    b.scene().items.push_back(imageOf(*p.now.walk, map, root));
+    b.rectangle(map, kTransparent, {p.theme.axis, 1, {}});
+    paintSignRail(b, p, map);
+    const auto size = static_cast<double>(p.now.size());
+    for (const Tick& tick : linearTicks(0, size, std::clamp(static_cast<int>(side / 48), 2, 7))) {
+        const double offset = tick.value / size * side;
+        b.line({map.x + offset, map.bottom()}, {map.x + offset, map.bottom() + 4}, {p.theme.axis, 1, {}});
+        b.text({map.x + offset, map.bottom() + 7}, tick.label, label, p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
+        b.line({map.x - 4, map.y + offset}, {map.x, map.y + offset}, {p.theme.axis, 1, {}});
+        b.text({map.x - 7, map.y + offset}, tick.label, label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+    }
+    const std::string words = fmt::format("M of {}, pairs (0-based)", walkName(p.data, *p.now.walk->log));
+    b.text({map.x, map.bottom() + 21}, b.elide(words, title, p.viewport.width - map.x - 8), title, p.theme.text2, HorizontalAlign::Left, VerticalAlign::Top);
+    if (p.now.steps > 0 && p.now.steps < p.now.size()) { // the pair whose turn it is
+        const double offset = (static_cast<double>(p.now.steps) - 0.5) / size * side;
+        b.line({map.x, map.y + offset}, {map.right(), map.y + offset}, {p.theme.ink, 1, {}});
+        b.line({map.x + offset, map.y}, {map.x + offset, map.bottom()}, {p.theme.ink, 1, {}});
+    }
+    if (p.viewport.width >= 320)
+        paintScale(b, p, map, root);
+    Scene& scene = b.scene();
+    scene.plot = map;
+    scene.xMin = 0, scene.xMax = size, scene.yMin = 0, scene.yMax = size;
+    scene.yDown = true;
+}
+
+} // namespace kvscope

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "core/policies/balance_kernel.h"
+#include "core/policies/balance_log.h"
+#include "views/view_data.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// The balancing walks of one KV head and one round (blocked BalanceKV) or level of a tree (streaming), and what fair
+/// coins would have made of the same kernels.
+struct WalkData : ViewData {
+    std::string source;     ///< "B  BalanceKV, paper", or the spec of the stand-in
+    bool standIn = false;   ///< no pane runs BalanceKV
+    bool streaming = false; ///< else blocked
+    std::string what;       ///< "round 1" or "level 1, the keys of the denominator"
+    std::string whyNone;    ///< why there is no walk at all; else empty
+    std::int64_t level = 1; ///< round or level, from 1
+    int chosen = -1;        ///< block asked for; -1: follows the cursor
+    TokenIndex end = 0;     ///< tokens before the cut
+    std::shared_ptr<const BalanceLog> log;
+    struct Walk {
+        const BalanceWalkLog* log = nullptr; ///< in `log`
+        CoinBand band;                       ///< empty without coins
+        /// M pooled to at most 512 x 512 cells, the entry of largest size in each; empty where it was not computed.
+        std::vector<float> kernel;
+        std::int64_t side = 0; ///< cells
+        double range = 0;      ///< of the colours: 99.5 % of the entries off the diagonal are smaller in size
+    };
+    std::vector<Walk> walks; ///< ascending by place; only the chosen one where one was chosen
+    int coinRuns = 0;
+    std::uint64_t seed = 0;
+    std::string whyNoKernel; ///< too many walks at once; else empty
+};
+
+} // namespace kvscope

@@ -1,0 +1,214 @@
+// The three rows of a walk. The first one always spans a little more than -1 .. 1, because these two values are its
+// meaning: beyond them a sign is certain, or the walk fails.
+#include "views/walk/walk_painter.h"
+
+#include "views/scene/axes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kLeanRange = 1.25;
+
+struct Rows {
+    PlotFrame lean, quadratic;
+    Box signs;
+    double slot = 1; ///< pixels of a step
+
+    double left(std::int64_t step) const { return lean.toPixels(static_cast<double>(step), 0).x; }
+    double middle(std::int64_t step) const { return lean.toPixels(static_cast<double>(step) + 0.5, 0).x; }
+};
+
+double largestQ(const WalkPicture& p) {
+    const WalkData::Walk& walk = *p.now.walk;
+    double highest = 0;
+    for (const auto* list : {&walk.log->quadratic, &walk.log->fairCoins, &walk.band.high})
+        for (const double q : *list)
+            highest = std::max(highest, q);
+    return highest > 0 ? highest * 1.05 : 1;
+}
+
+Rows rowsOf(const WalkPicture& p) {
+    const double left = p.viewport.width >= 260 ? 66 : 40, right = 16, bottom = p.viewport.forExport ? 56 : 40;
+    const double height = std::max(60.0, p.viewport.height - p.top - bottom), width = p.viewport.width - left - right;
+    const double signs = std::clamp(height * 0.16, 14.0, 44.0), gap = std::clamp(height * 0.035, 4.0, 12.0);
+    const double rest = height - signs - 2 * gap;
+    Rows rows;
+    const Viewport::Range range = p.viewport.range.value_or(Viewport::Range{0, static_cast<double>(p.now.size()), 0, 1});
+    const AxisSpec x{range.xMin, range.xMax, AxisScale::Linear, {}};
+    rows.lean = {{left, p.top, width, rest * 0.46}, x, {-kLeanRange, kLeanRange, AxisScale::Linear, {}}};
+    rows.signs = {left, p.top + rest * 0.46 + gap, width, signs};
+    rows.quadratic = {{left, rows.signs.bottom() + gap, width, rest * 0.54}, x, {0, largestQ(p), AxisScale::Linear, {}}};
+    rows.slot = width / (range.xMax - range.xMin);
+    return rows;
+}
+
+/// Steps that the zoomed plot shows, among those that have their sign.
+std::pair<std::int64_t, std::int64_t> shownSteps(const WalkPicture& p, const Rows& rows) {
+    return {std::clamp<std::int64_t>(static_cast<std::int64_t>(rows.lean.x.low) - 1, 0, p.now.steps),
+            std::clamp<std::int64_t>(static_cast<std::int64_t>(rows.lean.x.high) + 2, 0, p.now.steps)};
+}
+
+void paintGround(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
+    for (const Box& box : {rows.lean.plot, rows.signs, rows.quadratic.plot}) {
+        const double x = std::clamp(rows.left(p.now.steps), box.x, box.right());
+        if (p.now.steps < p.now.size() && x < box.right())
+            b.rectangle({x, box.y, box.right() - x, box.height}, p.theme.sunken);
+    }
+    for (const Tick& tick : linearTicks(rows.lean.x.low, rows.lean.x.high, std::clamp(static_cast<int>(rows.lean.plot.width / 60), 2, 7))) {
+        const double x = rows.lean.toPixels(tick.value, 0).x;
+        b.line({x, rows.lean.plot.y}, {x, rows.quadratic.plot.bottom()}, {p.theme.grid, 1, {}});
+    }
+}
+
+void paintFocus(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
+    const auto& tokens = p.now.walk->log->tokens;
+    for (std::int64_t step = 0; step < p.now.size(); ++step) {
+        const TokenIndex token = tokens[static_cast<std::size_t>(step)];
+        const bool hovered = token == p.input.focus.hovered;
+        if (!hovered && !std::binary_search(p.input.focus.selected.begin(), p.input.focus.selected.end(), token))
+            continue;
+        const double x = rows.middle(step);
+        b.line({x, rows.lean.plot.y}, {x, rows.quadratic.plot.bottom()}, {withAlpha(p.theme.ink, hovered ? 0.9 : 0.45), hovered ? 2.0 : 1.3, {}});
+    }
+}
+
+void paintLean(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
+    const Box& plot = rows.lean.plot;
+    const bool fail = fails(*p.now.walk->log);
+    const TextStyle note{FontFace::Interface, 11}, label{FontFace::Monospace, 10};
+    for (const double line : {1.0, 0.0, -1.0}) {
+        const double y = rows.lean.toPixels(0, line).y;
+        b.line({plot.x, y}, {plot.right(), y}, line == 0 ? Stroke{p.theme.grid, 1, {}} : Stroke{p.theme.errorLine, 1.2, {4, 3}});
+        b.text({plot.x - 6, y}, line > 0 ? "+1" : line < 0 ? "−1" : "0", label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+    }
+    const auto [begin, end] = shownSteps(p, rows);
+    std::vector<Point> line;
+    auto up = std::make_shared<std::vector<Point>>(), down = std::make_shared<std::vector<Point>>();
+    for (std::int64_t step = begin; step < end; ++step) {
+        const double lean = leanOf(*p.now.walk->log, step);
+        line.push_back(rows.lean.toPixels(static_cast<double>(step) + 0.5, std::clamp(lean, -kLeanRange, kLeanRange)));
+        if (std::abs(lean) > kLeanRange)
+            (lean > 0 ? up : down)->push_back({line.back().x, line.back().y + (lean > 0 ? 3.0 : -3.0)});
+    }
+    b.pushClip(plot);
+    if (line.size() > 1)
+        b.polyline(std::move(line), {p.theme.text1, 1.3, {}});
+    for (const auto& [points, marker, name] : {std::tuple(up, Marker::TriangleUp, "beyond +1"), std::tuple(down, Marker::TriangleDown, "beyond −1")}) {
+        PointCloudItem cloud;
+        cloud.points = points;
+        cloud.marker = marker;
+        cloud.radius = 2.2;
+        cloud.fill = p.theme.error;
+        cloud.name = name;
+        if (!points->empty())
+            b.points(std::move(cloud));
+    }
+    b.popClip();
+    b.line({plot.x, plot.y}, {plot.x, plot.bottom()}, {p.theme.axis, 1, {}});
+    if (plot.height < 56)
+        return;
+    b.text({plot.x + 5, rows.lean.toPixels(0, 1).y + 3}, fail ? "FAIL above +1" : "above +1: − is certain", note, p.theme.text3, HorizontalAlign::Left, VerticalAlign::Top);
+    b.text({plot.x + 5, rows.lean.toPixels(0, -1).y - 4}, fail ? "FAIL below −1" : "below −1: + is certain", note, p.theme.text3);
+}
+
+/// Plus above the middle, filled; minus below it, hollow where there is room for an outline.
+void paintSigns(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
+    const auto [begin, end] = shownSteps(p, rows);
+    const double half = rows.signs.height / 2 - 2, gap = rows.slot > 3 ? 1 : 0, width = std::max(0.8, std::min(rows.slot - gap, 14.0));
+    const double middle = rows.signs.y + rows.signs.height / 2;
+    b.pushClip(rows.signs);
+    for (std::int64_t step = begin; step < end; ++step) {
+        const std::int8_t sign = p.now.walk->log->signs[static_cast<std::size_t>(step)];
+        const double x = rows.middle(step) - width / 2;
+        if (sign > 0)
+            b.rectangle({x, middle - half - 1, width, half}, p.theme.text1);
+        else if (sign < 0 && width >= 4)
+            b.rectangle({x + 0.5, middle + 1.5, width - 1, half - 1}, kTransparent, {p.theme.text2, 1, {}});
+        else if (sign < 0)
+            b.rectangle({x, middle + 1, width, half}, p.theme.control);
+    }
+    b.popClip();
+}
+
+void paintQuadratic(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
+    const WalkData::Walk& walk = *p.now.walk;
+    const auto [begin, end] = shownSteps(p, rows);
+    const auto at = [&](const std::vector<double>& list, std::int64_t step) {
+        return rows.quadratic.toPixels(static_cast<double>(step) + 0.5, list[static_cast<std::size_t>(step)]);
+    };
+    std::vector<Point> band, fair, q;
+    for (std::int64_t step = begin; step < end; ++step) {
+        fair.push_back(at(walk.log->fairCoins, step));
+        q.push_back(at(walk.log->quadratic, step));
+        if (!walk.band.low.empty())
+            band.push_back(at(walk.band.high, step));
+    }
+    for (std::int64_t step = end; step-- > begin && !walk.band.low.empty();)
+        band.push_back(at(walk.band.low, step));
+    b.pushClip(rows.quadratic.plot);
+    if (band.size() > 2)
+        b.polygon(std::move(band), withAlpha(p.theme.control, 0.28));
+    if (q.size() > 1) {
+        b.polyline(std::move(fair), {p.theme.control, 1.4, {5, 3}});
+        b.polyline(std::move(q), {p.policy, 2, {}});
+    }
+    b.popClip();
+    const Box& plot = rows.quadratic.plot;
+    const TextStyle label{FontFace::Monospace, 10};
+    b.line({plot.x, plot.y}, {plot.x, plot.bottom()}, {p.theme.axis, 1, {}});
+    for (const Tick& tick : linearTicks(0, rows.quadratic.y.high, std::clamp(static_cast<int>(plot.height / 34), 2, 5))) {
+        const double y = rows.quadratic.toPixels(0, tick.value).y;
+        b.line({plot.x - 4, y}, {plot.x, y}, {p.theme.axis, 1, {}});
+        b.text({plot.x - 7, y}, tick.label, label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+    }
+}
+
+void paintAxis(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
+    const Box& plot = rows.quadratic.plot;
+    const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
+    b.line({plot.x, plot.bottom()}, {plot.right(), plot.bottom()}, {p.theme.axis, 1, {}});
+    for (const Tick& tick : linearTicks(rows.lean.x.low, rows.lean.x.high, std::clamp(static_cast<int>(plot.width / 60), 2, 7))) {
+        const double x = rows.lean.toPixels(tick.value, 0).x;
+        b.line({x, plot.bottom()}, {x, plot.bottom() + 4}, {p.theme.axis, 1, {}});
+        b.text({x, plot.bottom() + 7}, tick.label, label, p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
+    }
+    const std::string words = fmt::format("Pair of {} (0-based)", walkName(p.data, *p.now.walk->log));
+    b.text({plot.x + plot.width / 2, plot.bottom() + 21}, b.elide(words, title, plot.width), title, p.theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
+    if (p.viewport.width < 260)
+        return;
+    const auto upright = [&](const char* text, const Box& box) {
+        if (b.width(text, title) <= box.height)
+            b.text({14, box.y + box.height / 2}, text, title, p.theme.text2, HorizontalAlign::Centre, VerticalAlign::Middle, -90);
+    };
+    upright("yᵀη / (cR²)", rows.lean.plot);
+    upright("Q", rows.quadratic.plot);
+    b.text({rows.signs.x - 6, rows.signs.y + rows.signs.height / 2}, "η", title, p.theme.text2, HorizontalAlign::Right, VerticalAlign::Middle);
+}
+
+} // namespace
+
+void paintWalk(SceneBuilder& b, const WalkPicture& p) {
+    const Rows rows = rowsOf(p);
+    const Box all{rows.lean.plot.x, p.top, rows.lean.plot.width, rows.quadratic.plot.bottom() - p.top};
+    paintGround(b, p, rows);
+    paintLean(b, p, rows);
+    paintSigns(b, p, rows);
+    paintQuadratic(b, p, rows);
+    b.pushClip(all);
+    paintFocus(b, p, rows);
+    b.popClip();
+    paintAxis(b, p, rows);
+    b.rectangle(all, kTransparent, {}, 0, {PickId::Kind::Cell, 0});
+    Scene& scene = b.scene();
+    scene.plot = all;
+    scene.xMin = rows.lean.x.low, scene.xMax = rows.lean.x.high;
+    scene.yMin = 0, scene.yMax = 1;
+}
+
+} // namespace kvscope

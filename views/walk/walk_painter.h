@@ -1,0 +1,27 @@
+#pragma once
+
+#include "views/scene/scene_builder.h"
+#include "views/walk/walk_steps.h"
+
+#include <string>
+
+namespace kvscope {
+
+struct WalkPicture {
+    const ViewInput& input;
+    const WalkData& data;
+    WalkNow now;
+    const Viewport& viewport;
+    const Theme& theme;
+    Colour policy; ///< of BalanceKV
+    double top;    ///< below legend and notices
+};
+
+/// Three rows over one axis of steps: y^T eta / (c R^2) between the lines at +-1, signs, and Q_j against fair coins. Sets
+/// the scene's plot; the marks answer with pick Cell.
+void paintWalk(SceneBuilder& builder, const WalkPicture& picture);
+
+/// The kernel matrix as a heat map with the signs along its top.
+void paintKernel(SceneBuilder& builder, const WalkPicture& picture, const std::string& scale);
+
+} // namespace kvscope

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "views/view.h"
+#include "views/walk/walk_data.h"
+
+#include <cstdint>
+#include <string>
+
+namespace kvscope {
+
+/// The walk that is shown, and how far it has come.
+struct WalkNow {
+    const WalkData::Walk* walk = nullptr; ///< null: none has begun
+    std::int64_t steps = 0;               ///< signs given so far
+
+    std::int64_t size() const { return std::ssize(walk->log->tokens); }
+};
+
+/// True when the walk's tokens arrive one by one in the order in which they are signed: round 1, level 1. Later rounds
+/// and levels run when everything that they need has been read.
+bool arrivesToken(const WalkData& data);
+
+/// The walk at the cursor: the chosen one, or the last one that has begun.
+WalkNow walkNow(const WalkData& data, std::optional<TokenIndex> cursor);
+
+/// y^T eta / (c R^2) before a step, which is 1 - 2p.
+double leanOf(const BalanceWalkLog& walk, std::int64_t step);
+/// Steps among the first `steps` at which p leaves [0, 1].
+std::int64_t stepsOutside(const BalanceWalkLog& walk, std::int64_t steps);
+/// True when such a step ends the walk (FAIL) instead of being clipped.
+bool fails(const BalanceWalkLog& walk);
+
+/// "block 3 of round 1" or "node 3 of C⁰ → C¹, the keys of the denominator".
+std::string walkName(const WalkData& data, const BalanceWalkLog& walk);
+
+std::string walkCaption(const WalkData& data, const WalkNow& now);
+std::string walkFinding(const WalkData& data, const WalkNow& now);
+PointFacts stepFacts(const ViewInput& input, const WalkNow& now, std::int64_t step);
+/// Columns: step, token, text, u, y, 1 - 2p, p, sign, imbalance, Q, sum of M_jj, coins 10 %, coins 90 %.
+std::string stepCell(const ViewInput& input, const WalkData::Walk& walk, std::int64_t step, int column);
+
+} // namespace kvscope

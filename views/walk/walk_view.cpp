@@ -1,0 +1,203 @@
+// One balancing walk, pair by pair: what it leans on, which sign it gives, and how far the signed sum has grown.
+#include "views/walk/walk_view.h"
+
+#include "views/chart.h"
+#include "views/explanations.h"
+#include "views/scene/axes.h"
+#include "views/token_groups.h"
+#include "views/view_facts.h"
+#include "views/view_options.h"
+#include "views/walk/walk_painter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+std::shared_ptr<const ParameterTable> makeOptions() {
+    const char* paper = "BalanceKV Algorithm 2";
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        choiceOption("show", "Show", "What is drawn.", paper, {{"walk", "Walk", "y, signs and Q"}, {"kernel", "Kernel matrix", "M as a heat map"}}),
+        integerOption("level", "Round or level", "Round of the blocked algorithm; level that a node of the streaming one moves into; from 1.", paper, 1, 8, 1,
+                      Stage::Features),
+        integerOption("block", "Block", "Block of the round, node of the level, from 0; −1: the one at the cursor, or the last.", paper, -1, 100'000, -1,
+                      Stage::Features),
+        choiceOption("tree", "Tree", "Whose walks, in the streaming form.", "BalanceKV Algorithm 1",
+                     {{"keys", "Denominator", "all keys, values of 1"},
+                      {"fullest", "Fullest octave", "the octave of value norms with the most tokens"},
+                      {"octave", "One octave", "the one numbered below"}},
+                     Stage::Features),
+        integerOption("octave", "Octave", "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.", "BalanceKV Algorithm 1", -150, 128, 0,
+                      Stage::Features),
+        integerOption("coins", "Coin runs", "Runs of fair coins on the same kernel for the 10–90 % band; 0: none.", "policies.md 1.1", 0, 400, 60, Stage::Features),
+        choiceOption("scale", "Kernel colours", "Of the heat map.", "design: diverging for signed values",
+                     {{"root", "Signed root", "lifts small entries"}, {"linear", "Linear", "in proportion"}})});
+}
+
+class WalkView final : public View, public TokenGroups {
+public:
+    WalkView() {
+        m_card.id = "walk";
+        m_card.name = "Self-balancing walk";
+        m_card.summary = "How BalanceKV signs one block, against fair coins";
+        m_card.paper = "BalanceKV Algorithm 2, Theorem 3.3";
+        m_card.help = viewExplanation("walk_view");
+        m_card.options = makeOptions();
+        m_card.data = "walk";
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    Story story(const ViewInput& input, const ParameterValues& options) const override;
+    std::string caption(const ViewInput& input, const ParameterValues& options) const override;
+
+private:
+    ViewCard m_card;
+};
+
+std::string whyNoPicture(const ViewInput& input) {
+    if (!input.capture)
+        return kNoCapture;
+    if (!input.data.error.empty())
+        return input.data.error;
+    const auto data = dataAs<WalkData>(input);
+    return data ? data->whyNone : "BalanceKV signs the prompt…";
+}
+
+void drawHead(SceneBuilder& builder, const WalkPicture& p, bool kernel) {
+    const TextStyle note{FontFace::Interface, 11};
+    const auto notice = [&](const std::string& words, double y) {
+        builder.text({10, y}, builder.elide(words, note, p.viewport.width - 20), note, p.theme.warning, HorizontalAlign::Left, VerticalAlign::Middle);
+    };
+    double y = 13;
+    if (p.data.standIn) {
+        notice(fmt::format("No pane runs BalanceKV: this is {}. Choose the policy \"BalanceKV\" to see your own.", p.data.source), y);
+        y += 18;
+    }
+    if (kernel)
+        return;
+    const std::int64_t outside = p.now.walk ? stepsOutside(*p.now.walk->log, p.now.steps) : 0;
+    std::vector<LegendEntry> legend = {{"Q of this walk", Marker::Circle, p.policy, {}, 3, true},
+                                       {"fair coins: E[Q] = Σ Mⱼⱼ", Marker::Circle, p.theme.control, {}, 3, true}};
+    if (p.now.walk && !p.now.walk->band.low.empty())
+        legend.push_back({fmt::format("10–90 % of {} coin runs, seed {}", p.data.coinRuns, p.data.seed), Marker::Square, withAlpha(p.theme.control, 0.28), {}, 5});
+    if (outside > 0)
+        legend.push_back({fmt::format("p outside [0, 1]: {} of {}", outside, p.now.steps), Marker::TriangleUp, p.theme.error, {}, 4});
+    drawLegend(builder, {10, y}, p.viewport.width - 16, legend, p.theme);
+}
+
+Scene WalkView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return emptyScene(why, viewport);
+    const auto data = dataAs<WalkData>(input);
+    const WalkNow now = walkNow(*data, input.cursor);
+    const bool kernel = options.choice("show") == "kernel";
+    if (!now.walk)
+        return emptyScene(walkCaption(*data, now), viewport);
+    if (kernel && now.walk->kernel.empty())
+        return emptyScene(data->whyNoKernel.empty() ? "Computing the kernel…" : data->whyNoKernel + ".", viewport);
+    const Theme& theme = themeOf(viewport.theme);
+    Scene scene;
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = theme.canvas;
+    SceneBuilder builder(scene, *viewport.text);
+    const double top = (data->standIn ? 46 : 28) - (kernel ? 14 : 0);
+    const WalkPicture picture{input, *data, now, viewport, theme, policyStyle("balancekv", viewport.theme).colour, top};
+    drawHead(builder, picture, kernel);
+    if (kernel)
+        paintKernel(builder, picture, options.choice("scale"));
+    else
+        paintWalk(builder, picture);
+    drawProvenance(builder, input, viewport);
+    return scene;
+}
+
+std::string WalkView::finding(const ViewInput& input, const ParameterValues&) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const auto data = dataAs<WalkData>(input);
+    return walkFinding(*data, walkNow(*data, input.cursor));
+}
+
+Story WalkView::story(const ViewInput& input, const ParameterValues&) const {
+    Story story;
+    if (!whyNoPicture(input).empty())
+        return story;
+    const auto data = dataAs<WalkData>(input);
+    story.title = "Self-balancing walk";
+    for (const WalkData::Walk& walk : data->walks) {
+        const std::vector<TokenIndex>& tokens = walk.log->tokens;
+        const TokenIndex end = *std::max_element(tokens.begin(), tokens.end()) + 1;
+        if (arrivesToken(*data))
+            for (const TokenIndex token : tokens)
+                story.events.push_back(token + 1);
+        else
+            story.events.push_back(data->streaming ? end : data->end);
+        story.milestones.push_back(story.events.back());
+    }
+    for (auto* list : {&story.events, &story.milestones}) {
+        std::sort(list->begin(), list->end());
+        list->erase(std::unique(list->begin(), list->end()), list->end());
+    }
+    return story;
+}
+
+std::string WalkView::caption(const ViewInput& input, const ParameterValues&) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const auto data = dataAs<WalkData>(input);
+    return walkCaption(*data, walkNow(*data, input.cursor));
+}
+
+PointFacts WalkView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+    if (!whyNoPicture(input).empty() || pickAt(scene, at, 0).kind != PickId::Kind::Cell)
+        return {};
+    const auto data = dataAs<WalkData>(input);
+    const WalkNow now = walkNow(*data, input.cursor);
+    const double along = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
+    PointFacts facts = stepFacts(input, now, static_cast<std::int64_t>(along));
+    if (options.choice("show") != "kernel" || !now.walk || now.walk->kernel.empty())
+        return facts;
+    const auto cell = [&](double share) { return std::clamp<std::int64_t>(static_cast<std::int64_t>(share * static_cast<double>(now.walk->side)), 0, now.walk->side - 1); };
+    const std::int64_t column = cell((at.x - scene.plot.x) / scene.plot.width), row = cell((at.y - scene.plot.y) / scene.plot.height);
+    const bool pooled = now.walk->side < now.size();
+    facts.rows.emplace_back(pooled ? "M, largest of the cell" : fmt::format("M with pair {}", row),
+                            formatShort(static_cast<double>(now.walk->kernel[static_cast<std::size_t>(row * now.walk->side + column)])));
+    return facts;
+}
+
+std::vector<TokenIndex> WalkView::tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+    const TokenIndex token = factsAt(input, options, scene, at).token;
+    return token < 0 ? std::vector<TokenIndex>() : std::vector<TokenIndex>{token};
+}
+
+ViewTable WalkView::table(const ViewInput& input, const ParameterValues&) const {
+    ViewTable table;
+    table.columns = {"step", "token", "text", "u", "y", "1 - 2p", "p", "sign", "imbalance", "Q", "sum of M_jj", "coins 10 %", "coins 90 %"};
+    if (!whyNoPicture(input).empty())
+        return table;
+    const auto data = dataAs<WalkData>(input);
+    const WalkNow now = walkNow(*data, input.cursor);
+    if (!now.walk)
+        return table;
+    table.rowCount = now.steps;
+    table.cell = [data, walk = now.walk, input](std::int64_t row, int column) { return stepCell(input, *walk, row, column); };
+    return table;
+}
+
+} // namespace
+
+const View& walkView() {
+    static const WalkView view;
+    return view;
+}
+
+} // namespace kvscope
