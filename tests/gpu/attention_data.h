@@ -9,22 +9,6 @@
 
 namespace kvscope::gpu {
 
-/// The heads of a call in the order of their KV heads, as the kernels want them listed.
-struct SlotLists {
-    std::vector<std::int32_t> heads, groups{0};
-    std::int32_t largest = 1;
-
-    SlotLists(const std::vector<std::int32_t>& kvOfQ, std::int64_t kvHeads) {
-        for (std::int32_t kv = 0; kv < kvHeads; ++kv) {
-            for (std::size_t h = 0; h < kvOfQ.size(); ++h)
-                if (kvOfQ[h] == kv)
-                    heads.push_back(static_cast<std::int32_t>(h));
-            groups.push_back(static_cast<std::int32_t>(heads.size()));
-            largest = std::max(largest, groups.back() - groups[groups.size() - 2]);
-        }
-    }
-};
-
 inline AttentionCall callOf(const TestRows& queries, const TestRows& keys, const SlotLists& lists,
                             const AttentionRule& rule, std::int64_t firstQuery) {
     AttentionCall call;

@@ -24,7 +24,8 @@ inline std::vector<PlacedText> placedTexts(const Scene& scene, const TextService
             Box box = textBounds(*text, service);
             // Ascent and descent leave room above small letters; what must not collide is the ink.
             const double slack = std::min(box.height, box.width) * 0.16;
-            texts.push_back({text->text, {box.x + slack, box.y + slack, box.width - 2 * slack, box.height - 2 * slack}});
+            texts.push_back(
+                {text->text, {box.x + slack, box.y + slack, box.width - 2 * slack, box.height - 2 * slack}});
         }
     return texts;
 }
@@ -40,7 +41,8 @@ inline QStringList overlappingTexts(const Scene& scene, const TextService& servi
     for (std::size_t a = 0; a < texts.size(); ++a)
         for (std::size_t b = a + 1; b < texts.size(); ++b)
             if (overlap(texts[a].box, texts[b].box))
-                found << QString("\"%1\" over \"%2\"").arg(QString::fromStdString(texts[a].text), QString::fromStdString(texts[b].text));
+                found << QString("\"%1\" over \"%2\"")
+                             .arg(QString::fromStdString(texts[a].text), QString::fromStdString(texts[b].text));
     return found;
 }
 
@@ -49,7 +51,12 @@ inline QStringList clippedTexts(const Scene& scene, const TextService& service) 
     QStringList found;
     for (const PlacedText& t : placedTexts(scene, service))
         if (t.box.x < 0 || t.box.y < 0 || t.box.right() > scene.width || t.box.bottom() > scene.height)
-            found << QString("\"%1\" at %2,%3 size %4x%5").arg(QString::fromStdString(t.text)).arg(t.box.x).arg(t.box.y).arg(t.box.width).arg(t.box.height);
+            found << QString("\"%1\" at %2,%3 size %4x%5")
+                         .arg(QString::fromStdString(t.text))
+                         .arg(t.box.x)
+                         .arg(t.box.y)
+                         .arg(t.box.width)
+                         .arg(t.box.height);
     return found;
 }
 
