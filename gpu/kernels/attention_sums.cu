@@ -23,6 +23,7 @@ struct SumsCall {
     AttentionSumsCall sums;
     std::int64_t splits;
     float* columns; ///< [Hq, m]
+    TileSlice slice;
 };
 
 constexpr int kWeightStride = kTile + 1; // keeps neighbouring rows out of each other's banks
@@ -69,7 +70,7 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) softmaxKer
     using Number = typename Tile::Value;
     Shared<Tile>& s = sharedAs<Shared<Tile>>();
     const AttentionCall& a = call.sums.attention;
-    const std::int64_t kvHead = blockIdx.y, rowTile = rowTilesOf(a) - 1 - blockIdx.x; // the longest rows first
+    const std::int64_t kvHead = blockIdx.y, rowTile = call.slice.end - 1 - blockIdx.x; // the longest rows first
     const std::int64_t perSplit = call.splits > 1 ? kKeyTilesPerSplit : keyTilesOf(a);
     TileRange range = keyTilesFor(a, kvHead, rowTile);
     const std::int64_t from = blockIdx.z * perSplit, to = from + perSplit;
@@ -149,7 +150,7 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) columnKern
     using Number = typename Tile::Value;
     Shared<Tile>& s = sharedAs<Shared<Tile>>();
     const AttentionCall& a = call.sums.attention;
-    const std::int64_t kvHead = blockIdx.y, keyTile = blockIdx.x, m = a.keys.rows;
+    const std::int64_t kvHead = blockIdx.y, keyTile = call.slice.begin + blockIdx.x, m = a.keys.rows;
     placeKeys(s.places, a, kvHead, keyTile);
     for (int i = threadIdx.x; i < a.largestGroup * kTile; i += kTileThreads)
         s.columns[i] = 0;
@@ -187,6 +188,10 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) columnKern
             static_cast<float>(s.columns[i * kTile + threadIdx.x % kTile] + uniform);
 }
 
+std::int64_t piecesOf(std::int64_t count) {
+    return (count + kTileThreads - 1) / kTileThreads;
+}
+
 template <class Tile> std::size_t sharedBytes(const AttentionCall& a) {
     return sizeof(Shared<Tile>) + static_cast<std::size_t>(a.largestGroup) * kTile * sizeof(double);
 }
@@ -203,25 +208,35 @@ std::size_t keptLogitsBytes(const AttentionCall& a) {
     return static_cast<std::size_t>(tiles * kTile * kTile * (a.arithmetic == KernelArithmetic::Exact ? 8 : 4));
 }
 
-void softmaxShares(const AttentionSumsCall& sums, Stream stream) {
-    const AttentionCall& a = sums.attention;
-    const SumsCall call{sums, splitsOf(a), nullptr};
-    withTile(a, [&](auto tile) {
-        using Tile = decltype(tile);
-        launch("softmax sums", softmaxKernel<Tile>, {rowTilesOf(a), a.keys.heads, call.splits}, kTileThreads,
-               sharedBytes<Tile>(a), stream, call);
-    });
-    if (call.splits > 1)
-        launch("merging softmax sums", mergeSplitsKernel,
-               {(a.slotCount * a.queryCount + kTileThreads - 1) / kTileThreads}, kTileThreads, 0, stream, call);
+std::int64_t softmaxTiles(const AttentionCall& a) {
+    return rowTilesOf(a);
 }
 
-void attentionColumnSums(const AttentionSumsCall& sums, float* columns, Stream stream) {
+std::int64_t columnTiles(const AttentionCall& a) {
+    return keyTilesOf(a);
+}
+
+void softmaxShares(const AttentionSumsCall& sums, Stream stream, TileSlice slice) {
     const AttentionCall& a = sums.attention;
+    slice.end = slice.end < rowTilesOf(a) ? slice.end : rowTilesOf(a);
+    const SumsCall call{sums, splitsOf(a), nullptr, slice};
     withTile(a, [&](auto tile) {
         using Tile = decltype(tile);
-        launch("attention column sums", columnKernel<Tile>, {keyTilesOf(a), a.keys.heads}, kTileThreads,
-               sharedBytes<Tile>(a), stream, SumsCall{sums, 1, columns});
+        launch("softmax sums", softmaxKernel<Tile>, {slice.end - slice.begin, a.keys.heads, call.splits}, kTileThreads,
+               sharedBytes<Tile>(a), stream, call);
+    });
+    if (call.splits > 1) // of rows outside of the slice, what is there already or will be overwritten
+        launch("merging softmax sums", mergeSplitsKernel, {piecesOf(a.slotCount * a.queryCount)}, kTileThreads, 0,
+               stream, call);
+}
+
+void attentionColumnSums(const AttentionSumsCall& sums, float* columns, Stream stream, TileSlice slice) {
+    const AttentionCall& a = sums.attention;
+    slice.end = slice.end < keyTilesOf(a) ? slice.end : keyTilesOf(a);
+    withTile(a, [&](auto tile) {
+        using Tile = decltype(tile);
+        launch("attention column sums", columnKernel<Tile>, {slice.end - slice.begin, a.keys.heads}, kTileThreads,
+               sharedBytes<Tile>(a), stream, SumsCall{sums, 1, columns, slice});
     });
 }
 

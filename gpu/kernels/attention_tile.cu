@@ -34,6 +34,7 @@ struct MapCall {
     TileGrid grid;
     double* keySums;  ///< [splits, keyTiles * kTile]
     unsigned* pixels; ///< [height, width]
+    std::int64_t beginTile;
 };
 
 template <class Tile> struct Shared {
@@ -152,7 +153,7 @@ __device__ __forceinline__ double sumOfKey(const Shared<Tile>& s, const Attentio
 template <class Tile> __global__ void __launch_bounds__(kTileThreads) mapKernel(MapCall call) {
     Shared<Tile>& s = sharedAs<Shared<Tile>>();
     const AttentionCall& a = call.tile.attention;
-    const std::int64_t keyTile = call.grid.firstKeyTile + blockIdx.x;
+    const std::int64_t place = call.beginTile + blockIdx.x, keyTile = call.grid.firstKeyTile + place;
     const bool logits = !call.tile.shares;
     TileRange range = rowTilesFor(a, 0, keyTile);
     const std::int64_t from = blockIdx.y * call.grid.rowTilesPerSplit, to = from + call.grid.rowTilesPerSplit;
@@ -183,7 +184,7 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) mapKernel(
             keySum += sumOfKey(s, a, rowTile);
     }
     if (threadIdx.x < kTile)
-        call.keySums[(blockIdx.y * call.grid.keyTiles + blockIdx.x) * kTile + threadIdx.x] = keySum;
+        call.keySums[(blockIdx.y * call.grid.keyTiles + place) * kTile + threadIdx.x] = keySum;
 }
 
 __global__ void __launch_bounds__(kTileThreads) clearPixelsKernel(MapCall call) {
@@ -219,18 +220,25 @@ std::size_t attentionTileScratchBytes(const AttentionTileCall& call) {
            static_cast<std::size_t>(call.height * call.width) * sizeof(unsigned);
 }
 
-void attentionTile(const AttentionTileCall& tile, Stream stream) {
+std::int64_t mapTiles(const AttentionTileCall& call) {
+    return gridOf(call).keyTiles;
+}
+
+void attentionTile(const AttentionTileCall& tile, Stream stream, std::int64_t beginTile, std::int64_t endTile) {
     const TileGrid grid = gridOf(tile);
     auto* keySums = static_cast<double*>(tile.scratch);
-    const MapCall call{tile, grid, keySums, reinterpret_cast<unsigned*>(keySums + keySumsOf(grid))};
+    const MapCall call{tile, grid, keySums, reinterpret_cast<unsigned*>(keySums + keySumsOf(grid)), beginTile};
     const Grid pixels{(tile.height * tile.width + kTileThreads - 1) / kTileThreads};
-    launch("clearing the map", clearPixelsKernel, pixels, kTileThreads, 0, stream, call);
+    const bool isLast = endTile >= grid.keyTiles;
+    if (beginTile == 0)
+        launch("clearing the map", clearPixelsKernel, pixels, kTileThreads, 0, stream, call);
     withTile(tile.attention, [&](auto kind) {
         using Tile = decltype(kind);
-        launch("attention map", mapKernel<Tile>, {grid.keyTiles, grid.splits}, kTileThreads, sizeof(Shared<Tile>),
-               stream, call);
+        launch("attention map", mapKernel<Tile>, {(isLast ? grid.keyTiles : endTile) - beginTile, grid.splits},
+               kTileThreads, sizeof(Shared<Tile>), stream, call);
     });
-    launch("finishing the map", finishMapKernel, pixels, kTileThreads, 0, stream, call);
+    if (isLast)
+        launch("finishing the map", finishMapKernel, pixels, kTileThreads, 0, stream, call);
 }
 
 } // namespace kvscope::gpu

@@ -29,6 +29,11 @@ struct AttentionTileCall {
 
 std::size_t attentionTileScratchBytes(const AttentionTileCall& call);
 
-void attentionTile(const AttentionTileCall& call, Stream stream);
+/// Tiles of keys of the rectangle. Long work may be cut into slices of them that follow each other from 0 to the last:
+/// the first clears the pixels, the last makes numbers of them.
+std::int64_t mapTiles(const AttentionTileCall& call);
+
+void attentionTile(const AttentionTileCall& call, Stream stream, std::int64_t beginTile = 0,
+                   std::int64_t endTile = INT64_MAX);
 
 } // namespace kvscope::gpu

@@ -56,7 +56,7 @@ __device__ __forceinline__ Farthest previous(Shared& s, const PickCall& call, st
         mine = farthestOf(mine, call.before[head * call.blocks + b]);
     const Farthest top = farthestOfBlock(s, mine);
     if (blockIdx.x == 0 && threadIdx.x == 0 && call.run.found[head] == call.pick) {
-        const std::int64_t place = head * call.run.count + call.pick - 1;
+        const std::int64_t place = head * call.run.stride + call.pick - 1;
         call.run.radius[place] = sqrt(top.distance);
         call.run.closest[place] = sqrt(top.distance) - (top.runnerUp < 0 ? 0 : sqrt(top.runnerUp));
     }
@@ -107,7 +107,7 @@ template <class Element> __global__ void __launch_bounds__(kThreads) pickKernel(
         centre = top.row;
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-        call.run.order[head * call.run.count + call.pick] = static_cast<std::int32_t>(centre);
+        call.run.order[head * call.run.stride + call.pick] = static_cast<std::int32_t>(centre);
         call.run.found[head] = call.pick + 1;
     }
     const Farthest found = farthestOfBlock(s, compareRows<Element>(s.centre, call, head, centre));
@@ -128,8 +128,6 @@ __global__ void __launch_bounds__(kThreads) resumeKernel(PickCall call) {
     const Farthest found = farthestOfBlock(s, mine);
     if (threadIdx.x == 0)
         call.after[head * call.blocks + blockIdx.x] = found;
-    if (blockIdx.x == 0 && threadIdx.x == 0)
-        call.run.found[head] = call.run.known;
 }
 
 } // namespace
@@ -138,7 +136,9 @@ std::size_t centersScratchBytes(const DeviceRows& keys) {
     return static_cast<std::size_t>(2 * keys.heads * blocksOf(keys)) * sizeof(Farthest);
 }
 
-void greedyCenters(const CentersCall& run, Stream stream) {
+void greedyCenters(const CentersCall& asked, Stream stream) {
+    CentersCall run = asked;
+    run.stride = run.stride > 0 ? run.stride : run.count;
     const std::int64_t blocks = blocksOf(run.keys), half = run.keys.heads * blocks;
     auto* found = static_cast<Farthest*>(run.scratch);
     const Grid grid{blocks, run.keys.heads};

@@ -8,17 +8,18 @@
 // all heads. Distances are the CPU engine's to the bit, so the picks are too.
 namespace kvscope::gpu {
 
-/// All pointers are device memory. The run keeps its state in its outputs: with known > 0 it goes on from the first
-/// `known` centres of `order`, whose radius and closest, and the distances and centres of all rows, it left before.
+/// All pointers are device memory. The run keeps its state in its outputs, so that it can be continued: with known > 0
+/// every output holds what the run of `known` centres left.
 struct CentersCall {
     DeviceRows keys;
     std::int32_t count = 0;              ///< centres wanted, 1..n
+    std::int32_t stride = 0;             ///< places of a head in order, radius and closest; 0: count
     std::int32_t known = 0;              ///< centres of an earlier run to go on from; 0: none
     const std::int32_t* first = nullptr; ///< [H] first centre of each head
 
-    std::int32_t* order = nullptr;  ///< [H, count]
-    double* radius = nullptr;       ///< [H, count] after each pick: largest distance of a row to its nearest centre
-    double* closest = nullptr;      ///< [H, count] after each pick: lead of the next pick (distances)
+    std::int32_t* order = nullptr;  ///< [H, stride]
+    double* radius = nullptr;       ///< [H, stride] after each pick: largest distance of a row to its nearest centre
+    double* closest = nullptr;      ///< [H, stride] after each pick: lead of the next pick (distances)
     double* distances = nullptr;    ///< [H, n] squared distance to the nearest centre
     std::int32_t* centre = nullptr; ///< [H, n] place in `order` of that centre; ties to the earlier one
     std::int32_t* found = nullptr;  ///< [H] centres picked: fewer than count when every row coincides with one

@@ -33,6 +33,7 @@ Run runOnDevice(const DeviceRows& keys, std::int32_t count, const std::vector<st
     if (known) { // a longer list of each head: the strides differ
         run.distances = known->distances;
         run.centre = known->centre;
+        run.found = known->found;
         for (std::int64_t h = 0; h < keys.heads; ++h)
             for (std::int32_t i = 0; i < knownCount; ++i) {
                 const auto to = static_cast<std::size_t>(h * count + i),

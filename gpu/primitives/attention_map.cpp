@@ -1,0 +1,191 @@
+// The attention map: which rows stand for a pixel, softmax sums of those that are not known yet, then the pixels.
+#include "gpu/kernels/attention_tile.h"
+
+#include "gpu/kernels/attention_sums.h"
+#include "gpu/primitives/attention_lists.h"
+#include "gpu/primitives/primitives.h"
+#include "gpu/primitives/slices.h"
+
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace kvscope::gpu {
+
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr std::int64_t kFirstTiles = 64;
+
+/// The rows that are looked at, as rows of the queries, and the pixel row of each.
+struct MapRows {
+    std::vector<std::int32_t> rows, pixels;
+
+    explicit MapRows(const AttentionMapInput& input) {
+        const std::int64_t length = input.rowEnd - input.rowBegin;
+        for (std::int64_t y = 0; y < input.height; ++y) {
+            const std::int64_t begin = length * y / input.height, count = length * (y + 1) / input.height - begin;
+            const std::int64_t taken = input.rowsPerPixel > 0 ? std::min(input.rowsPerPixel, count) : count;
+            for (std::int64_t i = 0; i < taken; ++i) {
+                const std::int64_t position = input.rowBegin + begin + count * i / taken;
+                rows.push_back(static_cast<std::int32_t>(position - input.firstQuery));
+                pixels.push_back(static_cast<std::int32_t>(y));
+            }
+        }
+    }
+};
+
+AttentionMask maskOf(const AttentionMapInput& input) {
+    switch (input.mask) {
+    case MapMask::All:
+        return {MaskKind::All, 0, 1};
+    case MapMask::Chunks:
+        return {MaskKind::Chunks, 0, input.chunk};
+    case MapMask::Causal:
+        break;
+    }
+    return {MaskKind::Causal, input.rule.slidingWindow, 1};
+}
+
+HeadRule ruleOf(GroupRule rule) {
+    return rule == GroupRule::Mean ? HeadRule::Mean : rule == GroupRule::Sum ? HeadRule::Sum : HeadRule::Max;
+}
+
+class MapRun {
+public:
+    MapRun(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+           const AttentionMapInput& input, KernelArithmetic arithmetic, AttentionMap& map)
+        : m_memory(memory), m_input(input), m_map(map), m_rows(input), m_queryRows(memory, m_rows.rows),
+          m_listed(memory, queries, oneHead(keys, input), listOf(input), input.rule, arithmetic) {
+        AttentionCall& call = m_listed.call;
+        call.firstQuery = input.firstQuery;
+        call.mask = maskOf(input);
+        call.queryRows = m_queryRows.data();
+        call.queryCount = static_cast<std::int64_t>(m_rows.rows.size());
+        map.rows = call.queryCount;
+    }
+
+    void run(const Checkpoint& checkpoint) {
+        std::vector<SoftmaxShare> shares;
+        if (m_input.value == MapValue::Weight)
+            shares = allShares(checkpoint.part(0, 0.5));
+        const DeviceList<SoftmaxShare> shareList(m_memory, shares);
+        const DeviceList<std::int32_t> pixelRows(m_memory, m_rows.pixels);
+        const auto width = static_cast<std::size_t>(m_input.width);
+        const DeviceList<float> cells(m_memory, static_cast<std::size_t>(m_input.height) * width),
+            columns(m_memory, width);
+        AttentionTileCall call;
+        call.attention = m_listed.call;
+        call.shares = shareList.data();
+        call.combine = ruleOf(m_input.combine);
+        call.pixelRows = pixelRows.data();
+        call.keyBegin = m_input.keyBegin;
+        call.keyEnd = m_input.keyEnd;
+        call.height = m_input.height;
+        call.width = m_input.width;
+        call.cells = cells.data();
+        call.columnSums = columns.data();
+        const auto scratch = m_memory.allocate(attentionTileScratchBytes(call));
+        call.scratch = scratch.get();
+        Slices slices(m_memory, checkpoint.part(0.5, 1), static_cast<double>(mapTiles(call)));
+        slices.each(mapTiles(call), 1, kFirstTiles,
+                    [&](std::int64_t begin, std::int64_t end) { attentionTile(call, m_memory.stream(), begin, end); });
+        m_map.cells = {{m_input.height, m_input.width}, cells.read(m_memory)};
+        m_map.columnSums = {{m_input.width}, columns.read(m_memory)};
+    }
+
+private:
+    static DeviceRows oneHead(const DeviceRows& keys, const AttentionMapInput& input) {
+        const std::int64_t kv = input.rule.kvOfQ[static_cast<std::size_t>(input.queryHeads.front())];
+        DeviceRows one = keys;
+        one.data = static_cast<const char*>(keys.data) + kv * keys.headStride * bytesOf(keys.type);
+        one.heads = 1;
+        return one;
+    }
+
+    static HeadLists listOf(const AttentionMapInput& input) {
+        assert(!input.queryHeads.empty() && std::cmp_less_equal(input.queryHeads.size(), kMostMembers));
+        HeadLists lists({}, 0, 0);
+        lists.heads = input.queryHeads;
+        lists.largest = static_cast<std::int32_t>(lists.heads.size());
+        lists.groups = {0, lists.largest};
+        return lists;
+    }
+
+    float& logSum(std::size_t head, std::size_t row) {
+        const auto w = static_cast<std::size_t>(m_input.queries.size(1));
+        return m_map.rowLogSums.data[head * w + static_cast<std::size_t>(m_rows.rows[row])];
+    }
+
+    /// Shares [heads, R]: of known rows from their sums, of the others from the keys that they see.
+    std::vector<SoftmaxShare> allShares(const Checkpoint& checkpoint) {
+        const std::size_t heads = m_input.queryHeads.size(), count = m_rows.rows.size();
+        std::vector<std::size_t> unknown;
+        for (std::size_t r = 0; r < count; ++r)
+            for (std::size_t head = 0; head < heads; ++head)
+                if (std::isnan(logSum(head, r))) {
+                    unknown.push_back(r);
+                    break;
+                }
+        const std::vector<SoftmaxShare> made = sharesOf(unknown, checkpoint);
+        for (std::size_t u = 0; u < unknown.size(); ++u)
+            for (std::size_t head = 0; head < heads; ++head)
+                if (const SoftmaxShare share = made[head * unknown.size() + u]; share.share > 0)
+                    logSum(head, unknown[u]) = static_cast<float>(share.top - std::log(share.share));
+        std::vector<SoftmaxShare> shares(heads * count);
+        for (std::size_t head = 0; head < heads; ++head) {
+            for (std::size_t r = 0; r < count; ++r)
+                shares[head * count + r] = {double{logSum(head, r)}, 1};
+            for (std::size_t u = 0; u < unknown.size(); ++u)
+                shares[head * count + unknown[u]] = made[head * unknown.size() + u];
+        }
+        return shares;
+    }
+
+    std::vector<SoftmaxShare> sharesOf(const std::vector<std::size_t>& rows, const Checkpoint& checkpoint) {
+        if (rows.empty())
+            return {};
+        std::vector<std::int32_t> queryRows;
+        for (const std::size_t row : rows)
+            queryRows.push_back(m_rows.rows[row]);
+        const DeviceList<std::int32_t> list(m_memory, queryRows);
+        AttentionSumsCall call{.attention = m_listed.call};
+        call.attention.queryRows = list.data();
+        call.attention.queryCount = static_cast<std::int64_t>(rows.size());
+        const DeviceList<SoftmaxShare> shares(m_memory, rows.size() * m_input.queryHeads.size());
+        const auto scratch = m_memory.allocate(softmaxScratchBytes(call.attention) + 1);
+        call.shares = shares.data();
+        call.scratch = scratch.get();
+        Slices slices(m_memory, checkpoint, static_cast<double>(softmaxTiles(call.attention)));
+        slices.each(softmaxTiles(call.attention), 1, kFirstTiles, [&](std::int64_t begin, std::int64_t end) {
+            softmaxShares(call, m_memory.stream(), {begin, end});
+        });
+        return shares.read(m_memory);
+    }
+
+    const DeviceMemory& m_memory;
+    const AttentionMapInput& m_input;
+    AttentionMap& m_map;
+    MapRows m_rows;
+    DeviceList<std::int32_t> m_queryRows;
+    ListedCall m_listed;
+};
+
+} // namespace
+
+AttentionMap attentionMap(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+                          const AttentionMapInput& input, Arithmetic arithmetic, const Checkpoint& checkpoint) {
+    AttentionMap map;
+    map.rowLogSums = input.rowLogSums;
+    if (map.rowLogSums.empty()) {
+        const Shape shape{static_cast<std::int64_t>(input.queryHeads.size()), queries.rows};
+        map.rowLogSums = {shape, std::vector<float>(static_cast<std::size_t>(shape.count()), kNaN)};
+    }
+    const bool isFast = arithmetic == Arithmetic::Fast;
+    MapRun(memory, queries, keys, input, isFast ? KernelArithmetic::Fast : KernelArithmetic::Exact, map)
+        .run(checkpoint);
+    return map;
+}
+
+} // namespace kvscope::gpu

@@ -1,0 +1,91 @@
+// Column sums of attention: lists of heads and positions, then softmax sums and columns in slices of tiles.
+#include "gpu/kernels/attention_sums.h"
+
+#include "gpu/primitives/attention_lists.h"
+#include "gpu/primitives/primitives.h"
+#include "gpu/primitives/slices.h"
+
+#include <cassert>
+
+namespace kvscope::gpu {
+
+namespace {
+
+constexpr std::size_t kMostKeptBytes = 256U << 20; // logits of a short window
+constexpr double kFirstOperations = 1e10;          // of the first slice; the clock decides about the others
+constexpr double kTileSide = 64;
+
+KernelArithmetic arithmeticOf(Arithmetic arithmetic) {
+    return arithmetic == Arithmetic::Fast ? KernelArithmetic::Fast : KernelArithmetic::Exact;
+}
+
+void runSums(const DeviceMemory& memory, AttentionSumsCall call, float* sums, Slices& slices) {
+    const AttentionCall& a = call.attention;
+    const DeviceList<SoftmaxShare> shares(memory, static_cast<std::size_t>(a.slotCount * a.queryCount));
+    const auto scratch = memory.allocate(softmaxScratchBytes(a) + 1);
+    const std::size_t keptBytes = keptLogitsBytes(a);
+    const auto kept = keptBytes <= kMostKeptBytes ? memory.allocate(keptBytes + 1) : nullptr;
+    call.shares = shares.data();
+    call.scratch = scratch.get();
+    call.logits = kept.get();
+    const double perTile = kTileSide * 2 * static_cast<double>(a.queries.width * a.keys.heads);
+    const auto slice = [&](std::int64_t tiles, std::int64_t others, const auto& work) {
+        const double first = kFirstOperations / (perTile * kTileSide * static_cast<double>(others + 1));
+        slices.each(tiles, static_cast<double>(others), static_cast<std::int64_t>(first), work);
+    };
+    slice(softmaxTiles(a), columnTiles(a), [&](std::int64_t begin, std::int64_t end) {
+        softmaxShares(call, memory.stream(), {begin, end});
+    });
+    slice(columnTiles(a), softmaxTiles(a), [&](std::int64_t begin, std::int64_t end) {
+        attentionColumnSums(call, sums, memory.stream(), {begin, end});
+    });
+}
+
+/// Calls work(HeadLists) for at most 32 members of every group at a time.
+template <class Work> void eachPart(const std::vector<std::int32_t>& kvOfQ, std::int64_t kvHeads, const Work& work) {
+    for (std::int32_t part = 0;; ++part) {
+        const HeadLists lists(kvOfQ, kvHeads, part);
+        if (lists.largest == 0)
+            return;
+        work(lists);
+    }
+}
+
+double tilePairs(const AttentionCall& a) {
+    return 2 * static_cast<double>(softmaxTiles(a)) * static_cast<double>(columnTiles(a));
+}
+
+} // namespace
+
+void attentionColumnSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+                         const AttentionInput& input, Arithmetic arithmetic, float* sums,
+                         const Checkpoint& checkpoint) {
+    assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == queries.heads);
+    std::vector<std::int32_t> positions;
+    for (const auto& list : input.keyPositions)
+        positions.insert(positions.end(), list.begin(), list.end());
+    const DeviceList<std::int32_t> keyPositions(memory, positions);
+    eachPart(input.rule.kvOfQ, keys.heads, [&](const HeadLists& lists) {
+        ListedCall listed(memory, queries, keys, lists, input.rule, arithmeticOf(arithmetic));
+        listed.call.firstQuery = input.firstQuery;
+        listed.call.keyPositions = keyPositions.data();
+        listed.call.mask.slidingWindow = input.rule.slidingWindow;
+        Slices slices(memory, checkpoint, tilePairs(listed.call));
+        runSums(memory, {.attention = listed.call}, sums, slices);
+    });
+}
+
+void attentionChunkSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+                        const AttentionChunksInput& input, Arithmetic arithmetic, float* sums,
+                        const Checkpoint& checkpoint) {
+    assert(queries.rows == keys.rows && input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
+    eachPart(input.rule.kvOfQ, keys.heads, [&](const HeadLists& lists) {
+        ListedCall listed(memory, queries, keys, lists, input.rule, arithmeticOf(arithmetic));
+        listed.call.mask = {MaskKind::Chunks, 0, input.chunk};
+        Slices slices(memory, checkpoint, tilePairs(listed.call));
+        runSums(memory, {.attention = listed.call, .zeroKeys = input.zeroKeys, .uniformRows = input.uniformRows}, sums,
+                slices);
+    });
+}
+
+} // namespace kvscope::gpu

@@ -1,0 +1,117 @@
+// Balancing walks: the lists of some walks side by side, one launch for all of them.
+#include "gpu/kernels/balancing_walk.h"
+
+#include "core/base/error.h"
+#include "gpu/primitives/primitives.h"
+#include "gpu/primitives/slices.h"
+
+#include <cassert>
+#include <string>
+
+namespace kvscope::gpu {
+
+namespace {
+
+/// What the kernel takes of walks [begin, end).
+struct WalkLists {
+    std::vector<std::int64_t> offsets{0};
+    std::vector<WalkRule> rules;
+    std::vector<std::int32_t> rows;
+    std::vector<double> uniforms, weights;
+    std::vector<std::uint8_t> silent;
+
+    void add(const BalancingWalk& walk) {
+        assert(walk.uniforms.size() == walk.rows.size());
+        rules.push_back({walk.head, walk.meanOver, walk.gamma, walk.logScale, walk.logShift, walk.valueScale,
+                         walk.valueConstant, walk.failAbove, walk.firstIsPlus ? 1 : 0});
+        rows.insert(rows.end(), walk.rows.begin(), walk.rows.end());
+        uniforms.insert(uniforms.end(), walk.uniforms.begin(), walk.uniforms.end());
+        for (std::size_t i = 0; i < walk.rows.size(); ++i) {
+            weights.push_back(walk.weights.empty() ? 1 : walk.weights[i]);
+            silent.push_back(!walk.silent.empty() && walk.silent[i] != 0 ? 1 : 0);
+        }
+        offsets.push_back(static_cast<std::int64_t>(rows.size()));
+    }
+};
+
+/// What the kernel leaves.
+struct WalkResults {
+    std::vector<std::int8_t> signs;
+    std::vector<double> products, diagonal, margins;
+    std::vector<std::int64_t> steps;
+    std::vector<std::int32_t> endings;
+};
+
+WalkResults runWalks(const DeviceMemory& memory, const DeviceRows& keys, const DeviceRows& values, const float* centres,
+                     const WalkLists& lists) {
+    const std::size_t walks = lists.rules.size(), entries = lists.rows.size();
+    const DeviceList<std::int64_t> offsets(memory, lists.offsets), steps(memory, walks);
+    const DeviceList<WalkRule> rules(memory, lists.rules);
+    const DeviceList<std::int32_t> rows(memory, lists.rows), endings(memory, walks);
+    const DeviceList<double> uniforms(memory, lists.uniforms), weights(memory, lists.weights);
+    const DeviceList<std::uint8_t> silent(memory, lists.silent);
+    const DeviceList<std::int8_t> signs(memory, entries);
+    const DeviceList<double> products(memory, entries), diagonal(memory, entries), scratch(memory, entries);
+    const DeviceList<double> margins(memory, walks);
+    balancingWalks({.keys = keys,
+                    .values = values,
+                    .centres = centres,
+                    .walks = static_cast<std::int64_t>(walks),
+                    .entries = static_cast<std::int64_t>(entries),
+                    .offsets = offsets.data(),
+                    .rules = rules.data(),
+                    .rows = rows.data(),
+                    .uniforms = uniforms.data(),
+                    .weights = weights.data(),
+                    .silent = silent.data(),
+                    .signs = signs.data(),
+                    .products = products.data(),
+                    .diagonal = diagonal.data(),
+                    .steps = steps.data(),
+                    .endings = endings.data(),
+                    .margins = margins.data(),
+                    .scratch = scratch.data()},
+                   memory.stream());
+    return {signs.read(memory),   products.read(memory), diagonal.read(memory),
+            margins.read(memory), steps.read(memory),    endings.read(memory)};
+}
+
+BalancingSteps stepsOf(const WalkResults& results, const WalkLists& lists, std::size_t w) {
+    const std::int64_t begin = lists.offsets[w], end = begin + results.steps[w];
+    if (results.endings[w] == static_cast<std::int32_t>(WalkEnding::NotFinite))
+        throw Error({"the balancing walk of head " + std::to_string(lists.rules[w].head) +
+                         " meets a number that is not finite at row " +
+                         std::to_string(lists.rows[static_cast<std::size_t>(end)]),
+                     "keys and values",
+                     "look for NaN or infinity in the capture's keys and values",
+                     {}});
+    BalancingSteps steps;
+    steps.signs.assign(results.signs.begin() + begin, results.signs.begin() + end);
+    steps.products.assign(results.products.begin() + begin, results.products.begin() + end);
+    steps.diagonal.assign(results.diagonal.begin() + begin, results.diagonal.begin() + end);
+    steps.margin = results.margins[w];
+    if (results.endings[w] == static_cast<std::int32_t>(WalkEnding::Failed))
+        steps.failedAt = results.steps[w];
+    return steps;
+}
+
+} // namespace
+
+std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const DeviceRows& keys, const DeviceRows& values,
+                                           const float* centres, const BalancingWalks& input,
+                                           const Checkpoint& checkpoint) {
+    const auto walks = static_cast<std::int64_t>(input.walks.size());
+    std::vector<BalancingSteps> results;
+    Slices slices(memory, checkpoint, static_cast<double>(walks));
+    slices.each(walks, 1, 1024, [&](std::int64_t begin, std::int64_t end) {
+        WalkLists lists;
+        for (std::int64_t w = begin; w < end; ++w)
+            lists.add(input.walks[static_cast<std::size_t>(w)]);
+        const WalkResults done = runWalks(memory, keys, values, centres, lists);
+        for (std::size_t w = 0; w < lists.rules.size(); ++w)
+            results.push_back(stepsOf(done, lists, w));
+    });
+    return results;
+}
+
+} // namespace kvscope::gpu

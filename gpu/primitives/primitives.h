@@ -1,0 +1,44 @@
+#pragma once
+
+#include "core/base/checkpoint.h"
+#include "core/engine/engine.h"
+#include "gpu/primitives/device_memory.h"
+
+// Primitives of core/engine/engine.h by CUDA kernels: what the engine asks for is laid out as the kernels want it, and
+// what they leave is read back. Tensors lie in device memory already and results [H, n] are left there. Contracts are
+// those of engine.h; long work is cut into slices of some tens of milliseconds, with the checkpoint in between.
+namespace kvscope::gpu {
+
+/// norms [H, n].
+void rowNorms(const DeviceMemory& memory, const DeviceRows& keys, float* norms);
+/// anchors [H, d]; Mean and NormalisedMean only.
+void meanAnchor(const DeviceMemory& memory, const DeviceRows& keys, AnchorKind kind, float* anchors);
+/// similarities [H, n] to anchors [H, d].
+void similarity(const DeviceMemory& memory, const DeviceRows& keys, const float* anchors, SimilarityMetric metric,
+                float* similarities);
+
+/// scores [H, m]; `request.scores` is not looked at.
+std::vector<TopKHead> topK(const DeviceMemory& memory, const float* scores, std::int64_t heads, std::int64_t m,
+                           const TopKRequest& request);
+
+std::vector<GreedyCenters> greedyCenters(const DeviceMemory& memory, const DeviceRows& keys,
+                                         const CentersRequest& request, const Checkpoint& checkpoint);
+
+/// values.data null: none; centres [H, d] or null. Of `input` the walks alone are looked at.
+std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const DeviceRows& keys, const DeviceRows& values,
+                                           const float* centres, const BalancingWalks& input,
+                                           const Checkpoint& checkpoint);
+
+/// sums [Hq, m]. Of `input` everything but the tensors is looked at. At most 32 query heads read one KV head.
+void attentionColumnSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+                         const AttentionInput& input, Arithmetic arithmetic, float* sums, const Checkpoint& checkpoint);
+
+/// sums [Hq, n].
+void attentionChunkSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+                        const AttentionChunksInput& input, Arithmetic arithmetic, float* sums,
+                        const Checkpoint& checkpoint);
+
+AttentionMap attentionMap(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+                          const AttentionMapInput& input, Arithmetic arithmetic, const Checkpoint& checkpoint);
+
+} // namespace kvscope::gpu

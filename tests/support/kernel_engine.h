@@ -1,0 +1,24 @@
+#pragma once
+
+#include "core/engine/engine.h"
+#include "gpu/primitives/device_memory.h"
+
+namespace kvscope::gpu {
+
+/// An engine whose primitives run by CUDA kernels where there is a kernel and on the CPU engine elsewhere. Every call
+/// copies its tensors to the device and back: for checking, not for speed. Rows go to the device as `rowType` when that
+/// loses nothing, else as floats.
+std::unique_ptr<Engine> makeKernelEngine(std::shared_ptr<const DeviceMemory> memory, Arithmetic arithmetic,
+                                         ElementType rowType = ElementType::Float32);
+
+/// Host memory in the place of the device's: for the emulated device.
+class HostMemory final : public DeviceMemory {
+public:
+    std::shared_ptr<void> allocate(std::size_t bytes) const override;
+    void copyIn(void* to, const void* from, std::size_t bytes) const override;
+    void copyOut(void* to, const void* from, std::size_t bytes) const override;
+    void finish() const override {}
+    Stream stream() const override { return nullptr; }
+};
+
+} // namespace kvscope::gpu
