@@ -133,7 +133,7 @@ private slots:
         std::iota(walk.rows.begin(), walk.rows.end(), 0);
         walk.uniforms.assign(100, 0.5);
         walk.gamma = 4;
-        QVERIFY_EXCEPTION_THROWN(m_engine->balancingWalks({upload(keys), upload(keys), {}, {walk}}, {}), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, m_engine->balancingWalks({upload(keys), upload(keys), {}, {walk}}, {}));
         Flat flat({walk});
         runOnDevice(keys, &keys, nullptr, flat);
         QCOMPARE(flat.endings[0], static_cast<std::int32_t>(WalkEnding::NotFinite));

@@ -67,7 +67,7 @@ private slots:
         CentersRequest request;
         request.count = 2;
         request.first = {0};
-        QVERIFY_EXCEPTION_THROWN(m_engine->greedyCenters(m_engine->upload({{1, 10, 2}, keys}), request, {}), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, m_engine->greedyCenters(m_engine->upload({{1, 10, 2}, keys}), request, {}));
     }
 
     void aStopIsSeenBetweenSlices() {
@@ -81,7 +81,7 @@ private slots:
         request.count = 200;
         request.first = {0};
         const naive::Block keys = randomBlock(3, 1, 300, 4);
-        QVERIFY_EXCEPTION_THROWN(m_engine->greedyCenters(uploadRows(*m_engine, keys), request, checkpoint), Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, m_engine->greedyCenters(uploadRows(*m_engine, keys), request, checkpoint));
     }
 
     /// A longer run from a known one, also when a head has ended early.

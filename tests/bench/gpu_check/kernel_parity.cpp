@@ -1,0 +1,127 @@
+// Asks two engines for the same choices and counts the lists that differ.
+#include "tests/bench/gpu_check/kernel_parity.h"
+
+#include "tests/bench/engine_check/engine_case.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace kvscope::check {
+
+namespace {
+
+constexpr std::int64_t kKvHeads = 4, kQueryHeads = 16, kWidth = 128, kWindow = 32, kBudgets = 15, kBlock = 256;
+
+naive::Block bfloatBlock(unsigned seed, std::int64_t heads, std::int64_t rows) {
+    naive::Block block = randomBlock(seed, heads, rows, kWidth, 1, 0.1);
+    for (float& x : block.numbers)
+        x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
+    return block;
+}
+
+/// What an engine chooses by some scores at several budgets.
+std::vector<TopKHead> choices(const Engine& engine, const Tensor& scores) {
+    std::vector<TopKHead> all;
+    const std::int64_t m = scores.size(1);
+    for (std::int64_t budget = 1; budget <= kBudgets; ++budget) {
+        const std::vector<std::int64_t> counts(static_cast<std::size_t>(scores.size(0)), m * budget / (kBudgets + 1));
+        for (TopKHead& head : engine.topK({scores, counts, 4, kWindow}))
+            all.push_back(std::move(head));
+    }
+    return all;
+}
+
+ParityRow compared(const std::string& name, const std::vector<TopKHead>& a, const std::vector<TopKHead>& b) {
+    ParityRow row{name, static_cast<int>(a.size()), 0, std::numeric_limits<double>::infinity()};
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        row.differing += a[i].kept != b[i].kept;
+        row.smallestMargin = std::min(row.smallestMargin, double{a[i].margin});
+    }
+    return row;
+}
+
+struct Layer {
+    Tensor keys, queries;
+    AttentionRule rule{1 / std::sqrt(double(kWidth)), 0, 0, {}};
+    TokenIndex firstQuery;
+
+    Layer(const Engine& engine, std::int64_t n)
+        : keys(uploadRows(engine, bfloatBlock(71, kKvHeads, n))),
+          queries(uploadRows(engine, bfloatBlock(72, kQueryHeads, kWindow))),
+          firstQuery(static_cast<TokenIndex>(n - kWindow)) {
+        for (std::int32_t h = 0; h < kQueryHeads; ++h)
+            rule.kvOfQ.push_back(h / (kQueryHeads / kKvHeads));
+    }
+};
+
+Tensor keyDiffScores(const Engine& e, const Layer& layer) {
+    return e.scale(
+        e.similarity(layer.keys, e.anchor(layer.keys, AnchorKind::NormalisedMean, {}), SimilarityMetric::Cosine, {}),
+        -1);
+}
+
+Tensor windowScores(const Engine& e, const Layer& layer) {
+    const Tensor sums = e.attentionColumnSums({layer.queries, layer.keys, layer.firstQuery, {}, layer.rule}, {});
+    return e.reduceGroups(sums, layer.rule.kvOfQ, kKvHeads, GroupRule::Mean);
+}
+
+std::vector<BalancingSteps> walks(const Engine& e, const Layer& layer, std::int64_t n) {
+    BalancingWalks input{layer.keys, layer.keys, {}, {}};
+    for (std::int64_t head = 0; head < kKvHeads; ++head)
+        for (std::int64_t begin = 0; begin < n; begin += kBlock) {
+            BalancingWalk walk;
+            walk.head = head;
+            for (std::int64_t i = begin; i < std::min(n, begin + kBlock); ++i) {
+                walk.rows.push_back(static_cast<TokenIndex>(i));
+                walk.uniforms.push_back(std::fmod(0.6180339887498949 * static_cast<double>(i + 1), 1.0));
+            }
+            walk.meanOver = kBlock;
+            walk.gamma = 4;
+            walk.logScale = 0.1 / std::sqrt(double(kWidth));
+            walk.valueConstant = 0.025;
+            walk.firstIsPlus = true;
+            input.walks.push_back(std::move(walk));
+        }
+    return e.balancingWalks(input, {});
+}
+
+ParityRow walkParity(const std::vector<BalancingSteps>& a, const std::vector<BalancingSteps>& b) {
+    ParityRow row{"BalanceKV walks", static_cast<int>(a.size()), 0, std::numeric_limits<double>::infinity()};
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        row.differing += a[i].signs != b[i].signs;
+        row.smallestMargin = std::min(row.smallestMargin, a[i].margin);
+    }
+    return row;
+}
+
+ParityRow centerParity(const Engine& first, const Engine& second, const Layer& a, const Layer& b, std::int64_t n) {
+    CentersRequest request;
+    request.count = std::min<std::int64_t>(256, n);
+    request.first.assign(kKvHeads, 0);
+    const auto runs = first.greedyCenters(a.keys, request, {}), others = second.greedyCenters(b.keys, request, {});
+    ParityRow row{"greedy k-center", static_cast<int>(kKvHeads), 0, std::numeric_limits<double>::infinity()};
+    for (std::size_t h = 0; h < runs.size(); ++h) {
+        row.differing += runs[h].order != others[h].order;
+        row.smallestMargin =
+            std::min(row.smallestMargin, *std::min_element(runs[h].closest.begin(), runs[h].closest.end()));
+    }
+    return row;
+}
+
+} // namespace
+
+std::vector<ParityRow> kernelParity(const Engine& first, const Engine& second, std::int64_t n) {
+    const Layer a(first, n), b(second, n);
+    return {
+        compared("key norm", choices(first, first.rowNorms(a.keys, {})), choices(second, second.rowNorms(b.keys, {}))),
+        compared("KeyDiff", choices(first, keyDiffScores(first, a)), choices(second, keyDiffScores(second, b))),
+        compared("SnapKV, 32 queries", choices(first, windowScores(first, a)),
+                 choices(second, windowScores(second, b))),
+        walkParity(walks(first, a, n), walks(second, b, n)),
+        centerParity(first, second, a, b, n),
+    };
+}
+
+} // namespace kvscope::check

@@ -1,0 +1,246 @@
+// The workload of the speed targets, kernel by kernel: random bfloat16 rows, results not looked at (tests do that).
+#include "tests/bench/gpu_check/timed_kernels.h"
+
+#include "gpu/kernels/attention_sums.h"
+#include "gpu/kernels/attention_tile.h"
+#include "gpu/kernels/balancing_walk.h"
+#include "gpu/kernels/greedy_centers.h"
+#include "gpu/kernels/key_similarity.h"
+#include "gpu/kernels/top_k.h"
+#include "tests/support/kernel_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace kvscope::check {
+
+namespace {
+
+using namespace gpu;
+
+constexpr std::int64_t kWindow = 32, kChunk = 256, kBlock = 256, kCenters = 1024, kPixels = 1000;
+
+/// Keeps everything alive that a work reads and writes.
+struct Held {
+    std::vector<std::shared_ptr<void>> memory;
+
+    void* bytes(const DeviceMemory& device, std::size_t count) {
+        memory.push_back(device.allocate(count));
+        return memory.back().get();
+    }
+    template <class T> T* list(const DeviceMemory& device, std::int64_t count) {
+        return static_cast<T*>(bytes(device, static_cast<std::size_t>(count) * sizeof(T)));
+    }
+    template <class T> const T* copy(const DeviceMemory& device, const std::vector<T>& numbers) {
+        T* to = list<T>(device, static_cast<std::int64_t>(numbers.size()));
+        device.copyIn(to, numbers.data(), numbers.size() * sizeof(T));
+        return to;
+    }
+};
+
+class Workload {
+public:
+    Workload(const DeviceMemory& memory, const LayerSize& size) : m_memory(memory), m_size(size) {}
+
+    DeviceRows rows(Held& held, unsigned seed, std::int64_t heads, std::int64_t count) const {
+        // One head's numbers for all heads: times do not depend on them, and drawing them takes long.
+        const TestRows one(seed, ElementType::BFloat16, 1, count, m_size.width);
+        std::vector<unsigned char> all;
+        for (std::int64_t h = 0; h < heads; ++h)
+            all.insert(all.end(), one.bytes().begin(), one.bytes().end());
+        return packedRows(held.copy(m_memory, all), ElementType::BFloat16, heads, count, m_size.width);
+    }
+
+    TimedKernel norms() const {
+        Held held;
+        const DeviceRows keys = rows(held, 1, m_size.kvHeads, m_size.tokens);
+        float* out = held.list<float>(m_memory, m_size.kvHeads * m_size.tokens);
+        return {"key norms", keyBytes() + 4 * perToken(), 2 * numbers(),
+                [held, keys, out](Stream stream) { rowNorms(keys, out, stream); }};
+    }
+
+    TimedKernel keyDiff() const {
+        Held held;
+        const DeviceRows keys = rows(held, 2, m_size.kvHeads, m_size.tokens);
+        float* out = held.list<float>(m_memory, m_size.kvHeads * m_size.tokens);
+        float* anchor = held.list<float>(m_memory, m_size.kvHeads * m_size.width);
+        void* scratch = held.bytes(m_memory, anchorScratchBytes(keys));
+        return {"KeyDiff (anchor and cosines)", 2 * keyBytes() + 4 * perToken(), 7 * numbers(),
+                [held, keys, out, anchor, scratch](Stream stream) {
+                    anchorSimilarity(keys, true, Metric::Cosine, scratch, anchor, out, stream);
+                }};
+    }
+
+    TimedKernel best() const {
+        Held held;
+        std::mt19937 random(3);
+        std::vector<float> scores(static_cast<std::size_t>(m_size.kvHeads * m_size.tokens));
+        std::generate(scores.begin(), scores.end(), [&] { return std::normal_distribution<float>()(random); });
+        const std::int64_t count = m_size.tokens / 4;
+        TopKCall call;
+        call.scores = held.copy(m_memory, scores);
+        call.heads = m_size.kvHeads;
+        call.rows = m_size.tokens;
+        call.counts = held.copy(m_memory, std::vector<std::int64_t>(static_cast<std::size_t>(m_size.kvHeads), count));
+        call.protectFirst = 4;
+        call.protectLast = 64;
+        call.kept = held.list<std::int32_t>(m_memory, m_size.kvHeads * count);
+        call.keptStride = count;
+        call.margins = held.list<float>(m_memory, m_size.kvHeads);
+        call.nanRows = held.list<std::int64_t>(m_memory, m_size.kvHeads);
+        return {"top k of a quarter", 5 * perToken(), perToken(), [held, call](Stream stream) { topK(call, stream); }};
+    }
+
+    TimedKernel centers() const {
+        Held held;
+        CentersCall call;
+        call.keys = rows(held, 4, m_size.kvHeads, m_size.tokens);
+        call.count = static_cast<std::int32_t>(std::min(kCenters, m_size.tokens));
+        const std::int64_t places = m_size.kvHeads * call.count, all = m_size.kvHeads * m_size.tokens;
+        call.first = held.copy(m_memory, std::vector<std::int32_t>(static_cast<std::size_t>(m_size.kvHeads), 0));
+        call.order = held.list<std::int32_t>(m_memory, places);
+        call.radius = held.list<double>(m_memory, places);
+        call.closest = held.list<double>(m_memory, places);
+        call.distances = held.list<double>(m_memory, all);
+        call.centre = held.list<std::int32_t>(m_memory, all);
+        call.found = held.list<std::int32_t>(m_memory, m_size.kvHeads);
+        call.scratch = held.bytes(m_memory, centersScratchBytes(call.keys));
+        return {"greedy k-center, " + std::to_string(call.count) + " centres", keyBytes() * call.count,
+                3 * numbers() * call.count, [held, call](Stream stream) { greedyCenters(call, stream); }};
+    }
+
+    TimedKernel walks() const {
+        Held held;
+        WalksCall call;
+        call.keys = rows(held, 5, m_size.kvHeads, m_size.tokens);
+        call.values = rows(held, 6, m_size.kvHeads, m_size.tokens);
+        std::vector<WalkRule> rules;
+        std::vector<std::int32_t> places;
+        std::vector<std::int64_t> offsets{0};
+        std::vector<double> uniforms;
+        std::mt19937 random(7);
+        for (std::int64_t head = 0; head < m_size.kvHeads; ++head)
+            for (std::int64_t begin = 0; begin + kBlock <= m_size.tokens; begin += kBlock) {
+                rules.push_back({.head = head,
+                                 .meanOver = kBlock,
+                                 .gamma = 4,
+                                 .logScale = 0.1 / std::sqrt(128.0),
+                                 .valueConstant = 0.025,
+                                 .firstIsPlus = 1});
+                for (std::int64_t i = 0; i < kBlock; ++i) {
+                    places.push_back(static_cast<std::int32_t>(begin + i));
+                    uniforms.push_back(std::uniform_real_distribution<double>()(random));
+                }
+                offsets.push_back(static_cast<std::int64_t>(places.size()));
+            }
+        call.walks = static_cast<std::int64_t>(rules.size());
+        call.entries = offsets.back();
+        call.offsets = held.copy(m_memory, offsets);
+        call.rules = held.copy(m_memory, rules);
+        call.rows = held.copy(m_memory, places);
+        call.uniforms = held.copy(m_memory, uniforms);
+        call.signs = held.list<std::int8_t>(m_memory, call.entries);
+        call.products = held.list<double>(m_memory, call.entries);
+        call.diagonal = held.list<double>(m_memory, call.entries);
+        call.steps = held.list<std::int64_t>(m_memory, call.walks);
+        call.endings = held.list<std::int32_t>(m_memory, call.walks);
+        call.margins = held.list<double>(m_memory, call.walks);
+        call.scratch = held.list<double>(m_memory, call.entries);
+        return {"BalanceKV, one round of blocks of 256", 2 * keyBytes(), 2 * 2 * numbers() * kBlock / 2,
+                [held, call](Stream stream) { balancingWalks(call, stream); }};
+    }
+
+    TimedKernel sums(const std::string& name, std::int64_t window, KernelArithmetic arithmetic, bool chunks,
+                     bool keepLogits) const {
+        Held held;
+        AttentionSumsCall call{.attention = attention(held, window, arithmetic)};
+        if (chunks)
+            call.attention.mask = {MaskKind::Chunks, 0, kChunk};
+        call.shares = held.list<SoftmaxShare>(m_memory, m_size.queryHeads * window);
+        call.scratch = held.bytes(m_memory, softmaxScratchBytes(call.attention) + 1);
+        call.logits = keepLogits ? held.bytes(m_memory, keptLogitsBytes(call.attention)) : nullptr;
+        float* out = held.list<float>(m_memory, m_size.queryHeads * m_size.tokens);
+        const auto n = static_cast<double>(m_size.tokens), w = static_cast<double>(window);
+        const double seen = chunks ? double(kChunk) : window == m_size.tokens ? n / 2 : n;
+        return {name, keyBytes() + 2 * w * double(m_size.queryHeads * m_size.width),
+                2 * w * seen * double(m_size.queryHeads * m_size.width), [held, call, out](Stream stream) {
+                    softmaxShares(call, stream);
+                    attentionColumnSums(call, out, stream);
+                }};
+    }
+
+    TimedKernel map() const {
+        Held held;
+        AttentionTileCall call;
+        call.attention = attention(held, m_size.tokens, KernelArithmetic::Fast);
+        const std::int64_t members = m_size.queryHeads / m_size.kvHeads, pixels = std::min(kPixels, m_size.tokens);
+        call.attention.keys.heads = 1;
+        call.attention.slotCount = members;
+        std::vector<std::int32_t> pixelRows;
+        for (std::int64_t r = 0; r < m_size.tokens; ++r)
+            pixelRows.push_back(static_cast<std::int32_t>(((r + 1) * pixels - 1) / m_size.tokens));
+        call.pixelRows = held.copy(m_memory, pixelRows);
+        call.shares = held.copy(m_memory, std::vector<SoftmaxShare>(static_cast<std::size_t>(members * m_size.tokens),
+                                                                    {0, 1.0 / double(m_size.tokens)}));
+        call.keyEnd = m_size.tokens;
+        call.height = call.width = pixels;
+        call.cells = held.list<float>(m_memory, pixels * pixels);
+        call.columnSums = held.list<float>(m_memory, pixels);
+        call.scratch = held.bytes(m_memory, attentionTileScratchBytes(call));
+        const auto n = static_cast<double>(m_size.tokens);
+        return {"attention map 1000 x 1000 of one KV head, fast", 2 * 5 * n * double(m_size.width) + 4e6,
+                n * n * double(members * m_size.width), [held, call](Stream stream) { attentionTile(call, stream); }};
+    }
+
+private:
+    AttentionCall attention(Held& held, std::int64_t window, KernelArithmetic arithmetic) const {
+        const std::int64_t members = m_size.queryHeads / m_size.kvHeads;
+        std::vector<std::int32_t> heads(static_cast<std::size_t>(m_size.queryHeads)), groups;
+        std::iota(heads.begin(), heads.end(), 0);
+        for (std::int64_t kv = 0; kv <= m_size.kvHeads; ++kv)
+            groups.push_back(static_cast<std::int32_t>(kv * members));
+        AttentionCall call;
+        call.queries = rows(held, 8, m_size.queryHeads, window);
+        call.keys = rows(held, 9, m_size.kvHeads, m_size.tokens);
+        call.heads = held.copy(m_memory, heads);
+        call.groups = held.copy(m_memory, groups);
+        call.slotCount = m_size.queryHeads;
+        call.largestGroup = static_cast<std::int32_t>(members);
+        call.queryCount = window;
+        call.firstQuery = m_size.tokens - window;
+        call.scaling = 1 / std::sqrt(double(m_size.width));
+        call.arithmetic = arithmetic;
+        return call;
+    }
+
+    double perToken() const { return double(m_size.kvHeads * m_size.tokens); }
+    double numbers() const { return perToken() * double(m_size.width); }
+    double keyBytes() const { return 2 * numbers(); }
+
+    const DeviceMemory& m_memory;
+    LayerSize m_size;
+};
+
+} // namespace
+
+std::vector<std::function<TimedKernel()>> timedKernels(const DeviceMemory& memory, const LayerSize& size) {
+    const auto work = std::make_shared<Workload>(memory, size);
+    constexpr auto kExact = KernelArithmetic::Exact, kFast = KernelArithmetic::Fast;
+    const std::int64_t n = size.tokens, w = std::min(kWindow, n);
+    return {
+        [work] { return work->norms(); },
+        [work] { return work->keyDiff(); },
+        [work] { return work->best(); },
+        [work, w] { return work->sums("SnapKV, 32 queries, exact", w, kExact, false, true); },
+        [work, w] { return work->sums("SnapKV, 32 queries, fast", w, kFast, false, false); },
+        [work, n] { return work->sums("chunks of 256, exact", n, kExact, true, false); },
+        [work, n] { return work->sums("chunks of 256, fast", n, kFast, true, false); },
+        [work, n] { return work->sums("H2O, all causal queries, fast", n, kFast, false, false); },
+        [work] { return work->walks(); },
+        [work] { return work->centers(); },
+        [work] { return work->map(); },
+    };
+}
+
+} // namespace kvscope::check
