@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/base/host_tensor.h"
+#include "core/base/index.h"
 #include "core/engine/balancing_walk.h"
 
 #include <cstdint>
