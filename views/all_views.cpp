@@ -4,6 +4,7 @@
 #include "views/attention_map/attention_map_view.h"
 #include "views/block_timeline/block_timeline_view.h"
 #include "views/clustering/clustering_view.h"
+#include "views/calibration/calibration_view.h"
 #include "views/curves/curves_view.h"
 #include "views/head_grid/head_grid_view.h"
 #include "views/keep_probability/keep_probability_view.h"
@@ -34,6 +35,7 @@ const std::vector<const View*>& allViews() {
         &clusteringView(),
         &mergeTreeView(),
         &walkView(),
+        &calibrationView(),
     };
     return views;
 }

@@ -4,6 +4,7 @@
 
 #include "app/view_data/attention_map_data.h"
 #include "app/view_data/clustering_data.h"
+#include "app/view_data/calibration_data.h"
 #include "app/view_data/curves_data.h"
 #include "app/view_data/head_grid_data.h"
 #include "app/view_data/keep_probability_data.h"
@@ -68,6 +69,7 @@ const std::vector<ViewDataMaker>& viewDataMakers() {
         {"curves", {Layer, KvHead, Cut, Policies, Seed}, makeCurvesData},
         {"clustering", {Layer, KvHead, Cut, ActivePane, Seed}, makeClusteringData},
         {"leverage", {Layer, KvHead, Cut, Seed}, makeLeverageData},
+        {"calibration", {Cut, Policies, Seed}, makeCalibrationData},
         {"head_grid", {Cut, Panes, ActivePane, Selection, Seed}, makeHeadGridData},
         {"keep_probability", {Layer, KvHead, Cut, ActivePane}, makeKeepProbabilityData},
         {"merge_tree", {Layer, KvHead, QueryHead, Cut, Policies, ActivePolicy, Seed}, makeMergeTreeData},

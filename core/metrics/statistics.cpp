@@ -108,22 +108,6 @@ ShareInterval wilsonInterval(std::int64_t successes, std::int64_t trials) {
     return {std::clamp(centre - half, 0.0, p), std::clamp(centre + half, p, 1.0)}; // exact at the ends
 }
 
-std::vector<double> averageRanks(std::span<const double> numbers) {
-    std::vector<std::size_t> order(numbers.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return numbers[a] < numbers[b]; });
-    std::vector<double> ranks(numbers.size());
-    for (std::size_t first = 0; first < order.size();) {
-        std::size_t end = first + 1;
-        while (end < order.size() && numbers[order[end]] == numbers[order[first]])
-            ++end;
-        const double rank = 0.5 * static_cast<double>(first + 1 + end);
-        for (; first < end; ++first)
-            ranks[order[first]] = rank;
-    }
-    return ranks;
-}
-
 double spearman(std::span<const double> x, std::span<const double> y) {
     assert(x.size() == y.size());
     std::vector<double> a, b;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/average_ranks.h"
 #include "core/base/host_tensor.h"
 #include "core/base/index.h"
 
@@ -25,8 +26,6 @@ struct ShareInterval {
 /// Wilson's 95 % score interval of a probability that was seen `successes` times in `trials` > 0 draws.
 ShareInterval wilsonInterval(std::int64_t successes, std::int64_t trials);
 
-/// Ranks from 1, ties get the mean of their ranks.
-std::vector<double> averageRanks(std::span<const double> numbers);
 /// Spearman's rank correlation of pairs in which neither is NaN; NaN with fewer than two or without variation.
 double spearman(std::span<const double> x, std::span<const double> y);
 

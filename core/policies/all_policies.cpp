@@ -19,7 +19,8 @@
     POLICY(balanceKvPolicy)                                                                                            \
     POLICY(balanceKvStreamPolicy)                                                                                      \
     POLICY(uniformPolicy)                                                                                              \
-    POLICY(importedPolicy)
+    POLICY(importedPolicy)                                                                                             \
+    POLICY(scorePolicy)
 
 namespace kvscope {
 

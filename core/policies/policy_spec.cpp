@@ -10,7 +10,7 @@ namespace kvscope {
 namespace {
 
 /// A text cut at its commas, and what follows its first @. Commas and @ in quotes do not count, nor do commas in the
-/// parentheses of the first part, which may be an expression.
+/// parentheses and brackets of the first part, which may be an expression.
 struct Pieces {
     std::vector<std::string> parts{std::string()};
     std::optional<std::string> budget;
@@ -33,7 +33,7 @@ Pieces split(const std::string& text) {
         } else if (!inQuotes && c == ',' && !(first && depth > 0)) {
             pieces.parts.emplace_back();
         } else {
-            depth += !first || inQuotes ? 0 : c == '(' ? 1 : c == ')' ? -1 : 0;
+            depth += !first || inQuotes ? 0 : c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
             pieces.parts.back() += c;
         }
     }

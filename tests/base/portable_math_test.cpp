@@ -1,4 +1,5 @@
 // The portable exponential against the library's, in units in the last place, and its borders.
+#include "core/base/portable_log.h"
 #include "core/base/portable_math.h"
 
 #include <QtTest>
@@ -34,6 +35,24 @@ private slots:
         qInfo("largest difference from std::exp: %g ulp at %.17g", worst, at);
         QVERIFY(worst <= 2);
         QVERIFY2(overOne < 2000, "one in a thousand may miss by more than 1 ulp");
+    }
+
+    void logIsWithinThreeUlps() {
+        double worst = 0, at = 0;
+        for (std::int64_t i = 0; i < 1'000'000; ++i) {
+            const double share = std::fmod(double(i) * 0.6180339887498949, 1.0);
+            // everywhere, and near 1, where the exponent's part cancels
+            const double x = i % 2 == 0 ? std::exp(-740 + 1449 * share) : 0.5 + 1.5 * share;
+            const double ulps = ulpsBetween(portableLog(x), std::log(x));
+            at = ulps > worst ? x : at;
+            worst = std::max(worst, ulps);
+        }
+        qInfo("largest difference from std::log: %g ulp at %.17g", worst, at);
+        QVERIFY(worst <= 3);
+        QCOMPARE(portableLog(1), 0.0);
+        QVERIFY(portableLog(0) == -std::numeric_limits<double>::infinity());
+        QVERIFY(std::isnan(portableLog(-1)) && std::isnan(portableLog(std::nan(""))));
+        QVERIFY(std::isinf(portableLog(std::numeric_limits<double>::infinity())));
     }
 
     void smallArgumentsAreExactEnough() {

@@ -71,7 +71,7 @@ private slots:
         const std::vector<std::string> expected = {
             "exact",   "keydiff",       "compactor", "leverage",       "snapkv",   "pyramidkv", "h2o",
             "tova",    "streaming_llm", "subgen",    "subgen_kcenter", "key_norm", "balancekv", "balancekv_stream",
-            "uniform", "imported"};
+            "uniform", "imported",      "score"};
         QCOMPARE(ids, expected);
         QCOMPARE(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
     }

@@ -3,9 +3,13 @@
 
 #include "app/window/number_text.h"
 #include "app/window/widgets/small_widgets.h"
+#include "core/base/error.h"
 
 #include <QHBoxLayout>
+#include <QInputDialog>
+#include <QLineEdit>
 #include <QMenu>
+#include <QMessageBox>
 
 #include <cmath>
 
@@ -37,6 +41,29 @@ void fillChoices(QMenu* menu, Workbench& workbench, const View& view, const Para
             addEntry(menu, workbench, view, spec, QString::number(number), std::to_string(number), values.integer(spec.id) == number);
 }
 
+/// What has too many values for a list is asked for.
+void askFor(QWidget* parent, Workbench& workbench, const View& view, const ParameterSpec& spec) {
+    const ParameterValues values = viewOptions(workbench.session(), view);
+    const QString label = fromUtf8(spec.label), help = fromUtf8(spec.help), old = fromUtf8(values.text(spec.id));
+    bool accepted = false;
+    const QString text = QInputDialog::getText(parent, label, help, QLineEdit::Normal, old, &accepted);
+    if (!accepted)
+        return;
+    try {
+        ParameterValues(view.card().options).setText(spec.id, text.trimmed().toStdString());
+        workbench.change([&](Session& s) { setViewOption(s, view.card().id, spec.id, text.trimmed().toStdString()); }, label);
+    } catch (const Error& error) {
+        QMessageBox::warning(parent, label, fromUtf8(error.what()));
+    }
+}
+
+void addQuestion(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
+    const ParameterValues values = viewOptions(workbench.session(), view);
+    const QString value = fromUtf8(values.text(spec.id));
+    QAction* action = menu->addAction(value.isEmpty() ? fromUtf8(spec.label) + "…" : QString("%1: %2…").arg(fromUtf8(spec.label), value));
+    QObject::connect(action, &QAction::triggered, menu, [menu, &workbench, &view, spec] { askFor(menu->parentWidget(), workbench, view, spec); });
+}
+
 QString chipText(const ParameterSpec& spec, const ParameterValues& values) {
     for (const ParameterChoice& choice : spec.choices)
         if (choice.id == values.choice(spec.id))
@@ -51,6 +78,8 @@ void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view) {
     for (const ParameterSpec& spec : *view.card().options) {
         if (spec.kind == ParameterKind::Flag)
             addEntry(menu, workbench, view, spec, fromUtf8(spec.label), values.flag(spec.id) ? "false" : "true", values.flag(spec.id));
+        else if (spec.kind == ParameterKind::Real || spec.kind == ParameterKind::Text)
+            addQuestion(menu, workbench, view, spec);
         else if (spec.kind == ParameterKind::Choice || spec.max - spec.min < kMostNumbers)
             fillChoices(menu->addMenu(fromUtf8(spec.label)), workbench, view, spec);
     }

@@ -7,6 +7,7 @@
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/widgets/value_slider.h"
 #include "core/base/error.h"
+#include "views/view_facts.h"
 
 #include <QHBoxLayout>
 #include <QInputDialog>
@@ -26,6 +27,8 @@ double bytesPerToken(const CaptureInfo& info) {
 }
 
 Budget budgetFromText(QString text) {
+    if (text.trimmed().startsWith("tau="))
+        return Budget::parse(text.trimmed().toStdString());
     text = text.trimmed().remove(',').remove(' ');
     if (text.endsWith('%'))
         return Budget::parse(QString::number(text.chopped(1).toDouble() / 100).toStdString());
@@ -43,6 +46,7 @@ BudgetBar::BudgetBar(Workbench& workbench, QWidget* parent) : QWidget(parent), m
     build();
     connect(&m_workbench, &Workbench::sessionChanged, this, &BudgetBar::refresh);
     connect(&m_workbench, &Workbench::captureChanged, this, &BudgetBar::buildCutMenu);
+    connect(&m_workbench, &Workbench::paneChanged, this, &BudgetBar::refreshBudget);
     refresh();
 }
 
@@ -142,14 +146,16 @@ void BudgetBar::refreshBudget() {
     const Budget budget =
         session.panes.empty() ? session.budget : effectiveBudget(session, static_cast<std::size_t>(session.activePane));
     const double seen = cut->token;
+    const std::optional<Budget> known = resolvedBudget(budget);
     double kept = seen;
     try {
-        kept = static_cast<double>(resolveBudget(budget, cut->token, Rounding::Ceil));
+        if (known)
+            kept = static_cast<double>(resolveBudget(*known, cut->token, Rounding::Ceil));
         setWrong(m_tokens, false);
     } catch (const Error&) {
         setWrong(m_tokens, true); // more tokens than there are before this cut; the panes say so in words
     }
-    const double fraction = budget.unit == Budget::Unit::Fraction ? budget.value : kept / seen;
+    const double fraction = known && known->unit == Budget::Unit::Fraction ? known->value : kept / seen;
     if (!m_slider->isSliderDown())
         m_slider->showValue(fraction);
     if (!(m_tokens->hasFocus() && m_tokens->isModified()))
@@ -160,6 +166,21 @@ void BudgetBar::refreshBudget() {
     const double bytes = bytesPerToken(m_workbench.capture()->info());
     m_bytes->setText(tr("%1 of %2").arg(bytesText(bytes * kept), bytesText(bytes * seen)));
     m_bytes->setToolTip(tr("The whole model's cache of the tokens before the cut at this budget, as stored in the capture"));
+}
+
+// A quality is a retention once the active pane's run has found it.
+std::optional<Budget> BudgetBar::resolvedBudget(const Budget& budget) const {
+    const bool quality = budget.unit == Budget::Unit::Quality;
+    m_tokens->setToolTip(quality ? tr("The budget is the quality %1").arg(fromUtf8(budget.text()))
+                                 : tr("Tokens, a share (25 %, 0.25), or a quality to keep (tau=0.95)"));
+    if (!quality)
+        return budget;
+    const ViewInput input = m_workbench.viewInput();
+    const PaneData* pane = activePane(input);
+    const auto result = pane ? pane->result : nullptr;
+    if (!result || !result->calibrated || !(result->calibrated->asked == budget))
+        return std::nullopt;
+    return Budget{Budget::Unit::Fraction, result->calibrated->retention, {}};
 }
 
 void BudgetBar::applyPlace(QLineEdit* field) {
@@ -202,7 +223,8 @@ void BudgetBar::applyTokens() {
     m_tokens->setModified(false);
     try {
         const Budget budget = budgetFromText(m_tokens->text());
-        resolveBudget(budget, m_workbench.cut()->token, Rounding::Ceil);
+        if (budget.unit != Budget::Unit::Quality)
+            resolveBudget(budget, m_workbench.cut()->token, Rounding::Ceil);
         m_workbench.change([&](Session& s) { setBudget(s, budget); }, tr("Budget"));
         refreshBudget();
     } catch (const Error& error) {

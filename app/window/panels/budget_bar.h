@@ -31,6 +31,7 @@ private:
     QLineEdit* placeField(const QString& name, double width);
     void refresh();
     void refreshBudget();
+    std::optional<Budget> resolvedBudget(const Budget& budget) const;
     void applyPlace(QLineEdit* field);
     void applyTokens();
     void applyFraction(double fraction);

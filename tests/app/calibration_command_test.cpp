@@ -1,0 +1,132 @@
+// Calibration, budgets that are qualities, and scores of one's own, through the program as its users run it.
+#include <QtTest>
+
+#include "tests/app/program.h"
+
+#include <QImage>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+
+using namespace kvscope;
+
+namespace {
+
+const QString kSample = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5");
+const QString kRecords = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/records-2k.h5");
+
+} // namespace
+
+class CalibrationCommandTest : public QObject {
+    Q_OBJECT
+
+    testing::Program m_program;
+
+    void expectDone(const QStringList& arguments) const {
+        const auto outcome = m_program.run(arguments);
+        QVERIFY2(outcome.code == 0, arguments.join(' ').toUtf8() + "\n" + outcome.error);
+    }
+    void expectRefused(const QStringList& arguments, const char* words) const {
+        const QStringList before = m_program.written();
+        const auto outcome = m_program.run(arguments);
+        QVERIFY2(outcome.code == 2 && outcome.error.contains(words), arguments.join(' ').toUtf8() + "\n" + outcome.error);
+        QCOMPARE(outcome.error.trimmed().count('\n'), 0);
+        QCOMPARE(m_program.written(), before);
+    }
+    bool write(const QString& name, const QByteArray& content) const {
+        QFile file(m_program.at(name));
+        return file.open(QIODevice::WriteOnly) && file.write(content) == content.size();
+    }
+    QJsonObject json(const QString& name) const { return QJsonDocument::fromJson(m_program.content(name)).object(); }
+
+private slots:
+    void measuredRowsOfTwoCaptures() {
+        const auto outcome = m_program.run({"calibrate", kSample, kRecords, "--policy", "compactor:kvpress", "--tau", "0.9", "--out", "two.json"});
+        QVERIFY2(outcome.code == 0, outcome.error);
+        QVERIFY(outcome.out.contains("(measured)") && outcome.out.contains("needle-1k.h5: k = ") && outcome.out.contains("bootstrap 5-95 %"));
+        const QJsonObject two = json("two.json");
+        QCOMPARE(two["kind"].toString(), "measured");
+        QCOMPARE(two["contexts"].toArray().size(), 2);
+        QCOMPARE(two["triples"].toArray().size(), 26);
+        QVERIFY(two["fit"].toObject()["slope_known"].toBool());
+        QVERIFY(two["command"].toString().contains("kvscope calibrate"));
+
+        // The curve as the budget of a run: the retention is that of the file, and the list says where it comes from.
+        expectDone({"evict", kSample, "--policy", "compactor:kvpress@tau=0.9:two.json", "--out", "kept.json"});
+        const QJsonObject budget = json("kept.json")["budget"].toObject();
+        const double needed = two["contexts"].toArray()[0].toObject()["retention"].toDouble();
+        QCOMPARE(budget["requested"].toString(), "tau=0.9:two.json");
+        QVERIFY(budget["origin"].toString().contains("calibration/compactor/kvpress"));
+        QVERIFY(std::abs(budget["kept"].toInt() - needed * 995) <= 1); // kvpress rounds down
+    }
+
+    void proxyIsCalledAProxyInEveryFile() {
+        const auto outcome = m_program.run({"calibrate", kSample, "--policy", "snapkv", "--proxy", "--out", "p.json"});
+        QVERIFY2(outcome.code == 0, outcome.error);
+        QVERIFY(outcome.out.contains("PROXY"));
+        QCOMPARE(json("p.json")["kind"].toString(), "proxy");
+        expectDone({"calibrate", kSample, "--policy", "snapkv", "--proxy", "--out", "p.csv"});
+        QVERIFY(m_program.content("p.csv").contains(",true,") && m_program.content("p.csv").contains("proxy: 1 - relative output error"));
+        const QString spec = "snapkv@tau=0.6:proxy";
+        for (const char* name : {"k.json", "k.csv", "k.h5"}) {
+            expectDone({"evict", kSample, "--policy", spec, "--layers", "3", "--out", name});
+            QVERIFY2(m_program.content(name).contains("by proxy: k ="), name);
+        }
+        expectDone({"measure", kSample, "--policy", spec, "--layers", "3", "--out", "m.csv"});
+        QVERIFY(m_program.content("m.csv").contains("by proxy") && m_program.content("m.csv").contains(spec.toUtf8()));
+        expectDone({"sweep", kSample, "--policy", spec, "--layers", "3", "--out", "s.csv"});
+        QVERIFY(m_program.content("s.csv").contains("by proxy"));
+        expectDone({"plot", "token_strip", kSample, "--layer", "3", "--policy", spec, "--out", "f.svg"});
+        QVERIFY(m_program.content("f.svg").contains("by proxy"));
+    }
+
+    void calibrationViewIsDrawn() {
+        expectDone({"plot", "calibration", kSample, "--policy", "compactor:kvpress@0.25", "--policy", "snapkv@0.25", "--size", "700x520", "--out", "c.svg"});
+        const QByteArray svg = m_program.content("c.svg");
+        for (const char* words : {"r* = ", "proxy", "\xCF\x84 = 0.95", "measured", "Retention r"})
+            QVERIFY2(svg.contains(words), words);
+        expectDone({"plot", "calibration", kSample, "--policy", "snapkv@0.25", "--view-set", "source=given", "--view-set", "k=-10", "--out", "g.png"});
+        QVERIFY(!QImage(m_program.at("g.png")).isNull());
+        QVERIFY(write("t.csv", "context,retention,quality,nll_context\na,0.2,0.8,1\na,0.5,0.97,1\nb,0.2,0.25,4\nb,0.5,0.55,4\n"));
+        expectDone({"plot", "calibration", kSample, "--policy", "snapkv@0.25", "--view-set", "source=table", "--view-set", "table=t.csv", "--out", "t.svg"});
+        QVERIFY(m_program.content("t.svg").contains("A a"));
+    }
+
+    void ownScoreEverywhere() {
+        const QString spec = "score:z(snapkv) + 0.3*z(leverage)*vnorm";
+        expectDone({"evict", kSample, "--policy", spec + "@0.25", "--layers", "2-3", "--scores", "--out", "own.json"});
+        const QJsonObject list = json("own.json");
+        QCOMPARE(list["policy"].toString(), "score");
+        QCOMPARE(list["parameters"].toObject()["expression"].toString(), "z(snapkv) + 0.3*z(leverage)*vnorm");
+        QCOMPARE(list["heads"].toArray()[0].toObject()["kept"].toArray().size(), 249);
+        expectDone({"measure", kSample, "--policy", spec + ",prompt_block=128@0.25", "--layers", "3", "--out", "own.csv"});
+        QVERIFY(m_program.content("own.csv").contains("true")); // simulated
+        expectDone({"measure", kSample, "--selection", "own.json", "--layers", "3", "--out", "again.csv"});
+        expectDone({"plot", "token_profile", kSample, "--layer", "3", "--policy", spec + "@0.25", "--out", "own.svg"});
+        QVERIFY(m_program.content("own.svg").contains("z(snapkv) + 0.3*z(leverage)*vnorm"));
+        expectDone({"sweep", kSample, "--policy", "score", "--vary", "protect_last=0,32", "--retention", "0.1", "--layers", "3", "--out", "own_sweep.csv"});
+    }
+
+    void mistakes() {
+        expectRefused({"calibrate", kSample, "--policy", "snapkv", "--out", "x.json"}, "snapkv:kvpress");
+        expectRefused({"calibrate", kSample, "--policy", "snapkv:kvpress@0.2", "--out", "x.json"}, "has one");
+        expectRefused({"calibrate", kSample, "--policy", "snapkv:kvpress", "--proxy", "--k", "-5", "--out", "x.json"}, "contradict");
+        expectRefused({"calibrate", "--policy", "snapkv", "--out", "x.json"}, "nothing to calibrate from");
+        expectRefused({"calibrate", kSample, "--policy", "snapkv:kvpress", "--tau", "1.5", "--out", "x.json"}, "tau 1.5");
+        expectRefused({"calibrate", kSample, "--policy", "exact", "--proxy", "--out", "x.json"}, "takes no budget");
+        expectRefused({"evict", kSample, "--policy", "snapkv@tau=0.95", "--out", "x.json"}, "snapkv:kvpress");
+        expectRefused({"evict", kSample, "--policy", "snapkv@tau=2", "--out", "x.json"}, "no quality");
+        expectRefused({"evict", kSample, "--policy", "snapkv@tau=0.9:gone.json", "--out", "x.json"}, "gone.json");
+        expectRefused({"evict", kSample, "--policy", "score:z(snapkw)@0.2", "--out", "x.json"}, "character 3). Did you mean 'snapkv'?");
+        expectRefused({"evict", kSample, "--policy", "score:log(knorm - 1000)@0.2", "--layers", "3", "--out", "x.json"}, "KV head 0, token 0");
+    }
+
+    void givenCurvatureNeedsNoCapture() {
+        expectDone({"calibrate", "--policy", "snapkv", "--k", "-10", "--out", "k.json"});
+        QVERIFY(std::abs(json("k.json")["contexts"].toArray()[0].toObject()["retention"].toDouble() - 0.2995) < 5e-5);
+        expectRefused({"calibrate", "--policy", "snapkv", "--k", "-10", "--out", "k2.csv"}, "no table");
+    }
+};
+
+QTEST_GUILESS_MAIN(CalibrationCommandTest)
+#include "calibration_command_test.moc"

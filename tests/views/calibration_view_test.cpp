@@ -1,0 +1,222 @@
+// The calibration view: points where they were measured, curves of the fitted k, r* where the curve meets tau, proxies
+// hollow and named, several contexts, and what a click on r* adopts.
+#include "app/text/qt_text_service.h"
+#include "core/base/atomic_file.h"
+#include "core/run/calibration.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_fixture.h"
+#include "views/calibration/calibration_data.h"
+#include "views/calibration/calibration_view.h"
+#include "views/scene/text_painter.h"
+
+#include <QTemporaryDir>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+using kvscope::scene_checks::cloudNamed;
+using kvscope::scene_checks::textsOf;
+
+namespace {
+
+const std::vector<std::string> kPanes = {"compactor:kvpress@0.25", "snapkv@0.25"};
+
+bool says(const Scene& scene, const std::string& words) {
+    const auto texts = textsOf(scene);
+    return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) { return text.find(words) != std::string::npos; });
+}
+
+const CircleItem* ringOf(const Scene& scene, std::int64_t series) {
+    for (const Drawable& item : scene.items)
+        if (const auto* circle = std::get_if<CircleItem>(&item); circle && circle->pick == PickId{PickId::Kind::Handle, series})
+            return circle;
+    return nullptr;
+}
+
+} // namespace
+
+class CalibrationViewTest : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<QtTextService> m_text;
+    QTemporaryDir m_folder;
+    const View& m_view = calibrationView();
+
+    Scene build(const ViewInput& input, const ParameterValues& options, double width = 700, double height = 520) const {
+        return m_view.buildScene(input, options, viewport(width, height, *m_text));
+    }
+    std::string tableOfThree() const {
+        const std::string path = m_folder.path().toStdString() + "/three.csv";
+        writeFileAtomically(path, "context,retention,quality,nll_context\na,0.2,0.8,1\na,0.5,0.97,1\nb,0.2,0.5,2.5\nb,0.5,0.8,2.5\n"
+                                  "c,0.2,0.25,4\nc,0.5,0.55,4\n");
+        return path;
+    }
+
+private slots:
+    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
+
+    void pointsAreTheTriplesAndProxiesAreHollow() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, kPanes, options);
+        const auto data = dataAs<CalibrationViewData>(input);
+        QCOMPARE(data->series.size(), std::size_t{2});
+        QVERIFY(!data->series[0].proxy && data->series[1].proxy && data->series[0].own && data->series[1].own);
+        const Scene scene = build(input, options);
+        const PointCloudItem& measured = *cloudNamed(scene, "measured A needle-1k.h5");
+        const PointCloudItem& proxy = *cloudNamed(scene, "proxy B needle-1k.h5");
+        QCOMPARE(measured.points->size(), std::size_t{13});
+        QCOMPARE(proxy.points->size(), proxyLadder().size());
+        QCOMPARE(measured.fill.a, 255);
+        QCOMPARE(proxy.fill.a, 0);
+        QVERIFY(says(scene, "proxy, no model's losses") && says(scene, "SnapKV (proxy)"));
+        // x is linear in r: 0.5 lies in the middle of 0 and 1
+        const auto& triples = data->series[0].triples;
+        const auto at = [&](double r) {
+            for (std::size_t i = 0; i < triples.size(); ++i)
+                if (triples[i].retention == r)
+                    return (*measured.points)[i];
+            return Point{};
+        };
+        const Point half = at(0.5), full = at(1), tenth = at(0.1);
+        QVERIFY(std::abs((full.x - half.x) / 0.5 - (half.x - tenth.x) / 0.4) < 1e-9);
+    }
+
+    void theRingIsWhereTheCurveMeetsTau() {
+        const ParameterValues options = optionsOf(m_view, {{"source", "given"}, {"k", "-10"}});
+        const ViewInput input = inputFor(m_view, {"snapkv@0.25"}, options);
+        const Scene scene = build(input, options);
+        QVERIFY(says(scene, "A r* = 0.300"));
+        QVERIFY(says(scene, "τ = 0.95"));
+        const CircleItem* ring = ringOf(scene, 0);
+        QVERIFY(ring);
+        // the tau line is the dashed horizontal line across the plot; the ring lies on it
+        const bool onTau = std::any_of(scene.items.begin(), scene.items.end(), [&](const Drawable& item) {
+            const auto* line = std::get_if<PolylineItem>(&item);
+            return line && line->points.size() == 2 && line->stroke.dash == std::vector<double>{4, 3} &&
+                   std::abs(line->points[0].y - ring->centre.y) < 1;
+        });
+        QVERIFY(onTau);
+        QCOMPARE(m_view.finding(input, options), std::string("To keep a quality of 0.95: A SnapKV 30.0 %"));
+        const ParameterValues lower = optionsOf(m_view, {{"source", "given"}, {"k", "-10"}, {"tau", "0.5"}});
+        QVERIFY(ringOf(build(input, lower), 0)->centre.x < ring->centre.x);
+    }
+
+    void theCurveIsDashedBelowTheSmallestMeasurement() {
+        const ParameterValues options = optionsOf(m_view, {{"source", "proxy"}});
+        const ViewInput input = inputFor(m_view, {"snapkv@0.25"}, options);
+        const auto data = dataAs<CalibrationViewData>(input);
+        double smallest = 1;
+        for (const CalibrationTriple& triple : data->series[0].triples)
+            smallest = std::min(smallest, triple.retention);
+        const Scene scene = build(input, options);
+        std::vector<const PolylineItem*> curves;
+        for (const Drawable& item : scene.items)
+            if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() > 100)
+                curves.push_back(line);
+        QCOMPARE(curves.size(), std::size_t{2});
+        QVERIFY((curves[0]->stroke.dash == std::vector<double>{3, 3}));
+        QVERIFY(std::abs(curves[0]->points.back().x - curves[1]->points.front().x) < 1e-9);
+        const double left = curves[0]->points.front().x, right = curves[1]->points.back().x;
+        QVERIFY(std::abs((curves[1]->points.front().x - left) / (right - left) - smallest) < 1e-9);
+    }
+
+    void contextsOfATableAreGreyAndTheOpenOneColoured() {
+        const ParameterValues options = optionsOf(m_view, {{"source", "table"}, {"table", tableOfThree()}});
+        const ViewInput input = inputFor(m_view, {"snapkv@0.25"}, options);
+        const auto data = dataAs<CalibrationViewData>(input);
+        QCOMPARE(data->series.size(), std::size_t{4}); // the open capture by its own loss, then a, b, c
+        QVERIFY(data->series[0].own && data->series[0].triples.empty());
+        const auto fit = fitCalibration(readTriplesCsv(tableOfThree(), "snapkv", "paper").triples, kCalibrationWeight);
+        QCOMPARE(data->series[0].k, fit.k(contextNllOf(*input.capture, 995)));
+        QVERIFY(data->series[1].k < data->series[2].k && data->series[2].k < data->series[3].k);
+        const Scene scene = build(input, options);
+        const Theme& theme = themeOf(ThemeId::Light);
+        QVERIFY(cloudNamed(scene, "measured A b")->fill == theme.text3);
+        QVERIFY(cloudNamed(scene, "measured A a")->marker != cloudNamed(scene, "measured A b")->marker);
+        QVERIFY(says(scene, "A b"));
+        const Budget adopted = *m_view.factsAt(input, options, scene, ringOf(scene, 0)->centre).adoption->budget;
+        QCOMPARE(adopted.text(), "tau=0.95:" + tableOfThree());
+    }
+
+    void aClickOnTheRingAdoptsTheQuality() {
+        const ParameterValues options = optionsOf(m_view, {{"tau", "0.8"}});
+        const ViewInput input = inputFor(m_view, kPanes, options);
+        const Scene scene = build(input, options);
+        const PointFacts measured = m_view.factsAt(input, options, scene, ringOf(scene, 0)->centre);
+        QVERIFY(measured.adoption && measured.adoption->pane == 0);
+        QCOMPARE(measured.adoption->budget->text(), std::string("tau=0.8"));
+        const PointFacts proxy = m_view.factsAt(input, options, scene, ringOf(scene, 1)->centre);
+        QCOMPARE(proxy.adoption->pane, 1);
+        QCOMPARE(proxy.adoption->budget->text(), std::string("tau=0.8:proxy"));
+        // what is adopted is the retention that was shown
+        RunRequest request = input.panes[1].result->request;
+        request.budget = *proxy.adoption->budget;
+        const auto shown = std::find_if(proxy.rows.begin(), proxy.rows.end(), [](const auto& row) { return row.first == "r*"; });
+        QCOMPARE(formatFixed(runner().run(request, {})->calibrated->retention, 4), shown->second);
+        const ParameterValues heavier = optionsOf(m_view, {{"tau", "0.8"}, {"weight", "9"}});
+        const ViewInput other = inputFor(m_view, kPanes, heavier);
+        const Scene redrawn = build(other, heavier);
+        const Budget fraction = *m_view.factsAt(other, heavier, redrawn, ringOf(redrawn, 1)->centre).adoption->budget;
+        QVERIFY(fraction.unit == Budget::Unit::Fraction);
+    }
+
+    void pointsTellTheirNumbers() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"compactor:kvpress@0.25"}, options);
+        const Scene scene = build(input, options);
+        const auto& points = *cloudNamed(scene, "measured A needle-1k.h5")->points;
+        const PointFacts facts = m_view.factsAt(input, options, scene, points[7]); // r = 0.5
+        QVERIFY(!facts.adoption);
+        const auto value = [&](const char* name) {
+            for (const auto& [key, text] : facts.rows)
+                if (key == name)
+                    return text;
+            return std::string();
+        };
+        QCOMPARE(value("retention"), std::string("0.500"));
+        QCOMPARE(value("quality"), formatFixed(dataAs<CalibrationViewData>(input)->series[0].triples[7].quality, 3));
+    }
+
+    void theTableHoldsEveryTriple() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, kPanes, options);
+        const ViewTable table = m_view.table(input, options);
+        QCOMPARE(table.rowCount, static_cast<std::int64_t>(13 + proxyLadder().size()));
+        QCOMPARE(table.cell(0, 4), std::string("measured"));
+        QCOMPARE(table.cell(13, 4), std::string("proxy"));
+        QVERIFY(!table.cell(0, 10).empty() && !table.cell(0, 11).empty());
+    }
+
+    void whatCannotBeCalibratedSaysWhy() {
+        const ParameterValues options = optionsOf(m_view, {{"source", "measured"}});
+        const ViewInput none = inputFor(m_view, {"snapkv@0.25"}, options);
+        QVERIFY(m_view.finding(none, options).find("snapkv:kvpress") != std::string::npos);
+        QVERIFY(!textsOf(build(none, options)).empty());
+        const ViewInput exact = inputFor(m_view, {"exact"}, options);
+        QVERIFY(m_view.finding(exact, options).find("takes no budget") != std::string::npos);
+        const ViewInput half = inputFor(m_view, {"compactor:kvpress@0.25", "exact"}, options);
+        QVERIFY(says(build(half, options), "B: no curve"));
+        ViewInput closed;
+        QVERIFY(m_view.finding(closed, options).find("No capture") != std::string::npos);
+    }
+
+    void nothingOverlapsAtAnySize() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"compactor:kvpress@0.25", "snapkv:kvpress@0.25", "keydiff:kvpress@0.25", "tova:kvpress@0.25"}, options);
+        for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(930, 260), QSize(1400, 900)})
+            for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark}) {
+                Viewport frame = viewport(size.width(), size.height(), *m_text, theme);
+                frame.forExport = true;
+                const Scene scene = m_view.buildScene(input, options, frame);
+                QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
+                QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+            }
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(CalibrationViewTest)
+#include "calibration_view_test.moc"

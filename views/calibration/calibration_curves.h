@@ -1,0 +1,47 @@
+#pragma once
+
+#include "views/calibration/calibration_data.h"
+#include "views/scene/axes.h"
+#include "views/view.h"
+
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// k as drawn: the option's where it is given by hand.
+double curvatureOf(const CalibrationSeries& series, const ParameterValues& options);
+/// r*(tau) with its bootstrap band (NaN without one).
+struct NeededRetention {
+    double retention = 1;
+    CalibrationBand band;
+};
+NeededRetention neededBy(const CalibrationSeries& series, const ParameterValues& options);
+/// The budget that takes its retention from the series.
+Budget budgetOf(const CalibrationSeries& series, const CalibrationViewData& data, const ParameterValues& options);
+/// "measured", "proxy" or "given".
+std::string kindOf(const CalibrationSeries& series);
+
+/// How a series is drawn: the open context in its policy's colour, others in grey with a marker and a dash of their own.
+struct SeriesLook {
+    Colour colour;
+    Marker marker = Marker::Circle;
+    std::vector<double> dash;
+};
+SeriesLook lookOf(const CalibrationViewData& data, std::size_t index, ThemeId theme);
+
+/// Picks: a point of a series has kind Cell and index series * kPointsPerSeries + point, r* has kind Handle and the series.
+inline constexpr std::int64_t kPointsPerSeries = 1 << 20;
+
+void drawBand(SceneBuilder& builder, const PlotFrame& frame, const CalibrationSeries& series, Colour colour);
+/// Solid from the smallest measured retention on, dashed below it: nobody measured there.
+void drawFittedCurve(SceneBuilder& builder, const PlotFrame& frame, const CalibrationSeries& series, double k,
+                     const SeriesLook& look);
+/// Filled where a model measured, hollow where it is a proxy.
+void drawTriples(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
+                 const SeriesLook& look);
+/// The open context's r* as a ring on tau, a line down to the axis and a boxed number in row `row` above the axis.
+void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
+                const ParameterValues& options, const Theme& theme, int row);
+
+} // namespace kvscope

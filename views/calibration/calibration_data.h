@@ -1,0 +1,40 @@
+#pragma once
+
+#include "core/metrics/calibration.h"
+#include "views/view_data.h"
+
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// One policy on one context.
+struct CalibrationSeries {
+    int pane = 0;
+    char letter = 'A';
+    std::string policyId, policyName, variant;
+    std::string context;
+    bool own = false;   ///< the context is the capture that is open
+    bool proxy = false; ///< attention outputs, not a model's losses
+    bool given = false; ///< k comes from the view's option, nothing was measured
+    std::vector<CalibrationTriple> triples;
+    double k = 0;
+    std::vector<double> resampledK; ///< of the bootstrap
+    bool atEdge = false;
+    std::string origin;
+    std::string curve; ///< what stands after the colon in the budget that takes its retention from this curve
+};
+
+/// Why a pane has no curve.
+struct CalibrationFailure {
+    char letter = 'A';
+    std::string sentence;
+};
+
+struct CalibrationViewData : ViewData {
+    std::vector<CalibrationSeries> series; ///< by pane; of a pane the own context first
+    std::vector<CalibrationFailure> failures;
+    double weight = 1; ///< w of the fits
+};
+
+} // namespace kvscope

@@ -1,0 +1,9 @@
+#pragma once
+
+#include "views/view.h"
+
+namespace kvscope {
+
+const View& calibrationView();
+
+} // namespace kvscope
