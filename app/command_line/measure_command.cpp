@@ -1,17 +1,22 @@
 // `kvscope measure`: what a selection costs, per query head, over the queries after the cut.
 #include "app/command_line/command.h"
+#include "app/command_line/random_options.h"
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/metrics/statistics.h"
 #include "core/run/calibration.h"
 #include "core/run/selection_file.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <set>
 
 namespace kvscope {
@@ -19,12 +24,19 @@ namespace kvscope {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Rows = std::vector<std::vector<std::pair<std::string, Json>>>;
+
+/// The results of one request, one per seed.
+struct Group {
+    std::vector<std::shared_ptr<const RunResult>> results;
+    std::vector<std::vector<MeasureValues>> measures;
+    std::string spec;
+    bool overSeeds = false; ///< spreads stand beside the means
+};
 
 struct Row {
-    const RunResult& result;
-    const std::vector<MeasureValues>& measures;
+    const Group& group;
     int layer, queryHead, kvHead;
-    std::string spec;
 };
 
 /// The number of a measure that belongs to a query head: its own, that of its KV head, or that of the layer.
@@ -39,22 +51,47 @@ double valueFor(const MeasureValues& values, int queryHead, int kvHead) {
     }
 }
 
+/// Over the seeds.
+template <class Value> Summary overSeeds(const Row& row, Value value) {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < row.group.results.size(); ++i)
+        values.push_back(value(i));
+    return summaryOf(values);
+}
+
+double keptOf(const RunResult& result, int kvHead) {
+    return static_cast<double>(result.selection.heads[static_cast<std::size_t>(kvHead)].kept.size());
+}
+
+std::string seedText(const Row& row) {
+    const std::uint64_t first = row.group.results.front()->request.seed, last = row.group.results.back()->request.seed;
+    return first == last ? std::to_string(first) : fmt::format("{} of {}-{}", row.group.results.size(), first, last);
+}
+
 /// Column name and value, in the order of the CSV.
 std::vector<std::pair<std::string, Json>> columnsOf(const Row& row, const std::string& command) {
-    const RunResult& r = row.result;
+    const RunResult& r = *row.group.results.front();
     const Fidelity& f = requireFidelity(r);
-    const auto kept = static_cast<std::int64_t>(r.selection.heads[static_cast<std::size_t>(row.kvHead)].kept.size());
+    const double kept = overSeeds(row, [&](std::size_t i) { return keptOf(*row.group.results[i], row.kvHead); }).mean;
     std::vector<std::pair<std::string, Json>> columns = {
         {"capture", r.request.capture->info().fileName}, {"layer", row.layer}, {"query_head", row.queryHead}, {"kv_head", row.kvHead},
         {"policy", r.request.recorded ? r.request.recorded->policy : r.request.policy.policy},
-        {"variant", r.request.recorded ? r.request.recorded->variant : r.request.policy.variant}, {"spec", row.spec},
+        {"variant", r.request.recorded ? r.request.recorded->variant : r.request.policy.variant}, {"spec", row.group.spec},
         {"cut", r.request.cut.text}, {"cut_token", r.request.cut.token},
-        {"budget", r.request.recorded ? r.request.recorded->budgetRequested : askedBudget(r).text()}, {"budget_requested_tokens", r.requested}, {"kept", kept},
-        {"retention", static_cast<double>(kept) / static_cast<double>(r.visible)}, {"seed", r.request.seed}};
-    for (const MeasureValues& values : row.measures)
-        columns.push_back({values.id, valueFor(values, row.queryHead, row.kvHead)});
+        {"budget", r.request.recorded ? r.request.recorded->budgetRequested : askedBudget(r).text()}, {"budget_requested_tokens", r.requested},
+        {"kept", kept == std::floor(kept) ? Json(static_cast<std::int64_t>(kept)) : Json(kept)},
+        {"retention", kept / static_cast<double>(r.visible)}};
+    columns.push_back(row.group.overSeeds ? std::pair{"seeds", Json(seedText(row))} : std::pair{"seed", Json(r.request.seed)});
+    for (std::size_t m = 0; m < row.group.measures.front().size(); ++m) {
+        const Summary summary = overSeeds(row, [&](std::size_t i) { return valueFor(row.group.measures[i][m], row.queryHead, row.kvHead); });
+        const std::string& id = row.group.measures.front()[m].id;
+        columns.push_back({id, summary.count > 0 ? summary.mean : std::numeric_limits<double>::quiet_NaN()});
+        if (row.group.overSeeds)
+            columns.push_back({id + "_std", summary.deviation});
+    }
     columns.insert(columns.end(), {{"queries", f.queryCount}, {"first_query", f.firstQuery}, {"seen_queries", f.seenQueries},
                                    {"skipped", f.skipped}, {"stated", "before W_o"}, {"simulated", r.simulated},
+                                   {"stored_bytes", storedBytes(r)},
                                    {"engine", r.engine}, {"arithmetic", r.arithmetic}, {"notes", fmt::format("{}", fmt::join(r.notes, "; "))},
                                    {"command", command}});
     return columns;
@@ -72,6 +109,8 @@ public:
         m_command = app.add_subcommand("measure", "measure what a selection costs, over the queries after the cut");
         m_command->add_option("capture", m_capture, "capture file")->required();
         m_options.addTo(*m_command);
+        m_random.addTo(*m_command);
+        m_command->add_option("--seeds", m_seeds, "like 0-9: mean and standard deviation over seeds, for policies that draw random numbers");
         m_command->add_option("--selection", m_selections, "a recorded list instead of a policy; may be repeated")->allow_extra_args(false);
         m_command->add_option("--layers", m_layers, "what is written, like 0,2-3; all by default");
         m_command->add_option("--kv-heads", m_heads, "what is written, like 0-1; all by default");
@@ -85,26 +124,46 @@ public:
         for (const std::string& metric : m_metrics)
             measureById(metric); // refused before any work is done
         const auto capture = openCapture(m_capture);
-        const auto requests = makeRequests(capture);
         const auto heads = chosenKvHeads(m_heads, *capture);
+        std::vector<RunRequest> requests = makeRequests(capture);
+        const std::vector<int> seeds = parseRangeList(m_seeds, "--seeds");
+        m_random.checkSeeds(seeds.size());
+        const auto random = m_random.sourceFor(capture->info());
         const auto runner = m_options.makeRunner();
         const Checkpoint progress = context.checkpoint("measure");
-        std::vector<std::vector<std::pair<std::string, Json>>> rows;
+        Rows rows;
         std::size_t done = 0;
-        for (const RunRequest& request : requests) {
+        for (RunRequest& request : requests) {
             const auto total = static_cast<double>(requests.size()), from = static_cast<double>(done++);
-            const auto result = runner->run(request, progress.part(from / total, (from + 0.5) / total));
-            const auto measures = runner->measure(*result, m_metrics, progress.part((from + 0.5) / total, (from + 1) / total));
+            request.random = random;
+            const Group group = measured(*runner, request, seeds, progress.part(from / total, (from + 1) / total));
             const auto& kvOfQ = capture->info().layerInfo(request.layer).kvOfQ;
             for (std::size_t q = 0; q < kvOfQ.size(); ++q)
                 if (heads.empty() || std::binary_search(heads.begin(), heads.end(), kvOfQ[q]))
-                    rows.push_back(columnsOf({*result, measures, request.layer.value, static_cast<int>(q), kvOfQ[q], specText(request)},
-                                             context.commandLine()));
+                    rows.push_back(columnsOf({group, request.layer.value, static_cast<int>(q), kvOfQ[q]}, context.commandLine()));
         }
+        m_random.finish();
         writeFileAtomically(m_out, m_out.ends_with(".json") ? jsonText(rows, context) : csvText(rows));
     }
 
 private:
+    /// A policy that draws nothing, and a recorded list, are measured once.
+    Group measured(const LayerRunner& runner, RunRequest request, const std::vector<int>& seeds, const Checkpoint& progress) const {
+        Group group;
+        group.spec = specText(request);
+        group.overSeeds = !m_seeds.empty();
+        const bool draws = !request.recorded && policyById(request.policy.policy).card().usesSeed;
+        const std::size_t count = draws && !seeds.empty() ? seeds.size() : 1;
+        for (std::size_t i = 0; i < count; ++i) {
+            if (!seeds.empty() && !request.recorded)
+                request.seed = static_cast<std::uint64_t>(seeds[i]);
+            const auto total = static_cast<double>(count), from = static_cast<double>(i);
+            group.results.push_back(runner.run(request, progress.part(from / total, (from + 0.5) / total)));
+            group.measures.push_back(runner.measure(*group.results.back(), m_metrics, progress.part((from + 0.5) / total, (from + 1) / total)));
+        }
+        return group;
+    }
+
     static std::string specText(const RunRequest& request) {
         return request.recorded ? "recorded:" + request.recorded->policy : request.policy.text();
     }
@@ -136,7 +195,7 @@ private:
         return requests;
     }
 
-    static std::string csvText(const std::vector<std::vector<std::pair<std::string, Json>>>& rows) {
+    static std::string csvText(const Rows& rows) {
         std::string text;
         std::vector<std::string> names;
         for (const auto& row : rows) {
@@ -151,7 +210,7 @@ private:
         return text;
     }
 
-    static std::string jsonText(const std::vector<std::vector<std::pair<std::string, Json>>>& rows, const CommandContext& context) {
+    static std::string jsonText(const Rows& rows, const CommandContext& context) {
         Json list = Json::array();
         for (const auto& row : rows) {
             Json object = Json::object();
@@ -165,8 +224,9 @@ private:
 
     CLI::App* m_command = nullptr;
     RunOptions m_options;
+    RandomOptions m_random;
     std::vector<std::string> m_selections, m_metrics{"output_error", "retained_mass"};
-    std::string m_capture, m_layers, m_heads, m_out;
+    std::string m_capture, m_layers, m_heads, m_seeds, m_out;
 };
 
 } // namespace

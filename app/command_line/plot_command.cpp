@@ -1,6 +1,7 @@
 // `kvscope plot`: the figures of the window without a window. Options become a session, so that a figure made from
 // options and one made from a saved session go the same way.
 #include "app/command_line/command.h"
+#include "app/command_line/random_options.h"
 #include "app/export/figure.h"
 #include "app/export/headless_application.h"
 #include "app/export/scene_export.h"
@@ -82,6 +83,8 @@ private:
 
     CLI::App* m_command = nullptr;
     RunOptions m_options;
+    RandomOptions m_random;
+    std::shared_ptr<const RandomSource> m_source; ///< null: drawn
     FigureOptions m_figure;
     std::vector<std::string> m_selections;
     std::string m_view, m_capture, m_session;
@@ -93,6 +96,7 @@ void PlotCommand::addTo(CLI::App& app) {
     m_command->add_option("view", m_view, "what to draw; `kvscope views` lists them");
     m_command->add_option("capture", m_capture, "capture file");
     m_options.addTo(*m_command);
+    m_random.addTo(*m_command, false);
     m_command->add_option("--layer", m_layer, "layer, 0-based");
     m_command->add_option("--kv-head", m_kvHead, "KV head, 0-based");
     m_command->add_option("--q-head", m_queryHead, "query head, 0-based; the first of the KV head by default");
@@ -156,7 +160,9 @@ std::vector<std::size_t> PlotCommand::chosenPanes(const Session& session) const 
 PaneRequest PlotCommand::paneRequest(const Session& session, std::size_t pane, const ViewInput& input) const {
     PolicySpec spec = session.panes[pane].policy;
     spec.budget = effectiveBudget(session, pane);
-    return {makeRequest(input.capture, input.layer, spec, input.cut, session.seed, true), session.panes[pane].recordedPath};
+    PaneRequest request{makeRequest(input.capture, input.layer, spec, input.cut, session.seed, true), session.panes[pane].recordedPath};
+    request.run.random = m_source;
+    return request;
 }
 
 PaneData makePane(std::size_t pane, const PaneRequest& request, const LayerRunner& runner, const Checkpoint& progress) {
@@ -297,7 +303,9 @@ void PlotCommand::run(const CommandContext& context) {
     themeByName(m_figure.theme);
     Session session = m_session.empty() ? sessionFromOptions() : readSession(m_session);
     const View& view = viewById(m_view.empty() ? "key_projection" : m_view);
-    aim(session, *openCapture(session.capturePath));
+    const auto capture = openCapture(session.capturePath);
+    aim(session, *capture);
+    m_source = m_random.sourceFor(capture->info());
     applyViewOptions(session, view);
     activate(session);
     const auto panes = chosenPanes(session);

@@ -1,6 +1,7 @@
 // `kvscope sweep`: many runs as one table. Rows go into the temporary file as they come, so a sweep of hours needs no
 // memory, and the table appears under its name only when it is complete.
 #include "app/command_line/command.h"
+#include "app/command_line/random_options.h"
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
@@ -36,6 +37,7 @@ public:
         m_command = app.add_subcommand("sweep", "run policies over budgets, parameters, seeds and captures into one table");
         m_command->add_option("captures", m_captures, "capture files")->required();
         m_options.addTo(*m_command, false);
+        m_random.addTo(*m_command, false);
         m_command->add_option("--retention", m_retentions, "fractions kept, like 0.05,0.1,0.25, for policies without @BUDGET")->allow_extra_args(false);
         m_command->add_option("--budget", m_budgets, "tokens kept, like 512,2048, for policies without @BUDGET")->allow_extra_args(false);
         m_command->add_option("--vary", m_varied, "parameter=v1,v2,...; may be repeated")->allow_extra_args(false);
@@ -48,7 +50,11 @@ public:
 
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".csv"});
-        const SweepRequest request = makeRequest();
+        SweepRequest request = makeRequest();
+        m_random.checkSeeds(request.seeds.size());
+        if (m_random.replays() && request.captures.size() > 1)
+            throw Error({.sentence = "random numbers of a file belong to one capture", .place = "--uniforms, --sketch", .remedy = "Sweep one capture"});
+        request.random = m_random.sourceFor(request.captures.front()->info());
         const auto runner = m_options.makeRunner();
         AtomicFile file(m_out);
         std::ofstream table(file.temporaryPath(), std::ios::binary);
@@ -105,6 +111,7 @@ private:
 
     CLI::App* m_command = nullptr;
     RunOptions m_options;
+    RandomOptions m_random;
     std::vector<std::string> m_captures, m_retentions, m_budgets, m_varied, m_metrics;
     std::string m_seeds, m_layers, m_out;
 };

@@ -164,6 +164,7 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
             run.budget = plan.budget;
             run.cut = plan.cut;
             run.seed = request.seeds[i];
+            run.random = request.random;
             SweepRow made = rowOf(runner.run(run, checkpoint.part(done / total, (done + 1) / total)));
             made.measures = measuresOf(runner, *made.result, request.measures, checkpoint.silent());
             row(made);

@@ -25,6 +25,7 @@ struct SweepRequest {
     std::string cut = "default";
     std::vector<int> layers; ///< empty: all that the capture holds
     std::vector<std::string> measures = {}; ///< further measures by id (core/metrics/measures.h)
+    std::shared_ptr<const RandomSource> random = {}; ///< in place of the generator, whatever the seed; null: drawn
 };
 
 struct SweepRow {

@@ -1,0 +1,106 @@
+// Random numbers through the program: means and spreads over seeds, and the same numbers replayed by every command.
+#include <QtTest>
+
+#include "tests/app/program.h"
+
+#include <QImage>
+#include <QVector>
+
+#include <cmath>
+
+using namespace kvscope;
+
+namespace {
+
+const QString kSample = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5");
+
+} // namespace
+
+class RandomCommandTest : public QObject {
+    Q_OBJECT
+
+    testing::Program m_program;
+
+    void expectDone(const QStringList& arguments) const {
+        const auto outcome = m_program.run(arguments);
+        QVERIFY2(outcome.code == 0, arguments.join(' ').toUtf8() + "\n" + outcome.error);
+    }
+    void expectRefused(const QStringList& arguments, const char* words) const {
+        const auto outcome = m_program.run(arguments);
+        QVERIFY2(outcome.code == 2 && outcome.error.contains(words), arguments.join(' ').toUtf8() + "\n" + outcome.error);
+    }
+    /// A column of a CSV without quoted fields before it.
+    QVector<double> column(const QString& file, const QString& name) const {
+        const QStringList lines = QString::fromUtf8(m_program.content(file)).trimmed().split('\n');
+        const auto at = lines.first().split(',').indexOf(name);
+        QVector<double> values;
+        for (qsizetype i = 1; i < lines.size() && at >= 0; ++i)
+            values.push_back(lines[i].split(',').value(at).toDouble());
+        return values;
+    }
+    QStringList measure(const QStringList& more, const QString& out) const {
+        return QStringList{"measure", kSample, "--policy", "uniform@0.25", "--layers", "3", "--kv-heads", "1"} + more + QStringList{"--out", out};
+    }
+
+private slots:
+    void meanAndSpreadOverSeeds() {
+        expectDone(measure({"--seeds", "4-6"}, "all.csv"));
+        const auto mean = column("all.csv", "output_error"), spread = column("all.csv", "output_error_std");
+        QVector<QVector<double>> one;
+        for (const char* seed : {"4", "5", "6"}) {
+            expectDone(measure({"--seed", seed}, "one.csv"));
+            one.push_back(column("one.csv", "output_error"));
+        }
+        QCOMPARE(mean.size(), 4); // the query heads of a KV head
+        for (qsizetype head = 0; head < 4; ++head) {
+            const double expected = (one[0][head] + one[1][head] + one[2][head]) / 3;
+            double squares = 0;
+            for (const auto& run : one)
+                squares += (run[head] - expected) * (run[head] - expected);
+            QVERIFY(std::abs(mean[head] - expected) < 1e-12);
+            QVERIFY(spread[head] > 0 && std::abs(spread[head] - std::sqrt(squares / 2)) < 1e-12);
+        }
+        QVERIFY(m_program.content("all.csv").contains("3 of 4-6"));
+        QVERIFY(!m_program.content("one.csv").contains("output_error_std"));
+    }
+
+    void policiesWithoutLuckRunOnce() {
+        expectDone({"measure", kSample, "--policy", "keydiff@0.25", "--layers", "3", "--seeds", "0-9", "--out", "k.csv"});
+        for (const double spread : column("k.csv", "output_error_std"))
+            QCOMPARE(spread, 0.0);
+    }
+
+    // What one seed drew, replayed under another seed, gives the first one's results: list, measure, sweep and figure.
+    void everyCommandReplays() {
+        const QStringList replay = {"--uniforms", "drawn.h5:/uniforms", "--seed", "99"};
+        expectDone(measure({"--seed", "5", "--record", "drawn.h5"}, "drawn.csv"));
+        expectDone(measure(replay, "replayed.csv"));
+        expectDone(measure({"--seed", "99"}, "other.csv"));
+        QCOMPARE(column("replayed.csv", "output_error"), column("drawn.csv", "output_error"));
+        QVERIFY(column("other.csv", "output_error") != column("drawn.csv", "output_error"));
+
+        const QStringList sweep = {"sweep", kSample, "--policy", "uniform", "--retention", "0.25", "--layers", "3"};
+        expectDone(sweep + QStringList{"--seed", "5", "--out", "a.csv"});
+        expectDone(sweep + replay + QStringList{"--out", "b.csv"});
+        QCOMPARE(column("b.csv", "output_error"), column("a.csv", "output_error"));
+
+        const QStringList plot = {"plot", "token_strip", kSample, "--policy", "uniform@0.25", "--layer", "3"};
+        expectDone(plot + QStringList{"--seed", "5", "--out", "a.png"});
+        expectDone(plot + replay + QStringList{"--out", "b.png"});
+        expectDone(plot + QStringList{"--seed", "99", "--out", "c.png"});
+        const auto picture = [&](const char* name) { return QImage(m_program.at(name)); };
+        QVERIFY(picture("a.png") == picture("b.png"));
+        QVERIFY(picture("a.png") != picture("c.png"));
+    }
+
+    void filesOfNumbersAndSeveralSeedsContradict() {
+        expectDone(measure({"--record", "drawn.h5"}, "drawn.csv"));
+        expectRefused(measure({"--uniforms", "drawn.h5:/uniforms", "--seeds", "0-2"}, "x.csv"), "several seeds");
+        expectRefused(measure({"--record", "x.h5", "--seeds", "0-2"}, "x.csv"), "several seeds");
+        expectRefused({"sweep", kSample, kSample, "--policy", "uniform@0.25", "--uniforms", "drawn.h5:/uniforms", "--out", "x.csv"}, "one capture");
+        expectRefused({"measure", kSample, "--policy", "keydiff@0.25", "--record", "x.h5", "--out", "x.csv"}, "drew no random number");
+    }
+};
+
+QTEST_GUILESS_MAIN(RandomCommandTest)
+#include "random_command_test.moc"
