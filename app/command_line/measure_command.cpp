@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/metrics/statistics.h"
 #include "core/run/calibration.h"
+#include "core/run/policy_work.h"
 #include "core/run/selection_file.h"
 
 #include <CLI/CLI.hpp>
@@ -17,6 +18,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <set>
 
 namespace kvscope {
@@ -31,7 +33,8 @@ struct Group {
     std::vector<std::shared_ptr<const RunResult>> results;
     std::vector<std::vector<MeasureValues>> measures;
     std::string spec;
-    bool overSeeds = false; ///< spreads stand beside the means
+    bool overSeeds = false;   ///< spreads stand beside the means
+    std::optional<Work> work; ///< of the choice, where it was counted
 };
 
 struct Row {
@@ -89,6 +92,8 @@ std::vector<std::pair<std::string, Json>> columnsOf(const Row& row, const std::s
         if (row.group.overSeeds)
             columns.push_back({id + "_std", summary.deviation});
     }
+    if (row.group.work)
+        columns.insert(columns.end(), {{"operations", row.group.work->operations}, {"bytes_touched", row.group.work->bytes}});
     columns.insert(columns.end(), {{"queries", f.queryCount}, {"first_query", f.firstQuery}, {"seen_queries", f.seenQueries},
                                    {"skipped", f.skipped}, {"stated", "before W_o"}, {"simulated", r.simulated},
                                    {"stored_bytes", storedBytes(r)},
@@ -111,6 +116,7 @@ public:
         m_options.addTo(*m_command);
         m_random.addTo(*m_command);
         m_command->add_option("--seeds", m_seeds, "like 0-9: mean and standard deviation over seeds, for policies that draw random numbers");
+        m_command->add_flag("--work", m_work, "count the operations and bytes of each choice: it is made once more, from nothing");
         m_command->add_option("--selection", m_selections, "a recorded list instead of a policy; may be repeated")->allow_extra_args(false);
         m_command->add_option("--layers", m_layers, "what is written, like 0,2-3; all by default");
         m_command->add_option("--kv-heads", m_heads, "what is written, like 0-1; all by default");
@@ -161,6 +167,8 @@ private:
             group.results.push_back(runner.run(request, progress.part(from / total, (from + 0.5) / total)));
             group.measures.push_back(runner.measure(*group.results.back(), m_metrics, progress.part((from + 0.5) / total, (from + 1) / total)));
         }
+        if (m_work)
+            group.work = policyWork(runner, group.results.front()->request, progress.silent());
         return group;
     }
 
@@ -227,6 +235,7 @@ private:
     RandomOptions m_random;
     std::vector<std::string> m_selections, m_metrics{"output_error", "retained_mass"};
     std::string m_capture, m_layers, m_heads, m_seeds, m_out;
+    bool m_work = false;
 };
 
 } // namespace

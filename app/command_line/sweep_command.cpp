@@ -44,6 +44,7 @@ public:
         m_command->add_option("--seeds", m_seeds, "like 0-9; --seed by default");
         m_command->add_option("--layers", m_layers, "like 0,2-3; all by default");
         m_command->add_option("--metrics", m_metrics, "further columns; `kvscope measures` lists them")->delimiter(',');
+        m_command->add_flag("--work", m_work, "count the operations and bytes of each choice: it is made once more, from nothing");
         m_command->add_option("--out", m_out, "FILE.csv")->required();
     }
     bool chosen() const override { return m_command->parsed(); }
@@ -95,6 +96,7 @@ private:
         }
         request.cut = m_options.cut;
         request.measures = m_metrics;
+        request.countWork = m_work;
         request.layers = parseRangeList(m_layers, "--layers");
         return request;
     }
@@ -114,6 +116,7 @@ private:
     RandomOptions m_random;
     std::vector<std::string> m_captures, m_retentions, m_budgets, m_varied, m_metrics;
     std::string m_seeds, m_layers, m_out;
+    bool m_work = false;
 };
 
 } // namespace

@@ -3,8 +3,8 @@
 #include "app/view_data/view_data_maker.h"
 
 #include "app/view_data/attention_map_data.h"
-#include "app/view_data/clustering_data.h"
 #include "app/view_data/calibration_data.h"
+#include "app/view_data/clustering_data.h"
 #include "app/view_data/curves_data.h"
 #include "app/view_data/head_grid_data.h"
 #include "app/view_data/keep_probability_data.h"

@@ -11,6 +11,30 @@ namespace kvscope {
 
 namespace {
 
+/// What only some codes do (L3, L4).
+ParameterTable codeParameters() {
+    ParameterSpec softmax = choiceParameter("softmax", "Softmax over",
+                                            {{"all", "All keys", "those of the window included, causal inside it"},
+                                             {"others", "Keys before the window", "the window's own keys take no share"}},
+                                            Stage::Features);
+    softmax.help = "Over which keys a window query's attention adds up to 1 (L3).";
+    softmax.source = "SnapKV: all; compactor-vllm: others";
+    ParameterSpec tile = integerParameter("pool_tile", "Pooling tile", "", 0, 4096, 0, Stage::Combine);
+    tile.unit = "tokens";
+    tile.help = "Trailing windows begin anew at every multiple of it, as in a kernel whose tile size is tuned by itself; "
+                "0: they do not.";
+    tile.source = "compactor-vllm: the tile that autotuning picks";
+    ParameterSpec copies = choiceParameter("copies", "Stored per",
+                                           {{"kv_head", "KV head", "one set, as the budget says"},
+                                            {"query_head", "Query head", "every query head stores its own copy (L4)"}},
+                                           Stage::Select);
+    copies.help = "MInference repeats keys and values to all query heads before it selects: at a quarter of the tokens and "
+                  "groups of four its cache is as large as the uncompressed one. The bytes are counted so; the kept set "
+                  "stays one per KV head.";
+    copies.source = "MInference and the original: query head; kvpress, compactor-vllm: KV head";
+    return {softmax, tile, copies};
+}
+
 ParameterTable ownParameters() {
     ParameterSpec window = integerParameter("window", "Observation window", "W", 1, 1024, 32, Stage::Features);
     window.unit = "tokens";
@@ -22,10 +46,11 @@ ParameterTable ownParameters() {
     ParameterSpec pool =
         choiceParameter("pool", "Pooling",
                         {{"average", "Average", "zero-padded, divided by the full width at the edges (L3)"},
-                         {"max", "Maximum", "of the tokens that exist"}},
+                         {"max", "Maximum", "of the tokens that exist"},
+                         {"trailing", "Trailing average", "of the token and those before it, divided by their number"}},
                         Stage::Combine);
     pool.help = "How the profile is smoothed along the tokens, per query head and before the group is reduced.";
-    pool.source = "SnapKV code: average; KVCache-Factory: maximum";
+    pool.source = "SnapKV code: average; KVCache-Factory: maximum; compactor-vllm: trailing";
     ParameterSpec width = integerParameter("pool_width", "Pooling width", "", 1, 63, 5, Stage::Combine);
     width.step = 2;
     width.unit = "tokens";
@@ -35,7 +60,10 @@ ParameterTable ownParameters() {
         "How the query heads that read one KV head agree. The original repeats keys and stores one set per query "
         "head (L4); here a KV head has one.",
         "kvpress, KeyDiff F.2: mean; compactor-vllm: sum");
-    return {window, pool, width, group};
+    ParameterTable rows = {window, pool, width, group};
+    for (ParameterSpec& row : codeParameters())
+        rows.push_back(std::move(row));
+    return rows;
 }
 
 PolicyCard makeCard() {
@@ -55,7 +83,19 @@ PolicyCard makeCard() {
                      {"kvcache_factory",
                       "KVCache-Factory",
                       "window 8, maximum of 7",
-                      {{"window", "8"}, {"pool", "max"}, {"pool_width", "7"}}}};
+                      {{"window", "8"}, {"pool", "max"}, {"pool_width", "7"}}},
+                     {"original_class",
+                      "Original class",
+                      "window 64, average of 5; its capacity is 320 tokens",
+                      {{"window", "64"}, {"copies", "query_head"}}},
+                     {"minference",
+                      "MInference",
+                      "window 32, average of 5, a copy per query head; its capacity is 4,096 tokens",
+                      {{"copies", "query_head"}}},
+                     {"compactor_vllm",
+                      "compactor-vllm",
+                      "window 32, softmax before the window, trailing average of 5, group sum",
+                      {{"pool", "trailing"}, {"group_rule", "sum"}, {"softmax", "others"}, {"rounding", "round"}}}};
     card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
     card.explanation = policyExplanation("snapkv");
     card.scoreLabel = "score: pooled attention of the window";
@@ -73,12 +113,51 @@ Tensor withWindow(const Engine& engine, const Tensor& free, std::int64_t rows) {
     return engine.upload(std::move(scores));
 }
 
+bool seesOthersOnly(const ParameterValues& values) {
+    return values.has("softmax") && values.choice("softmax") == "others"; // PyramidKV has no such row
+}
+
+/// [Hq, m], or [Hq, m - W] where the window's own keys take no part.
+Tensor attentionOf(const PolicyInput& input, const QueryWindow& window, std::int64_t free, const ParameterValues& values) {
+    if (!seesOthersOnly(values) || free <= 0)
+        return windowAttention(input, window);
+    PolicyInput before = input;
+    before.keys = input.engine.rows(input.keys, 0, free);
+    for (auto& rows : before.positions)
+        rows.resize(static_cast<std::size_t>(free));
+    return windowAttention(before, window);
+}
+
+/// [H, n] -> [H, n]: mean of the entry and the width - 1 before it, of those that exist in its tile.
+Tensor trailingMeans(const Engine& engine, const Tensor& profile, std::int64_t width, std::int64_t tile) {
+    const HostTensor given = engine.download(profile);
+    HostTensor means{given.shape, std::vector<float>(given.data.size())};
+    const std::int64_t n = given.shape[1];
+    for (std::int64_t head = 0; head < given.shape[0]; ++head)
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::int64_t begin = std::max(tile > 0 ? i / tile * tile : 0, i - width + 1);
+            double sum = 0;
+            for (std::int64_t j = begin; j <= i; ++j)
+                sum += static_cast<double>(given.data[static_cast<std::size_t>(head * n + j)]);
+            means.data[static_cast<std::size_t>(head * n + i)] = static_cast<float>(sum / static_cast<double>(i - begin + 1));
+        }
+    return engine.upload(std::move(means));
+}
+
+Tensor pooledProfile(const Engine& engine, const Tensor& profile, const ParameterValues& values) {
+    const std::string& kind = values.choice("pool");
+    if (kind == "trailing")
+        return trailingMeans(engine, profile, values.integer("pool_width"), integerOrZero(values, "pool_tile"));
+    return engine.pool(profile, kind == "average" ? PoolKind::Average : PoolKind::Max, values.integer("pool_width"));
+}
+
 class SnapKv : public Policy {
 public:
     const PolicyCard& card() const override { return m_card; }
 
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
-        return {{"attention", windowAttention(input, lastQueries(input, values.integer("window"), m_card.name))}};
+        const QueryWindow window = lastQueries(input, values.integer("window"), m_card.name);
+        return {{"attention", attentionOf(input, window, input.rowCount() - values.integer("window"), values)}};
     }
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
@@ -86,15 +165,26 @@ public:
         const std::int64_t free = input.rowCount() - values.integer("window");
         if (free <= 0)
             return {padColumns(input.engine, {}, heads, input.rowCount(), 0), {}};
-        const Tensor profile = input.engine.rows(features.at("attention"), 0, free);
-        const bool average = values.choice("pool") == "average";
-        const Tensor pooled =
-            input.engine.pool(profile, average ? PoolKind::Average : PoolKind::Max, values.integer("pool_width"));
+        const Tensor pooled = pooledProfile(input.engine, input.engine.rows(features.at("attention"), 0, free), values);
         const auto reduce = [&](const Tensor& perQueryHead) {
             return input.engine.reduceGroups(perQueryHead, input.attention.kvOfQ, heads, groupRuleOf(values));
         };
         return {withWindow(input.engine, reduce(pooled), input.rowCount()),
-                {{"attention", reduce(features.at("attention"))}}};
+                {{"attention", padColumns(input.engine, reduce(features.at("attention")), heads, input.rowCount(), 0)}}};
+    }
+
+    RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
+                        std::int64_t count) const override {
+        RowSelection chosen = Policy::select(input, scores, values, count);
+        if (values.choice("copies") == "kv_head")
+            return chosen;
+        for (std::size_t head = 0; head < chosen.heads.size(); ++head) {
+            const auto copies = std::count(input.attention.kvOfQ.begin(), input.attention.kvOfQ.end(), static_cast<std::int32_t>(head));
+            const auto stored = static_cast<std::int64_t>(chosen.heads[head].kept.size()) * copies;
+            chosen.weights.push_back({{}, {}, stored, stored});
+        }
+        chosen.notes.push_back("every query head stores a copy of what its KV head keeps (L4): the bytes count them");
+        return chosen;
     }
 
     Protection protection(const ParameterValues& values, std::int64_t) const override {

@@ -6,6 +6,7 @@
 #include "core/policies/explanations.h"
 #include "core/policies/policy_tools.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace kvscope {
@@ -24,7 +25,16 @@ ParameterTable drawParameters() {
     block.unit = "tokens";
     block.help = "Sign sort: the first token of each block of so many gets +1 without a draw (B13).";
     block.source = "BalanceKV scripts: 128";
-    return {draw, block};
+    ParameterSpec reweight;
+    reweight.id = "reweight";
+    reweight.label = "Reweight";
+    reweight.kind = ParameterKind::Flag;
+    reweight.step = 1;
+    reweight.stage = Stage::Select;
+    reweight.help = "Each drawn token counts for all that it was drawn from: weight n / N in numerator and denominator, so that both "
+                    "sums are unbiased. Protected tokens and those after the cut keep weight 1. Fair draw only.";
+    reweight.source = "importance sampling; BalanceKV 4.1 has the sums unbiased";
+    return {draw, block, reweight};
 }
 
 PolicyCard makeCard() {
@@ -35,7 +45,8 @@ PolicyCard makeCard() {
     card.paper = "Baseline of BalanceKV (section 4) and kvpress RandomPress; drawn by sorting independent uniforms";
     card.variants = {{"paper", "Fair draw", "every subset equally likely", {}},
                      {"kvpress", "kvpress", "the same draw, rounded down", {{"rounding", "floor"}}},
-                     {"sign_sort", "BalanceKV's code", "coins, sorted by sign (B13)", {{"draw", "sign_sort"}}}};
+                     {"sign_sort", "BalanceKV's code", "coins, sorted by sign (B13)", {{"draw", "sign_sort"}}},
+                     {"reweighted", "Unbiased sums", "the fair draw, each token weighted n / N", {{"reweight", "true"}}}};
     card.parameters = withCommonParameters(drawParameters(), CommonParameters::All);
     card.usesSeed = true;
     card.explanation = policyExplanation("uniform");
@@ -74,7 +85,7 @@ public:
     RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                         std::int64_t count) const override {
         if (values.choice("draw") == "fair")
-            return Policy::select(input, scores, values, count);
+            return fairDraw(input, scores, values, count);
         const Protection fitted = protection(values, count).within(count, input.rowCount());
         RoundSettings coins;
         coins.gamma = 0;
@@ -89,6 +100,27 @@ public:
     }
 
 private:
+    // Drawn from all tokens seen: in blocks too, where a token stays exactly when it is among the largest uniforms so far.
+    RowSelection fairDraw(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
+                          std::int64_t count) const {
+        RowSelection chosen = Policy::select(input, scores, values, count);
+        if (!values.flag("reweight"))
+            return chosen;
+        for (const TopKHead& head : chosen.heads) {
+            const std::int64_t kept = std::ssize(head.kept), guarded = chosen.protectedFirst + chosen.protectedLast;
+            const auto weight = kept > guarded ? static_cast<float>(static_cast<double>(input.end - guarded) /
+                                                                    static_cast<double>(kept - guarded))
+                                               : 1.0F;
+            RowWeights weights;
+            weights.numerator.assign(static_cast<std::size_t>(kept), weight);
+            std::fill_n(weights.numerator.begin(), chosen.protectedFirst, 1.0F);
+            std::fill_n(weights.numerator.rbegin(), chosen.protectedLast, 1.0F);
+            weights.denominator = weights.numerator;
+            chosen.weights.push_back(std::move(weights));
+        }
+        return chosen;
+    }
+
     PolicyCard m_card = makeCard();
 };
 

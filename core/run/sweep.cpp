@@ -166,6 +166,8 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
             run.seed = request.seeds[i];
             run.random = request.random;
             SweepRow made = rowOf(runner.run(run, checkpoint.part(done / total, (done + 1) / total)));
+            if (request.countWork)
+                made.work = policyWork(runner, made.result->request, checkpoint.silent());
             made.measures = measuresOf(runner, *made.result, request.measures, checkpoint.silent());
             row(made);
             ++done;
@@ -180,6 +182,7 @@ std::string sweepCsvHeader(const SweepRequest& request) {
     std::string measures;
     for (const std::string& id : request.measures)
         measures += "," + id;
+    measures += request.countWork ? ",operations,bytes_touched" : "";
     return "capture,capture_hash,layer,policy,variant,spec," + varied +
            "cut,cut_token,budget,requested_tokens,kept_tokens,retention,seed,output_error,retained_mass" + measures +
            ",queries,"
@@ -204,6 +207,8 @@ std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row) {
     std::string measures;
     for (const double value : row.measures)
         measures += "," + (std::isnan(value) ? std::string() : shortest(value));
+    if (request.countWork)
+        measures += fmt::format(",{:.0f},{:.0f}", row.work.operations, row.work.bytes);
     line += fmt::format("{},{},{},{},{},{},{},{},{}{},{},{},{},", csvField(run.cut.text), run.cut.token,
                         spec.budget ? spec.budget->text() : "", result.requested, shortest(row.keptTokens),
                         shortest(row.retention), run.seed, shortest(row.outputError), shortest(row.retainedMass),

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/run/run.h"
+#include "core/run/policy_work.h"
 
 #include <functional>
 #include <string>
@@ -25,6 +25,7 @@ struct SweepRequest {
     std::string cut = "default";
     std::vector<int> layers; ///< empty: all that the capture holds
     std::vector<std::string> measures = {}; ///< further measures by id (core/metrics/measures.h)
+    bool countWork = false;                 ///< fills SweepRow::work
     std::shared_ptr<const RandomSource> random = {}; ///< in place of the generator, whatever the seed; null: drawn
 };
 
@@ -36,6 +37,7 @@ struct SweepRow {
     double retainedMass = 0;
     std::vector<double> measures;  ///< means over the heads; NaN where the selection has no scores to measure
     std::uint64_t storedBytes = 0; ///< keys and values of the kept tokens, all KV heads
+    Work work;                     ///< of the choice, from nothing (core/run/policy_work.h); 0 unless asked for
 };
 
 /// Checks everything that can be checked before it computes anything, and calls `row` as rows come, on the calling
@@ -46,7 +48,7 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
 /// One header line: capture, capture_hash, layer, policy, variant, spec, a column per varied parameter (empty where the
 /// policy does not have it), cut, cut_token, budget, requested_tokens, kept_tokens, retention, seed, output_error,
 /// retained_mass, a column per
-/// further measure, queries, seen_queries, skipped, features_ms, combine_ms, select_ms, measure_ms, stored_bytes,
+/// further measure, operations and bytes_touched where they are counted, queries, seen_queries, skipped, features_ms, combine_ms, select_ms, measure_ms, stored_bytes,
 /// simulated, engine, arithmetic, notes. Times are those of the computation, also where a row took the value from the
 /// cache.
 std::string sweepCsvHeader(const SweepRequest& request);

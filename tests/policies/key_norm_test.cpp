@@ -1,4 +1,5 @@
 // Key norm keeps the smallest norms: sign, ties, and that rotations (RoPE is one) change nothing.
+#include "core/base/error.h"
 #include "tests/policies/policy_bench.h"
 
 #include <QtTest>
@@ -67,6 +68,27 @@ private slots:
         for (const char* options :
              {",prompt_block=7", ",prompt_block=16,prompt_alignment=kvpress", ",decode_tokens=33"})
             QVERIFY(once.selection.sameLists(m_bench.run("key_norm" + std::string(options) + "@30t", layer).selection));
+    }
+
+    void layersAndLengthsThatAreLeftAlone() {
+        TestLayer layer = TestLayer::random(9, {2, 2, 97, 8});
+        layer.plain.layer = 0;
+        TestLayer third = layer;
+        third.plain.layer = 2;
+        const auto keptIn = [&](const std::string& spec, const TestLayer& in) {
+            return m_bench.run(spec, in).selection.heads[1].kept.size();
+        };
+        QCOMPARE(keptIn("key_norm:two_layers@30t", layer), std::size_t{97});
+        QCOMPARE(keptIn("key_norm:two_layers@30t", third), std::size_t{30});
+        QCOMPARE(keptIn("key_norm,only_above=97@30t", third), std::size_t{97});
+        QCOMPARE(keptIn("key_norm,only_above=96@30t", third), std::size_t{30});
+        QCOMPARE(keptIn("key_norm:above_2048@30t", third), std::size_t{97});
+        try {
+            m_bench.run("key_norm,skip_layers=1,prompt_block=16@30t", third);
+            QFAIL("not refused");
+        } catch (const Error& error) {
+            QVERIFY(QString(error.what()).contains("skip_layers"));
+        }
     }
 
 private:

@@ -123,6 +123,22 @@ Vector pooled(const Vector& profile, bool average, int width) {
     return result;
 }
 
+// Mean of each entry and those before it, at most `width`, none from before the last multiple of `tile`.
+Vector trailing(const Vector& profile, int width, int tile) {
+    Vector result;
+    for (int i = 0; i < static_cast<int>(profile.size()); ++i) {
+        double sum = 0, count = 0;
+        for (int j = i; j > i - width && j >= 0; --j) {
+            sum += profile[static_cast<std::size_t>(j)];
+            ++count;
+            if (tile > 0 && j % tile == 0)
+                break;
+        }
+        result.push_back(sum / count);
+    }
+    return result;
+}
+
 // Mean, sum or maximum over the query heads that `belongs` names.
 template <class Profile, class Belongs>
 Vector overHeads(const Layer& layer, const std::string& rule, Profile profileOf, Belongs belongs) {
@@ -149,9 +165,13 @@ Vector snapkv(const Options& options, const Layer& layer, int kv, const std::vec
     const int free = static_cast<int>(rows.size()) - window;
     if (free <= 0)
         return Vector(rows.size(), 0.0);
+    const bool others = options.contains("softmax") && options.at("softmax") == "others";
+    const std::vector<int> before(rows.begin(), rows.begin() + free);
     const auto profileOf = [&](int q) {
-        Vector sums = windowSums(layer, q, window, rows, end);
+        Vector sums = windowSums(layer, q, window, others ? before : rows, end);
         sums.resize(static_cast<std::size_t>(free));
+        if (options.at("pool") == "trailing")
+            return trailing(sums, width, std::stoi(options.at("pool_tile")));
         return pooled(sums, options.at("pool") == "average", width);
     };
     const auto reads = [&](int q) { return layer.kvOfQ[static_cast<std::size_t>(q)] == kv; };

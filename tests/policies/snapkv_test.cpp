@@ -47,12 +47,15 @@ class SnapKvTest : public QObject {
 private slots:
     void agreesWithTheOracle_data() {
         QTest::addColumn<QString>("options");
-        for (const char* variant : {"paper", "kvpress", "keydiff", "kvcache_factory"})
+        for (const char* variant : {"paper", "kvpress", "keydiff", "kvcache_factory", "original_class", "minference", "compactor_vllm"})
             QTest::addRow("%s", variant) << ":" + QString(variant);
         for (const char* rule : {"mean", "sum", "max"})
             for (const char* pool : {"average", "max"})
                 QTest::addRow("%s of groups, %s pool", rule, pool)
                     << QString(",window=9,pool=%1,pool_width=3,group_rule=%2").arg(pool, rule);
+        QTest::newRow("trailing, tiles") << ",window=9,pool=trailing,pool_width=7,pool_tile=16";
+        QTest::newRow("softmax before the window") << ",window=9,softmax=others,group_rule=max";
+        QTest::newRow("softmax before the window, blocks") << ",window=4,softmax=others,pool=trailing,prompt_block=32";
         QTest::newRow("no pooling") << ",window=5,pool_width=1";
         QTest::newRow("wide pooling") << ",window=3,pool_width=63";
         QTest::newRow("protected") << ",window=5,protect_first=4,protect_last=11";
@@ -85,6 +88,30 @@ private slots:
             QVERIFY(free < 16);
             QVERIFY(std::abs(total - 16) < 1e-4);
         }
+    }
+
+    // Without the window's own keys the free scores take the whole share of every query.
+    void softmaxBeforeTheWindowAddsUpToTheWindow() {
+        const TestLayer layer = TestLayer::random(7, {4, 2, 97, 8});
+        const PolicyOutcome outcome = m_bench.run("snapkv,window=16,pool_width=1,softmax=others@30t", layer);
+        const std::vector<float> all = m_bench.engine().download(outcome.scores.parts.at("attention")).data;
+        QCOMPARE(all.size(), std::size_t{2 * 97});
+        for (std::size_t h = 0; h < 2; ++h) {
+            QVERIFY(std::abs(std::accumulate(all.begin() + h * 97, all.begin() + h * 97 + 81, 0.0) - 16) < 1e-4);
+            QVERIFY(std::all_of(all.begin() + h * 97 + 81, all.begin() + (h + 1) * 97, [](float x) { return x == 0; }));
+        }
+    }
+
+    // L4: at a quarter of the tokens and groups of four, as many rows as there are tokens.
+    void copiesPerQueryHeadAreCounted() {
+        const TestLayer layer = TestLayer::random(8, {8, 2, 120, 8});
+        const PolicyOutcome plain = m_bench.run("snapkv,window=8@0.25", layer);
+        const PolicyOutcome copied = m_bench.run("snapkv:minference,window=8@0.25", layer);
+        QVERIFY(copied.selection.sameLists(plain.selection));
+        QCOMPARE(plain.selection.heads[0].storedKeys, -1);
+        QCOMPARE(copied.selection.heads[0].storedKeys, 120);
+        QCOMPARE(copied.selection.heads[1].storedValues, 120);
+        QVERIFY(copied.notes.back().find("L4") != std::string::npos);
     }
 
     void windowIsKeptAndMarked() {

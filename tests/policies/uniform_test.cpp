@@ -151,6 +151,28 @@ private slots:
         QVERIFY2(leaders / draws / 7 < 0.01, qPrintable(QString::number(leaders / draws / 7)));
     }
 
+    // Every drawn token stands for n_mid / k others; protected ones for themselves. Weights add up to what was seen.
+    void reweightingCountsEveryTokenOnce() {
+        const TestLayer layer = TestLayer::random(3, {2, 2, 97, 8});
+        for (const char* options : {"", ",protect_first=5,protect_last=9", ",protect_first=5,prompt_block=16"}) {
+            const std::string rest = std::string(options) + "@32t";
+            const PolicyOutcome plain = m_bench.run("uniform" + rest, layer);
+            const PolicyOutcome weighted = m_bench.run("uniform:reweighted" + rest, layer);
+            QVERIFY(weighted.selection.sameLists(plain.selection));
+            for (const HeadSelection& head : weighted.selection.heads) {
+                double sum = 0;
+                for (std::size_t i = 0; i < head.kept.size(); ++i) {
+                    const bool guarded = std::binary_search(head.protectedTokens.begin(), head.protectedTokens.end(), head.kept[i]);
+                    QCOMPARE(head.numeratorWeights[i] == 1.0F, guarded);
+                    sum += static_cast<double>(head.numeratorWeights[i]);
+                }
+                QVERIFY2(std::abs(sum - 97) < 1e-4, options);
+                QVERIFY(head.denominatorWeights == head.numeratorWeights);
+            }
+        }
+        QVERIFY(m_bench.run("uniform@32t", layer).selection.heads[0].numeratorWeights.empty());
+    }
+
     void scoresLieBelowOne() {
         const PolicyOutcome outcome = m_bench.run("uniform@1", TestLayer::random(6, {2, 2, 5000, 1}));
         for (const float score : m_bench.engine().download(outcome.scores.total).data)

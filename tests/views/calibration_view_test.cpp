@@ -8,6 +8,7 @@
 #include "tests/views/view_fixture.h"
 #include "views/calibration/calibration_data.h"
 #include "views/calibration/calibration_view.h"
+#include "views/scene/axes.h"
 #include "views/scene/text_painter.h"
 
 #include <QTemporaryDir>

@@ -1,0 +1,191 @@
+// What a policy costs, counted from the shapes that its primitives are given: the same on every machine, so that
+// policies can be compared by their arithmetic and not by how well somebody tuned them.
+#include "core/engine/counted_engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kPerLogit = 3; // of a softmax beside the product: exponential, sum, share
+
+double numbersOf(const Tensor& tensor) {
+    return static_cast<double>(tensor.shape().count());
+}
+
+/// (query head, query, key) triples that causality and the sliding window leave.
+double visiblePairs(const AttentionInput& input) {
+    double pairs = 0;
+    for (std::int64_t query = 0; query < input.queries.size(1); ++query) {
+        const std::int64_t position = input.firstQuery + query;
+        const std::int64_t first = input.rule.slidingWindow > 0 ? std::max<std::int64_t>(0, position + 1 - input.rule.slidingWindow) : 0;
+        for (const std::int32_t kvHead : input.rule.kvOfQ) {
+            if (input.keyPositions.empty()) {
+                pairs += static_cast<double>(std::max<std::int64_t>(0, std::min(position + 1, input.keys.size(1)) - first));
+                continue;
+            }
+            const auto& rows = input.keyPositions[static_cast<std::size_t>(kvHead)];
+            pairs += static_cast<double>(std::upper_bound(rows.begin(), rows.end(), position) -
+                                         std::lower_bound(rows.begin(), rows.end(), first));
+        }
+    }
+    return pairs;
+}
+
+/// Sum of the squares of the chunks' lengths.
+double chunkPairs(std::int64_t rows, std::int64_t chunk) {
+    const auto whole = static_cast<double>(rows / chunk), last = static_cast<double>(rows % chunk);
+    return whole * static_cast<double>(chunk) * static_cast<double>(chunk) + last * last;
+}
+
+} // namespace
+
+Work& Work::operator+=(const Work& other) {
+    operations += other.operations;
+    bytes += other.bytes;
+    return *this;
+}
+
+Work CountedEngine::total() const {
+    const std::lock_guard lock(m_mutex);
+    return m_total;
+}
+
+void CountedEngine::count(double operations, double numbers) const {
+    const std::lock_guard lock(m_mutex);
+    m_total += {operations, 4 * numbers};
+}
+
+Tensor CountedEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) const {
+    Tensor gathered = ForwardingEngine::gatherRows(tensor, rows);
+    count(0, 2 * numbersOf(gathered));
+    return gathered;
+}
+
+Tensor CountedEngine::rowNorms(const Tensor& keys, const Checkpoint& c) const {
+    const auto rows = static_cast<double>(keys.size(0) * keys.size(1));
+    count(2 * numbersOf(keys) + rows, numbersOf(keys) + rows);
+    return ForwardingEngine::rowNorms(keys, c);
+}
+
+Tensor CountedEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& c) const {
+    const double numbers = numbersOf(keys), logarithm = std::log2(std::max<double>(2, static_cast<double>(keys.size(1))));
+    count(kind == AnchorKind::Mean ? numbers : kind == AnchorKind::Median ? numbers * logarithm : 4 * numbers, numbers);
+    return ForwardingEngine::anchor(keys, kind, c);
+}
+
+Tensor CountedEngine::similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric, const Checkpoint& c) const {
+    const double numbers = numbersOf(keys), rows = numbers / static_cast<double>(keys.size(2));
+    const double each = metric == SimilarityMetric::Cosine ? 4 : metric == SimilarityMetric::Dot ? 2 : 3;
+    count(each * numbers + rows, numbers + rows);
+    return ForwardingEngine::similarity(keys, anchor, metric, c);
+}
+
+Tensor CountedEngine::pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& c) const {
+    const auto n = static_cast<double>(keys.size(1));
+    count((metric == SimilarityMetric::Euclidean ? 3 : 2) * numbersOf(keys) * n, numbersOf(keys) + n * static_cast<double>(keys.size(0)));
+    return ForwardingEngine::pairwiseSums(keys, metric, c);
+}
+
+Tensor CountedEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& c) const {
+    count(visiblePairs(input) * (2 * static_cast<double>(input.keys.size(2)) + kPerLogit),
+          numbersOf(input.queries) + numbersOf(input.keys) + static_cast<double>(input.queries.size(0) * input.keys.size(1)));
+    return ForwardingEngine::attentionColumnSums(input, c);
+}
+
+Tensor CountedEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& c) const {
+    const double pairs = static_cast<double>(input.queries.size(0)) * chunkPairs(input.keys.size(1), input.chunk);
+    count(pairs * (2 * static_cast<double>(input.keys.size(2)) + kPerLogit),
+          numbersOf(input.queries) + numbersOf(input.keys) + static_cast<double>(input.queries.size(0) * input.keys.size(1)));
+    return ForwardingEngine::attentionChunkSums(input, c);
+}
+
+// 2ndk for the sketch, 2nk^2 for the Gram matrix or the triangular factor, its factorisation, 2nk^2 for the scores.
+Leverage CountedEngine::leverage(const LeverageRequest& request, const Checkpoint& c) const {
+    const auto heads = static_cast<double>(request.rows.size(0)), n = static_cast<double>(request.rows.size(1));
+    const auto d = static_cast<double>(request.rows.size(2));
+    const bool sketched = !request.sketch.empty();
+    const double k = sketched ? static_cast<double>(request.sketch.shape[2]) : d;
+    const double chunks = request.chunk > 0 ? std::ceil(n / static_cast<double>(request.chunk)) : 1;
+    const double factor = request.route == LeverageRoute::Cholesky ? k * k * k / 3 : 10 * k * k * k;
+    count(heads * ((sketched ? 2 * n * d * k : 0) + (request.centred ? 2 * n * k : 0) + 4 * n * k * k + chunks * factor),
+          numbersOf(request.rows) + heads * n);
+    return ForwardingEngine::leverage(request, c);
+}
+
+Tensor CountedEngine::pool(const Tensor& scores, PoolKind kind, std::int64_t width) const {
+    count(numbersOf(scores) * static_cast<double>(width), 2 * numbersOf(scores));
+    return ForwardingEngine::pool(scores, kind, width);
+}
+
+Tensor CountedEngine::reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t heads,
+                                   GroupRule rule) const {
+    count(numbersOf(scores), numbersOf(scores) + static_cast<double>(heads * scores.size(1)));
+    return ForwardingEngine::reduceGroups(scores, kvOfQ, heads, rule);
+}
+
+Tensor CountedEngine::scale(const Tensor& scores, double factor) const {
+    count(numbersOf(scores), 2 * numbersOf(scores));
+    return ForwardingEngine::scale(scores, factor);
+}
+
+Tensor CountedEngine::standardise(const Tensor& scores, const Standardisation& how) const {
+    count(6 * numbersOf(scores), 2 * numbersOf(scores)); // mean, squares, and (x - mean) / std
+    return ForwardingEngine::standardise(scores, how);
+}
+
+Tensor CountedEngine::blend(const Tensor& a, const Tensor& b, double weight) const {
+    count(2 * numbersOf(a), 3 * numbersOf(a));
+    return ForwardingEngine::blend(a, b, weight);
+}
+
+Tensor CountedEngine::multiply(const Tensor& a, const Tensor& b) const {
+    count(numbersOf(a), 3 * numbersOf(a));
+    return ForwardingEngine::multiply(a, b);
+}
+
+std::vector<TopKHead> CountedEngine::topK(const TopKRequest& request) const {
+    const double numbers = numbersOf(request.scores);
+    count(numbers * std::log2(std::max<double>(2, static_cast<double>(request.scores.size(1)))), 2 * numbers);
+    return ForwardingEngine::topK(request);
+}
+
+std::vector<GreedyCenters> CountedEngine::greedyCenters(const Tensor& keys, const CentersRequest& request, const Checkpoint& c) const {
+    const double known = request.known.empty() ? 0 : static_cast<double>(request.known.front().order.size());
+    const double fresh = std::max(0.0, static_cast<double>(request.count) - known);
+    count(3 * numbersOf(keys) * fresh, numbersOf(keys));
+    return ForwardingEngine::greedyCenters(keys, request, c);
+}
+
+std::vector<StreamClusters> CountedEngine::streamClusters(const Tensor& keys, std::span<const double> radii, std::int64_t most,
+                                                          const Checkpoint& c) const {
+    std::vector<StreamClusters> made = ForwardingEngine::streamClusters(keys, radii, most, c);
+    double compared = 0; // a row with every representative before it
+    for (const StreamClusters& clusters : made)
+        for (std::size_t i = 0; i < clusters.representatives.size(); ++i)
+            compared += static_cast<double>(std::ssize(clusters.cluster) - clusters.representatives[i]);
+    count(3 * compared * static_cast<double>(keys.size(2)), numbersOf(keys));
+    return made;
+}
+
+// M is symmetric: each pair of rows once, then an axpy of the running vector per step.
+std::vector<BalancingSteps> CountedEngine::balancingWalks(const BalancingWalks& input, const Checkpoint& c) const {
+    const double width = static_cast<double>(input.keys.size(2)) + (input.values.empty() ? 0 : static_cast<double>(input.values.size(2)));
+    double operations = 0, rows = 0;
+    for (const BalancingWalk& walk : input.walks) {
+        const auto m = static_cast<double>(walk.rows.size());
+        operations += m * m / 2 * (2 * width + kPerLogit) + m * m;
+        rows += m;
+    }
+    count(operations, rows * width);
+    return ForwardingEngine::balancingWalks(input, c);
+}
+
+Tensor CountedEngine::blockMeanProducts(const Tensor& keys, std::int64_t block, const Checkpoint& c) const {
+    count(3 * numbersOf(keys), numbersOf(keys));
+    return ForwardingEngine::blockMeanProducts(keys, block, c);
+}
+
+} // namespace kvscope

@@ -1,0 +1,77 @@
+// Operation counts against hand counts from the formulas of policies.md, and against each other where one policy does
+// more of the same.
+#include <QtTest>
+
+#include "core/capture/memory_capture.h"
+#include "core/run/policy_work.h"
+
+#include <cmath>
+
+using namespace kvscope;
+
+namespace {
+
+constexpr double n = 90, d = 8, kvHeads = 2, queryHeads = 4; // before the cut
+
+} // namespace
+
+class PolicyWorkTest : public QObject {
+    Q_OBJECT
+
+    LayerRunner m_runner{std::shared_ptr<const Engine>(makeCpuEngine(2))};
+    std::shared_ptr<const CaptureReader> m_capture = makeRandomCapture(3, 120, 1, 4, 2, 8);
+
+    Work workOf(const std::string& spec) const {
+        RunRequest request;
+        request.capture = m_capture;
+        request.layer = LayerIndex(0);
+        request.policy = PolicySpec::parse(spec);
+        request.budget = request.policy.budget.value_or(Budget{});
+        request.cut = Cut::resolve("90", *m_capture);
+        return policyWork(m_runner, request, {});
+    }
+    static double topK() { return kvHeads * n * std::log2(n); }
+
+private slots:
+    void handCounts() {
+        // norms 2nd + n, the sign n, the choice
+        QCOMPARE(workOf("key_norm@0.2").operations, kvHeads * (2 * n * d + n + n) + topK());
+        QCOMPARE(workOf("exact").operations, 0.0);
+        // TOVA: the last query sees all tokens; 2d + 3 a logit, two reductions over heads
+        const double tova = queryHeads * n * (2 * d + 3);
+        QVERIFY(workOf("tova@0.2").operations >= tova + topK() && workOf("tova@0.2").operations <= tova + topK() + 2 * queryHeads * n);
+        // H2O: n (n + 1) / 2 pairs a query head
+        const double h2o = queryHeads * n * (n + 1) / 2 * (2 * d + 3);
+        QVERIFY(workOf("h2o@0.2").operations >= h2o && workOf("h2o@0.2").operations <= h2o + topK() + 4 * queryHeads * n);
+        // SnapKV, window 10: queries 80 to 89 see 81 to 90 tokens
+        const double pairs = (81 + 90) * 10 / 2.0, snapkv = queryHeads * pairs * (2 * d + 3);
+        const double got = workOf("snapkv,window=10,pool_width=1@0.2").operations;
+        QVERIFY2(got >= snapkv && got <= snapkv + topK() + 8 * queryHeads * n, qPrintable(QString::number(got)));
+    }
+
+    // Policies.md 0.7: the pairwise anchor costs n times the mean one.
+    void pairwiseCostsTheSquare() {
+        const double mean = workOf("keydiff@0.2").operations, pairwise = workOf("keydiff,anchor=pairwise@0.2").operations;
+        QVERIFY(pairwise > 2 * kvHeads * n * n * d && mean < 20 * kvHeads * n * d);
+    }
+
+    void balancingIsHalfOfTheSquare() {
+        const double walks = workOf("balancekv,block=90,rounds=1@0.5").operations;
+        QVERIFY2(walks > 0, qPrintable(QString::number(walks)));
+    }
+
+    // What was looked at before makes no difference, and bytes are those of the tensors.
+    void countsDoNotDependOnTheCache() {
+        const Work once = workOf("compactor@0.2"), again = workOf("compactor@0.2");
+        QCOMPARE(once.operations, again.operations);
+        QVERIFY(once.bytes > 4 * (kvHeads + queryHeads) * n * d);
+        QCOMPARE(workOf("key_norm@0.2").bytes, 4 * (kvHeads * n * d + kvHeads * n + 2 * kvHeads * n + 2 * kvHeads * n));
+    }
+
+    void blocksCostEveryBlock() {
+        QVERIFY(workOf("key_norm,prompt_block=10@20t").operations > 2 * workOf("key_norm@20t").operations);
+    }
+};
+
+QTEST_GUILESS_MAIN(PolicyWorkTest)
+#include "policy_work_test.moc"
