@@ -6,6 +6,7 @@
 #include "views/clustering/clustering_view.h"
 #include "views/calibration/calibration_view.h"
 #include "views/curves/curves_view.h"
+#include "views/error_difference/error_difference_view.h"
 #include "views/head_grid/head_grid_view.h"
 #include "views/keep_probability/keep_probability_view.h"
 #include "views/key_projection/key_projection_view.h"
@@ -13,8 +14,11 @@
 #include "views/merge_tree/merge_tree_view.h"
 #include "views/overlap/overlap_view.h"
 #include "views/score_plane/score_plane_view.h"
+#include "views/phase_map/phase_map_view.h"
+#include "views/token_classes/token_classes_view.h"
 #include "views/token_profile/token_profile_view.h"
 #include "views/token_strip/token_strip_view.h"
+#include "views/variant_diff/variant_diff_view.h"
 #include "views/walk/walk_view.h"
 
 namespace kvscope {
@@ -26,7 +30,11 @@ const std::vector<const View*>& allViews() {
         &tokenProfileView(),
         &tokenStripView(),
         &overlapView(),
+        &errorDifferenceView(),
+        &variantDiffView(),
+        &tokenClassesView(),
         &keepProbabilityView(),
+        &phaseMapView(),
         &curvesView(),
         &headGridView(),
         &blockTimelineView(),

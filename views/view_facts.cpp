@@ -44,8 +44,12 @@ std::vector<TokenState> tokenStates(const ViewInput& input, const PaneData& pane
     return states;
 }
 
+const std::vector<TokenIndex>& keptTokens(const ViewInput& input, const PaneData& pane) {
+    return headOf(*pane.result, input.kvHead).kept;
+}
+
 std::int64_t keptAmong(const ViewInput& input, const PaneData& pane, const std::vector<TokenIndex>& tokens) {
-    const auto& kept = headOf(*pane.result, input.kvHead).kept;
+    const auto& kept = keptTokens(input, pane);
     return std::count_if(tokens.begin(), tokens.end(),
                          [&](TokenIndex t) { return std::binary_search(kept.begin(), kept.end(), t); });
 }

@@ -21,6 +21,9 @@ enum class TokenState { Kept, Protected, Evicted, AfterCut };
 /// States of all n tokens of the input's KV head. The pane must have a result.
 std::vector<TokenState> tokenStates(const ViewInput& input, const PaneData& pane);
 
+/// What the pane keeps in the input's KV head, ascending. The pane must have a result.
+const std::vector<TokenIndex>& keptTokens(const ViewInput& input, const PaneData& pane);
+
 /// Kept tokens among an ascending list, by the pane's selection.
 std::int64_t keptAmong(const ViewInput& input, const PaneData& pane, const std::vector<TokenIndex>& tokens);
 

@@ -40,7 +40,9 @@ ViewDataMaker::Value makeKeepProbabilityData(const LayerRunner& runner, const Vi
     for (int i = 0; i < data.seedsAsked; ++i) {
         run.seed = data.firstSeed + static_cast<std::uint64_t>(i);
         const double total = data.seedsAsked;
-        addList(data, *runner.run(run, checkpoint.part(i / total, (i + 1) / total)), request.kvHead);
+        const Checkpoint part = checkpoint.part(i / total, (i + 1) / total);
+        part.at(0, 1); // cached runs do not ask
+        addList(data, *runner.run(run, part), request.kvHead);
         partial(std::make_shared<const KeepProbabilityData>(data));
     }
     return std::make_shared<const KeepProbabilityData>(data);

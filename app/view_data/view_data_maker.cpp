@@ -10,7 +10,10 @@
 #include "app/view_data/keep_probability_data.h"
 #include "app/view_data/leverage_data.h"
 #include "app/view_data/merge_tree_data.h"
+#include "app/view_data/phase_map_data.h"
 #include "app/view_data/projection_data.h"
+#include "app/view_data/token_classes_data.h"
+#include "app/view_data/variant_diff_data.h"
 #include "app/view_data/walk_data.h"
 
 #include <fmt/format.h>
@@ -72,6 +75,9 @@ const std::vector<ViewDataMaker>& viewDataMakers() {
         {"calibration", {Cut, Policies, Seed}, makeCalibrationData},
         {"head_grid", {Cut, Panes, ActivePane, Selection, Seed}, makeHeadGridData},
         {"keep_probability", {Layer, KvHead, Cut, ActivePane}, makeKeepProbabilityData},
+        {"token_classes", {}, makeTokenClassesData},
+        {"variant_diff", {Layer, KvHead, Cut, ActivePane}, makeVariantDiffData},
+        {"phase_map", {Layer, KvHead, Cut, Panes, ActivePane}, makePhaseMapData},
         {"merge_tree", {Layer, KvHead, QueryHead, Cut, Policies, ActivePolicy, Seed}, makeMergeTreeData},
         {"walk", {Layer, KvHead, Cut, Panes, ActivePane, Seed}, makeWalkData},
     };

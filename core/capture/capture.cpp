@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/capture/hdf5_capture.h"
+#include "core/capture/utf8.h"
 
 #include <fmt/format.h>
 
@@ -56,37 +57,10 @@ std::string_view TokenTable::textOf(TokenIndex token) const {
     return std::string_view(bytes).substr(begin, end - begin);
 }
 
-namespace {
-
-/// Length of the valid UTF-8 sequence at the start of `bytes`, 0 if there is none.
-std::size_t sequenceLength(std::string_view bytes) {
-    const auto lead = static_cast<unsigned char>(bytes[0]);
-    const std::size_t length = lead < 0x80         ? 1
-                               : (lead >> 5) == 6  ? 2
-                               : (lead >> 4) == 14 ? 3
-                               : (lead >> 3) == 30 ? 4
-                                                   : 0;
-    if (length == 0 || length > bytes.size())
-        return 0;
-    std::uint32_t point = length == 1 ? lead : lead & (0x7Fu >> length);
-    for (std::size_t i = 1; i < length; ++i) {
-        const auto byte = static_cast<unsigned char>(bytes[i]);
-        if ((byte & 0xC0u) != 0x80u)
-            return 0;
-        point = (point << 6) | (byte & 0x3Fu);
-    }
-    const bool overlong =
-        (length == 2 && point < 0x80) || (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
-    const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
-    return overlong || surrogate || point > 0x10FFFF ? 0 : length;
-}
-
-} // namespace
-
 std::string displayText(std::string_view bytes) {
     std::string text;
     while (!bytes.empty()) {
-        const std::size_t length = sequenceLength(bytes);
+        const std::size_t length = codePointAt(bytes).length;
         const auto lead = static_cast<unsigned char>(bytes[0]);
         if (length == 0 || (lead < 0x20 && lead != '\n' && lead != '\t' && lead != '\r') || lead == 0x7F)
             text += fmt::format("\\x{:02X}", lead);

@@ -1,6 +1,7 @@
 // Keep probability: counts against the runs themselves, certainty told from luck, and a sentence for policies without any.
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
+#include "app/view_data/keep_probability_data.h"
 #include "core/metrics/statistics.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <stop_token>
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
@@ -169,6 +171,25 @@ private slots:
                 greyBetween += y > 80 && c == QColor(0x63, 0x6B, 0x76);
             }
         QVERIFY2(blueAbove > 400 && greyBetween > 100, qPrintable(QString("%1 blue, %2 grey").arg(blueAbove).arg(greyBetween)));
+    }
+
+    void partsComeSeedBySeedAndStop() {
+        ViewDataRequest request;
+        request.capture = needleCapture();
+        request.layer = LayerIndex(3);
+        request.panes.push_back({needleRequest("uniform@0.25"), {}});
+        request.options = optionsOf(m_view, {{"seeds", "9"}});
+        std::stop_source stop;
+        std::vector<int> seeds;
+        const auto cancelAfterFour = [&] {
+            makeKeepProbabilityData(runner(), request, Checkpoint(stop.get_token()), [&](const ViewDataMaker::Value& value) {
+                seeds.push_back(std::dynamic_pointer_cast<const KeepProbabilityData>(value)->seeds());
+                if (seeds.size() == 4)
+                    stop.request_stop();
+            });
+        };
+        QVERIFY_EXCEPTION_THROWN(cancelAfterFour(), Cancelled);
+        QCOMPARE(seeds, (std::vector<int>{1, 2, 3, 4}));
     }
 
     void emptyStatesSayWhatIsMissing() {

@@ -35,15 +35,11 @@ private:
     ViewCard m_card;
 };
 
-const std::vector<TokenIndex>& keptOf(const ViewInput& input, const PaneData& pane) {
-    return pane.result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept;
-}
-
 /// counts[c]: tokens before the cut that exactly c panes keep.
 std::vector<std::int64_t> agreement(const ViewInput& input, const std::vector<const PaneData*>& panes) {
     std::vector<int> keepers(static_cast<std::size_t>(input.cut.token), 0);
     for (const PaneData* pane : panes)
-        for (const TokenIndex token : keptOf(input, *pane))
+        for (const TokenIndex token : keptTokens(input, *pane))
             if (static_cast<std::size_t>(token) < keepers.size())
                 ++keepers[static_cast<std::size_t>(token)];
     std::vector<std::int64_t> counts(panes.size() + 1, 0);
@@ -73,7 +69,7 @@ void drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vector
                 builder.rectangle(cell, theme.sunken);
                 continue;
             }
-            const double overlap = jaccard(keptOf(input, *panes[row]), keptOf(input, *panes[column]));
+            const double overlap = jaccard(keptTokens(input, *panes[row]), keptTokens(input, *panes[column]));
             builder.rectangle(cell, blend(withAlpha(theme.text1, 0.06 + 0.3 * overlap), theme.canvas), {}, 0,
                               {PickId::Kind::Cell, static_cast<std::int64_t>(row * panes.size() + column)});
             builder.text({cell.x + cell.width / 2, cell.y + cell.height / 2}, formatFixed(overlap, 2), {FontFace::Monospace, 12}, theme.text1,
@@ -140,7 +136,7 @@ std::string OverlapView::finding(const ViewInput& input, const ParameterValues&)
     double most = -1;
     for (std::size_t a = 0; a < panes.size(); ++a)
         for (std::size_t b = a + 1; b < panes.size(); ++b)
-            if (const double overlap = jaccard(keptOf(input, *panes[a]), keptOf(input, *panes[b])); overlap > most) {
+            if (const double overlap = jaccard(keptTokens(input, *panes[a]), keptTokens(input, *panes[b])); overlap > most) {
                 most = overlap;
                 closest = {a, b};
             }
@@ -158,7 +154,7 @@ ViewTable OverlapView::table(const ViewInput& input, const ParameterValues&) con
         columns.push_back(fmt::format("{} {}", row->letter, paneTitle(*row)));
         rows.push_back({columns.back()});
         for (const PaneData* column : panes)
-            rows.back().push_back(fmt::format("{:.6f}", jaccard(keptOf(input, *row), keptOf(input, *column))));
+            rows.back().push_back(fmt::format("{:.6f}", jaccard(keptTokens(input, *row), keptTokens(input, *column))));
     }
     return tableOf(std::move(columns), std::move(rows));
 }

@@ -1,0 +1,175 @@
+// Error per query: differences against the results, the winner's colour on its side of zero, and the sentence.
+#include "app/export/scene_export.h"
+#include "app/text/qt_text_service.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_fixture.h"
+#include "views/error_difference/error_difference_view.h"
+#include "views/scene/text_painter.h"
+
+#include <cmath>
+#include <memory>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+ViewInput measuredInput(const std::vector<std::string>& specs) {
+    ViewInput input = needleInput(specs);
+    for (std::size_t i = 0; i < specs.size(); ++i)
+        input.panes[i].result = measured(specs[i], 3);
+    return input;
+}
+
+/// Two panes of three queries whose errors are set by hand; the second query of B is skipped.
+ViewInput handInput() {
+    ViewInput input = measuredInput({"keydiff@0.25", "snapkv@0.25"});
+    const std::vector<std::vector<float>> errors = {{0.1F, 0.3F, 0.5F}, {0.4F, NAN, 0.3F}};
+    for (std::size_t pane = 0; pane < 2; ++pane) {
+        auto result = std::make_shared<RunResult>(*input.panes[pane].result);
+        auto fidelity = std::make_shared<Fidelity>();
+        fidelity->firstQuery = 1000;
+        fidelity->queryCount = 3;
+        fidelity->outputError = fidelity->retainedMass = {{8, 3}, std::vector<float>(24, 0.5F)};
+        std::copy(errors[pane].begin(), errors[pane].end(), fidelity->outputError.data.begin() + 4 * 3); // query head 4
+        result->fidelity = fidelity;
+        input.panes[pane].result = result;
+    }
+    return input;
+}
+
+std::vector<const RectangleItem*> barsOf(const Scene& scene, Colour colour) {
+    std::vector<const RectangleItem*> found;
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill == colour && box->box.y > 24)
+            found.push_back(box);
+    return found;
+}
+
+} // namespace
+
+class ErrorDifferenceViewTest : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<QtTextService> m_text;
+    const View& m_view = errorDifferenceView();
+
+private slots:
+    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
+
+    // A wins query 1000 by 0.3, query 1001 has no answer of B, B wins query 1002 by 0.2.
+    void theWinnersBarStandsOnItsSide() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = handInput();
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 300, *m_text));
+        const auto above = barsOf(scene, policyStyle("keydiff", ThemeId::Light).colour), below = barsOf(scene, policyStyle("snapkv", ThemeId::Light).colour);
+        QCOMPARE(above.size(), std::size_t{1});
+        QCOMPARE(below.size(), std::size_t{1});
+        const double zero = above[0]->box.bottom();
+        QVERIFY(std::abs(below[0]->box.y - zero) < 1e-9);
+        QVERIFY(std::abs(below[0]->box.height / above[0]->box.height - 0.2 / 0.3) < 1e-6);
+        QVERIFY(above[0]->box.x < below[0]->box.x);
+        QCOMPARE(m_view.finding(input, options),
+                 std::string("A KeyDiff is better on 1 of 3 queries of query head 4, by 0.05 of error on average"));
+        const ViewTable table = m_view.table(input, options);
+        QCOMPARE(table.rowCount, std::int64_t{3});
+        QVERIFY(std::abs(std::stod(table.cell(0, 4)) - 0.3) < 1e-6);
+        QCOMPARE(table.cell(1, 4), std::string("nan"));
+    }
+
+    void exchangingThePanesTurnsThePictureOver() {
+        const ViewInput input = handInput();
+        const ParameterValues turned = optionsOf(m_view, {{"above", "B"}, {"below", "A"}});
+        QVERIFY(std::abs(std::stod(m_view.table(input, turned).cell(0, 4)) + 0.3) < 1e-6);
+        QVERIFY(m_view.finding(input, turned).find("B SnapKV is better on 1") == 0);
+        QVERIFY(m_view.finding(input, turned).find("yet worse by 0.05") != std::string::npos);
+    }
+
+    void numbersAreThoseOfTheResults() {
+        const ViewInput input = measuredInput({"keydiff@0.25", "snapkv@0.25"});
+        const auto &a = *input.panes[0].result->fidelity, &b = *input.panes[1].result->fidelity;
+        const ViewTable one = m_view.table(input, optionsOf(m_view));
+        const ViewTable mass = m_view.table(input, optionsOf(m_view, {{"measure", "retained_mass"}, {"heads", "mean"}}));
+        QCOMPARE(one.rowCount, std::int64_t{33});
+        for (std::int64_t query = 0; query < 33; ++query) {
+            const auto at = [&](const HostTensor& table, std::int64_t head) { return static_cast<double>(table.data[static_cast<std::size_t>(head * 33 + query)]); };
+            QVERIFY(std::abs(std::stod(one.cell(query, 4)) - (at(b.outputError, 4) - at(a.outputError, 4))) < 1e-6);
+            double difference = 0;
+            for (std::int64_t head = 4; head < 8; ++head)
+                difference += (at(a.retainedMass, head) - at(b.retainedMass, head)) / 4;
+            QVERIFY(std::abs(std::stod(mass.cell(query, 4)) - difference) < 1e-6);
+        }
+    }
+
+    void readOutNamesTheQuery() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = handInput();
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 300, *m_text));
+        const PointFacts facts = m_view.factsAt(input, options, scene, {scene.plot.x + 0.5 * scene.plot.width, scene.plot.y + 20});
+        QCOMPARE(facts.token, TokenIndex{1001});
+        QCOMPARE(facts.rows[1].second, std::string("0.3"));
+        QCOMPARE(facts.rows[2].second, std::string("skipped"));
+        QCOMPARE(pickAt(scene, {scene.plot.x + 10, scene.plot.y + 10}, 0).kind, PickId::Kind::Cell);
+    }
+
+    // More queries than pixels: each pixel shows the largest advantage on either side, and nobody is lost.
+    void crowdedQueriesKeepTheirExtremes() {
+        ViewInput input = handInput();
+        for (std::size_t pane = 0; pane < 2; ++pane) {
+            auto result = std::make_shared<RunResult>(*input.panes[pane].result);
+            auto fidelity = std::make_shared<Fidelity>(*result->fidelity);
+            fidelity->firstQuery = 0;
+            fidelity->queryCount = 5000;
+            fidelity->outputError = {{8, 5000}, std::vector<float>(8 * 5000, 0.1F)};
+            fidelity->outputError.data[4 * 5000 + 2345] = pane == 0 ? 0.1F : 0.9F;
+            fidelity->outputError.data[4 * 5000 + 2346] = pane == 0 ? 0.5F : 0.1F;
+            result->fidelity = fidelity;
+            input.panes[pane].result = result;
+        }
+        const Scene scene = m_view.buildScene(input, optionsOf(m_view), viewport(400, 300, *m_text));
+        const auto above = barsOf(scene, policyStyle("keydiff", ThemeId::Light).colour), below = barsOf(scene, policyStyle("snapkv", ThemeId::Light).colour);
+        QVERIFY(above.size() == 1 && below.size() == 1);
+        QVERIFY(std::abs(above[0]->box.height / below[0]->box.height - 2) < 1e-5 && above[0]->box.width >= 1);
+    }
+
+    void nothingOverlapsOrIsClipped_data() {
+        QTest::addColumn<QSize>("size");
+        for (const QSize size : {QSize(300, 220), QSize(300, 138), QSize(930, 260), QSize(1400, 900)})
+            QTest::newRow(qPrintable(QString("%1x%2").arg(size.width()).arg(size.height()))) << size;
+    }
+    void nothingOverlapsOrIsClipped() {
+        QFETCH(QSize, size);
+        const ViewInput input = measuredInput({"keydiff@0.25", "keydiff@0.5"});
+        for (const bool forExport : {false, true}) {
+            Viewport frame = viewport(size.width(), size.height(), *m_text);
+            frame.forExport = forExport;
+            const Scene scene = m_view.buildScene(input, optionsOf(m_view), frame);
+            QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+        }
+    }
+
+    void thePictureShowsBothColours() {
+        const ViewInput input = measuredInput({"keydiff@0.25", "snapkv@0.25"});
+        const QImage image = renderScene(m_view.buildScene(input, optionsOf(m_view), viewport(600, 300, *m_text)), 1);
+        int teal = 0, olive = 0;
+        for (int y = 28; y < image.height(); ++y)
+            for (int x = 60; x < image.width(); ++x) {
+                teal += image.pixelColor(x, y) == QColor(0x03, 0x65, 0x69);
+                olive += image.pixelColor(x, y) == QColor(0x5D, 0x50, 0x04);
+            }
+        QVERIFY2(teal > 300 && olive > 300, qPrintable(QString("%1 teal, %2 olive").arg(teal).arg(olive)));
+    }
+
+    void emptyStatesSayWhatIsMissing() {
+        const ParameterValues options = optionsOf(m_view);
+        QVERIFY(m_view.finding({}, options).find("Open one") != std::string::npos);
+        QVERIFY(m_view.finding(measuredInput({"keydiff@0.25"}), options).find("There is no pane B") == 0);
+        QVERIFY(m_view.finding(handInput(), optionsOf(m_view, {{"below", "A"}})).find("choose two panes") != std::string::npos);
+        QVERIFY(m_view.finding(needleInput({"keydiff@0.25", "snapkv@0.25"}), options).find("capture queries") != std::string::npos);
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(ErrorDifferenceViewTest)
+#include "error_difference_view_test.moc"

@@ -1,0 +1,171 @@
+// Token classes: counts against a plain loop over the lists, bars as long as their shares, and the sentence below them.
+#include "app/export/scene_export.h"
+#include "app/text/qt_text_service.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_fixture.h"
+#include "views/scene/text_painter.h"
+#include "views/token_classes/token_classes_data.h"
+#include "views/token_classes/token_classes_view.h"
+#include "views/token_groups.h"
+
+#include <cmath>
+#include <memory>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+const std::vector<std::string> kPanes = {"keydiff@0.25", "snapkv@0.25", "streaming_llm@0.25"};
+
+std::vector<Box> barsOf(const Scene& scene, std::int64_t cell) {
+    std::vector<Box> boxes;
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == PickId{PickId::Kind::Cell, cell} && box->fill.a > 0)
+            boxes.push_back(box->box);
+    return boxes;
+}
+
+} // namespace
+
+class TokenClassesViewTest : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<QtTextService> m_text;
+    const View& m_view = tokenClassesView();
+
+private slots:
+    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
+
+    // Streaming keeps the first 4 and the last 245 of 995 tokens: by tenths its shares are known without any policy.
+    void streamingByTenthsIsKnown() {
+        const ParameterValues options = optionsOf(m_view, {{"classes", "position"}});
+        const ViewInput input = inputFor(m_view, {"streaming_llm@0.25"}, options);
+        const ViewTable table = m_view.table(input, options);
+        QCOMPARE(table.rowCount, std::int64_t{10});
+        const std::vector<int> kept = {4, 0, 0, 0, 0, 0, 0, 46, 100, 99}; // tenths begin at 0, 100, 199, 299 ... 796, 896
+        int sum = 0;
+        for (std::int64_t row = 0; row < 10; ++row) {
+            QCOMPARE(std::stoi(table.cell(row, 2)), kept[static_cast<std::size_t>(row)]);
+            sum += std::stoi(table.cell(row, 2));
+        }
+        QCOMPARE(sum, 249);
+        QCOMPARE(m_view.finding(input, options),
+                 std::string("StreamingLLM keeps 100.0 % of the 100 tokens of class “80–90 %” and 25.0 % of all tokens"));
+    }
+
+    void countsAreThoseOfAPlainLoop() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, kPanes, options);
+        const TokenClasses classes = classesByText(input.capture->tokens());
+        const ViewTable table = m_view.table(input, options);
+        for (std::int64_t row = 0; row < table.rowCount; ++row)
+            for (std::size_t pane = 0; pane < 3; ++pane) {
+                int tokens = 0, kept = 0;
+                for (TokenIndex token = 0; token < 995; ++token) {
+                    if (classes.names[classes.classOf[static_cast<std::size_t>(token)]] != table.cell(row, 0))
+                        continue;
+                    ++tokens;
+                    kept += keptAmong(input, input.panes[pane], {token}) > 0;
+                }
+                QCOMPARE(std::stoi(table.cell(row, 1)), tokens);
+                QCOMPARE(std::stoi(table.cell(row, 2 + 2 * static_cast<int>(pane))), kept);
+                QVERIFY(std::abs(std::stod(table.cell(row, 3 + 2 * static_cast<int>(pane))) - static_cast<double>(kept) / tokens) < 1e-6);
+            }
+    }
+
+    void sharesOfTheKeptListAddUpToOne() {
+        const ParameterValues options = optionsOf(m_view, {{"share", "of_kept"}, {"classes", "repeat"}});
+        const ViewInput input = inputFor(m_view, kPanes, options);
+        const ViewTable table = m_view.table(input, options);
+        for (const int column : {3, 5, 7}) {
+            double sum = 0;
+            for (std::int64_t row = 0; row < table.rowCount; ++row)
+                sum += std::stod(table.cell(row, column));
+            QVERIFY(std::abs(sum - 1) < 1e-5);
+        }
+    }
+
+    void barsAreAsLongAsTheirShares() {
+        const ParameterValues options = optionsOf(m_view, {{"classes", "position"}});
+        const ViewInput input = inputFor(m_view, {"streaming_llm@0.25"}, options);
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 400, *m_text));
+        const double whole = barsOf(scene, 8).front().width; // all 100 kept
+        QVERIFY(whole > 200);
+        QVERIFY(std::abs(barsOf(scene, 7).front().width / whole - 46.0 / 99) < 1e-9);
+        QVERIFY(barsOf(scene, 4).front().width == 0);
+    }
+
+    void twoPanesOfOnePolicyAreToldApart() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"keydiff@0.25", "keydiff@0.5"}, options);
+        const std::string text = paintSceneAsText(m_view.buildScene(input, options, viewport(600, 400, *m_text)));
+        QVERIFY(text.find("#036569ff") != std::string::npos || text.find("#036569") != std::string::npos);
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 400, *m_text));
+        const auto strokeOf = [&](std::int64_t cell) {
+            for (const Drawable& item : scene.items)
+                if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == PickId{PickId::Kind::Cell, cell} && box->fill.a > 0)
+                    return box->stroke.dash.size();
+            return std::size_t{99};
+        };
+        QCOMPARE(strokeOf(0), std::size_t{0});
+        QCOMPARE(strokeOf(1), std::size_t{2});
+    }
+
+    void aClickSelectsTheTokensOfTheClass() {
+        const ParameterValues options = optionsOf(m_view, {{"classes", "segment"}});
+        const ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 400, *m_text));
+        const Box needle = barsOf(scene, 1).front(); // rows: context, needle, no segment (token 0)
+        const PointFacts facts = m_view.factsAt(input, options, scene, {needle.x + 1, needle.y + needle.height / 2});
+        QCOMPARE(facts.rows[0].second, std::string("needle"));
+        const auto& groups = dynamic_cast<const TokenGroups&>(m_view);
+        QCOMPARE(groups.tokensAt(input, options, scene, {needle.x + 1, needle.y + needle.height / 2}), tokensOfKind(*input.capture, SegmentKind::Needle));
+        QVERIFY(facts.rows[1].second.find("of 48 kept") != std::string::npos);
+    }
+
+    void nothingOverlapsOrIsClipped_data() {
+        QTest::addColumn<QString>("classes");
+        QTest::addColumn<QSize>("size");
+        for (const char* classes : {"text", "position"})
+            for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(930, 260), QSize(1400, 900)})
+                QTest::newRow(qPrintable(QString("%1 %2x%3").arg(classes).arg(size.width()).arg(size.height()))) << QString(classes) << size;
+    }
+    void nothingOverlapsOrIsClipped() {
+        QFETCH(QString, classes);
+        QFETCH(QSize, size);
+        const ParameterValues options = optionsOf(m_view, {{"classes", classes.toStdString()}});
+        const ViewInput input = inputFor(m_view, kPanes, options);
+        for (const bool forExport : {false, true}) {
+            Viewport frame = viewport(size.width(), size.height(), *m_text);
+            frame.forExport = forExport;
+            const Scene scene = m_view.buildScene(input, options, frame);
+            QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+        }
+    }
+
+    void thePictureShowsBarsInPolicyColours() {
+        const ParameterValues options = optionsOf(m_view);
+        const QImage image = renderScene(m_view.buildScene(inputFor(m_view, kPanes, options), options, viewport(700, 420, *m_text)), 1);
+        int teal = 0, olive = 0;
+        for (int y = 28; y < image.height(); ++y)
+            for (int x = 100; x < image.width(); ++x) {
+                teal += image.pixelColor(x, y) == QColor(0x03, 0x65, 0x69);
+                olive += image.pixelColor(x, y) == QColor(0x5D, 0x50, 0x04);
+            }
+        QVERIFY2(teal > 2000 && olive > 2000, qPrintable(QString("%1 teal, %2 olive").arg(teal).arg(olive)));
+    }
+
+    void emptyStatesSayWhatIsMissing() {
+        const ParameterValues options = optionsOf(m_view);
+        QVERIFY(m_view.finding({}, options).find("Open one") != std::string::npos);
+        const ViewInput none = inputFor(m_view, {}, options);
+        QVERIFY(m_view.finding(none, options).find("add a pane") != std::string::npos);
+        QCOMPARE(m_view.table(none, options).rowCount, std::int64_t{0});
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(TokenClassesViewTest)
+#include "token_classes_view_test.moc"

@@ -1,0 +1,209 @@
+// Variant diff: lists against the variants' own runs, causes moved one by one, trap IDs from the help, and the rails.
+#include "app/export/scene_export.h"
+#include "app/text/qt_text_service.h"
+#include "app/view_data/variant_diff_data.h"
+#include "core/base/error.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_fixture.h"
+#include "views/scene/text_painter.h"
+#include "views/token_groups.h"
+#include "views/variant_diff/variant_diff_data.h"
+#include "views/variant_diff/variant_diff_view.h"
+#include "views/variant_diff/variant_facts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <memory>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+std::vector<TokenIndex> keptBy(const std::string& spec, int head = 1) {
+    return measured(spec, 3)->selection.heads[static_cast<std::size_t>(head)].kept;
+}
+
+std::int64_t differing(const std::vector<TokenIndex>& a, const std::vector<TokenIndex>& b) {
+    std::vector<TokenIndex> out;
+    std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
+    return std::ssize(out);
+}
+
+const VariantList& listOf(const VariantDiffData& data, const std::string& id) {
+    return *std::find_if(data.lists.begin(), data.lists.end(), [&](const VariantList& list) { return list.id == id; });
+}
+
+std::vector<const RectangleItem*> filledIn(const Scene& scene, Colour colour) {
+    std::vector<const RectangleItem*> found;
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill == colour && box->box.y > 24)
+            found.push_back(box);
+    return found;
+}
+
+} // namespace
+
+class VariantDiffViewTest : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<QtTextService> m_text;
+    const View& m_view = variantDiffView();
+
+private slots:
+    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
+
+    void listsAreThoseOfTheVariants() {
+        const ParameterValues options = optionsOf(m_view);
+        const auto data = dataAs<VariantDiffData>(inputFor(m_view, {"keydiff@0.25"}, options));
+        QCOMPARE(data->variants, std::size_t{4});
+        QCOMPARE(data->lists.size(), std::size_t{4});
+        for (const VariantList& list : data->lists) {
+            QVERIFY2(list.error.empty(), list.error.c_str());
+            QCOMPARE(list.kept, keptBy("keydiff:" + list.id + "@0.25"));
+        }
+        QCOMPARE(listOf(*data, "kvpress").kept.size(), std::size_t{248}); // 0.25 * 995 rounded down (X2)
+        QCOMPARE(data->lists.front().kept.size(), std::size_t{249});
+        QVERIFY(data->lists.front().causes.empty());
+        double sum = 0;
+        for (std::size_t q = 4; q < 8; ++q)
+            sum += measured("keydiff:kvpress@0.25", 3)->fidelity->meanOutputError[q] / 4;
+        QVERIFY(std::abs(listOf(*data, "kvpress").outputError - sum) < 1e-12);
+    }
+
+    // kvpress differs from the paper in anchor (K1, K2), rounding (X2) and block alignment (K3). Moved alone, each must do what
+    // the policy does with this one value; the alignment does nothing without blocks.
+    void causesAreMovedOneByOne() {
+        const auto data = dataAs<VariantDiffData>(inputFor(m_view, {"keydiff@0.25"}, optionsOf(m_view)));
+        const VariantList& list = listOf(*data, "kvpress");
+        QCOMPARE(list.causes.size(), std::size_t{3});
+        const std::vector<TokenIndex> paper = keptBy("keydiff@0.25");
+        for (const VariantCause& cause : list.causes)
+            QCOMPARE(cause.alone, differing(paper, keptBy("keydiff," + cause.id + "=" + cause.to + "@0.25")));
+        const auto causeOf = [&](const std::string& id) {
+            return *std::find_if(list.causes.begin(), list.causes.end(), [&](const VariantCause& c) { return c.id == id; });
+        };
+        QCOMPARE(causeOf("anchor").traps, (std::vector<std::string>{"K1", "K2"}));
+        QVERIFY(causeOf("anchor").alone > 0);
+        QCOMPARE(causeOf("rounding").alone, std::int64_t{1}); // one token less
+        QCOMPARE(causeOf("prompt_alignment").alone, std::int64_t{0});
+        QCOMPARE(list.traps, (std::vector<std::string>{"K1", "K2", "K3", "X2"}));
+    }
+
+    void trapsAreReadInParenthesesOnly() {
+        QCOMPARE(trapsIn("can disagree (K1); the same under cosine (K2)."), (std::vector<std::string>{"K1", "K2"}));
+        QCOMPARE(trapsIn("all (B17, B19); the overview says d ln n (or so, S1)"), (std::vector<std::string>{"B17", "B19", "S1"}));
+        QCOMPARE(trapsIn("An L2 norm, the K1 of nobody, (Table 13), (Eq. 7), (A4 paper)"), std::vector<std::string>{});
+    }
+
+    void thePaneCanBeTheReference() {
+        const ParameterValues options = optionsOf(m_view, {{"reference", "pane"}});
+        const auto data = dataAs<VariantDiffData>(inputFor(m_view, {"keydiff,window_share=0.5@0.25"}, options));
+        QCOMPARE(data->lists.front().label, std::string("Pane A, as set"));
+        QCOMPARE(data->lists.front().kept, keptBy("keydiff,window_share=0.5@0.25"));
+        QCOMPARE(data->lists.size(), std::size_t{5});
+        QCOMPARE(listOf(*data, "paper").causes.front().to, std::string("0"));
+        // Against the first variant the pane's own setting comes last; a pane that is a variant is no further list.
+        const auto first = dataAs<VariantDiffData>(inputFor(m_view, {"keydiff,window_share=0.5@0.25"}, optionsOf(m_view)));
+        QCOMPARE(first->lists.back().label, std::string("Pane A, as set"));
+        QCOMPARE(dataAs<VariantDiffData>(inputFor(m_view, {"keydiff:pairwise@0.25"}, optionsOf(m_view)))->lists.size(), std::size_t{4});
+    }
+
+    void railsShowWhoKeepsWhat() {
+        const ParameterValues options = optionsOf(m_view);
+        ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
+        auto data = std::make_shared<VariantDiffData>(); // ten tokens: both keep 2 and 3; here 7, there 9
+        data->policyName = "KeyDiff";
+        data->visible = 10;
+        data->variants = 2;
+        data->budget = "3t";
+        VariantList paper, code;
+        paper.label = "Paper";
+        paper.kept = {2, 3, 9};
+        code.label = "Code";
+        code.kept = {2, 3, 7};
+        code.causes = {{"anchor", "Anchor", "mean", "median", {"K1"}, 2}};
+        code.traps = {"K1"};
+        data->lists = {paper, code};
+        input.data.value = data;
+        const Theme& theme = themeOf(ThemeId::Light);
+        const Scene scene = m_view.buildScene(input, options, viewport(528, 240, *m_text)); // rails of 500 pixels, 50 a token
+        const auto gained = filledIn(scene, theme.kept), lost = filledIn(scene, theme.evicted);
+        QCOMPARE(gained.size(), std::size_t{1});
+        QCOMPARE(lost.size(), std::size_t{1});
+        QVERIFY(std::abs(gained[0]->box.x - (14 + 7 * 50)) < 1e-9 && std::abs(gained[0]->box.width - 50) < 1e-9);
+        QVERIFY(std::abs(lost[0]->box.x - (14 + 9 * 50)) < 1e-9);
+        const auto both = filledIn(scene, withAlpha(theme.kept, 0.4));
+        QCOMPARE(both.size(), std::size_t{2}); // 2 and 3 as one run, 7 below the blue of "only here"
+        QVERIFY(std::abs(both[0]->box.width - 100) < 1e-9);
+        const std::string text = paintSceneAsText(scene);
+        QVERIFY2(text.find("1 in, 1 out, Jaccard 0.50") != std::string::npos, text.c_str());
+        QVERIFY(text.find("Anchor mean → median (K1), 2 alone") != std::string::npos);
+        QVERIFY(text.find("+7 “") != std::string::npos && text.find("−9 “") != std::string::npos);
+        QVERIFY(m_view.finding(input, options).find("disagreements K1") != std::string::npos);
+        const PointFacts facts = m_view.factsAt(input, options, scene, {gained[0]->box.x + 5, gained[0]->box.y + 2});
+        QCOMPARE(facts.token, TokenIndex{7});
+        QCOMPARE(facts.rows[1].second + " " + facts.rows[2].second, std::string("evicted kept"));
+        QCOMPARE(dynamic_cast<const TokenGroups&>(m_view).tokensAt(input, options, scene, {gained[0]->box.x + 5, gained[0]->box.y + 2}), (std::vector<TokenIndex>{7, 9}));
+    }
+
+    void theTableHasEveryChangedToken() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"snapkv@0.25"}, options);
+        const auto data = dataAs<VariantDiffData>(input);
+        std::int64_t changes = 0;
+        for (std::size_t i = 1; i < data->lists.size(); ++i)
+            changes += changeOf(*data, i).count();
+        QVERIFY(changes > 50);
+        QCOMPARE(m_view.table(input, options).rowCount, changes);
+    }
+
+    void everyPolicyHasADiffOrSaysWhyNot_data() {
+        QTest::addColumn<QString>("spec");
+        for (const char* spec : {"compactor@0.25", "balancekv@0.5", "tova@0.25", "h2o@0.25", "exact", "key_norm@0.25"})
+            QTest::newRow(spec) << QString(spec);
+    }
+    void everyPolicyHasADiffOrSaysWhyNot() {
+        QFETCH(QString, spec);
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {spec.toStdString()}, options);
+        const auto data = dataAs<VariantDiffData>(input);
+        QCOMPARE(data->lists.size(), data->variants);
+        for (std::size_t i = 0; i < data->lists.size(); ++i)
+            QVERIFY2(data->lists[i].error.empty() && !data->lists[i].kept.empty(), data->lists[i].error.c_str());
+        if (data->variants == 1)
+            QVERIFY(m_view.finding(input, options).find("one variant only") != std::string::npos);
+        for (const QSize size : {QSize(300, 220), QSize(700, 420)}) {
+            const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), *m_text));
+            QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+        }
+    }
+
+    void aRecordedListHasNoVariants() {
+        const ParameterValues options = optionsOf(m_view);
+        ViewDataRequest request;
+        request.capture = needleCapture();
+        request.panes.push_back({needleRequest("keydiff@0.25"), "list.json"});
+        request.options = options;
+        QVERIFY_EXCEPTION_THROWN(makeVariantDiffData(runner(), request, {}, [](const auto&) {}), Error);
+        QVERIFY(m_view.finding({}, options).find("Open one") != std::string::npos);
+    }
+
+    void thePictureShowsBothDirections() {
+        const ParameterValues options = optionsOf(m_view);
+        const QImage image = renderScene(m_view.buildScene(inputFor(m_view, {"keydiff@0.25"}, options), options, viewport(800, 420, *m_text)), 1);
+        int blue = 0, orange = 0;
+        for (int y = 26; y < image.height(); ++y)
+            for (int x = 0; x < image.width(); ++x) {
+                blue += image.pixelColor(x, y) == QColor(0x00, 0x72, 0xB2);
+                orange += image.pixelColor(x, y) == QColor(0xD5, 0x5E, 0x00);
+            }
+        QVERIFY2(blue > 60 && orange > 60, qPrintable(QString("%1 blue, %2 orange").arg(blue).arg(orange)));
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(VariantDiffViewTest)
+#include "variant_diff_view_test.moc"

@@ -1,0 +1,246 @@
+// Two panes query by query: where one is better than the other, in the winner's colour.
+#include "views/error_difference/error_difference_view.h"
+
+#include "views/chart.h"
+#include "views/explanations.h"
+#include "views/view_facts.h"
+#include "views/view_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+ParameterSpec paneOption(const char* id, const char* label, const char* help, int standard) {
+    ParameterSpec option = choiceOption(id, label, help, "BalanceKV B.1, per query",
+                                        {{"A", "A", "first pane"}, {"B", "B", "second pane"}, {"C", "C", "third pane"}, {"D", "D", "fourth pane"}});
+    option.defaultValue = standard;
+    return option;
+}
+
+std::shared_ptr<const ParameterTable> makeOptions() {
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        paneOption("above", "Above", "The pane whose advantage points up.", 0),
+        paneOption("below", "Below", "The pane whose advantage points down.", 1),
+        choiceOption("measure", "Measure", "What is compared.", "BalanceKV B.1",
+                     {{"output_error", "Output error", "relative, smaller is better"},
+                      {"retained_mass", "Retained mass", "share of the attention on kept tokens, larger is better"}}),
+        choiceOption("heads", "Heads", "Which query heads are looked at.", "BalanceKV B.1",
+                     {{"one", "The query head", "as chosen in the bar above"},
+                      {"mean", "Mean of the group", "over the query heads that read this KV head"}})});
+}
+
+class ErrorDifferenceView final : public View {
+public:
+    ErrorDifferenceView() {
+        m_card.id = "error_difference";
+        m_card.name = "Error per query";
+        m_card.summary = "Which of two panes serves each judged query better";
+        m_card.paper = "BalanceKV B.1, before the mean is taken";
+        m_card.help = viewExplanation("error_difference_view");
+        m_card.options = makeOptions();
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+
+private:
+    ViewCard m_card;
+};
+
+const PaneData* paneOf(const ViewInput& input, const std::string& letter) {
+    const auto at = std::find_if(input.panes.begin(), input.panes.end(), [&](const PaneData& pane) { return pane.letter == letter[0]; });
+    return at == input.panes.end() ? nullptr : &*at;
+}
+
+std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) {
+    if (!input.capture)
+        return kNoCapture;
+    if (options.choice("above") == options.choice("below"))
+        return "A pane does not differ from itself: choose two panes in the view's options.";
+    for (const char* side : {"above", "below"}) {
+        const PaneData* pane = paneOf(input, options.choice(side));
+        if (!pane)
+            return fmt::format("There is no pane {}: add a pane, or choose another in the view's options.", options.choice(side));
+        if (const std::string why = whyEmpty(input, *pane); !why.empty())
+            return why;
+        if (!pane->result->fidelity)
+            return pane->computing ? "Judging the selections…" : "The capture holds no queries after the cut that could judge: capture queries, or choose an earlier cut.";
+    }
+    return "";
+}
+
+/// Both panes on the queries that judged both.
+struct Comparison {
+    const PaneData* above = nullptr;
+    const PaneData* below = nullptr;
+    TokenIndex firstQuery = 0;
+    bool seenQueries = false;
+    std::vector<double> ofAbove, ofBelow; ///< NaN where skipped
+    std::vector<double> advantage;        ///< of the first pane; positive where it is better
+    std::string heads;
+
+    double mean() const { return meanOfNumbers(advantage); }
+    std::int64_t wins(bool first) const {
+        return std::count_if(advantage.begin(), advantage.end(), [&](double a) { return first ? a > 0 : a < 0; });
+    }
+};
+
+/// Mean over the chosen query heads of a pane's number for one query.
+double valueAt(const PaneData& pane, const std::vector<std::size_t>& heads, bool mass, TokenIndex query) {
+    const Fidelity& fidelity = *pane.result->fidelity;
+    const HostTensor& all = mass ? fidelity.retainedMass : fidelity.outputError;
+    std::vector<double> values;
+    for (const std::size_t head : heads)
+        values.push_back(static_cast<double>(all.data[head * static_cast<std::size_t>(fidelity.queryCount) + static_cast<std::size_t>(query - fidelity.firstQuery)]));
+    return meanOfNumbers(values);
+}
+
+Comparison compare(const ViewInput& input, const ParameterValues& options) {
+    Comparison c;
+    c.above = paneOf(input, options.choice("above"));
+    c.below = paneOf(input, options.choice("below"));
+    const bool mass = options.choice("measure") == "retained_mass", one = options.choice("heads") == "one";
+    const auto& kvOfQ = input.capture->info().layerInfo(input.layer).kvOfQ;
+    std::vector<std::size_t> heads;
+    for (std::size_t q = 0; q < kvOfQ.size(); ++q)
+        if (one ? std::cmp_equal(q, input.queryHead.value) : kvOfQ[q] == input.kvHead.value)
+            heads.push_back(q);
+    c.heads = one ? fmt::format("query head {}", input.queryHead.value) : fmt::format("mean of query heads {}–{}", heads.front(), heads.back());
+    const Fidelity &a = *c.above->result->fidelity, &b = *c.below->result->fidelity;
+    c.seenQueries = a.seenQueries || b.seenQueries;
+    c.firstQuery = std::max(a.firstQuery, b.firstQuery);
+    const auto end = std::min(a.firstQuery + a.queryCount, b.firstQuery + b.queryCount);
+    for (TokenIndex query = c.firstQuery; query < end; ++query) {
+        c.ofAbove.push_back(valueAt(*c.above, heads, mass, query));
+        c.ofBelow.push_back(valueAt(*c.below, heads, mass, query));
+        c.advantage.push_back(mass ? c.ofAbove.back() - c.ofBelow.back() : c.ofBelow.back() - c.ofAbove.back());
+    }
+    return c;
+}
+
+/// The larger of the two panes' letters when both are of one policy: its bars are hollow.
+bool isHollow(const Comparison& c, bool above) {
+    return c.above->policyId == c.below->policyId && !above;
+}
+
+void drawBars(SceneBuilder& builder, const Comparison& c, const PlotFrame& frame, const Viewport& viewport) {
+    const double pitch = std::abs(frame.toPixels(c.firstQuery + 1, 0).x - frame.toPixels(c.firstQuery, 0).x);
+    const double zero = frame.toPixels(c.firstQuery, 0).y;
+    const auto perPixel = static_cast<std::size_t>(std::max(1.0, std::ceil(1 / std::max(pitch, 1e-9))));
+    for (std::size_t i = 0; i < c.advantage.size(); i += perPixel) {
+        double high = 0, low = 0;
+        for (std::size_t j = i; j < std::min(c.advantage.size(), i + perPixel); ++j)
+            if (!std::isnan(c.advantage[j]))
+                high = std::max(high, c.advantage[j]), low = std::min(low, c.advantage[j]);
+        const double left = frame.toPixels(c.firstQuery + static_cast<double>(i), 0).x;
+        const double width = std::max(1.0, pitch * static_cast<double>(perPixel) - (pitch > 3 ? 1 : 0));
+        for (const bool above : {true, false}) {
+            const double tip = frame.toPixels(0, above ? high : low).y;
+            const Colour colour = policyStyle((above ? c.above : c.below)->policyId, viewport.theme).colour;
+            const bool hollow = isHollow(c, above);
+            if (above ? high > 0 : low < 0)
+                builder.rectangle({left, std::min(tip, zero), width, std::abs(tip - zero)}, hollow ? withAlpha(colour, 0.35) : colour,
+                                  hollow && width > 3 ? Stroke{colour, 1, {}} : Stroke{});
+        }
+    }
+}
+
+Scene ErrorDifferenceView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input, options); !why.empty())
+        return emptyScene(why, viewport);
+    const Comparison c = compare(input, options);
+    const Theme& theme = themeOf(viewport.theme);
+    double reach = 1e-6;
+    for (const double advantage : c.advantage)
+        reach = std::isnan(advantage) ? reach : std::max(reach, std::abs(advantage));
+    const double first = c.firstQuery, last = first + static_cast<double>(std::max<std::size_t>(1, c.advantage.size()));
+    const Viewport::Range range = viewport.range.value_or(Viewport::Range{first, last, -1.08 * reach, 1.08 * reach});
+    const std::string less = options.choice("measure") == "retained_mass" ? fmt::format("Mass, {} − {}", c.above->letter, c.below->letter)
+                                                                         : fmt::format("Error, {} − {}", c.below->letter, c.above->letter);
+    Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Linear, fmt::format("Query position (0-based), {}", c.heads)},
+                {range.yMin, range.yMax, AxisScale::Linear, less});
+    SceneBuilder builder = chart.builder(viewport);
+    drawGrid(builder, chart.frame, theme);
+    builder.pushClip(chart.frame.plot);
+    drawBars(builder, c, chart.frame, viewport);
+    const double zero = chart.frame.toPixels(first, 0).y, mean = chart.frame.toPixels(first, c.mean()).y;
+    builder.line({chart.frame.plot.x, zero}, {chart.frame.plot.right(), zero}, {theme.axis, 1, {}});
+    builder.line({chart.frame.plot.x, mean}, {chart.frame.plot.right(), mean}, {theme.ink, 1, {5, 3}});
+    builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
+    builder.popClip();
+    const auto entry = [&](const PaneData& pane, bool above) {
+        return LegendEntry{fmt::format("{} {} better: {} queries", pane.letter, pane.policyName, formatCount(c.wins(above))), Marker::Square,
+                           policyStyle(pane.policyId, viewport.theme).colour, {}, 4};
+    };
+    std::vector<LegendEntry> legend = {entry(*c.above, true), entry(*c.below, false)};
+    if (c.seenQueries)
+        legend.push_back({"seen queries", Marker::Circle, kTransparent, {}, 0});
+    finishChart(chart, legend, input, viewport, true);
+    return std::move(chart.scene);
+}
+
+std::string ErrorDifferenceView::finding(const ViewInput& input, const ParameterValues& options) const {
+    if (const std::string why = whyNoPicture(input, options); !why.empty())
+        return why;
+    const Comparison c = compare(input, options);
+    const bool first = c.wins(true) >= c.wins(false);
+    const PaneData& winner = first ? *c.above : *c.below;
+    if (c.wins(true) == 0 && c.wins(false) == 0)
+        return fmt::format("{} and {} serve every query alike", c.above->letter, c.below->letter);
+    const bool mass = options.choice("measure") == "retained_mass";
+    const bool onAverage = first ? c.mean() > 0 : c.mean() < 0;
+    return fmt::format("{} {} is better on {} of {} queries of {}, {} {} {} on average", winner.letter, winner.policyName,
+                       formatCount(c.wins(first)), formatCount(std::ssize(c.advantage)), c.heads, onAverage ? "by" : "yet worse by",
+                       formatShort(std::abs(c.mean())), mass ? "of mass" : "of error");
+}
+
+PointFacts ErrorDifferenceView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+    if (!scene.plot.contains(at) || !whyNoPicture(input, options).empty())
+        return {};
+    const Comparison c = compare(input, options);
+    const double x = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
+    const auto i = static_cast<std::int64_t>(std::floor(x)) - c.firstQuery;
+    if (i < 0 || i >= std::ssize(c.advantage))
+        return {};
+    const auto query = static_cast<TokenIndex>(c.firstQuery + i);
+    const auto value = [](double v) { return std::isnan(v) ? std::string("skipped") : formatShort(v); };
+    PointFacts facts;
+    facts.token = query;
+    facts.rows = {{"query", fmt::format("{} “{}”", formatCount(query), displayText(input.capture->tokens().textOf(query)))},
+                  {fmt::format("{} {}", c.above->letter, c.above->policyName), value(c.ofAbove[static_cast<std::size_t>(i)])},
+                  {fmt::format("{} {}", c.below->letter, c.below->policyName), value(c.ofBelow[static_cast<std::size_t>(i)])}};
+    return facts;
+}
+
+ViewTable ErrorDifferenceView::table(const ViewInput& input, const ParameterValues& options) const {
+    std::vector<std::vector<std::string>> rows;
+    std::vector<std::string> columns = {"query", "text", "first", "second", "advantage of the first"};
+    if (whyNoPicture(input, options).empty()) {
+        const Comparison c = compare(input, options);
+        columns[2] = fmt::format("{} {}", c.above->letter, paneTitle(*c.above));
+        columns[3] = fmt::format("{} {}", c.below->letter, paneTitle(*c.below));
+        for (std::size_t i = 0; i < c.advantage.size(); ++i) {
+            const auto query = static_cast<TokenIndex>(c.firstQuery + static_cast<TokenIndex>(i));
+            rows.push_back({std::to_string(query), displayText(input.capture->tokens().textOf(query)), fmt::format("{:.9g}", c.ofAbove[i]),
+                            fmt::format("{:.9g}", c.ofBelow[i]), fmt::format("{:.9g}", c.advantage[i])});
+        }
+    }
+    return tableOf(std::move(columns), std::move(rows));
+}
+
+} // namespace
+
+const View& errorDifferenceView() {
+    static const ErrorDifferenceView view;
+    return view;
+}
+
+} // namespace kvscope

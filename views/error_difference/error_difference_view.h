@@ -1,0 +1,10 @@
+#pragma once
+
+#include "views/view.h"
+
+namespace kvscope {
+
+/// Which of two panes serves each judged query better, and by how much.
+const View& errorDifferenceView();
+
+} // namespace kvscope

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "views/view_data.h"
+
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// One axis of a phase map: a parameter of the active pane's policy, or the budget, and the values that it takes.
+struct PhaseAxis {
+    std::string id;                 ///< of the parameter, or "budget"
+    std::string title;              ///< "Window W, tokens"
+    std::vector<std::string> texts; ///< as typed, ascending where they are numbers
+    std::vector<double> numbers;    ///< the same as numbers; for choices and flags their places 0, 1 ...
+    bool isNumeric = true;
+};
+
+struct PhasePane {
+    char letter = 'A';
+    std::string policyId, policyName, variant;
+};
+
+/// One pair of values. NaN: the pane's policy refused it or is still to run.
+struct PhaseCell {
+    bool computed = false;
+    std::vector<double> values; ///< of the measure, per pane of `panes`
+    std::vector<double> kept;   ///< realised share of tokens, per pane
+    std::string error;          ///< why a pane has no value
+};
+
+/// Two parameters against each other. Panes: the active one alone, or all of them where the winner is asked for.
+struct PhaseMapData : ViewData {
+    std::string measure; ///< id of the option
+    std::string where;   ///< "KV head 1", "all heads of the layer"
+    bool higherIsBetter = false, winners = false;
+    int activePane = 0;
+    PhaseAxis x, y;
+    std::vector<PhasePane> panes;
+    std::vector<PhaseCell> cells; ///< [y][x]
+
+    const PhaseCell& at(std::size_t xIndex, std::size_t yIndex) const { return cells[yIndex * x.texts.size() + xIndex]; }
+    /// Index into `panes` of the best value; -1 where none has one.
+    int winner(const PhaseCell& cell) const {
+        int best = -1;
+        for (std::size_t i = 0; i < cell.values.size(); ++i)
+            if (cell.values[i] == cell.values[i] &&
+                (best < 0 || (higherIsBetter ? cell.values[i] > cell.values[static_cast<std::size_t>(best)]
+                                             : cell.values[i] < cell.values[static_cast<std::size_t>(best)])))
+                best = static_cast<int>(i);
+        return best;
+    }
+};
+
+} // namespace kvscope

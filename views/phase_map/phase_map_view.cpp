@@ -1,0 +1,228 @@
+// A policy as a landscape over two of its knobs: where a setting matters, where another policy takes over, and one click to
+// go there.
+#include "views/phase_map/phase_map_view.h"
+
+#include "views/chart.h"
+#include "views/explanations.h"
+#include "views/phase_map/phase_painter.h"
+#include "views/view_facts.h"
+#include "views/view_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr const char* kSource = "KeyDiff Tables 9 to 13, BalanceKV Fig. 3, Compactor 3.3";
+
+/// The unit says what the text is, so that a host can offer the parameters of the active pane's policy.
+ParameterSpec axisOption(std::string id, std::string label, std::string help) {
+    ParameterSpec spec;
+    spec.id = std::move(id);
+    spec.label = std::move(label);
+    spec.help = std::move(help);
+    spec.source = kSource;
+    spec.unit = "parameter";
+    spec.kind = ParameterKind::Text;
+    spec.stage = Stage::Features;
+    return spec;
+}
+
+std::shared_ptr<const ParameterTable> makeOptions() {
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        axisOption("x", "Across", "Parameter of the horizontal axis, as id or id=v1,v2; empty: the budget."),
+        axisOption("y", "Upwards", "Parameter of the vertical axis, as id or id=v1,v2; empty: the policy's first number."),
+        choiceOption("colour", "Colour", "What a cell shows.", kSource,
+                     {{"measure", "Measure", "of the active pane's policy"}, {"winner", "Winner", "the pane that does best there"}},
+                     Stage::Features),
+        choiceOption("measure", "Measure", "What is measured.", kSource,
+                     {{"output_error", "Output error", "relative, mean over the judged queries (BalanceKV B.1)"},
+                      {"retained_mass", "Retained mass", "share of the attention that the kept tokens carry"}},
+                     Stage::Features),
+        choiceOption("heads", "Heads", "Over which query heads the mean runs.", kSource,
+                     {{"kv_head", "This KV head", "the query heads that read it"}, {"layer", "The layer", "all query heads"}},
+                     Stage::Features),
+        integerOption("grid", "Grid", "Values along each axis.", "the map's own", 2, 24, 8, Stage::Features), colourMapOption()});
+}
+
+class PhaseMapView final : public View {
+public:
+    PhaseMapView() {
+        m_card.id = "phase_map";
+        m_card.name = "Phase map";
+        m_card.summary = "Two parameters against each other, coloured by a measure or by the winning pane";
+        m_card.paper = "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.3";
+        m_card.help = viewExplanation("phase_map_view");
+        m_card.options = makeOptions();
+        m_card.data = "phase_map";
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+
+private:
+    ViewCard m_card;
+};
+
+std::string whyNoPicture(const ViewInput& input) {
+    if (!input.capture)
+        return kNoCapture;
+    if (input.panes.empty())
+        return "No policy is shown: add a pane.";
+    if (!input.data.error.empty())
+        return input.data.error;
+    const auto data = dataAs<PhaseMapData>(input);
+    return data && !data->cells.empty() ? "" : "Running the first setting…";
+}
+
+std::size_t doneOf(const PhaseMapData& data) {
+    return static_cast<std::size_t>(std::count_if(data.cells.begin(), data.cells.end(), [](const PhaseCell& cell) { return cell.computed; }));
+}
+
+std::string measureWords(const PhaseMapData& data) {
+    return data.measure == "retained_mass" ? "retained mass" : "relative output error";
+}
+
+Scene PhaseMapView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return emptyScene(why, viewport);
+    const auto data = dataAs<PhaseMapData>(input);
+    const Theme& theme = themeOf(viewport.theme);
+    const PhaseLayout layout = phaseLayoutOf(*data, viewport);
+    Scene scene;
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = theme.canvas;
+    SceneBuilder builder(scene, *viewport.text);
+    std::vector<LegendEntry> legend;
+    for (const PhasePane& pane : data->panes)
+        legend.push_back({fmt::format("{} {}", pane.letter, pane.policyName), Marker::Square, policyStyle(pane.policyId, viewport.theme).colour, {}, 4});
+    const std::string words = fmt::format("{}, {}", data->winners ? "best pane by " + measureWords(*data) : measureWords(*data), data->where);
+    legend.push_back({words, Marker::Circle, kTransparent, {}, 0});
+    drawLegend(builder, {12, 13}, viewport.width - 20, legend, theme);
+    drawPhaseCells(builder, layout, *data, options.choice("colours"), viewport);
+    drawPhasePresent(builder, layout, *data, input, theme);
+    drawPhaseAxes(builder, layout, *data, theme);
+    drawProvenance(builder, input, viewport);
+    return scene;
+}
+
+std::string settingOf(const PhaseMapData& data, std::size_t cell) {
+    const std::size_t x = cell % data.x.texts.size(), y = cell / data.x.texts.size();
+    return fmt::format("{} {}, {} {}", data.x.id, data.x.texts[x], data.y.id, data.y.texts[y]);
+}
+
+std::string winnersText(const PhaseMapData& data) {
+    std::vector<std::size_t> wins(data.panes.size(), 0);
+    std::size_t counted = 0;
+    for (const PhaseCell& cell : data.cells)
+        if (const int winner = cell.computed ? data.winner(cell) : -1; winner >= 0) {
+            ++wins[static_cast<std::size_t>(winner)];
+            ++counted;
+        }
+    std::string text;
+    for (std::size_t i = 0; i < wins.size(); ++i)
+        text += fmt::format("{}{} {} wins {}", text.empty() ? "" : ", ", data.panes[i].letter, data.panes[i].policyName, wins[i]);
+    return fmt::format("{} of {} settings", text, counted);
+}
+
+std::string PhaseMapView::finding(const ViewInput& input, const ParameterValues&) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const auto data = dataAs<PhaseMapData>(input);
+    const std::size_t done = doneOf(*data);
+    const std::string rest = done < data->cells.size() ? fmt::format(" ({} of {} settings so far)", done, data->cells.size()) : "";
+    if (data->winners)
+        return winnersText(*data) + rest;
+    std::size_t best = data->cells.size(), worst = best;
+    for (std::size_t i = 0; i < data->cells.size(); ++i) {
+        const double value = data->cells[i].computed ? data->cells[i].values.front() : NAN;
+        if (std::isnan(value))
+            continue;
+        const auto better = [&](double a, double b) { return data->higherIsBetter ? a > b : a < b; };
+        best = best == data->cells.size() || better(value, data->cells[best].values.front()) ? i : best;
+        worst = worst == data->cells.size() || better(data->cells[worst].values.front(), value) ? i : worst;
+    }
+    if (best == data->cells.size())
+        return done < data->cells.size() ? "Running the first setting…" : "The policy refuses every setting of this map: " + data->cells.front().error;
+    return fmt::format("The {} of {} is best at {} ({}), worst at {} ({}){}", measureWords(*data), data->panes.front().policyName, settingOf(*data, best),
+                       formatShort(data->cells[best].values.front()), settingOf(*data, worst), formatShort(data->cells[worst].values.front()), rest);
+}
+
+Adoption adoptionOf(const PhaseMapData& data, std::size_t cell) {
+    Adoption adoption;
+    adoption.pane = data.activePane;
+    const std::size_t x = cell % data.x.texts.size(), y = cell / data.x.texts.size();
+    for (const auto& [axis, text] : {std::pair(&data.x, data.x.texts[x]), std::pair(&data.y, data.y.texts[y])}) {
+        if (axis->id == "budget")
+            adoption.budget = Budget::parse(text);
+        else
+            adoption.values.emplace_back(axis->id, text);
+    }
+    return adoption;
+}
+
+PointFacts PhaseMapView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+    const auto data = dataAs<PhaseMapData>(input);
+    const PickId pick = pickAt(scene, at, 0);
+    if (!data || pick.kind != PickId::Kind::Cell || std::cmp_greater_equal(pick.index, data->cells.size()))
+        return {};
+    const auto index = static_cast<std::size_t>(pick.index);
+    const PhaseCell& cell = data->cells[index];
+    PointFacts facts;
+    facts.rows = {{"setting", settingOf(*data, index)}};
+    for (std::size_t i = 0; i < data->panes.size() && cell.computed; ++i) {
+        const std::string value = std::isnan(cell.values[i]) ? std::string("refused")
+                                                             : fmt::format("{}, {} % kept", formatShort(cell.values[i]), formatFixed(100 * cell.kept[i], 1));
+        facts.rows.emplace_back(fmt::format("{} {}", data->panes[i].letter, data->panes[i].policyName), value);
+    }
+    if (!cell.computed)
+        facts.rows.emplace_back("result", "waiting");
+    if (!cell.error.empty())
+        facts.rows.emplace_back("why", cell.error);
+    facts.rows.emplace_back("click", fmt::format("gives it to pane {}", static_cast<char>('A' + data->activePane)));
+    facts.adoption = adoptionOf(*data, index);
+    return facts;
+}
+
+ViewTable PhaseMapView::table(const ViewInput& input, const ParameterValues&) const {
+    const auto data = dataAs<PhaseMapData>(input);
+    if (!data)
+        return tableOf({"setting"}, {});
+    std::vector<std::string> columns = {data->x.id, data->y.id};
+    for (const PhasePane& pane : data->panes)
+        for (const std::string& what : {data->measure, std::string("kept")})
+            columns.push_back(fmt::format("{} {} {}", pane.letter, pane.policyName, what));
+    columns.emplace_back("winner");
+    std::vector<std::vector<std::string>> rows;
+    for (std::size_t i = 0; i < data->cells.size(); ++i) {
+        const PhaseCell& cell = data->cells[i];
+        if (!cell.computed)
+            continue;
+        rows.push_back({data->x.texts[i % data->x.texts.size()], data->y.texts[i / data->x.texts.size()]});
+        for (std::size_t pane = 0; pane < data->panes.size(); ++pane) {
+            const bool none = std::isnan(cell.values[pane]);
+            rows.back().push_back(none ? "" : fmt::format("{:.9g}", cell.values[pane]));
+            rows.back().push_back(none ? "" : fmt::format("{:.6f}", cell.kept[pane]));
+        }
+        const int winner = data->winner(cell);
+        rows.back().push_back(winner < 0 ? "" : std::string(1, data->panes[static_cast<std::size_t>(winner)].letter));
+    }
+    return tableOf(std::move(columns), std::move(rows));
+}
+
+} // namespace
+
+const View& phaseMapView() {
+    static const PhaseMapView view;
+    return view;
+}
+
+} // namespace kvscope

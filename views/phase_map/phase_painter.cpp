@@ -1,0 +1,148 @@
+// The cells of a phase map: a sequential map for a measure, the winner's identity with its letter otherwise.
+#include "views/phase_map/phase_painter.h"
+
+#include "views/scene/colour_column.h"
+#include "views/view_facts.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+struct Extent {
+    double low = INFINITY, high = -INFINITY;
+};
+
+Extent extentOf(const PhaseMapData& data) {
+    Extent extent;
+    for (const PhaseCell& cell : data.cells)
+        if (cell.computed && !std::isnan(cell.values.front())) {
+            extent.low = std::min(extent.low, cell.values.front());
+            extent.high = std::max(extent.high, cell.values.front());
+        }
+    if (extent.high - extent.low < 1e-12)
+        extent.high = extent.low + 1e-12;
+    return extent;
+}
+
+void drawWinner(SceneBuilder& builder, const PhaseMapData& data, const PhaseCell& cell, const Box& box, PickId pick, ThemeId themeId) {
+    const PhasePane& pane = data.panes[static_cast<std::size_t>(data.winner(cell))];
+    const Colour colour = policyStyle(pane.policyId, themeId).colour;
+    builder.rectangle(box, colour, {}, 0, pick);
+    const Colour letter = themeId == ThemeId::Dark ? themeOf(themeId).paper : themeOf(ThemeId::Light).paper;
+    if (box.width >= 14 && box.height >= 14)
+        builder.text({box.x + box.width / 2, box.y + box.height / 2}, std::string(1, pane.letter), {FontFace::Interface, 11, FontWeight::SemiBold},
+                     letter, HorizontalAlign::Centre, VerticalAlign::Middle);
+}
+
+/// Every so many-th label fits.
+std::size_t strideFor(double pitch, double least) {
+    return static_cast<std::size_t>(std::max(1.0, std::ceil(least / pitch)));
+}
+
+} // namespace
+
+PhaseLayout phaseLayoutOf(const PhaseMapData& data, const Viewport& viewport) {
+    const TextStyle label{FontFace::Monospace, 10};
+    double names = 0;
+    for (const std::string& text : data.y.texts)
+        names = std::max(names, viewport.text->measure(text, label).width);
+    PhaseLayout layout;
+    layout.rows = data.y.texts.size();
+    layout.titles = viewport.width >= 220 && viewport.height >= 160;
+    const double left = 14 + std::min(names, 0.3 * viewport.width) + (layout.titles ? 18 : 0);
+    const double bottom = 20 + (layout.titles ? 18 : 0) + (viewport.forExport ? 16 : 0), top = 28;
+    const double right = data.winners || viewport.width < 320 ? 0 : kColourColumnWidth + 6;
+    layout.grid = {left, top, viewport.width - left - 12 - right, std::max(20.0, viewport.height - top - bottom)};
+    layout.cellWidth = layout.grid.width / static_cast<double>(data.x.texts.size());
+    layout.cellHeight = layout.grid.height / static_cast<double>(layout.rows);
+    if (right > 0)
+        layout.column = {layout.grid.right() + 8, layout.grid.y, kColourColumnWidth, layout.grid.height};
+    return layout;
+}
+
+std::optional<double> placeOnAxis(const PhaseAxis& axis, const std::string& text) {
+    for (std::size_t i = 0; i < axis.texts.size(); ++i)
+        if (axis.texts[i] == text)
+            return static_cast<double>(i);
+    double value = 0;
+    if (!axis.isNumeric || std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc{})
+        return std::nullopt;
+    for (std::size_t i = 0; i + 1 < axis.numbers.size(); ++i)
+        if (axis.numbers[i] <= value && value <= axis.numbers[i + 1])
+            return static_cast<double>(i) + (value - axis.numbers[i]) / (axis.numbers[i + 1] - axis.numbers[i]);
+    return std::nullopt;
+}
+
+std::string presentText(const ViewInput& input, const PhaseAxis& axis) {
+    const PaneData* pane = activePane(input);
+    if (!pane || !pane->result)
+        return {};
+    const RunRequest& request = pane->result->request;
+    if (axis.id == "budget")
+        return request.budget.text();
+    return request.policy.values.has(axis.id) ? request.policy.values.text(axis.id) : std::string();
+}
+
+void drawPhaseCells(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const std::string& map,
+                    const Viewport& viewport) {
+    const Theme& theme = themeOf(viewport.theme);
+    const Extent extent = extentOf(data);
+    for (std::size_t i = 0; i < data.cells.size(); ++i) {
+        const PhaseCell& cell = data.cells[i];
+        const Box box = layout.cell(i % data.x.texts.size(), i / data.x.texts.size());
+        const PickId pick{PickId::Kind::Cell, static_cast<std::int64_t>(i)};
+        if (!cell.computed)
+            builder.rectangle(box, kTransparent, {theme.border, 1, {}}, 0, pick);
+        else if (data.winner(cell) < 0)
+            builder.rectangle(box, theme.notANumber, {}, 0, pick);
+        else if (data.winners)
+            drawWinner(builder, data, cell, box, pick, viewport.theme);
+        else
+            builder.rectangle(box, colourMap(map, (cell.values.front() - extent.low) / (extent.high - extent.low)), {}, 0, pick);
+    }
+    if (layout.column.width <= 0 || extent.low > extent.high)
+        return;
+    ColourColumnSpec column{map, false, {}, {}};
+    for (Tick tick : linearTicks(extent.low, extent.high, 5)) {
+        tick.value = (tick.value - extent.low) / (extent.high - extent.low);
+        column.ticks.push_back(std::move(tick));
+    }
+    drawColourColumn(builder, layout.column, column, theme);
+}
+
+void drawPhaseAxes(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const Theme& theme) {
+    const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
+    double widest = 0;
+    for (const std::string& text : data.x.texts)
+        widest = std::max(widest, builder.width(text, label));
+    const std::size_t xStep = strideFor(layout.cellWidth, widest + 8), yStep = strideFor(layout.cellHeight, 13);
+    for (std::size_t x = 0; x < data.x.texts.size(); x += xStep) {
+        const std::string text = builder.elide(data.x.texts[x], label, std::max(layout.cellWidth * static_cast<double>(xStep) - 4, 20.0));
+        builder.text({layout.centre(static_cast<double>(x), 0).x, layout.grid.bottom() + 13}, text, label, theme.text3, HorizontalAlign::Centre);
+    }
+    for (std::size_t y = 0; y < data.y.texts.size(); y += yStep)
+        builder.text({layout.grid.x - 5, layout.centre(0, static_cast<double>(y)).y}, builder.elide(data.y.texts[y], label, layout.grid.x - 8 - (layout.titles ? 18 : 0)),
+                     label, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+    if (!layout.titles)
+        return;
+    builder.text({layout.grid.x + layout.grid.width / 2, layout.grid.bottom() + 30}, builder.elide(data.x.title, title, layout.grid.width), title,
+                 theme.text2, HorizontalAlign::Centre);
+    builder.text({14, layout.grid.y + layout.grid.height / 2}, builder.elide(data.y.title, title, layout.grid.height), title, theme.text2,
+                 HorizontalAlign::Centre, VerticalAlign::Middle, -90);
+}
+
+void drawPhasePresent(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const ViewInput& input, const Theme& theme) {
+    const auto x = placeOnAxis(data.x, presentText(input, data.x)), y = placeOnAxis(data.y, presentText(input, data.y));
+    if (!x || !y)
+        return;
+    const Point at = layout.centre(*x, *y);
+    const double radius = std::clamp(0.3 * std::min(layout.cellWidth, layout.cellHeight), 4.0, 11.0);
+    builder.circle(at, radius, kTransparent, {theme.casing, 4, {}});
+    builder.circle(at, radius, kTransparent, {theme.ink, 2, {}});
+}
+
+} // namespace kvscope

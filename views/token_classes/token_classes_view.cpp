@@ -1,0 +1,309 @@
+// What kind of token a policy likes: for every class the share of its tokens that each pane keeps, beside the share of all
+// tokens that the pane keeps.
+#include "views/token_classes/token_classes_view.h"
+
+#include "views/chart.h"
+#include "views/explanations.h"
+#include "views/token_classes/token_classes_data.h"
+#include "views/token_groups.h"
+#include "views/view_facts.h"
+#include "views/view_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+/// Classes below this are drawn but name no finding: a share of a handful of tokens is luck.
+constexpr std::int64_t kEnoughTokens = 10;
+
+std::shared_ptr<const ParameterTable> makeOptions() {
+    constexpr const char* source = "Compactor App. B, KeyDiff Fig. 3";
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        choiceOption("classes", "Classes", "What tokens are sorted by.", source,
+                     {{"text", "Text", "words, digits, punctuation, line breaks"},
+                      {"segment", "Segment", "system, context, needle, question, answer"},
+                      {"repeat", "Repeat", "first occurrence or seen before"},
+                      {"position", "Position", "tenths of the tokens before the cut"}}),
+        choiceOption("share", "Share", "What a bar measures.", source,
+                     {{"of_class", "Of the class", "kept tokens of the class over all of its tokens"},
+                      {"of_kept", "Of the kept list", "kept tokens of the class over all kept tokens"}})});
+}
+
+class TokenClassesView final : public View, public TokenGroups {
+public:
+    TokenClassesView() {
+        m_card.id = "token_classes";
+        m_card.name = "Token classes";
+        m_card.summary = "What each pane keeps of words, digits, punctuation, segments, repeats and positions";
+        m_card.paper = "Compactor App. B (separators), KeyDiff Fig. 3 (what stands apart)";
+        m_card.help = viewExplanation("token_classes_view");
+        m_card.options = makeOptions();
+        m_card.data = "token_classes";
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+
+private:
+    ViewCard m_card;
+};
+
+std::string whyNoPicture(const ViewInput& input) {
+    if (!input.capture)
+        return kNoCapture;
+    if (!input.data.error.empty())
+        return input.data.error;
+    if (!input.data.value)
+        return "Sorting the tokens into classes…";
+    if (!readyPanes(input).empty())
+        return "";
+    return input.panes.empty() ? "No policy is shown: add a pane." : whyEmpty(input, input.panes.front());
+}
+
+/// Kept tokens of every class that has tokens before the cut.
+struct Tally {
+    struct Row {
+        std::string name;
+        std::int64_t tokens = 0;
+        std::vector<std::int64_t> kept; ///< per pane
+    };
+    std::vector<Row> rows;
+    std::vector<const PaneData*> panes;
+    std::vector<std::int64_t> keptOf; ///< per pane, all classes
+    std::int64_t visible = 0;
+    bool ofKept = false;
+
+    double share(std::size_t row, std::size_t pane) const {
+        const auto whole = ofKept ? keptOf[pane] : rows[row].tokens;
+        return whole > 0 ? static_cast<double>(rows[row].kept[pane]) / static_cast<double>(whole) : 0;
+    }
+    /// The share that a policy blind to classes would have.
+    double blind(std::size_t row, std::size_t pane) const {
+        return static_cast<double>(ofKept ? rows[row].tokens : keptOf[pane]) / static_cast<double>(visible);
+    }
+};
+
+TokenClasses chosenClasses(const ViewInput& input, const std::string& scheme) {
+    const auto data = dataAs<TokenClassesData>(input);
+    if (scheme == "segment")
+        return data->segments;
+    if (scheme == "repeat")
+        return data->repeats;
+    return scheme == "text" ? data->text : classesByDecile(input.cut.token, input.cut.token);
+}
+
+Tally tallyOf(const ViewInput& input, const ParameterValues& options) {
+    const TokenClasses classes = chosenClasses(input, options.choice("classes"));
+    Tally tally;
+    tally.panes = readyPanes(input);
+    tally.visible = input.cut.token;
+    tally.ofKept = options.choice("share") == "of_kept";
+    for (const std::string& name : classes.names)
+        tally.rows.push_back({name, 0, std::vector<std::int64_t>(tally.panes.size(), 0)});
+    for (std::int64_t token = 0; token < tally.visible; ++token)
+        ++tally.rows[classes.classOf[static_cast<std::size_t>(token)]].tokens;
+    for (std::size_t p = 0; p < tally.panes.size(); ++p) {
+        tally.keptOf.push_back(0);
+        for (const TokenIndex token : keptTokens(input, *tally.panes[p]))
+            if (token < tally.visible) { // a recorded list may have another cut
+                ++tally.rows[classes.classOf[static_cast<std::size_t>(token)]].kept[p];
+                ++tally.keptOf[p];
+            }
+    }
+    std::erase_if(tally.rows, [](const Tally::Row& row) { return row.tokens == 0; });
+    return tally;
+}
+
+struct Layout {
+    PlotFrame frame;
+    AxesStyle style;
+    double rowPitch = 0, barPitch = 0;
+    bool counts = true;
+
+    double top(std::size_t row) const { return frame.plot.y + rowPitch * static_cast<double>(row); }
+    Box bar(std::size_t row, std::size_t pane, double share) const {
+        const double y = top(row) + 0.12 * rowPitch + barPitch * static_cast<double>(pane);
+        return {frame.plot.x, y, frame.toPixels(share, 0).x - frame.plot.x, std::max(1.0, barPitch - 1)};
+    }
+};
+
+Layout layoutOf(const Tally& tally, const Viewport& viewport, const TextService& text) {
+    const TextStyle label{FontFace::Interface, 11}, number{FontFace::Monospace, 10};
+    double names = 0, highest = 0;
+    for (std::size_t row = 0; row < tally.rows.size(); ++row) {
+        names = std::max(names, text.measure(tally.rows[row].name, label).width);
+        for (std::size_t pane = 0; pane < tally.panes.size(); ++pane)
+            highest = std::max({highest, tally.share(row, pane), tally.blind(row, pane)});
+    }
+    Layout layout;
+    layout.counts = viewport.width >= 360;
+    const double counts = layout.counts ? text.measure("00,000", number).width + 10 : 6;
+    const double left = 12 + std::min(names, 0.4 * viewport.width) + counts, bottom = viewport.forExport ? 58 : 42;
+    layout.frame.x = {0, std::min(1.0, highest * 1.04 + 1e-9), AxisScale::Linear,
+                      tally.ofKept ? "Share of the kept list" : "Kept share of the class"};
+    layout.frame.y = {0, 1, AxisScale::Linear, {}};
+    layout.frame.plot = {left, 28, viewport.width - left - 16, std::max(10.0, viewport.height - 28 - bottom)};
+    layout.rowPitch = layout.frame.plot.height / static_cast<double>(std::max<std::size_t>(1, tally.rows.size()));
+    layout.barPitch = 0.76 * layout.rowPitch / static_cast<double>(std::max<std::size_t>(1, tally.panes.size()));
+    layout.style.forPaper = viewport.theme == ThemeId::Paper;
+    return layout;
+}
+
+/// Of two panes with the same policy the second is hollow.
+bool isSecond(const Tally& tally, std::size_t pane) {
+    return std::any_of(tally.panes.begin(), tally.panes.begin() + static_cast<std::ptrdiff_t>(pane),
+                       [&](const PaneData* earlier) { return earlier->policyId == tally.panes[pane]->policyId; });
+}
+
+void drawRow(SceneBuilder& builder, const Tally& tally, std::size_t row, const Layout& layout, const Viewport& viewport) {
+    const Theme& theme = themeOf(viewport.theme);
+    const TextStyle label{FontFace::Interface, 11}, number{FontFace::Monospace, 10};
+    const double middle = layout.top(row) + layout.rowPitch / 2;
+    const double numberRight = layout.frame.plot.x - 8;
+    const std::string count = layout.counts ? formatCount(tally.rows[row].tokens) : "";
+    if (layout.rowPitch >= 11) {
+        builder.text({numberRight, middle}, count, number, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+        const double room = numberRight - builder.width(count, number) - 14;
+        builder.text({8, middle}, builder.elide(tally.rows[row].name, label, room), label, theme.text1, HorizontalAlign::Left,
+                     VerticalAlign::Middle);
+    }
+    for (std::size_t pane = 0; pane < tally.panes.size(); ++pane) {
+        const Colour colour = policyStyle(tally.panes[pane]->policyId, viewport.theme).colour;
+        const bool hollow = isSecond(tally, pane);
+        const Box bar = layout.bar(row, pane, tally.share(row, pane));
+        const PickId pick{PickId::Kind::Cell, static_cast<std::int64_t>(row * tally.panes.size() + pane)};
+        builder.rectangle({bar.x, bar.y, layout.frame.plot.width, bar.height}, kTransparent, {}, 0, pick); // a short bar is hit too
+        builder.rectangle(bar, hollow ? withAlpha(colour, 0.35) : colour, hollow ? Stroke{colour, 1, {2, 2}} : Stroke{}, 0, pick);
+        const double tick = layout.frame.toPixels(tally.blind(row, pane), 0).x;
+        builder.line({tick, bar.y - 0.5}, {tick, bar.bottom() + 0.5}, {theme.casing, 3, {}});
+        builder.line({tick, bar.y - 0.5}, {tick, bar.bottom() + 0.5}, {theme.ink, 1, {}});
+    }
+}
+
+void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) {
+    const Box& plot = layout.frame.plot;
+    const TextStyle tick{layout.style.forPaper ? FontFace::Interface : FontFace::Monospace, 10}, title{FontFace::Interface, 11};
+    builder.line({plot.x, plot.y}, {plot.x, plot.bottom()}, {theme.axis, 1, {}});
+    builder.line({plot.x, plot.bottom()}, {plot.right(), plot.bottom()}, {theme.axis, 1, {}});
+    for (const Tick& at : linearTicks(0, 100 * layout.frame.x.high, plot.width < 260 ? 4 : 7)) {
+        const double x = layout.frame.toPixels(at.value / 100, 0).x;
+        builder.line({x, plot.bottom()}, {x, plot.bottom() + 4}, {theme.axis, 1, {}});
+        builder.text({x, plot.bottom() + 15}, at.label, tick, theme.text3, HorizontalAlign::Centre);
+    }
+    const std::string words = layout.frame.x.title + ", %; tick: blind to classes";
+    builder.text({plot.x + plot.width / 2, plot.bottom() + 32}, builder.elide(words, title, plot.width), title, theme.text2,
+                 HorizontalAlign::Centre);
+}
+
+Scene TokenClassesView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return emptyScene(why, viewport);
+    const Theme& theme = themeOf(viewport.theme);
+    const Tally tally = tallyOf(input, options);
+    const Layout layout = layoutOf(tally, viewport, *viewport.text);
+    Scene scene;
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = theme.canvas;
+    SceneBuilder builder(scene, *viewport.text);
+    std::vector<LegendEntry> legend;
+    for (const PaneData* pane : tally.panes)
+        legend.push_back({fmt::format("{} {}", pane->letter, pane->policyName), Marker::Square,
+                          policyStyle(pane->policyId, viewport.theme).colour, {}, 4});
+    drawLegend(builder, {12, 13}, viewport.width - 20, legend, theme);
+    for (std::size_t row = 0; row < tally.rows.size(); ++row)
+        drawRow(builder, tally, row, layout, viewport);
+    drawScale(builder, layout, theme);
+    drawProvenance(builder, input, viewport);
+    return scene;
+}
+
+std::string percent(double share) {
+    return formatFixed(100 * share, 1) + " %";
+}
+
+std::string TokenClassesView::finding(const ViewInput& input, const ParameterValues& options) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const Tally tally = tallyOf(input, options);
+    std::size_t row = tally.rows.size(), pane = 0;
+    double most = 0;
+    for (std::size_t r = 0; r < tally.rows.size(); ++r)
+        for (std::size_t p = 0; p < tally.panes.size() && tally.rows[r].tokens >= kEnoughTokens; ++p)
+            if (const double off = std::abs(tally.share(r, p) - tally.blind(r, p)); off > most)
+                row = r, pane = p, most = off;
+    if (row == tally.rows.size())
+        return "Every pane keeps of every class the share that it keeps of all tokens";
+    const Tally::Row& worst = tally.rows[row];
+    const std::string share = percent(tally.share(row, pane)), blind = percent(tally.blind(row, pane));
+    const std::string count = formatCount(worst.tokens), &name = tally.panes[pane]->policyName;
+    return tally.ofKept ? fmt::format("{} of what {} keeps is {}, which is {} of all tokens", share, name, worst.name, blind)
+                        : fmt::format("{} keeps {} of the {} tokens of class “{}” and {} of all tokens", name, share, count,
+                                      worst.name, blind);
+}
+
+PointFacts TokenClassesView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+    const PickId pick = pickAt(scene, at, 0);
+    if (pick.kind != PickId::Kind::Cell || !whyNoPicture(input).empty())
+        return {};
+    const Tally tally = tallyOf(input, options);
+    const auto row = static_cast<std::size_t>(pick.index) / tally.panes.size(), pane = static_cast<std::size_t>(pick.index) % tally.panes.size();
+    if (row >= tally.rows.size())
+        return {};
+    PointFacts facts;
+    facts.rows = {{"class", tally.rows[row].name},
+                  {fmt::format("{} {}", tally.panes[pane]->letter, tally.panes[pane]->policyName),
+                   fmt::format("{} of {} kept", formatCount(tally.rows[row].kept[pane]), formatCount(tally.rows[row].tokens))},
+                  {tally.ofKept ? "share of the kept list" : "kept share", percent(tally.share(row, pane))},
+                  {"blind to classes", percent(tally.blind(row, pane))}};
+    return facts;
+}
+
+std::vector<TokenIndex> TokenClassesView::tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+    const PointFacts facts = factsAt(input, options, scene, at);
+    if (facts.rows.empty())
+        return {};
+    const TokenClasses classes = chosenClasses(input, options.choice("classes"));
+    std::vector<TokenIndex> tokens;
+    for (TokenIndex token = 0; token < input.cut.token; ++token)
+        if (classes.names[classes.classOf[static_cast<std::size_t>(token)]] == facts.rows.front().second)
+            tokens.push_back(token);
+    return tokens;
+}
+
+ViewTable TokenClassesView::table(const ViewInput& input, const ParameterValues& options) const {
+    std::vector<std::string> columns = {"class", "tokens"};
+    if (!whyNoPicture(input).empty())
+        return tableOf(std::move(columns), {});
+    const Tally tally = tallyOf(input, options);
+    for (const PaneData* pane : tally.panes)
+        for (const char* what : {"kept", tally.ofKept ? "share of kept" : "share of class"})
+            columns.push_back(fmt::format("{} {} {}", pane->letter, paneTitle(*pane), what));
+    std::vector<std::vector<std::string>> rows;
+    for (std::size_t r = 0; r < tally.rows.size(); ++r) {
+        rows.push_back({tally.rows[r].name, std::to_string(tally.rows[r].tokens)});
+        for (std::size_t p = 0; p < tally.panes.size(); ++p) {
+            rows.back().push_back(std::to_string(tally.rows[r].kept[p]));
+            rows.back().push_back(fmt::format("{:.6f}", tally.share(r, p)));
+        }
+    }
+    return tableOf(std::move(columns), std::move(rows));
+}
+
+} // namespace
+
+const View& tokenClassesView() {
+    static const TokenClassesView view;
+    return view;
+}
+
+} // namespace kvscope

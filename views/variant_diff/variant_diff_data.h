@@ -1,0 +1,43 @@
+#pragma once
+
+#include "core/base/index.h"
+#include "views/view_data.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// One parameter in which a variant differs from the reference, and what it does by itself.
+struct VariantCause {
+    std::string id, label;
+    std::string from, to;           ///< values in the reference and in the variant
+    std::vector<std::string> traps; ///< IDs that the parameter's help names ("C2")
+    /// Tokens that change sides when this parameter alone is moved from the reference to the variant; -1: cannot be
+    /// moved alone, or not computed yet.
+    std::int64_t alone = -1;
+};
+
+/// One variant of the policy, or the pane as it is set, in one KV head.
+struct VariantList {
+    std::string id, label, summary;
+    std::vector<TokenIndex> kept;   ///< ascending
+    double outputError = std::numeric_limits<double>::quiet_NaN(); ///< mean over the KV head's query heads, where measured
+    std::vector<VariantCause> causes;
+    std::vector<std::string> traps; ///< of all causes and of the variant's own words, sorted
+    std::string error;              ///< why there is no list
+};
+
+/// Paper against authors' code against libraries: all variants of the active pane's policy at the pane's budget. The
+/// first list is the reference.
+struct VariantDiffData : ViewData {
+    char letter = 'A';
+    std::string policyId, policyName, budget;
+    std::int64_t visible = 0; ///< tokens before the cut
+    std::size_t variants = 0; ///< lists that there will be
+    std::vector<VariantList> lists;
+};
+
+} // namespace kvscope

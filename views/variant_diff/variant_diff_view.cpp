@@ -1,0 +1,170 @@
+// Paper against authors' code against libraries, as lists of tokens at one budget.
+#include "views/variant_diff/variant_diff_view.h"
+
+#include "views/chart.h"
+#include "views/explanations.h"
+#include "views/token_groups.h"
+#include "views/variant_diff/variant_facts.h"
+#include "views/view_facts.h"
+#include "views/view_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+std::shared_ptr<const ParameterTable> makeOptions() {
+    constexpr const char* source = "KeyDiff Tables 14 and 15, Compactor Tables 2 to 4, BalanceKV Table 6";
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        choiceOption("reference", "Reference", "What the variants are compared with.", source,
+                     {{"first", "First variant", "the paper's or the original's, as the policy's card lists them"},
+                      {"pane", "The pane", "the policy as it is set in the active pane"}},
+                     Stage::Features)});
+}
+
+class VariantDiffView final : public View, public TokenGroups {
+public:
+    VariantDiffView() {
+        m_card.id = "variant_diff";
+        m_card.name = "Variant diff";
+        m_card.summary = "Paper against authors' code against libraries: which tokens change, and why";
+        m_card.paper = "KeyDiff Tables 14 and 15, Compactor Tables 2 to 4: the same choices by their lists";
+        m_card.help = viewExplanation("variant_diff_view");
+        m_card.options = makeOptions();
+        m_card.data = "variant_diff";
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+
+private:
+    ViewCard m_card;
+};
+
+std::string whyNoPicture(const ViewInput& input) {
+    if (!input.capture)
+        return kNoCapture;
+    if (input.panes.empty())
+        return "No policy is shown: add a pane.";
+    if (!input.data.error.empty())
+        return input.data.error;
+    const auto data = dataAs<VariantDiffData>(input);
+    if (!data || data->lists.empty())
+        return "Running the first variant…";
+    return data->lists.front().error; // without a reference there is nothing to compare with
+}
+
+Scene VariantDiffView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return emptyScene(why, viewport);
+    const auto data = dataAs<VariantDiffData>(input);
+    const Theme& theme = themeOf(viewport.theme);
+    Scene scene;
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = theme.canvas;
+    SceneBuilder builder(scene, *viewport.text);
+    drawLegend(builder, {14, 13}, viewport.width - 20,
+               {{fmt::format("{} {} at {}", data->letter, data->policyName, data->budget), Marker::Square,
+                 policyStyle(data->policyId, viewport.theme).colour, {}, 4},
+                {"kept by both", Marker::Square, withAlpha(theme.kept, 0.4), {}, 4, true},
+                {"only here", Marker::Square, theme.kept, {}, 4, true},
+                {"only in the reference", Marker::Square, theme.evicted, {}, 4, true}},
+               theme);
+    drawVariantLists(builder, variantLayoutOf(*data, viewport), *data, input, theme);
+    drawProvenance(builder, input, viewport);
+    return scene;
+}
+
+std::string VariantDiffView::finding(const ViewInput& input, const ParameterValues&) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const auto data = dataAs<VariantDiffData>(input);
+    if (data->variants == 1)
+        return fmt::format("{} has one variant only: there is nothing to compare", data->policyName);
+    std::size_t most = 0;
+    std::int64_t changed = -1;
+    for (std::size_t i = 1; i < data->lists.size(); ++i)
+        if (data->lists[i].error.empty() && changeOf(*data, i).count() > changed)
+            most = i, changed = changeOf(*data, i).count();
+    if (most == 0)
+        return fmt::format("{} of {} variants so far", data->lists.size(), data->variants);
+    if (changed == 0)
+        return fmt::format("All variants of {} keep the same tokens at {}", data->policyName, data->budget);
+    const VariantList& list = data->lists[most];
+    const ListChange change = changeOf(*data, most);
+    const std::string why = list.traps.empty() ? "" : fmt::format("; disagreements {}", fmt::join(list.traps, ", "));
+    return fmt::format("“{}” differs most from “{}”: {} tokens in, {} out, Jaccard {}{}", list.label, data->lists.front().label,
+                       formatCount(std::ssize(change.gained)), formatCount(std::ssize(change.lost)), formatFixed(change.jaccard, 2), why);
+}
+
+/// The rail under a point, for which the list's index is the pick; null beside the rails.
+const RectangleItem* railAt(const VariantDiffData& data, const Scene& scene, Point at) {
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Cell && box->box.contains(at) &&
+                                                                 std::cmp_less(box->pick.index, data.lists.size()))
+            return box;
+    return nullptr;
+}
+
+PointFacts VariantDiffView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+    const auto data = dataAs<VariantDiffData>(input);
+    const RectangleItem* rail = data && whyNoPicture(input).empty() ? railAt(*data, scene, at) : nullptr;
+    if (!rail)
+        return {};
+    const auto token = static_cast<TokenIndex>((at.x - rail->box.x) / rail->box.width * static_cast<double>(data->visible));
+    PointFacts facts;
+    facts.token = token;
+    facts.rows = {{"token", fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)))}};
+    for (const VariantList& list : data->lists)
+        if (list.error.empty())
+            facts.rows.emplace_back(list.label, std::binary_search(list.kept.begin(), list.kept.end(), token) ? "kept" : "evicted");
+    return facts;
+}
+
+std::vector<TokenIndex> VariantDiffView::tokensAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+    const auto data = dataAs<VariantDiffData>(input);
+    const RectangleItem* rail = data && whyNoPicture(input).empty() ? railAt(*data, scene, at) : nullptr;
+    if (!rail || !data->lists[static_cast<std::size_t>(rail->pick.index)].error.empty())
+        return {};
+    const ListChange change = changeOf(*data, static_cast<std::size_t>(rail->pick.index));
+    std::vector<TokenIndex> changed;
+    std::merge(change.gained.begin(), change.gained.end(), change.lost.begin(), change.lost.end(), std::back_inserter(changed));
+    return changed;
+}
+
+ViewTable VariantDiffView::table(const ViewInput& input, const ParameterValues&) const {
+    std::vector<std::vector<std::string>> rows;
+    const auto data = dataAs<VariantDiffData>(input);
+    for (std::size_t i = 1; data && i < data->lists.size() && data->lists.front().error.empty(); ++i) {
+        const VariantList& list = data->lists[i];
+        if (!list.error.empty())
+            continue;
+        const ListChange change = changeOf(*data, i);
+        const auto add = [&](const std::vector<TokenIndex>& tokens, const char* side) {
+            for (const TokenIndex token : tokens)
+                rows.push_back({list.label, side, std::to_string(token), displayText(input.capture->tokens().textOf(token)),
+                                causesText(list), fmt::format("{}", fmt::join(list.traps, " "))});
+        };
+        add(change.gained, "kept here only");
+        add(change.lost, "kept by the reference only");
+    }
+    return tableOf({"variant", "change", "token", "text", "parameters that differ", "disagreements"}, std::move(rows));
+}
+
+} // namespace
+
+const View& variantDiffView() {
+    static const VariantDiffView view;
+    return view;
+}
+
+} // namespace kvscope
