@@ -103,6 +103,16 @@ private slots:
         inEveryOrder([&] { compare(runOnDevice(keys.device(), count, first), expected, rows, count); });
     }
 
+    /// Points of a small grid: most rows are as far from one centre as from another, and many are equal.
+    void tiesGoToTheEarlierCentre() {
+        TestRows keys(8, ElementType::Float32, 3, 150, 3);
+        for (std::int64_t i = 0; i < 3 * 150 * 3; ++i)
+            keys.set(i / 450, i / 3 % 150, i % 3, std::round(keys.wide()[static_cast<std::size_t>(i)] * 2));
+        const std::vector<std::int32_t> first = {0, 70, 149};
+        const auto expected = m_engine->greedyCenters(upload(keys, 150, 3), request(30, first), {});
+        inEveryOrder([&] { compare(runOnDevice(keys.device(), 30, first), expected, 150, 30); });
+    }
+
     void continuesAnEarlierRun() {
         TestRows keys(77, ElementType::Float32, 2, 333, 12);
         makeTies(keys, 333, 12);
@@ -123,7 +133,8 @@ private slots:
         QCOMPARE(run.found[0], 4);
         QCOMPARE(part(run.order, 0, 4), (std::vector<std::int32_t>{6, 1, 0, 3}));
         QCOMPARE(run.radius[3], 0.0);
-        QCOMPARE(run.order[4], -1);
+        QCOMPARE(run.order[4], -1); // nothing is written behind the end
+        QCOMPARE(run.radius[4], -1.0);
     }
 
     void notANumberShowsInTheRadius() {
