@@ -42,6 +42,7 @@ std::unique_ptr<Command> makeMeasuresCommand();
 std::unique_ptr<Command> makeReproduceCommand();
 std::unique_ptr<Command> makeInspectCommand();
 std::unique_ptr<Command> makeSynthCommand();
+std::unique_ptr<Command> makeConvertCommand();
 std::unique_ptr<Command> makeEvictCommand();
 std::unique_ptr<Command> makeMeasureCommand();
 std::unique_ptr<Command> makeSweepCommand();

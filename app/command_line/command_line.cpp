@@ -53,6 +53,7 @@ std::vector<std::unique_ptr<Command>> makeCommands() {
     commands.push_back(makeReproduceCommand());
     commands.push_back(makeInspectCommand());
     commands.push_back(makeSynthCommand());
+    commands.push_back(makeConvertCommand());
     commands.push_back(makeEvictCommand());
     commands.push_back(makeMeasureCommand());
     commands.push_back(makeSweepCommand());

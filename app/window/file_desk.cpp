@@ -102,7 +102,7 @@ void FileDesk::addRecorded(const QString& path) {
 
 QString FileDesk::askForFile() {
     return QFileDialog::getOpenFileName(m_window, tr("Open"), QFileInfo(fromUtf8(m_workbench.session().capturePath)).path(),
-                                        tr("Captures, sessions and lists (*.h5 *.hdf5 *.json *.kvscope *.csv);;All files (*)"));
+                                        tr("Captures, tensors, sessions and lists (*.h5 *.hdf5 *.safetensors *.npz *.json *.kvscope *.csv);;All files (*)"));
 }
 
 void FileDesk::openWithDialog() {

@@ -55,6 +55,8 @@ const std::vector<Containment>& containments() {
         {QRegularExpression("^nlohmann/"), "nlohmann-json", {"core/", "app/", "tests/"}},
         {QRegularExpression("^CLI/"), "CLI11", {"app/command_line/"}},
         {QRegularExpression("^openssl/"), "OpenSSL", {"core/capture/"}},
+        {QRegularExpression("^zip\\.h$"), "libzip", {"core/capture/import/", "tests/"}},
+        {QRegularExpression("^(pybind11/|Python\\.h$)"), "Python", {"app/python_module/"}},
     };
     return table;
 }

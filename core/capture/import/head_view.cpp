@@ -1,0 +1,178 @@
+// Every order of axes that programs use is a rectangle of numbers with strides: here they are found out from the shape
+// and read as [heads, rows, width].
+#include "core/capture/import/head_view.h"
+
+#include "core/base/error.h"
+#include "core/capture/widen.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <cmath>
+#include <cstring>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 24, kLargestSize = 65536;
+constexpr const char* kSayHeads =
+    "Say how many heads there are: --config MODEL/config.json, or lay config.json beside the file";
+constexpr const char* kSayOrder = "Add --layout hnd (heads first) or --layout nhd (tokens first) to kvscope convert";
+
+HeadView headsFirst(const ArchiveTensor& tensor, std::int64_t heads, std::int64_t rows, std::int64_t width) {
+    return {&tensor, heads, rows, width, 0, rows * width, width};
+}
+
+HeadView tokensFirst(const ArchiveTensor& tensor, std::int64_t heads, std::int64_t rows, std::int64_t width) {
+    return {&tensor, heads, rows, width, 0, width, heads * width};
+}
+
+const HeadView& checked(const HeadView& view) {
+    if (view.heads < 1 || view.heads > kLargestSize || view.width < 1 || view.width > kLargestSize || view.rows < 1 ||
+        view.rows > kMostTokens)
+        refuseTensor(*view.tensor,
+                     fmt::format("{} heads, {} tokens and {} numbers a token are no layer's tensor", view.heads,
+                                 view.rows, view.width),
+                     "Save tensors of shape (heads, tokens, head_dim)");
+    return view;
+}
+
+AxisOrder resolve(const ArchiveTensor& tensor, AxisOrder order, std::int64_t first, std::int64_t second, int heads) {
+    if (order != AxisOrder::Auto)
+        return order;
+    if (heads > 0 && first != heads && second != heads)
+        refuseTensor(tensor, fmt::format("neither axis of the shape {} has {} heads", tensor.shapeText(), heads),
+                     kSayOrder);
+    if (heads > 0)
+        return first == heads ? AxisOrder::HeadsFirst : AxisOrder::TokensFirst;
+    if (first > second)
+        refuseTensor(tensor, fmt::format("the shape {} does not say which axis holds the heads", tensor.shapeText()),
+                     kSayOrder);
+    return AxisOrder::HeadsFirst;
+}
+
+std::vector<std::int64_t> withoutBatch(const ArchiveTensor& tensor) {
+    std::vector<std::int64_t> shape = tensor.shape;
+    if (shape.size() == 4) {
+        if (shape.front() != 1)
+            refuseTensor(tensor, fmt::format("the tensor holds a batch of {} prompts", shape.front()),
+                         "Save one prompt a file");
+        shape.erase(shape.begin());
+    }
+    return shape;
+}
+
+std::int64_t widthOf(const ArchiveTensor& tensor, std::int64_t together, int heads) {
+    if (heads <= 0)
+        refuseTensor(tensor, fmt::format("{} numbers a token stand in one row, heads undivided", together), kSayHeads);
+    if (together % heads != 0)
+        refuseTensor(tensor, fmt::format("{} numbers a token do not divide among {} heads", together, heads),
+                     kSayHeads);
+    return together / heads;
+}
+
+float widen(const std::byte* at, NumberType type) {
+    if (type == NumberType::Float64) {
+        double value = 0;
+        std::memcpy(&value, at, sizeof value);
+        return static_cast<float>(value);
+    }
+    float value = 0;
+    if (type == NumberType::Float32) {
+        std::memcpy(&value, at, sizeof value);
+        return value;
+    }
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, at, sizeof bits);
+    (type == NumberType::Float16 ? widenFloat16 : widenBfloat16)({&bits, 1}, &value);
+    return value;
+}
+
+void widenRow(const std::byte* at, NumberType type, std::span<float> out) {
+    const auto step = static_cast<std::size_t>(numberBytes(type));
+    if (type == NumberType::Float32) {
+        std::memcpy(out.data(), at, out.size_bytes());
+        return;
+    }
+    for (std::size_t i = 0; i < out.size(); ++i)
+        out[i] = widen(at + i * step, type);
+}
+
+} // namespace
+
+HeadView headView(const ArchiveTensor& tensor, AxisOrder order, int heads) {
+    const std::vector<std::int64_t> shape = withoutBatch(tensor);
+    if (shape.size() == 2)
+        return checked(tokensFirst(tensor, heads, shape[0], widthOf(tensor, shape[1], heads)));
+    if (shape.size() != 3)
+        refuseTensor(tensor,
+                     fmt::format("the shape {} is none of a layer's keys, values or queries", tensor.shapeText()),
+                     "Save tensors of shape (heads, tokens, head_dim)");
+    if (resolve(tensor, order, shape[0], shape[1], heads) == AxisOrder::HeadsFirst)
+        return checked(headsFirst(tensor, shape[0], shape[1], shape[2]));
+    return checked(tokensFirst(tensor, shape[1], shape[0], shape[2]));
+}
+
+KeyValueViews keyValueViews(const ArchiveTensor& tensor, int heads) {
+    const std::vector<std::int64_t>& s = tensor.shape;
+    HeadView keys;
+    std::int64_t valuesAt = 0;
+    if (s.size() == 2)
+        refuseTensor(
+            tensor,
+            "one row a token is the latent cache of multi-head latent attention, which holds no keys and values",
+            "Capture the model's keys and values with kvscope-capture");
+    if (s.size() == 3 && s[0] == 2) {
+        keys = tokensFirst(tensor, heads, s[1], widthOf(tensor, s[2], heads));
+        valuesAt = s[1] * s[2];
+    } else if (s.size() == 3 && s[2] % 2 == 0) {
+        keys = tokensFirst(tensor, s[1], s[0], s[2] / 2);
+        keys.headStride = s[2];
+        keys.rowStride = s[1] * s[2];
+        valuesAt = s[2] / 2;
+    } else if (s.size() == 4 && s[0] == 2 && s[1] != 2) {
+        keys = tokensFirst(tensor, s[2], s[1], s[3]);
+        valuesAt = s[1] * s[2] * s[3];
+    } else if (s.size() == 4 && s[1] == 2) {
+        keys = tokensFirst(tensor, s[2], s[0], s[3]);
+        keys.rowStride = 2 * s[2] * s[3];
+        valuesAt = s[2] * s[3];
+    } else {
+        refuseTensor(tensor,
+                     fmt::format("the shape {} is none in which keys and values lie together", tensor.shapeText()),
+                     "Save keys and values apart");
+    }
+    if (heads > 0 && keys.heads != heads)
+        refuseTensor(
+            tensor,
+            fmt::format("the shape {} has {} KV heads, the configuration {}", tensor.shapeText(), keys.heads, heads),
+            "Give the config.json of the model that wrote the tensors");
+    HeadView values = checked(keys);
+    values.offset = valuesAt;
+    return {keys, values};
+}
+
+HostTensor gather(const HeadView& view, const std::vector<std::byte>& bytes, std::int64_t firstToken) {
+    const NumberType type = view.tensor->type;
+    const std::int64_t step = numberBytes(type);
+    HostTensor out{Shape{view.heads, view.rows, view.width}, {}};
+    out.data.resize(static_cast<std::size_t>(out.shape.count()));
+    for (std::int64_t head = 0; head < view.heads; ++head)
+        for (std::int64_t row = 0; row < view.rows; ++row) {
+            const std::int64_t from = (view.offset + head * view.headStride + row * view.rowStride) * step;
+            const std::span<float> to(out.data.data() + (head * view.rows + row) * view.width,
+                                      static_cast<std::size_t>(view.width));
+            assert(from + view.width * step <= static_cast<std::int64_t>(bytes.size()));
+            widenRow(bytes.data() + from, type, to);
+            for (const float number : to)
+                if (!std::isfinite(number))
+                    refuseTensor(*view.tensor,
+                                 fmt::format("{} in head {}, token {}", std::isnan(number) ? "NaN" : "infinity", head,
+                                             firstToken + row),
+                                 "Save the layer again or leave it out");
+        }
+    return out;
+}
+
+} // namespace kvscope

@@ -1,0 +1,315 @@
+// A capture made of tensors that another program saved. What such files leave out comes from the model's configuration
+// and a list of tokens; what nobody says is assumed as the formats' users do, and the capture's notes say so.
+#include "core/capture/import/imported_capture.h"
+
+#include "core/base/error.h"
+#include "core/capture/import/model_config.h"
+#include "core/capture/import/token_list.h"
+#include "core/capture/rope.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+namespace kvscope {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string lowerExtension(const std::string& path) {
+    std::string extension = fs::path(path).extension().string();
+    std::transform(extension.begin(), extension.end(), extension.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return extension;
+}
+
+bool holdsSafetensors(const std::string& folder) {
+    std::error_code failure;
+    for (const auto& entry : fs::directory_iterator(folder, failure))
+        if (lowerExtension(entry.path().string()) == ".safetensors")
+            return true;
+    return false;
+}
+
+StoredType storedTypeOf(const ArchiveTensor& tensor) {
+    switch (tensor.type) {
+    case NumberType::Float16:
+        return StoredType::Float16;
+    case NumberType::Bfloat16:
+        return StoredType::Bfloat16;
+    case NumberType::Float32:
+    case NumberType::Float64:
+        return StoredType::Float32;
+    default:
+        refuseTensor(tensor, "numbers of type " + tensor.typeName + " are no keys, values or queries that can be read",
+                     "Save them as float32, float16 or bfloat16; quantised caches have to be dequantised first");
+    }
+}
+
+/// Bytes and newest change of a file or of the files in a folder: stands in for the hash that the file lacks.
+std::pair<std::uint64_t, std::string> sizeAndTime(const TensorArchive& archive) {
+    std::uint64_t bytes = 0;
+    fs::file_time_type newest = fs::file_time_type::min();
+    std::string last;
+    for (const ArchiveTensor& tensor : archive.tensors()) {
+        if (tensor.path == last)
+            continue; // tensors come file by file
+        last = tensor.path;
+        std::error_code ignored;
+        bytes += fs::file_size(last, ignored);
+        newest = std::max(newest, fs::last_write_time(last, ignored));
+    }
+    const auto modified =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::file_clock::to_sys(newest).time_since_epoch())
+            .count();
+    return {bytes, fmt::format("size:{},modified:{}", bytes, modified)};
+}
+
+class ImportedCapture final : public CaptureReader {
+public:
+    ImportedCapture(std::unique_ptr<const TensorArchive> archive, const std::string& path, const ImportOptions& options)
+        : m_archive(std::move(archive)) {
+        m_info.path = path;
+        m_info.fileName = fs::path(path.ends_with('/') ? path.substr(0, path.size() - 1) : path).filename().string();
+        m_info.tool = "import of " + m_info.fileName;
+        const NamedTensors named = nameTensors(*m_archive, path, options.templates);
+        readConfig(options);
+        for (const auto& [layer, tensors] : named.layers)
+            addLayer(layer, tensors, options.order);
+        m_info.numLayers = std::max(m_config.numLayers, m_info.layers.back().layer.value + 1);
+        std::tie(m_info.fileBytes, m_info.hash) = sizeAndTime(*m_archive);
+        readTokens(named, options);
+        for (const std::string& note : m_assumed)
+            m_info.notes += (m_info.notes.empty() ? "Imported; " : "; ") + note;
+    }
+
+    const CaptureInfo& info() const override { return m_info; }
+    const TokenTable& tokens() const override { return m_tokens; }
+    const std::vector<float>& inverseFrequencies(LayerIndex layer) const override {
+        m_info.layerInfo(layer); // names the layers that are there
+        return m_config.inverseFrequencies;
+    }
+
+    HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override {
+        checkpoint.at(0, 1);
+        const LayerInfo& info = m_info.layerInfo(layer);
+        const auto& views = m_views.at(layer);
+        if (const auto found = views.find(role); found != views.end()) {
+            const HeadView& view = found->second;
+            const bool queries = role == TensorRole::Queries;
+            return gather(view, m_archive->read(*view.tensor), queries ? m_info.numTokens - info.queryCount : 0);
+        }
+        if (role == TensorRole::KeysPreRope)
+            return keysRotatedBack(info, checkpoint);
+        throw Error({.sentence = fmt::format("layer {} has no {}", layer.value,
+                                             role == TensorRole::Queries ? "queries" : "such tensor"),
+                     .remedy = "Save it beside keys and values, or capture the prompt with kvscope-capture",
+                     .path = m_info.path});
+    }
+
+    std::string computeHash(const Checkpoint&) const override {
+        throw Error({.sentence = "only captures have a hash of their contents",
+                     .remedy = "Convert the file first: kvscope convert IN --out FILE.h5",
+                     .path = m_info.path});
+    }
+
+private:
+    void readConfig(const ImportOptions& options) {
+        std::string path = options.configPath;
+        if (path.empty()) {
+            const fs::path at(m_info.path);
+            const fs::path beside = (fs::is_directory(at) ? at : at.parent_path()) / "config.json";
+            std::error_code failure;
+            path = fs::exists(beside, failure) ? beside.string() : "";
+        }
+        if (path.empty()) {
+            m_assumed.insert(m_assumed.end(), {"scaling 1/sqrt(head_dim)", "rotation of the keys unknown"});
+            return;
+        }
+        m_config = readModelConfig(path);
+        m_info.modelId = m_config.modelId;
+        m_info.rope = m_config.rope;
+        if (m_config.rotates && m_config.inverseFrequencies.empty())
+            m_assumed.push_back(fmt::format(
+                "keys before RoPE unknown: rotation '{}' cannot be told from the configuration", m_config.rope.type));
+    }
+
+    void addLayer(int number, const LayerTensors& tensors, AxisOrder order) {
+        std::map<TensorRole, HeadView>& views = m_views[LayerIndex(number)];
+        if (const auto both = tensors.find(ImportRole::KeysAndValues); both != tensors.end()) {
+            const KeyValueViews pair = keyValueViews(*both->second, m_config.numKvHeads);
+            views[TensorRole::Keys] = pair.keys;
+            views[TensorRole::Values] = pair.values;
+        } else {
+            views[TensorRole::Keys] = headView(*tensors.at(ImportRole::Keys), order, m_config.numKvHeads);
+            views[TensorRole::Values] = headView(*tensors.at(ImportRole::Values), order, m_config.numKvHeads);
+        }
+        const AxisOrder found = views[TensorRole::Keys].headStride > views[TensorRole::Keys].rowStride
+                                    ? AxisOrder::HeadsFirst
+                                    : AxisOrder::TokensFirst;
+        if (const auto pre = tensors.find(ImportRole::KeysPreRope); pre != tensors.end())
+            views[TensorRole::KeysPreRope] = headView(*pre->second, found, m_config.numKvHeads);
+        if (const auto queries = tensors.find(ImportRole::Queries); queries != tensors.end())
+            views[TensorRole::Queries] =
+                headView(*queries->second, m_config.numQueryHeads > 0 ? order : found, m_config.numQueryHeads);
+        if (m_info.layers.empty())
+            takeSizes(views);
+        checkSizes(number, views);
+        m_info.layers.push_back(layerInfo(number, views));
+    }
+
+    void takeSizes(const std::map<TensorRole, HeadView>& views) {
+        const HeadView& keys = views.at(TensorRole::Keys);
+        m_info.numKvHeads = static_cast<int>(keys.heads);
+        m_info.numTokens = keys.rows;
+        m_info.headDim = static_cast<int>(keys.width);
+        m_info.valueDim = static_cast<int>(views.at(TensorRole::Values).width);
+        const auto queries = views.find(TensorRole::Queries);
+        const int fromFile = queries == views.end() ? m_info.numKvHeads : static_cast<int>(queries->second.heads);
+        m_info.numQueryHeads = m_config.numQueryHeads > 0 ? m_config.numQueryHeads : fromFile;
+        if (m_info.numQueryHeads % m_info.numKvHeads != 0)
+            refuseTensor(
+                *keys.tensor,
+                fmt::format("{} query heads do not divide among {} KV heads", m_info.numQueryHeads, m_info.numKvHeads),
+                "Save keys and queries of one model");
+        if (queries == views.end())
+            m_assumed.push_back("no queries");
+        if (m_config.headDim > 0 && m_config.headDim != m_info.headDim)
+            refuseTensor(
+                *keys.tensor,
+                fmt::format("the keys have {} numbers, the configuration says {}", m_info.headDim, m_config.headDim),
+                "Give the config.json of the model that wrote the tensors");
+    }
+
+    void checkSizes(int layer, const std::map<TensorRole, HeadView>& views) const {
+        for (const auto& [role, view] : views) {
+            const bool queries = role == TensorRole::Queries;
+            const int heads = queries ? m_info.numQueryHeads : m_info.numKvHeads;
+            const int width = role == TensorRole::Values ? m_info.valueDim : m_info.headDim;
+            const bool rowsFit = queries ? view.rows <= m_info.numTokens : view.rows == m_info.numTokens;
+            if (view.heads != heads || view.width != width || !rowsFit)
+                refuseTensor(
+                    *view.tensor,
+                    fmt::format("layer {} would have {} heads, {} tokens and {} numbers a token here; the file's first "
+                                "layer asks for {}, {} and {}",
+                                layer, view.heads, view.rows, view.width, heads, m_info.numTokens, width),
+                    "Save all layers of one prompt, or name the right tensors with --pattern of kvscope convert");
+        }
+    }
+
+    LayerInfo layerInfo(int number, const std::map<TensorRole, HeadView>& views) const {
+        LayerInfo layer;
+        layer.layer = LayerIndex(number);
+        layer.scaling = m_config.scaling > 0 ? m_config.scaling : 1 / std::sqrt(static_cast<double>(m_info.headDim));
+        layer.softcap = m_config.softcap;
+        layer.slidingWindow = m_config.slides(number) ? m_config.slidingWindow : 0;
+        layer.attentionType = m_config.layerType(number);
+        layer.stage = "post_qk_norm_post_rope_pre_scale";
+        layer.hasRope = m_config.headDim == 0 || m_config.rotates;
+        layer.hasKeysPreRope = views.contains(TensorRole::KeysPreRope);
+        for (int head = 0; head < m_info.numQueryHeads; ++head)
+            layer.kvOfQ.push_back(head / (m_info.numQueryHeads / m_info.numKvHeads));
+        layer.storedType = storedTypeOf(*views.at(TensorRole::Keys).tensor);
+        for (const auto& [role, view] : views)
+            if (storedTypeOf(*view.tensor) != layer.storedType)
+                layer.storedType = StoredType::Float32; // holds every type that one of them has
+        const auto queries = views.find(TensorRole::Queries);
+        layer.queryCount = queries == views.end() ? 0 : queries->second.rows;
+        return layer;
+    }
+
+    HostTensor keysRotatedBack(const LayerInfo& layer, const Checkpoint& checkpoint) const {
+        HostTensor keys = read(layer.layer, TensorRole::Keys, checkpoint);
+        if (!layer.hasRope)
+            return keys;
+        if (m_config.inverseFrequencies.empty())
+            throw Error({.sentence = "keys before RoPE are neither stored nor derivable",
+                         .place = "k_pre",
+                         .remedy = "Lay the model's config.json beside the file, or save k_pre",
+                         .path = m_info.path});
+        rotateBack(keys, m_tokens.positions, m_config.inverseFrequencies, m_info.rope);
+        return keys;
+    }
+
+    std::vector<std::int64_t> wholeNumbers(const ArchiveTensor& tensor) const {
+        const bool whole = tensor.type == NumberType::Int64 || tensor.type == NumberType::Int32;
+        if (!whole || tensor.count() != m_info.numTokens)
+            refuseTensor(tensor,
+                         fmt::format("the tensor has shape {} and type {}, {} whole numbers are needed",
+                                     tensor.shapeText(), tensor.typeName, m_info.numTokens),
+                         "Save one int64 for each token");
+        const auto bytes = m_archive->read(tensor);
+        std::vector<std::int64_t> numbers(static_cast<std::size_t>(m_info.numTokens));
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+            std::int32_t narrow = 0;
+            if (tensor.type == NumberType::Int64) {
+                std::memcpy(&numbers[i], bytes.data() + i * sizeof numbers[i], sizeof numbers[i]);
+            } else {
+                std::memcpy(&narrow, bytes.data() + i * sizeof narrow, sizeof narrow);
+                numbers[i] = narrow;
+            }
+            if (numbers[i] < 0 || numbers[i] > std::numeric_limits<std::int32_t>::max())
+                refuseTensor(tensor, fmt::format("entry {} is {}", i, numbers[i]),
+                             "Save token ids and positions as they are");
+        }
+        return numbers;
+    }
+
+    void readTokens(const NamedTensors& named, const ImportOptions& options) {
+        if (!options.tokensPath.empty()) {
+            m_tokens = readTokenList(options.tokensPath, m_info.numTokens);
+            return;
+        }
+        m_tokens = numberedTokens(m_info.numTokens);
+        if (named.tokenIds) {
+            const auto ids = wholeNumbers(*named.tokenIds);
+            std::transform(ids.begin(), ids.end(), m_tokens.ids.begin(),
+                           [](std::int64_t id) { return static_cast<std::int32_t>(id); });
+            nameByIds(m_tokens);
+        }
+        if (named.positions)
+            m_tokens.positions = wholeNumbers(*named.positions);
+        m_assumed.push_back(named.tokenIds ? "no texts: tokens are called by their ids"
+                                           : "no tokens: they are called by their places");
+    }
+
+    std::unique_ptr<const TensorArchive> m_archive;
+    CaptureInfo m_info;
+    TokenTable m_tokens;
+    ModelConfig m_config;
+    std::map<LayerIndex, std::map<TensorRole, HeadView>> m_views;
+    std::vector<std::string> m_assumed;
+};
+
+} // namespace
+
+bool isTensorFile(const std::string& path) {
+    std::error_code failure;
+    if (fs::is_directory(path, failure))
+        return holdsSafetensors(path);
+    const std::string extension = lowerExtension(path);
+    return extension == ".safetensors" || extension == ".npz" || isPickle(path);
+}
+
+bool isPickle(const std::string& path) {
+    const std::string extension = lowerExtension(path);
+    return extension == ".pt" || extension == ".pth" || extension == ".pkl" || extension == ".bin";
+}
+
+std::shared_ptr<const CaptureReader> openImported(const std::string& path, const ImportOptions& options) {
+    if (isPickle(path))
+        throw Error(
+            {.sentence = "this is a Python pickle: reading it would run whatever program it holds",
+             .remedy =
+                 "Turn it into tensors with `python3 -m kvscope_capture.unpickle IN.pt OUT.safetensors` and open that",
+             .path = path});
+    const bool zip = lowerExtension(path) == ".npz";
+    return std::make_shared<const ImportedCapture>(zip ? openNpz(path) : openSafetensors(path), path, options);
+}
+
+} // namespace kvscope

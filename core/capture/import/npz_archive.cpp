@@ -1,0 +1,122 @@
+// Reads .npz: a zip whose members are .npy arrays, stored or deflated. What the zip says about a member's size is
+// believed only as far as its packed bytes can reach.
+#include "core/base/error.h"
+#include "core/capture/import/npy_header.h"
+
+#include <fmt/format.h>
+#include <zip.h>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+constexpr const char* kSaveAgain = "Save it again with numpy.savez";
+constexpr std::uint64_t kLongestHeader = 1 << 16; // of an array
+constexpr std::uint64_t kMostExpansion = 1040;    // deflate cannot do better than 1032 to 1
+
+struct CloseZip {
+    void operator()(zip_t* zip) const { zip_discard(zip); }
+};
+struct CloseMember {
+    void operator()(zip_file_t* file) const { zip_fclose(file); }
+};
+using Zip = std::unique_ptr<zip_t, CloseZip>;
+using Member = std::unique_ptr<zip_file_t, CloseMember>;
+
+Zip openZip(const std::string& path) {
+    int code = 0;
+    Zip zip(zip_open(path.c_str(), ZIP_RDONLY, &code));
+    if (zip)
+        return zip;
+    zip_error_t error;
+    zip_error_init_with_code(&error, code);
+    const std::string why = zip_error_strerror(&error);
+    zip_error_fini(&error);
+    throw Error({.sentence = "this is no .npz file, or a truncated one (" + why + ")",
+                 .remedy = "Save it with numpy.savez, or copy it again",
+                 .path = path});
+}
+
+Member openMember(zip_t* zip, const ArchiveTensor& tensor) {
+    Member file(zip_fopen_index(zip, tensor.member, 0));
+    if (!file)
+        refuseTensor(tensor, fmt::format("the member cannot be unpacked ({})", zip_strerror(zip)), kSaveAgain);
+    return file;
+}
+
+std::vector<std::byte> readBytes(zip_file_t* file, std::uint64_t most) {
+    std::vector<std::byte> bytes(most);
+    std::uint64_t have = 0;
+    while (have < most) {
+        const zip_int64_t got = zip_fread(file, bytes.data() + have, most - have);
+        if (got <= 0)
+            break;
+        have += static_cast<std::uint64_t>(got);
+    }
+    bytes.resize(have);
+    return bytes;
+}
+
+class NpzArchive final : public TensorArchive {
+public:
+    explicit NpzArchive(std::string path) : m_path(std::move(path)) {
+        const Zip zip = openZip(m_path);
+        const auto members = static_cast<std::uint64_t>(std::max<zip_int64_t>(0, zip_get_num_entries(zip.get(), 0)));
+        for (std::uint64_t member = 0; member < members; ++member)
+            add(zip.get(), member);
+    }
+
+    std::vector<std::byte> read(const ArchiveTensor& tensor) const override {
+        const Zip zip = openZip(m_path); // an open zip serves one thread
+        const Member file = openMember(zip.get(), tensor);
+        const auto header = readBytes(file.get(), tensor.begin);
+        auto bytes = readBytes(file.get(), tensor.bytes);
+        std::byte beyond{};
+        if (header.size() != tensor.begin || bytes.size() != tensor.bytes || zip_fread(file.get(), &beyond, 1) != 0)
+            refuseTensor(tensor, "the member does not unpack to its size, or its checksum is wrong",
+                         "Copy the file again");
+        return bytes;
+    }
+
+private:
+    void add(zip_t* zip, std::uint64_t member) {
+        zip_stat_t stat;
+        zip_stat_init(&stat);
+        constexpr zip_uint64_t kNeeded = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
+        if (zip_stat_index(zip, member, 0, &stat) != 0 || (stat.valid & kNeeded) != kNeeded)
+            throw Error({.sentence = fmt::format("member {} of the zip has no name or size", member),
+                         .remedy = kSaveAgain,
+                         .path = m_path});
+        ArchiveTensor tensor;
+        tensor.name = stat.name;
+        tensor.path = m_path;
+        tensor.member = member;
+        if (!tensor.name.ends_with(".npy"))
+            refuseTensor(tensor, "the zip holds a member that is no .npy array", "Name a file of numpy.savez");
+        tensor.name.resize(tensor.name.size() - 4);
+        tensor.matched = tensor.name;
+        if (stat.size / kMostExpansion > stat.comp_size + 1)
+            refuseTensor(tensor, fmt::format("{} bytes cannot unpack to {}", stat.comp_size, stat.size), kSaveAgain);
+        readNpyHeader(readBytes(openMember(zip, tensor).get(), std::min<std::uint64_t>(stat.size, kLongestHeader)),
+                      tensor);
+        tensor.bytes = stat.size - tensor.begin;
+        if (tensor.type != NumberType::Unknown && tensorBytes(tensor) != tensor.bytes)
+            refuseTensor(tensor,
+                         fmt::format("{} numbers of type {} need {} bytes, the member holds {}", tensor.shapeText(),
+                                     tensor.typeName, tensorBytes(tensor), tensor.bytes),
+                         kSaveAgain);
+        m_tensors.push_back(std::move(tensor));
+    }
+
+    std::string m_path;
+};
+
+} // namespace
+
+std::unique_ptr<const TensorArchive> openNpz(const std::string& path) {
+    return std::make_unique<const NpzArchive>(path);
+}
+
+} // namespace kvscope

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "core/capture/import/tensor_archive.h"
+
+#include <map>
+#include <optional>
+#include <span>
+
+namespace kvscope {
+
+/// What an archive's tensor can be. KeysAndValues is one tensor with both, as vLLM's connector writes it.
+enum class ImportRole { Keys, Values, Queries, KeysPreRope, KeysAndValues };
+
+std::string_view importRoleName(ImportRole role); ///< "k" ..., as templates name it
+
+/// The tensors of one layer.
+using LayerTensors = std::map<ImportRole, const ArchiveTensor*>;
+
+struct NamedTensors {
+    std::map<int, LayerTensors> layers;
+    const ArchiveTensor* tokenIds = nullptr;
+    const ArchiveTensor* positions = nullptr;
+};
+
+/// A name template of the user, `ROLE=TEMPLATE`: `{layer}` stands for the layer's number, `*` for any text; a `*` in
+/// front ends before a word.
+struct NameTemplate {
+    ImportRole role;
+    std::string text;
+
+    static NameTemplate parse(const std::string& text); ///< throws Error
+};
+
+/// Sorts tensors by their names: templates first, then the table of this folder's page. Tensors whose names say
+/// nothing are left out. Throws Error when two tensors claim the same place, when a layer has keys without values (or
+/// the other way round), and when there is no layer at all, with the names that are there.
+NamedTensors nameTensors(const TensorArchive& archive, const std::string& path,
+                         std::span<const NameTemplate> templates);
+
+} // namespace kvscope
