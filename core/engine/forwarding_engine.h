@@ -7,10 +7,11 @@
 namespace kvscope {
 
 /// Hands every primitive to another engine, which must outlive it. Engines that watch another one derive from it and
-/// override what they watch; `to` is asked with the name of every primitive.
-class ForwardingEngine : public Engine {
+/// override what they watch; `to` is asked with the name of every primitive. Base is Engine or an interface derived from
+/// it.
+template <class Base> class BasicForwardingEngine : public Base {
 public:
-    explicit ForwardingEngine(const Engine& engine) : m_engine(engine) {}
+    explicit BasicForwardingEngine(const Engine& engine) : m_engine(engine) {}
 
     std::string name() const override { return m_engine.name(); }
     std::string arithmetic() const override { return m_engine.arithmetic(); }
@@ -100,5 +101,7 @@ protected:
 private:
     const Engine& m_engine;
 };
+
+using ForwardingEngine = BasicForwardingEngine<Engine>;
 
 } // namespace kvscope

@@ -1,0 +1,232 @@
+// A device that runs out of memory, loses its numbers or is slow to stop, played by the CPU engine: results stay right,
+// nothing is uploaded twice without need, and the notice says what happened.
+#include "core/capture/memory_capture.h"
+#include "core/engine/forwarding_engine.h"
+#include "core/run/run.h"
+#include "gpu/resident_engine.h"
+
+#include <QtTest>
+
+#include <map>
+#include <new>
+
+using namespace kvscope;
+
+namespace {
+
+struct DeviceGone : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// The CPU engine as a device with memory of its own and failures on demand.
+class FakeDevice final : public BasicForwardingEngine<DeviceEngine> {
+public:
+    FakeDevice() : FakeDevice(makeCpuEngine(1)) {}
+
+    mutable std::map<std::string, int> calls;
+    mutable int shrinksLeft = 0;
+    mutable std::map<std::string, int> outOfMemory; ///< how many of the next calls fail
+    mutable bool gone = false;
+    mutable std::string goneFrom; ///< the call during which the device is lost
+
+    DeviceFailure classify(const std::exception& failure) const override {
+        if (dynamic_cast<const std::bad_alloc*>(&failure))
+            return DeviceFailure::OutOfMemory;
+        return dynamic_cast<const DeviceGone*>(&failure) ? DeviceFailure::Lost : DeviceFailure::Ours;
+    }
+    bool shrink() const override { return shrinksLeft-- > 0; }
+    bool hasOwnMemory() const override { return true; }
+
+private:
+    explicit FakeDevice(std::unique_ptr<Engine> engine)
+        : BasicForwardingEngine(*engine), m_engine(std::move(engine)) {}
+
+    const Engine& to(const char* call) const override {
+        ++calls[call];
+        gone = gone || goneFrom == call;
+        if (gone)
+            throw DeviceGone("CUDA error: unspecified launch failure");
+        if (outOfMemory[call]-- > 0)
+            throw std::bad_alloc();
+        return *m_engine;
+    }
+
+    std::unique_ptr<Engine> m_engine;
+};
+
+struct Rig {
+    explicit Rig(std::size_t memoryBytes = 0)
+        : engine(std::make_shared<ResidentEngine>(device, std::shared_ptr<const Engine>(makeCpuEngine(1)), memoryBytes)) {
+    }
+    std::shared_ptr<FakeDevice> device = std::make_shared<FakeDevice>();
+    std::shared_ptr<ResidentEngine> engine;
+};
+
+HostTensor someRows(std::int64_t heads, std::int64_t n, std::int64_t d, float shift = 0) {
+    HostTensor rows{Shape{heads, n, d}, {}};
+    for (std::int64_t i = 0; i < heads * n * d; ++i)
+        rows.data.push_back(std::sin(static_cast<float>(i) * 0.7F) + shift);
+    return rows;
+}
+
+std::vector<float> normsOnCpu(const HostTensor& rows) {
+    const auto cpu = makeCpuEngine(1);
+    return cpu->download(cpu->rowNorms(cpu->upload(rows), {})).data;
+}
+
+std::vector<float> normsOn(const Engine& engine, const Tensor& rows) {
+    return engine.download(engine.rowNorms(rows, {})).data;
+}
+
+} // namespace
+
+class ResidentEngineTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void aTensorIsUploadedOnceAndOnlyWhenItIsNeeded() {
+        const Rig rig;
+        const Tensor rows = rig.engine->upload(someRows(2, 30, 4));
+        QCOMPARE(rig.device->calls["upload"], 0);
+        for (int i = 0; i < 3; ++i)
+            QCOMPARE(normsOn(*rig.engine, rows), normsOnCpu(someRows(2, 30, 4)));
+        QCOMPARE(rig.device->calls["upload"], 1);
+        QCOMPARE(rig.engine->state().residentBytes, std::size_t{2 * 30 * 4 * 4}); // the norms were let go
+        QVERIFY(rig.engine->state().notice.empty());
+    }
+
+    void rowsShareTheNumbersWhereverTheyAre() {
+        const Rig rig;
+        const HostTensor whole = someRows(3, 20, 2);
+        const Tensor part = rig.engine->rows(rig.engine->rows(rig.engine->upload(whole), 4, 18), 1, 6);
+        const auto cpu = makeCpuEngine(1);
+        const HostTensor expected = cpu->download(cpu->rows(cpu->upload(whole), 5, 10));
+        QVERIFY(rig.engine->download(part).shape == expected.shape);
+        QCOMPARE(rig.engine->download(part).data, expected.data);             // on the host
+        QCOMPARE(normsOn(*rig.engine, part), normsOnCpu(expected));           // on the device
+        const Tensor norms = rig.engine->rows(rig.engine->rowNorms(part, {}), 2, 4); // of a result
+        QCOMPARE(rig.engine->download(norms).shape[1], std::int64_t{2});
+        QCOMPARE(rig.engine->download(norms).data[0], normsOnCpu(expected)[2]);
+    }
+
+    void theLeastRecentlyUsedLeavesFirst() {
+        constexpr std::size_t kLayer = 2 * 50 * 4 * 4, kNorms = 2 * 50 * 4;
+        const Rig rig(3 * kLayer + kNorms);
+        std::vector<Tensor> layers;
+        for (int i = 0; i < 4; ++i)
+            layers.push_back(rig.engine->upload(someRows(2, 50, 4, static_cast<float>(i))));
+        for (const int i : {0, 1, 2, 0, 3}) // 1 is the oldest when 3 comes
+            normsOn(*rig.engine, layers[static_cast<std::size_t>(i)]);
+        QCOMPARE(rig.device->calls["upload"], 4);
+        QVERIFY(rig.engine->state().residentBytes <= rig.engine->state().memoryBytes);
+        normsOn(*rig.engine, layers[0]);
+        QCOMPARE(rig.device->calls["upload"], 4);
+        QCOMPARE(normsOn(*rig.engine, layers[1]), normsOnCpu(someRows(2, 50, 4, 1)));
+        QCOMPARE(rig.device->calls["upload"], 5);
+    }
+
+    void resultsThatMustGoComeBack() {
+        const Rig rig(2 * 50 * 4 * 4); // one layer, nothing beside it
+        const Tensor first = rig.engine->upload(someRows(2, 50, 4)), second = rig.engine->upload(someRows(2, 50, 4, 9));
+        const Tensor norms = rig.engine->rowNorms(first, {});
+        rig.engine->rowNorms(second, {});
+        QVERIFY(rig.device->calls["download"] >= 1); // the norms had to be saved
+        QCOMPARE(rig.engine->download(norms).data, normsOnCpu(someRows(2, 50, 4)));
+        QCOMPARE(rig.engine->download(rig.engine->scale(norms, 1)).data, normsOnCpu(someRows(2, 50, 4)));
+    }
+
+    void outOfMemoryMakesBatchesSmallerFirst() {
+        const Rig rig;
+        rig.device->shrinksLeft = 3;
+        rig.device->outOfMemory["rowNorms"] = 2;
+        const Tensor rows = rig.engine->upload(someRows(2, 30, 4));
+        QCOMPARE(normsOn(*rig.engine, rows), normsOnCpu(someRows(2, 30, 4)));
+        QCOMPARE(rig.device->calls["rowNorms"], 3);
+        QCOMPARE(rig.device->shrinksLeft, 1);
+        QCOMPARE(rig.engine->state().notice, std::string("GPU memory is full: smaller batches"));
+    }
+
+    void thenTheCallRunsOnTheCpuAndTheNextOneOnTheDevice() {
+        const Rig rig;
+        rig.device->outOfMemory["rowNorms"] = 1;
+        const Tensor rows = rig.engine->upload(someRows(2, 30, 4)), norms = rig.engine->rowNorms(rows, {});
+        QCOMPARE(rig.engine->download(norms).data, normsOnCpu(someRows(2, 30, 4)));
+        QCOMPARE(rig.engine->state().notice, std::string("GPU memory is full: rowNorms ran on the CPU"));
+        const int before = rig.device->calls["scale"];
+        rig.engine->scale(norms, 2); // a result of the CPU goes to the device
+        QCOMPARE(rig.device->calls["scale"], before + 1);
+    }
+
+    void memoryThatIsFullForUploadsIsNoFailureEither() {
+        const Rig rig;
+        rig.device->outOfMemory["upload"] = 1;
+        const Tensor rows = rig.engine->upload(someRows(2, 30, 4));
+        QCOMPARE(normsOn(*rig.engine, rows), normsOnCpu(someRows(2, 30, 4)));
+        QVERIFY(!rig.engine->state().notice.empty());
+    }
+
+    void aLostDeviceLeavesWhatTheHostHas() {
+        const Rig rig;
+        const Tensor rows = rig.engine->upload(someRows(2, 30, 4)), norms = rig.engine->rowNorms(rows, {});
+        rig.device->goneFrom = "anchor";
+        const Tensor anchor = rig.engine->anchor(rows, AnchorKind::Mean, {}); // uploaded rows are still on the host
+        const auto cpu = makeCpuEngine(1);
+        QCOMPARE(rig.engine->download(anchor).data,
+                 cpu->download(cpu->anchor(cpu->upload(someRows(2, 30, 4)), AnchorKind::Mean, {})).data);
+        QCOMPARE(rig.engine->state().notice, std::string("The GPU stopped answering: going on with the CPU"));
+        QCOMPARE(rig.engine->state().residentBytes, std::size_t{0});
+        QVERIFY_EXCEPTION_THROWN(rig.engine->download(norms), TensorsLost); // a result that only the device had
+        QVERIFY_EXCEPTION_THROWN(rig.engine->scale(norms, 2), TensorsLost);
+        const int before = rig.device->calls["rowNorms"];
+        QCOMPARE(normsOn(*rig.engine, rows), normsOnCpu(someRows(2, 30, 4)));
+        QCOMPARE(rig.device->calls["rowNorms"], before); // it is never asked again
+    }
+
+    void aRunSurvivesTheLossOfItsDevice() {
+        const auto capture = makeRandomCapture(7, 120, 1, 4, 2, 8);
+        RunRequest request;
+        request.capture = capture;
+        request.policy = PolicySpec::parse("keydiff");
+        request.budget = Budget::parse("0.25");
+        request.cut = Cut::resolve("80", *capture);
+        const LayerRunner plain{std::shared_ptr<const Engine>(makeCpuEngine(1))};
+        for (const char* call : {"anchor", "similarity", "topK", "download", "weightedAttention", "upload"}) {
+            const Rig rig;
+            rig.device->goneFrom = call;
+            const LayerRunner runner(rig.engine);
+            const auto result = runner.run(request, {});
+            QVERIFY2(result->selection.sameLists(plain.run(request, {})->selection), call);
+            QVERIFY2(result->fidelity, call);
+            const std::vector<std::string> notes = runner.run(request, {})->notes;
+            QVERIFY2(std::find(notes.begin(), notes.end(), "The GPU stopped answering: going on with the CPU") != notes.end(),
+                     call);
+        }
+    }
+
+    void ourOwnErrorsPass() {
+        const Rig rig;
+        HostTensor scores{Shape{1, 3}, {1, std::nanf(""), 2}};
+        QVERIFY_EXCEPTION_THROWN(rig.engine->topK({rig.engine->upload(scores), {1}, 0, 0}), Error);
+        QCOMPARE(rig.device->calls["topK"], 1);
+        std::stop_source stop;
+        stop.request_stop();
+        QVERIFY_EXCEPTION_THROWN(rig.engine->rowNorms(rig.engine->upload(someRows(1, 9, 2)), Checkpoint(stop.get_token())),
+                                 Cancelled);
+        QVERIFY(rig.engine->state().notice.empty());
+    }
+
+    void tensorsMayOutliveTheirEngine() {
+        Tensor rows, norms;
+        {
+            const Rig rig;
+            rows = rig.engine->upload(someRows(2, 30, 4));
+            norms = rig.engine->rowNorms(rows, {});
+        }
+        rows = Tensor();
+        norms = Tensor(); // leaves the list that nobody reads any more
+        QVERIFY(norms.empty());
+    }
+};
+
+QTEST_APPLESS_MAIN(ResidentEngineTest)
+#include "resident_engine_test.moc"
