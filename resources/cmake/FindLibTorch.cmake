@@ -32,9 +32,9 @@ find_package_handle_standard_args(LibTorch REQUIRED_VARS LibTorch_CPU_LIBRARY Li
 mark_as_advanced(LibTorch_INCLUDE_DIR LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY)
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
-  add_library(LibTorch::c10 SHARED IMPORTED)
+  add_library(LibTorch::c10 SHARED IMPORTED GLOBAL)
   set_target_properties(LibTorch::c10 PROPERTIES IMPORTED_LOCATION ${LibTorch_C10_LIBRARY})
-  add_library(LibTorch::LibTorch SHARED IMPORTED)
+  add_library(LibTorch::LibTorch SHARED IMPORTED GLOBAL)
   set_target_properties(LibTorch::LibTorch PROPERTIES
     IMPORTED_LOCATION ${LibTorch_CPU_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${LibTorch_INCLUDE_DIR} # imported, so these are system headers: no warnings from them

@@ -1,9 +1,17 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and opens the window on the sample capture. Without a display it renders the figures
-# of that window into a folder and prints where. Usage: resources/dev/run.sh [CAPTURE | SESSION].
+# of that window into a folder and prints where. Where there is an NVIDIA GPU, or with --with-gpu, the GPU engine is
+# fetched and built too (some 3 GB once, in the per-user cache). Usage: resources/dev/run.sh [--with-gpu] [CAPTURE | SESSION].
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-"$root/resources/dev/setup.sh" release
+fetch=
+if [ "${1:-}" = --with-gpu ]; then
+    fetch=fetch-gpu
+    shift
+elif [ -e /dev/nvidiactl ]; then
+    fetch=fetch-gpu
+fi
+"$root/resources/dev/setup.sh" release "$fetch"
 kvscope=$root/build/release/bin/kvscope
 capture=${1:-$root/sample_data/needle-1k.h5}
 

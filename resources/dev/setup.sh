@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of packages.txt that are missing, then configures and builds the release preset.
-# Asks for nothing. Usage: resources/dev/setup.sh [PRESET] (default release).
+# Installs the Debian packages of packages.txt that are missing, fetches LibTorch when told to, then configures and builds.
+# Asks for nothing. Usage: resources/dev/setup.sh [PRESET] [fetch | fetch-gpu] (default release, fetches nothing).
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 preset=${1:-release}
+torch=${2:-}
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 
@@ -24,8 +25,16 @@ if [ ${#missing[@]} -gt 0 ]; then
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
+# What cannot be fetched switches its engine off; everything else builds.
+if [ -n "$torch" ]; then
+    "$root/resources/dev/libtorch.sh" "$torch" || [ $? -eq 77 ]
+fi
+if [ "$torch" = fetch-gpu ]; then
+    "$root/resources/dev/cuda_toolkit.sh" >/dev/null || echo "The CUDA kernels stay off: nvcc could not be fetched"
+fi
+
 cd "$root"
 export KVSCOPE_COMPILER_LAUNCHER=${KVSCOPE_COMPILER_LAUNCHER-ccache}
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
-cmake --preset "$preset" >/dev/null
+cmake --preset "$preset" | grep -E "LibTorch|CUDA kernels" || true
 cmake --build --preset "$preset" -j "${KVSCOPE_JOBS:-$(nproc)}"

@@ -8,7 +8,8 @@ if [ $# -gt 0 ] && [[ $1 != -* ]]; then
     preset=$1
     shift
 fi
-"$root/resources/dev/setup.sh" "$preset"
+# The LibTorch engine is tested on the CPU; the thread sanitizer cannot follow it and does without.
+"$root/resources/dev/setup.sh" "$preset" "$([ "$preset" = tsan ] || echo fetch)"
 cd "$root"
 # Software OpenGL draws the same picture on every machine.
 export LIBGL_ALWAYS_SOFTWARE=1

@@ -4,6 +4,7 @@
 #include "tests/bench/engine_check/ceilings.h"
 #include "tests/bench/engine_check/engine_case.h"
 #include "tests/bench/engine_check/engines.h"
+#include "tests/bench/engine_check/parity.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -18,8 +19,9 @@ namespace kvscope::check {
 namespace {
 
 struct Options {
-    std::string engine = "cpu", pattern = "*";
+    std::string engine = "cpu", pattern = "*", reference = "cpu";
     int threads = 0;
+    std::vector<std::int64_t> rows = {4096, 16384};
 };
 
 struct Timed {
@@ -74,13 +76,16 @@ bool runCase(const EngineCase& c, const Engine& engine, const Ceilings& ceilings
     return good;
 }
 
+std::unique_ptr<Engine> engineOf(const std::string& name, int threads) {
+    const auto factory = engineFactories().find(name);
+    if (factory == engineFactories().end())
+        throw Error({"there is no engine \"" + name + "\"", "--engine", "see --help for those of this build", {}});
+    return factory->second(threads);
+}
+
 /// Number of failed cases.
 int runAll(const Options& options, bool bench) {
-    const auto factory = engineFactories().find(options.engine);
-    if (factory == engineFactories().end())
-        throw Error(
-            {"there is no engine \"" + options.engine + "\"", "--engine", "see --help for those of this build", {}});
-    const auto engine = factory->second(options.threads);
+    const auto engine = engineOf(options.engine, options.threads);
     Ceilings ceilings;
     if (bench) {
         const int threads = options.threads > 0 ? options.threads : int(std::thread::hardware_concurrency());
@@ -124,9 +129,19 @@ int run(int argc, char** argv) {
             ->capture_default_str()
             ->check(CLI::Range(0, 1024));
     }
+    auto* parity = app.add_subcommand("parity", "compare the kept lists of two engines on random heads");
+    parity->add_option("--engine", options.engine, "one of: " + names)->capture_default_str();
+    parity->add_option("--against", options.reference, "the other engine")->capture_default_str();
+    parity->add_option("--rows", options.rows, "tokens per head, like 4096,16384")->delimiter(',')->capture_default_str();
+    parity->add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 1024));
     app.require_subcommand(1);
     try {
         app.parse(argc, argv);
+        if (parity->parsed())
+            return compareLists(*engineOf(options.reference, options.threads), *engineOf(options.engine, options.threads),
+                                options.rows) == 0
+                       ? 0
+                       : 1;
         return runAll(options, bench->parsed()) == 0 ? 0 : 1;
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;
