@@ -1,6 +1,8 @@
 // The attention map at screen resolution: logits of some rows over all the keys that they see, softmax, and the largest
 // cell of every pixel by a scattered maximum. Nothing of size n x n ever exists.
+#include "gpu/torch/kernel_calls.h"
 #include "gpu/torch/logits.h"
+#include "gpu/torch/map_rows.h"
 #include "gpu/torch/torch_engine.h"
 
 #include <ATen/TensorOperators.h>
@@ -27,24 +29,6 @@ struct Span {
     std::int64_t count() const { return std::max<std::int64_t>(0, end - begin); }
     Span and_(Span other) const { return {std::max(begin, other.begin), std::min(end, other.end)}; }
 };
-
-/// One row of the map that is looked at.
-struct MapRow {
-    std::int64_t pixel, position;
-};
-
-/// Rows that stand for the pixel rows, in order: all of them or evenly spaced ones.
-std::vector<MapRow> rowsOf(const AttentionMapInput& input) {
-    const std::int64_t rows = input.rowEnd - input.rowBegin;
-    std::vector<MapRow> list;
-    for (std::int64_t y = 0; y < input.height; ++y) {
-        const std::int64_t begin = rows * y / input.height, count = rows * (y + 1) / input.height - begin;
-        const std::int64_t taken = input.rowsPerPixel > 0 ? std::min(input.rowsPerPixel, count) : count;
-        for (std::int64_t i = 0; i < taken; ++i)
-            list.push_back({y, input.rowBegin + begin + count * i / taken});
-    }
-    return list;
-}
 
 Span seenBy(const AttentionMapInput& input, std::int64_t row) {
     const std::int64_t n = input.keys.size(1), window = input.rule.slidingWindow;
@@ -193,14 +177,12 @@ private:
 AttentionMap TorchEngine::attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const {
     assert(!input.queryHeads.empty() && input.rowBegin < input.rowEnd && input.keyBegin < input.keyEnd);
     assert(input.rowBegin >= input.firstQuery && input.rowEnd <= input.firstQuery + input.queries.size(1));
+    if constexpr (KVSCOPE_HAS_KERNELS)
+        if (m_device.runsKernels())
+            return kernels::attentionMap(m_device, input, m_arithmetic, checkpoint);
     const auto heads = static_cast<std::int64_t>(input.queryHeads.size());
-    AttentionMap map;
-    map.rowLogSums = input.rowLogSums;
-    if (map.rowLogSums.empty())
-        map.rowLogSums = {{heads, input.queries.size(1)},
-                          std::vector<float>(static_cast<std::size_t>(heads * input.queries.size(1)), kNaN)};
-    const std::vector<MapRow> rows = rowsOf(input);
-    map.rows = static_cast<std::int64_t>(rows.size());
+    const std::vector<MapRow> rows = mapRowsOf(input);
+    AttentionMap map = emptyMapFor(input, static_cast<std::int64_t>(rows.size()));
     MapWork work(m_device, input, m_arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble, map);
     Steps steps(m_device, checkpoint, static_cast<double>(rows.size()));
     const double bytes = 40.0 * static_cast<double>(heads * input.keys.size(1));

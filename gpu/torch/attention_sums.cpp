@@ -1,5 +1,6 @@
 // How much attention every key receives: from a window of queries (causal), or from its own chunk. All query heads of a
 // KV head are one product with its keys.
+#include "gpu/torch/kernel_calls.h"
 #include "gpu/torch/logits.h"
 #include "gpu/torch/torch_engine.h"
 
@@ -60,8 +61,11 @@ Tensor TorchEngine::attentionColumnSums(const AttentionInput& input, const Check
     const std::int64_t w = queries.size(1), m = keys.size(1), d = keys.size(2);
     assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == queries.size(0));
     const auto type = m_arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
-    at::Tensor out = at::zeros({queries.size(0), m}, keys.options());
     Steps steps(m_device, checkpoint, static_cast<double>(queries.size(0) * w));
+    if constexpr (KVSCOPE_HAS_KERNELS)
+        if (m_device.runsKernels() && w > 0 && m > 0)
+            return kernels::columnSums(m_device, input, m_arithmetic, checkpoint);
+    at::Tensor out = at::zeros({queries.size(0), m}, keys.options());
     for (std::int64_t kv = 0; kv < keys.size(0); ++kv) {
         const std::vector<std::int64_t> heads = queryHeadsOf(input.rule, kv);
         const auto group = static_cast<std::int64_t>(heads.size());
@@ -98,8 +102,11 @@ Tensor TorchEngine::attentionChunkSums(const AttentionChunksInput& input, const 
     assert(queries.size(1) == n && input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
     const auto type = m_arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
     const std::int64_t whole = n / size, rest = size < input.chunk ? n : n - whole * size;
-    at::Tensor out = at::zeros({queries.size(0), n}, keys.options());
     Steps steps(m_device, checkpoint, static_cast<double>(queries.size(0) * n));
+    if constexpr (KVSCOPE_HAS_KERNELS)
+        if (m_device.runsKernels() && n > 0)
+            return kernels::chunkSums(m_device, input, m_arithmetic, checkpoint);
+    at::Tensor out = at::zeros({queries.size(0), n}, keys.options());
     for (std::int64_t kv = 0; kv < keys.size(0); ++kv) {
         const std::vector<std::int64_t> heads = queryHeadsOf(input.rule, kv);
         const auto group = static_cast<std::int64_t>(heads.size());

@@ -1,7 +1,8 @@
 // Self-balancing walks (BalanceKV): each row in turn gets the sign that leans against the sum of the signed rows before
 // it. Walks of the same length take their steps together, so that a step is one operation for all heads and blocks; the
 // kernel matrix is made in panels of columns and never exists whole.
-#include "core/base/error.h"
+#include "gpu/torch/kernel_calls.h"
+#include "gpu/torch/refusals.h"
 #include "gpu/torch/torch_engine.h"
 #include "gpu/torch/torch_tensor.h"
 
@@ -18,7 +19,6 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <string>
 
 namespace kvscope::gpu {
 
@@ -97,7 +97,8 @@ public:
             const BalancingWalk& walk = *m_walks[w];
             for (std::size_t i = 0; i < rows; ++i) {
                 const std::size_t at = w * rows + i;
-                refuseNaN(products[at], diagonal[at], walk, i);
+                if (!std::isfinite(products[at]) || !std::isfinite(diagonal[at]))
+                    refuseWalkRow(walk.head, walk.rows[i]);
                 if (std::abs(products[at]) > walk.failAbove) {
                     steps.failedAt = static_cast<std::int64_t>(i);
                     break;
@@ -173,16 +174,6 @@ private:
         }
     }
 
-    static void refuseNaN(double product, double diagonal, const BalancingWalk& walk, std::size_t i) {
-        if (std::isfinite(product) && std::isfinite(diagonal))
-            return;
-        throw Error({"the balancing walk of head " + std::to_string(walk.head) +
-                         " meets a number that is not finite at row " + std::to_string(walk.rows[i]),
-                     "keys and values",
-                     "look for NaN or infinity in the capture's keys and values",
-                     {}});
-    }
-
     const TorchDevice& m_device;
     Walks m_walks;
     at::Tensor m_keys, m_values, m_terms, m_uniforms, m_weights, m_silent, m_gamma, m_failAbove, m_firstIsPlus;
@@ -203,6 +194,9 @@ std::vector<BalancingSteps> TorchEngine::balancingWalks(const BalancingWalks& in
             byLength[rows].push_back(w);
     }
     Steps steps(m_device, checkpoint, work);
+    if constexpr (KVSCOPE_HAS_KERNELS)
+        if (m_device.runsKernels() && !input.walks.empty())
+            return kernels::balancingWalks(m_device, input, checkpoint);
     std::vector<BalancingSteps> results(input.walks.size());
     const std::int64_t width = input.keys.size(2) + (input.values.empty() ? 0 : input.values.size(2));
     for (const auto& [rows, places] : byLength) {

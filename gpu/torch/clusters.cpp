@@ -1,6 +1,7 @@
 // Farthest-first centres and one-pass clusters. A pick needs every row's distance to one row; the one-pass clustering
 // asks for the distances of a block of rows at once and takes its decisions, which depend on each other, on the host.
-#include "core/base/error.h"
+#include "gpu/torch/kernel_calls.h"
+#include "gpu/torch/refusals.h"
 #include "gpu/torch/torch_engine.h"
 #include "gpu/torch/torch_tensor.h"
 
@@ -19,7 +20,6 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
-#include <string>
 
 namespace kvscope::gpu {
 
@@ -32,13 +32,6 @@ constexpr std::int64_t kRowsPerBlock = 256;
 /// Euclidean distances of rows [a, d] and [b, d] by differences: [a, b].
 at::Tensor distancesOf(const at::Tensor& a, const at::Tensor& b) {
     return at::cdist(a, b, 2.0, /*differences*/ 2);
-}
-
-[[noreturn]] void refuseKey(std::int64_t row) {
-    throw Error({"key " + std::to_string(row) + " has no finite distance to another key",
-                 "keys",
-                 "Look for NaN or infinity in the capture's keys",
-                 {}});
 }
 
 /// The picks of one head. Every row is compared with every centre; nothing comes to the host before the end.
@@ -171,6 +164,9 @@ std::vector<GreedyCenters> TorchEngine::greedyCenters(const Tensor& keys, const 
     std::vector<GreedyCenters> known = request.known, runs;
     known.resize(static_cast<std::size_t>(heads));
     Steps steps(m_device, checkpoint, static_cast<double>(heads * request.count));
+    if constexpr (KVSCOPE_HAS_KERNELS)
+        if (m_device.runsKernels())
+            return kernels::greedyCenters(m_device, keys, request, checkpoint);
     for (std::int64_t h = 0; h < heads; ++h) {
         const auto head = static_cast<std::size_t>(h);
         GreedyRun run(m_device, rows.select(0, h), request.first[head], known[head]);

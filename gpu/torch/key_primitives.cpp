@@ -1,5 +1,6 @@
 // Primitives that look at keys alone: lengths, anchors, similarity to one and among all, agreement with block means.
 // Rows are widened to double in batches, so that the double copy of a layer never exists whole.
+#include "gpu/torch/kernel_calls.h"
 #include "gpu/torch/torch_engine.h"
 #include "gpu/torch/torch_tensor.h"
 
@@ -62,6 +63,9 @@ at::Tensor sumOverAll(const at::Tensor& rows, const at::Tensor& all, const at::T
 Tensor TorchEngine::rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const {
     const at::Tensor rows = numbersOf(keys);
     Steps steps(m_device, checkpoint, static_cast<double>(rows.size(1)));
+    if constexpr (KVSCOPE_HAS_KERNELS)
+        if (m_device.runsKernels())
+            return kernels::rowNorms(m_device, keys);
     std::vector<at::Tensor> parts;
     steps.batches(rows.size(1), bytesOfRow(rows), 1, [&](std::int64_t begin, std::int64_t count) {
         parts.push_back(lengthsOf(rows.narrow(1, begin, count).to(at::kDouble)).to(at::kFloat));
@@ -82,6 +86,9 @@ Tensor TorchEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint
         return tensorOf(at::cat(parts, 0));
     }
     Steps steps(m_device, checkpoint, static_cast<double>(n));
+    if constexpr (KVSCOPE_HAS_KERNELS)
+        if (m_device.runsKernels())
+            return kernels::meanAnchor(m_device, keys, kind);
     at::Tensor sum = at::zeros({heads, d}, rows.options().dtype(at::kDouble));
     steps.batches(n, bytesOfRow(rows), 1, [&](std::int64_t begin, std::int64_t count) {
         const at::Tensor wide = rows.narrow(1, begin, count).to(at::kDouble);
@@ -94,8 +101,11 @@ Tensor TorchEngine::similarity(const Tensor& keys, const Tensor& anchor, Similar
                                const Checkpoint& checkpoint) const {
     const at::Tensor rows = numbersOf(keys), anchors = numbersOf(anchor).to(at::kDouble).unsqueeze(1);
     assert(anchor.shape() == (Shape{rows.size(0), rows.size(2)}));
-    const at::Tensor anchorLengths = lengthsOf(anchors);
     Steps steps(m_device, checkpoint, static_cast<double>(rows.size(1)));
+    if constexpr (KVSCOPE_HAS_KERNELS)
+        if (m_device.runsKernels())
+            return kernels::similarity(m_device, keys, anchor, metric);
+    const at::Tensor anchorLengths = lengthsOf(anchors);
     std::vector<at::Tensor> parts;
     steps.batches(rows.size(1), bytesOfRow(rows), 1, [&](std::int64_t begin, std::int64_t count) {
         const at::Tensor wide = rows.narrow(1, begin, count).to(at::kDouble);

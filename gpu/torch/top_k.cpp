@@ -1,5 +1,6 @@
 // Keeps the best rows of every head: a stable sort, so that of equal scores the earlier row comes first on every device.
-#include "core/base/error.h"
+#include "gpu/torch/kernel_calls.h"
+#include "gpu/torch/refusals.h"
 #include "gpu/torch/torch_engine.h"
 #include "gpu/torch/torch_tensor.h"
 
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
-#include <string>
 
 namespace kvscope::gpu {
 
@@ -21,11 +21,7 @@ void refuseNaN(const at::Tensor& scores) {
     if (!found.any().item<bool>())
         return;
     const auto first = integersOf(found.nonzero().select(0, 0)); // in the order of heads, then rows
-    throw Error({"the score of token " + std::to_string(first[1]) + " in head " + std::to_string(first[0]) +
-                     " is not a number (NaN)",
-                 "scores",
-                 "look for NaN or infinity in the capture's keys and queries",
-                 {}});
+    refuseScore(first[0], first[1]);
 }
 
 /// The best `free` of the scores, rows counted from `first` on, ascending; margin as in TopKHead.
@@ -49,6 +45,9 @@ TopKHead bestRows(const at::Tensor& scores, std::int64_t free, std::int64_t firs
 } // namespace
 
 std::vector<TopKHead> TorchEngine::topK(const TopKRequest& request) const {
+    if constexpr (KVSCOPE_HAS_KERNELS)
+        if (m_device.runsKernels() && request.scores.shape().count() > 0)
+            return kernels::topK(m_device, request);
     const at::Tensor scores = numbersOf(request.scores) + 0.0; // -0 becomes +0: they are equal
     const std::int64_t heads = scores.size(0), m = scores.size(1);
     assert(static_cast<std::int64_t>(request.counts.size()) == heads);

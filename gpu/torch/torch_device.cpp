@@ -3,6 +3,9 @@
 #include "gpu/torch/torch_device.h"
 
 #include "core/base/error.h"
+#if KVSCOPE_HAS_KERNELS
+#include "gpu/kernels/device_error.h"
+#endif
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -61,6 +64,10 @@ template <class Number> at::Tensor copied(std::span<const Number> numbers, at::S
 
 } // namespace
 
+[[gnu::weak]] bool kernelsRunOnTheCpu() {
+    return false;
+}
+
 TorchDevice::TorchDevice(const EngineModuleRequest& request)
     : m_cuda(request.device == "cuda"), m_batchBytes(m_cuda ? kCudaBatchBytes : kCpuBatchBytes) {
     const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -69,6 +76,9 @@ TorchDevice::TorchDevice(const EngineModuleRequest& request)
     m_description = "LibTorch on the CPU, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
     if (m_cuda)
         openCuda();
+    m_runsKernels = KVSCOPE_HAS_KERNELS && (m_cuda || kernelsRunOnTheCpu());
+    if (m_runsKernels && !m_cuda)
+        m_description += ", emulated kernels";
 }
 
 void TorchDevice::openCuda() {
@@ -128,10 +138,26 @@ bool TorchDevice::shrink() const {
 DeviceFailure TorchDevice::classify(const std::exception& failure) const {
     if (dynamic_cast<const c10::OutOfMemoryError*>(&failure))
         return DeviceFailure::OutOfMemory;
+#if KVSCOPE_HAS_KERNELS
+    if (const auto* kernel = dynamic_cast<const DeviceError*>(&failure)) {
+        using Cause = DeviceError::Cause;
+        const bool lost = kernel->cause() == Cause::Lost || kernel->cause() == Cause::NoDevice;
+        return kernel->cause() == Cause::OutOfMemory ? DeviceFailure::OutOfMemory
+               : lost                                ? DeviceFailure::Lost
+                                                     : DeviceFailure::Ours;
+    }
+#endif
     // A CUDA error is sticky: after it no call on the device succeeds until the process ends.
     const bool ofDevice = dynamic_cast<const c10::AcceleratorError*>(&failure) ||
                           std::string(failure.what()).find("CUDA error") != std::string::npos;
     return m_cuda && ofDevice ? DeviceFailure::Lost : DeviceFailure::Ours;
+}
+
+void* TorchDevice::stream() const {
+    if (!m_cuda)
+        return nullptr;
+    const c10::impl::VirtualGuardImpl guard(at::kCUDA);
+    return guard.getStream(deviceOf(true)).native_handle();
 }
 
 void TorchDevice::finish() const {

@@ -23,6 +23,10 @@ public:
     explicit TorchDevice(const EngineModuleRequest& request);
 
     bool isCuda() const { return m_cuda; }
+    /// Hand-written kernels take the place of LibTorch's operations where there is one.
+    bool runsKernels() const { return m_runsKernels; }
+    /// LibTorch's current stream (cudaStream_t); null on the CPU.
+    void* stream() const;
     const std::string& description() const { return m_description; }
     /// What resident tensors should take; 0: no bound.
     std::size_t residentBytes() const { return m_residentBytes; }
@@ -44,11 +48,14 @@ public:
 private:
     void openCuda();
 
-    bool m_cuda = false;
+    bool m_cuda = false, m_runsKernels = false;
     std::string m_description;
     std::size_t m_residentBytes = 0;
     mutable std::atomic<std::int64_t> m_batchBytes;
 };
+
+/// True in tests, where the kernels are run by an emulated device in host memory. Replaced when the library is linked.
+bool kernelsRunOnTheCpu();
 
 /// Progress of one primitive and its stop point between batches.
 class Steps {

@@ -1,0 +1,142 @@
+// LibTorch as the owner of device memory that the kernels' primitives ask for.
+#include "gpu/torch/kernel_calls.h"
+
+#include "gpu/primitives/primitives.h"
+#include "gpu/torch/torch_tensor.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+
+namespace kvscope::gpu::kernels {
+
+namespace {
+
+/// LibTorch's caching allocator: memory that is let go serves later work of the same stream.
+class TorchMemory final : public DeviceMemory {
+public:
+    explicit TorchMemory(const TorchDevice& device)
+        : m_device(device), m_bytes(at::TensorOptions(at::kByte).device(device.isCuda() ? at::Device(at::kCUDA, 0)
+                                                                                        : at::Device(at::kCPU))) {}
+
+    std::shared_ptr<void> allocate(std::size_t bytes) const override {
+        auto owner = std::make_shared<at::Tensor>(at::empty({static_cast<std::int64_t>(bytes)}, m_bytes));
+        void* data = owner->data_ptr();
+        return {std::move(owner), data};
+    }
+    void copyIn(void* to, const void* from, std::size_t bytes) const override {
+        there(to, bytes).copy_(here(const_cast<void*>(from), bytes));
+    }
+    void copyOut(void* to, const void* from, std::size_t bytes) const override {
+        here(to, bytes).copy_(there(const_cast<void*>(from), bytes));
+    }
+    void finish() const override { m_device.finish(); }
+    Stream stream() const override { return static_cast<Stream>(m_device.stream()); }
+
+private:
+    at::Tensor there(void* data, std::size_t bytes) const {
+        return at::from_blob(data, {static_cast<std::int64_t>(bytes)}, m_bytes);
+    }
+    static at::Tensor here(void* data, std::size_t bytes) {
+        return at::from_blob(data, {static_cast<std::int64_t>(bytes)}, at::TensorOptions(at::kByte));
+    }
+
+    const TorchDevice& m_device;
+    at::TensorOptions m_bytes;
+};
+
+/// A tensor [H, n, d] as kernels see it: rows without gaps, heads any distance apart. Copies it where it is not so.
+struct RowsTensor {
+    explicit RowsTensor(const Tensor& tensor) {
+        if (tensor.empty())
+            return;
+        numbers = numbersOf(tensor);
+        if (numbers.stride(2) != 1 || (numbers.size(1) > 1 && numbers.stride(1) != numbers.size(2)))
+            numbers = numbers.contiguous();
+        rows = {numbers.const_data_ptr<float>(), ElementType::Float32, numbers.size(0), numbers.size(1),
+                numbers.size(2), numbers.stride(0)};
+    }
+
+    at::Tensor numbers; ///< keeps the memory
+    DeviceRows rows;
+};
+
+at::Tensor packed(const Tensor& tensor) {
+    return tensor.empty() ? at::Tensor() : numbersOf(tensor).contiguous();
+}
+
+const float* addressOf(const at::Tensor& numbers) {
+    return numbers.defined() ? numbers.const_data_ptr<float>() : nullptr;
+}
+
+/// [H, n] for results, zero until they are written.
+at::Tensor scoresLike(const RowsTensor& keys, std::int64_t heads, std::int64_t n) {
+    return at::zeros({heads, n}, keys.numbers.options());
+}
+
+} // namespace
+
+Tensor rowNorms(const TorchDevice& device, const Tensor& tensor) {
+    const RowsTensor keys(tensor);
+    const at::Tensor norms = scoresLike(keys, keys.rows.heads, keys.rows.rows);
+    gpu::rowNorms(TorchMemory(device), keys.rows, norms.data_ptr<float>());
+    return tensorOf(norms);
+}
+
+Tensor meanAnchor(const TorchDevice& device, const Tensor& tensor, AnchorKind kind) {
+    const RowsTensor keys(tensor);
+    const at::Tensor anchors = scoresLike(keys, keys.rows.heads, keys.rows.width);
+    gpu::meanAnchor(TorchMemory(device), keys.rows, kind, anchors.data_ptr<float>());
+    return tensorOf(anchors);
+}
+
+Tensor similarity(const TorchDevice& device, const Tensor& tensor, const Tensor& anchor, SimilarityMetric metric) {
+    const RowsTensor keys(tensor);
+    const at::Tensor anchors = packed(anchor), scores = scoresLike(keys, keys.rows.heads, keys.rows.rows);
+    gpu::similarity(TorchMemory(device), keys.rows, addressOf(anchors), metric, scores.data_ptr<float>());
+    return tensorOf(scores);
+}
+
+Tensor columnSums(const TorchDevice& device, const AttentionInput& input, Arithmetic arithmetic,
+                  const Checkpoint& checkpoint) {
+    const RowsTensor queries(input.queries), keys(input.keys);
+    const at::Tensor sums = scoresLike(keys, queries.rows.heads, keys.rows.rows);
+    attentionColumnSums(TorchMemory(device), queries.rows, keys.rows, input, arithmetic, sums.data_ptr<float>(), checkpoint);
+    return tensorOf(sums);
+}
+
+Tensor chunkSums(const TorchDevice& device, const AttentionChunksInput& input, Arithmetic arithmetic,
+                 const Checkpoint& checkpoint) {
+    const RowsTensor queries(input.queries), keys(input.keys);
+    const at::Tensor sums = scoresLike(keys, queries.rows.heads, keys.rows.rows);
+    attentionChunkSums(TorchMemory(device), queries.rows, keys.rows, input, arithmetic, sums.data_ptr<float>(), checkpoint);
+    return tensorOf(sums);
+}
+
+AttentionMap attentionMap(const TorchDevice& device, const AttentionMapInput& input, Arithmetic arithmetic,
+                          const Checkpoint& checkpoint) {
+    const RowsTensor queries(input.queries), keys(input.keys);
+    return gpu::attentionMap(TorchMemory(device), queries.rows, keys.rows, input, arithmetic, checkpoint);
+}
+
+std::vector<TopKHead> topK(const TorchDevice& device, const TopKRequest& request) {
+    const at::Tensor scores = packed(request.scores);
+    return gpu::topK(TorchMemory(device), addressOf(scores), scores.size(0), scores.size(1), request);
+}
+
+std::vector<GreedyCenters> greedyCenters(const TorchDevice& device, const Tensor& tensor, const CentersRequest& request,
+                                         const Checkpoint& checkpoint) {
+    const RowsTensor keys(tensor);
+    return gpu::greedyCenters(TorchMemory(device), keys.rows, request, checkpoint);
+}
+
+std::vector<BalancingSteps> balancingWalks(const TorchDevice& device, const BalancingWalks& input,
+                                           const Checkpoint& checkpoint) {
+    const RowsTensor keys(input.keys), values(input.values);
+    const at::Tensor centres = packed(input.centres);
+    return gpu::balancingWalks(TorchMemory(device), keys.rows, values.rows, addressOf(centres), input, checkpoint);
+}
+
+} // namespace kvscope::gpu::kernels

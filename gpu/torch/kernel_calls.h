@@ -1,0 +1,29 @@
+#pragma once
+
+#include "core/base/checkpoint.h"
+#include "core/engine/engine.h"
+#include "gpu/torch/torch_device.h"
+
+#include <vector>
+
+// The primitives that have CUDA kernels (gpu/primitives), on tensors of this engine: LibTorch hands out the memory and
+// the stream. Only for a device that runs kernels.
+namespace kvscope::gpu::kernels {
+
+Tensor rowNorms(const TorchDevice& device, const Tensor& keys);
+/// Mean or NormalisedMean.
+Tensor meanAnchor(const TorchDevice& device, const Tensor& keys, AnchorKind kind);
+Tensor similarity(const TorchDevice& device, const Tensor& keys, const Tensor& anchor, SimilarityMetric metric);
+Tensor columnSums(const TorchDevice& device, const AttentionInput& input, Arithmetic arithmetic,
+                  const Checkpoint& checkpoint);
+Tensor chunkSums(const TorchDevice& device, const AttentionChunksInput& input, Arithmetic arithmetic,
+                 const Checkpoint& checkpoint);
+AttentionMap attentionMap(const TorchDevice& device, const AttentionMapInput& input, Arithmetic arithmetic,
+                          const Checkpoint& checkpoint);
+std::vector<TopKHead> topK(const TorchDevice& device, const TopKRequest& request);
+std::vector<GreedyCenters> greedyCenters(const TorchDevice& device, const Tensor& keys, const CentersRequest& request,
+                                         const Checkpoint& checkpoint);
+std::vector<BalancingSteps> balancingWalks(const TorchDevice& device, const BalancingWalks& input,
+                                           const Checkpoint& checkpoint);
+
+} // namespace kvscope::gpu::kernels

@@ -1,0 +1,33 @@
+// Sentences for numbers that are not finite.
+#include "gpu/torch/refusals.h"
+
+#include "core/base/error.h"
+
+#include <string>
+
+namespace kvscope::gpu {
+
+void refuseScore(std::int64_t head, std::int64_t row) {
+    throw Error({"the score of token " + std::to_string(row) + " in head " + std::to_string(head) +
+                     " is not a number (NaN)",
+                 "scores",
+                 "look for NaN or infinity in the capture's keys and queries",
+                 {}});
+}
+
+void refuseKey(std::int64_t row) {
+    throw Error({"key " + std::to_string(row) + " has no finite distance to another key",
+                 "keys",
+                 "Look for NaN or infinity in the capture's keys",
+                 {}});
+}
+
+void refuseWalkRow(std::int64_t head, std::int64_t row) {
+    throw Error({"the balancing walk of head " + std::to_string(head) +
+                     " meets a number that is not finite at row " + std::to_string(row),
+                 "keys and values",
+                 "look for NaN or infinity in the capture's keys and values",
+                 {}});
+}
+
+} // namespace kvscope::gpu
