@@ -17,5 +17,6 @@ int main(int argc, char** argv) {
     kvscope::WindowOptions options;
     options.path = request.file ? request.file : "";
     options.threads = request.threads;
+    options.engine = request.engine;
     return kvscope::runWindow(argc, argv, options);
 }

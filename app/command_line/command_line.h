@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 namespace kvscope {
 
@@ -10,6 +11,7 @@ namespace kvscope {
 struct WindowRequest {
     const char* file = nullptr;
     int threads = 0;
+    std::string engine = "cpu";
 };
 std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window);
 

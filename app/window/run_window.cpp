@@ -6,7 +6,8 @@
 #include "app/window/main_window.h"
 #include "app/window/system_theme.h"
 #include "app/window/widgets/notice_strip.h"
-#include "core/engine/engine.h"
+#include "core/base/error.h"
+#include "gpu/engine_factory.h"
 
 #include <QApplication>
 #include <QCoreApplication>
@@ -19,6 +20,16 @@ namespace {
 
 // Panes run beside each other; each uses the engine's own threads, so more workers would only compete.
 constexpr int kWorkers = 2;
+
+/// The engine that was asked for, else the CPU's and what is missing.
+std::shared_ptr<const Engine> engineFor(const WindowOptions& options, QString& missing) {
+    try {
+        return makeEngine({options.engine, options.threads});
+    } catch (const Error& error) {
+        missing = QString::fromUtf8(error.what());
+        return makeEngine({"cpu", options.threads});
+    }
+}
 
 } // namespace
 
@@ -35,7 +46,8 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
     systemTheme().start();
 
     const QtTextService text;
-    const auto runner = std::make_shared<const LayerRunner>(makeCpuEngine(options.threads));
+    QString missingEngine;
+    const auto runner = std::make_shared<const LayerRunner>(engineFor(options, missingEngine));
     WorkerPool workers(kWorkers);
     Workbench workbench(
         runner, [&workers](Scheduler::Task task) { workers.run(std::move(task)); },
@@ -47,6 +59,9 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
             window.notices().show("error", NoticeStrip::Tone::Error,
                                   MainWindow::tr("A second window cannot be started: open the file here instead. %1").arg(path));
     });
+    if (!missingEngine.isEmpty())
+        window.notices().show("engine", NoticeStrip::Tone::Notice,
+                              MainWindow::tr("The window computes on the CPU: %1").arg(missingEngine));
     window.show();
     const std::string path = options.path.empty() ? findSampleCapture(QCoreApplication::applicationDirPath().toStdString())
                                                   : options.path;

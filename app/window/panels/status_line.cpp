@@ -53,7 +53,11 @@ QString StatusLine::text() const {
 
 void StatusLine::refresh() {
     const Engine& engine = m_workbench.runner().engine();
+    const EngineState state = engine.state();
     QStringList right = {fromUtf8(engine.name()).toUpper(), fromUtf8(engine.arithmetic())};
+    m_right->setToolTip(fromUtf8(state.device));
+    if (!state.notice.empty()) // what it fell back from
+        right += fromUtf8(state.notice);
     if (!m_workbench.capture()) {
         m_left->setFullText(tr("no capture open"));
         m_right->setText(right.join(kGap));
