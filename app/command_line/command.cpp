@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <mutex>
@@ -21,11 +22,12 @@ namespace kvscope {
 CommandContext::CommandContext(std::string commandLine, std::stop_token stop)
     : m_commandLine(std::move(commandLine)), m_stop(std::move(stop)) {}
 
-Checkpoint CommandContext::checkpoint(const std::string& what) const {
+Checkpoint CommandContext::checkpoint(const std::string& what, double layers) const {
     if (!isatty(STDERR_FILENO))
         return Checkpoint(m_stop);
     auto mutex = std::make_shared<std::mutex>();
     auto shown = std::make_shared<int>(-1);
+    const auto start = std::chrono::steady_clock::now();
     return Checkpoint(m_stop, [=](double done, double total) {
         const std::lock_guard lock(*mutex);
         const int percent = total > 0 ? static_cast<int>(100 * done / total) : 0;
@@ -34,7 +36,9 @@ Checkpoint CommandContext::checkpoint(const std::string& what) const {
         *shown = percent;
         constexpr int kWidth = 30;
         const auto filled = static_cast<std::size_t>(std::clamp(percent, 0, 100) * kWidth / 100);
-        fmt::print(stderr, "\r{} [{}{}] {:3d} %", what, std::string(filled, '#'), std::string(kWidth - filled, ' '), percent);
+        const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+        const std::string rate = layers > 0 && done > 0 ? fmt::format(", {:.1f} layers/s", layers * done / total / elapsed.count()) : "";
+        fmt::print(stderr, "\r{} [{}{}] {:3d} %{}", what, std::string(filled, '#'), std::string(kWidth - filled, ' '), percent, rate);
         std::fflush(stderr);
     });
 }

@@ -19,7 +19,8 @@ public:
     CommandContext(std::string commandLine, std::stop_token stop);
     const std::string& commandLine() const { return m_commandLine; }
     /// Progress goes to stderr when that is a terminal.
-    Checkpoint checkpoint(const std::string& what) const;
+    /// `layers`: how many the work goes through, shown as a rate; 0: no rate.
+    Checkpoint checkpoint(const std::string& what, double layers = 0) const;
     void clearProgress() const;
 
 private:

@@ -60,7 +60,10 @@ public:
         AtomicFile file(m_out);
         std::ofstream table(file.temporaryPath(), std::ios::binary);
         table << withCommand(sweepCsvHeader(request), "command");
-        const Checkpoint progress = context.checkpoint("sweep");
+        double layers = 0;
+        for (const auto& capture : request.captures)
+            layers += static_cast<double>(request.layers.empty() ? capture->info().layers.size() : request.layers.size());
+        const Checkpoint progress = context.checkpoint("sweep", layers);
         runSweep(*runner, request, progress, [&](const SweepRow& row) {
             table << withCommand(sweepCsvLine(request, row), context.commandLine());
             if (!table)

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <limits>
 
 namespace kvscope {
@@ -146,6 +147,46 @@ SweepRow rowOf(std::shared_ptr<const RunResult> result) {
     return row;
 }
 
+bool needsKeysBeforeRope(const Plan& plan) {
+    const std::vector<Need>& needs = policyById(plan.policy.policy).card().needs;
+    return std::find(needs.begin(), needs.end(), Need::PreRopeKeys) != needs.end();
+}
+
+/// Reads the next layer while this one is computed, so that neither waits for the other; the runner's cache hands it
+/// over. What fails here fails again, with its reason, when the layer's turn comes.
+class ReadAhead {
+public:
+    ReadAhead(const LayerRunner& runner, const Checkpoint& checkpoint)
+        : m_runner(runner), m_checkpoint(checkpoint.silent()) {}
+
+    void start(const Plan& plan) {
+        m_reading = std::async(std::launch::async, [this, plan] {
+            try {
+                for (const TensorRole role : {TensorRole::Keys, TensorRole::Values, TensorRole::Queries})
+                    m_runner.tensor(plan.capture, plan.layer, role, m_checkpoint);
+                if (needsKeysBeforeRope(plan))
+                    m_runner.tensor(plan.capture, plan.layer, TensorRole::KeysPreRope, m_checkpoint);
+            } catch (const Error&) {
+            } catch (const Cancelled&) {
+            }
+        });
+    }
+
+private:
+    const LayerRunner& m_runner;
+    Checkpoint m_checkpoint;
+    std::future<void> m_reading; ///< its end is waited for before the next begins
+};
+
+/// The first plan behind `index` that reads another layer; null: none.
+const Plan* nextLayer(const std::vector<Plan>& plans, std::size_t index) {
+    const auto other = [&](const Plan& plan) {
+        return plan.capture != plans[index].capture || plan.layer != plans[index].layer;
+    };
+    const auto found = std::find_if(plans.begin() + static_cast<std::ptrdiff_t>(index), plans.end(), other);
+    return found == plans.end() ? nullptr : &*found;
+}
+
 } // namespace
 
 void runSweep(const LayerRunner& runner, const SweepRequest& request, const Checkpoint& checkpoint,
@@ -154,7 +195,12 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
     double total = 0, done = 0;
     for (const Plan& plan : plans)
         total += static_cast<double>(seedCount(plan, request));
-    for (const Plan& plan : plans)
+    ReadAhead ahead(runner, checkpoint);
+    for (std::size_t p = 0; p < plans.size(); ++p) {
+        const Plan& plan = plans[p];
+        if (p == 0 || plan.layer != plans[p - 1].layer || plan.capture != plans[p - 1].capture)
+            if (const Plan* next = nextLayer(plans, p))
+                ahead.start(*next);
         for (std::size_t i = 0; i < seedCount(plan, request); ++i) {
             checkpoint.at(done, total);
             RunRequest run;
@@ -172,6 +218,7 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
             row(made);
             ++done;
         }
+    }
     checkpoint.at(total, total);
 }
 

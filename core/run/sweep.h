@@ -41,7 +41,7 @@ struct SweepRow {
 };
 
 /// Checks everything that can be checked before it computes anything, and calls `row` as rows come, on the calling
-/// thread. Progress counts rows. Throws Error or Cancelled.
+/// thread. The next layer is read while one is computed. Progress counts rows. Throws Error or Cancelled.
 void runSweep(const LayerRunner& runner, const SweepRequest& request, const Checkpoint& checkpoint,
               const std::function<void(const SweepRow&)>& row);
 
