@@ -7,6 +7,7 @@
 #include "views/calibration/calibration_view.h"
 #include "views/curves/curves_view.h"
 #include "views/error_difference/error_difference_view.h"
+#include "views/geometry/geometry_view.h"
 #include "views/head_grid/head_grid_view.h"
 #include "views/keep_probability/keep_probability_view.h"
 #include "views/key_projection/key_projection_view.h"
@@ -35,6 +36,7 @@ const std::vector<const View*>& allViews() {
         &tokenClassesView(),
         &keepProbabilityView(),
         &phaseMapView(),
+        &geometryView(),
         &curvesView(),
         &headGridView(),
         &blockTimelineView(),

@@ -6,6 +6,7 @@
 #include "app/view_data/calibration_data.h"
 #include "app/view_data/clustering_data.h"
 #include "app/view_data/curves_data.h"
+#include "app/view_data/geometry_data.h"
 #include "app/view_data/head_grid_data.h"
 #include "app/view_data/keep_probability_data.h"
 #include "app/view_data/leverage_data.h"
@@ -78,6 +79,7 @@ const std::vector<ViewDataMaker>& viewDataMakers() {
         {"token_classes", {}, makeTokenClassesData},
         {"variant_diff", {Layer, KvHead, Cut, ActivePane}, makeVariantDiffData},
         {"phase_map", {Layer, KvHead, Cut, Panes, ActivePane}, makePhaseMapData},
+        {"geometry", {Layer, KvHead, QueryHead, Cut, Panes}, makeGeometryData},
         {"merge_tree", {Layer, KvHead, QueryHead, Cut, Policies, ActivePolicy, Seed}, makeMergeTreeData},
         {"walk", {Layer, KvHead, Cut, Panes, ActivePane, Seed}, makeWalkData},
     };

@@ -177,7 +177,7 @@ void ViewCanvas::nudge(int tokens) {
 
 void ViewCanvas::keyPressEvent(QKeyEvent* event) {
     const int step = event->modifiers() & Qt::ShiftModifier ? 10 : 1;
-    const bool pinned = m_readOut->isPinned();
+    const bool pinned = m_readOut->isPinned() && m_readOut->token() >= 0; // arrows go from token to token
     if (pinned && (event->key() == Qt::Key_Left || event->key() == Qt::Key_Up))
         nudge(-step);
     else if (pinned && (event->key() == Qt::Key_Right || event->key() == Qt::Key_Down))

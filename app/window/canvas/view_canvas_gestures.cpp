@@ -81,8 +81,16 @@ void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
 void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at) {
     if (m_view.card().perPane && m_workbench.session().activePane != m_pane)
         m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
-    if ((pick.kind == PickId::Kind::Cell || pick.kind == PickId::Kind::Node) && (follow(factsAt(at)) || selectGroup(at)))
-        return;
+    if (pick.kind == PickId::Kind::Cell || pick.kind == PickId::Kind::Node) {
+        const PointFacts facts = factsAt(at);
+        if (follow(facts) || selectGroup(at))
+            return;
+        if (!facts.rows.empty()) { // a mark that leads nowhere is read: the read-out stays until Esc or another click
+            m_workbench.setHovered(facts.token);
+            m_readOut->showFacts(facts, *m_canvas, at, true);
+            return;
+        }
+    }
     if (pick.kind != PickId::Kind::Token) {
         m_readOut->dismiss();
         m_workbench.setHovered(-1);

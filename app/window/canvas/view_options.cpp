@@ -78,10 +78,10 @@ void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view) {
     for (const ParameterSpec& spec : *view.card().options) {
         if (spec.kind == ParameterKind::Flag)
             addEntry(menu, workbench, view, spec, fromUtf8(spec.label), values.flag(spec.id) ? "false" : "true", values.flag(spec.id));
-        else if (spec.kind == ParameterKind::Real || spec.kind == ParameterKind::Text)
-            addQuestion(menu, workbench, view, spec);
-        else if (spec.kind == ParameterKind::Choice || spec.max - spec.min < kMostNumbers)
+        else if (spec.kind == ParameterKind::Choice || (spec.kind == ParameterKind::Integer && spec.max - spec.min < kMostNumbers))
             fillChoices(menu->addMenu(fromUtf8(spec.label)), workbench, view, spec);
+        else
+            addQuestion(menu, workbench, view, spec);
     }
 }
 

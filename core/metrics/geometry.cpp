@@ -1,0 +1,119 @@
+// Where keys and queries point and how long they are, as distributions, and KeyDiff's two statements held against every
+// query of a head.
+#include "core/metrics/geometry.h"
+
+#include "core/metrics/theory.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <numeric>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kLostWeight = 1e-6; // below this 1 - w is rounding of a float weight
+
+double dot(const float* a, const float* b, std::int64_t d) {
+    return std::inner_product(a, a + d, b, 0.0, std::plus<>(), [](float x, float y) { return static_cast<double>(x) * y; });
+}
+
+double cosine(const float* a, const float* b, std::int64_t d) {
+    const double lengths = std::sqrt(dot(a, a, d) * dot(b, b, d));
+    return lengths > 0 ? dot(a, b, d) / lengths : 0;
+}
+
+} // namespace
+
+Histogram::Histogram(double low, double high, std::size_t bins) : m_low(low), m_high(high), m_counts(bins, 0) {
+    assert(low < high && bins > 0 && bins % 2 == 0);
+}
+
+Histogram Histogram::over(std::span<const double> numbers, std::size_t bins) {
+    double low = INFINITY, high = -INFINITY;
+    for (const double number : numbers)
+        if (std::isfinite(number)) {
+            low = std::min(low, number);
+            high = std::max(high, number);
+        }
+    if (low > high)
+        return {0, 1, bins};
+    const double margin = std::max({1e-3 * (high - low), 1e-9 * std::abs(high), 1e-12});
+    Histogram histogram(low, high + margin, bins);
+    for (const double number : numbers)
+        histogram.add(number);
+    return histogram;
+}
+
+void Histogram::add(double number) {
+    if (!std::isfinite(number))
+        return;
+    while (number >= m_high) {
+        for (std::size_t i = 0; i < m_counts.size(); ++i)
+            m_counts[i] = 2 * i < m_counts.size() ? m_counts[2 * i] + m_counts[2 * i + 1] : 0;
+        m_high = m_low + 2 * (m_high - m_low);
+    }
+    const auto bin = static_cast<std::size_t>(std::max(0.0, (number - m_low) / binWidth()));
+    ++m_counts[std::min(bin, m_counts.size() - 1)];
+    const double off = number - m_mean;
+    m_mean += off / static_cast<double>(++m_count);
+    m_squares += off * (number - m_mean);
+}
+
+Summary Histogram::summary() const {
+    return {m_count, m_mean, m_count > 1 ? std::sqrt(m_squares / static_cast<double>(m_count - 1)) : 0};
+}
+
+HostTensor cosinesToMean(const Engine& engine, const Tensor& rows, const Checkpoint& checkpoint) {
+    return engine.download(engine.similarity(rows, engine.anchor(rows, AnchorKind::Mean, checkpoint), SimilarityMetric::Cosine, checkpoint));
+}
+
+HostTensor distancesToMean(const Engine& engine, const Tensor& rows, const Checkpoint& checkpoint) {
+    return engine.download(engine.similarity(rows, engine.anchor(rows, AnchorKind::Mean, checkpoint), SimilarityMetric::Euclidean, checkpoint));
+}
+
+std::vector<TheoremPoint> theoremPoints(const Engine& engine, const TheoremInput& input, const Checkpoint& checkpoint) {
+    const std::int64_t n = input.keys.size(1), d = input.keys.size(2), w = input.queries.size(1);
+    const std::int64_t rows = std::min(w, input.most), first = w - rows;
+    const std::int32_t kvHead = input.rule.kvOfQ[static_cast<std::size_t>(input.queryHead)];
+    AttentionMapInput map;
+    map.queries = input.queries;
+    map.keys = input.keys;
+    map.firstQuery = input.firstQuery;
+    map.rule = input.rule;
+    map.queryHeads = {input.queryHead};
+    map.rowBegin = input.firstQuery + first;
+    map.rowEnd = input.firstQuery + w;
+    map.keyEnd = map.width = n;
+    map.height = rows;
+    const HostTensor weights = engine.attentionMap(map, checkpoint).cells; // [rows, n], one cell a pixel
+    const HostTensor keys = engine.download(input.keys), queries = engine.download(input.queries);
+    const HostTensor mean = engine.download(engine.anchor(engine.rows(input.keys, 0, input.meanOver), AnchorKind::Mean, checkpoint));
+    const HostTensor norms = engine.download(engine.rowNorms(input.keys, checkpoint));
+    const float* kbar = mean.data.data() + kvHead * d;
+    const float* longest = std::max_element(norms.data.data() + kvHead * n, norms.data.data() + (kvHead + 1) * n);
+    std::vector<TheoremPoint> points;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        const float* p = weights.data.data() + row * n;
+        const float* top = std::max_element(p, p + n, [](float a, float b) { return std::isnan(b) ? false : std::isnan(a) || a < b; });
+        const float* q = queries.data.data() + (input.queryHead * w + first + row) * d;
+        const float* k = keys.data.data() + (kvHead * n + (top - p)) * d;
+        TheoremPoint point;
+        point.query = static_cast<TokenIndex>(map.rowBegin + row);
+        point.key = static_cast<TokenIndex>(top - p);
+        point.weight = static_cast<double>(*top);
+        if (!(1 - point.weight > kLostWeight))
+            continue;
+        point.cosKey = cosine(k, q, d);
+        point.cosMean = cosine(kbar, q, d);
+        point.cosMeanKey = cosine(kbar, k, d);
+        point.squaredNorm = std::pow(input.rule.scaling * static_cast<double>(*longest), 2) * dot(q, q, d);
+        point.leastCosKey = leastCosineOfWeight(point.weight, point.query, point.squaredNorm);
+        point.mostCosMeanKey = largestCosineToMean(point.cosMean, point.cosKey);
+        points.push_back(point);
+    }
+    return points;
+}
+
+} // namespace kvscope

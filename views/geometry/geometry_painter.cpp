@@ -1,0 +1,174 @@
+// The two kinds of figures of the geometry view.
+#include "views/geometry/geometry_painter.h"
+
+#include "core/metrics/theory.h"
+#include "views/chart.h"
+#include "views/view_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kRounding = 1e-5; // cosines come from float vectors
+
+struct Look {
+    Colour colour;
+    std::vector<double> dash;
+};
+
+/// Keys in ink, queries in their own colour, values dashed: none of them is a policy.
+Look lookOf(const GeometryData& data, std::size_t index, ThemeId themeId) {
+    const Theme& theme = themeOf(themeId);
+    const GeometrySeries& series = data.series[index];
+    switch (series.role) {
+    case GeometrySeries::Role::Keys: return {theme.ink, {}};
+    case GeometrySeries::Role::Queries: return {theme.query, {}};
+    case GeometrySeries::Role::Values: return {theme.text2, {5, 2.5}};
+    case GeometrySeries::Role::Policy: break;
+    }
+    const PolicyStyle style = policyStyle(series.policyId, themeId);
+    for (std::size_t earlier = 0; earlier < index; ++earlier)
+        if (data.series[earlier].policyId == series.policyId)
+            return {style.colour, {2, 2}};
+    return {style.colour, style.dash};
+}
+
+double shareOf(const Histogram& histogram, std::size_t bin) {
+    return static_cast<double>(histogram.counts()[bin]) / static_cast<double>(std::max<std::int64_t>(1, histogram.summary().count));
+}
+
+struct Extent {
+    double low = INFINITY, high = -INFINITY, top = 1e-9;
+};
+
+/// The bins that hold something, of all series.
+Extent extentOf(const GeometryData& data) {
+    Extent extent;
+    for (const GeometrySeries& series : data.series)
+        for (std::size_t bin = 0; bin < series.histogram.counts().size(); ++bin) {
+            if (series.histogram.counts()[bin] == 0)
+                continue;
+            const double left = series.histogram.low() + series.histogram.binWidth() * static_cast<double>(bin);
+            extent.low = std::min(extent.low, left);
+            extent.high = std::max(extent.high, left + series.histogram.binWidth());
+            extent.top = std::max(extent.top, 100 * shareOf(series.histogram, bin));
+        }
+    return extent.low < extent.high ? extent : Extent{0, 1, 1};
+}
+
+void drawSteps(SceneBuilder& builder, const PlotFrame& frame, const Histogram& histogram, const Look& look) {
+    std::vector<Point> outline = {frame.toPixels(histogram.low(), 0)};
+    for (std::size_t bin = 0; bin < histogram.counts().size(); ++bin) {
+        const double left = histogram.low() + histogram.binWidth() * static_cast<double>(bin), share = 100 * shareOf(histogram, bin);
+        outline.push_back(frame.toPixels(left, share));
+        outline.push_back(frame.toPixels(left + histogram.binWidth(), share));
+    }
+    outline.push_back(frame.toPixels(histogram.high(), 0));
+    builder.polyline(std::move(outline), {look.colour, 1.5, look.dash});
+    const double mean = frame.toPixels(histogram.summary().mean, 0).x;
+    builder.line({mean, frame.plot.bottom()}, {mean, frame.plot.bottom() - 8}, {look.colour, 2, {}});
+}
+
+/// Where the vectors come from follows where there is room for it.
+std::string axisTitle(const GeometryData& data, const Viewport& viewport) {
+    const std::string full = data.axis + ", " + data.where;
+    return viewport.text->measure(full, {FontFace::Interface, 11}).width < viewport.width - 80 ? full : data.axis;
+}
+
+/// The bound over the whole width of the plot. Lemma 3.1 depends on M and n: the weakest of the points' bounds is drawn.
+void drawBound(SceneBuilder& builder, const PlotFrame& frame, const GeometryData& data, bool lemma, const Theme& theme) {
+    double most = 1e-12;
+    for (const TheoremPoint& point : data.points)
+        most = std::max(most, point.squaredNorm);
+    std::vector<Point> curve;
+    for (int i = 0; i <= 200; ++i) {
+        const double x = frame.x.low + (frame.x.high - frame.x.low) * i / 200;
+        const double y = !lemma             ? largestCosineToMean(x, 0)
+                         : x < 0 || x >= 1 ? NAN
+                                            : leastCosineOfWeight(x, std::max<std::int64_t>(1, data.tokens), most);
+        if (std::isfinite(y))
+            curve.push_back(frame.toPixels(x, y));
+    }
+    builder.polyline(std::move(curve), {theme.ink, 1.5, {}});
+}
+
+} // namespace
+
+bool holdsBound(const TheoremPoint& point, bool lemma) {
+    return lemma ? point.cosKey >= point.leastCosKey - kRounding : point.cosMeanKey <= point.mostCosMeanKey + kRounding;
+}
+
+std::string meanText(const Summary& summary) {
+    return summary.count < 2 ? formatShort(summary.mean) : formatShort(summary.mean) + " ± " + formatShort(summary.halfInterval());
+}
+
+Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const Viewport& viewport) {
+    const Theme& theme = themeOf(viewport.theme);
+    const Extent extent = extentOf(data);
+    const double margin = 0.02 * (extent.high - extent.low);
+    const Viewport::Range range = viewport.range.value_or(Viewport::Range{extent.low - margin, extent.high + margin, 0, 1.06 * extent.top});
+    Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)},
+                {range.yMin, range.yMax, AxisScale::Linear, "Share of " + data.of + ", %"});
+    SceneBuilder builder = chart.builder(viewport);
+    drawGrid(builder, chart.frame, theme);
+    builder.pushClip(chart.frame.plot);
+    if (data.isSigned) {
+        const double zero = chart.frame.toPixels(0, 0).x;
+        builder.line({zero, chart.frame.plot.y}, {zero, chart.frame.plot.bottom()}, {theme.axis, 1, {4, 3}});
+    }
+    std::vector<LegendEntry> legend;
+    for (std::size_t i = 0; i < data.series.size(); ++i) {
+        const GeometrySeries& series = data.series[i];
+        const Look look = lookOf(data, i, viewport.theme);
+        drawSteps(builder, chart.frame, series.histogram, look);
+        const std::string letter = series.role == GeometrySeries::Role::Policy ? std::string(1, series.letter) + " " : "";
+        legend.push_back({fmt::format("{}{} {}", letter, series.name, meanText(series.histogram.summary())), Marker::Square, look.colour, {}, 4, true});
+    }
+    builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
+    builder.popClip();
+    finishChart(chart, legend, input, viewport, true);
+    return std::move(chart.scene);
+}
+
+Scene geometryScatter(const GeometryData& data, const ViewInput& input, const Viewport& viewport) {
+    const Theme& theme = themeOf(viewport.theme);
+    const bool lemma = data.figure == "lemma";
+    Extent x;
+    for (const TheoremPoint& point : data.points) {
+        const double at = lemma ? point.weight : point.cosMean - point.cosKey;
+        x.low = std::min(x.low, at), x.high = std::max(x.high, at);
+    }
+    const Viewport::Range fit = lemma ? Viewport::Range{0, 1, -1.05, 1.05} : Viewport::Range{std::min(-0.1, x.low - 0.05), std::max(0.1, x.high + 0.05), -1.05, 1.05};
+    const Viewport::Range range = viewport.range.value_or(fit);
+    Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)},
+                {range.yMin, range.yMax, AxisScale::Linear, lemma ? "cos(k*, q)" : "cos(mean key, k*)"});
+    SceneBuilder builder = chart.builder(viewport);
+    drawGrid(builder, chart.frame, theme);
+    builder.pushClip(chart.frame.plot);
+    drawBound(builder, chart.frame, data, lemma, theme);
+    auto good = std::make_shared<std::vector<Point>>(), bad = std::make_shared<std::vector<Point>>();
+    auto goodIds = std::make_shared<std::vector<std::int64_t>>(), badIds = std::make_shared<std::vector<std::int64_t>>();
+    for (std::size_t i = 0; i < data.points.size(); ++i) {
+        const TheoremPoint& p = data.points[i];
+        const bool holds = holdsBound(p, lemma);
+        (holds ? good : bad)->push_back(lemma ? chart.frame.toPixels(p.weight, p.cosKey) : chart.frame.toPixels(p.cosMean - p.cosKey, p.cosMeanKey));
+        (holds ? goodIds : badIds)->push_back(static_cast<std::int64_t>(i));
+    }
+    const auto bads = std::ssize(*bad), goods = std::ssize(*good);
+    builder.points({good, goodIds, PickId::Kind::Cell, Marker::Circle, 2.6, theme.query, {}, "holds"});
+    builder.points({bad, badIds, PickId::Kind::Cell, Marker::Diamond, 4, theme.error, {}, "broken"});
+    builder.popClip();
+    std::vector<LegendEntry> legend = {{fmt::format("query with its top key k*, {}", formatCount(goods + bads)), Marker::Circle, theme.query, {}, 3},
+                                       {lemma ? "Lemma 3.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2", Marker::Square, theme.ink, {}, 3, true}};
+    if (bads > 0)
+        legend.push_back({formatCount(bads) + " beyond their bound", Marker::Diamond, theme.error, {}, 4});
+    finishChart(chart, legend, input, viewport, true);
+    return std::move(chart.scene);
+}
+
+} // namespace kvscope

@@ -1,0 +1,193 @@
+// Cosines and norms of keys and queries as distributions, and two statements of KeyDiff held against every query.
+#include "views/geometry/geometry_view.h"
+
+#include "views/explanations.h"
+#include "views/geometry/geometry_painter.h"
+#include "views/scene/axes.h"
+#include "views/view_facts.h"
+#include "views/view_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+std::shared_ptr<const ParameterTable> makeOptions() {
+    constexpr const char* source = "KeyDiff Figs. 12 to 16, Lemma 3.1, Thm 3.2; BalanceKV Table 3";
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        choiceOption("figure", "Figure", "Which statistics are shown.", source,
+                     {{"cosines", "Cosine to the mean", "KeyDiff Fig. 13, every token"},
+                      {"means", "Mean key, mean query", "KeyDiff Fig. 14, every query head"},
+                      {"norms", "Norms", "KeyDiff Fig. 15, every token"},
+                      {"distinct", "Most distinct key", "KeyDiff Fig. 16, every query head"},
+                      {"log_det", "log det of kept keys", "KeyDiff Fig. 12, every KV head, all panes"},
+                      {"table3", "BalanceKV Table 3", "norms of queries, shifted keys and values"},
+                      {"lemma", "Lemma 3.1", "KeyDiff: weight against cosine, with the bound"},
+                      {"theorem", "Theorem 3.2", "KeyDiff: cosine of mean and top key, with the bound"}},
+                     Stage::Features),
+        choiceOption("scope", "Scope", "Whose vectors are counted; the two theorems look at one query head.", source,
+                     {{"model", "All layers", "of the capture, one by one"}, {"layer", "The layer", "all its heads"},
+                      {"head", "This head", "the KV head and the query heads that read it"}},
+                     Stage::Features)});
+}
+
+class GeometryView final : public View {
+public:
+    GeometryView() {
+        m_card.id = "geometry";
+        m_card.name = "Geometry statistics";
+        m_card.summary = "Where keys and queries point and how long they are, and two bounds held against them";
+        m_card.paper = "KeyDiff Figs. 12 to 16, Lemma 3.1, Theorem 3.2; BalanceKV Table 3";
+        m_card.help = viewExplanation("geometry_view");
+        m_card.options = makeOptions();
+        m_card.data = "geometry";
+    }
+
+    const ViewCard& card() const override { return m_card; }
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+
+private:
+    ViewCard m_card;
+};
+
+std::string whyNoPicture(const ViewInput& input) {
+    if (!input.capture)
+        return kNoCapture;
+    if (!input.data.error.empty())
+        return input.data.error;
+    const auto data = dataAs<GeometryData>(input);
+    if (!data || (!data->isScatter() && data->series.empty()))
+        return "Measuring the first layer…";
+    if (data->isScatter() && data->points.empty())
+        return "Every judged query of this head gives one key all of its weight up to rounding: the bound has no point. Choose another query head.";
+    return "";
+}
+
+Scene GeometryView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return emptyScene(why, viewport);
+    const auto data = dataAs<GeometryData>(input);
+    return data->isScatter() ? geometryScatter(*data, input, viewport) : geometryHistogram(*data, input, viewport);
+}
+
+std::string scatterFinding(const GeometryData& data) {
+    const bool lemma = data.figure == "lemma";
+    const auto holding = std::count_if(data.points.begin(), data.points.end(), [&](const TheoremPoint& p) { return holdsBound(p, lemma); });
+    double gap = INFINITY;
+    std::int64_t premise = 0;
+    for (const TheoremPoint& p : data.points) {
+        gap = std::min(gap, lemma ? p.cosKey - p.leastCosKey : p.mostCosMeanKey - p.cosMeanKey);
+        premise += p.premiseHolds() ? 1 : 0;
+    }
+    std::string text = fmt::format("{} holds for {} of {} queries; the closest point is {} away from its bound", lemma ? "Lemma 3.1" : "Theorem 3.2",
+                                   formatCount(holding), formatCount(std::ssize(data.points)), formatShort(gap));
+    if (!lemma)
+        text += fmt::format("; its premise a < 0 < b holds for {}", formatCount(premise));
+    return data.leftOut > 0 ? text + fmt::format("; {} queries with weight 1 left out", formatCount(data.leftOut)) : text;
+}
+
+std::string GeometryView::finding(const ViewInput& input, const ParameterValues&) const {
+    if (const std::string why = whyNoPicture(input); !why.empty())
+        return why;
+    const auto data = dataAs<GeometryData>(input);
+    if (data->isScatter())
+        return scatterFinding(*data);
+    if (data->figure == "means") {
+        const std::vector<double>& numbers = data->series.front().numbers;
+        const auto negative = std::count_if(numbers.begin(), numbers.end(), [](double n) { return n < 0; });
+        return fmt::format("cos(mean key, mean query) is negative in {} of {} query heads, {} on average ({})", negative, numbers.size(),
+                           formatShort(data->series.front().histogram.summary().mean), data->where);
+    }
+    std::string text;
+    for (const GeometrySeries& series : data->series)
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", series.name, meanText(series.histogram.summary()));
+    return fmt::format("Means with 95 % intervals: {} ({})", text, data->where);
+}
+
+PointFacts scatterFacts(const ViewInput& input, const GeometryData& data, const Scene& scene, Point at) {
+    const PickId pick = pickAt(scene, at, 4);
+    if (pick.kind != PickId::Kind::Cell || std::cmp_greater_equal(pick.index, data.points.size()))
+        return {};
+    const TheoremPoint& p = data.points[static_cast<std::size_t>(pick.index)];
+    const auto text = [&](TokenIndex token) {
+        return fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)));
+    };
+    PointFacts facts;
+    facts.token = p.key;
+    facts.rows = {{"query", text(p.query)}, {"key k*", text(p.key)}, {"weight w", formatShort(p.weight)}};
+    if (data.figure == "lemma") {
+        facts.rows.emplace_back("cos(k*, q)", formatFixed(p.cosKey, 4));
+        facts.rows.emplace_back("at least", formatFixed(p.leastCosKey, 4));
+        facts.rows.emplace_back("M", formatShort(p.squaredNorm));
+    } else {
+        facts.rows.emplace_back("a = cos(mean key, q)", formatFixed(p.cosMean, 4));
+        facts.rows.emplace_back("b = cos(k*, q)", formatFixed(p.cosKey, 4));
+        facts.rows.emplace_back("cos(mean key, k*)", formatFixed(p.cosMeanKey, 4));
+        facts.rows.emplace_back("at most", formatFixed(p.mostCosMeanKey, 4));
+    }
+    return facts;
+}
+
+PointFacts GeometryView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+    const auto data = dataAs<GeometryData>(input);
+    if (!data || !scene.plot.contains(at) || !whyNoPicture(input).empty())
+        return {};
+    if (data->isScatter())
+        return scatterFacts(input, *data, scene, at);
+    const double value = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
+    PointFacts facts;
+    facts.rows = {{data->axis, formatShort(value)}};
+    for (const GeometrySeries& series : data->series) {
+        const double bin = (value - series.histogram.low()) / series.histogram.binWidth();
+        const auto& counts = series.histogram.counts();
+        const std::int64_t count = bin >= 0 && bin < static_cast<double>(counts.size()) ? counts[static_cast<std::size_t>(bin)] : 0;
+        facts.rows.emplace_back(series.name, fmt::format("{} of {}", formatCount(count), formatCount(series.histogram.summary().count)));
+    }
+    return facts;
+}
+
+std::vector<std::vector<std::string>> pointRows(const ViewInput& input, const GeometryData& data) {
+    std::vector<std::vector<std::string>> rows;
+    for (const TheoremPoint& p : data.points)
+        rows.push_back({std::to_string(p.query), std::to_string(p.key), displayText(input.capture->tokens().textOf(p.key)), fmt::format("{:.9g}", p.weight),
+                        fmt::format("{:.9g}", p.cosKey), fmt::format("{:.9g}", p.leastCosKey), fmt::format("{:.9g}", p.cosMean),
+                        fmt::format("{:.9g}", p.cosMeanKey), fmt::format("{:.9g}", p.mostCosMeanKey), p.premiseHolds() ? "yes" : "no"});
+    return rows;
+}
+
+ViewTable GeometryView::table(const ViewInput& input, const ParameterValues&) const {
+    const auto data = dataAs<GeometryData>(input);
+    if (data && data->isScatter())
+        return tableOf({"query", "key", "text of the key", "weight", "cos(k*, q)", "at least (Lemma 3.1)", "cos(mean key, q)", "cos(mean key, k*)",
+                        "at most (Thm 3.2)", "premise of Thm 3.2"},
+                       pointRows(input, *data));
+    std::vector<std::vector<std::string>> rows;
+    for (std::size_t s = 0; data && s < data->series.size(); ++s) {
+        const GeometrySeries& series = data->series[s];
+        const Summary summary = series.histogram.summary();
+        rows.push_back({series.name, "mean and half interval", fmt::format("{:.9g}", summary.mean), fmt::format("{:.9g}", summary.halfInterval()),
+                        std::to_string(summary.count)});
+        for (std::size_t bin = 0; bin < series.histogram.counts().size(); ++bin) {
+            const double left = series.histogram.low() + series.histogram.binWidth() * static_cast<double>(bin);
+            rows.push_back({series.name, "bin from, to", fmt::format("{:.9g}", left), fmt::format("{:.9g}", left + series.histogram.binWidth()),
+                            std::to_string(series.histogram.counts()[bin])});
+        }
+    }
+    return tableOf({"quantity", "row", "from or mean", "to or half interval", "count"}, std::move(rows));
+}
+
+} // namespace
+
+const View& geometryView() {
+    static const GeometryView view;
+    return view;
+}
+
+} // namespace kvscope
