@@ -50,14 +50,17 @@ part "Primitives against their oracles" "$check" test --engine "$engine"
 part "Kept lists against the CPU engine, random heads" "$check" parity --engine "$engine" --rows "$rows"
 part "Speed, exact" "$check" bench --engine "$engine" --case "$bench"
 part "Speed, fast" "$check" bench --engine "$engine-fast" --case "$bench"
-for extra in "$root"/resources/dev/gpu_report.d/*.sh; do # kernels by themselves
-    [ ! -x "$extra" ] || part "$(basename "$extra" .sh)" env REPORT_BUILD="$out/build" "$extra"
-done
+kernels=$out/build/bin/gpu-check
+if [ "$engine" = cuda ] && [ -x "$kernels" ]; then # the kernels by themselves, without LibTorch
+    part "Kernels against their oracles" "$kernels" test
+    part "Kernels: kept lists against the CPU engine" "$kernels" parity --tokens ${rows//,/ }
+    part "Kernels: time, share of bandwidth and matrix rate" "$kernels" bench
+fi
 sanitizer=$(command -v compute-sanitizer || ls "$(dirname "$CUDACXX")/compute-sanitizer" 2>/dev/null || true)
 if [ "$engine" = cuda ] && [ -n "$sanitizer" ]; then
-    for tool in memcheck racecheck; do
+    for tool in memcheck racecheck; do # LibTorch's own kernels are left out
         part "compute-sanitizer $tool, small cases" "$sanitizer" --tool "$tool" --error-exitcode 9 \
-            "$check" test --engine cuda --case '[atbg]*'
+            "$kernels" test
     done
 else
     echo "compute-sanitizer was not run: $([ -n "$sanitizer" ] && echo 'no GPU' || echo 'it is not installed')" >>"$report"
