@@ -37,14 +37,16 @@ QString everyId() {
 }
 
 PolicySpec randomSpec(std::mt19937_64& random) {
+    static const std::vector<std::string> formulas = {"knorm", "clip(z(snapkv), -1, 2) + 0.3*vnorm",
+                                                      "snapkv:kvpress[window=16,pool_width=7]/max(1, position)"};
     const PolicyCard& card = allPolicies()[random() % allPolicies().size()]->card();
     PolicySpec spec;
     spec.policy = card.id;
     spec.variant = card.variants[random() % card.variants.size()].id;
     spec.values = variantValues(card, spec.variant);
     for (const ParameterSpec& row : *card.parameters)
-        if (row.kind == ParameterKind::Text)
-            spec.values.setText(row.id, randomText(random));
+        if (row.kind == ParameterKind::Text) // one that is checked takes formulas only
+            spec.values.setText(row.id, row.check ? formulas[random() % formulas.size()] : randomText(random));
         else if (random() % 3 == 0)
             spec.values.set(row.id, randomValue(row, random));
     if (random() % 2)

@@ -26,7 +26,8 @@ bool hasOtherLaws(const std::string& spec) {
         "compactor:compactor_vllm",                              // chooses across heads and fills pages (C9)
         "leverage:sampling",                                     // draws with replacement (Theorem 1)
         "pyramidkv:original", "pyramidkv:original_layers", "pyramidkv:kvpress", // a budget per layer
-        "uniform:sign_sort"};                                    // groups by sign (B13)
+        "uniform:sign_sort",                                     // groups by sign (B13)
+        "key_norm:two_layers", "key_norm:above_2048"};           // leave layers or short caches alone
     return others.contains(spec);
 }
 
@@ -35,7 +36,7 @@ std::vector<std::string> everyVariant() {
     for (const Policy* policy : allPolicies())
         for (const PolicyVariant& variant : policy->card().variants)
             if (policy->card().id != "imported" && policy->card().usesBudget && !policy->card().scoreLabel.starts_with("no score") && !hasOtherLaws(policy->card().id + ":" + variant.id))
-                specs.push_back(policy->card().id + ":" + variant.id);
+                specs.push_back(policy->card().colonParameter.empty() ? policy->card().id + ":" + variant.id : policy->card().id);
     return specs;
 }
 
