@@ -1,5 +1,6 @@
 // The calibration view: points where they were measured, curves of the fitted k, r* where the curve meets tau, proxies
 // hollow and named, several contexts, and what a click on r* adopts.
+#include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/atomic_file.h"
 #include "core/run/calibration.h"
@@ -11,6 +12,7 @@
 #include "views/scene/axes.h"
 #include "views/scene/text_painter.h"
 
+#include <QImage>
 #include <QTemporaryDir>
 
 #include <algorithm>
@@ -90,7 +92,8 @@ private slots:
         const ParameterValues options = optionsOf(m_view, {{"source", "given"}, {"k", "-10"}});
         const ViewInput input = inputFor(m_view, {"snapkv@0.25"}, options);
         const Scene scene = build(input, options);
-        QVERIFY(says(scene, "A r* = 0.300"));
+        const double needed = retentionNeeded(-10, 0.95); // 0.2995 in policies.md
+        QVERIFY(says(scene, "A r* = " + formatFixed(needed, 3)));
         QVERIFY(says(scene, "τ = 0.95"));
         const CircleItem* ring = ringOf(scene, 0);
         QVERIFY(ring);
@@ -101,7 +104,7 @@ private slots:
                    std::abs(line->points[0].y - ring->centre.y) < 1;
         });
         QVERIFY(onTau);
-        QCOMPARE(m_view.finding(input, options), std::string("To keep a quality of 0.95: A SnapKV 30.0 %"));
+        QCOMPARE(m_view.finding(input, options), "To keep a quality of 0.95: A SnapKV " + formatFixed(100 * needed, 1) + " %");
         const ParameterValues lower = optionsOf(m_view, {{"source", "given"}, {"k", "-10"}, {"tau", "0.5"}});
         QVERIFY(ringOf(build(input, lower), 0)->centre.x < ring->centre.x);
     }
@@ -203,6 +206,24 @@ private slots:
         QVERIFY(says(build(half, options), "B: no curve"));
         ViewInput closed;
         QVERIFY(m_view.finding(closed, options).find("No capture") != std::string::npos);
+    }
+
+    // What must be visible on paper: the colour of each policy, and the measured marks as filled discs.
+    void thePictureShowsEachPolicy() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, kPanes, options);
+        const std::string path = m_folder.path().toStdString() + "/calibration.png";
+        exportScene(build(input, options), path, {});
+        const QImage picture(QString::fromStdString(path));
+        QCOMPARE(picture.size(), QSize(700, 520));
+        for (const char* policy : {"compactor", "snapkv"}) {
+            const Colour colour = policyStyle(policy, ThemeId::Light).colour;
+            int pixels = 0;
+            for (int y = 0; y < picture.height(); ++y)
+                for (int x = 0; x < picture.width(); ++x)
+                    pixels += picture.pixelColor(x, y) == QColor(colour.r, colour.g, colour.b) ? 1 : 0;
+            QVERIFY2(pixels > 300, qPrintable(QString("%1: %2 pixels").arg(policy).arg(pixels)));
+        }
     }
 
     void nothingOverlapsAtAnySize() {
