@@ -1,0 +1,23 @@
+#pragma once
+
+#include "core/capture/capture.h"
+
+#include <pybind11/numpy.h>
+
+#include <memory>
+#include <optional>
+
+namespace kvscope {
+
+/// What evict() and measure() take beside keys and values. Everything that Python leaves out is None.
+struct LayerArrays {
+    pybind11::object keys, values, queries, keysPreRope, kvOfQ;
+    std::optional<double> scaling; ///< 1/sqrt(head_dim) when left out
+    int layer = 0, numLayers = 0;  ///< 0: layer + 1
+};
+
+/// One layer of numpy or torch arrays as a capture: keys and values [KV heads, tokens, d], queries [query heads, last w
+/// tokens, d], each also with a leading batch of one. Tokens are numbered. Throws Error naming the argument.
+std::shared_ptr<const CaptureReader> captureOf(const LayerArrays& arrays);
+
+} // namespace kvscope

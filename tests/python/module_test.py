@@ -1,0 +1,180 @@
+"""`import kvscope` gives what the command line gives: the same lists, numbers, figures and sentences."""
+
+import gc
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+
+import kvscope
+
+PROGRAM = os.environ["KVSCOPE_PROGRAM"]
+SAMPLE = pathlib.Path(__file__).resolve().parents[2] / "sample_data" / "needle-1k.h5"
+POLICIES = [
+    "keydiff:kvpress@0.25",
+    "snapkv@100t",
+    "compactor:kvpress@0.2",
+    "balancekv@0.25",
+    "tova@0.1",
+    "uniform@0.3",
+    "subgen_kcenter@0.1",
+]
+
+
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run([PROGRAM, *map(str, words)], cwd=folder, capture_output=True, text=True)
+
+
+def evicted(policy: str, cut: str, layer: int) -> list[dict]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "kept.json"
+        done = run("evict", SAMPLE, "--policy", policy, "--cut", cut, "--layers", layer, "--seed", 5, "--out", out)
+        assert done.returncode == 0, done.stderr
+        return json.loads(out.read_text())["heads"]
+
+
+class ModuleTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.capture = kvscope.open(SAMPLE)
+
+    def assert_same(self, selection: kvscope.Selection, heads: list[dict]) -> None:
+        self.assertEqual([k.tolist() for k in selection.kept], [head["kept"] for head in heads])
+        for weights, name in ((selection.numerator_weights, "numerator"), (selection.denominator_weights, "denominator")):
+            stated = [head.get("weights", {}).get(name) for head in heads]
+            if any(stated):
+                self.assertEqual([w.tolist() for w in weights], stated)
+            else:
+                self.assertTrue(weights is None or all((w == 1).all() for w in weights))
+
+    def test_lists_of_a_capture_are_the_command_lines(self) -> None:
+        for policy in POLICIES:
+            with self.subTest(policy=policy):
+                heads = evicted(policy, "default", 2)
+                self.assertEqual(len(heads), 2)
+                self.assert_same(self.capture.evict(2, policy, seed=5), heads)
+
+    def test_lists_of_arrays_are_the_command_lines(self) -> None:
+        c = self.capture
+        k, v, q, k_pre = c.keys(2), c.values(2), c.queries(2), c.keys_pre_rope(2)
+        for policy in POLICIES:
+            with self.subTest(policy=policy):
+                heads = evicted(policy, "none", 2)
+                given = {"k_pre": k_pre, "seed": 5, "layer": 2, "num_layers": 6}
+                self.assert_same(kvscope.evict(k, v, q, policy=policy, **given), heads)
+                batch = kvscope.evict(k[None], np.asfortranarray(v), q.astype(np.float64), policy=policy, **given)
+                self.assert_same(batch, heads)
+
+    def test_measures_are_the_command_lines(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "measures.json"
+            run("measure", SAMPLE, "--policy", "snapkv@0.1", "--layers", 3, "--out", out)
+            rows = json.loads(out.read_text())["rows"]
+        values = self.capture.measure(3, "snapkv@0.1")
+        for name in ("output_error", "retained_mass"):
+            self.assertEqual(values[name].tolist(), [row[name] for row in rows])
+        c = self.capture
+        arrays = kvscope.measure(c.keys(3), c.values(3), c.queries(3), "exact", ["output_error"], layer=3)
+        self.assertEqual(arrays["output_error"].shape, (8,))
+        self.assertLess(arrays["output_error"].max(), 1e-6)
+
+    def test_results_are_views_that_outlive_what_they_came_from(self) -> None:
+        selection = kvscope.open(SAMPLE).evict(0, "keydiff@0.5")
+        kept, scores = selection.kept[0], selection.scores
+        self.assertFalse(kept.flags.owndata or kept.flags.writeable or scores.flags.owndata)
+        before = kept.tolist()
+        address = selection.kept[0].__array_interface__["data"][0]
+        self.assertEqual(address, kept.__array_interface__["data"][0])
+        del selection
+        gc.collect()
+        self.assertEqual(kept.tolist(), before)
+        keys = self.capture.keys(0)
+        self.assertEqual((keys.shape, keys.dtype), ((2, self.capture.num_tokens, 64), np.float32))
+        self.assertIsNotNone(keys.base)
+
+    def test_masks_scores_and_facts(self) -> None:
+        selection = self.capture.evict(1, "key_norm@0.25")
+        mask = selection.mask()
+        self.assertEqual([np.flatnonzero(row).tolist() for row in mask], [k.tolist() for k in selection.kept])
+        self.assertEqual(mask.shape[1], selection.cut)
+        best = np.argmax(selection.scores[0])
+        self.assertTrue(mask[0, best])
+        self.assertAlmostEqual(selection.retention, mask.mean())
+        self.assertIn("key_norm", repr(selection))
+        self.assertEqual(len(self.capture.texts), self.capture.num_tokens)
+        self.assertIn("needle", {kind for _, _, kind in self.capture.segments})
+        self.assertIn("keydiff", kvscope.policies())
+
+    def test_errors_are_the_command_lines_sentences(self) -> None:
+        stated = run("evict", SAMPLE, "--policy", "keydif@0.5", "--out", "x.json").stderr.removeprefix("kvscope: ").strip()
+        with self.assertRaises(kvscope.Error) as raised:
+            self.capture.evict(0, "keydif@0.5")
+        self.assertEqual(str(raised.exception), stated)
+        self.assertIsInstance(raised.exception, ValueError)
+        self.assertIn("keydiff", raised.exception.remedy)
+        broken = SAMPLE.parent / "broken" / "nan.h5"
+        with self.assertRaises(kvscope.Error) as raised:
+            kvscope.open(broken).evict(1, "keydiff@0.5")
+        self.assertEqual(raised.exception.path, str(broken))
+
+    def test_wrong_arrays_name_the_argument(self) -> None:
+        k = np.ones((2, 9, 4), np.float32)
+        nan = k.copy()
+        nan[1, 3, 2] = np.nan
+        cases = [
+            ((k[0], k), "k", "2 axes"),
+            ((k, k[:, :5]), "v", "(2, 5, 4), the other arrays ask for (2, 9, 4)"),
+            ((k, k, k[:, :, :2]), "q", "(2, 9, 2)"),
+            ((k, k, np.ones((3, 9, 4))), "q", "3 query heads do not divide among 2 KV heads"),
+            ((nan, k), "k", "NaN in head 1, row 3"),
+            ((k, "text"), "v", "no array of numbers"),
+            ((k[:, :0], k[:, :0]), "k", "empty"),
+        ]
+        for arrays, place, sentence in cases:
+            with self.subTest(place=place, sentence=sentence), self.assertRaises(kvscope.Error) as raised:
+                kvscope.evict(*arrays, policy="keydiff@0.5")
+            self.assertEqual(raised.exception.place, place)
+            self.assertIn(sentence, str(raised.exception))
+        with self.assertRaises(kvscope.Error):
+            kvscope.evict(k, k, policy="snapkv@0.5")  # needs queries
+
+    def test_figures_are_the_command_lines(self) -> None:
+        options = {"policy": "keydiff@0.1", "layer": 3, "kv_head": 1, "size": "500x400"}
+        figure = kvscope.plot("key_projection", self.capture, **options)
+        self.assertEqual(figure._repr_svg_(), figure.svg)
+        with tempfile.TemporaryDirectory() as folder:
+            words = [w for key, value in options.items() for w in ("--" + key.replace("_", "-"), str(value))]
+            done = subprocess.run(
+                [PROGRAM, "plot", "key_projection", str(SAMPLE), *words, "--out", "figure.svg"], cwd=folder, capture_output=True, text=True
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(figure.svg, (pathlib.Path(folder) / "figure.svg").read_text())
+            self.assertEqual(figure.finding, done.stdout)
+            figure.save(pathlib.Path(folder) / "again.svg")
+            self.assertEqual(figure.svg, (pathlib.Path(folder) / "again.svg").read_text())
+        again = kvscope.plot("token_strip", str(SAMPLE), policy=["keydiff@0.1"], layer=0, size="400x300")
+        self.assertIn("<svg", again.svg)
+        for wrong in ({"policy": "keydiff@0.1", "nonsense": 1}, {"policy": "keydiff@0.1", "layer": 77}, {"out": "x.svg"}):
+            with self.assertRaises(kvscope.Error):
+                kvscope.plot("key_projection", self.capture, **wrong)
+
+    def test_ctrl_c_stops_a_run(self) -> None:
+        random = np.random.default_rng(3)
+        k = random.standard_normal((8, 16384, 64)).astype(np.float32)
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 1.0)
+        with self.assertRaises(KeyboardInterrupt):
+            kvscope.evict(k, k, k, policy="h2o@0.5")
+            signal.pause()  # done before the signal: it would arrive here
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self.assertEqual(len(kvscope.evict(k[:, :64], k[:, :64], policy="keydiff@0.5").kept), 8)
+
+
+if __name__ == "__main__":
+    unittest.main()
