@@ -11,7 +11,7 @@ import torch
 
 from kvscope_capture.attention import decoder_of, observed_attention
 from kvscope_capture.streaming import token_nll
-from kvscope_press.pruned_context import PrunedContext
+from kvscope_press.pruned_context import PrunedContext, ReadContext
 from kvscope_press.recorded_selection import RecordedSelection
 
 BLOCK = 256
@@ -38,16 +38,18 @@ def full_nll(model: Any, ids: list[int]) -> Losses:
         return np.asarray(token_nll(model, hidden, tensor[0]), np.float64)
 
 
-def answer_loss(model: Any, ids: list[int], selection: RecordedSelection, wanted: list[int]) -> AnswerLoss:
+def answer_loss(
+    model: Any, ids: list[int], selection: RecordedSelection, wanted: list[int], read: ReadContext | None = None
+) -> AnswerLoss:
     """Losses of the tokens `wanted` (indices into `ids`, all behind the cut) with the context pruned.
 
     The tokens between are given (teacher forcing). Token `cut` itself is predicted from the unpruned context, because
-    pruning happens after the context was read; it can therefore not be asked for.
+    pruning happens after the context was read; it can therefore not be asked for. `read` saves reading it again.
     """
     cut = selection.cut
     if not wanted or min(wanted) <= cut or max(wanted) >= len(ids):
         raise ValueError(f"wanted tokens must lie in {cut + 1} .. {len(ids) - 1}")
-    context = PrunedContext(model, ids, selection)
+    context = PrunedContext(model, ids, selection, read)
     nll = np.full(len(ids), np.nan)
     right = np.zeros(len(ids), bool)
     for begin in range(cut, len(ids) - 1, BLOCK):

@@ -86,16 +86,47 @@ def weighted_attention(
     return above / (weights * denominator[:, None]).sum(-1, keepdim=True)
 
 
+def decode(model: Any, ids: list[int], begin: int, **kwargs: Any) -> torch.Tensor:
+    """Last hidden states [len(ids), hidden] of tokens that stand from position `begin` on."""
+    positions = torch.arange(begin, begin + len(ids), device=model.device)[None]
+    out = decoder_of(model)(input_ids=torch.tensor([ids], device=model.device), position_ids=positions, **kwargs)
+    hidden: torch.Tensor = out.last_hidden_state[0]
+    return hidden
+
+
+def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
+    """Logits of hidden states, float32, with the model's cap on them."""
+    cap = getattr(decoder_of(model).config, "final_logit_softcapping", None)
+    logits: torch.Tensor = model.get_output_embeddings()(hidden)
+    return (torch.tanh(logits / cap) * cap if cap else logits).float()
+
+
+class ReadContext:
+    """The tokens before a cut after one pass through the model, unpruned: what many selections are tried on."""
+
+    def __init__(self, model: Any, ids: list[int], cut: int) -> None:
+        """Runs ids[0:cut] through the model and keeps every layer's queries, keys and values."""
+        self.model, self.cut = model, cut
+        self.calls: list[AttentionCall] = []
+        with torch.no_grad(), observed_attention(model, self.calls.append):
+            hidden = decode(model, ids[:cut], 0, use_cache=False)
+            self.last_logits = logits_of(model, hidden[-1:])[0]
+
+
 class PrunedContext:
     """The tokens before the cut, pruned. Feed what follows with `extend`; `fork` starts again behind the cut."""
 
-    def __init__(self, model: Any, ids: list[int], selection: RecordedSelection) -> None:
-        """Runs ids[0:cut] through the model. Heads that the selection does not name keep everything.
+    def __init__(
+        self, model: Any, ids: list[int], selection: RecordedSelection, read: ReadContext | None = None
+    ) -> None:
+        """Runs ids[0:cut] through the model, or takes what `read` has. Heads not in the selection keep everything.
 
         Errors (CaptureError): a cut outside `ids`, a layer or head that the model does not have.
         """
         if not 0 < selection.cut <= len(ids):
             raise CaptureError(f"the cut {selection.cut} lies outside {len(ids)} tokens", selection.path or "cut")
+        if read and read.cut != selection.cut:
+            raise ValueError(f"the context was read up to {read.cut}, the selection's cut is {selection.cut}")
         self.model, self.cut = model, selection.cut
         self._layers: dict[int, PrunedLayer] = {}
         self._tail = DynamicCache()
@@ -106,12 +137,17 @@ class PrunedContext:
             unused.difference_update(names)
             self._layers[call.layer] = prune(call, [selection.heads.get(name) for name in names])
 
-        with torch.no_grad(), observed_attention(model, observe):
-            hidden = self._decode(ids[: self.cut], 0, use_cache=False)
+        if read:
+            for call in read.calls:
+                observe(call)
+            self.last_logits = read.last_logits
+        else:
+            with torch.no_grad(), observed_attention(model, observe):
+                hidden = decode(model, ids[: self.cut], 0, use_cache=False)
+                self.last_logits = logits_of(model, hidden[-1:])[0]
         if unused:
             layer, head = min(unused)
             raise CaptureError(f"the model has no KV head {head} in layer {layer}", selection.path)
-        self.last_logits = self._logits(hidden[-1:])[0]
 
     def fork(self) -> PrunedContext:
         """The same pruned context without anything behind the cut; tensors are shared."""
@@ -129,20 +165,8 @@ class PrunedContext:
         """Logits [len(ids), vocabulary] behind each of the next tokens, which stay in the cache."""
         begin = self.cut + int(self._tail.get_seq_length())
         with torch.no_grad(), self._attending():
-            hidden = self._decode(ids, begin, past_key_values=self._tail, use_cache=True)
-            return self._logits(hidden)
-
-    def _decode(self, ids: list[int], begin: int, **kwargs: Any) -> torch.Tensor:
-        device = self.model.device
-        positions = torch.arange(begin, begin + len(ids), device=device)[None]
-        out = decoder_of(self.model)(input_ids=torch.tensor([ids], device=device), position_ids=positions, **kwargs)
-        hidden: torch.Tensor = out.last_hidden_state[0]
-        return hidden
-
-    def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        cap = getattr(decoder_of(self.model).config, "final_logit_softcapping", None)
-        logits: torch.Tensor = self.model.get_output_embeddings()(hidden)
-        return (torch.tanh(logits / cap) * cap if cap else logits).float()
+            hidden = decode(self.model, ids, begin, past_key_values=self._tail, use_cache=True)
+            return logits_of(self.model, hidden)
 
     @contextlib.contextmanager
     def _attending(self) -> Iterator[None]:
