@@ -5,6 +5,7 @@
 #include "core/capture/memory_capture.h"
 
 #include <fmt/format.h>
+#include <pybind11/stl.h>
 
 #include <cmath>
 
@@ -30,18 +31,20 @@ py::object plain(const py::object& array) {
 }
 
 HostTensor tensorOf(const py::object& object, const char* argument) {
-    using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
-    const py::array any = py::array::ensure(plain(object));
-    if (!any || (any.dtype().kind() != 'f' && any.dtype().kind() != 'i' && any.dtype().kind() != 'u'))
+    const py::module_ numpy = py::module_::import("numpy");
+    const py::object any = numpy.attr("asarray")(plain(object));
+    if (std::string("fiu").find(any.attr("dtype").attr("kind").cast<std::string>()) == std::string::npos)
         refuse(argument, "the argument is no array of numbers");
-    const Floats array = Floats::ensure(any);
-    const py::ssize_t batch = any.ndim() == 4 ? 1 : 0;
-    if (!array || any.ndim() - batch != 3 || (batch == 1 && any.shape(0) != 1))
-        refuse(argument, fmt::format("the array has {} axes", any.ndim()));
-    HostTensor tensor{Shape{any.shape(batch), any.shape(batch + 1), any.shape(batch + 2)}, {}};
+    // through the buffer protocol: numpy's own structures differ between its versions 1 and 2
+    const py::buffer_info array = py::buffer(numpy.attr("ascontiguousarray")(any, "float32")).request();
+    const std::size_t batch = array.ndim == 4 ? 1 : 0;
+    if (array.ndim - static_cast<py::ssize_t>(batch) != 3 || (batch == 1 && array.shape[0] != 1))
+        refuse(argument, fmt::format("the array has {} axes", array.ndim));
+    HostTensor tensor{Shape{array.shape[batch], array.shape[batch + 1], array.shape[batch + 2]}, {}};
     if (tensor.shape.count() == 0)
         refuse(argument, "the array is empty");
-    tensor.data.assign(array.data(), array.data() + array.size());
+    const auto* numbers = static_cast<const float*>(array.ptr);
+    tensor.data.assign(numbers, numbers + array.size);
     for (std::size_t i = 0; i < tensor.data.size(); ++i)
         if (!std::isfinite(tensor.data[i])) {
             const auto row = static_cast<std::int64_t>(i) / tensor.shape[2];
@@ -72,7 +75,7 @@ void numberTokens(MemoryCapture& capture, std::int64_t tokens) {
 std::vector<std::int32_t> headMap(const py::object& given, int queryHeads, int kvHeads) {
     std::vector<std::int32_t> map;
     if (!given.is_none()) {
-        map = given.cast<std::vector<std::int32_t>>();
+        map = py::list(given).cast<std::vector<std::int32_t>>();
         for (const std::int32_t head : map)
             if (static_cast<int>(map.size()) != queryHeads || head < 0 || head >= kvHeads)
                 refuse("kv_of_q", fmt::format("{} query heads need as many KV heads below {}", queryHeads, kvHeads),

@@ -2,7 +2,7 @@
 
 #include "core/capture/capture.h"
 
-#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
 
 #include <memory>
 #include <optional>

@@ -30,7 +30,7 @@ py::dict valuesOf(const LayerRunner& runner, const RunResult& result, const Name
     withoutLock([&](const Checkpoint& checkpoint) { measured = runner.measure(result, metrics, checkpoint); });
     py::dict values;
     for (const MeasureValues& one : measured)
-        values[py::str(one.id)] = py::array_t<double>(static_cast<py::ssize_t>(one.perHead.size()), one.perHead.data());
+        values[py::str(one.id)] = arrayOf(one.perHead);
     return values;
 }
 
@@ -42,7 +42,7 @@ struct OpenCapture {
     explicit OpenCapture(const std::string& path) : reader(openCapture(path)), runner(makeRunner(0, kCaptureCache)) {}
 
     const CaptureInfo& info() const { return reader->info(); }
-    py::array tensor(int layer, TensorRole role) const {
+    py::object tensor(int layer, TensorRole role) const {
         HostTensor tensor;
         withoutLock([&](const Checkpoint& checkpoint) { tensor = reader->read(LayerIndex(layer), role, checkpoint); });
         return arrayOf(std::move(tensor));
@@ -303,13 +303,17 @@ void addFunctions(py::module_& module) {
 
 void addEverything(py::module_& module) {
     addExceptions(module);
+    addArrayMemory(module);
     addSelection(module);
     addCapture(module);
     addFunctions(module);
     py::class_<Figure>(module, "Figure", "A figure as SVG; notebooks show it.")
         .def_readonly("svg", &Figure::svg)
         .def_readonly("finding", &Figure::finding, "The view's finding in words.")
-        .def("save", &Figure::save, py::arg("path"))
+        .def(
+            "save",
+            [](const Figure& figure, const py::object& path) { figure.save(py::str(path).cast<std::string>()); },
+            py::arg("path"))
         .def("_repr_svg_", [](const Figure& figure) { return figure.svg; })
         .def("__str__", [](const Figure& figure) { return figure.finding; });
 }

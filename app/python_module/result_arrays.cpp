@@ -3,29 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstdint>
 
 namespace py = pybind11;
 
 namespace kvscope {
 
 namespace {
-
-template <class Owner> py::capsule ownerOf(Owner owner) {
-    return py::capsule(new Owner(std::move(owner)), [](void* held) { delete static_cast<Owner*>(held); });
-}
-
-template <class Number> py::array viewOf(const Number* data, std::vector<py::ssize_t> shape, const py::capsule& owner) {
-    py::array view(py::dtype::of<Number>(), std::move(shape), data, owner);
-    view.attr("setflags")(py::arg("write") = false);
-    return view;
-}
-
-py::array ones(std::size_t count) {
-    py::array_t<float> numbers(static_cast<py::ssize_t>(count));
-    std::fill_n(numbers.mutable_data(), count, 1.0f);
-    return numbers;
-}
 
 std::vector<py::ssize_t> axes(const Shape& shape) {
     std::vector<py::ssize_t> sizes;
@@ -34,18 +18,40 @@ std::vector<py::ssize_t> axes(const Shape& shape) {
     return sizes;
 }
 
+py::ssize_t sizeOf(const auto& list) {
+    return static_cast<py::ssize_t>(list.size());
+}
+
 } // namespace
 
-py::array arrayOf(HostTensor tensor) {
-    auto* held = new HostTensor(std::move(tensor));
-    const py::capsule owner(held, [](void* memory) { delete static_cast<HostTensor*>(memory); });
-    return py::array(py::dtype::of<float>(), axes(held->shape), held->data.data(), owner);
+py::object ArrayMemory::array() const {
+    return py::module_::import("numpy").attr("asarray")(py::cast(*this));
+}
+
+void addArrayMemory(py::module_& module) {
+    py::class_<ArrayMemory>(module, "_Memory", py::buffer_protocol()).def_buffer([](ArrayMemory& m) {
+        std::vector<py::ssize_t> strides(m.shape.size(), m.itemBytes);
+        for (std::size_t axis = m.shape.size(); axis-- > 1;)
+            strides[axis - 1] = strides[axis] * m.shape[axis];
+        return py::buffer_info(const_cast<void*>(m.data), m.itemBytes, m.format, sizeOf(m.shape), m.shape, strides,
+                               m.readOnly);
+    });
+}
+
+py::object arrayOf(HostTensor tensor) {
+    const auto held = std::make_shared<HostTensor>(std::move(tensor));
+    return ArrayMemory{held, held->data.data(), 4, "f", axes(held->shape), false}.array();
+}
+
+py::object arrayOf(std::vector<double> numbers) {
+    const auto held = std::make_shared<std::vector<double>>(std::move(numbers));
+    return ArrayMemory{held, held->data(), 8, "d", {sizeOf(*held)}, false}.array();
 }
 
 py::list LayerSelection::kept() const {
     py::list heads;
     for (const HeadSelection& head : m_result->selection.heads)
-        heads.append(viewOf(head.kept.data(), {static_cast<py::ssize_t>(head.kept.size())}, ownerOf(m_result)));
+        heads.append(ArrayMemory{m_result, head.kept.data(), 4, "i", {sizeOf(head.kept)}}.array());
     return heads;
 }
 
@@ -55,10 +61,12 @@ py::object LayerSelection::weights(bool numerator) const {
     for (const HeadSelection& head : m_result->selection.heads) {
         const std::vector<float>& weights = numerator ? head.numeratorWeights : head.denominatorWeights;
         any = any || !weights.empty();
-        if (weights.empty())
-            heads.append(ones(head.kept.size()));
-        else
-            heads.append(viewOf(weights.data(), {static_cast<py::ssize_t>(weights.size())}, ownerOf(m_result)));
+        if (weights.empty()) {
+            const auto ones = std::make_shared<std::vector<float>>(head.kept.size(), 1.0f);
+            heads.append(ArrayMemory{ones, ones->data(), 4, "f", {sizeOf(*ones)}}.array());
+        } else {
+            heads.append(ArrayMemory{m_result, weights.data(), 4, "f", {sizeOf(weights)}}.array());
+        }
     }
     return any ? py::object(heads) : py::none();
 }
@@ -66,17 +74,17 @@ py::object LayerSelection::weights(bool numerator) const {
 py::object LayerSelection::scores() const {
     if (m_result->scores.empty())
         return py::none();
-    return viewOf(m_result->scores.data.data(), axes(m_result->scores.shape), ownerOf(m_result));
+    return ArrayMemory{m_result, m_result->scores.data.data(), 4, "f", axes(m_result->scores.shape)}.array();
 }
 
-py::array LayerSelection::mask() const {
+py::object LayerSelection::mask() const {
     const auto& heads = m_result->selection.heads;
-    py::array_t<bool> mask({static_cast<py::ssize_t>(heads.size()), static_cast<py::ssize_t>(m_result->visible)});
-    std::fill_n(mask.mutable_data(), mask.size(), false);
+    const auto mask =
+        std::make_shared<std::vector<std::uint8_t>>(heads.size() * static_cast<std::size_t>(m_result->visible), 0);
     for (std::size_t head = 0; head < heads.size(); ++head)
         for (const TokenIndex token : heads[head].kept)
-            mask.mutable_at(static_cast<py::ssize_t>(head), token) = true;
-    return mask;
+            (*mask)[head * static_cast<std::size_t>(m_result->visible) + static_cast<std::size_t>(token)] = 1;
+    return ArrayMemory{mask, mask->data(), 1, "?", {sizeOf(heads), m_result->visible}, false}.array();
 }
 
 py::list LayerSelection::margins() const {

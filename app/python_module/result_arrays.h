@@ -2,11 +2,28 @@
 
 #include "core/run/run.h"
 
-#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace kvscope {
+
+/// Numbers of the program under Python's buffer protocol: numpy views them without a copy and keeps their owner alive.
+/// numpy's own structures are not touched, because they differ between its versions 1 and 2.
+struct ArrayMemory {
+    std::shared_ptr<const void> owner;
+    const void* data = nullptr;
+    pybind11::ssize_t itemBytes = 4;
+    std::string format = "f"; ///< of Python's struct: f float32, d float64, i int32, ? bool
+    std::vector<pybind11::ssize_t> shape;
+    bool readOnly = true;
+
+    pybind11::object array() const; ///< the numpy array
+};
+
+void addArrayMemory(pybind11::module_& module);
 
 /// A layer's kept tokens for Python. Arrays view the result's memory and keep it alive; they are read-only.
 class LayerSelection {
@@ -17,7 +34,7 @@ public:
     pybind11::list kept() const;                    ///< [KV heads] of int32 arrays, rising
     pybind11::object weights(bool numerator) const; ///< [KV heads] of float32 arrays, or None where all are 1
     pybind11::object scores() const;                ///< [KV heads, tokens before the cut], or None
-    pybind11::array mask() const;                   ///< [KV heads, tokens before the cut] of bool
+    pybind11::object mask() const;                  ///< [KV heads, tokens before the cut] of bool
     pybind11::list margins() const;
     double retention() const;
     std::string text() const; ///< of repr()
@@ -26,7 +43,8 @@ private:
     std::shared_ptr<const RunResult> m_result;
 };
 
-/// A tensor moved into an array of its shape, without a copy.
-pybind11::array arrayOf(HostTensor tensor);
+/// A tensor or a list of numbers moved into an array, without a copy.
+pybind11::object arrayOf(HostTensor tensor);
+pybind11::object arrayOf(std::vector<double> numbers);
 
 } // namespace kvscope
