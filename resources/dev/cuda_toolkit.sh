@@ -19,7 +19,7 @@ if [ ! -e "$home/whole" ]; then
     echo "Fetching nvcc 13.0 into $home" >&2
     rm -rf "$home/nvidia"
     python3 -m venv "$home/venv"
-    "$home/venv/bin/pip" install -q --disable-pip-version-check --no-deps --target "$home" "${wheels[@]}" >&2
+    timeout 600 "$home/venv/bin/pip" install -q --retries 2 --disable-pip-version-check --no-deps --target "$home" "${wheels[@]}" >&2
     rm -rf "$home/venv"
     chmod +x "$home"/nvidia/cu13/bin/* "$home"/nvidia/cu13/nvvm/bin/* 2>/dev/null || true
     ln -sfn lib "$home/nvidia/cu13/lib64" # where nvcc's profile looks

@@ -29,7 +29,8 @@ fi
 if [ -n "$torch" ]; then
     "$root/resources/dev/libtorch.sh" "$torch" || [ $? -eq 77 ]
 fi
-if [ "$torch" = fetch-gpu ]; then
+# Kernels are compiled where none can run, so that they keep compiling. Sanitizer builds run them on the emulated device.
+if [ -n "$torch" ] && [ "$preset" != asan ]; then
     "$root/resources/dev/cuda_toolkit.sh" >/dev/null || echo "The CUDA kernels stay off: nvcc could not be fetched"
 fi
 
