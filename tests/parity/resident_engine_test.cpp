@@ -190,11 +190,12 @@ private slots:
         request.budget = Budget::parse("0.25");
         request.cut = Cut::resolve("80", *capture);
         const LayerRunner plain{std::shared_ptr<const Engine>(makeCpuEngine(1))};
-        for (const char* call : {"anchor", "similarity", "topK", "download", "weightedAttention", "upload"}) {
+        for (const char* call : {"anchor", "similarity", "topK", "download", "kept attention", "upload"}) {
             const Rig rig;
             rig.device->goneFrom = call;
             const LayerRunner runner(rig.engine);
             const auto result = runner.run(request, {});
+            QVERIFY2(rig.device->gone, call);
             QVERIFY2(result->selection.sameLists(plain.run(request, {})->selection), call);
             QVERIFY2(result->fidelity, call);
             const std::vector<std::string> notes = runner.run(request, {})->notes;
