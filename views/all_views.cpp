@@ -3,8 +3,8 @@
 #include "core/base/nearest_name.h"
 #include "views/attention_map/attention_map_view.h"
 #include "views/block_timeline/block_timeline_view.h"
-#include "views/clustering/clustering_view.h"
 #include "views/calibration/calibration_view.h"
+#include "views/clustering/clustering_view.h"
 #include "views/curves/curves_view.h"
 #include "views/error_difference/error_difference_view.h"
 #include "views/geometry/geometry_view.h"
@@ -14,8 +14,9 @@
 #include "views/leverage/leverage_view.h"
 #include "views/merge_tree/merge_tree_view.h"
 #include "views/overlap/overlap_view.h"
-#include "views/score_plane/score_plane_view.h"
 #include "views/phase_map/phase_map_view.h"
+#include "views/score_plane/score_plane_view.h"
+#include "views/theory/theory_view.h"
 #include "views/token_classes/token_classes_view.h"
 #include "views/token_profile/token_profile_view.h"
 #include "views/token_strip/token_strip_view.h"
@@ -46,6 +47,7 @@ const std::vector<const View*>& allViews() {
         &mergeTreeView(),
         &walkView(),
         &calibrationView(),
+        &theoryView(),
     };
     return views;
 }

@@ -59,6 +59,7 @@ std::vector<std::unique_ptr<Command>> makeCommands() {
     commands.push_back(makeSweepCommand());
     commands.push_back(makeCalibrateCommand());
     commands.push_back(makePlotCommand());
+    commands.push_back(makeTheoryCommand());
     return commands;
 }
 

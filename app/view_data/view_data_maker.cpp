@@ -13,6 +13,7 @@
 #include "app/view_data/merge_tree_data.h"
 #include "app/view_data/phase_map_data.h"
 #include "app/view_data/projection_data.h"
+#include "app/view_data/theory_data.h"
 #include "app/view_data/token_classes_data.h"
 #include "app/view_data/variant_diff_data.h"
 #include "app/view_data/walk_data.h"
@@ -72,6 +73,7 @@ const std::vector<ViewDataMaker>& viewDataMakers() {
         {"attention_map", {Layer, KvHead, QueryHead, Frame}, makeAttentionMapData},
         {"curves", {Layer, KvHead, Cut, Policies, Seed}, makeCurvesData},
         {"clustering", {Layer, KvHead, Cut, ActivePane, Seed}, makeClusteringData},
+        {"theory", {Layer, Cut, ActivePane, Seed}, makeTheoryData},
         {"leverage", {Layer, KvHead, Cut, Seed}, makeLeverageData},
         {"calibration", {Cut, Policies, Seed}, makeCalibrationData},
         {"head_grid", {Cut, Panes, ActivePane, Selection, Seed}, makeHeadGridData},

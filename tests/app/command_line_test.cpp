@@ -95,6 +95,21 @@ private slots:
         QVERIFY(hashOf("other.h5") != hashOf("s.h5"));
     }
 
+    void theoryWritesOneLinePerHeadAndStatement() {
+        expectDone({"theory", kSample, "--policy", "subgen,delta_quantile=0.2@0.25", "--policy", "compactor@0.25", "--layers", "2-3", "--kv-heads", "1",
+                    "--epsilon", "0.25", "--out", "t.csv"});
+        const QList<QByteArray> lines = contentOf(at("t.csv")).trimmed().split('\n');
+        QCOMPARE(lines.size(), 1 + 2 * (3 + 4)); // SubGen: t, s, error; Compactor: rows, k, distortion, ratio; two layers
+        QVERIFY(lines[0].startsWith("capture,layer,kv_head,policy,variant,spec,cut,cut_token,theorem,quantity,kind,demanded,set,met,bound,measured"));
+        expectDone({"theory", kSample, "--policy", "keydiff@0.25", "--out", "t.json"});
+        const QJsonObject all = QJsonDocument::fromJson(contentOf(at("t.json"))).object();
+        QCOMPARE(all["format"].toString(), QString("kvscope-theory"));
+        QCOMPARE(all["rows"].toArray().size(), 12); // six layers of two KV heads
+        const Outcome refused = run({"theory", kSample, "--policy", "snapkv@0.25", "--out", "no.csv"});
+        QVERIFY(refused.code == 2 && refused.error.contains("no theorem of the papers speaks about policy snapkv") && !written().contains("no.csv"));
+        QCOMPARE(run({"theory", kSample, "--policy", "keydiff@0.25", "--epsilon", "0", "--out", "no.csv"}).code, 2);
+    }
+
     void evictWritesTheListThatItSays() {
         const QJsonObject list = evictJson({"--policy", "keydiff@0.1", "--layers", "0,2-3", "--kv-heads", "0", "--scores"}, "a.json");
         QCOMPARE(list["format"].toString(), QString("kvscope-selection"));

@@ -268,7 +268,7 @@ private slots:
     }
 
     void theOverviewDrawsBallsOfTheActualRadii() {
-        const ParameterValues options = optionsWith({});
+        const ParameterValues options = optionsWith({{"balls", "head"}});
         ViewInput input = inputFor(kStream, options);
         input.focus.selected.clear();
         const auto data = dataAs<ClusteringData>(input);
@@ -294,6 +294,38 @@ private slots:
                 QVERIFY(std::abs(drawn[i] - expected[i]) < 1e-6);
         for (const double radius : drawn)
             QVERIFY(radius <= data->stream->delta + 1e-9);
+    }
+
+    // Circles of the plane hold all members as they are drawn, touch the outermost, and none is wider than the ball.
+    void circlesOfThePlaneReachTheirOutermostMember() {
+        const ParameterValues options = optionsWith({{"balls", "plane"}});
+        ViewInput input = inputFor(kStream, options);
+        input.focus.selected.clear();
+        const auto data = dataAs<ClusteringData>(input);
+        const StreamState state = streamState(*data->stream, {});
+        const Scene scene = build(input, options);
+        const double unit = scene.plot.width / (scene.xMax - scene.xMin);
+        const PointCloudItem& keys = *cloudNamed(scene, "keys");
+        int circles = 0;
+        for (const Drawable& item : scene.items) {
+            const auto* circle = std::get_if<CircleItem>(&item);
+            if (!circle || circle->radius < 8)
+                continue;
+            ++circles;
+            double closestRim = INFINITY;
+            for (std::size_t i = 0; i < keys.points->size(); ++i) {
+                const double d = std::hypot((*keys.points)[i].x - circle->centre.x, (*keys.points)[i].y - circle->centre.y);
+                closestRim = std::min(closestRim, std::abs(d - circle->radius));
+            }
+            QVERIFY(closestRim < 1e-6);
+            QVERIFY(circle->radius / unit <= data->stream->delta + 1e-6);
+        }
+        QVERIFY(circles > 10 && circles <= 60);
+        const Scene bare = build(input, optionsWith({{"balls", "none"}}));
+        QVERIFY(std::none_of(bare.items.begin(), bare.items.end(), [](const Drawable& item) {
+            const auto* circle = std::get_if<CircleItem>(&item);
+            return circle && circle->radius >= 8;
+        }));
     }
 
     void theCursorHidesWhatHasNotBeenRead() {
@@ -326,7 +358,7 @@ private slots:
 
     void wordsOfEveryPicture() {
         const std::pair<const char*, std::vector<const char*>> wanted[] = {
-            {"overview", {"PC 1 (", "Clusters m", "Cluster, by size", "ball of max ‖k − x‖ ≤ δ"}},
+            {"overview", {"PC 1 (", "Clusters m", "Cluster, by size", "its members in this plane"}},
             {"births", {"Tokens read", "m = "}},
             {"sizes", {"Radius max ‖k − x‖", "δ = ", "Tokens of the cluster"}},
             {"reservoir", {"Cluster, in order of birth", "M: value reservoir"}},

@@ -170,7 +170,9 @@ std::vector<LegendEntry> ClusteringPainter::legend(const std::string& picture) c
     if (picture == "overview" && m_data.stream) {
         diamond("representative", true);
         diamond("cluster of one", false);
-        entries.push_back({"ball of max ‖k − x‖ ≤ δ", Marker::Circle, withAlpha(m_colour, 0.1), {m_colour, 1, {}}, 5});
+        const std::string& balls = m_options.choice("balls");
+        if (balls != "none")
+            entries.push_back({balls == "head" ? "ball of max ‖k − x‖ ≤ δ" : "its members in this plane", Marker::Circle, withAlpha(m_colour, 0.1), {m_colour, 1, {}}, 5});
     }
     if (picture == "overview" && m_data.centres)
         diamond(fmt::format("{} greedy centres", formatCount(std::ssize(m_data.centres->order))), true);

@@ -86,15 +86,33 @@ void ClusteringPainter::cursorLine(const PlotFrame& frame) {
     m_builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, {m_theme.ink, 1, {5, 3}});
 }
 
+std::vector<double> ClusteringPainter::ballRadii() const {
+    if (m_options.choice("balls") == "head")
+        return m_state.radii;
+    std::vector<double> reach(m_state.clusters, 0);
+    for (TokenIndex token = 0; token < m_state.read; ++token) {
+        const auto c = static_cast<std::size_t>(m_data.stream->cluster[static_cast<std::size_t>(token)]);
+        const Point key = keyPlace(token), centre = keyPlace(m_data.stream->representatives[c]);
+        reach[c] = std::max(reach[c], std::hypot(key.x - centre.x, key.y - centre.y));
+    }
+    return reach;
+}
+
 void ClusteringPainter::balls(const PlotFrame& frame) {
+    if (m_options.choice("balls") == "none")
+        return;
     const double unit = frame.plot.width / (frame.x.high - frame.x.low); // the same in y
     const std::vector<std::size_t> order = largestFirst(m_state.counts);
-    for (std::size_t i = std::min(order.size(), kMostBalls); i-- > 0;) {
+    const std::vector<double> reach = ballRadii();
+    const std::size_t count = std::min(order.size(), kMostBalls);
+    const double strength = std::min(1.0, 8.0 / static_cast<double>(count)); // so that many do not add up to a wall
+    for (std::size_t i = count; i-- > 0;) {
         const std::size_t c = order[i];
         if (m_state.counts[c] < 2)
             continue;
         const Point at = keyPlace(m_data.stream->representatives[c]);
-        m_builder.circle(frame.toPixels(at.x, at.y), m_state.radii[c] * unit, withAlpha(m_colour, 0.07), {withAlpha(m_colour, 0.7), 1, {}});
+        m_builder.circle(frame.toPixels(at.x, at.y), reach[c] * unit, withAlpha(m_colour, 0.07 * strength),
+                         {withAlpha(m_colour, 0.25 + 0.45 * strength), 1, {}});
     }
 }
 

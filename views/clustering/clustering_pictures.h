@@ -27,6 +27,7 @@ public:
 
 private:
     void balls(const PlotFrame& frame);
+    std::vector<double> ballRadii() const; ///< [clusters] in the units of the keys, as the option says
     void representatives(const PlotFrame& frame);
     void centreMarks(const PlotFrame& frame);
     void ring(const PlotFrame& frame, TokenIndex token, Point place);

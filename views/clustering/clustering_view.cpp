@@ -26,6 +26,10 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       {"delta", "m against δ", "clusters at other radii: keys, keys before RoPE, values"},
                       {"radius", "Radius against k", "covering radius of k greedy centres"}},
                      Stage::Features),
+        choiceOption("balls", "Circles", "What is drawn around a representative in the overview.", "SubGen Algorithm 1",
+                     {{"plane", "Members in the plane", "as far as its members lie in this plane"},
+                      {"head", "Radius in the head", "max ‖k − x‖, which holds all its members: in many dimensions most of the picture"},
+                      {"none", "None", "representatives alone"}}),
         choiceOption("delta_scale", "δ in", "Unit of the radius in the picture m against δ.", "this program's",
                      {{"relative", "Median distances", "of the pairwise distances of the same vectors, so that keys and values compare"},
                       {"absolute", "Own units", "as the policy takes it"}})});

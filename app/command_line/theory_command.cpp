@@ -1,0 +1,138 @@
+// `kvscope theory`: what the theorems of the papers demand at the norms of a capture, beside what the parameters are and
+// what was measured, one line per KV head and statement.
+#include "app/command_line/command.h"
+#include "core/base/atomic_file.h"
+#include "core/base/csv.h"
+#include "core/base/error.h"
+#include "core/run/theory_table.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Columns = std::vector<std::pair<std::string, Json>>;
+
+/// JSON knows no infinity: demands beyond the double range are written as "inf".
+Json numberJson(double value) {
+    if (std::isnan(value))
+        return nullptr;
+    return std::isinf(value) ? Json("inf") : Json(value);
+}
+
+Columns columnsOf(const RunRequest& request, const TheoryRow& row, const TheoryAsked& asked) {
+    const bool bound = row.kind == TheoryRow::Kind::Bound, demand = row.kind == TheoryRow::Kind::AtLeast;
+    const double limit = row.demanded;
+    return {{"capture", request.capture->info().fileName},
+            {"layer", request.layer.value},
+            {"kv_head", row.kvHead},
+            {"policy", request.policy.policy},
+            {"variant", request.policy.variant},
+            {"spec", request.policy.text()},
+            {"cut", request.cut.text},
+            {"cut_token", request.cut.token},
+            {"theorem", row.theorem},
+            {"quantity", row.quantity},
+            {"kind", bound ? "bound" : demand ? "demand" : "describes"},
+            {"demanded", bound ? Json(nullptr) : numberJson(limit)},
+            {"set", numberJson(row.set)},
+            {"met", demand && row.hasMargin() ? Json(row.set >= row.demanded) : Json(nullptr)},
+            {"bound", bound ? numberJson(limit) : Json(nullptr)},
+            {"measured", numberJson(row.measured)},
+            {"worst", numberJson(row.worst)},
+            {"measured_over_bound", bound && row.hasMargin() && limit > 0 ? numberJson(row.measured / limit) : Json(nullptr)},
+            {"epsilon", asked.epsilon},
+            {"delta", asked.delta},
+            {"formula", row.formula}};
+}
+
+std::string cellText(const Json& value) {
+    if (value.is_null())
+        return {};
+    if (value.is_string())
+        return value.get<std::string>();
+    return value.is_number_float() ? numberText(value.get<double>()) : value.dump();
+}
+
+class TheoryCommand final : public Command {
+public:
+    void addTo(CLI::App& app) override {
+        m_command = app.add_subcommand("theory", "what the theorems demand at a capture's norms, beside parameters and measured errors");
+        m_command->add_option("capture", m_capture, "capture file")->required();
+        m_options.addTo(*m_command);
+        m_command->add_option("--layers", m_layers, "like 0,2-3; all by default");
+        m_command->add_option("--kv-heads", m_heads, "what is written, like 0-1; all by default");
+        m_command->add_option("--epsilon", m_asked.epsilon, "the error that is asked for");
+        m_command->add_option("--delta", m_asked.delta, "the probability of failure that is allowed");
+        m_command->add_option("--out", m_out, "FILE.json or FILE.csv")->required();
+    }
+    bool chosen() const override { return m_command->parsed(); }
+
+    void run(const CommandContext& context) override {
+        checkOutput(m_out, {".json", ".csv"});
+        const auto capture = openCapture(m_capture);
+        const auto specs = m_options.specs();
+        const auto layers = chosenLayers(m_layers, *capture);
+        const auto heads = chosenKvHeads(m_heads, *capture);
+        const Cut cut = Cut::resolve(m_options.cut, *capture);
+        const auto runner = m_options.makeRunner();
+        const Checkpoint progress = context.checkpoint("theory");
+        const auto total = static_cast<double>(specs.size() * layers.size());
+        double done = 0;
+        std::vector<Columns> rows;
+        for (const PolicySpec& spec : specs)
+            for (const LayerIndex layer : layers) {
+                const RunRequest request = makeRequest(capture, layer, spec, cut, m_options.seed, true);
+                for (const TheoryRow& row : theoryRows(*runner, request, m_asked, progress.part(done / total, (done + 1) / total)))
+                    if (heads.empty() || std::binary_search(heads.begin(), heads.end(), row.kvHead))
+                        rows.push_back(columnsOf(request, row, m_asked));
+                done += 1;
+            }
+        writeFileAtomically(m_out, m_out.ends_with(".json") ? jsonText(rows, context) : csvText(rows, context));
+    }
+
+private:
+    static std::string csvText(const std::vector<Columns>& rows, const CommandContext& context) {
+        std::string text;
+        for (const Columns& row : rows) {
+            std::vector<std::string> names, fields;
+            for (const auto& [name, value] : row) {
+                names.push_back(name);
+                fields.push_back(cellText(value));
+            }
+            names.push_back("command");
+            fields.push_back(context.commandLine());
+            text += text.empty() ? csvLine(names) + csvLine(fields) : csvLine(fields);
+        }
+        return text;
+    }
+
+    static std::string jsonText(const std::vector<Columns>& rows, const CommandContext& context) {
+        Json list = Json::array();
+        for (const Columns& row : rows) {
+            Json object = Json::object();
+            for (const auto& [name, value] : row)
+                object[name] = value;
+            list.push_back(std::move(object));
+        }
+        return Json{{"format", "kvscope-theory"}, {"version", 1}, {"command", context.commandLine()}, {"rows", list}}.dump(1) + "\n";
+    }
+
+    CLI::App* m_command = nullptr;
+    RunOptions m_options;
+    TheoryAsked m_asked;
+    std::string m_capture, m_layers, m_heads, m_out;
+};
+
+} // namespace
+
+std::unique_ptr<Command> makeTheoryCommand() { return std::make_unique<TheoryCommand>(); }
+
+} // namespace kvscope
