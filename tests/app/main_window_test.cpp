@@ -1,5 +1,6 @@
 // The window as a user has it: real events on a real display (Xvfb in the tests), real results of the sample capture.
 #include "app/window/appearance.h"
+#include "app/window/canvas/view_options.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/canvas_area.h"
 #include "app/window/key_sheet.h"
@@ -13,12 +14,17 @@
 #include "app/window/window_actions.h"
 #include "tests/app/window_fixture.h"
 #include "views/key_projection/key_projection_view.h"
+#include "views/leverage/leverage_view.h"
 
 #include <QAction>
+#include <QApplication>
+#include <QInputDialog>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMenu>
 #include <QSettings>
 #include <QTest>
+#include <QTimer>
 
 using namespace kvscope;
 using kvscope::testing::OpenWindow;
@@ -59,6 +65,27 @@ private slots:
         QVERIFY(open.pane(0)->header()->metricsText().contains("12/16"));
         QVERIFY(open.pane(2)->header()->metricsText().contains("0/16"));
         QVERIFY(open.window.statusLine()->text().contains("needle-1k.h5"));
+    }
+
+    void numbersOfViewsAreTypedInADialog() {
+        OpenWindow open;
+        QMenu menu(&open.window);
+        addOptionEntries(&menu, open.bench, leverageView());
+        QAction* entry = nullptr;
+        for (QAction* action : menu.actions())
+            if (action->text() == QString("Sketch columns: 0…"))
+                entry = action;
+        QVERIFY(entry);
+        QTimer::singleShot(0, &open.window, [] {
+            auto* dialog = qobject_cast<QInputDialog*>(QApplication::activeModalWidget());
+            QVERIFY(dialog);
+            dialog->setTextValue("16");
+            dialog->accept();
+        });
+        entry->trigger();
+        QCOMPARE(viewOptions(open.bench.session(), leverageView()).integer("sketch_size"), 16);
+        open.window.actions()->byName("undo")->trigger();
+        QCOMPARE(viewOptions(open.bench.session(), leverageView()).integer("sketch_size"), 0);
     }
 
     void theBudgetSliderMovesAllPanesAndIsOneUndoStep() {

@@ -5,6 +5,7 @@
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_fixture.h"
+#include "views/drag_handles.h"
 #include "views/score_plane/score_plane.h"
 #include "views/score_plane/score_plane_view.h"
 
@@ -210,13 +211,49 @@ private slots:
         const ViewInput in = input("compactor@0.25");
         const Scene scene = build(in, m_middle);
         for (const Drawable& item : scene.items)
-            if (const auto* circle = std::get_if<CircleItem>(&item); circle && circle->pick.kind == PickId::Kind::Cell) {
+            if (const auto* circle = std::get_if<CircleItem>(&item); circle && circle->pick.kind == PickId::Kind::Handle) {
                 const PointFacts facts = m_view.factsAt(in, m_middle, scene, circle->centre);
                 QCOMPARE(facts.rows.size(), std::size_t{4});
                 QCOMPARE(facts.rows[2].second, std::string("slope −1/λ = −3.33"));
                 return;
             }
         QFAIL("no handle");
+    }
+
+    // x + y / 2 = 1, tokens at (3,0) (0,3) (2,2) (0,0): a line through (2, -1) has lambda 1 - but clamped where it would not.
+    void draggingByHand() {
+        ScorePlane plane;
+        plane.marks.places = {{3, 0}, {0, 3}, {2, 2}, {0, 0}};
+        plane.marks.states = {TokenState::Kept, TokenState::Kept, TokenState::Kept, TokenState::Protected};
+        plane.total = {3, 1.5F, 3, 0};
+        plane.lambda = 0.5;
+        plane.threshold = 1;
+        QCOMPARE(*lambdaThrough(plane, {2, -1}), 1.0); // (1 - 2) / -1
+        QCOMPARE(*lambdaThrough(plane, {0, 2}), 0.5);
+        QCOMPARE(*lambdaThrough(plane, {5, 2}), 0.0);   // would lean the other way
+        QCOMPARE(*lambdaThrough(plane, {-9, 1}), 3.0);  // the parameter's largest
+        QVERIFY(!lambdaThrough(plane, {1, 0}));
+        QCOMPARE(budgetThrough(plane, {2, 0}), 3);      // two scores of 3, and the protected one
+        QCOMPARE(budgetThrough(plane, {1, 0}), 4);
+        QCOMPARE(budgetThrough(plane, {50, 0}), 1);
+    }
+
+    void theLineFollowsWhereItIsDragged() {
+        const ViewInput in = input("compactor@0.25");
+        const Scene scene = build(in, m_everything);
+        const auto& handles = dynamic_cast<const DragHandles&>(m_view);
+        const Point target{scene.plot.x + 0.5 * scene.plot.width, scene.plot.bottom() - 0.2 * scene.plot.height};
+        const auto turned = handles.draggedTo(in, m_everything, scene, {PickId::Kind::Handle, 0}, target);
+        QVERIFY(turned && !turned->budget && turned->values.size() == 2);
+        const Point data = dataAt(scene, target);
+        const double lambda = std::clamp((scorePlaneOf(in).threshold - data.x) / data.y, 0.0, 3.0);
+        QVERIFY(std::abs(std::stod(turned->values[1].second) - lambda) < 0.006);
+        const auto moved = handles.draggedTo(in, m_everything, scene, {PickId::Kind::Handle, 1}, target);
+        QVERIFY(moved && moved->values.empty() && moved->budget->unit == Budget::Unit::Tokens);
+        // With that budget the line runs through the point, as near as the next token's score.
+        const ScorePlane there = scorePlaneOf(input("compactor@" + std::to_string(std::llround(moved->budget->value)) + "t"));
+        QVERIFY(std::abs(there.threshold - (data.x + 0.3 * data.y)) < 0.1);
+        QVERIFY(!handles.draggedTo(input("keydiff@0.25"), m_everything, scene, {PickId::Kind::Handle, 1}, target));
     }
 
     void tableRanksEveryToken() {

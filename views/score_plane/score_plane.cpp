@@ -15,6 +15,7 @@ namespace kvscope {
 
 namespace {
 
+constexpr double kMostLambda = 3; // of the policy's parameter
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<float> rowOf(const HostTensor& table, KvHeadIndex head) {
@@ -111,6 +112,24 @@ Deciders decidersOf(const ScorePlane& plane) {
         deciders.byBoth += attention[token] && leverage[token] ? 1 : 0;
     }
     return deciders;
+}
+
+std::optional<double> lambdaThrough(const ScorePlane& plane, Point at) {
+    if (!plane.hasLine() || std::abs(at.y) < 1e-3)
+        return std::nullopt;
+    return std::clamp((plane.threshold - at.x) / at.y, 0.0, kMostLambda);
+}
+
+std::int64_t budgetThrough(const ScorePlane& plane, Point at) {
+    const double score = at.x + plane.lambda * at.y;
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < plane.total.size(); ++i) {
+        const bool guarded = plane.marks.states[i] == TokenState::Protected;
+        const Point& place = plane.marks.places[i];
+        const bool beyond = plane.marks.hasPlace(static_cast<TokenIndex>(i)) && place.x + plane.lambda * place.y >= score;
+        count += guarded || beyond ? 1 : 0;
+    }
+    return std::max<std::int64_t>(1, count);
 }
 
 std::vector<Point> lineInside(const ScorePlane& plane, const PlotFrame& frame) {

@@ -2,6 +2,7 @@
 
 #include "views/token_marks.h"
 
+#include <optional>
 #include <string>
 
 namespace kvscope {
@@ -29,6 +30,12 @@ struct Deciders {
     std::int64_t kept = 0, byAttention = 0, byLeverage = 0, byBoth = 0;
 };
 Deciders decidersOf(const ScorePlane& plane);
+
+/// The lambda at which the line of the present threshold runs through a point: dragging the handle. Nothing where the
+/// point lies on the level of the other score's mean, which every such line shares. Clamped to 0..3.
+std::optional<double> lambdaThrough(const ScorePlane& plane, Point at);
+/// Tokens kept when the line moves to a point at the present lambda, protected ones included, at least 1.
+std::int64_t budgetThrough(const ScorePlane& plane, Point at);
 
 /// The part of the line x + lambda y = threshold inside the ranges of a frame, in data coordinates; empty: outside.
 std::vector<Point> lineInside(const ScorePlane& plane, const PlotFrame& frame);

@@ -3,6 +3,7 @@
 #include "views/score_plane/score_plane_view.h"
 
 #include "views/chart.h"
+#include "views/drag_handles.h"
 #include "views/explanations.h"
 #include "views/score_plane/score_plane.h"
 #include "views/view_options.h"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr double kTrimmed = 0.005; // of the tokens at each end of an axis, in the range "middle"
 
-class ScorePlaneView final : public View {
+class ScorePlaneView final : public View, public DragHandles {
 public:
     ScorePlaneView() {
         m_card.id = "score_plane";
@@ -36,10 +37,14 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    std::optional<Adoption> draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene, PickId handle,
+                                      Point at) const override;
 
 private:
     ViewCard m_card;
 };
+
+constexpr PickId kLambdaHandle{PickId::Kind::Handle, 0}, kLine{PickId::Kind::Handle, 1};
 
 /// Low and high of one coordinate, with a margin.
 std::pair<double, double> spanOf(const ScorePlane& plane, double Point::* coordinate, double trimmed) {
@@ -89,9 +94,9 @@ void drawLine(SceneBuilder& builder, const ScorePlane& plane, const PlotFrame& f
     if (inside.empty())
         return;
     const Point from = frame.toPixels(inside[0].x, inside[0].y), to = frame.toPixels(inside[1].x, inside[1].y);
-    builder.polyline({from, to}, {theme.ink, 2, {}});
+    builder.scene().items.push_back(PolylineItem{{from, to}, {theme.ink, 2, {}}, false, kLine});
     const Point handle{from.x + 0.12 * (to.x - from.x), from.y + 0.12 * (to.y - from.y)};
-    builder.circle(handle, 5, theme.canvas, {theme.ink, 2, {}}, {PickId::Kind::Cell, 0});
+    builder.circle(handle, 5, theme.canvas, {theme.ink, 2, {}}, kLambdaHandle);
     const TextStyle bold{FontFace::Monospace, 11, FontWeight::Bold}, plain{FontFace::Interface, 11};
     const std::string name = "λ = " + formatFixed(plane.lambda, 2);
     const double nameWidth = builder.width(name, bold), room = nameWidth + builder.width(slopeText(plane.lambda), plain) + 24;
@@ -177,11 +182,32 @@ PointFacts ScorePlaneView::factsAt(const ViewInput& input, const ParameterValues
         facts.rows = {{"z(attention)", formatFixed(place.x, 3)}, {"z(leverage)", formatFixed(place.y, 3)}};
         return facts;
     }
+    if (pick.kind != PickId::Kind::Handle)
+        return {};
     facts.rows = {{"score", "z(attention) + λ z(leverage)"},
                   {"λ", formatShort(plane.lambda)},
                   {"line", slopeText(plane.lambda)},
                   {"kept from", formatShort(plane.threshold)}};
     return facts;
+}
+
+std::optional<Adoption> ScorePlaneView::draggedTo(const ViewInput& input, const ParameterValues&, const Scene& scene, PickId handle,
+                                                   Point at) const {
+    if (!whyNoPlane(input).empty() || scene.plot.width < 1 || scene.plot.height < 1)
+        return std::nullopt;
+    const ScorePlane plane = scorePlaneOf(input);
+    const Point data{scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin),
+                     scene.yMin + (scene.plot.bottom() - at.y) / scene.plot.height * (scene.yMax - scene.yMin)};
+    Adoption adoption;
+    if (handle == kLine) {
+        adoption.budget = Budget{Budget::Unit::Tokens, static_cast<double>(budgetThrough(plane, data))};
+    } else {
+        const auto lambda = lambdaThrough(plane, data);
+        if (!lambda)
+            return std::nullopt;
+        adoption.values = {{"lambda_rule", "fixed"}, {"lambda", fmt::format("{:.2f}", *lambda)}};
+    }
+    return adoption;
 }
 
 /// 0 = best; empty for tokens that left the cache in an earlier block and have no score.

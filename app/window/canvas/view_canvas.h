@@ -59,7 +59,7 @@ private:
     PointFacts factsAt(const QPointF& at) const;
     bool follow(const PointFacts& facts); ///< to the head or the setting that a mark stands for; false: for none
     bool selectGroup(const QPointF& at); ///< the tokens that a mark stands for; false: for none
-    void adopt(const Adoption& adoption);
+    void adopt(const Adoption& adoption, const QString& mergeKey = {});
     void brush(const std::vector<TokenIndex>& tokens, bool finished);
     void scrollBy(double delta);
     void dragHandle(const PickId& handle, const QPointF& at, bool finished);

@@ -8,6 +8,7 @@
 #include "app/window/number_text.h"
 #include "app/window/range_dialog.h"
 #include "views/token_groups.h"
+#include "views/drag_handles.h"
 #include "views/token_strip/token_strip_view.h"
 
 #include <QClipboard>
@@ -155,7 +156,7 @@ bool ViewCanvas::follow(const PointFacts& facts) {
     return true;
 }
 
-void ViewCanvas::adopt(const Adoption& adoption) {
+void ViewCanvas::adopt(const Adoption& adoption, const QString& mergeKey) {
     m_workbench.change(
         [&](Session& s) {
             if (adoption.pane >= 0)
@@ -167,7 +168,7 @@ void ViewCanvas::adopt(const Adoption& adoption) {
             if (adoption.budget)
                 setBudget(s, *adoption.budget);
         },
-        tr("Adopt"));
+        tr("Adopt"), mergeKey);
 }
 
 void ViewCanvas::brush(const std::vector<TokenIndex>& tokens, bool finished) {
@@ -185,7 +186,15 @@ void ViewCanvas::scrollBy(double delta) {
     m_workbench.change([&](Session& s) { s.look.stripScroll = std::clamp(now + delta, 0.0, furthest); }, tr("Scroll"));
 }
 
-void ViewCanvas::dragHandle(const PickId&, const QPointF& at, bool finished) {
+void ViewCanvas::dragHandle(const PickId& handle, const QPointF& at, bool finished) {
+    if (const auto* handles = dynamic_cast<const DragHandles*>(&m_view)) {
+        const auto adoption = handles->draggedTo(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(), handle, {at.x(), at.y()});
+        if (adoption)
+            adopt(*adoption, "drag " + QString::fromStdString(m_view.card().id));
+        if (finished)
+            m_workbench.endMerge();
+        return;
+    }
     // The handle is the cut: it goes to the token under the pointer. The handle itself lies over that token.
     const auto under = tokenBoxAt(m_canvas->scene(), {at.x(), at.y()});
     if (under && *under > 0) {
