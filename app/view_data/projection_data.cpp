@@ -2,6 +2,7 @@
 // and differ only in what they keep.
 #include "app/view_data/projection_data.h"
 
+#include "core/base/error.h"
 #include "views/key_projection/projection_data.h"
 
 #include <algorithm>
@@ -26,23 +27,53 @@ HostTensor columnMeans(const HostTensor& rows) {
     return mean;
 }
 
+/// What the source option names, and which of its heads.
+struct Source {
+    TensorRole role = TensorRole::Keys;
+    std::int64_t head = 0;
+};
+
+Source sourceOf(const ViewDataRequest& request) {
+    const std::string& name = request.options.choice("source");
+    if (name == "queries")
+        return {TensorRole::Queries, request.queryHead.value};
+    const TensorRole role = name == "keys_pre_rope" ? TensorRole::KeysPreRope : name == "values" ? TensorRole::Values : TensorRole::Keys;
+    return {role, request.kvHead.value};
+}
+
+/// A token's place needs its query: captures may hold those of the last tokens alone.
+void checkQueries(const ViewDataRequest& request) {
+    const CaptureInfo& info = request.capture->info();
+    const std::int64_t captured = info.layerInfo(request.layer).queryCount;
+    if (captured < info.numTokens)
+        throw Error({.sentence = "the queries of " + std::to_string(captured) + " of " + std::to_string(info.numTokens) + " tokens were captured",
+                     .place = "layer " + std::to_string(request.layer.value),
+                     .remedy = "Show keys or values, or capture the queries of all tokens",
+                     .path = info.path});
+}
+
 } // namespace
 
 ViewDataMaker::Value makeProjectionData(const LayerRunner& runner, const ViewDataRequest& request,
                                         const Checkpoint& checkpoint, const ViewDataMaker::Partial&) {
-    const bool preRope = request.options.choice("source") == "keys_pre_rope";
     assert(request.queryHead.value < request.capture->info().numQueryHeads);
     const Engine& engine = runner.engine();
-    const Tensor keys = runner.tensor(request.capture, request.layer,
-                                      preRope ? TensorRole::KeysPreRope : TensorRole::Keys, checkpoint);
+    const auto [role, head] = sourceOf(request);
+    if (role == TensorRole::Queries)
+        checkQueries(request);
+    const Tensor rows = runner.tensor(request.capture, request.layer, role, checkpoint);
     auto data = std::make_shared<ProjectionData>();
     data->source = request.options.choice("source");
-    const int components = std::min<int>(kProjectionComponents, static_cast<int>(keys.size(2)));
-    data->axes = engine.principalAxes(keys, request.kvHead.value, components, checkpoint);
-    data->keys = engine.project(keys, request.kvHead.value, data->axes);
+    const int components = std::min<int>(kProjectionComponents, static_cast<int>(rows.size(2)));
+    data->axes = engine.principalAxes(rows, head, components, checkpoint);
+    data->keys = engine.project(rows, head, data->axes);
+    const HostTensor norms = engine.download(engine.rowNorms(rows, checkpoint.silent()));
+    const auto first = norms.data.begin() + head * norms.shape[1];
+    data->norms.assign(first, first + norms.shape[1]);
 
     const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
-    const bool hasQueries = layer.queryCount > 0 && (!preRope || layer.hasQueriesPreRope);
+    const bool preRope = role == TensorRole::KeysPreRope, ofKeys = preRope || role == TensorRole::Keys;
+    const bool hasQueries = ofKeys && layer.queryCount > 0 && (!preRope || layer.hasQueriesPreRope);
     if (!hasQueries)
         return data;
     const Tensor queries = runner.tensor(request.capture, request.layer,

@@ -4,7 +4,7 @@
 
 namespace kvscope {
 
-/// Principal axes of all keys of one head, the keys on them, and the captured queries of one query head on the same
+/// Principal axes of all keys (or values, or queries) of one head, those on them with their norms, and the captured queries of one query head on the same
 /// axes (ProjectionData).
 ViewDataMaker::Value makeProjectionData(const LayerRunner& runner, const ViewDataRequest& request,
                                         const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 using namespace kvscope;
 using namespace kvscope::scene_checks;
@@ -141,6 +142,75 @@ private slots:
         const auto texts = textsOf(scene);
         const std::string notice = "of 22,500; all kept shown";
         QVERIFY(std::any_of(texts.begin(), texts.end(), [&](auto& t) { return t.find(notice) != std::string::npos; }));
+    }
+
+    // The plane of the values, of the queries: their own mean and axes, recomputed by plain loops.
+    void valuesAndQueriesHaveAPlaneOfTheirOwn() {
+        for (const auto& [source, role, head] : {std::tuple{"values", TensorRole::Values, 1}, {"queries", TensorRole::Queries, 4}}) {
+            ParameterValues options = m_options;
+            options.setText("source", source);
+            ViewInput input = needleInput({"keydiff@0.1"});
+            fillData(input, keyProjectionView(), options);
+            const auto data = dataAs<ProjectionData>(input);
+            const HostTensor all = needleCapture()->read(LayerIndex(3), role, {});
+            const std::int64_t n = all.shape[1], d = all.shape[2];
+            const float* rows = all.data.data() + head * n * d;
+            QCOMPARE(data->keys.shape[0], n);
+            QVERIFY(data->queries.empty()); // queries have no place among values
+            for (std::int64_t t = 0; t < n; t += 97) {
+                double x = 0, squares = 0;
+                for (std::int64_t c = 0; c < d; ++c) {
+                    double mean = 0;
+                    for (std::int64_t i = 0; i < n; ++i)
+                        mean += double(rows[i * d + c]) / double(n);
+                    x += (double(rows[t * d + c]) - mean) * double(data->axes.axes.data[std::size_t(c)]);
+                    squares += double(rows[t * d + c]) * double(rows[t * d + c]);
+                }
+                QVERIFY(std::abs(double(data->keys.data[std::size_t(t * 5)]) - x) < 1e-4);
+                QVERIFY(std::abs(double(data->norms[std::size_t(t)]) - std::sqrt(squares)) < 1e-4);
+            }
+            const auto texts = textsOf(build(input, options));
+            QVERIFY(std::any_of(texts.begin(), texts.end(), [&](auto& t) { return t.starts_with(source); }));
+        }
+    }
+
+    void coloursSayPositionAndAgreement() {
+        ParameterValues options = m_options;
+        options.setText("colour_by", "position");
+        ViewInput input = needleInput({"keydiff@0.1", "streaming_llm@0.3"});
+        input.focus.selected.clear();
+        std::size_t kept = 0;
+        const auto stepColour = [](double shade) { return colourMap("viridis", (std::min(23.0, std::floor(shade * 24)) + 0.5) / 24); };
+        const Scene byPosition = build(input, options);
+        for (const Drawable& item : byPosition.items)
+            if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "kept")
+                for (const std::int64_t token : *cloud->ids) {
+                    ++kept;
+                    QCOMPARE(cloud->fill, stepColour(double(float(token) / 994.0F)));
+                }
+        QCOMPARE(kept, std::size_t{100});
+        options.setText("colour_by", "panes");
+        const auto keptBy = [&](std::size_t pane, std::int64_t token) {
+            const auto& list = input.panes[pane].result->selection.heads[1].kept;
+            return std::binary_search(list.begin(), list.end(), TokenIndex(token)) ? 1 : 0;
+        };
+        const Scene byPanes = build(input, options);
+        for (const Drawable& item : byPanes.items)
+            if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "evicted") {
+                QCOMPARE(cloud->fill.a, std::uint8_t{0}); // still rings
+                for (const std::int64_t token : *cloud->ids)
+                    QCOMPARE(cloud->stroke.colour, stepColour((keptBy(0, token) + keptBy(1, token)) / 2.0));
+            }
+        for (const char* colour : {"position", "score", "norm", "panes"}) {
+            options.setText("colour_by", colour);
+            for (const double width : {220.0, 300.0, 640.0}) {
+                const Scene scene = build(input, options, width, 260);
+                QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
+                QCOMPARE(clippedTexts(scene, *m_text), QStringList());
+            }
+        }
+        const auto texts = textsOf(build(input, options));
+        QVERIFY(std::count(texts.begin(), texts.end(), std::string("colour: panes that keep it")) == 1);
     }
 
     void emptyStatesSayWhy() {

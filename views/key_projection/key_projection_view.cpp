@@ -5,6 +5,7 @@
 #include "views/explanations.h"
 #include "views/view_options.h"
 #include "views/key_projection/projection_marks.h"
+#include "views/scene/colour_column.h"
 
 #include <fmt/format.h>
 
@@ -23,8 +24,17 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         choiceOption("source", "Source",
                      "Keys as attention reads them, or before the rotary embedding, where content is not mixed with position.",
                      "KeyDiff Figs. 4, 11",
-                     {{"keys", "keys after RoPE", "as attention reads them"}, {"keys_pre_rope", "keys before RoPE", "content alone"}},
+                     {{"keys", "keys after RoPE", "as attention reads them"},
+                      {"keys_pre_rope", "keys before RoPE", "content alone"},
+                      {"values", "values", "of the KV head (SubGen Fig. 1)"},
+                      {"queries", "queries", "of the query head, where all were captured"}},
                      Stage::Features),
+        choiceOption("colour_by", "Colour", "What the colour of a mark says; fill always says kept, a ring evicted.", "KeyDiff Figs. 4, 5",
+                     {{"state", "State", "kept blue, evicted orange"},
+                      {"position", "Position", "in the prompt"},
+                      {"score", "Score", "of this pane's policy"},
+                      {"norm", "Norm", "of the projected vector"},
+                      {"panes", "Panes", "how many panes keep the token"}}),
         flagOption("retained_only", "Kept tokens only", "Hides evicted tokens, so that only what is left is seen.", marks),
         flagOption("show_queries", "Queries", "Shows the query head's captured queries on the axes of the keys.", marks),
         flagOption("show_after_cut", "Tokens after the cut", "Shows the keys that no policy has seen as small grey dots.", marks)});
@@ -90,6 +100,8 @@ Room roomFor(const Viewport& viewport) {
 std::vector<std::string> notesOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks,
                                  const PlotFrame& frame, const Room& room) {
     std::vector<std::string> notes;
+    if (const std::string& source = projectionOf(input).source; source == "values" || source == "queries")
+        notes.push_back(source == "values" ? "values of the KV head" : fmt::format("queries of query head {}", input.queryHead.value));
     if (marks.evictedStride > 1 && !marks.retainedOnly)
         notes.push_back(fmt::format("showing {} of {}; all kept shown", formatCount(marks.keptTotal + marks.evictedShown),
                                     formatCount(marks.keptTotal + marks.evictedTotal)));
@@ -126,7 +138,8 @@ Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValue
     frame.x = axisOf(projectionOf(input), marks.xAxis, range.xMin, range.xMax);
     frame.y = axisOf(projectionOf(input), marks.yAxis, range.yMin, range.yMax);
     const double top = room.legend ? 26 : 4, noteHeight = room.caption ? 32 : room.axes.titles ? 4 : 0;
-    const Box area{8, top, viewport.width - 12, viewport.height - top - noteHeight - 4};
+    const bool scale = !marks.shade.empty() && viewport.width >= 300 && viewport.height >= 150;
+    const Box area{8, top, viewport.width - 12 - (scale ? kColourColumnWidth : 0), viewport.height - top - noteHeight - 4};
     frame.plot = plotBoxFor(area, frame.y, room.axes, *viewport.text);
     if (!viewport.range)
         makeAspectEqual(frame.x, frame.y, frame.plot);
@@ -135,6 +148,8 @@ Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValue
     drawGrid(builder, frame, theme);
     drawMarks(builder, frame, input, pane, marks, theme);
     drawAxes(builder, frame, room.axes, theme);
+    if (scale)
+        drawColourColumn(builder, {frame.plot.right() + 14, frame.plot.y, kColourColumnWidth, frame.plot.height}, {"viridis", false, marks.shadeTicks, {}}, theme);
     if (room.legend)
         drawLegend(builder, {frame.plot.x, 15}, viewport.width - frame.plot.x - 4, legendOf(input, pane, marks, theme), theme);
 

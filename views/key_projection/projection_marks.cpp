@@ -2,6 +2,8 @@
 // by a fixed stride, kept ones never are.
 #include "views/key_projection/projection_marks.h"
 
+#include "views/token_marks.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -64,6 +66,8 @@ ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const Pa
     marks.showQueries = options.flag("show_queries");
     marks.showAfterCut = options.flag("show_after_cut");
     marks.states = tokenStates(input, pane);
+    marks.colourBy = options.choice("colour_by");
+    addShades(input, pane, marks);
     for (const TokenState state : marks.states) {
         marks.evictedTotal += state == TokenState::Evicted;
         marks.keptTotal += state == TokenState::Kept || state == TokenState::Protected;
@@ -139,6 +143,8 @@ public:
           m_radii(radiiFor(input.capture->info().numTokens)) {}
 
     void drawClouds() {
+        if (!m_marks.shade.empty())
+            return drawShaded();
         CloudPoints kept, guarded, evicted, later;
         std::int64_t evictedSeen = 0;
         for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
@@ -160,6 +166,29 @@ public:
         drawQueries(fade);
         m_builder.points(cloudOf(guarded, "protected", Marker::Square, m_radii.kept, withAlpha(m_theme.protectedToken, keptFade), {}));
         m_builder.points(cloudOf(kept, "kept", Marker::Circle, m_radii.kept, withAlpha(m_theme.kept, keptFade), {}));
+    }
+
+    /// The same marks, filled and hollow, coloured by a value in steps.
+    void drawShaded() {
+        constexpr int kSteps = 24;
+        const double fade = m_input.focus.brushing ? 0.25 : 1;
+        for (const TokenState state : {TokenState::AfterCut, TokenState::Evicted, TokenState::Protected, TokenState::Kept}) {
+            std::vector<CloudPoints> steps(kSteps + 1); // the last: no value
+            std::int64_t seen = 0;
+            for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
+                const auto token = static_cast<TokenIndex>(i);
+                if (m_marks.states[i] != state || !isDrawn(m_marks, token) || (state == TokenState::Evicted && seen++ % m_marks.evictedStride != 0))
+                    continue;
+                const float shade = m_marks.shade[i];
+                const int step = std::isnan(shade) ? kSteps : std::min(kSteps - 1, static_cast<int>(shade * kSteps));
+                steps[static_cast<std::size_t>(step)].add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
+            }
+            for (int step = 0; step <= kSteps; ++step)
+                if (!steps[static_cast<std::size_t>(step)].ids->empty())
+                    drawStep(steps[static_cast<std::size_t>(step)], state,
+                             withAlpha(step == kSteps ? m_theme.notANumber : colourMap("viridis", (step + 0.5) / kSteps), fade));
+        }
+        drawQueries(fade);
     }
 
     void drawSelection() {
@@ -187,6 +216,13 @@ public:
     }
 
 private:
+    void drawStep(const CloudPoints& points, TokenState state, Colour colour) {
+        const bool hollow = state == TokenState::Evicted || state == TokenState::AfterCut;
+        const Marker marker = state == TokenState::Protected ? Marker::Square : Marker::Circle;
+        m_builder.points(cloudOf(points, stateName(state), marker, hollow ? m_radii.evicted : m_radii.kept + 0.3, hollow ? kTransparent : colour,
+                                 hollow ? Stroke{colour, 1, {}} : Stroke{}));
+    }
+
     void drawQueries(double fade) {
         const ProjectionData& projection = projectionOf(m_input);
         if (!m_marks.showQueries || projection.queries.empty())
@@ -243,6 +279,10 @@ void drawMarks(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& i
 
 std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks, const Theme& theme) {
     std::vector<LegendEntry> entries;
+    if (!marks.shade.empty())
+        return {{"kept " + formatCount(marks.keptTotal), Marker::Circle, colourMap("viridis", 0.5), {}, 3, false},
+                {"evicted " + formatCount(marks.evictedTotal), Marker::Circle, kTransparent, {colourMap("viridis", 0.5), 1.2, {}}, 3, false},
+                {"colour: " + shadeTitle(pane, marks), Marker::Square, colourMap("viridis", 0.9), {}, 4, false}};
     entries.push_back({"kept " + formatCount(marks.keptTotal), Marker::Circle, theme.kept, {}, 3, false});
     if (!marks.retainedOnly)
         entries.push_back({"evicted " + formatCount(marks.evictedTotal), Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3, false});

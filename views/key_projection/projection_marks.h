@@ -13,6 +13,9 @@ struct ProjectionMarks {
     int xAxis = 0, yAxis = 1; ///< components, 0-based
     bool retainedOnly = false, showQueries = false, showAfterCut = false;
     std::vector<TokenState> states; ///< [n]
+    std::string colourBy = "state";
+    std::vector<float> shade;       ///< [n] 0..1 on the colour map, NaN without a value; empty: coloured by state
+    std::vector<Tick> shadeTicks;   ///< of the scale, value 0..1
     std::int64_t evictedStride = 1; ///< every so many-th evicted token is drawn
     std::int64_t evictedShown = 0, evictedTotal = 0, keptTotal = 0, protectedTotal = 0;
 };
@@ -20,6 +23,11 @@ struct ProjectionMarks {
 constexpr std::int64_t kMostEvictedMarks = 20'000;
 
 ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const ParameterValues& options);
+
+/// Position, score, norm or the number of panes that keep a token, as shades: what `colourBy` says.
+void addShades(const ViewInput& input, const PaneData& pane, ProjectionMarks& marks);
+/// "position", "score −cos(μ, k)" ...: what the shades mean.
+std::string shadeTitle(const PaneData& pane, const ProjectionMarks& marks);
 
 /// Range of all keys (and queries, where shown) with a margin: the same for every pane.
 Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks);

@@ -1,0 +1,76 @@
+// Colours of the key projection by a value instead of by state: where in the prompt a key stands, what the policy thinks
+// of it, how long it is, how many panes agree on it.
+#include "views/key_projection/projection_marks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+
+/// To 0..1 between the smallest and the largest value before the cut; the ends become the ticks.
+void stretch(std::vector<float>& values, std::int64_t visible, ProjectionMarks& marks) {
+    float low = std::numeric_limits<float>::infinity(), high = -low;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(visible); ++i)
+        if (std::isfinite(values[i])) {
+            low = std::min(low, values[i]);
+            high = std::max(high, values[i]);
+        }
+    if (!(low <= high))
+        low = high = 0;
+    const float span = std::max(high - low, std::numeric_limits<float>::min());
+    for (float& value : values)
+        value = std::isfinite(value) ? std::clamp((value - low) / span, 0.0F, 1.0F) : kNone;
+    marks.shadeTicks = {{0, formatShort(static_cast<double>(low))}, {1, formatShort(static_cast<double>(high))}};
+}
+
+std::vector<float> scoresOf(const ViewInput& input, const PaneData& pane, std::size_t n) {
+    std::vector<float> scores(n, kNone);
+    const HostTensor& table = pane.result->scores;
+    if (table.empty())
+        return scores;
+    const std::int64_t width = table.shape[1];
+    std::copy_n(table.data.begin() + input.kvHead.value * width, std::min<std::int64_t>(width, static_cast<std::int64_t>(n)), scores.begin());
+    return scores;
+}
+
+} // namespace
+
+void addShades(const ViewInput& input, const PaneData& pane, ProjectionMarks& marks) {
+    const std::size_t n = marks.states.size();
+    const std::int64_t visible = pane.result->visible;
+    if (marks.colourBy == "position") {
+        for (std::size_t i = 0; i < n; ++i)
+            marks.shade.push_back(static_cast<float>(i));
+        stretch(marks.shade, visible, marks);
+    } else if (marks.colourBy == "score") {
+        marks.shade = scoresOf(input, pane, n);
+        stretch(marks.shade, visible, marks);
+    } else if (marks.colourBy == "norm") {
+        marks.shade = projectionOf(input).norms;
+        marks.shade.resize(n, kNone);
+        stretch(marks.shade, visible, marks);
+    } else if (marks.colourBy == "panes") {
+        const auto panes = readyPanes(input);
+        marks.shade.assign(n, 0);
+        for (const PaneData* one : panes)
+            for (const TokenIndex token : one->result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept)
+                marks.shade[static_cast<std::size_t>(token)] += 1.0F / static_cast<float>(panes.size());
+        for (std::size_t i = static_cast<std::size_t>(visible); i < n; ++i)
+            marks.shade[i] = kNone;
+        for (std::size_t count = 0; count <= panes.size(); ++count)
+            marks.shadeTicks.push_back({static_cast<double>(count) / static_cast<double>(panes.size()), std::to_string(count)});
+    }
+}
+
+std::string shadeTitle(const PaneData& pane, const ProjectionMarks& marks) {
+    if (marks.colourBy == "score")
+        return pane.result->request.recorded ? "recorded score" : policyById(pane.policyId).scoreLabel(pane.result->request.policy.values);
+    return marks.colourBy == "panes" ? "panes that keep it" : marks.colourBy;
+}
+
+} // namespace kvscope
