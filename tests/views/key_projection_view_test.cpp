@@ -180,13 +180,13 @@ private slots:
         ViewInput input = needleInput({"keydiff@0.1", "streaming_llm@0.3"});
         input.focus.selected.clear();
         std::size_t kept = 0;
-        const auto stepColour = [](double shade) { return colourMap("viridis", (std::min(23.0, std::floor(shade * 24)) + 0.5) / 24); };
+        const auto stepColour = [](float shade) { return colourMap("viridis", (std::min(23, static_cast<int>(shade * 24)) + 0.5) / 24); };
         const Scene byPosition = build(input, options);
         for (const Drawable& item : byPosition.items)
             if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "kept")
                 for (const std::int64_t token : *cloud->ids) {
                     ++kept;
-                    QCOMPARE(cloud->fill, stepColour(double(float(token) / 994.0F)));
+                    QCOMPARE(cloud->fill, stepColour(float(token) / 994.0F));
                 }
         QCOMPARE(kept, std::size_t{100});
         options.setText("colour_by", "panes");
@@ -199,7 +199,7 @@ private slots:
             if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "evicted") {
                 QCOMPARE(cloud->fill.a, std::uint8_t{0}); // still rings
                 for (const std::int64_t token : *cloud->ids)
-                    QCOMPARE(cloud->stroke.colour, stepColour((keptBy(0, token) + keptBy(1, token)) / 2.0));
+                    QCOMPARE(cloud->stroke.colour, stepColour(0.5F * float(keptBy(0, token) + keptBy(1, token))));
             }
         for (const char* colour : {"position", "score", "norm", "panes"}) {
             options.setText("colour_by", colour);
