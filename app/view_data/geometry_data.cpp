@@ -21,7 +21,7 @@ public:
         : m_runner(runner), m_request(request), m_checkpoint(checkpoint) {
         m_data.figure = request.options.choice("figure");
         m_data.tokens = request.cut.token;
-        const bool wholeModel = request.options.choice("scope") == "model" && !m_data.isScatter();
+        const bool wholeModel = m_data.wholeModel = request.options.choice("scope") == "model" && !m_data.isScatter();
         for (const LayerInfo& layer : request.capture->info().layers)
             if (wholeModel || layer.layer == request.layer)
                 m_layers.push_back(layer.layer);

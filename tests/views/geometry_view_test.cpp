@@ -213,6 +213,17 @@ private slots:
         QVERIFY(m_view.finding(inputFor(m_view, {"keydiff@0.25"}, means), means).find("of 48 query heads") != std::string::npos);
     }
 
+    void aFigureOfAllLayersNamesNone() {
+        for (const char* scope : {"model", "layer"}) {
+            const ParameterValues options = optionsOf(m_view, {{"figure", "norms"}, {"scope", scope}});
+            Viewport frame = viewport(700, 400, *m_text);
+            frame.forExport = true;
+            const std::string text = paintSceneAsText(m_view.buildScene(inputFor(m_view, {"keydiff@0.25"}, options), options, frame));
+            QCOMPARE(text.find("layer 3, KV head 1 (0-based)") != std::string::npos, std::string(scope) == "layer");
+            QVERIFY(text.find("cut: end of context") != std::string::npos);
+        }
+    }
+
     void everyFigureFits_data() {
         QTest::addColumn<QString>("figure");
         QTest::addColumn<QSize>("size");

@@ -26,6 +26,7 @@ struct GeometryData : ViewData {
     std::string of;            ///< "vectors", "query heads": what the shares are of
     std::string where;         ///< "layer 3, KV head 1", "6 of 6 layers"
     bool isSigned = false;     ///< cosines: a line at 0
+    bool wholeModel = false;   ///< vectors of all layers
     std::vector<GeometrySeries> series;
     std::vector<TheoremPoint> points;
     std::int64_t tokens = 0;   ///< before the cut: n of Lemma 3.1 at least

@@ -97,6 +97,16 @@ void drawBound(SceneBuilder& builder, const PlotFrame& frame, const GeometryData
     builder.polyline(std::move(curve), {theme.ink, 1.5, {}});
 }
 
+/// As finishChart, but vectors of several layers name no layer as their origin.
+void finish(Chart& chart, const std::vector<LegendEntry>& legend, const GeometryData& data, const ViewInput& input,
+            const Viewport& viewport) {
+    Viewport withoutOrigin = viewport;
+    withoutOrigin.forExport = false;
+    finishChart(chart, legend, input, withoutOrigin, true);
+    SceneBuilder builder = chart.builder(viewport);
+    drawProvenance(builder, input, viewport, data.wholeModel);
+}
+
 } // namespace
 
 bool holdsBound(const TheoremPoint& point, bool lemma) {
@@ -131,7 +141,7 @@ Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const 
     }
     builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
     builder.popClip();
-    finishChart(chart, legend, input, viewport, true);
+    finish(chart, legend, data, input, viewport);
     return std::move(chart.scene);
 }
 
@@ -167,7 +177,7 @@ Scene geometryScatter(const GeometryData& data, const ViewInput& input, const Vi
                                        {lemma ? "Lemma 3.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2", Marker::Square, theme.ink, {}, 3, true}};
     if (bads > 0)
         legend.push_back({formatCount(bads) + " beyond their bound", Marker::Diamond, theme.error, {}, 4});
-    finishChart(chart, legend, input, viewport, true);
+    finish(chart, legend, data, input, viewport);
     return std::move(chart.scene);
 }
 
