@@ -94,7 +94,6 @@ private slots:
         figure.viewId = "token_profile";
         figure.panes = {0, 1};
         figure.width = 900, figure.height = 700;
-        figure.theme = "paper";
         figure.outPath = "again.svg";
         QStringList words = QProcess::splitCommand(QString::fromStdString(plotCommand(session, figure)));
         QCOMPARE(words.takeFirst(), "kvscope");
