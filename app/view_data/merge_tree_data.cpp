@@ -104,11 +104,12 @@ void askQuery(MergeTreeData& data, const QuerySight& sight, const Checkpoint& ch
                     halvingDiscrepancy(tree->nodes[level][place], tree->numerator, sight);
     const std::int64_t n = data.stream->tokens, batch = data.stream->settings.batch;
     const std::int64_t stride = batch * std::max<std::int64_t>(1, (n / batch + kMostCursors - 1) / kMostCursors);
-    for (std::int64_t cursor = stride; cursor < n + stride; cursor += stride) {
-        const auto at = static_cast<TokenIndex>(std::min(cursor, n));
-        checkpoint.at(static_cast<double>(at), static_cast<double>(n));
-        data.errors.push_back({at, streamErrors(*data.stream, data.kvHead, at, sight)});
-    }
+    std::vector<TokenIndex> cursors;
+    for (std::int64_t cursor = stride; cursor < n + stride; cursor += stride)
+        cursors.push_back(static_cast<TokenIndex>(std::min(cursor, n)));
+    const std::vector<StreamErrors> errors = streamErrors(*data.stream, data.kvHead, cursors, sight, checkpoint);
+    for (std::size_t i = 0; i < cursors.size(); ++i)
+        data.errors.push_back({cursors[i], errors[i]});
 }
 
 } // namespace

@@ -17,7 +17,7 @@ namespace kvscope {
 namespace {
 
 constexpr std::array<std::string_view, 2> kPolicies = {"balancekv", "balancekv_stream"};
-constexpr const char* kStandIn = "balancekv@0.25";
+constexpr const char* kStandIn = "balancekv,sink=32,recent=32@0.25";
 constexpr std::size_t kMostEntries = std::size_t{1} << 24; // of all kernels together
 constexpr std::size_t kMostCells = 512;                    // a side of a pooled kernel
 

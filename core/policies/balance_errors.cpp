@@ -29,9 +29,9 @@ public:
         for (std::size_t i = 0; i < m_sum.size(); ++i)
             m_sum[i] -= other.m_sum[i];
     }
-    void divide(double by) {
+    void scale(double by) {
         for (double& x : m_sum)
-            x /= by;
+            x *= by;
     }
     double norm() const {
         double square = 0;
@@ -52,14 +52,62 @@ double quotient(double part, double whole) {
     return whole > 0 ? part / whole : 0;
 }
 
-/// ||V||_F of the first rows.
-double frobenius(const HostTensor& values, TokenIndex rows) {
+double squareOf(const HostTensor& values, TokenIndex row) {
+    const float* v = values.data.data() + row * values.shape[1];
     double square = 0;
-    const auto count = static_cast<std::size_t>(rows * values.shape[1]);
-    for (std::size_t i = 0; i < count; ++i)
-        square += double{values.data[i]} * double{values.data[i]};
-    return std::sqrt(square);
+    for (std::int64_t c = 0; c < values.shape[1]; ++c)
+        square += double{v[c]} * double{v[c]};
+    return square;
 }
+
+/// All rows read so far. When a larger logit comes, what was summed is scaled down to it.
+class ExactSums {
+public:
+    explicit ExactSums(const QuerySight& sight) : m_sight(sight), m_numerator(&sight.values), m_denominator(nullptr) {}
+
+    void read(TokenIndex row) {
+        const double logit = m_sight.logits[static_cast<std::size_t>(row)];
+        if (logit > m_top) {
+            const double factor = std::exp(m_top - logit);
+            m_numerator.scale(factor);
+            m_denominator.scale(factor);
+            m_squares *= factor * factor;
+            m_top = logit;
+        }
+        const double e = weight(row);
+        m_numerator.add(row, e);
+        m_denominator.add(row, e);
+        m_squares += e * e;
+        m_values += squareOf(m_sight.values, row);
+    }
+
+    double weight(TokenIndex row) const { return std::exp(m_sight.logits[static_cast<std::size_t>(row)] - m_top); }
+
+    StreamErrors errorsOf(const WeightedSet& stored) const {
+        WeightedSum numerator(&m_sight.values), denominator(nullptr), exact = m_numerator;
+        for (std::size_t i = 0; i < stored.numerator.size(); ++i)
+            numerator.add(stored.numerator[i], double{stored.numeratorWeights[i]} * weight(stored.numerator[i]));
+        for (std::size_t i = 0; i < stored.denominator.size(); ++i)
+            denominator.add(stored.denominator[i], double{stored.denominatorWeights[i]} * weight(stored.denominator[i]));
+        const double den = m_denominator.first(), e = std::sqrt(m_squares), values = std::sqrt(m_values);
+        StreamErrors errors;
+        WeightedSum missing = numerator;
+        missing.subtract(exact);
+        errors.numerator = quotient(missing.norm(), e * values);
+        errors.denominator = quotient(std::abs(denominator.first() - den), den);
+        exact.scale(1 / den);
+        numerator.scale(denominator.first() > 0 ? 1 / denominator.first() : 1);
+        numerator.subtract(exact);
+        errors.output = quotient(numerator.norm(), exact.norm());
+        errors.epsilon = quotient(numerator.norm(), e / den * values);
+        return errors;
+    }
+
+private:
+    const QuerySight& m_sight;
+    WeightedSum m_numerator, m_denominator;
+    double m_top = -std::numeric_limits<double>::infinity(), m_squares = 0, m_values = 0;
+};
 
 } // namespace
 
@@ -90,37 +138,19 @@ double halvingDiscrepancy(const BalanceNode& node, bool numerator, const QuerySi
     return quotient(balanced.norm(), all.norm());
 }
 
-StreamErrors streamErrors(const BalanceStream& stream, std::int64_t kvHead, TokenIndex cursor,
-                          const QuerySight& sight) {
-    assert(cursor >= 1);
-    const double top = *std::max_element(sight.logits.begin(), sight.logits.begin() + cursor);
-    const auto weight = [&](TokenIndex row) { return std::exp(sight.logits[static_cast<std::size_t>(row)] - top); };
-    WeightedSum exact(&sight.values), exactOnes(nullptr);
-    double squares = 0;
-    for (TokenIndex row = 0; row < cursor; ++row) {
-        exact.add(row, weight(row));
-        exactOnes.add(row, weight(row));
-        squares += weight(row) * weight(row);
+std::vector<StreamErrors> streamErrors(const BalanceStream& stream, std::int64_t kvHead,
+                                       std::span<const TokenIndex> cursors, const QuerySight& sight,
+                                       const Checkpoint& checkpoint) {
+    std::vector<StreamErrors> errors;
+    ExactSums sums(sight);
+    TokenIndex read = 0;
+    for (const TokenIndex cursor : cursors) {
+        assert(cursor >= 1 && cursor >= read);
+        checkpoint.at(static_cast<double>(cursor), static_cast<double>(cursors.back()));
+        while (read < cursor)
+            sums.read(read++);
+        errors.push_back(sums.errorsOf(stream.sampleAt(kvHead, cursor).set));
     }
-    const StreamSample sample = stream.sampleAt(kvHead, cursor);
-    WeightedSum stored(&sight.values), storedOnes(nullptr);
-    for (std::size_t i = 0; i < sample.set.numerator.size(); ++i)
-        stored.add(sample.set.numerator[i], double{sample.set.numeratorWeights[i]} * weight(sample.set.numerator[i]));
-    for (std::size_t i = 0; i < sample.set.denominator.size(); ++i)
-        storedOnes.add(sample.set.denominator[i],
-                       double{sample.set.denominatorWeights[i]} * weight(sample.set.denominator[i]));
-
-    const double values = frobenius(sight.values, cursor), e = std::sqrt(squares);
-    StreamErrors errors;
-    WeightedSum numerator = stored;
-    numerator.subtract(exact);
-    errors.numerator = quotient(numerator.norm(), e * values);
-    errors.denominator = quotient(std::abs(storedOnes.first() - exactOnes.first()), exactOnes.first());
-    exact.divide(exactOnes.first());
-    stored.divide(storedOnes.first() > 0 ? storedOnes.first() : 1);
-    stored.subtract(exact);
-    errors.output = quotient(stored.norm(), exact.norm());
-    errors.epsilon = quotient(stored.norm(), e / exactOnes.first() * values);
     return errors;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/checkpoint.h"
 #include "core/engine/attention.h"
 #include "core/policies/balance_tree.h"
 
@@ -29,7 +30,9 @@ struct StreamErrors {
     double output = 0;      ///< ||z - a|| / ||a||
     double epsilon = 0;     ///< ||z - a|| / (||p||_2 ||V||_F), what Theorem 3.1 bounds
 };
-/// `cursor` >= 1.
-StreamErrors streamErrors(const BalanceStream& stream, std::int64_t kvHead, TokenIndex cursor, const QuerySight& sight);
+/// One for each of these cursors, which ascend from 1.
+std::vector<StreamErrors> streamErrors(const BalanceStream& stream, std::int64_t kvHead,
+                                       std::span<const TokenIndex> cursors, const QuerySight& sight,
+                                       const Checkpoint& checkpoint = {});
 
 } // namespace kvscope

@@ -195,12 +195,17 @@ void paintPathEnds(SceneBuilder& b, const TreePicture& p) {
     std::vector<TokenIndex> tokens = p.input.focus.selected;
     if (p.input.focus.hovered >= 0)
         tokens.push_back(p.input.focus.hovered);
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-        const double x = p.layout.xOf(tokens[i] + 0.5);
-        if (x >= p.layout.plot.x && x <= p.layout.plot.right())
-            b.rectangle({x - 0.8, y + 1, 1.6, 4}, p.theme.ink);
+    double last = -1e9;
+    for (const TokenIndex token : tokens) {
+        const double x = p.layout.xOf(token + 0.5);
+        if (x < p.layout.plot.x || x > p.layout.plot.right() || std::abs(x - last) < 0.8)
+            continue;
+        b.rectangle({x - 0.8, y + 1, 1.6, 4}, p.theme.ink);
+        last = x;
+    }
+    for (std::size_t i = 0; i < std::min(kMostPaths, tokens.size()); ++i) {
         const TreeState::Path path = p.state.pathOf(tokens[i]);
-        if (i >= kMostPaths || path.batch < 0 || path.droppedAt > 0 || path.kept.empty())
+        if (path.batch < 0 || path.droppedAt > 0 || path.kept.empty())
             continue;
         Box box = p.layout.boxOf(p.state, static_cast<std::int64_t>(path.kept.size()), path.kept.back());
         box = {box.x - 3.5, box.y - 3.5, box.width + 7, box.height + 7};

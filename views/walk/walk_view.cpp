@@ -21,7 +21,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
     const char* paper = "BalanceKV Algorithm 2";
     return std::make_shared<const ParameterTable>(ParameterTable{
         choiceOption("show", "Show", "What is drawn.", paper, {{"walk", "Walk", "y, signs and Q"}, {"kernel", "Kernel matrix", "M as a heat map"}}),
-        integerOption("level", "Round or level", "Round of the blocked algorithm; level that a node of the streaming one moves into; from 1.", paper, 1, 8, 1,
+        integerOption("level", "Round or level", "Round of the blocked algorithm; level that a node of the streaming one moves into; from 1.", paper, 1, 20, 1,
                       Stage::Features),
         integerOption("block", "Block", "Block of the round, node of the level, from 0; −1: the one at the cursor, or the last.", paper, -1, 100'000, -1,
                       Stage::Features),

@@ -1,0 +1,269 @@
+// The walk view on a hand-made walk with known signs and on the sample: what the three rows show at which cursor, the
+// words, and what is said when nothing is balanced.
+#include "app/text/qt_text_service.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_fixture.h"
+#include "views/scene/text_painter.h"
+#include "views/walk/walk_data.h"
+#include "views/walk/walk_steps.h"
+#include "views/walk/walk_view.h"
+
+#include <QtTest>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+/// policies.md 1.1: all keys 0, all values 1, c = 4: y is the running imbalance, p = 1/2 - y / 8.
+BalanceWalkLog handWalk(std::int64_t place, TokenIndex first, const std::vector<std::int8_t>& signs, double c = 4) {
+    BalanceWalkLog walk;
+    walk.level = 1;
+    walk.place = place;
+    double imbalance = 0;
+    for (std::size_t i = 0; i < signs.size(); ++i) {
+        walk.tokens.push_back(first + static_cast<TokenIndex>(i));
+        walk.walk.rows.push_back(walk.tokens.back());
+        walk.walk.uniforms.push_back(signs[i] > 0 ? 0.01 : 0.99);
+        walk.signs.push_back(signs[i]);
+        walk.products.push_back(imbalance);
+        walk.probabilities.push_back(0.5 - imbalance / (2 * c));
+        imbalance += signs[i];
+        walk.quadratic.push_back(imbalance * imbalance);
+        walk.fairCoins.push_back(static_cast<double>(i) + 1);
+        walk.imbalance.push_back(static_cast<std::int64_t>(imbalance));
+    }
+    return walk;
+}
+
+/// Two blocks: tokens 10-13 signed + + - -, tokens 14-17 signed + - + -.
+ViewInput handInput(std::optional<TokenIndex> cursor, double c = 4) {
+    auto log = std::make_shared<BalanceLog>();
+    log->walks = {handWalk(0, 10, {1, 1, -1, -1}, c), handWalk(1, 14, {1, -1, 1, -1}, c)};
+    auto data = std::make_shared<WalkData>();
+    data->source = "A  hand";
+    data->what = "round 1";
+    data->end = 20;
+    data->log = log;
+    data->coinRuns = 9;
+    for (const BalanceWalkLog& walk : log->walks)
+        data->walks.push_back({&walk, {{1, 1, 1, 1}, {1, 4, 4, 4}}, std::vector<float>(16, 1.0F), 4, 1});
+    ViewInput input;
+    input.capture = needleCapture();
+    input.cut = Cut::resolve("default", *input.capture);
+    input.cursor = cursor;
+    input.data.value = data;
+    return input;
+}
+
+ParameterValues optionsOf(const std::vector<std::pair<std::string, std::string>>& set = {}) {
+    ParameterValues options(walkView().card().options);
+    for (const auto& [id, text] : set)
+        options.setText(id, text);
+    return options;
+}
+
+ViewInput sampleInput(const std::vector<std::string>& specs, const ParameterValues& options) {
+    ViewInput input = needleInput(specs);
+    input.data = {};
+    fillData(input, walkView(), options);
+    return input;
+}
+
+} // namespace
+
+class WalkViewTest : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<QtTextService> m_text;
+    const View& m_view = walkView();
+
+    Scene sceneOf(const ViewInput& input, const ParameterValues& options = optionsOf(), double width = 740, double height = 420) const {
+        return m_view.buildScene(input, options, viewport(width, height, *m_text));
+    }
+    QString caption(const ViewInput& input) const { return QString::fromStdString(m_view.caption(input, optionsOf())); }
+    QString finding(const ViewInput& input, const ParameterValues& options = optionsOf()) const {
+        return QString::fromStdString(m_view.finding(input, options));
+    }
+    /// Filled and hollow marks of the sign row.
+    std::pair<int, int> signMarks(const Scene& scene) const {
+        const Theme& theme = themeOf(ThemeId::Light);
+        int plus = 0, minus = 0;
+        for (const Drawable& item : scene.items)
+            if (const auto* box = std::get_if<RectangleItem>(&item)) {
+                plus += box->fill == theme.text1 ? 1 : 0;
+                minus += box->fill == kTransparent && box->stroke.colour == theme.text2 ? 1 : 0;
+            }
+        return {plus, minus};
+    }
+
+private slots:
+    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
+
+    // Signs + + - -: y is 0, 1, 2, 1, in units of c = 4: 0, 1/4, 1/2, 1/4.
+    void theFirstRowIsTheRunningSum() {
+        const Scene scene = sceneOf(handInput(14));
+        const PolylineItem* line = nullptr;
+        for (const Drawable& item : scene.items)
+            if (const auto* candidate = std::get_if<PolylineItem>(&item); candidate && candidate->stroke.width == 1.3 && candidate->points.size() == 4)
+                line = candidate;
+        QVERIFY(line);
+        std::vector<double> fail; // the lines at +1 and -1
+        for (const Drawable& item : scene.items)
+            if (const auto* candidate = std::get_if<PolylineItem>(&item); candidate && candidate->stroke.colour == themeOf(ThemeId::Light).errorLine)
+                fail.push_back(candidate->points.front().y);
+        QCOMPARE(fail.size(), std::size_t{2});
+        const double zero = (fail[0] + fail[1]) / 2, one = zero - fail[0];
+        QVERIFY(one > 20);
+        const std::vector<double> expected = {0, 0.25, 0.5, 0.25};
+        for (std::size_t i = 0; i < 4; ++i) {
+            QVERIFY(std::abs((zero - line->points[i].y) / one - expected[i]) < 1e-9);
+            QVERIFY(std::abs(line->points[i].x - (scene.plot.x + scene.plot.width * (double(i) + 0.5) / 4)) < 1e-6);
+        }
+    }
+
+    // c = 1: |y| = 2 lies beyond the line, is drawn as beyond, and counted.
+    void whatLeavesTheRangeIsMarked() {
+        const ViewInput input = handInput(14, 1);
+        const Scene scene = sceneOf(input);
+        const PointCloudItem* beyond = scene_checks::cloudNamed(scene, "beyond +1");
+        QVERIFY(beyond && beyond->points->size() == 1 && !scene_checks::cloudNamed(scene, "beyond −1"));
+        QVERIFY(QString::fromStdString(paintSceneAsText(scene)).contains("p outside [0, 1]: 1 of 4"));
+        QVERIFY2(finding(input).contains("p leaves [0, 1] on 1 steps and is clipped"), qPrintable(finding(input)));
+    }
+
+    void signsAppearPairByPair() {
+        QCOMPARE(signMarks(sceneOf(handInput(12))), std::pair(2, 0));
+        QCOMPARE(signMarks(sceneOf(handInput(13))), std::pair(2, 1));
+        QCOMPARE(signMarks(sceneOf(handInput(14))), std::pair(2, 2));
+        QCOMPARE(signMarks(sceneOf(handInput(15))), std::pair(1, 0)); // the second block has begun
+        QCOMPARE(signMarks(sceneOf(handInput({}))), std::pair(2, 2));
+    }
+
+    void theBlockFollowsTheCursor() {
+        const auto named = [&](std::optional<TokenIndex> cursor) { return QString::fromStdString(paintSceneAsText(sceneOf(handInput(cursor)))); };
+        QVERIFY(named(12).contains("block 0 of round 1"));
+        QVERIFY(named(16).contains("block 1 of round 1"));
+        QVERIFY(named({}).contains("block 1 of round 1"));
+        QVERIFY(caption(handInput(3)).contains("No pair has been read yet"));
+        QVERIFY(sceneOf(handInput(3)).items.size() < 4); // one sentence
+    }
+
+    void captionsHoldTheNumbers() {
+        const QString third = caption(handInput(13)); // y = 2, p = 1/2 - 2/8
+        QVERIFY2(third.contains("Pair 3 of 4 (token 12): yᵀη/(cR²) = 0.5, so p = ½ − half of it = 0.25; u = 0.990 ≥ p gives −."), qPrintable(third));
+        QVERIFY2(third.contains("Imbalance 1; Q = 1 against 3 for fair coins, within their 10–90 % band"), qPrintable(third));
+        const QString last = caption(handInput(14)); // balanced: Q = 0, below the band's 1
+        QVERIFY2(last.contains("Imbalance 0; Q = 0 against 4 for fair coins, below their 10–90 % band"), qPrintable(last));
+        QVERIFY2(finding(handInput(14)).contains("4 of 4 pairs: 2 + and 2 −"), qPrintable(finding(handInput(14))));
+    }
+
+    void storyIsThePairsWithBlocksAsMilestones() {
+        const Story story = m_view.story(handInput({}), optionsOf());
+        QCOMPARE(story.events, (std::vector<TokenIndex>{11, 12, 13, 14, 15, 16, 17, 18}));
+        QCOMPARE(story.milestones, (std::vector<TokenIndex>{14, 18}));
+    }
+
+    // Survivors of later rounds are not read one by one: their walk happens when the prompt has been read.
+    void laterRoundsRunAtOnce() {
+        ViewInput input = handInput({});
+        auto data = std::make_shared<WalkData>(*dataAs<WalkData>(input));
+        data->level = 2;
+        input.data.value = data;
+        QCOMPARE(m_view.story(input, optionsOf()).events, (std::vector<TokenIndex>{20}));
+        QCOMPARE(walkNow(*data, 19).walk, nullptr);
+        QCOMPARE(walkNow(*data, 20).steps, std::int64_t{4});
+        data->streaming = true; // a node runs when its last pair has been read
+        QCOMPARE(m_view.story(input, optionsOf()).events, (std::vector<TokenIndex>{14, 18}));
+        QCOMPARE(walkNow(*data, 17).walk->log->place, std::int64_t{0});
+    }
+
+    void factsNameTheStep() {
+        const ViewInput input = handInput(13);
+        const Scene scene = sceneOf(input);
+        const auto at = [&](double step) { return m_view.factsAt(input, optionsOf(), scene, {scene.plot.x + scene.plot.width * (step + 0.5) / 4, scene.plot.y + 9}); };
+        const PointFacts third = at(2), fourth = at(3);
+        QCOMPARE(third.token, 12);
+        const std::map<std::string, std::string> rows(third.rows.begin(), third.rows.end());
+        QCOMPARE(rows.at("p"), std::string("0.25"));
+        QCOMPARE(rows.at("sign η"), std::string("−"));
+        QCOMPARE(rows.at("coins, 10–90 %"), std::string("1 – 4"));
+        QCOMPARE(fourth.rows.back().second, std::string("not yet"));
+        QVERIFY(m_view.factsAt(input, optionsOf(), scene, {2, 2}).rows.empty());
+    }
+
+    void tableHoldsTheStepsSoFar() {
+        const ViewTable table = m_view.table(handInput(13), optionsOf());
+        QCOMPARE(table.rowCount, std::int64_t{3});
+        QCOMPARE(table.cell(2, 1) + " " + table.cell(2, 6) + " " + table.cell(2, 7) + " " + table.cell(2, 12), std::string("12 0.25 -1 4"));
+    }
+
+    // On a real head: blocked and streaming, with the band of coins that the same kernel gives.
+    void theSampleWalks() {
+        for (const char* spec : {"balancekv,sink=32,recent=32@0.25", "balancekv_stream:greedy,batch=64"}) {
+            const ParameterValues options = optionsOf({{"block", "2"}, {"coins", "100"}});
+            const ViewInput input = sampleInput({"keydiff@0.25", spec}, options);
+            const auto data = dataAs<WalkData>(input);
+            QVERIFY(!data->standIn && data->walks.size() == 1 && data->walks[0].log->place == 2);
+            const WalkData::Walk& walk = data->walks[0];
+            const std::size_t last = walk.log->tokens.size() - 1;
+            QCOMPARE(walk.band.low.size(), last + 1);
+            QVERIFY(walk.band.low[last] < walk.log->fairCoins[last] && walk.log->fairCoins[last] < walk.band.high[last]);
+            QVERIFY(walk.log->quadratic[last] < walk.band.low[last]); // gamma = 4 balances
+            QVERIFY2(finding(input, options).contains("below their 10–90 % band"), qPrintable(finding(input, options)));
+            const Scene kernel = sceneOf(input, optionsOf({{"show", "kernel"}}));
+            const auto image = std::find_if(kernel.items.begin(), kernel.items.end(), [](const Drawable& d) { return std::holds_alternative<ImageItem>(d); });
+            QVERIFY(image != kernel.items.end());
+            QCOMPARE(std::get<ImageItem>(*image).width, int(last) + 1);
+        }
+        const ParameterValues plain = optionsOf();
+        const ViewInput coins = sampleInput({"balancekv_stream,batch=64"}, plain);
+        QVERIFY2(finding(coins).contains("the signs are fair coins (B1)"), qPrintable(finding(coins)));
+    }
+
+    void saysWhatIsMissing() {
+        QVERIFY(finding(ViewInput{}) == kNoCapture);
+        const ViewInput other = sampleInput({"keydiff@0.25"}, optionsOf());
+        QVERIFY2(finding(other).startsWith("No pane runs BalanceKV, so balancekv,sink=32,recent=32@0.25 stands in: "), qPrintable(finding(other)));
+        QVERIFY(QString::fromStdString(paintSceneAsText(sceneOf(other))).contains("No pane runs BalanceKV"));
+        const ViewInput full = sampleInput({"balancekv@1.0"}, optionsOf());
+        QVERIFY2(finding(full).contains("nothing is balanced. Choose a smaller budget"), qPrintable(finding(full)));
+        const ViewInput far = sampleInput({"balancekv@0.25"}, optionsOf({{"block", "99"}}));
+        QVERIFY2(finding(far).contains("round 1 has blocks 0 to "), qPrintable(finding(far)));
+        const ViewInput deep = sampleInput({"balancekv,sink=32,recent=32@0.25"}, optionsOf({{"level", "20"}}));
+        QVERIFY2(finding(deep).contains("There is no round 20: the last one is 3"), qPrintable(finding(deep)));
+        const ViewInput large = sampleInput({"balancekv_stream,batch=4096"}, optionsOf());
+        QVERIFY2(finding(large).contains("No batch of this tree is full"), qPrintable(finding(large)));
+        ViewInput waiting = other;
+        waiting.data = {};
+        QVERIFY(!finding(waiting).isEmpty() && m_view.story(waiting, optionsOf()).events.empty());
+    }
+
+    void nothingOverlapsOrIsClipped_data() {
+        QTest::addColumn<QSize>("size");
+        for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(868, 212), QSize(930, 330), QSize(1400, 900)})
+            QTest::newRow(qPrintable(QString("%1x%2").arg(size.width()).arg(size.height()))) << size;
+    }
+    void nothingOverlapsOrIsClipped() {
+        QFETCH(QSize, size);
+        const std::vector<ViewInput> inputs = {handInput(13, 1), sampleInput({"balancekv@0.25"}, optionsOf()), sampleInput({"keydiff@0.25"}, optionsOf())};
+        for (const ViewInput& input : inputs)
+            for (const char* show : {"walk", "kernel"})
+                for (const bool forExport : {false, true}) {
+                    Viewport frame = viewport(size.width(), size.height(), *m_text);
+                    frame.forExport = forExport;
+                    const Scene scene = m_view.buildScene(input, optionsOf({{"show", show}}), frame);
+                    QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
+                    QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+                }
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(WalkViewTest)
+#include "walk_view_test.moc"
