@@ -3,6 +3,7 @@
 #include "core/run/reproduction.h"
 
 #include "core/base/error.h"
+#include "core/policies/compactor_log.h"
 #include "core/run/selection_formats.h"
 
 #include <fmt/format.h>
@@ -14,6 +15,29 @@
 namespace kvscope {
 
 namespace {
+
+const std::map<std::string, std::string>& ownMeasures() {
+    static const std::map<std::string, std::string> labels = {
+        {"policy_ms", "Time of the policy, ms"},
+        {"spectral_drawn", "Spectral distortion of drawn rows"},
+        {"spectral_top", "Spectral distortion of the best rows"}};
+    return labels;
+}
+
+std::string labelOf(const std::string& measure) {
+    const auto own = ownMeasures().find(measure);
+    return own == ownMeasures().end() ? measureById(measure).label : own->second;
+}
+
+/// The same run once more with its steps written down, where drawing leaves its distortions.
+std::vector<double> spectralDistortions(const LayerRunner& runner, RunRequest request, bool drawn) {
+    request.recordSteps = true;
+    request.measure = false;
+    const auto log = std::dynamic_pointer_cast<const LeverageLog>(runner.run(request, {})->log);
+    if (!log)
+        return {};
+    return drawn ? log->distortion : log->topDistortion;
+}
 
 /// Samples of one point, apart for each capture.
 struct Samples {
@@ -54,6 +78,10 @@ private:
                                   const std::string& measure) const {
         if (measure == "policy_ms")
             return {result.times.featuresMs + result.times.combineMs + result.times.selectMs};
+        if (measure == "spectral_drawn" || measure == "spectral_top") {
+            const auto heads = spectralDistortions(runner, result.request, measure == "spectral_drawn");
+            return m_reproduction.overHeads || heads.empty() ? heads : std::vector<double>{meanOfNumbers(heads)};
+        }
         if (!result.fidelity || (measureById(measure).need == MeasureNeed::Scores && result.scores.empty()))
             return {};
         const std::vector<std::string> ids = {measure};
@@ -63,8 +91,12 @@ private:
 
     void addSamples(const SweepRow& row, const std::string& measure, const std::vector<double>& values) {
         const RunRequest& run = row.result->request;
-        const std::string label =
-            m_reproduction.measures.size() > 1 ? run.policy.policy + " " + measure : run.policy.policy;
+        const VariedParameter& varied = m_reproduction.varied;
+        std::string label = run.policy.policy;
+        if (!varied.id.empty() && m_reproduction.axis != ReproductionAxis::Parameter)
+            label += " " + varied.id + "=" + run.policy.values.text(varied.id);
+        if (m_reproduction.measures.size() > 1)
+            label += " " + measure;
         const Key key{run.policy.policy, label};
         m_measureOf[key] = measure;
         std::vector<Samples>& points = m_points[key];
@@ -147,11 +179,12 @@ SweepRequest sweepOf(const Reproduction& reproduction,
     request.captures = captures;
     request.layers = layers;
     request.cut = reproduction.cut;
-    for (const std::string& id : reproduction.policies) {
+    for (const std::string& spec : reproduction.policies) {
+        const std::string id = spec.substr(0, spec.find_first_of(":,@"));
         const auto& known = allPolicies();
         const bool there = std::any_of(known.begin(), known.end(), [&](const Policy* p) { return p->card().id == id; });
         if (there)
-            request.policies.push_back(PolicySpec::parse(id));
+            request.policies.push_back(PolicySpec::parse(spec));
         else
             notes.push_back("left out: this program has no policy '" + id + "'");
     }
@@ -182,7 +215,7 @@ ReproductionResult reproduce(const LayerRunner& runner, const Reproduction& repr
     result.series = gathered.series(captures.size() > 1);
     result.xTitle = xTitleOf(reproduction);
     const std::string& measure = reproduction.measures.front();
-    result.yTitle = measure == "policy_ms" ? "Time of the policy, ms" : measureById(measure).label;
+    result.yTitle = labelOf(measure);
     if (reproduction.measures.size() > 1)
         result.yTitle = fmt::format("{}", fmt::join(reproduction.measures, ", "));
     result.samples = captures.size() > 1 ? "captures" : reproduction.overHeads ? "heads" : "layers and seeds";

@@ -16,9 +16,11 @@ struct Reproduction {
     std::string id, item;  ///< "keydiff-fig12", "KeyDiff Fig. 12: ..."
     std::string paperData; ///< what the paper ran on, and with which parameters
     std::string elsewhere; ///< "needs the model ..." or the command that draws it; empty: it runs here
-    std::vector<std::string> policies = {}, budgets = {};
-    VariedParameter varied = {}; ///< id empty: none
-    std::vector<std::string> measures = {}; ///< ids of measures; "policy_ms": features + combine + select
+    std::vector<std::string> policies = {}, budgets = {}; ///< policies as specs; one that is not there is left out
+    VariedParameter varied = {}; ///< id empty: none. A series for each value unless the axis is the parameter
+    /// Ids of measures; "policy_ms": features + combine + select; "spectral_drawn" and "spectral_top": the distortion of
+    /// Compactor's Theorem 1 over drawn leverage, of the rows drawn and of as many best ones (per KV head).
+    std::vector<std::string> measures = {};
     ReproductionAxis axis = ReproductionAxis::Retention;
     std::string cut = "default";
     int seeds = 1;
@@ -36,7 +38,7 @@ struct ReproducedPoint {
 };
 
 struct ReproducedSeries {
-    std::string label, policyId, measure;
+    std::string label, policyId, measure; ///< label: policy, then the parameter's value and the measure where they vary
     std::vector<ReproducedPoint> points; ///< ascending in x, parameters in the order of their values
 };
 

@@ -53,7 +53,7 @@ private slots:
             QVERIFY2(ids.insert(row.id).second && !row.item.empty() && !row.paperData.empty(), row.id.c_str());
             QVERIFY2(row.elsewhere.empty() != row.measures.empty(), row.id.c_str());
             for (const std::string& measure : row.measures)
-                QVERIFY(measure == "policy_ms" || !measureById(measure).label.empty());
+                QVERIFY(measure == "policy_ms" || measure.starts_with("spectral_") || !measureById(measure).label.empty());
         }
         QVERIFY_THROWS_EXCEPTION(Error, reproductionById("keydiff-fig99"));
     }
@@ -104,6 +104,46 @@ private slots:
             const Summary expected = summaryOf(means);
             QVERIFY(near(point.summary.mean, expected.mean) && near(point.summary.deviation, expected.deviation));
         }
+    }
+
+    // BalanceKV Fig. 3 is a table of block sizes by rates: a series for each block, a point for each rate.
+    void aVariedParameterMakesASeriesForEachValue() {
+        const LayerRunner runner = makeRunner();
+        const auto capture = captures(1, 200);
+        Reproduction row = reproductionById("balancekv-fig3");
+        const std::string spec = "balancekv:notebook,sink=4,recent=4"; // as many as so short a prompt leaves
+        row.policies = {spec};
+        row.cut = "default";
+        row.seeds = 1;
+        const ReproductionResult result = reproduce(runner, row, capture, {1}, {});
+        QCOMPARE(result.series.size(), 3U);
+        for (const ReproducedSeries& series : result.series) {
+            QCOMPARE(series.points.size(), 3U);
+            QCOMPARE(series.policyId, std::string("balancekv"));
+            const std::string block = series.label.substr(series.label.find('=') + 1);
+            QCOMPARE(series.label, "balancekv block=" + block);
+            const double expected = errorOf(runner, capture[0], 1, spec + ",block=" + block + "@0.25");
+            QVERIFY(near(series.points[1].summary.mean, expected));
+        }
+        QVERIFY(result.series[0].points[1].summary.mean != result.series[2].points[1].summary.mean);
+    }
+
+    // Theorem 1: rows drawn by leverage approximate K^T K, the better the more are drawn, and unlike the best rows
+    // alone, which lose whatever they leave out.
+    void drawnLeverageApproximatesTheSpectrum() {
+        const LayerRunner runner = makeRunner();
+        Reproduction row = reproductionById("compactor-thm1");
+        row.budgets = {"0.1", "0.5", "0.9"};
+        const ReproductionResult result = reproduce(runner, row, captures(1, 200), {0}, {});
+        QCOMPARE(result.series.size(), 2U);
+        for (const ReproducedSeries& series : result.series) {
+            QCOMPARE(series.points.size(), 3U);
+            for (const ReproducedPoint& point : series.points)
+                QCOMPARE(point.summary.count, series.measure == "spectral_drawn" || series.measure == "spectral_top" ? 6 : 0);
+            QVERIFY2(series.points[0].summary.mean > series.points[2].summary.mean, series.label.c_str());
+        }
+        const auto& top = result.series[result.series[0].measure == "spectral_top" ? 0 : 1];
+        QVERIFY(top.points[0].summary.mean <= 1 + 1e-9); // a subset of rows never exceeds the whole
     }
 
     void oneCaptureGivesAnIntervalOverHeads() {
