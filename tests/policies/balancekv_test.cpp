@@ -27,19 +27,6 @@ TestLayer layerOf(int tokens, std::uint64_t seed = 5) {
     return layer;
 }
 
-/// Tokens before the cut with their own values.
-TestLayer sampleLayer(const std::string& file, int layer, TokenIndex cut) {
-    const auto capture = openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/" + file + ".h5");
-    TestLayer test = TestLayer::ofCapture(*capture, LayerIndex(layer), cut);
-    const HostTensor values = capture->read(LayerIndex(layer), TensorRole::Values, {});
-    const std::int64_t heads = values.shape[0], n = values.shape[1], width = values.shape[2];
-    test.values = {{heads, cut, width}, {}};
-    for (std::int64_t h = 0; h < heads; ++h)
-        test.values.data.insert(test.values.data.end(), values.data.begin() + h * n * width,
-                                values.data.begin() + (h * n + cut) * width);
-    return test;
-}
-
 double sumOf(const std::vector<float>& weights, const HeadSelection& head, TokenIndex first, TokenIndex end) {
     double sum = 0;
     for (std::size_t i = 0; i < head.kept.size(); ++i)
@@ -145,7 +132,7 @@ private slots:
 
     // The oracle's lists on real keys and values, written down; the engine's are the same to the last token and weight.
     void goldenListsOnASample() {
-        const TestLayer layer = sampleLayer("needle-1k", 2, 995);
+        const TestLayer layer = TestLayer::ofCapture(*openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5"), LayerIndex(2), 995);
         std::vector<std::string> lines = {"# needle-1k, layer 2, cut 995 | policy | head | kept tokens (0-based)"};
         for (const char* variant : {"paper", "notebook", "notebook_unweighted", "longbench", "needle_paper"}) {
             const std::string spec = std::string("balancekv:") + variant + ",sink=2,recent=2,rounds=5";

@@ -2,6 +2,7 @@
 // compactor-vllm: scores, budgets, protected tokens, joint choice, drawing, refusals.
 #include "core/base/error.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/golden.h"
 #include "tests/support/naive/naive_engine.h"
 
 #include <QtTest>
@@ -26,6 +27,13 @@ Block blockOf(const HostTensor& tensor, std::int64_t begin, std::int64_t end) {
         out.numbers.insert(out.numbers.end(), tensor.data.begin() + (h * n + begin) * d,
                            tensor.data.begin() + (h * n + end) * d);
     return out;
+}
+
+/// [1, n, d] of one head.
+HostTensor headOf(const HostTensor& tensor, std::int64_t head) {
+    const std::int64_t size = tensor.shape[1] * tensor.shape[2];
+    return {{1, tensor.shape[1], tensor.shape[2]},
+            {tensor.data.begin() + head * size, tensor.data.begin() + (head + 1) * size}};
 }
 
 Block floats(const Numbers& x, std::int64_t heads) {
@@ -92,6 +100,25 @@ std::vector<Numbers> expectedScores(const TestLayer& layer, const ParameterValue
     return scores;
 }
 
+/// Protected tokens, then the best others one at a time; of equal scores the earlier token.
+std::vector<TokenIndex> chosenBy(const Numbers& scores, const ParameterValues& values, std::int64_t count) {
+    const auto n = std::int64_t(scores.size());
+    std::vector<TokenIndex> kept;
+    for (std::int64_t left = count; left > 0; --left) {
+        std::int64_t best = -1;
+        const auto rank = [&](std::int64_t i) {
+            const bool guarded = i < values.integer("protect_first") || i >= n - values.integer("protect_last");
+            return std::pair(guarded, float(scores[std::size_t(i)])); // decisions read floats
+        };
+        for (std::int64_t i = 0; i < n; ++i)
+            if (std::find(kept.begin(), kept.end(), i) == kept.end() && (best < 0 || rank(i) > rank(best)))
+                best = i;
+        kept.push_back(TokenIndex(best));
+    }
+    std::sort(kept.begin(), kept.end());
+    return kept;
+}
+
 /// Empty, or where the scores differ by more than the float roundings on their way.
 std::string scoreDifference(const std::vector<float>& got, const std::vector<Numbers>& expected) {
     const std::size_t n = expected.front().size();
@@ -154,6 +181,37 @@ private slots:
                 scoreDifference(m_bench.engine().download(outcome.scores.total).data, expected);
             QVERIFY2(wrong.empty(), wrong.c_str());
         }
+    }
+
+    // The lists of the formulas on real keys and values, written down; the engine's are the same to the last token.
+    void goldenListsOnASample() {
+        const auto capture = openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5");
+        std::vector<std::string> lines = {"# needle-1k, layer, cut 995 | policy at 0.05 | head | kept tokens (0-based)"};
+        for (const int own : {1, 3}) {
+            const TestLayer layer = TestLayer::ofCapture(*capture, LayerIndex(own), 995);
+            for (const char* spec : {"compactor,sketch=none", "compactor,sketch=none,chunk=128,lambda=1,protect_last=4",
+                                     "compactor:kvpress,sketch=none", "leverage:exact"}) {
+                const PolicySpec parsed = PolicySpec::parse(spec);
+                const bool alone = parsed.policy == "leverage", removed = !alone && parsed.values.choice("lambda_rule") == "removed";
+                std::vector<Numbers> scores;
+                if (alone)
+                    for (std::int64_t h = 0; h < layer.keys.shape[0]; ++h)
+                        scores.push_back(kvscope::naive::leverage({kvscope::naive::Block{
+                            1, 995, layer.keys.shape[2], blockOf(headOf(layer.preRopeKeys, h), 0, 995).numbers}}));
+                else
+                    scores = expectedScores(layer, parsed.values, removed ? 0.95 : parsed.values.real("lambda"));
+                const auto kept = m_bench.run(std::string(spec) + "@0.05", layer).selection.heads;
+                const int count = ::naive::budgetTokens("0.05", 995, parsed.values.text("rounding"));
+                for (std::size_t h = 0; h < scores.size(); ++h) {
+                    const std::string expected = listText(chosenBy(scores[h], parsed.values, count));
+                    lines.push_back("layer " + std::to_string(own) + " | " + spec + " | KV head " + std::to_string(h) +
+                                    " | " + expected);
+                    QCOMPARE(QString::fromStdString(listText(kept[h].kept)), QString::fromStdString(expected));
+                }
+            }
+        }
+        const std::string differs = golden::compare("policies_compactor.txt", lines);
+        QVERIFY2(differs.empty(), differs.c_str());
     }
 
     void leverageIsThatOfTheKeysBeforeRope() {

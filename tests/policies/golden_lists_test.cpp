@@ -92,6 +92,24 @@ private slots:
               "@0.03");
     }
 
+    // Sums over all queries before the cut, block by block in some; layers of a pyramid with their own budgets.
+    void accumulatedAttention() {
+        const std::vector<std::string> h2o = {"h2o", "h2o:keydiff", "h2o:kvpress", "h2o:kvcache_factory"};
+        check("policies_h2o.txt",
+              {{"random 97", TestLayer::random(2024, {6, 2, 97, 8}), join({h2o, {"h2o:keydiff,prompt_block=23"}})},
+               sampleSource("needle-1k", 2, 995, h2o)},
+              "@0.05");
+    }
+
+    void pyramid() {
+        const std::vector<std::string> specs = {"pyramidkv", "pyramidkv:original_layers",
+                                                "pyramidkv:kvpress,window=6,beta=5", "pyramidkv:kvpress"};
+        std::vector<Source> sources;
+        for (const int layer : {0, 3, 5})
+            sources.push_back(sampleSource("needle-1k", layer, 995, specs));
+        check("policies_pyramidkv.txt", sources, "@0.04");
+    }
+
 private:
     // The oracle's lists are what the file holds, and the engine's lists are the oracle's, to the last token.
     void check(const std::string& file, const std::vector<Source>& sources, const std::string& budget) {

@@ -20,7 +20,7 @@ int protectedFirst(const std::string& policy, const Options& options) {
 
 int protectedLast(const std::string& policy, const Options& options, int budget) {
     int last = number(options, "protect_last");
-    if (policy == "snapkv")
+    if (policy == "snapkv" || policy == "pyramidkv")
         last = std::max(last, number(options, "window"));
     if (policy == "h2o")
         while (last + 1 <= std::stod(options.at("recent_share")) * budget + 1e-9)
@@ -98,9 +98,48 @@ int budgetTokens(const std::string& budget, int n, const std::string& rounding) 
     return std::max(1, std::min(n, tokens));
 }
 
+// A straight line from `most` in layer 0 to `least` in the last one, once in whole numbers and once in fractions.
+int pyramidTokens(const Options& options, const Layer& layer, int n, int mean) {
+    const int window = number(options, "window");
+    const double beta = std::stod(options.at("beta"));
+    const int gaps = options.at("slope") == "layers" ? layer.numLayers : layer.numLayers - 1;
+    if (layer.numLayers == 1 || mean <= window)
+        return mean;
+    if (options.at("schedule") == "integer") {
+        const int free = mean - window;
+        if (n < 2 * free)
+            return mean;
+        int least = 0, fall = 0;
+        while ((least + 1) * beta <= free)
+            ++least;
+        int most = 2 * free - least;
+        if (most + window >= n) {
+            most = n - window;
+            least = 2 * free - most;
+        }
+        while ((fall + 1) * gaps <= most - least)
+            ++fall;
+        return most - layer.layer * fall + window;
+    }
+    double least = mean / beta, most = 2.0 * mean - least;
+    if (most + window >= n) {
+        most = n - window;
+        least = 2.0 * mean - most;
+    }
+    if (most > n || least > most || least < window)
+        return mean;
+    const double exact = most - layer.layer * (most - least) / gaps;
+    int tokens = 1; // Python's round: a half goes to the even side
+    while (tokens + 0.5 < exact || (tokens + 0.5 == exact && tokens % 2 == 1))
+        ++tokens;
+    return tokens;
+}
+
 Result run(const std::string& policy, const Options& options, const Layer& layer, const std::string& budget) {
     const int n = layer.tokens();
-    const int limit = budgetTokens(budget, n, options.count("rounding") ? options.at("rounding") : "ceil");
+    int limit = budgetTokens(budget, n, options.count("rounding") ? options.at("rounding") : "ceil");
+    if (policy == "pyramidkv")
+        limit = pyramidTokens(options, layer, n, limit);
     Result result;
     result.kept.resize(layer.keys.size());
     int begin = 0;

@@ -20,7 +20,7 @@ struct Layer {
     std::vector<int> kvOfQ; ///< [Hq]
     double scaling = 1, softcap = 0;
     int slidingWindow = 0;
-    int layer = 0;
+    int layer = 0, numLayers = 8; ///< of the model
     std::uint64_t seed = 0;
 
     int tokens() const { return static_cast<int>(keys.front().size()); }
@@ -58,5 +58,8 @@ Result run(const std::string& policy, const Options& options, const Layer& layer
 
 /// Tokens kept of n.
 int budgetTokens(const std::string& budget, int n, const std::string& rounding);
+
+/// PyramidKV: tokens kept of n in the layer when the mean over the layers is `mean` (policies.md 6.5).
+int pyramidTokens(const Options& options, const Layer& layer, int n, int mean);
 
 } // namespace naive

@@ -188,21 +188,22 @@ Vector tova(const Options& options, const Layer& layer, int kv, const std::vecto
         [&](int q) { return perLayer || layer.kvOfQ[static_cast<std::size_t>(q)] == kv; });
 }
 
-// What query head q gave to `token` in all visits (first), and how many queries saw it (second).
-std::pair<double, int> received(const Options& options, const Layer& layer, int q, int token,
-                                const std::vector<Visit>& visits) {
-    const int kv = layer.kvOfQ[static_cast<std::size_t>(q)];
-    std::pair<double, int> result{0, 0};
+// What query head q gave to each token in all visits (first), and how many queries saw it (second).
+std::vector<std::pair<double, int>> received(const Options& options, const Layer& layer, int q,
+                                             const std::vector<Visit>& visits) {
+    const auto kv = static_cast<std::size_t>(layer.kvOfQ[static_cast<std::size_t>(q)]);
+    std::vector<std::pair<double, int>> result(static_cast<std::size_t>(layer.tokens()), {0, 0});
     for (const Visit& visit : visits) {
-        const std::vector<int>& rows = visit.rows[static_cast<std::size_t>(kv)];
-        const auto at = std::find(rows.begin(), rows.end(), token);
-        for (int time = std::max(visit.begin, layer.firstQuery); at != rows.end() && time < visit.end; ++time) {
+        const std::vector<int>& rows = visit.rows[kv];
+        for (int time = std::max(visit.begin, layer.firstQuery); time < visit.end; ++time) {
             const bool masked =
                 options.at("mask") == "causal" || time >= visit.end - std::stoi(options.at("mask_window"));
-            result.first += attention(layer, q, time - layer.firstQuery, rows,
-                                      masked)[static_cast<std::size_t>(at - rows.begin())];
-            const bool sees = time >= token && (layer.slidingWindow == 0 || token > time - layer.slidingWindow);
-            result.second += !masked || sees ? 1 : 0;
+            const Vector weights = attention(layer, q, time - layer.firstQuery, rows, masked);
+            for (std::size_t i = 0; i < rows.size(); ++i) {
+                const bool sees = time >= rows[i] && (layer.slidingWindow == 0 || rows[i] > time - layer.slidingWindow);
+                result[static_cast<std::size_t>(rows[i])].first += weights[i];
+                result[static_cast<std::size_t>(rows[i])].second += !masked || sees ? 1 : 0;
+            }
         }
     }
     return result;
@@ -211,9 +212,10 @@ std::pair<double, int> received(const Options& options, const Layer& layer, int 
 Vector h2o(const Options& options, const Layer& layer, int kv, const std::vector<int>& tokens,
            const std::vector<Visit>& visits) {
     const auto profileOf = [&](int q) {
+        const auto all = received(options, layer, q, visits);
         Vector profile;
         for (const int token : tokens) {
-            const auto [sum, queries] = received(options, layer, q, token, visits);
+            const auto [sum, queries] = all[static_cast<std::size_t>(token)];
             profile.push_back(options.at("accumulate") == "sum" ? sum : queries > 0 ? sum / queries : 0);
         }
         return profile;
@@ -238,7 +240,7 @@ Vector scoresOfHead(const std::string& policy, const Options& options, const Lay
         keys.push_back(layer.keys[static_cast<std::size_t>(kv)][static_cast<std::size_t>(token)]);
     if (policy == "keydiff")
         return keydiff(options, keys);
-    if (policy == "snapkv")
+    if (policy == "snapkv" || policy == "pyramidkv")
         return snapkv(options, layer, kv, rows, end);
     if (policy == "tova")
         return tova(options, layer, kv, rows, end);

@@ -111,7 +111,9 @@ TestLayer TestLayer::ofCapture(const CaptureReader& capture, LayerIndex layer, T
     result.plain.softcap = info.softcap;
     result.plain.slidingWindow = static_cast<int>(info.slidingWindow);
     result.plain.layer = layer.value;
+    result.plain.numLayers = capture.info().numLayers;
     result.refresh();
+    result.values = tensorOf(rowsOf(capture.read(layer, TensorRole::Values, {}), cut));
     return result;
 }
 
@@ -153,7 +155,7 @@ PolicyInput PolicyBench::inputOf(const TestLayer& layer, const Checkpoint& check
                       .carried = {},
                       .attention = ruleOf(layer.plain),
                       .layer = LayerIndex(layer.plain.layer),
-                      .numLayers = 8,
+                      .numLayers = layer.plain.numLayers,
                       .seed = layer.plain.seed,
                       .checkpoint = checkpoint,
                       .preRopeKeys = m_engine->upload(layer.preRopeKeys),

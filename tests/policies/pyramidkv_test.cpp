@@ -100,6 +100,21 @@ private slots:
         QCOMPARE(pyramid.notes.back(), "PyramidKV keeps " + std::to_string(own) + " tokens in layer 3 of 8");
     }
 
+    // Scores, budgets and choice together against plain loops, in every layer of the model.
+    void agreesWithTheOracle() {
+        for (int own = 0; own < 8; ++own) {
+            TestLayer layer = TestLayer::random(60 + std::uint64_t(own), {6, 2, 97, 8});
+            layer.plain.layer = own;
+            for (const char* variant : {"", ":original_layers", ":kvpress", ":kvpress,window=4,beta=3", ",window=3,beta=1",
+                                        ",window=20,beta=7.5,group_rule=max", ",protect_first=3,protect_last=11"})
+                for (const char* budget : {"@1t", "@0.1", "@30t", "@0.45", "@0.8", "@1"}) {
+                    const std::string spec = std::string("pyramidkv") + variant + budget;
+                    const std::string wrong = difference(m_bench.run(spec, layer), runNaive(spec, layer.plain));
+                    QVERIFY2(wrong.empty(), (spec + ", layer " + std::to_string(own) + ": " + wrong).c_str());
+                }
+        }
+    }
+
     void degenerateSizes() {
         for (const int n : {1, 5, 8, 9}) {
             const TestLayer layer = TestLayer::random(10, {4, 2, n, 8});

@@ -1,13 +1,17 @@
 // SubGen: the invariants of policies.md 2.1 and 2.2, hand examples, chi-square of both reservoirs, unbiased sums.
 #include "core/base/error.h"
+#include "core/base/random.h"
 #include "core/policies/kcenter_log.h"
 #include "core/policies/subgen_log.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/golden.h"
 #include "tests/support/naive/naive_clusters.h"
 
 #include <QtTest>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 using namespace kvscope;
@@ -81,6 +85,46 @@ double sum(const std::vector<float>& list) {
     return std::accumulate(list.begin(), list.end(), 0.0);
 }
 
+/// Algorithm 1 as it is written, one token after the other: every slot thrown for, the last winner stays.
+struct OracleState {
+    std::vector<std::vector<int>> clusterSlots; ///< [m][t]
+    std::vector<int> counts, valueSlots;        ///< n_c; [s], -1: empty
+    std::vector<double> squares;
+    double mu = 0;
+};
+
+OracleState streamed(const TestLayer& layer, std::int64_t head, double delta, int t, int s) {
+    const auto clusters = kvscope::naive::streamClusters(blockOf(layer.keys), head, delta);
+    const std::int64_t n = layer.values.shape[1], width = layer.values.shape[2];
+    OracleState state;
+    state.valueSlots.assign(std::size_t(s), -1);
+    const auto thrown = [&](std::uint32_t reservoir, std::int64_t token, int slot) {
+        return uniformAt({layer.plain.seed, std::uint32_t(layer.plain.layer), std::uint32_t(head), reservoir,
+                          std::uint32_t(token), std::uint32_t(slot)});
+    };
+    for (std::int64_t i = 0; i < n; ++i) {
+        const auto c = std::size_t(clusters.cluster[std::size_t(i)]);
+        if (c == state.counts.size()) {
+            state.counts.push_back(0);
+            state.clusterSlots.emplace_back(std::size_t(t), int(i));
+        }
+        state.counts[c] += 1;
+        for (int slot = 0; slot < t; ++slot)
+            if (thrown(0, i, slot) < 1.0 / state.counts[c])
+                state.clusterSlots[c][std::size_t(slot)] = int(i);
+        double square = 0;
+        for (std::int64_t k = 0; k < width; ++k)
+            square += std::pow(double{layer.values.data[std::size_t((head * n + i) * width + k)]}, 2);
+        square = std::pow(double{float(std::sqrt(square))}, 2); // a norm is rounded once
+        state.squares.push_back(square);
+        for (int slot = 0; slot < s && square > 0; ++slot)
+            if (thrown(1, i, slot) < square / (state.mu + square))
+                state.valueSlots[std::size_t(slot)] = int(i);
+        state.mu += square;
+    }
+    return state;
+}
+
 } // namespace
 
 class SubgenTest : public QObject {
@@ -121,6 +165,56 @@ private slots:
             QVERIFY(std::abs(head.mu / mu - 1) < 1e-6);
             QVERIFY(std::abs(sum(chosen.weights[h].denominator) - 211) < 1e-3);
         }
+    }
+
+    // Kept lists on real keys and values from the oracle's stream, written down; lists and weights of the engine agree.
+    void goldenListsOnASample() {
+        const TestLayer layer = TestLayer::ofCapture(
+            *openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5"), LayerIndex(3), 995);
+        std::vector<std::string> lines = {"# needle-1k, layer 3, cut 995 | policy | head | kept tokens (0-based)"};
+        const auto write = [&](const std::string& spec, std::size_t head, const std::vector<TokenIndex>& kept) {
+            lines.push_back(spec + " | KV head " + std::to_string(head) + " | " + listText(kept));
+        };
+        for (const int delta : {12, 15}) {
+            const std::string spec = "subgen:given,delta=" + std::to_string(delta) + ",cluster_slots=1,value_slots=12";
+            const auto heads = m_bench.policies().run(spec, layer).selection.heads;
+            for (std::size_t h = 0; h < heads.size(); ++h) {
+                const OracleState oracle = streamed(layer, std::int64_t(h), delta, 1, 12);
+                QVERIFY2(oracle.counts.size() > 3 && oracle.counts.size() < 300, qPrintable(QString::number(oracle.counts.size())));
+                std::map<TokenIndex, std::pair<double, double>> weights; // numerator, denominator
+                for (const int token : oracle.valueSlots)
+                    weights[token].first += oracle.mu / (12 * oracle.squares[std::size_t(token)]);
+                for (std::size_t c = 0; c < oracle.counts.size(); ++c)
+                    weights[oracle.clusterSlots[c][0]].second += oracle.counts[c];
+                std::vector<TokenIndex> kept;
+                for (const auto& [token, both] : weights) {
+                    const std::size_t at = kept.size();
+                    kept.push_back(token);
+                    QVERIFY(at < heads[h].kept.size() && heads[h].kept[at] == token);
+                    QVERIFY(std::abs(double{heads[h].numeratorWeights[at]} - both.first) <= 1e-6 * both.first);
+                    QCOMPARE(double{heads[h].denominatorWeights[at]}, both.second);
+                }
+                QCOMPARE(heads[h].kept, kept);
+                write(spec, h, kept);
+            }
+        }
+        const std::string centers = "subgen_kcenter,recent=8@40t";
+        const auto heads = m_bench.policies().run(centers, layer).selection.heads;
+        for (std::size_t h = 0; h < heads.size(); ++h) {
+            kvscope::naive::Block rest{1, 987, layer.keys.shape[2], {}};
+            const auto begin = layer.keys.data.begin() + std::ptrdiff_t(h) * 995 * layer.keys.shape[2];
+            rest.numbers.assign(begin, begin + 987 * layer.keys.shape[2]);
+            std::vector<TokenIndex> kept;
+            for (const int row : kvscope::naive::greedyCenters(rest, 0, 32, 0).order)
+                kept.push_back(row);
+            for (TokenIndex row = 987; row < 995; ++row)
+                kept.push_back(row);
+            std::sort(kept.begin(), kept.end());
+            QCOMPARE(heads[h].kept, kept);
+            write(centers, h, kept);
+        }
+        const std::string differs = golden::compare("policies_subgen.txt", lines);
+        QVERIFY2(differs.empty(), differs.c_str());
     }
 
     // (d) each slot of a cluster is uniform over its members.
