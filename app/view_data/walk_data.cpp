@@ -4,6 +4,7 @@
 
 #include "app/view_data/balance_panes.h"
 #include "core/policies/balance_tree.h"
+#include "views/balance_words.h"
 #include "views/walk/walk_data.h"
 
 #include <fmt/format.h>
@@ -35,17 +36,12 @@ int bucketFor(const WalkData& data, const ParameterValues& options, std::int64_t
     return bucket;
 }
 
-std::string power(int exponent) {
-    return exponent < 0 ? "2^−" + std::to_string(-exponent) : "2^" + std::to_string(exponent);
-}
-
 void describe(WalkData& data, bool values, int bucket) {
     if (!data.streaming)
         data.what = fmt::format("round {}", data.level);
-    else if (values)
-        data.what = fmt::format("C{} → C{}, values with {} < ‖v‖ ≤ {}", data.level - 1, data.level, power(bucket - 1), power(bucket));
     else
-        data.what = fmt::format("C{} → C{}, keys of the denominator", data.level - 1, data.level);
+        data.what = fmt::format("{} → {}, {}", setName(data.level - 1), setName(data.level),
+                                values ? "values with " + octaveText(bucket) : "keys of the denominator");
 }
 
 void pickWalks(WalkData& data, const ViewDataRequest& request) {

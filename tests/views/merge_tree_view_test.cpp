@@ -179,6 +179,41 @@ private slots:
             QVERIFY2(std::abs(ticks[i] - tokens[i]) < 1e-6, qPrintable(QString::number(ticks[i])));
     }
 
+    // Several pairs in a pixel: as dark as the share that is left, nothing where none is.
+    void crowdedBarcodesShowShares() {
+        const Colour kept = themeOf(ThemeId::Light).kept;
+        const auto darkest = [&](TokenIndex cursor) {
+            double alpha = 0, right = 0;
+            const ViewInput input = [&] {
+                ViewInput made = handInput(cursor);
+                auto data = std::make_shared<MergeTreeData>(*dataAs<MergeTreeData>(made));
+                auto stream = std::make_shared<BalanceStream>(*data->stream);
+                BalanceTree& tree = stream->trees[0];
+                tree.batch = 3000;
+                tree.rows.resize(5000);
+                std::iota(tree.rows.begin(), tree.rows.end(), TokenIndex{0});
+                std::vector<TokenIndex> first(tree.rows.begin(), tree.rows.begin() + 3000);
+                tree.nodes = {{halved(first)}};
+                stream->tokens = 5000;
+                data->stream = stream;
+                data->nodes = {{{0.5, 0.5, 0}}};
+                made.data.value = data;
+                return made;
+            }();
+            const Scene scene = sceneOf(input);
+            for (const Drawable& item : scene.items)
+                if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill.b == kept.b && box->fill.r == kept.r) {
+                    alpha = std::max(alpha, box->fill.a / 255.0);
+                    right = std::max(right, (box->box.right() - scene.plot.x) / scene.plot.width * 5000);
+                }
+            return std::pair(alpha, right);
+        };
+        const auto [half, halfEnd] = darkest(3000); // every second pair of the first batch
+        QVERIFY2(half > 0.5 && half < 0.85 && std::abs(halfEnd - 3000) < 10, qPrintable(QString("%1 %2").arg(half).arg(halfEnd)));
+        const auto [all, allEnd] = darkest(4500);
+        QVERIFY2(all > 0.95 && std::abs(allEnd - 4500) < 10, qPrintable(QString("%1 %2").arg(all).arg(allEnd)));
+    }
+
     // Token 3 is kept by C¹ and C²; token 1 reaches C¹ and is dropped by C²; token 0 leaves at once.
     void pathsLeadToTheSetThatHoldsTheToken() {
         const auto pathLines = [&](TokenIndex token) {
@@ -206,9 +241,9 @@ private slots:
         QTest::addColumn<int>("cursor");
         QTest::addColumn<QStringList>("words");
         QTest::newRow("filling") << 3 << QStringList{"3 of t = 4", "exact"};
-        QTest::newRow("first batch") << 4 << QStringList{"Batch 0", "2 pairs enter C¹ with weight 2, 2 leave", "1 batches so far is odd"};
+        QTest::newRow("first batch") << 4 << QStringList{"Batch 0", "2 pairs enter C¹ with weight 2, 2 leave", "1 of them is odd, so nothing merges"};
         QTest::newRow("first merge") << 8 << QStringList{"Batch 1", "4 in C¹ make 2 in C², weight 4"};
-        QTest::newRow("odd") << 13 << QStringList{"Batch 2", "3 batches so far is odd"};
+        QTest::newRow("odd") << 13 << QStringList{"Batch 2", "3 of them is odd"};
         QTest::newRow("two merges") << 16 << QStringList{"4 in C¹ make 2 in C², weight 4; 4 in C² make 2 in C³, weight 8"};
     }
     void captionsHoldTheNumbers() {

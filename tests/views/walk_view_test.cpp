@@ -181,6 +181,7 @@ private slots:
         QCOMPARE(walkNow(*data, 20).steps, std::int64_t{4});
         data->streaming = true; // a node runs when its last pair has been read
         QCOMPARE(m_view.story(input, optionsOf()).events, (std::vector<TokenIndex>{14, 18}));
+        QVERIFY(m_view.finding(input, optionsOf()).find("node 1 of round 1") != std::string::npos);
         QCOMPARE(walkNow(*data, 17).walk->log->place, std::int64_t{0});
     }
 
@@ -252,7 +253,9 @@ private slots:
     }
     void nothingOverlapsOrIsClipped() {
         QFETCH(QSize, size);
-        const std::vector<ViewInput> inputs = {handInput(13, 1), sampleInput({"balancekv@0.25"}, optionsOf()), sampleInput({"keydiff@0.25"}, optionsOf())};
+        // streaming kernels are tiny in theory and huge as they are: their numbers must fit too
+        const std::vector<ViewInput> inputs = {handInput(13, 1), sampleInput({"balancekv@0.25"}, optionsOf()), sampleInput({"keydiff@0.25"}, optionsOf()),
+                                               sampleInput({"balancekv_stream,batch=64"}, optionsOf()), sampleInput({"balancekv_stream:greedy,batch=64"}, optionsOf())};
         for (const ViewInput& input : inputs)
             for (const char* show : {"walk", "kernel"})
                 for (const bool forExport : {false, true}) {

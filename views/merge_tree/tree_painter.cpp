@@ -2,6 +2,7 @@
 // are still to come. Ticks in the batches are the pairs that are left of them.
 #include "views/merge_tree/tree_painter.h"
 
+#include "views/balance_words.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>
@@ -89,7 +90,10 @@ void paintNodeWords(SceneBuilder& b, const TreePicture& p, std::int64_t level, s
     const double share = p.data.nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)].discrepancy;
     const std::string words = fmt::format("{:.0f} %", 100 * share);
     if (level < p.state.levels() || b.width(words, percent) + 4 <= p.layout.pitchOf(p.state, level))
-        b.text({centre.x, box.y - 5}, words, percent, p.theme.text1, HorizontalAlign::Centre);
+    {
+        const double half = b.width(words, percent) / 2, x = std::clamp(centre.x, p.layout.plot.x + half, p.layout.plot.right() - half);
+        b.text({x, box.y - 5}, words, percent, p.theme.text1, HorizontalAlign::Centre);
+    }
 }
 
 void paintNode(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::int64_t place) {
@@ -125,10 +129,35 @@ void paintRuns(SceneBuilder& b, const TreePicture& p, std::int64_t level) {
     }
 }
 
+/// Many pairs in a pixel: the more of them are in memory, the darker it is.
+void paintDensity(SceneBuilder& b, const TreePicture& p, double y) {
+    const Box& plot = p.layout.plot;
+    const auto columns = static_cast<std::size_t>(plot.width);
+    std::vector<int> read(columns, 0), kept(columns, 0);
+    const auto& rows = p.state.tree().rows;
+    for (auto at = std::lower_bound(rows.begin(), rows.end(), p.layout.xLow); at != rows.end() && *at < std::min<double>(p.layout.xHigh, p.state.cursor()); ++at) {
+        const auto column = static_cast<std::size_t>(std::clamp(p.layout.xOf(*at) - plot.x, 0.0, static_cast<double>(columns) - 1));
+        ++read[column];
+        kept[column] += p.state.inMemory(*at) ? 1 : 0;
+    }
+    const auto shade = [&](std::size_t column) { // in eighths, none for none
+        return kept[column] == 0 ? 0 : 1 + static_cast<int>(7.0 * kept[column] / read[column]);
+    };
+    for (std::size_t begin = 0, end = 0; begin < columns; begin = end) {
+        for (end = begin + 1; end < columns && shade(end) == shade(begin);)
+            ++end;
+        if (shade(begin) > 0)
+            b.rectangle({plot.x + static_cast<double>(begin), y, static_cast<double>(end - begin), p.layout.leafHeight},
+                        withAlpha(p.theme.kept, 0.2 + 0.1 * shade(begin)));
+    }
+}
+
 /// Pairs in memory as ticks; neighbours that touch are one rectangle.
 void paintBarcode(SceneBuilder& b, const TreePicture& p) {
     const auto& rows = p.state.tree().rows;
     const double y = p.layout.rows[0] - p.layout.leafHeight / 2;
+    if (p.layout.xOf(1) - p.layout.xOf(0) < 0.5)
+        return paintDensity(b, p, y);
     double left = 0, right = -1;
     const auto flush = [&] {
         if (right > left)
@@ -262,11 +291,6 @@ void paintAxis(SceneBuilder& b, const TreePicture& p) {
 }
 
 } // namespace
-
-std::string setName(std::int64_t level) {
-    static constexpr const char* kDigits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-    return std::string("C") + kDigits[level % 10]; // T is at most 8
-}
 
 void paintTree(SceneBuilder& builder, const TreePicture& p) {
     Box clip = p.layout.plot;

@@ -4,12 +4,7 @@
 #include "views/merge_tree/tree_layout.h"
 #include "views/scene/scene_builder.h"
 
-#include <string>
-
 namespace kvscope {
-
-/// "C²".
-std::string setName(std::int64_t level);
 
 /// Everything that the tree's painter looks at.
 struct TreePicture {

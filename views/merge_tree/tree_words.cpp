@@ -1,7 +1,8 @@
 // The numbers of the tree in words: captions of the story, the finding, read-outs.
 #include "views/merge_tree/tree_words.h"
 
-#include "views/merge_tree/tree_painter.h"
+#include "views/balance_words.h"
+#include "views/merge_tree/tree_layout.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>
@@ -19,10 +20,6 @@ namespace {
 
 std::string percent(double share) {
     return fmt::format("{:.1f} %", 100 * share);
-}
-
-std::string power(int exponent) {
-    return exponent < 0 ? "2^−" + std::to_string(-exponent) : "2^" + std::to_string(exponent);
 }
 
 const BalanceNode& nodeOf(const BalanceTree& tree, std::int64_t level, std::int64_t place) {
@@ -68,7 +65,7 @@ std::string beforeFirstBatch(const TreeState& state) {
 } // namespace
 
 std::string treeName(const BalanceTree& tree) {
-    return tree.numerator ? fmt::format("values with {} < ‖v‖ ≤ {}", power(tree.bucket - 1), power(tree.bucket))
+    return tree.numerator ? "values with " + octaveText(tree.bucket)
                           : "the keys of the denominator";
 }
 
@@ -84,7 +81,7 @@ std::string treeCaption(const MergeTreeData& data, const TreeState& state) {
     const std::int64_t reached = levelsReached(state);
     if (reached == 1)
         return text + (state.levels() == 1 ? " T = 1: C¹ is never reduced."
-                                           : fmt::format(" {} batches so far is odd: nothing merges further.", formatCount(batches)));
+                                           : fmt::format(" {} of them is odd, so nothing merges further.", formatCount(batches)));
     for (std::int64_t level = 2; level <= reached; ++level) {
         const BalanceNode& node = nodeOf(state.tree(), level, (batches >> (level - 1)) - 1);
         text += fmt::format(" {} in {} make {} in {}, weight {}{}", std::ssize(node.input), setName(level - 1), std::ssize(node.output),
@@ -194,7 +191,7 @@ PointFacts octaveFacts(const MergeTreeData& data, std::int64_t index, TokenIndex
     const auto read = std::lower_bound(tree.rows.begin(), tree.rows.end(), cursor) - tree.rows.begin();
     const bool erased = std::ldexp(1.0, tree.bucket) <= data.stream->eraseLineAt(data.kvHead, cursor);
     PointFacts facts;
-    facts.rows = {{"octave", fmt::format("{}: {} < ‖v‖ ≤ {}", tree.bucket, power(tree.bucket - 1), power(tree.bucket))},
+    facts.rows = {{"octave", fmt::format("{}: {}", tree.bucket, octaveText(tree.bucket))},
                   {"values read", fmt::format("{} of {}", formatCount(read), formatCount(std::ssize(tree.rows)))},
                   {"now", erased ? "below the erase line: dropped" : read > 0 ? "has its own tree" : "nothing read yet"}};
     return facts;

@@ -16,7 +16,7 @@ struct WalkData : ViewData {
     std::string source;     ///< "B  BalanceKV, paper", or the spec of the stand-in
     bool standIn = false;   ///< no pane runs BalanceKV
     bool streaming = false; ///< else blocked
-    std::string what;       ///< "round 1" or "level 1, the keys of the denominator"
+    std::string what;       ///< "round 1" or "C⁰ → C¹, keys of the denominator"
     std::string whyNone;    ///< why there is no walk at all; else empty
     std::int64_t level = 1; ///< round or level, from 1
     int chosen = -1;        ///< block asked for; -1: follows the cursor

@@ -66,15 +66,16 @@ void paintGround(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     }
 }
 
+/// Selected pairs as ticks above their signs, the hovered one as a line through all rows.
 void paintFocus(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     const auto& tokens = p.now.walk->log->tokens;
     for (std::int64_t step = 0; step < p.now.size(); ++step) {
         const TokenIndex token = tokens[static_cast<std::size_t>(step)];
-        const bool hovered = token == p.input.focus.hovered;
-        if (!hovered && !std::binary_search(p.input.focus.selected.begin(), p.input.focus.selected.end(), token))
-            continue;
         const double x = rows.middle(step);
-        b.line({x, rows.lean.plot.y}, {x, rows.quadratic.plot.bottom()}, {withAlpha(p.theme.ink, hovered ? 0.9 : 0.45), hovered ? 2.0 : 1.3, {}});
+        if (token == p.input.focus.hovered)
+            b.line({x, rows.lean.plot.y}, {x, rows.quadratic.plot.bottom()}, {p.theme.ink, 1.5, {}});
+        if (std::binary_search(p.input.focus.selected.begin(), p.input.focus.selected.end(), token))
+            b.rectangle({x - 1, rows.lean.plot.bottom() + 1, 2, 5}, p.theme.ink);
     }
 }
 
@@ -113,8 +114,12 @@ void paintLean(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     b.line({plot.x, plot.y}, {plot.x, plot.bottom()}, {p.theme.axis, 1, {}});
     if (plot.height < 56)
         return;
-    b.text({plot.x + 5, rows.lean.toPixels(0, 1).y + 3}, fail ? "FAIL above +1" : "above +1: − is certain", note, p.theme.text3, HorizontalAlign::Left, VerticalAlign::Top);
-    b.text({plot.x + 5, rows.lean.toPixels(0, -1).y - 4}, fail ? "FAIL below −1" : "below −1: + is certain", note, p.theme.text3);
+    const auto name = [&](const char* words, double y) { // on its own ground: the walk may pass behind it
+        b.rectangle({plot.x + 3, y - 7, b.width(words, note) + 4, 14}, withAlpha(p.theme.canvas, 0.88));
+        b.text({plot.x + 5, y}, words, note, p.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+    };
+    name(fail ? "FAIL above +1" : "above +1: − is certain", rows.lean.toPixels(0, 1).y + 10);
+    name(fail ? "FAIL below −1" : "below −1: + is certain", rows.lean.toPixels(0, -1).y - 10);
 }
 
 /// Plus above the middle, filled; minus below it, hollow where there is room for an outline.
@@ -165,7 +170,7 @@ void paintQuadratic(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     for (const Tick& tick : linearTicks(0, rows.quadratic.y.high, std::clamp(static_cast<int>(plot.height / 34), 2, 5))) {
         const double y = rows.quadratic.toPixels(0, tick.value).y;
         b.line({plot.x - 4, y}, {plot.x, y}, {p.theme.axis, 1, {}});
-        b.text({plot.x - 7, y}, tick.label, label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+        b.text({plot.x - 7, y}, formatShort(tick.value), label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
     }
 }
 

@@ -93,8 +93,9 @@ std::string walkCaption(const WalkData& data, const WalkNow& now) {
     else if (step == 0 && walk.walk.firstIsPlus)
         text += "the first sign is + without a draw (B3).";
     else
-        text += fmt::format("yᵀη/(cR²) = {}, so p = ½ − half of it = {}; u = {} {} p gives {}.", formatShort(lean), formatShort(p), formatFixed(u, 3),
-                            u < p ? "<" : "≥", signText(walk.signs[at(step)]));
+        text += fmt::format("yᵀη/(cR²) = {}, so p = ½ − half of it = {}{}; u = {} {} p gives {}.", formatShort(lean), formatShort(p),
+                            p > 1 ? ", clipped to 1" : p < 0 ? ", clipped to 0" : "", formatFixed(u, 3), u < p ? "<" : "≥",
+                            signText(walk.signs[at(step)]));
     return text + fmt::format(" Imbalance {}; {}.", signedCount(walk.imbalance[at(step)]), coinSentence(*now.walk, step));
 }
 
