@@ -60,23 +60,6 @@ const PaneData* paneOf(const ViewInput& input, const std::string& letter) {
     return at == input.panes.end() ? nullptr : &*at;
 }
 
-std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) {
-    if (!input.capture)
-        return kNoCapture;
-    if (options.choice("above") == options.choice("below"))
-        return "A pane does not differ from itself: choose two panes in the view's options.";
-    for (const char* side : {"above", "below"}) {
-        const PaneData* pane = paneOf(input, options.choice(side));
-        if (!pane)
-            return fmt::format("There is no pane {}: add a pane, or choose another in the view's options.", options.choice(side));
-        if (const std::string why = whyEmpty(input, *pane); !why.empty())
-            return why;
-        if (!pane->result->fidelity)
-            return pane->computing ? "Judging the selections…" : "The capture holds no queries after the cut that could judge: capture queries, or choose an earlier cut.";
-    }
-    return "";
-}
-
 /// Both panes on the queries that judged both.
 struct Comparison {
     const PaneData* above = nullptr;
@@ -126,7 +109,24 @@ Comparison compare(const ViewInput& input, const ParameterValues& options) {
     return c;
 }
 
-/// The larger of the two panes' letters when both are of one policy: its bars are hollow.
+std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) {
+    if (!input.capture)
+        return kNoCapture;
+    if (options.choice("above") == options.choice("below"))
+        return "A pane does not differ from itself: choose two panes in the view's options.";
+    for (const char* side : {"above", "below"}) {
+        const PaneData* pane = paneOf(input, options.choice(side));
+        if (!pane)
+            return fmt::format("There is no pane {}: add a pane, or choose another in the view's options.", options.choice(side));
+        if (const std::string why = whyEmpty(input, *pane); !why.empty())
+            return why;
+        if (!pane->result->fidelity)
+            return pane->computing ? "Judging the selections…" : "The capture holds no queries after the cut that could judge: capture queries, or choose an earlier cut.";
+    }
+    return std::isnan(compare(input, options).mean()) ? "No query judges both panes: give them the same cut." : "";
+}
+
+/// Of two panes of one policy the second has hollow bars.
 bool isHollow(const Comparison& c, bool above) {
     return c.above->policyId == c.below->policyId && !above;
 }
