@@ -37,5 +37,6 @@ fi
 cd "$root"
 export KVSCOPE_COMPILER_LAUNCHER=${KVSCOPE_COMPILER_LAUNCHER-ccache}
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
-cmake --preset "$preset" | grep -E "LibTorch|CUDA kernels" || true
+configured=$(cmake --preset "$preset") # errors go to stderr and end the script
+grep -E "LibTorch|CUDA kernels" <<<"$configured" || true
 cmake --build --preset "$preset" -j "${KVSCOPE_JOBS:-$(nproc)}"
