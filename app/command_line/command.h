@@ -50,6 +50,7 @@ std::unique_ptr<Command> makeSweepCommand();
 std::unique_ptr<Command> makeCalibrateCommand();
 std::unique_ptr<Command> makePlotCommand();
 std::unique_ptr<Command> makeTheoryCommand();
+std::unique_ptr<Command> makeReportCommand();
 
 /// Options that name a run: policies, budget, cut, seed, engine. Shared by evict, measure, sweep and plot.
 struct RunOptions {

@@ -60,6 +60,7 @@ std::vector<std::unique_ptr<Command>> makeCommands() {
     commands.push_back(makeCalibrateCommand());
     commands.push_back(makePlotCommand());
     commands.push_back(makeTheoryCommand());
+    commands.push_back(makeReportCommand());
     return commands;
 }
 

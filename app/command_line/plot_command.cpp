@@ -5,12 +5,10 @@
 #include "app/export/figure.h"
 #include "app/export/headless_application.h"
 #include "app/export/scene_export.h"
-#include "app/session/regenerating_command.h"
+#include "app/report/headless.h"
 #include "app/session/session_file.h"
 #include "app/text/qt_text_service.h"
-#include "app/view_data/view_data_maker.h"
 #include "core/base/error.h"
-#include "core/run/selection_file.h"
 #include "views/token_strip/token_strip_view.h"
 #include "views/view_facts.h"
 
@@ -20,7 +18,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 
 namespace kvscope {
 
@@ -72,8 +69,6 @@ private:
     Session sessionFromOptions() const;
     void select(Session& session, const CaptureReader& capture) const;
     ViewInput makeInput(const Session& session, const std::vector<std::size_t>& panes, const View& view, const CommandContext& context) const;
-    PaneRequest paneRequest(const Session& session, std::size_t pane, const ViewInput& input) const;
-    DataState makeData(const Session& session, const View& view, const ViewInput& input, const LayerRunner& runner, const Checkpoint& progress) const;
     std::optional<Viewport::Range> chosenRange(const Session& session, const View& view) const;
     std::vector<std::size_t> chosenPanes(const Session& session) const;
     void aim(Session& session, const CaptureReader& capture) const;
@@ -148,38 +143,12 @@ void PlotCommand::select(Session& session, const CaptureReader& capture) const {
 }
 
 std::vector<std::size_t> PlotCommand::chosenPanes(const Session& session) const {
-    std::vector<std::size_t> panes(session.panes.size());
-    std::iota(panes.begin(), panes.end(), std::size_t{0});
+    const std::vector<std::size_t> panes = allPanesOf(session);
     if (m_pane < 0)
         return panes;
     if (static_cast<std::size_t>(m_pane) >= panes.size())
         throw Error({.sentence = fmt::format("there is no pane {}", m_pane), .place = "--pane", .remedy = fmt::format("There are {} panes, counted from 0", panes.size())});
     return {static_cast<std::size_t>(m_pane)};
-}
-
-PaneRequest PlotCommand::paneRequest(const Session& session, std::size_t pane, const ViewInput& input) const {
-    PolicySpec spec = session.panes[pane].policy;
-    spec.budget = effectiveBudget(session, pane);
-    PaneRequest request{makeRequest(input.capture, input.layer, spec, input.cut, session.seed, true), session.panes[pane].recordedPath};
-    request.run.random = m_source;
-    return request;
-}
-
-PaneData makePane(std::size_t pane, const PaneRequest& request, const LayerRunner& runner, const Checkpoint& progress) {
-    const RunRequest run = resolvePane(request, true);
-    PaneData data;
-    data.letter = static_cast<char>('A' + pane);
-    if (run.recorded) {
-        data.policyId = run.recorded->policy;
-        data.policyName = run.recorded->policy + " (recorded)";
-        data.variant = run.recorded->variant;
-    } else {
-        data.policyId = run.policy.policy;
-        data.policyName = policyById(run.policy.policy).card().name;
-        data.variant = run.policy.variant;
-    }
-    data.result = runner.run(run, progress);
-    return data;
 }
 
 std::optional<Viewport::Range> PlotCommand::chosenRange(const Session& session, const View& view) const {
@@ -189,52 +158,14 @@ std::optional<Viewport::Range> PlotCommand::chosenRange(const Session& session, 
     return range == session.look.ranges.end() ? std::nullopt : std::optional(range->second);
 }
 
-DataState PlotCommand::makeData(const Session& session, const View& view, const ViewInput& input, const LayerRunner& runner,
-                                const Checkpoint& progress) const {
-    const ViewDataMaker* maker = makerFor(view);
-    if (!maker)
-        return {};
-    const auto [width, height] = parseSize(m_figure.size);
-    ViewDataRequest request{.capture = input.capture,
-                            .layer = input.layer,
-                            .kvHead = input.kvHead,
-                            .queryHead = input.queryHead,
-                            .cut = input.cut,
-                            .panes = {},
-                            .activePane = input.activePane,
-                            .selected = session.selected,
-                            .seed = session.seed,
-                            .options = viewOptions(session, view),
-                            .range = chosenRange(session, view),
-                            .width = std::lround(width * m_figure.scale),
-                            .height = std::lround(height * m_figure.scale)};
-    for (std::size_t pane = 0; pane < session.panes.size(); ++pane)
-        request.panes.push_back(paneRequest(session, pane, input));
-    return {.value = maker->make(runner, request, progress, [](const auto&) {}), .computing = false, .progress = 1, .error = {}};
-}
-
 ViewInput PlotCommand::makeInput(const Session& session, const std::vector<std::size_t>& panes, const View& view,
                                  const CommandContext& context) const {
     const auto runner = m_options.makeRunner();
     const Checkpoint progress = context.checkpoint("plot");
-    ViewInput input;
-    input.capture = openCapture(session.capturePath);
-    input.layer = input.capture->info().layerInfo(session.layer).layer;
-    input.kvHead = session.kvHead;
-    input.queryHead = session.queryHead;
-    input.cut = Cut::resolve(session.cut, *input.capture);
-    input.focus.selected = session.selected;
-    input.focus.selectionName = session.selectionName;
-    input.cursor = session.look.cursor;
-    for (std::size_t pane = 0; pane < session.panes.size(); ++pane) {
-        const bool wanted = std::find(panes.begin(), panes.end(), pane) != panes.end();
-        const double total = static_cast<double>(session.panes.size()) + 1, from = static_cast<double>(pane);
-        const Checkpoint part = progress.part(from / total, (from + 1) / total);
-        input.panes.push_back(wanted ? makePane(pane, paneRequest(session, pane, input), *runner, part) : PaneData{});
-    }
-    const auto active = std::find(panes.begin(), panes.end(), static_cast<std::size_t>(session.activePane));
-    input.activePane = panes.empty() ? 0 : static_cast<int>(active != panes.end() ? *active : panes.front());
-    input.data = makeData(session, view, input, *runner, progress);
+    ViewInput input = headlessInput(session, openCapture(session.capturePath), panes, *runner, progress.part(0, 0.5), m_source);
+    const auto [width, height] = parseSize(m_figure.size);
+    input.data = headlessData(session, view, input, chosenRange(session, view), std::lround(width * m_figure.scale),
+                              std::lround(height * m_figure.scale), *runner, progress.part(0.5, 1), m_source);
     return input;
 }
 

@@ -8,10 +8,12 @@
 #include "views/scene/scene_builder.h"
 
 #include <QBuffer>
+#include <QFile>
 #include <QFileInfo>
 #include <QImageWriter>
 #include <QPainter>
 #include <QPdfWriter>
+#include <QRegularExpression>
 #include <QSvgGenerator>
 
 #include <cmath>
@@ -60,9 +62,7 @@ void writePng(const Scene& scene, const std::string& path, const ExportOptions& 
         failWrite(path);
 }
 
-void writeSvg(const Scene& scene, const std::string& path, const ExportOptions& options) {
-    QSvgGenerator generator;
-    generator.setFileName(QString::fromStdString(path));
+void paintSvg(const Scene& scene, QSvgGenerator& generator, const ExportOptions& options) {
     generator.setResolution(kDotsPerInch);
     generator.setSize(QSize(static_cast<int>(std::ceil(scene.width)), static_cast<int>(std::ceil(scene.height))));
     generator.setViewBox(QRectF(0, 0, scene.width, scene.height));
@@ -70,9 +70,19 @@ void writeSvg(const Scene& scene, const std::string& path, const ExportOptions& 
     generator.setDescription(QString::fromStdString(options.command));
     QPainter painter;
     if (!painter.begin(&generator))
-        failWrite(path);
+        return;
     paintScene(painter, scene, {.rasteriseAbove = options.rasteriseAbove});
-    painter.end();
+}
+
+void writeSvg(const Scene& scene, const std::string& path, const ExportOptions& options) {
+    QFile file(QString::fromStdString(path));
+    if (!file.open(QIODevice::WriteOnly))
+        failWrite(path);
+    QSvgGenerator generator;
+    generator.setOutputDevice(&file);
+    paintSvg(scene, generator, options);
+    if (!file.flush() || file.error() != QFileDevice::NoError)
+        failWrite(path);
 }
 
 /// The command as the description of the document; QPdfWriter takes the whole XMP packet.
@@ -118,6 +128,20 @@ QImage renderScene(const Scene& scene, double scale) {
     painter.scale(scale, scale);
     paintScene(painter, scene);
     return image;
+}
+
+std::string sceneAsInlineSvg(const Scene& scene, const std::string& label) {
+    QBuffer buffer;
+    buffer.open(QIODevice::WriteOnly);
+    QSvgGenerator generator;
+    generator.setOutputDevice(&buffer);
+    paintSvg(scene, generator, {});
+    // Without the XML declaration, and with the label instead of a title, which browsers show as a tooltip.
+    QString svg = QString::fromUtf8(buffer.data());
+    svg.remove(0, svg.indexOf("<svg"));
+    svg.remove(QRegularExpression("<title>.*?</title>|<desc>.*?</desc>", QRegularExpression::DotMatchesEverythingOption));
+    svg.insert(4, QString(" role=\"img\" aria-label=\"%1\"").arg(QString::fromStdString(label).toHtmlEscaped()));
+    return svg.toStdString();
 }
 
 void exportScene(const Scene& figure, const std::string& path, const ExportOptions& options) {

@@ -18,6 +18,9 @@ struct ExportOptions {
 
 QImage renderScene(const Scene& scene, double scale);
 
+/// The scene as an <svg> element to stand inside an HTML page: text as text, `label` for screen readers.
+std::string sceneAsInlineSvg(const Scene& scene, const std::string& label);
+
 /// By extension: .png, .svg, .pdf (text stays text). Written beside the target and renamed, so a failed export leaves
 /// no partial file. Throws Error with the path and the remedy. Needs a QGuiApplication, but no display and no GL.
 void exportScene(const Scene& scene, const std::string& path, const ExportOptions& options);

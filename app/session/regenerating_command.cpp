@@ -32,24 +32,9 @@ void addWhere(std::vector<std::string>& words, const Session& session) {
         words.insert(words.end(), {"--seed", std::to_string(session.seed)});
 }
 
-/// "611-626,700", as --select reads it.
-std::string rangeList(const std::vector<TokenIndex>& tokens) {
-    std::string text;
-    for (std::size_t i = 0; i < tokens.size();) {
-        std::size_t last = i;
-        while (last + 1 < tokens.size() && tokens[last + 1] == tokens[last] + 1)
-            ++last;
-        text += (text.empty() ? "" : ",") + std::to_string(tokens[i]);
-        if (last > i)
-            text += "-" + std::to_string(tokens[last]);
-        i = last + 1;
-    }
-    return text;
-}
-
 /// What the reader sees besides the data: the selection, pan and zoom, the scroll of the strip.
 void addLook(std::vector<std::string>& words, const Session& session, const std::string& viewId) {
-    words.insert(words.end(), {"--select", session.selected.empty() ? "none" : rangeList(session.selected)});
+    words.insert(words.end(), {"--select", session.selected.empty() ? "none" : rangeText(session.selected)});
     if (!session.selectionName.empty())
         words.insert(words.end(), {"--select-name", session.selectionName});
     if (const auto found = session.look.ranges.find(viewId); found != session.look.ranges.end())
@@ -74,6 +59,20 @@ std::string shellWord(const std::string& text) {
     for (const char c : text)
         quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
     return quoted + "'";
+}
+
+std::string rangeText(const std::vector<TokenIndex>& tokens) {
+    std::string text;
+    for (std::size_t i = 0; i < tokens.size();) {
+        std::size_t last = i;
+        while (last + 1 < tokens.size() && tokens[last + 1] == tokens[last] + 1)
+            ++last;
+        text += (text.empty() ? "" : ",") + std::to_string(tokens[i]);
+        if (last > i)
+            text += "-" + std::to_string(tokens[last]);
+        i = last + 1;
+    }
+    return text;
 }
 
 std::string shellLine(const std::vector<std::string>& words) {

@@ -10,6 +10,8 @@ namespace kvscope {
 /// A word as a POSIX shell needs it: quoted when it holds anything but letters, digits and -_./:,=@+%.
 std::string shellWord(const std::string& text);
 std::string shellLine(const std::vector<std::string>& words);
+/// Ascending tokens as "611-626,700", the way --select reads them.
+std::string rangeText(const std::vector<TokenIndex>& tokens);
 
 struct FigureRequest {
     std::string viewId;

@@ -20,6 +20,7 @@ struct SessionPane {
     friend bool operator==(const SessionPane&, const SessionPane&) = default;
 };
 
+/// In the order in which they are offered.
 enum class WindowLayout { ExploreHead, ComparePolicies, Teach, WholeModel };
 enum class ThemeChoice { System, Light, Dark };
 

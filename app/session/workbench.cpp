@@ -69,8 +69,24 @@ void Workbench::openCapture(const std::string& path, std::optional<Session> sess
         std::shared_ptr<const CaptureReader> capture = kvscope::openCapture(path);
         post([this, capture, session] { installCapture(capture, session); });
     };
-    job.failed = [this](std::exception_ptr failure) { emit failed(QString::fromStdString(messageOf(failure))); };
+    job.failed = [this](std::exception_ptr failure) {
+        setOpening({});
+        emit failed(QString::fromStdString(messageOf(failure)));
+    };
     m_scheduler.submit("capture", std::move(job));
+    setOpening(path);
+}
+
+void Workbench::setOpening(const std::string& path) {
+    if (path == m_opening)
+        return;
+    m_opening = path;
+    emit openingChanged();
+}
+
+void Workbench::cancelOpening() {
+    m_scheduler.cancel("capture");
+    setOpening({});
 }
 
 void Workbench::closeCapture() {
@@ -80,6 +96,7 @@ void Workbench::closeCapture() {
 void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std::optional<Session> session) {
     const bool reload = !session && m_capture && capture->info().path == m_capture->info().path;
     m_scheduler.cancelAll();
+    setOpening({});
     m_capture = std::move(capture);
     m_recent.clear();
     m_panes = {};

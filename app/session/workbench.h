@@ -52,6 +52,8 @@ public:
     /// opens with its first session, or, when it is the one already open, with the current one (reload).
     void openCapture(const std::string& path, std::optional<Session> session = {});
     void closeCapture();
+    const std::string& opening() const { return m_opening; } ///< path of the capture that is being opened, or empty
+    void cancelOpening();                                    ///< what is open stays
 
     ViewInput viewInput() const;
     /// With the data of a view that is shown.
@@ -65,6 +67,13 @@ public:
     double progress(int pane) const { return m_panes[static_cast<std::size_t>(pane)].progress; }
     void cancelPane(int pane); ///< leaves the old result
 
+    /// What the panes ask for now, for work beside panes and views; nothing without a capture and a cut.
+    std::optional<ViewDataRequest> request() const;
+    /// Such work in a slot of its own: the latest of a slot wins. A new capture ends it.
+    void submit(const std::string& slot, Scheduler::Job job) { m_scheduler.submit(slot, std::move(job)); }
+    void cancel(const std::string& slot) { m_scheduler.cancel(slot); }
+    std::shared_ptr<const LayerRunner> sharedRunner() const { return m_runner; }
+
     /// Hover and brushing are shared by all views and belong to no session.
     void setHovered(TokenIndex token);
     void setBrushing(bool brushing);
@@ -76,6 +85,7 @@ public:
     const std::vector<double>* surveyedErrors(LayerIndex layer) const;
 
 signals:
+    void openingChanged();
     void captureChanged();           ///< another capture, a reloaded one, or none
     void sessionChanged();           ///< any member of the session
     void paneChanged(int pane);      ///< its result, error or computing flag
@@ -103,6 +113,7 @@ private:
         DataState state;
     };
 
+    void setOpening(const std::string& path);
     void installCapture(std::shared_ptr<const CaptureReader> capture, std::optional<Session> session);
     void refresh();
     void resolveCut();
@@ -125,7 +136,7 @@ private:
     SessionHistory m_history;
     std::shared_ptr<const CaptureReader> m_capture;
     std::optional<Cut> m_cut;
-    std::string m_cutError;
+    std::string m_cutError, m_opening;
     std::array<PaneRun, kMaxPanes> m_panes;
     RecentResults m_recent;
     std::map<std::string, DataRun> m_data; ///< by view id

@@ -52,7 +52,9 @@ void Workbench::setFrame(const View& view, std::int64_t width, std::int64_t heig
         refreshData(view);
 }
 
-ViewDataRequest Workbench::dataRequest(const View& view, const DataRun& run) const {
+std::optional<ViewDataRequest> Workbench::request() const {
+    if (!m_capture || !m_cut)
+        return std::nullopt;
     const Session& now = session();
     ViewDataRequest request;
     request.capture = m_capture;
@@ -65,6 +67,12 @@ ViewDataRequest Workbench::dataRequest(const View& view, const DataRun& run) con
     request.activePane = now.activePane;
     request.selected = now.selected;
     request.seed = now.seed;
+    return request;
+}
+
+ViewDataRequest Workbench::dataRequest(const View& view, const DataRun& run) const {
+    const Session& now = session();
+    ViewDataRequest request = *this->request();
     request.options = viewOptions(now, view);
     if (const auto range = now.look.ranges.find(view.card().id); range != now.look.ranges.end())
         request.range = range->second;

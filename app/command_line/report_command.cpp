@@ -1,0 +1,97 @@
+// `kvscope report`: a session, or what a capture opens with, as one HTML page to send to a co-author.
+#include "app/command_line/command.h"
+#include "app/export/headless_application.h"
+#include "app/report/report.h"
+#include "app/session/session_file.h"
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+namespace kvscope {
+
+namespace {
+
+class ReportCommand final : public Command {
+public:
+    void addTo(CLI::App& app) override {
+        m_command = app.add_subcommand("report", "write a page with figures, measures, kept lists and commands; needs no display");
+        m_command->add_option("input", m_input, "session or capture")->required();
+        m_options.addTo(*m_command);
+        m_command->add_option("--layer", m_layer, "layer, 0-based; of a session its own by default, of a capture the middle one")->check(CLI::NonNegativeNumber);
+        m_command->add_option("--kv-head", m_kvHead, "KV head, 0-based")->check(CLI::NonNegativeNumber);
+        m_command->add_option("--views", m_views, "ids of views, like head_grid,curves; all that have something to show by default")->delimiter(',');
+        m_command->add_option("--out", m_out, "FILE.html, or a folder for index.html")->required();
+    }
+    bool chosen() const override { return m_command->parsed(); }
+
+    void run(const CommandContext& context) override {
+        std::shared_ptr<const CaptureReader> capture;
+        const Session session = sessionOf(capture);
+        const bool folderWasThere = std::filesystem::exists(m_out);
+        const std::string path = reportPathOf(m_out);
+        { const AtomicFile probe(path); } // refused before any work is done
+        const HeadlessApplication application;
+        try {
+            const std::string page = reportPage(session, capture, *m_options.makeRunner(), {m_views, context.commandLine()}, context.checkpoint("report"));
+            writeReport(m_out, page);
+        } catch (...) {
+            std::error_code ignored;
+            if (!folderWasThere && path != m_out)
+                std::filesystem::remove(m_out, ignored); // empty again: nothing is left behind
+            throw;
+        }
+        context.clearProgress();
+        fmt::print("{}\n", path);
+    }
+
+private:
+    Session sessionOf(std::shared_ptr<const CaptureReader>& capture) const {
+        const bool saved = isSessionFile(m_input);
+        Session session = saved ? readSession(m_input) : Session{};
+        capture = openCapture(saved ? session.capturePath : m_input);
+        if (!saved)
+            session = firstSession(*capture);
+        if (!m_options.policies.empty()) {
+            session.panes.clear();
+            session.panesLinked = false;
+            for (const PolicySpec& spec : m_options.specs())
+                addPane(session, {spec, {}, {}});
+            session.activePane = 0;
+        }
+        if (m_options.cut != "default")
+            session.cut = m_options.cut;
+        if (m_options.seed != 0)
+            session.seed = m_options.seed;
+        aim(session, *capture);
+        return session;
+    }
+
+    void aim(Session& session, const CaptureReader& capture) const {
+        if (m_layer >= 0)
+            session.layer = capture.info().layerInfo(LayerIndex(m_layer)).layer;
+        if (m_kvHead >= capture.info().numKvHeads)
+            throw Error({.sentence = fmt::format("there is no KV head {}", m_kvHead),
+                         .place = "--kv-head",
+                         .remedy = fmt::format("The capture has KV heads 0 to {}", capture.info().numKvHeads - 1),
+                         .path = capture.info().path});
+        if (m_kvHead >= 0)
+            chooseKvHead(session, KvHeadIndex(m_kvHead), capture);
+        fitToCapture(session, capture);
+    }
+
+    CLI::App* m_command = nullptr;
+    RunOptions m_options;
+    std::vector<std::string> m_views;
+    std::string m_input, m_out;
+    int m_layer = -1, m_kvHead = -1;
+};
+
+} // namespace
+
+std::unique_ptr<Command> makeReportCommand() { return std::make_unique<ReportCommand>(); }
+
+} // namespace kvscope

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvscope {
+
+/// &, <, >, " and ' as entities; control characters, which HTML cannot hold, as \x1F.
+std::string escapeHtml(std::string_view text);
+
+/// The little Markdown of our own pages: paragraphs, **bold**, *italic* and `code`. Everything else is escaped text.
+std::string markdownToHtml(std::string_view markdown);
+
+/// A table with a caption, column heads and, in the first column, row heads; it scrolls on its own and by keyboard.
+std::string htmlTable(const std::string& caption, const std::vector<std::string>& columns, std::int64_t rows,
+                      const std::function<std::string(std::int64_t, int)>& cell);
+
+/// A whole page: one language, one title, a link to the content first, styles of its own, nothing to load.
+std::string htmlPage(const std::string& title, const std::string& body);
+
+} // namespace kvscope

@@ -1,0 +1,186 @@
+// A report is read by somebody who has neither the program nor the capture: every picture comes with the sentence that it
+// is there to show, and everything can be made again from the commands beside it.
+#include "app/report/report.h"
+
+#include "app/export/figure.h"
+#include "app/export/scene_export.h"
+#include "app/report/headless.h"
+#include "app/report/html.h"
+#include "app/report/report_lists.h"
+#include "app/session/regenerating_command.h"
+#include "app/text/qt_text_service.h"
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "views/scene/axes.h"
+#include "views/token_strip/token_strip_view.h"
+#include "views/view_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kFigureWidth = 900, kFigureHeight = 520, kPaneHeight = 420, kStripHeight = 360;
+constexpr std::int64_t kLongestTable = 64;
+
+/// Everything that the sections are made from.
+struct Writer {
+    Session session; ///< with file names instead of paths
+    ViewInput input;
+    const LayerRunner& runner;
+    const Session& original;
+    QtTextService text = {};
+    std::string figures, missing;
+};
+
+bool isOnlyWords(const Scene& scene) {
+    return std::all_of(scene.items.begin(), scene.items.end(), [](const Drawable& item) { return std::holds_alternative<TextItem>(item); });
+}
+
+Viewport viewportOf(const Writer& writer, const View& view) {
+    Viewport viewport;
+    viewport.width = kFigureWidth;
+    viewport.height = view.card().perPane ? kPaneHeight : view.card().id == tokenStripView().card().id ? kStripHeight : kFigureHeight;
+    viewport.pixelScale = 2; // of images inside the figure
+    viewport.theme = ThemeId::Light;
+    viewport.text = &writer.text;
+    viewport.forExport = true;
+    if (const auto range = writer.session.look.ranges.find(view.card().id); range != writer.session.look.ranges.end())
+        viewport.range = range->second;
+    viewport.scroll = writer.session.look.stripScroll;
+    return viewport;
+}
+
+std::string commandOf(const Writer& writer, const View& view, const Viewport& viewport) {
+    FigureRequest figure;
+    figure.viewId = view.card().id;
+    figure.panes = allPanesOf(writer.session);
+    figure.width = viewport.width;
+    figure.height = viewport.height;
+    figure.outPath = view.card().id + ".svg";
+    return plotCommand(writer.session, figure);
+}
+
+std::string tableOf(const ViewTable& table, const std::string& name) {
+    if (table.rowCount == 0)
+        return {};
+    if (table.rowCount > kLongestTable)
+        return fmt::format("<p>The table behind this figure has {} rows: \"Show the data\" in the program.</p>\n", formatCount(table.rowCount));
+    return "<details><summary>The numbers behind this figure</summary>\n" + htmlTable(name, table.columns, table.rowCount, table.cell) + "</details>\n";
+}
+
+void addFigure(Writer& writer, const View& view, const Checkpoint& checkpoint) {
+    const Viewport viewport = viewportOf(writer, view);
+    const ParameterValues options = viewOptions(writer.session, view);
+    const std::string name = escapeHtml(view.card().name);
+    ViewInput input = writer.input;
+    try {
+        input.data = headlessData(writer.original, view, input, viewport.range, std::lround(viewport.width * viewport.pixelScale),
+                                  std::lround(viewport.height * viewport.pixelScale), writer.runner, checkpoint);
+    } catch (const Error& error) {
+        writer.missing += "<li><strong>" + name + "</strong>: " + escapeHtml(error.what()) + "</li>\n";
+        return;
+    }
+    const Scene scene = buildFigure(view, input, options, allPanesOf(writer.session), viewport);
+    const std::string finding = view.finding(input, options);
+    if (isOnlyWords(scene)) {
+        writer.missing += "<li><strong>" + name + "</strong>: " + escapeHtml(finding) + "</li>\n";
+        return;
+    }
+    const std::string command = commandOf(writer, view, viewport);
+    writer.figures += fmt::format("<section aria-labelledby=\"h-{0}\">\n<h3 id=\"h-{0}\">{1}</h3>\n<figure id=\"{0}\">\n", view.card().id, name);
+    writer.figures += sceneAsInlineSvg(scene, view.card().name + ". " + finding);
+    writer.figures += "<figcaption>" + escapeHtml(finding) + "</figcaption>\n</figure>\n";
+    writer.figures += "<details><summary>How to read it</summary>\n" + markdownToHtml(view.card().help) + "</details>\n";
+    writer.figures += tableOf(view.table(input, options), view.card().name);
+    writer.figures += "<pre><code>" + escapeHtml(command) + "</code></pre>\n</section>\n";
+}
+
+std::string factsOf(const Writer& writer) {
+    const CaptureInfo& info = writer.input.capture->info();
+    const Session& session = writer.session;
+    std::vector<std::pair<std::string, std::string>> facts = {
+        {"capture", info.fileName},
+        {"hash", info.hash},
+        {"model", info.modelId + " " + info.modelRevision},
+        {"tokens", formatCount(info.numTokens)},
+        {"shown", fmt::format("layer {}, KV head {}, query head {} (0-based)", session.layer.value, session.kvHead.value, session.queryHead.value)},
+        {"cut", fmt::format("{}: policies see {} tokens, what follows judges them", writer.input.cut.label, formatCount(writer.input.cut.token))},
+        {"seed", std::to_string(session.seed)}};
+    if (const PaneData* first = writer.input.panes.empty() ? nullptr : &writer.input.panes.front(); first && first->result)
+        facts.push_back({"engine", first->result->engine + ", " + first->result->arithmetic});
+    if (!session.selected.empty())
+        facts.push_back({selectionWord(writer.input.focus), rangeText(session.selected)});
+    std::string out = "<dl>\n";
+    for (const auto& [name, value] : facts)
+        out += "<dt>" + escapeHtml(name) + "</dt><dd>" + escapeHtml(value) + "</dd>\n";
+    return out + "</dl>\n";
+}
+
+std::vector<const View*> chosenViews(const std::vector<std::string>& ids) {
+    if (ids.empty())
+        return allViews();
+    std::vector<const View*> views;
+    for (const std::string& id : ids)
+        views.push_back(&viewById(id));
+    return views;
+}
+
+Session withoutFolders(Session session) {
+    const auto nameOf = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
+    session.capturePath = nameOf(session.capturePath);
+    for (SessionPane& pane : session.panes)
+        pane.recordedPath = nameOf(pane.recordedPath);
+    return session;
+}
+
+} // namespace
+
+std::string reportPage(const Session& session, const std::shared_ptr<const CaptureReader>& capture, const LayerRunner& runner,
+                       const ReportOptions& options, const Checkpoint& checkpoint) {
+    const std::vector<const View*> views = chosenViews(options.views);
+    Writer writer{.session = withoutFolders(session), .input = {}, .runner = runner, .original = session, .figures = {}, .missing = {}};
+    const double parts = static_cast<double>(views.size()) + 1;
+    writer.input = headlessInput(session, capture, allPanesOf(session), runner, checkpoint.part(0, 1 / parts));
+    for (std::size_t i = 0; i < views.size(); ++i) {
+        const double from = static_cast<double>(i) + 1;
+        addFigure(writer, *views[i], checkpoint.part(from / parts, (from + 1) / parts));
+    }
+    const std::string title = fmt::format("{}, layer {}, KV head {}", capture->info().fileName, session.layer.value, session.kvHead.value);
+    std::string body = "<h1>" + escapeHtml(title) + "</h1>\n<p>What KV-cache compression keeps, what it evicts and what that costs. Written by KVScope.</p>\n";
+    body += factsOf(writer) + "<h2 id=\"measures\">Measures</h2>\n" + measureTables(writer.input);
+    body += "<h2 id=\"figures\">Figures</h2>\n" + writer.figures;
+    if (!writer.missing.empty())
+        body += "<h3>Not shown</h3>\n<ul>\n" + writer.missing + "</ul>\n";
+    body += "<h2 id=\"lists\">Kept tokens</h2>\n" + keptLists(writer.input, writer.session);
+    body += "<h2 id=\"commands\">Making it again</h2>\n<p>The commands run in the folder of the capture.</p>\n";
+    if (!options.command.empty())
+        body += "<pre><code>" + escapeHtml(options.command) + "</code></pre>\n";
+    return htmlPage(title, body);
+}
+
+std::string reportPathOf(const std::string& out) {
+    namespace fs = std::filesystem;
+    const std::string extension = fs::path(out).extension().string();
+    if (extension == ".html" || extension == ".htm")
+        return out;
+    std::error_code failed;
+    fs::create_directories(out, failed);
+    if (!fs::is_directory(out, failed))
+        throw Error({.sentence = "the report cannot be written there", .place = "--out",
+                     .remedy = "Give FILE.html or a folder that may be written", .path = out});
+    return (fs::path(out) / "index.html").string();
+}
+
+std::string writeReport(const std::string& out, const std::string& page) {
+    const std::string path = reportPathOf(out);
+    writeFileAtomically(path, page);
+    return path;
+}
+
+} // namespace kvscope

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "app/session/session.h"
+#include "core/base/checkpoint.h"
+
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+struct ReportOptions {
+    std::vector<std::string> views; ///< ids; empty: all views that have something to show
+    std::string command;            ///< that makes the page again; empty: not stated
+};
+
+/// One self-contained HTML page about a session on its open capture: facts, measures, a figure per view (inline SVG,
+/// with its finding, its command and, where short, its table), the kept lists of all panes and heads of the layer, and
+/// the commands that write each. File names instead of paths, so that it can be sent around. The same session gives the
+/// same page. Needs Qt's fonts, no display. Throws Error (an unknown view, a pane without a result) or Cancelled.
+std::string reportPage(const Session& session, const std::shared_ptr<const CaptureReader>& capture, const LayerRunner& runner,
+                       const ReportOptions& options, const Checkpoint& checkpoint);
+
+/// Where the page goes: FILE.html itself, else index.html in a folder of that name, which is made where it is missing.
+/// Throws Error when neither can be written.
+std::string reportPathOf(const std::string& out);
+
+/// Writes beside and renames. Returns the path of the page. Throws Error.
+std::string writeReport(const std::string& out, const std::string& page);
+
+} // namespace kvscope

@@ -1,0 +1,238 @@
+// Every lesson is opened and its answer computed: what the text explains must be what comes out. The numbers themselves
+// are counted again from the policies' results.
+#include <QFile>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include "app/lessons/lesson_quantities.h"
+#include "app/session/sample_path.h"
+#include "app/session/session_file.h"
+#include "core/base/error.h"
+#include "core/policies/balance_log.h"
+#include "core/policies/subgen_log.h"
+#include "tests/app/workbench_by_hand.h"
+
+#include <cmath>
+#include <set>
+
+using namespace kvscope;
+using kvscope::testing::ByHand;
+
+namespace {
+
+const std::string kFolder = std::string(KVSCOPE_SOURCE_DIR) + "/resources/lessons";
+
+struct OpenLesson {
+    ByHand hand;
+    std::unique_ptr<Workbench> bench = kvscope::testing::workbenchByHand(hand);
+    Lesson lesson;
+
+    explicit OpenLesson(const std::string& path) {
+        Session session = readSession(path);
+        lesson = *lessonOf(session);
+        const std::string capture = session.capturePath;
+        bench->openCapture(capture, std::move(session));
+        hand.runAll();
+    }
+    explicit OpenLesson(int number) : OpenLesson(lessonsIn(kFolder).at(static_cast<std::size_t>(number - 1)).path) {}
+
+    LessonAnswer answer() const { return answerOf(lesson, bench->runner(), *bench->request(), {}); }
+    double quantity(const char* id, std::size_t pane = 0) const {
+        return lessonQuantityById(id).compute(bench->runner(), *bench->request(), pane, {});
+    }
+    std::shared_ptr<const RunResult> result(std::size_t pane, bool steps = false) const {
+        RunRequest request = bench->request()->panes[pane].run;
+        request.recordSteps = steps;
+        return bench->runner().run(request, {});
+    }
+    std::size_t head() const { return static_cast<std::size_t>(bench->session().kvHead.value); }
+};
+
+std::string messageOf(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+
+} // namespace
+
+class LessonsTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void thereAreFiveAndTheProgramFindsThem() {
+        const auto lessons = lessonsIn(kFolder);
+        QCOMPARE(lessons.size(), std::size_t{5});
+        for (std::size_t i = 0; i < lessons.size(); ++i)
+            QCOMPARE(lessons[i].lesson.number, static_cast<int>(i) + 1);
+        QCOMPARE(lessonsIn(findLessonFolder(QCoreApplication::applicationDirPath().toStdString())).size(), std::size_t{5});
+        QVERIFY(lessonsIn("/nowhere").empty());
+    }
+
+    void theComputedAnswerIsTheOneThatTheTextExplains_data() {
+        QTest::addColumn<QString>("path");
+        for (const LessonFile& file : lessonsIn(kFolder))
+            QTest::newRow(file.lesson.title.c_str()) << QString::fromStdString(file.path);
+    }
+    void theComputedAnswerIsTheOneThatTheTextExplains() {
+        QFETCH(QString, path);
+        const OpenLesson open(path.toStdString());
+        QVERIFY(open.bench->capture());
+        for (const PaneData& pane : open.bench->viewInput().panes)
+            QVERIFY2(pane.result, pane.error.c_str());
+        const LessonAnswer answer = open.answer();
+        QVERIFY2(answer.choice == open.lesson.claim, answer.valueText.c_str());
+        QVERIFY2(answer.text.find_first_of("{}") == std::string::npos, answer.text.c_str());
+        QVERIFY2(answer.text.find(answer.valueText) != std::string::npos, answer.text.c_str());
+        qInfo("%s", answer.text.c_str());
+    }
+
+    void everyStopCanBeGoneTo_data() { theComputedAnswerIsTheOneThatTheTextExplains_data(); }
+    void everyStopCanBeGoneTo() {
+        QFETCH(QString, path);
+        OpenLesson open(path.toStdString());
+        QVERIFY(!open.lesson.stops.empty());
+        for (const LessonStop& stop : open.lesson.stops) {
+            open.bench->change([&](Session& s) { applyStop(s, stop); }, "Stop");
+            open.hand.runAll();
+            QVERIFY(isAt(open.bench->session(), stop));
+            for (const PaneData& pane : open.bench->viewInput().panes)
+                QVERIFY2(pane.result, pane.error.c_str());
+        }
+    }
+
+    void blockEvictionsAreCountedAsTheyHappened() {
+        const OpenLesson open(5);
+        const auto result = open.result(0);
+        std::set<TokenIndex> cache;
+        double left = 0, own = 0;
+        // Blocks of 128 again, token by token.
+        for (TokenIndex token = 0, step = 0; token < result->visible; ++token) {
+            cache.insert(token);
+            const bool blockEnds = (token + 1) % 128 == 0 || token + 1 == result->visible;
+            if (!blockEnds || cache.size() <= 249)
+                continue;
+            for (const TokenIndex gone : result->steps.at(static_cast<std::size_t>(step)).evicted[open.head()]) {
+                QVERIFY(cache.erase(gone));
+                ++left;
+                own += gone / 128 == token / 128 ? 1 : 0;
+            }
+            ++step;
+            QCOMPARE(cache.size(), std::size_t{249});
+        }
+        QCOMPARE(open.quantity("same_block_evictions"), own / left);
+        const auto& oneShot = open.result(1)->selection.heads[open.head()].kept;
+        const auto both = std::count_if(oneShot.begin(), oneShot.end(), [&](TokenIndex t) { return cache.count(t) > 0; });
+        QCOMPARE(open.quantity("shared_with_next"), static_cast<double>(both) / 249);
+    }
+
+    void neededRetentionIsWhereTheErrorComesDownForGood() {
+        OpenLesson open(4);
+        const double needed = open.quantity("needed_retention");
+        const auto errorAt = [&](double retention) {
+            open.bench->change([&](Session& s) { setBudget(s, {Budget::Unit::Fraction, retention}); }, "Budget");
+            open.hand.runAll();
+            const auto& errors = open.result(0)->fidelity->meanOutputError;
+            return (errors[4] + errors[5] + errors[6] + errors[7]) / 4; // the query heads of KV head 1
+        };
+        for (int i = static_cast<int>(std::lround(needed * 20)); i <= 20; ++i)
+            QVERIFY2(errorAt(i / 20.0) <= 0.1, qPrintable(QString::number(i / 20.0)));
+        QVERIFY(errorAt(needed - 0.05) > 0.1);
+        QCOMPARE(open.quantity("output_error"), errorAt(needed - 0.05));
+    }
+
+    void clustersAndWalksAreThoseOfTheLogs() {
+        const OpenLesson subgen(2);
+        const auto clusters = std::dynamic_pointer_cast<const SubgenLog>(subgen.result(0, true)->log)->heads[subgen.head()];
+        std::set<std::int32_t> firstHalf, all;
+        for (std::size_t token = 0; token < clusters.cluster.size(); ++token) {
+            all.insert(clusters.cluster[token]);
+            if (token < 497)
+                firstHalf.insert(clusters.cluster[token]);
+        }
+        QCOMPARE(subgen.quantity("cluster_count"), static_cast<double>(all.size()));
+        QCOMPARE(subgen.quantity("late_clusters"), static_cast<double>(all.size() - firstHalf.size()) / static_cast<double>(all.size()));
+
+        const OpenLesson balance(1);
+        const auto walks = std::dynamic_pointer_cast<const BalanceLog>(balance.result(1, true)->log)->walks;
+        double walked = 0, coins = 0;
+        for (const BalanceWalkLog& walk : walks)
+            if (walk.kvHead == 1) {
+                walked += walk.discrepancy() * walk.discrepancy();
+                coins += walk.fairCoins.back();
+            }
+        QVERIFY(std::abs(balance.quantity("coin_ratio", 1) - walked / coins) < 1e-9);
+        QVERIFY(balance.quantity("coin_ratio", 1) < 0.9 && balance.quantity("coin_ratio", 0) > 0.95);
+    }
+
+    void anotherSettingHasAnotherAnswer() {
+        OpenLesson open(2);
+        const double before = open.answer().value;
+        open.bench->change([&](Session& s) { applyStop(s, open.lesson.stops[2]); }, "Stop");
+        QVERIFY(open.answer().value != before);
+        QVERIFY(open.answer().text.find(open.answer().valueText) != std::string::npos);
+    }
+
+    void aPaneThatWasRemovedIsNamed() {
+        OpenLesson open(5);
+        open.bench->change([](Session& s) { removePane(s, 1); }, "Remove pane");
+        QVERIFY(messageOf([&] { open.answer(); }).find("pane B") != std::string::npos);
+        open.bench->change([](Session& s) { s.panes[0].policy = PolicySpec::parse("keydiff"); }, "Policy");
+        open.lesson.answer = "{value}";
+        open.lesson.quantity = "coin_ratio";
+        QVERIFY(messageOf([&] { open.answer(); }).find("no steps of the kind") != std::string::npos);
+    }
+
+    void theNumberDecidesTheChoiceAtItsBounds() {
+        OpenLesson open(5);
+        const double value = open.answer().value;
+        open.lesson.choices = {{"below", value}, {"from here on", INFINITY}};
+        QCOMPARE(open.answer().choice, 1);
+        open.lesson.choices[0].below = std::nextafter(value, 2);
+        QCOMPARE(open.answer().choice, 0);
+    }
+
+    void brokenLessonsAreRefusedWithTheirKey_data() {
+        QTest::addColumn<QByteArray>("from");
+        QTest::addColumn<QByteArray>("to");
+        QTest::addColumn<QString>("expected");
+        QTest::newRow("quantity") << QByteArray("\"same_block_evictions\"") << QByteArray("\"same_blok\"") << "same_block_evictions";
+        QTest::newRow("answer") << QByteArray("{value}") << QByteArray("{vlue}") << "vlue";
+        QTest::newRow("claim") << QByteArray("\"claim\": 2") << QByteArray("\"claim\": 3") << "question/claim";
+        QTest::newRow("bounds") << QByteArray("\"below\": 0.5") << QByteArray("\"below\": 0.1") << "question/choices";
+        QTest::newRow("no text") << QByteArray("\"choices\"") << QByteArray("\"chioces\"") << "choices";
+        QTest::newRow("policy of a stop") << QByteArray("keydiff,prompt_block=32") << QByteArray("kediff") << "keydiff";
+    }
+    void brokenLessonsAreRefusedWithTheirKey() {
+        QFETCH(QByteArray, from);
+        QFETCH(QByteArray, to);
+        QFETCH(QString, expected);
+        QFile file(QString::fromStdString(kFolder + "/blocks.kvscope"));
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        QByteArray text = file.readAll();
+        QVERIFY(text.contains(from));
+        text.replace(from, to);
+        QTemporaryDir folder;
+        QFile broken(folder.filePath("broken.kvscope"));
+        QVERIFY(broken.open(QIODevice::WriteOnly));
+        broken.write(text);
+        broken.close();
+        const auto message = QString::fromStdString(messageOf([&] { lessonsIn(folder.path().toStdString()); }));
+        QVERIFY2(message.contains(expected), qPrintable(message));
+    }
+
+    void aSavedLessonIsStillALesson() {
+        QTemporaryDir folder;
+        const std::string path = folder.filePath("mine.kvscope").toStdString();
+        const Session session = readSession(kFolder + "/blocks.kvscope");
+        writeSession(path, session);
+        QCOMPARE(lessonOf(readSession(path))->question, lessonOf(session)->question);
+        QVERIFY(!lessonOf(Session{}));
+    }
+};
+
+QTEST_GUILESS_MAIN(LessonsTest)
+#include "lessons_test.moc"

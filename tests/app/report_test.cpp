@@ -1,0 +1,199 @@
+// The page as its readers get it: well formed, whole, escaped, the same for the same session, and made by the program.
+#include <QDir>
+#include <QFile>
+#include <QGuiApplication>
+#include <QProcess>
+#include <QRegularExpression>
+#include <QTemporaryDir>
+#include <QTest>
+#include <QXmlStreamReader>
+
+#include "app/report/html.h"
+#include "app/report/report.h"
+#include "app/session/session_file.h"
+#include "core/base/error.h"
+#include "core/engine/engine.h"
+#include "tests/support/offscreen_main.h"
+
+#include <set>
+
+using namespace kvscope;
+
+namespace {
+
+const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
+
+const LayerRunner& runner() {
+    static const LayerRunner shared(std::shared_ptr<const Engine>(makeCpuEngine(2)));
+    return shared;
+}
+
+std::shared_ptr<const CaptureReader> sample() {
+    static const auto capture = openCapture(kSample);
+    return capture;
+}
+
+QString pageOf(const Session& session, std::vector<std::string> views, const std::string& command = {}) {
+    return QString::fromStdString(reportPage(session, sample(), runner(), {std::move(views), command}, {}));
+}
+
+/// Void elements closed, so that an XML reader can walk the page.
+QString asXml(QString page) {
+    page.remove("<!DOCTYPE html>\n");
+    return page.replace(QRegularExpression("<meta ([^>]*)>"), "<meta \\1/>");
+}
+
+struct Walked {
+    QString error;
+    QStringList ids, images, headings;
+    int tables = 0, tableCaptions = 0, captions = 0;
+    bool loadsNothing = true;
+};
+
+Walked walk(const QString& page) {
+    Walked walked;
+    QXmlStreamReader reader(asXml(page));
+    while (!reader.atEnd()) {
+        if (reader.readNext() != QXmlStreamReader::StartElement)
+            continue;
+        const QString name = reader.name().toString();
+        const auto attributes = reader.attributes();
+        if (attributes.hasAttribute("id"))
+            walked.ids << attributes.value("id").toString();
+        if (name == "svg")
+            walked.images << attributes.value("aria-label").toString();
+        walked.tables += name == "table";
+        walked.tableCaptions += name == "caption";
+        walked.captions += name == "figcaption";
+        if (QStringList({"h1", "h2", "h3"}).contains(name))
+            walked.headings << name;
+        for (const auto& attribute : attributes)
+            if (QStringList({"src", "href"}).contains(attribute.name().toString()))
+                walked.loadsNothing &= attribute.value().startsWith(u'#') || attribute.value().startsWith(QLatin1String("data:"));
+        walked.loadsNothing &= name != "script" && name != "link" && name != "iframe";
+    }
+    if (reader.hasError())
+        walked.error = reader.errorString() + " at line " + QString::number(reader.lineNumber());
+    return walked;
+}
+
+} // namespace
+
+class ReportTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void aPageHoldsFiguresMeasuresListsAndCommands() {
+        const Session session = firstSession(*sample());
+        const QString page = pageOf(session, {"key_projection", "attention_map", "overlap", "head_grid", "token_strip"}, "kvscope report x");
+        const Walked walked = walk(page);
+        QVERIFY2(walked.error.isEmpty(), qPrintable(walked.error));
+        QCOMPARE(walked.images.size(), 5);
+        QCOMPARE(walked.captions, 5);
+        for (const QString& label : walked.images)
+            QVERIFY(label.size() > 20); // the finding, for those who do not see the picture
+        QCOMPARE(walked.tables, walked.tableCaptions);
+        QVERIFY(walked.tables >= 5);
+        QVERIFY(walked.loadsNothing);
+        QCOMPARE(walked.headings.count("h1"), 1);
+        QCOMPARE(static_cast<std::size_t>(walked.ids.size()), std::set<QString>(walked.ids.begin(), walked.ids.end()).size());
+        for (const char* part : {"kvscope plot key_projection needle-1k.h5", "kvscope evict needle-1k.h5", "kvscope report x", "611-626", "end of context"})
+            QVERIFY2(page.contains(part), part);
+        QVERIFY(!page.contains(KVSCOPE_SOURCE_DIR)); // nobody's folders
+        QCOMPARE(pageOf(session, {"overlap"}), pageOf(session, {"overlap"}));
+    }
+
+    void keptListsAreTheResultsOwn() {
+        Session session = firstSession(*sample());
+        session.panes = {{PolicySpec::parse("keydiff"), {}, {}}};
+        const QString page = pageOf(session, {"overlap"});
+        RunRequest request;
+        request.capture = sample();
+        request.layer = session.layer;
+        request.policy = PolicySpec::parse("keydiff");
+        request.budget = session.budget;
+        request.cut = Cut::resolve("default", *sample());
+        const auto result = runner().run(request, {});
+        for (const HeadSelection& head : result->selection.heads) {
+            const auto match = QRegularExpression(QString("\\(%1\\)</dt><dd>([^<]*)<").arg(head.kept.size())).globalMatch(page);
+            std::vector<std::vector<TokenIndex>> lists;
+            for (auto hits = match; hits.hasNext();) {
+                lists.emplace_back();
+                for (const QString& run : hits.next().captured(1).split(',')) {
+                    const QStringList ends = run.split('-');
+                    for (int token = ends.first().toInt(); token <= ends.last().toInt(); ++token)
+                        lists.back().push_back(token);
+                }
+            }
+            QVERIFY(std::find(lists.begin(), lists.end(), head.kept) != lists.end());
+        }
+        QVERIFY(page.contains("249"));
+    }
+
+    void aViewWithNothingToShowIsNamedWithItsReason() {
+        Session session = firstSession(*sample());
+        session.panes.resize(1);
+        const QString page = pageOf(session, {"block_timeline", "overlap"});
+        const QString rest = page.mid(page.indexOf("Not shown"));
+        QVERIFY(page.contains("Not shown") && rest.contains("Block timeline") && rest.contains("Set its prompt block"));
+        QVERIFY(!page.contains("id=\"block_timeline\""));
+    }
+
+    void aSessionsCursorAndRangeAreInTheFigures() {
+        Session session = firstSession(*sample());
+        session.panes = {{PolicySpec::parse("keydiff,prompt_block=128"), {}, {}}};
+        session.look.cursor = 384;
+        const QString page = pageOf(session, {"block_timeline"});
+        QVERIFY(page.contains("not read yet") && page.contains("--cursor 384"));
+    }
+
+    void textIsEscaped() {
+        QCOMPARE(escapeHtml("<b>&\"'\x01\n"), std::string("&lt;b&gt;&amp;&quot;&#39;\\x01\n"));
+        QCOMPARE(markdownToHtml("**a<b** and `x`\n\nnext * one"), std::string("<p><strong>a&lt;b</strong> and <code>x</code></p>\n<p>next * one</p>\n"));
+        const std::string table = htmlTable("<c>", {"<h>", "b"}, 1, [](std::int64_t, int) { return "</td><script>"; });
+        QVERIFY(table.find("<script>") == std::string::npos && table.find("<c>") == std::string::npos && table.find("<h>") == std::string::npos);
+        Session session = firstSession(*sample());
+        session.selectionName = "</dt><script>alert(1)</script>";
+        const QString page = pageOf(session, {"overlap"}, "kvscope report '<script>'");
+        QVERIFY(!page.contains("<script>"));
+        QVERIFY2(walk(page).error.isEmpty(), qPrintable(walk(page).error));
+    }
+
+    void tokensOfEveryKindSurvive() {
+        // Tokens hold line breaks, quotes and parts of UTF-8 sequences: the lists and the text figure show them.
+        Session session = firstSession(*sample());
+        session.budget = {Budget::Unit::Fraction, 1};
+        const Walked walked = walk(pageOf(session, {"token_strip"}));
+        QVERIFY2(walked.error.isEmpty(), qPrintable(walked.error));
+    }
+
+    void theProgramWritesFilesAndFolders() {
+        QTemporaryDir folder;
+        const auto run = [&](const QStringList& arguments) {
+            QProcess process;
+            process.setWorkingDirectory(folder.path());
+            process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", arguments);
+            process.waitForFinished(120'000);
+            return std::pair(process.exitCode(), QString::fromUtf8(process.readAllStandardError()));
+        };
+        const QString capture = QString::fromStdString(kSample);
+        QCOMPARE(run({"report", capture, "--views", "overlap", "--out", "page.html"}).first, 0);
+        QVERIFY(walk(QString::fromUtf8([&] { QFile f(folder.filePath("page.html")); f.open(QIODevice::ReadOnly); return f.readAll(); }())).error.isEmpty());
+        QCOMPARE(run({"report", capture, "--views", "overlap", "--out", "some/folder"}).first, 0);
+        QVERIFY(QFile::exists(folder.filePath("some/folder/index.html")));
+        writeSession(folder.filePath("s.kvscope").toStdString(), firstSession(*sample()));
+        QCOMPARE(run({"report", "s.kvscope", "--views", "overlap,curves", "--layer", "1", "--out", "s.html"}).first, 0);
+        // Mistakes: exit code 2, one sentence, and nothing written.
+        const QStringList before = QDir(folder.path()).entryList(QDir::AllEntries | QDir::NoDotAndDotDot);
+        for (const QStringList& wrong : {QStringList{"report", capture, "--views", "overlop", "--out", "new"}, QStringList{"report", capture, "--layer", "77", "--out", "new.html"},
+                                         QStringList{"report", "nowhere.h5", "--out", "new.html"}, QStringList{"report", capture, "--out", "nowhere/deep/new.html"},
+                                         QStringList{"report", capture, "--policy", "keydiff", "--out", "new.html"}}) {
+            const auto [code, message] = run(wrong);
+            QVERIFY2(code == 2 && message.count('\n') == 1, qPrintable(wrong.join(' ') + ": " + message));
+        }
+        QCOMPARE(QDir(folder.path()).entryList(QDir::AllEntries | QDir::NoDotAndDotDot), before);
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(ReportTest)
+#include "report_test.moc"
