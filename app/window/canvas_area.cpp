@@ -101,6 +101,9 @@ void CanvasArea::follow() {
         m_panes.push_back(frame);
     }
     arrange();
+    // Teaching and the whole model have no panes; an empty window always says how to fill it.
+    const WindowLayout layout = m_workbench.session().layout;
+    setHidden(m_workbench.capture() && (layout == WindowLayout::Teach || layout == WindowLayout::WholeModel));
 }
 
 int CanvasArea::columnsFor(int shown) const {

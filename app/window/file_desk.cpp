@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kRecentFiles = 10;
 constexpr const char* kRecentKey = "recentFiles";
+constexpr int kSlowOpening = 500; // milliseconds
 
 /// Captures and recorded lists may both be HDF5; the root attribute's text is near the start of either file.
 bool looksLikeRecordedList(const QString& path) {
@@ -35,6 +36,10 @@ FileDesk::FileDesk(Workbench& workbench, NoticeStrip& notices, QWidget* parent)
     : QObject(parent), m_workbench(workbench), m_notices(notices), m_window(parent) {
     connect(&m_workbench, &Workbench::captureChanged, this, &FileDesk::watchCapture);
     connect(&m_workbench, &Workbench::failed, this, &FileDesk::report);
+    connect(&m_workbench, &Workbench::openingChanged, this, &FileDesk::followOpening);
+    m_openingSoon.setSingleShot(true);
+    m_openingSoon.setInterval(kSlowOpening);
+    connect(&m_openingSoon, &QTimer::timeout, this, &FileDesk::showOpening);
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int pane) {
         // Numbers are read with their layer: what is wrong with the file shows late, and once for all panes.
         const ViewInput input = m_workbench.viewInput();
@@ -55,6 +60,19 @@ FileDesk::FileDesk(Workbench& workbench, NoticeStrip& notices, QWidget* parent)
 
 void FileDesk::report(const QString& message) {
     m_notices.show("error", NoticeStrip::Tone::Error, message);
+}
+
+void FileDesk::followOpening() {
+    m_notices.dismiss("opening");
+    if (m_workbench.opening().empty())
+        m_openingSoon.stop();
+    else
+        m_openingSoon.start();
+}
+
+void FileDesk::showOpening() {
+    m_notices.show("opening", NoticeStrip::Tone::Notice, tr("Opening %1…").arg(fromUtf8(m_workbench.opening())), tr("Cancel"),
+                   [this] { m_workbench.cancelOpening(); });
 }
 
 void FileDesk::open(const QString& path) {
@@ -84,6 +102,25 @@ void FileDesk::openSession(const QString& path) {
         emit sessionFileChanged();
         const std::string capture = session.capturePath;
         m_workbench.openCapture(capture, std::move(session));
+    } catch (const Error& error) {
+        report(fromUtf8(error.what()));
+    }
+}
+
+void FileDesk::openLesson(const QString& path) {
+    m_notices.dismiss("error");
+    if (!m_sessionPath.isEmpty() && !m_workbench.history().isSaved() && !save())
+        return;
+    try {
+        Session lesson = readSession(path.toStdString());
+        const LookState& now = m_workbench.session().look;
+        lesson.look.theme = now.theme;
+        lesson.look.scale = now.scale;
+        lesson.look.compact = now.compact;
+        m_sessionPath.clear();
+        emit sessionFileChanged();
+        const std::string capture = lesson.capturePath;
+        m_workbench.openCapture(capture, std::move(lesson));
     } catch (const Error& error) {
         report(fromUtf8(error.what()));
     }

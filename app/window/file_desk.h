@@ -5,6 +5,7 @@
 #include <QFileSystemWatcher>
 #include <QObject>
 #include <QStringList>
+#include <QTimer>
 
 class QWidget;
 
@@ -26,6 +27,8 @@ public:
     void openWithDialog();
     void openBesideWithDialog();
     void addRecordedWithDialog();
+    /// A lesson is copied from: it becomes no session's file and is never written. A session with a file is saved first.
+    void openLesson(const QString& path);
     void reload();
     bool save();   ///< to the session's file, asking for one the first time; false when cancelled or failed
     bool saveAs();
@@ -44,6 +47,8 @@ private:
     void addRecorded(const QString& path);
     void remember(const QString& path);
     void watchCapture();
+    void followOpening();
+    void showOpening();
     QString askForFile(); ///< empty when cancelled
     void report(const QString& message);
 
@@ -51,6 +56,7 @@ private:
     NoticeStrip& m_notices;
     QWidget* m_window;
     QFileSystemWatcher m_watcher;
+    QTimer m_openingSoon; ///< what opens at once needs no words
     QString m_sessionPath;
 };
 

@@ -1,6 +1,8 @@
 // The window arranges; what its parts show they read from the workbench themselves.
 #include "app/window/main_window.h"
 
+#include "app/session/sample_path.h"
+#include "app/session/step_driver.h"
 #include "app/window/appearance.h"
 #include "app/window/canvas_area.h"
 #include "app/window/docks/dock_desk.h"
@@ -10,6 +12,8 @@
 #include "app/window/panels/capture_panel.h"
 #include "app/window/panels/explanation_panel.h"
 #include "app/window/panels/fidelity_block.h"
+#include "app/window/panels/lesson_list.h"
+#include "app/window/panels/lesson_panel.h"
 #include "app/window/panels/metrics_table.h"
 #include "app/window/panels/pane_list.h"
 #include "app/window/panels/policy_panel.h"
@@ -17,12 +21,14 @@
 #include "app/window/panels/status_line.h"
 #include "app/window/panels/step_player.h"
 #include "app/window/panels/top_bar.h"
+#include "app/window/panels/worst_heads.h"
 #include "app/window/system_theme.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/window_actions.h"
 
 #include <QCloseEvent>
+#include <QCoreApplication>
 #include <QFileInfo>
 #include <QMimeData>
 #include <QResizeEvent>
@@ -60,6 +66,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     addDocks();
     m_steps = new StepDriver(m_workbench);
     m_steps->setParent(this);
+    readLessons();
     m_actions = new WindowActions(*this, m_workbench, *m_files);
     if (!restoreGeometry(QSettings().value(kGeometryKey).toByteArray()))
         resize(QSize(1440, 900).boundedTo(screen()->availableSize())); // as drawn, or what the screen has
@@ -91,6 +98,9 @@ void MainWindow::addDocks() {
     m_docks->add("why", tr("Why kept or evicted"));
     m_docks->add("metrics", tr("Metrics"));
     m_docks->add("steps", tr("Steps"));
+    m_docks->add("lessons", tr("Lessons"));
+    m_docks->add("lesson", tr("Lesson"));
+    m_docks->add("worst_heads", tr("Heads that lose most"));
     for (const View* view : allViews())
         if (!view->card().perPane)
             m_docks->add(fromUtf8(view->card().id), fromUtf8(view->card().name));
@@ -165,19 +175,44 @@ void MainWindow::fillDocks() {
     m_docks->dock("why")->fillScrolled(new StandingBlock(m_workbench));
     m_docks->dock("metrics")->fillPlain(new MetricsTable(m_workbench));
     m_docks->dock("steps")->fillPlain(new StepPlayer(*m_steps));
+    m_docks->dock("worst_heads")->fillPlain(new WorstHeads(m_workbench));
+    fillLessons();
     for (ViewDock* view : m_canvases->docks())
         m_docks->dock(fromUtf8(view->canvas()->view().card().id))->fill(view, view->header());
+}
+
+void MainWindow::readLessons() {
+    try {
+        m_lessons = lessonsIn(findLessonFolder(QCoreApplication::applicationDirPath().toStdString()));
+    } catch (const std::exception& error) {
+        m_notices->show("lessons", NoticeStrip::Tone::Error, fromUtf8(error.what()));
+    }
+}
+
+void MainWindow::fillLessons() {
+    auto* list = new LessonList(m_workbench, m_lessons);
+    auto* lesson = new LessonPanel(m_workbench);
+    connect(list, &LessonList::chosen, m_files, &FileDesk::openLesson);
+    connect(lesson, &LessonPanel::answered, list, &LessonList::refresh);
+    connect(lesson, &LessonPanel::opened, this, [this](const Lesson& opened) {
+        // After the docks of its layout have been arranged.
+        QTimer::singleShot(0, this, [this, views = opened.views] { m_docks->bringToFront(views); });
+    });
+    m_docks->dock("lessons")->fillScrolled(list);
+    m_docks->dock("lesson")->fillScrolled(lesson);
 }
 
 void MainWindow::fitWidth() {
     m_topBar->fitWidth(width());
     m_budgetBar->fitWidth(width());
-    m_rail->setVisible(sizeOf(width()) == WindowSize::Narrow);
+    m_rail->setVisible(sizeOf(width()) == WindowSize::Narrow || m_workbench.session().layout == WindowLayout::WholeModel);
 }
 
 void MainWindow::arrangeDocks() {
-    if (m_shown)
-        m_docks->arrange(m_workbench.session().layout, sizeOf(width()));
+    if (!m_shown)
+        return;
+    fitWidth(); // the rail belongs to the layout
+    m_docks->arrange(m_workbench.session().layout, sizeOf(width()));
 }
 
 void MainWindow::showEvent(QShowEvent* event) {

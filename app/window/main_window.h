@@ -1,8 +1,9 @@
 #pragma once
 
-#include "app/session/workbench.h"
-
 #include <QMainWindow>
+
+#include "app/lessons/lesson.h"
+#include "app/session/workbench.h"
 
 class QToolBar;
 
@@ -38,6 +39,7 @@ public:
     StatusLine* statusLine() const { return m_status; }
     WindowActions* actions() const { return m_actions; }
     StepDriver* steps() const { return m_steps; }
+    const std::vector<LessonFile>& lessons() const { return m_lessons; }
 
     // Commands, see WindowActions.
     void setLayoutTo(WindowLayout layout);
@@ -48,7 +50,10 @@ public:
     void frameCurrent();
     void focusFind();
     void findNext();
-    void focusPlace();
+    void showGoTo();
+    void exportReport();
+    void startTour();
+    void offerTour(); ///< on the first run, once a capture is open
     void escape();
     bool mayStep() const; ///< a story is there and no read-out is pinned, whose arrows come first
     void saveScreenshot();
@@ -75,6 +80,8 @@ private:
     void buildChrome();
     void addDocks();
     void fillDocks();
+    void fillLessons();
+    void readLessons();
     QWidget* buildTop();
     void fitWidth();
     void arrangeDocks();
@@ -95,6 +102,7 @@ private:
     PolicyPanel* m_policyPanel = nullptr;
     StatusLine* m_status = nullptr;
     StepDriver* m_steps = nullptr;
+    std::vector<LessonFile> m_lessons;
     bool m_shown = false;
 };
 

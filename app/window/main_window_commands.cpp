@@ -6,11 +6,13 @@
 #include "app/window/data_dialog.h"
 #include "app/window/export_dialog.h"
 #include "app/window/file_desk.h"
+#include "app/window/go_to_dialog.h"
 #include "app/window/key_sheet.h"
 #include "app/window/main_window.h"
 #include "app/window/number_text.h"
-#include "app/window/panels/budget_bar.h"
 #include "app/window/panels/top_bar.h"
+#include "app/window/report_desk.h"
+#include "app/window/tour.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/window_actions.h"
 
@@ -22,6 +24,7 @@
 #include <QKeyEvent>
 #include <QMimeData>
 #include <QStandardPaths>
+#include <QTimer>
 
 namespace kvscope {
 
@@ -81,8 +84,29 @@ void MainWindow::findNext() {
     m_topBar->findNext();
 }
 
-void MainWindow::focusPlace() {
-    m_budgetBar->focusPlace();
+void MainWindow::showGoTo() {
+    if (auto* shown = findChild<GoToDialog*>())
+        return shown->raise();
+    (new GoToDialog(m_workbench, this))->show();
+}
+
+void MainWindow::exportReport() {
+    kvscope::exportReport(*this, m_workbench, *m_notices);
+}
+
+void MainWindow::startTour() {
+    if (!findChild<Tour*>())
+        new Tour(*this, Tour::firstRun());
+}
+
+void MainWindow::offerTour() {
+    if (!Tour::takeFirstRun())
+        return;
+    auto* once = new QObject(this);
+    connect(&m_workbench, &Workbench::captureChanged, once, [this, once] {
+        once->deleteLater();
+        QTimer::singleShot(0, this, &MainWindow::startTour); // when the docks stand
+    });
 }
 
 void MainWindow::escape() {

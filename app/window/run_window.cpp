@@ -63,6 +63,7 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
         window.notices().show("engine", NoticeStrip::Tone::Notice,
                               MainWindow::tr("The window computes on the CPU: %1").arg(missingEngine));
     window.show();
+    window.offerTour();
     const std::string path = options.path.empty() ? findSampleCapture(QCoreApplication::applicationDirPath().toStdString())
                                                   : options.path;
     if (!path.empty())

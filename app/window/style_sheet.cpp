@@ -34,6 +34,7 @@ QScrollArea#panelScroll { background: {panel}; }
 QDialog, QMessageBox { background: {panel}; }
 QFrame#separator { background: {border}; border: none; max-height: 1px; min-height: 1px; }
 QFrame#readOut { background: {raised}; border: 1px solid {control}; border-radius: {4px}; }
+QFrame#tour { background: {raised}; border: 1px solid {control}; border-radius: {6px}; }
 QToolTip { background: {raised}; color: {text1}; border: 1px solid {control}; padding: {6px}; font-size: {12px}; }
 )";
 
@@ -66,6 +67,12 @@ QPushButton[look="link"]:hover { color: {text1}; background: {hover}; }
 QPushButton[look="link"]:focus { border: 2px solid {ink}; }
 QPushButton[look="link"]:checked { color: {text1}; }
 QPushButton[look="link"]:disabled { color: {off}; }
+QPushButton[look="row"] { border: 1px solid transparent; background: transparent; }
+QPushButton[look="row"]:hover { background: {hover}; }
+QPushButton[look="row"]:checked { background: {hover}; border-left: {3px} solid {ink}; border-radius: 0; }
+QPushButton[look="row"][chosen="true"] { background: {ink}; }
+QPushButton[look="row"]:focus { border: 2px solid {ink}; }
+QPushButton[look="row"][chosen="true"]:focus { border: 2px solid {control}; }
 QPushButton[chip="plain"], QPushButton[chip="warning"], QPushButton[chip="error"] { border-radius: {10px}; padding: 0 {7px}; min-height: {18px}; max-height: {18px}; font-size: {11px}; }
 QPushButton[chip="plain"] { background: transparent; color: {text2}; border: 1px solid {border}; }
 QPushButton[chip="plain"]:hover { background: {hover}; color: {text1}; }
@@ -100,6 +107,11 @@ QComboBox::drop-down { border: none; width: {18px}; }
 QComboBox::down-arrow { image: url(:/icons/chevron_down.svg); width: {12px}; height: {12px}; }
 QComboBox QAbstractItemView { background: {raised}; color: {text1}; border: 1px solid {control}; outline: none;
   selection-background-color: {ink}; selection-color: {paper}; font-size: {12px}; }
+QRadioButton { color: {text1}; font-size: {12px}; spacing: {7px}; background: transparent; min-height: {24px}; }
+QRadioButton::indicator { width: {12px}; height: {12px}; border: 1px solid {control}; border-radius: {6px}; background: {raised}; }
+QRadioButton::indicator:checked { background: {ink}; border: {3px} solid {raised}; width: {8px}; height: {8px}; }
+QRadioButton:focus { outline: none; }
+QRadioButton::indicator:focus { border: 2px solid {ink}; }
 QCheckBox { color: {text1}; font-size: {12px}; spacing: {7px}; background: transparent; }
 QCheckBox::indicator { width: {13px}; height: {13px}; border: 1px solid {control}; border-radius: {3px}; background: {raised}; }
 QCheckBox::indicator:checked { background: {ink}; border-color: {ink}; }

@@ -72,6 +72,7 @@ void WindowActions::addFileActions() {
     add("saveAs", tr("Save session &as…"), {QKeySequence("Ctrl+Shift+S")}, [this] { m_files.saveAs(); });
     add("addRecorded", tr("Add a recorded &list…"), {}, [this] { m_files.addRecordedWithDialog(); });
     add("export", tr("&Export…"), {QKeySequence("Ctrl+E")}, [this] { m_window.exportCurrent(); });
+    add("report", tr("Export re&port…"), {}, [this] { m_window.exportReport(); });
     add("close", tr("&Close"), {QKeySequence("Ctrl+W")}, [this] { m_workbench.closeCapture(); });
     add("quit", tr("&Quit"), {QKeySequence("Ctrl+Q")}, [this] { m_window.close(); });
 }
@@ -92,6 +93,8 @@ void WindowActions::addEditActions() {
 void WindowActions::addViewActions() {
     add("explore", tr("&Explore head"), {QKeySequence("Ctrl+1")}, [this] { m_window.setLayoutTo(WindowLayout::ExploreHead); });
     add("compare", tr("&Compare policies"), {QKeySequence("Ctrl+2")}, [this] { m_window.setLayoutTo(WindowLayout::ComparePolicies); });
+    add("teach", tr("&Teach"), {QKeySequence("Ctrl+3")}, [this] { m_window.setLayoutTo(WindowLayout::Teach); });
+    add("wholeModel", tr("&Whole model"), {QKeySequence("Ctrl+4")}, [this] { m_window.setLayoutTo(WindowLayout::WholeModel); });
     add("data", tr("Show the &data"), {QKeySequence("Ctrl+D")}, [this] { m_window.showDataOfCurrent(); });
     add("resetView", tr("&Reset view"), {QKeySequence("Home")}, [this] { m_window.resetCurrent(); });
     add("frame", tr("&Frame the selection"), {QKeySequence("F")}, [this] { m_window.frameCurrent(); });
@@ -109,6 +112,7 @@ void WindowActions::addViewActions() {
     add("fullScreen", tr("&Full screen"), {QKeySequence("F11")}, [this] { m_window.setWindowState(m_window.windowState() ^ Qt::WindowFullScreen); });
     add("screenshot", tr("S&creenshot…"), {QKeySequence("F12")}, [this] { m_window.saveScreenshot(); });
     add("keys", tr("&Keys"), {QKeySequence("F1"), QKeySequence("?")}, [this] { m_window.showKeys(); });
+    add("tour", tr("&Tour again"), {}, [this] { m_window.startTour(); });
     add("about", tr("&About KVScope"), {}, [this] { m_window.showAbout(); });
 }
 
@@ -117,7 +121,7 @@ void WindowActions::addHeadActions() {
     add("nextHead", tr("Next KV head"), {QKeySequence("]")}, [this] { stepHead(1); });
     add("previousLayer", tr("Previous layer"), {QKeySequence("{")}, [this] { stepLayer(-1); });
     add("nextLayer", tr("Next layer"), {QKeySequence("}")}, [this] { stepLayer(1); });
-    add("goTo", tr("&Go to layer and head"), {QKeySequence("Ctrl+G")}, [this] { m_window.focusPlace(); });
+    add("goTo", tr("&Go to layer, head, query, key…"), {QKeySequence("Ctrl+G")}, [this] { m_window.showGoTo(); });
     add("removePane", tr("&Remove the active pane"), {}, [this] {
         m_workbench.change([](Session& s) {
             if (!s.panes.empty())
@@ -145,7 +149,7 @@ void WindowActions::addStepActions() {
 }
 
 QAction* WindowActions::stepActionFor(const QKeyEvent& event) const {
-    const QKeySequence key(event.keyCombination());
+    const QKeySequence key(QKeyCombination(event.modifiers() & ~Qt::KeypadModifier, static_cast<Qt::Key>(event.key())));
     for (const char* name : {"playSteps", "stepBack", "stepForward"})
         if (byName(name)->shortcut() == key)
             return byName(name);
@@ -160,10 +164,10 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     };
     QMenu* file = fill(bar->addMenu(tr("&File")), {"open", "openBeside"});
     m_recent = file->addMenu(tr("Open &recent"));
-    fill(file, {"reload", "-", "save", "saveAs", "-", "addRecorded", "export", "-", "close", "quit"});
+    fill(file, {"reload", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "-", "close", "quit"});
     fill(bar->addMenu(tr("&Edit")), {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "selectNeedle", "selectionBack", "selectionForward", "clear"});
     QMenu* views = bar->addMenu(tr("&View"));
-    fill(views, {"explore", "compare"});
+    fill(views, {"explore", "compare", "teach", "wholeModel"});
     m_panels = views->addMenu(tr("Pa&nels and views"));
     fillPanels();
     fill(views,
@@ -186,7 +190,12 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     });
     fill(policies, {"addRecorded", "removePane"});
     fill(bar->addMenu(tr("&Steps")), {"playSteps", "stepBack", "stepForward", "-", "stepFirst", "stepLast", "-", "reducedMotion"});
-    fill(bar->addMenu(tr("&Help")), {"keys", "about"});
+    QMenu* help = bar->addMenu(tr("&Help"));
+    QMenu* lessons = help->addMenu(tr("&Lessons"));
+    for (const LessonFile& file : m_window.lessons())
+        lessons->addAction(QString("%1  %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)), this,
+                           [this, path = fromUtf8(file.path)] { m_files.openLesson(path); });
+    fill(help, {"tour", "keys", "about"});
     fillRecent();
     follow();
 }
@@ -224,9 +233,9 @@ void WindowActions::follow() {
     byName("undo")->setText(named(tr("&Undo"), history.undoLabel()));
     byName("redo")->setEnabled(history.canRedo());
     byName("redo")->setText(named(tr("&Redo"), history.redoLabel()));
-    for (const char* name : {"reload", "save", "saveAs", "addRecorded", "export", "close", "copyImage", "copyData", "find", "findNext",
+    for (const char* name : {"reload", "save", "saveAs", "addRecorded", "export", "report", "close", "copyImage", "copyData", "find", "findNext",
                              "selectNeedle", "selectionBack", "selectionForward", "clear", "data", "resetView", "range", "goTo", "previousHead", "nextHead", "previousLayer",
-                             "nextLayer", "removePane", "explore", "compare"})
+                             "nextLayer", "removePane", "explore", "compare", "teach", "wholeModel"})
         byName(name)->setEnabled(open);
     byName("frame")->setEnabled(open && !session.selected.empty());
     followSelection();

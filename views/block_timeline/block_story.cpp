@@ -18,13 +18,6 @@ const std::vector<TokenIndex>& evictedIn(const BlockStep& step, const ViewInput&
     return step.evicted[static_cast<std::size_t>(input.kvHead.value)];
 }
 
-/// First token of the block that ends with the step.
-TokenIndex blockBegin(const RunResult& result, const BlockStep& step) {
-    const auto ends = blockEnds(result.request.policy.values, result.visible, result.requested);
-    const auto own = std::lower_bound(ends.begin(), ends.end(), step.end);
-    return own == ends.begin() ? 0 : *(own - 1);
-}
-
 std::int64_t common(const std::vector<TokenIndex>& ascending, const std::vector<TokenIndex>& tokens) {
     return std::count_if(tokens.begin(), tokens.end(), [&](TokenIndex t) { return std::binary_search(ascending.begin(), ascending.end(), t); });
 }
@@ -44,6 +37,12 @@ std::string aboutSelection(const ViewInput& input, const RunResult& result, std:
 }
 
 } // namespace
+
+TokenIndex blockBegin(const RunResult& result, const BlockStep& step) {
+    const auto ends = blockEnds(result.request.policy.values, result.visible, result.requested);
+    const auto own = std::lower_bound(ends.begin(), ends.end(), step.end);
+    return own == ends.begin() ? 0 : *(own - 1);
+}
 
 Story blockStory(const ViewInput& input, const PaneData& pane) {
     Story story;

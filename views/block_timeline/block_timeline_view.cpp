@@ -152,16 +152,15 @@ std::string BlockTimelineView::finding(const ViewInput& input, const ParameterVa
     if (const std::string why = whyNoPicture(input); !why.empty())
         return why;
     const RunResult& result = *activePane(input)->result;
-    const std::vector<Life> lives = livesOf(input, result);
-    std::size_t atOnce = 0, evicted = 0;
-    for (const Life& life : lives) {
-        evicted += life.evicted ? 1 : 0;
-        const auto step = std::find_if(result.steps.begin(), result.steps.end(), [&](const BlockStep& s) { return s.end > life.token; });
-        atOnce += life.evicted && step != result.steps.end() && step->end == life.left ? 1 : 0;
+    std::int64_t atOnce = 0, evicted = 0;
+    for (const BlockStep& step : result.steps) {
+        const auto& tokens = step.evicted[static_cast<std::size_t>(input.kvHead.value)];
+        const TokenIndex begin = blockBegin(result, step);
+        evicted += std::ssize(tokens);
+        atOnce += std::count_if(tokens.begin(), tokens.end(), [&](TokenIndex t) { return t >= begin; });
     }
     return fmt::format("{} evictions in {} steps; {} of {} evicted tokens left with the block that they came in",
-                       formatCount(static_cast<std::int64_t>(evicted)), result.steps.size(), formatCount(static_cast<std::int64_t>(atOnce)),
-                       formatCount(static_cast<std::int64_t>(evicted)));
+                       formatCount(evicted), result.steps.size(), formatCount(atOnce), formatCount(evicted));
 }
 
 ViewTable BlockTimelineView::table(const ViewInput& input, const ParameterValues&) const {

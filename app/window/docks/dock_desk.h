@@ -4,6 +4,7 @@
 
 #include <QObject>
 
+#include <string>
 #include <vector>
 
 class QMainWindow;
@@ -31,6 +32,8 @@ public:
     void arrange(WindowLayout layout, WindowSize size);
     void remember(); ///< the arrangement shown, in the settings
     void reset();    ///< back to the default of the arrangement shown
+    /// Shows those that there are, in front of their tabs; the first one last.
+    void bringToFront(const std::vector<std::string>& ids);
     /// Docks of the left side, which a narrow window folds away; true when they are shown now.
     bool toggleLeft();
 
@@ -39,12 +42,22 @@ public:
 private:
     QString settingsKey() const;
     void arrangeByDefault();
+    void arrangePanes(); ///< Explore head, Compare policies
+    void arrangeTeach();
+    void arrangeModel();
     void placeLeft();
     void placeRight();
     void placeBottom();
     void shareSpace();
+    void sharePanes();
+    void shareTeach();
+    void shareModel();
+    /// Adds those of the docks that exist as tabs of one place below `above`, or at the bottom; the first one is in front.
+    PanelDock* placeTabs(const std::vector<const char*>& ids, PanelDock* above);
+    void hideAllBut(const std::vector<PanelDock*>& shown);
     bool whyStandsRight() const;
     std::vector<PanelDock*> viewsWithoutPlace() const;
+    std::vector<PanelDock*> leftDocks() const; ///< that the rail folds
 
     QMainWindow& m_window;
     std::vector<PanelDock*> m_docks;

@@ -115,11 +115,6 @@ void BudgetBar::fitWidth(int windowWidth) {
     m_slider->setFixedWidth(windowWidth >= px(1920) ? px(480) : windowWidth >= px(1360) ? px(250) : px(160));
 }
 
-void BudgetBar::focusPlace() {
-    m_layer->setFocus(Qt::ShortcutFocusReason);
-    m_layer->selectAll();
-}
-
 void BudgetBar::refresh() {
     const Session& session = m_workbench.session();
     setEnabled(m_workbench.capture() != nullptr);

@@ -19,7 +19,6 @@ class BudgetBar : public QWidget {
 public:
     explicit BudgetBar(Workbench& workbench, QWidget* parent = nullptr);
     ValueSlider* slider() const { return m_slider; }
-    void focusPlace(); ///< Ctrl+G: the layer field
     /// At narrow widths the bytes go first, then the slider narrows.
     void fitWidth(int windowWidth);
 

@@ -1,4 +1,4 @@
-// The switch shows only the layouts that exist.
+// One bar instead of a menu bar and tool bars: what it offers are the commands of WindowActions and the layouts.
 #include "app/window/panels/top_bar.h"
 
 #include "app/window/appearance.h"
@@ -30,7 +30,7 @@ void TopBar::build(WindowActions& actions) {
     actions.fillMenus(m_menus);
     row->addWidget(m_menus);
     row->addStretch(1);
-    m_layout = new SegmentedSwitch({tr("Explore head"), tr("Compare policies")}, tr("Layout"), this);
+    m_layout = new SegmentedSwitch({tr("Explore head"), tr("Compare policies"), tr("Teach"), tr("Whole model")}, tr("Layout"), this);
     m_layout->setObjectName("layoutSwitch");
     row->addWidget(m_layout);
     row->addStretch(1);
@@ -62,11 +62,11 @@ void TopBar::build(WindowActions& actions) {
     connect(m_export, &QPushButton::clicked, actions.byName("export"), &QAction::trigger);
     connect(m_find, &QLineEdit::returnPressed, this, &TopBar::findNext);
     connect(m_layout, &SegmentedSwitch::chosen, this, [this](int index) {
-        const auto layout = index == 0 ? WindowLayout::ExploreHead : WindowLayout::ComparePolicies;
+        const auto layout = static_cast<WindowLayout>(index); // the words stand in the order of the layouts
         m_workbench.change([&](Session& s) { s.layout = layout; }, tr("Layout"));
     });
     const auto follow = [this] {
-        m_layout->setCurrent(m_workbench.session().layout == WindowLayout::ExploreHead ? 0 : 1);
+        m_layout->setCurrent(static_cast<int>(m_workbench.session().layout));
         const bool open = m_workbench.capture() != nullptr;
         m_find->setEnabled(open);
         m_export->setEnabled(open);

@@ -11,7 +11,7 @@
 namespace kvscope {
 
 namespace {
-constexpr double kClosest = 3, kTall = 9, kShort = 5, kGap = 9; // design pixels; the gap is from the middle of the track
+constexpr double kClosest = 3, kTall = 9, kShort = 5, kTickGap = 9; // design pixels; the gap is from the middle of the track
 } // namespace
 
 StepScrubber::StepScrubber(QWidget* parent) : ValueSlider(parent) {
@@ -56,7 +56,7 @@ void StepScrubber::paintEvent(QPaintEvent* event) {
             continue;
         const bool tall = m_milestones[i];
         const double x = std::floor(xOf(static_cast<double>(i + 1))) + 0.5;
-        const double bottom = line.center().y() - px(kGap);
+        const double bottom = line.center().y() - px(kTickGap);
         painter.setPen(QPen(qColor(tall ? theme.text1 : theme.text3), tall ? px(1.5) : 1));
         painter.drawLine(QPointF(x, bottom - px(tall ? kTall : kShort)), QPointF(x, bottom));
     }

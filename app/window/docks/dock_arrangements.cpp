@@ -1,0 +1,231 @@
+// The default arrangements, one per layout (design.md 2): what is open on the left, the active pane's policy or the lesson
+// on the right, the views between. A dock that a layout does not show still has a place, where the View menu puts it.
+#include "app/window/docks/dock_desk.h"
+
+#include "app/session/session.h"
+#include "app/window/appearance.h"
+
+#include <QMainWindow>
+#include <QTimer>
+
+#include <algorithm>
+#include <array>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::array kPlaced = {"capture", "panes", "parameters", "explanation", "fidelity", "why", "token_strip", "overlap", "metrics", "attention_map"};
+constexpr int kHeader = 28, kTabs = 26;
+// Views that tell a story and those that show one of its events closely; of each the ones that there are.
+const std::vector<const char*> kStories = {"merge_tree", "block_timeline", "clustering", "calibration", "leverage", "score_plane", "attention_map"};
+const std::vector<const char*> kDetails = {"walk", "token_profile", "token_strip", "curves", "overlap"};
+
+} // namespace
+
+void DockDesk::arrangeByDefault() {
+    for (PanelDock* dock : m_docks) {
+        dock->setFloating(false);
+        m_window.removeDockWidget(dock);
+    }
+    if (m_layout == WindowLayout::Teach)
+        arrangeTeach();
+    else if (m_layout == WindowLayout::WholeModel)
+        arrangeModel();
+    else
+        arrangePanes();
+    shareSpace();
+    // Once more when the tab bars have their heights.
+    QTimer::singleShot(0, this, &DockDesk::shareSpace);
+}
+
+void DockDesk::arrangePanes() {
+    // A head is explored with its map beside the pane and the text below both.
+    m_window.setCorner(Qt::BottomLeftCorner, m_layout == WindowLayout::ExploreHead ? Qt::BottomDockWidgetArea : Qt::LeftDockWidgetArea);
+    placeLeft();
+    placeRight();
+    placeBottom();
+    for (PanelDock* dock : m_docks)
+        dock->show();
+    dock("attention_map")->setVisible(m_layout == WindowLayout::ExploreHead);
+    for (PanelDock* view : viewsWithoutPlace())
+        view->hide();
+    if (m_size == WindowSize::Narrow)
+        toggleLeft();
+    for (const char* front : {"parameters", "fidelity", "overlap", m_layout == WindowLayout::ExploreHead ? "token_strip" : "overlap"})
+        dock(front)->raise();
+}
+
+PanelDock* DockDesk::placeTabs(const std::vector<const char*>& ids, PanelDock* above) {
+    PanelDock* first = nullptr;
+    for (const char* id : ids) {
+        PanelDock* one = dock(id);
+        if (!one)
+            continue;
+        if (first)
+            m_window.tabifyDockWidget(first, one);
+        else if (above)
+            m_window.splitDockWidget(above, one, Qt::Vertical);
+        else
+            m_window.addDockWidget(Qt::BottomDockWidgetArea, one);
+        first = first ? first : one;
+    }
+    return first;
+}
+
+void DockDesk::hideAllBut(const std::vector<PanelDock*>& shown) {
+    for (PanelDock* dock : m_docks)
+        dock->setVisible(std::find(shown.begin(), shown.end(), dock) != shown.end());
+}
+
+void DockDesk::arrangeTeach() {
+    m_window.setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
+    m_window.addDockWidget(Qt::LeftDockWidgetArea, dock("lessons"));
+    for (const char* other : {"capture", "panes"})
+        m_window.tabifyDockWidget(dock("lessons"), dock(other));
+    m_window.addDockWidget(Qt::RightDockWidgetArea, dock("lesson"));
+    m_window.splitDockWidget(dock("lesson"), dock("explanation"), Qt::Vertical);
+    for (const char* other : {"parameters", "fidelity", "why"})
+        m_window.tabifyDockWidget(dock("explanation"), dock(other));
+    PanelDock* story = placeTabs(kStories, nullptr);
+    PanelDock* detail = placeTabs(kDetails, story);
+    m_window.splitDockWidget(detail, dock("steps"), Qt::Vertical);
+    std::vector<PanelDock*> shown = {dock("lessons"), dock("lesson"), dock("explanation"), dock("parameters"), dock("fidelity"), dock("steps")};
+    for (PanelDock* other : m_docks) {
+        const bool placed = m_window.dockWidgetArea(other) != Qt::NoDockWidgetArea;
+        if (!placed)
+            m_window.tabifyDockWidget(detail, other);
+        const bool ours = m_window.tabifiedDockWidgets(story).contains(other) || m_window.tabifiedDockWidgets(detail).contains(other);
+        if (placed && ours)
+            shown.push_back(other);
+    }
+    shown.insert(shown.end(), {story, detail});
+    hideAllBut(shown);
+    if (m_size == WindowSize::Narrow)
+        toggleLeft();
+    for (PanelDock* front : {story, detail, dock("explanation")})
+        front->raise();
+}
+
+void DockDesk::arrangeModel() {
+    m_window.setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
+    m_window.addDockWidget(Qt::LeftDockWidgetArea, dock("capture"));
+    m_window.splitDockWidget(dock("capture"), dock("panes"), Qt::Vertical);
+    m_window.addDockWidget(Qt::RightDockWidgetArea, dock("parameters"));
+    for (const char* other : {"explanation", "fidelity", "why", "lessons", "lesson"})
+        m_window.tabifyDockWidget(dock("parameters"), dock(other));
+    m_window.addDockWidget(Qt::BottomDockWidgetArea, dock("head_grid"));
+    m_window.splitDockWidget(dock("head_grid"), dock("curves"), Qt::Horizontal);
+    m_window.splitDockWidget(dock("curves"), dock("worst_heads"), Qt::Vertical);
+    for (PanelDock* other : m_docks)
+        if (m_window.dockWidgetArea(other) == Qt::NoDockWidgetArea)
+            m_window.tabifyDockWidget(dock("worst_heads"), other);
+    hideAllBut({dock("head_grid"), dock("curves"), dock("worst_heads")});
+}
+
+void DockDesk::placeLeft() {
+    m_window.addDockWidget(Qt::LeftDockWidgetArea, dock("capture"));
+    // The map stands beside the pane whose head is explored; comparing policies needs its room.
+    m_window.splitDockWidget(dock("capture"), dock("attention_map"), Qt::Horizontal);
+    m_window.splitDockWidget(dock("capture"), dock("panes"), Qt::Vertical);
+    if (!whyStandsRight())
+        m_window.splitDockWidget(dock("panes"), dock("why"), Qt::Vertical);
+}
+
+void DockDesk::placeRight() {
+    m_window.addDockWidget(Qt::RightDockWidgetArea, dock("parameters"));
+    m_window.splitDockWidget(dock("parameters"), dock("fidelity"), Qt::Vertical);
+    if (whyStandsRight())
+        m_window.tabifyDockWidget(dock("fidelity"), dock("why"));
+    if (m_size == WindowSize::Wide) {
+        m_window.addDockWidget(Qt::RightDockWidgetArea, dock("explanation"));
+        m_window.splitDockWidget(dock("parameters"), dock("explanation"), Qt::Horizontal);
+    } else {
+        m_window.tabifyDockWidget(dock("parameters"), dock("explanation"));
+    }
+}
+
+void DockDesk::placeBottom() {
+    m_window.addDockWidget(Qt::BottomDockWidgetArea, dock("overlap"));
+    if (m_layout == WindowLayout::ExploreHead)
+        m_window.tabifyDockWidget(dock("overlap"), dock("token_strip"));
+    else
+        m_window.splitDockWidget(dock("overlap"), dock("token_strip"), Qt::Vertical);
+    if (m_size == WindowSize::Narrow || m_layout == WindowLayout::ExploreHead)
+        m_window.tabifyDockWidget(dock("overlap"), dock("metrics"));
+    else
+        m_window.splitDockWidget(dock("overlap"), dock("metrics"), Qt::Horizontal);
+    for (PanelDock* view : viewsWithoutPlace())
+        m_window.tabifyDockWidget(dock("overlap"), view);
+}
+
+bool DockDesk::whyStandsRight() const {
+    return m_size == WindowSize::Narrow || m_layout == WindowLayout::ExploreHead; // the left is folded or short
+}
+
+std::vector<PanelDock*> DockDesk::viewsWithoutPlace() const {
+    std::vector<PanelDock*> views;
+    for (PanelDock* dock : m_docks)
+        if (std::find(kPlaced.begin(), kPlaced.end(), dock->id()) == kPlaced.end())
+            views.push_back(dock);
+    return views;
+}
+
+void DockDesk::shareSpace() {
+    if (m_layout == WindowLayout::Teach)
+        shareTeach();
+    else if (m_layout == WindowLayout::WholeModel)
+        shareModel();
+    else
+        sharePanes();
+}
+
+void DockDesk::shareTeach() {
+    const bool wide = m_size == WindowSize::Wide, narrow = m_size == WindowSize::Narrow;
+    m_window.resizeDocks({dock("lessons"), dock("lesson")}, {px(wide ? 288 : 248), px(wide ? 400 : narrow ? 288 : 312)}, Qt::Horizontal);
+    const int height = static_cast<int>(m_window.height() / appearance().scale) - 120;
+    const int player = kHeader + (narrow ? 130 : 140), detail = (narrow ? 170 : 212) + kTabs;
+    const auto present = [this](const std::vector<const char*>& ids) {
+        const auto found = std::find_if(ids.begin(), ids.end(), [this](const char* id) { return dock(id) && !dock(id)->isHidden(); });
+        return found == ids.end() ? nullptr : dock(*found);
+    };
+    PanelDock *story = present(kStories), *close = present(kDetails);
+    if (story && close)
+        m_window.resizeDocks({story, close, dock("steps")}, {px(std::max(200, height - player - detail)), px(detail), px(player)}, Qt::Vertical);
+    m_window.resizeDocks({dock("lesson"), dock("explanation")}, {px(height * 0.6), px(height * 0.4)}, Qt::Vertical);
+}
+
+void DockDesk::shareModel() {
+    const int width = static_cast<int>(m_window.width() / appearance().scale) - 44, height = static_cast<int>(m_window.height() / appearance().scale) - 120;
+    m_window.resizeDocks({dock("head_grid"), dock("curves")}, {px(width * 0.53), px(width * 0.47)}, Qt::Horizontal);
+    m_window.resizeDocks({dock("curves"), dock("worst_heads")}, {px(height * 0.6), px(height * 0.4)}, Qt::Vertical);
+}
+
+void DockDesk::sharePanes() {
+    const bool wide = m_size == WindowSize::Wide, narrow = m_size == WindowSize::Narrow;
+    const int right = wide ? 360 : narrow ? 288 : 312;
+    const int left = wide ? 288 : 248;
+    m_window.resizeDocks({dock("capture"), dock("parameters")}, {px(left), px(right)}, Qt::Horizontal);
+    if (m_layout == WindowLayout::ExploreHead) {
+        const int rest = static_cast<int>(m_window.width() / appearance().scale) - right - (wide ? 400 : 0) - (narrow ? 44 : left) - 24;
+        m_window.resizeDocks({dock("attention_map")}, {px(rest / 2.0)}, Qt::Horizontal);
+    }
+    if (wide)
+        m_window.resizeDocks({dock("parameters"), dock("explanation")}, {px(right), px(400)}, Qt::Horizontal);
+    const int text = kHeader + (wide ? 262 : narrow ? 114 : 138), row = kHeader + (narrow ? 134 + kTabs : 158);
+    // The parameters get what is left: they are the longest and scroll well.
+    const int fidelity = 212, why = 214, panes = 204;
+    const int height = static_cast<int>(m_window.height() / appearance().scale) - 120;
+    m_window.resizeDocks({dock("parameters"), dock("fidelity")}, {px(std::max(200, height - fidelity)), px(fidelity)}, Qt::Vertical);
+    if (whyStandsRight())
+        m_window.resizeDocks({dock("capture"), dock("panes")}, {px(height - panes), px(panes)}, Qt::Vertical);
+    else
+        m_window.resizeDocks({dock("capture"), dock("panes"), dock("why")}, {px(std::max(200, height - panes - why)), px(panes), px(why)}, Qt::Vertical);
+    if (m_layout == WindowLayout::ExploreHead)
+        return m_window.resizeDocks({dock("token_strip")}, {px(text + kTabs)}, Qt::Vertical);
+    m_window.resizeDocks({dock("overlap"), dock("token_strip")}, {px(row), px(text)}, Qt::Vertical);
+    if (!narrow)
+        m_window.resizeDocks({dock("overlap"), dock("metrics")}, {px(500), px(460)}, Qt::Horizontal);
+}
+
+} // namespace kvscope

@@ -1,0 +1,114 @@
+// Rows are buttons, so that keyboard and screen readers reach them like everything else.
+#include "app/window/panels/lesson_list.h"
+
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+#include "app/window/widgets/small_widgets.h"
+
+#include <QHBoxLayout>
+#include <QSettings>
+#include <QVBoxLayout>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+constexpr const char* kAnsweredKey = "lessons/answered";
+} // namespace
+
+bool isAnswered(const Lesson& lesson) {
+    return QSettings().value(kAnsweredKey).toStringList().contains(fromUtf8(lesson.title));
+}
+
+void markAnswered(const Lesson& lesson) {
+    if (isAnswered(lesson))
+        return;
+    QSettings settings;
+    settings.setValue(kAnsweredKey, settings.value(kAnsweredKey).toStringList() << fromUtf8(lesson.title));
+}
+
+LessonList::LessonList(Workbench& workbench, const std::vector<LessonFile>& lessons, QWidget* parent)
+    : QWidget(parent), m_workbench(workbench), m_lessons(lessons) {
+    setObjectName("panelBody");
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(px(8), px(8), px(8), px(12));
+    column->setSpacing(0);
+    m_rows = new QVBoxLayout;
+    m_rows->setSpacing(px(1));
+    column->addLayout(m_rows);
+    column->addStretch();
+    connect(&m_workbench, &Workbench::sessionChanged, this, &LessonList::refresh);
+    refresh();
+}
+
+void LessonList::refresh() {
+    std::string open;
+    try {
+        if (const auto lesson = lessonOf(m_workbench.session()))
+            open = lesson->title;
+    } catch (const std::exception&) {
+        // The panel beside says what is wrong with it; here it is simply none of the known ones.
+    }
+    std::string shown = open;
+    for (const LessonFile& file : m_lessons)
+        shown += isAnswered(file.lesson) ? '+' : '-';
+    if (shown == m_shown && m_rows->count() > 0)
+        return;
+    m_shown = shown;
+    while (QLayoutItem* item = m_rows->takeAt(0)) {
+        item->widget()->hide();
+        item->widget()->deleteLater();
+        delete item;
+    }
+    std::string group;
+    for (const LessonFile& file : m_lessons) {
+        if (file.lesson.group != group) {
+            group = file.lesson.group;
+            QLabel* head = roleLabel(fromUtf8(group).toUpper(), "section", this);
+            head->setContentsMargins(px(8), px(10), 0, px(4));
+            m_rows->addWidget(head);
+        }
+        m_rows->addWidget(rowOf(file, file.lesson.title == open));
+    }
+    if (m_lessons.empty()) {
+        QLabel* none = roleLabel(tr("The lessons were not found beside the program: they lie in resources/lessons."), "quiet", this);
+        none->setWordWrap(true);
+        m_rows->addWidget(none);
+    }
+}
+
+QWidget* LessonList::rowOf(const LessonFile& file, bool open) {
+    auto* row = new QPushButton(this);
+    row->setObjectName(QString("lesson%1").arg(file.lesson.number));
+    row->setProperty("look", "row");
+    row->setProperty("chosen", open);
+    row->setFixedHeight(px(28));
+    row->setToolTip(fromUtf8(file.lesson.paper));
+    const bool answered = isAnswered(file.lesson);
+    row->setAccessibleName(answered ? tr("Lesson %1, %2, answered").arg(file.lesson.number).arg(fromUtf8(file.lesson.title))
+                                    : tr("Lesson %1, %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)));
+    auto* layout = new QHBoxLayout(row);
+    layout->setContentsMargins(px(8), 0, px(8), 0);
+    layout->setSpacing(px(8));
+    const Colour ink = open ? chrome().paper : chrome().text1;
+    QLabel* number = numberLabel(11, QFont::Normal, row);
+    number->setText(QString::number(file.lesson.number));
+    auto* title = new ElidedLabel("label", Qt::ElideRight, row);
+    title->setFullText(fromUtf8(file.lesson.title));
+    for (QLabel* label : {number, static_cast<QLabel*>(title)}) {
+        label->setStyleSheet(label->styleSheet() + QString("color: %1;").arg(qColor(ink).name()));
+        label->setAttribute(Qt::WA_TransparentForMouseEvents);
+    }
+    layout->addWidget(number);
+    layout->addWidget(title, 1);
+    if (answered) {
+        auto* check = new QLabel(row);
+        check->setPixmap(themedIcon("check", ink).pixmap(px(14), px(14)));
+        layout->addWidget(check);
+    }
+    connect(row, &QPushButton::clicked, this, [this, path = fromUtf8(file.path)] { emit chosen(path); });
+    return row;
+}
+
+} // namespace kvscope

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <QWidget>
+
+#include "app/lessons/lesson.h"
+#include "app/session/workbench.h"
+
+class QVBoxLayout;
+
+namespace kvscope {
+
+/// The written lessons under their groups: the open one filled with ink, those that were answered with a check.
+class LessonList : public QWidget {
+    Q_OBJECT
+
+public:
+    LessonList(Workbench& workbench, const std::vector<LessonFile>& lessons, QWidget* parent = nullptr);
+    void refresh(); ///< after a lesson was answered, too
+
+signals:
+    void chosen(const QString& path);
+
+private:
+    QWidget* rowOf(const LessonFile& file, bool open);
+
+    Workbench& m_workbench;
+    const std::vector<LessonFile>& m_lessons;
+    QVBoxLayout* m_rows = nullptr;
+    std::string m_shown;
+};
+
+/// Whether the reader has seen the answer of a lesson, kept in the settings.
+bool isAnswered(const Lesson& lesson);
+void markAnswered(const Lesson& lesson);
+
+} // namespace kvscope

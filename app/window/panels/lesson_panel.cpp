@@ -1,0 +1,221 @@
+// The reader predicts first: the answer can be seen only after a choice, and it is computed then, not remembered.
+#include "app/window/panels/lesson_panel.h"
+
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+#include "app/window/panels/lesson_list.h"
+#include "app/window/widgets/small_widgets.h"
+
+#include <QButtonGroup>
+#include <QHBoxLayout>
+#include <QPointer>
+#include <QRadioButton>
+#include <QVBoxLayout>
+
+namespace kvscope {
+
+namespace {
+
+constexpr const char* kAnswerSlot = "lesson";
+
+QLabel* wrapped(const QString& text, const char* role, QWidget* parent) {
+    QLabel* label = roleLabel(text, role, parent);
+    label->setWordWrap(true);
+    return label;
+}
+
+/// A button whose text may take several lines: push buttons have one.
+QPushButton* stopButton(const QString& text, QWidget* parent) {
+    auto* button = new QPushButton(parent);
+    button->setProperty("look", "row");
+    button->setCheckable(true);
+    button->setAccessibleName(text);
+    button->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Minimum);
+    auto* row = new QHBoxLayout(button);
+    row->setContentsMargins(px(10), px(6), px(8), px(6));
+    QLabel* label = wrapped(text, "fact", button);
+    label->setAttribute(Qt::WA_TransparentForMouseEvents);
+    row->addWidget(label);
+    return button;
+}
+
+std::string keyOf(const ViewDataRequest& request) {
+    std::string key = std::to_string(request.layer.value) + "|" + std::to_string(request.kvHead.value);
+    for (const PaneRequest& pane : request.panes)
+        key += "|" + chooserKey(pane);
+    for (const TokenIndex token : request.selected)
+        key += "," + std::to_string(token);
+    return key;
+}
+
+} // namespace
+
+LessonPanel::LessonPanel(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
+    setObjectName("panelBody");
+    m_column = new QVBoxLayout(this);
+    m_column->setContentsMargins(0, 0, 0, 0);
+    connect(&m_workbench, &Workbench::sessionChanged, this, &LessonPanel::refresh);
+    connect(&m_workbench, &Workbench::captureChanged, this, &LessonPanel::refresh);
+    connect(&m_workbench, &Workbench::cursorChanged, this, &LessonPanel::followStops);
+    refresh();
+}
+
+void LessonPanel::refresh() {
+    const std::string& source = m_workbench.session().unknownKeys;
+    if (source != m_source || !m_body) {
+        m_source = source;
+        clear();
+        try {
+            m_lesson = lessonOf(m_workbench.session());
+            build();
+        } catch (const std::exception& error) {
+            m_lesson.reset();
+            build();
+            refuse(fromUtf8(error.what()));
+        }
+        if (m_lesson)
+            emit opened(*m_lesson);
+    }
+    followStops();
+    const auto request = m_workbench.request();
+    if (!m_askedKey.empty() && request && keyOf(*request) != m_askedKey)
+        ask();
+}
+
+void LessonPanel::clear() {
+    m_workbench.cancel(kAnswerSlot);
+    m_askedKey.clear();
+    m_stops.clear();
+    m_choices = nullptr;
+    m_show = nullptr;
+    m_answer = m_verdict = nullptr;
+    if (m_body) {
+        m_body->hide();
+        m_body->deleteLater();
+    }
+    m_body = new QWidget(this);
+    m_column->addWidget(m_body);
+    auto* column = new QVBoxLayout(m_body);
+    column->setContentsMargins(px(16), px(12), px(14), px(16));
+    column->setSpacing(px(6));
+}
+
+void LessonPanel::build() {
+    auto* column = static_cast<QVBoxLayout*>(m_body->layout());
+    if (!m_lesson) {
+        column->addWidget(wrapped(tr("No lesson is open. Choose one on the left, or in Help > Lessons."), "fact", m_body));
+        m_verdict = wrapped({}, "error", m_body);
+        column->addWidget(m_verdict);
+        column->addStretch();
+        return;
+    }
+    column->addWidget(wrapped(fromUtf8(m_lesson->title), "policyTitle", m_body));
+    column->addWidget(wrapped(fromUtf8(m_lesson->paper), "quiet", m_body));
+    auto* text = wrapped(fromUtf8(m_lesson->text), "fact", m_body);
+    text->setObjectName("lessonText");
+    text->setTextFormat(Qt::MarkdownText);
+    text->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    column->addWidget(text);
+    if (!m_lesson->stops.empty())
+        buildStops();
+    column->addSpacing(px(6));
+    buildQuestion();
+    column->addStretch();
+}
+
+void LessonPanel::buildStops() {
+    auto* column = static_cast<QVBoxLayout*>(m_body->layout());
+    column->addSpacing(px(6));
+    column->addWidget(roleLabel(tr("LOOK AT"), "section", m_body));
+    for (std::size_t i = 0; i < m_lesson->stops.size(); ++i) {
+        const LessonStop& stop = m_lesson->stops[i];
+        QPushButton* button = stopButton(fromUtf8(stop.text), m_body);
+        button->setObjectName(QString("lessonStop%1").arg(i));
+        column->addWidget(button);
+        m_stops.push_back(button);
+        connect(button, &QPushButton::clicked, this, [this, i] {
+            m_workbench.change([&](Session& s) { applyStop(s, m_lesson->stops[i]); }, tr("Lesson step"));
+            followStops(); // a click on the present one changes nothing, but would uncheck it
+        });
+    }
+}
+
+void LessonPanel::buildQuestion() {
+    auto* column = static_cast<QVBoxLayout*>(m_body->layout());
+    column->addWidget(roleLabel(tr("PREDICT"), "section", m_body));
+    column->addWidget(wrapped(fromUtf8(m_lesson->question), "label", m_body));
+    m_choices = new QButtonGroup(m_body);
+    for (int i = 0; i < static_cast<int>(m_lesson->choices.size()); ++i) {
+        auto* choice = new QRadioButton(fromUtf8(m_lesson->choices[static_cast<std::size_t>(i)].text), m_body);
+        choice->setObjectName(QString("lessonChoice%1").arg(i));
+        m_choices->addButton(choice, i);
+        column->addWidget(choice);
+    }
+    m_show = new QPushButton(tr("Show the answer"), m_body);
+    m_show->setObjectName("lessonAnswerButton");
+    m_show->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+    m_show->setEnabled(false);
+    m_show->setToolTip(tr("Choose first. The answer is computed from what is shown."));
+    column->addWidget(m_show);
+    m_verdict = wrapped({}, "label", m_body);
+    m_verdict->setObjectName("lessonVerdict");
+    m_answer = wrapped({}, "fact", m_body);
+    m_answer->setObjectName("lessonAnswer");
+    m_answer->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    column->addWidget(m_verdict);
+    column->addWidget(m_answer);
+    connect(m_choices, &QButtonGroup::idClicked, this, [this] { m_show->setEnabled(true); });
+    connect(m_show, &QPushButton::clicked, this, &LessonPanel::ask);
+}
+
+void LessonPanel::followStops() {
+    for (std::size_t i = 0; i < m_stops.size(); ++i)
+        m_stops[i]->setChecked(isAt(m_workbench.session(), m_lesson->stops[i]));
+}
+
+void LessonPanel::ask() {
+    const auto request = m_workbench.request();
+    if (!request || !m_lesson)
+        return;
+    m_askedKey = keyOf(*request);
+    m_verdict->setText(tr("Computing…"));
+    m_answer->clear();
+    Scheduler::Job job;
+    // The panel may be gone when the answer comes: it is built anew with the chrome.
+    job.work = [self = QPointer<LessonPanel>(this), runner = m_workbench.sharedRunner(), lesson = *m_lesson,
+                request = *request](const Checkpoint& checkpoint, const auto& post) {
+        const LessonAnswer answer = answerOf(lesson, *runner, request, checkpoint);
+        post([self, answer] {
+            if (self)
+                self->show(answer);
+        });
+    };
+    job.failed = [self = QPointer<LessonPanel>(this)](std::exception_ptr failure) {
+        if (self)
+            self->refuse(fromUtf8(messageOf(failure)));
+    };
+    m_workbench.submit(kAnswerSlot, std::move(job));
+}
+
+void LessonPanel::show(const LessonAnswer& answer) {
+    if (!m_answer)
+        return;
+    const int predicted = m_choices->checkedId();
+    const QString right = fromUtf8(m_lesson->choices[static_cast<std::size_t>(answer.choice)].text);
+    m_verdict->setText(predicted == answer.choice ? tr("As you predicted: %1 (computed: %2)").arg(right, fromUtf8(answer.valueText))
+                                                  : tr("Computed: %1. That is: %2").arg(fromUtf8(answer.valueText), right));
+    // The lesson's words explain the case that it was written for; other settings keep only their number.
+    m_answer->setText(answer.choice == m_lesson->claim ? fromUtf8(answer.text)
+                                                       : tr("You have changed what the lesson shows, and with it the answer. Open the lesson again for its own case."));
+    markAnswered(*m_lesson);
+    emit answered();
+}
+
+void LessonPanel::refuse(const QString& why) {
+    if (m_verdict)
+        m_verdict->setText(why);
+    if (m_answer)
+        m_answer->clear();
+}
+
+} // namespace kvscope

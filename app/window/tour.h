@@ -1,0 +1,49 @@
+#pragma once
+
+#include <QFrame>
+#include <QPointer>
+
+#include <vector>
+
+class QLabel;
+class QPushButton;
+
+namespace kvscope {
+
+/// A short walk through the window: a note beside one part after the other, with a ring around the part. Not modal: the
+/// window works as always while it is there, and "Skip" ends it at any time.
+class Tour : public QFrame {
+    Q_OBJECT
+
+public:
+    struct Step {
+        QString target; ///< object name of a widget of the window
+        QString title, text;
+    };
+
+    Tour(QWidget& window, std::vector<Step> steps);
+    int step() const { return m_step; } ///< 0-based
+
+    /// The five steps of the first run.
+    static std::vector<Step> firstRun();
+    /// True until it has been asked once on this computer.
+    static bool takeFirstRun();
+
+protected:
+    bool eventFilter(QObject* watched, QEvent* event) override;
+    void changeEvent(QEvent* event) override;
+
+private:
+    void goTo(int step);
+    void place();
+    QWidget* target() const;
+
+    QWidget& m_window;
+    std::vector<Step> m_steps;
+    int m_step = 0;
+    QPointer<QWidget> m_ring;
+    QLabel *m_title, *m_text, *m_count;
+    QPushButton *m_back, *m_next;
+};
+
+} // namespace kvscope

@@ -1,0 +1,306 @@
+// Lessons, step player and the two layouts that need them, with real events sent to the whole window.
+#include "app/session/step_driver.h"
+#include "app/window/docks/dock_desk.h"
+#include "app/window/panels/worst_heads.h"
+#include "app/window/widgets/segmented_switch.h"
+#include "app/window/widgets/step_scrubber.h"
+#include "app/window/window_actions.h"
+#include "tests/app/window_fixture.h"
+#include "views/head_grid/head_grid_view.h"
+
+#include <QAbstractItemModelTester>
+#include <QAction>
+#include <QPushButton>
+#include <QRadioButton>
+#include <QSettings>
+#include <QTableView>
+#include <QToolButton>
+
+using namespace kvscope;
+using kvscope::testing::OpenWindow;
+
+namespace {
+
+struct Classroom : OpenWindow {
+    using OpenWindow::OpenWindow;
+
+    PanelDock* dock(const char* id) const { return window.docks()->dock(id); }
+    template <class T> T* find(const char* name) const { return window.findChild<T*>(name); }
+    StepDriver& steps() { return *window.steps(); }
+    std::optional<TokenIndex> cursor() const { return bench.session().look.cursor; }
+
+    /// As the list in the Teach layout does.
+    void openLesson(int number) {
+        QTest::keyClick(&window, Qt::Key_3, Qt::ControlModifier);
+        QCOMPARE(bench.session().layout, WindowLayout::Teach);
+        auto* row = find<QPushButton>(qPrintable(QString("lesson%1").arg(number)));
+        QVERIFY(row && row->isVisible());
+        QTest::mouseClick(row, Qt::LeftButton);
+        const QString title = QString::fromStdString(window.lessons().at(static_cast<std::size_t>(number - 1)).lesson.title);
+        QTRY_VERIFY(visibleTexts().contains(title));
+        QTRY_VERIFY(settled());
+    }
+    bool settled() const {
+        const ViewInput input = bench.viewInput();
+        return std::all_of(input.panes.begin(), input.panes.end(), [](const PaneData& p) { return p.result && !p.computing; });
+    }
+    void wait(int frames = 3) { QTest::qWait(40 * frames); }
+};
+
+} // namespace
+
+class TeachWindowTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope teach test");
+        QCoreApplication::setOrganizationName("KVScope test");
+    }
+    void init() { QSettings().clear(); }
+
+    void teachShowsLessonsAStoryAndThePlayer() {
+        Classroom open;
+        open.openLesson(5);
+        for (const char* shown : {"lessons", "lesson", "steps", "block_timeline"})
+            QVERIFY2(open.dock(shown)->isVisible() && !open.dock(shown)->visibleRegion().isEmpty(), shown);
+        QVERIFY(!open.window.canvases()->isVisible()); // no panes in this layout
+        QTRY_COMPARE(open.steps().view()->card().id, std::string("block_timeline"));
+        QVERIFY(open.window.windowTitle().contains("needle-1k.h5")); // no session's file was taken over
+        QVERIFY(open.bench.session().look.cursor.has_value());
+    }
+
+    void theAnswerIsComputedAfterAPrediction() {
+        Classroom open;
+        open.openLesson(5);
+        auto* show = open.find<QPushButton>("lessonAnswerButton");
+        QVERIFY(!show->isEnabled()); // predict first
+        QTest::mouseClick(open.find<QRadioButton>("lessonChoice0"), Qt::LeftButton, {}, QPoint(8, 12));
+        QVERIFY(show->isEnabled());
+        QTest::mouseClick(show, Qt::LeftButton);
+        auto* verdict = open.find<QLabel>("lessonVerdict");
+        QTRY_VERIFY(verdict->text().startsWith("Computed: ") && verdict->text().contains("More than half"));
+        const QString before = verdict->text();
+        QVERIFY(open.find<QLabel>("lessonAnswer")->text().contains("trap K10"));
+        QVERIFY(open.find<QPushButton>("lesson5")->accessibleName().contains("answered"));
+        // Another setting, another number, without asking again.
+        QTest::mouseClick(open.find<QPushButton>("lessonStop3"), Qt::LeftButton);
+        QTRY_VERIFY(open.settled() && verdict->text() != before && verdict->text().contains('%'));
+        QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier); // one step takes it back
+        QTRY_COMPARE(verdict->text(), before);
+    }
+
+    void aStopLeadsThere() {
+        Classroom open;
+        open.openLesson(5);
+        auto* stop = open.find<QPushButton>("lessonStop1");
+        QTest::mouseClick(stop, Qt::LeftButton);
+        QCOMPARE(open.cursor(), std::optional<TokenIndex>(384));
+        QVERIFY(stop->isChecked() && !open.find<QPushButton>("lessonStop0")->isChecked());
+        QTest::mouseClick(stop, Qt::LeftButton);
+        QVERIFY(stop->isChecked()); // where one is stays marked
+        QTRY_VERIFY(open.find<QLabel>("stepCaption")->text().contains("128 leave"));
+    }
+
+    void keysPlayAndStep() {
+        Classroom open;
+        open.openLesson(5);
+        open.bench.change([](Session& s) { s.look.reducedMotion = true; }, "Reduced motion");
+        QTRY_COMPARE(open.steps().steps(), 7);
+        open.steps().goTo(1);
+        QTest::keyClick(&open.window, Qt::Key_Right);
+        QCOMPARE(open.steps().step(), 2);
+        QTest::keyClick(&open.window, Qt::Key_Left);
+        QCOMPARE(open.steps().step(), 1);
+        QTest::keyClick(&open.window, Qt::Key_Space);
+        QVERIFY(open.steps().isPlaying());
+        QCOMPARE(open.steps().step(), 2); // at once, not after the first pause
+        QTest::keyClick(&open.window, Qt::Key_Space);
+        QVERIFY(!open.steps().isPlaying());
+    }
+
+    void aWidgetWithTheFocusKeepsItsKeys() {
+        Classroom open;
+        open.openLesson(5);
+        QTRY_COMPARE(open.steps().steps(), 7);
+        open.steps().goTo(3);
+        auto* last = open.find<QToolButton>("stepLast");
+        last->setFocus();
+        QTest::keyClick(last, Qt::Key_Space); // presses the button
+        QCOMPARE(open.steps().step(), 7);
+        QVERIFY(!open.steps().isPlaying());
+        auto* find = open.find<QWidget>("find");
+        find->setFocus();
+        QTest::keyClick(find, Qt::Key_Left);
+        QTest::keyClick(find, Qt::Key_Space);
+        QCOMPARE(open.steps().step(), 7);
+        QVERIFY(!open.steps().isPlaying());
+        auto* scrubber = open.find<StepScrubber>("stepScrubber");
+        scrubber->setFocus();
+        QTest::keyClick(scrubber, Qt::Key_Left); // the slider's own step
+        QCOMPARE(open.steps().step(), 6);
+    }
+
+    void arrowsMoveAPinnedReadOutAndNotTheStory() {
+        Classroom open;
+        open.bench.change([](Session& s) { s.panes[0].policy = PolicySpec::parse("keydiff,prompt_block=128"); }, "Policy");
+        open.waitForResults();
+        open.dock("block_timeline")->present();
+        QTRY_COMPARE(open.steps().steps(), 7);
+        open.steps().goTo(3);
+        const QPoint at = open.widgetPointOf(0, 620);
+        CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
+        QTest::mouseClick(canvas, Qt::LeftButton, {}, at);
+        QTRY_VERIFY(open.pane(0)->canvas()->readOut()->isPinned());
+        const TokenIndex pinned = open.pane(0)->canvas()->readOut()->token();
+        canvas->setFocus();
+        QTest::keyClick(canvas, Qt::Key_Right);
+        QCOMPARE(open.pane(0)->canvas()->readOut()->token(), pinned + 1);
+        QTest::keyClick(&open.window, Qt::Key_Right); // wherever the focus is
+        QCOMPARE(open.steps().step(), 3);
+        QTest::keyClick(&open.window, Qt::Key_Escape);
+        QTest::keyClick(&open.window, Qt::Key_Right);
+        QCOMPARE(open.steps().step(), 4);
+    }
+
+    void theScrubberGoesToTheEventUnderThePointer() {
+        Classroom open;
+        open.openLesson(5);
+        QTRY_COMPARE(open.steps().steps(), 7);
+        auto* scrubber = open.find<StepScrubber>("stepScrubber");
+        QCOMPARE(scrubber->tickCount(), 7);
+        QTest::mousePress(scrubber, Qt::LeftButton, {}, QPoint(scrubber->width() / 2, scrubber->height() / 2));
+        QVERIFY(open.steps().step() == 3 || open.steps().step() == 4);
+        QTest::mouseMove(scrubber, QPoint(scrubber->width() - 4, scrubber->height() / 2));
+        QTest::mouseRelease(scrubber, Qt::LeftButton, {}, QPoint(scrubber->width() - 4, scrubber->height() / 2));
+        QCOMPARE(open.steps().step(), 7);
+        QVERIFY(!open.cursor());
+        QCOMPARE(open.find<QLabel>("stepCount")->text(), QString("step 7 of 7"));
+    }
+
+    void noFramesAreDrawnWhileNothingPlays() {
+        Classroom open;
+        open.openLesson(5);
+        QTRY_COMPARE(open.steps().steps(), 7);
+        open.steps().goTo(2);
+        open.wait(20);
+        std::vector<int> before;
+        for (ViewDock* dock : open.window.canvases()->docks())
+            before.push_back(dock->canvas()->canvas()->framesDrawn());
+        open.wait(15);
+        std::size_t i = 0;
+        for (ViewDock* dock : open.window.canvases()->docks())
+            QCOMPARE(dock->canvas()->canvas()->framesDrawn(), before[i++]);
+        // A step draws the story, and nothing that has none.
+        open.steps().goTo(3);
+        open.wait(5);
+        i = 0;
+        for (ViewDock* dock : open.window.canvases()->docks()) {
+            const bool story = dock->canvas()->view().card().id == "block_timeline";
+            QCOMPARE(dock->canvas()->canvas()->framesDrawn() > before[i++], story);
+        }
+    }
+
+    void everyLessonOpensWithPicturesAtEverySize_data() {
+        QTest::addColumn<int>("lesson");
+        QTest::addColumn<QSize>("size");
+        for (int lesson = 1; lesson <= 5; ++lesson)
+            for (const QSize size : {QSize(1280, 800), QSize(1440, 900)})
+                QTest::newRow(qPrintable(QString("%1 at %2x%3").arg(lesson).arg(size.width()).arg(size.height()))) << lesson << size;
+    }
+    void everyLessonOpensWithPicturesAtEverySize() {
+        QFETCH(int, lesson);
+        QFETCH(QSize, size);
+        Classroom open(size);
+        if (size.width() < 1360) { // the list is folded: the menu has them too
+            QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
+            open.wait();
+            QVERIFY(!open.dock("lessons")->isVisible());
+            QTest::mouseClick(open.find<QToolButton>("unfold"), Qt::LeftButton);
+            QTRY_VERIFY(open.dock("lessons")->isVisible());
+        }
+        open.openLesson(lesson);
+        open.wait(10);
+        QVERIFY(open.dock("steps")->height() >= px(130));
+        QVERIFY(open.dock("steps")->visibleRegion().boundingRect().height() >= px(130));
+        int drawn = 0;
+        for (ViewDock* dock : open.window.canvases()->docks()) {
+            CanvasWidget* canvas = dock->canvas()->canvas();
+            if (canvas->visibleRegion().isEmpty())
+                continue;
+            QTRY_VERIFY2(!canvas->scene().items.empty(), dock->canvas()->view().card().id.c_str());
+            ++drawn;
+        }
+        QVERIFY(drawn >= 2);
+        QVERIFY(open.window.notices().messages().isEmpty());
+    }
+
+    void layoutsKeepWhatWasMadeOfThem() {
+        Classroom open;
+        open.openLesson(5);
+        QTest::mouseClick(open.dock("steps")->titleBarWidget()->findChild<QToolButton*>("hideDock"), Qt::LeftButton);
+        QVERIFY(!open.dock("steps")->isVisible());
+        QTest::keyClick(&open.window, Qt::Key_2, Qt::ControlModifier);
+        QTRY_VERIFY(open.window.canvases()->isVisible() && open.dock("overlap")->isVisible());
+        QVERIFY(!open.dock("lessons")->isVisible());
+        QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
+        QTRY_VERIFY(open.dock("lessons")->isVisible());
+        QVERIFY(!open.dock("steps")->isVisible());
+        open.window.actions()->byName("resetPanels")->trigger();
+        QVERIFY(open.dock("steps")->isVisible());
+    }
+
+    void theSwitchHasAllFourLayouts() {
+        Classroom open;
+        auto* layouts = open.find<SegmentedSwitch>("layoutSwitch");
+        layouts->setFocus();
+        const WindowLayout order[] = {WindowLayout::ExploreHead, WindowLayout::ComparePolicies, WindowLayout::Teach, WindowLayout::WholeModel};
+        QTest::keyClick(layouts, Qt::Key_Left);
+        for (int i = 0; i < 4; ++i) {
+            QCOMPARE(open.bench.session().layout, order[i]);
+            QCOMPARE(layouts->current(), i);
+            QTest::keyClick(layouts, Qt::Key_Right);
+        }
+    }
+
+    void theWholeModelListsTheHeadsThatLoseMost() {
+        Classroom open;
+        QTest::keyClick(&open.window, Qt::Key_4, Qt::ControlModifier);
+        for (const char* shown : {"head_grid", "curves", "worst_heads"})
+            QTRY_VERIFY2(open.dock(shown)->isVisible(), shown);
+        QVERIFY(!open.dock("capture")->isVisible() && open.find<QToolButton>("unfold")->isVisible());
+        const auto data = [&] { return dataAs<HeadGridData>(open.bench.viewInput(headGridView())); };
+        QTRY_VERIFY_WITH_TIMEOUT(data() && !open.bench.viewInput(headGridView()).data.computing, 20000);
+        auto* table = open.find<QTableView>("worstHeads");
+        const QAbstractItemModelTester tester(table->model(), QAbstractItemModelTester::FailureReportingMode::QtTest);
+        QCOMPARE(table->model()->rowCount(), 48); // six layers of eight query heads
+        double worst = -1;
+        int layer = 0, head = 0;
+        for (const HeadGridData::Row& row : data()->rows)
+            for (int column = 0; column < data()->columns; ++column)
+                if (row.values[static_cast<std::size_t>(column)] > worst) {
+                    worst = row.values[static_cast<std::size_t>(column)];
+                    layer = row.layer;
+                    head = column;
+                }
+        QCOMPARE(table->model()->index(0, 0).data().toInt(), layer);
+        QCOMPARE(table->model()->index(0, 1).data().toInt(), head);
+        QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualRect(table->model()->index(0, 0)).center());
+        QCOMPARE(open.bench.session().layer.value, layer);
+        QCOMPARE(open.bench.session().queryHead.value, head);
+    }
+
+    void worstHeadsSortEveryKindOfQuantity() {
+        HeadGridData data;
+        data.columns = 2;
+        data.rows = {{0, true, {0.2, NAN}}, {1, true, {0.9, 0.2}}, {2, false, {5, 5}}};
+        QCOMPARE(worstHeads(data), (std::vector<RankedHead>{{1, 0, 0.9}, {0, 0, 0.2}, {1, 1, 0.2}}));
+        data.higherIsBetter = true;
+        QCOMPARE(worstHeads(data).front(), (RankedHead{0, 0, 0.2}));
+        data.neverIsNan = true;
+        QVERIFY(std::isnan(worstHeads(data).front().value) && worstHeads(data).size() == 4);
+    }
+};
+
+QTEST_MAIN(TeachWindowTest)
+#include "teach_window_test.moc"
