@@ -124,7 +124,7 @@ private slots:
             QCOMPARE(cache.size(), std::size_t{249});
         }
         QCOMPARE(open.quantity("same_block_evictions"), own / left);
-        const auto& oneShot = open.result(1)->selection.heads[open.head()].kept;
+        const std::vector<TokenIndex> oneShot = open.result(1)->selection.heads[open.head()].kept;
         const auto both = std::count_if(oneShot.begin(), oneShot.end(), [&](TokenIndex t) { return cache.count(t) > 0; });
         QCOMPARE(open.quantity("shared_with_next"), static_cast<double>(both) / 249);
     }

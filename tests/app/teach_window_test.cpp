@@ -36,8 +36,8 @@ struct Classroom : OpenWindow {
         auto* row = find<QPushButton>(qPrintable(QString("lesson%1").arg(number)));
         QVERIFY(row && row->isVisible());
         QTest::mouseClick(row, Qt::LeftButton);
-        const QString title = QString::fromStdString(window.lessons().at(static_cast<std::size_t>(number - 1)).lesson.title);
-        QTRY_VERIFY(visibleTexts().contains(title));
+        QTRY_VERIFY(lessonOf(bench.session()) && lessonOf(bench.session())->number == number);
+        QTRY_VERIFY(find<QPushButton>("lessonAnswerButton") && find<QPushButton>("lessonAnswerButton")->isVisible());
         QTRY_VERIFY(settled());
     }
     bool settled() const {
@@ -63,7 +63,7 @@ private slots:
         Classroom open;
         open.openLesson(5);
         for (const char* shown : {"lessons", "lesson", "steps", "block_timeline"})
-            QVERIFY2(open.dock(shown)->isVisible() && !open.dock(shown)->visibleRegion().isEmpty(), shown);
+            QTRY_VERIFY2(open.dock(shown)->isVisible() && !open.dock(shown)->visibleRegion().isEmpty(), shown);
         QVERIFY(!open.window.canvases()->isVisible()); // no panes in this layout
         QTRY_COMPARE(open.steps().view()->card().id, std::string("block_timeline"));
         QVERIFY(open.window.windowTitle().contains("needle-1k.h5")); // no session's file was taken over

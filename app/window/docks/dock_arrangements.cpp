@@ -56,21 +56,15 @@ void DockDesk::arrangePanes() {
         dock(front)->raise();
 }
 
-PanelDock* DockDesk::placeTabs(const std::vector<const char*>& ids, PanelDock* above) {
-    PanelDock* first = nullptr;
-    for (const char* id : ids) {
-        PanelDock* one = dock(id);
-        if (!one)
-            continue;
-        if (first)
+PanelDock* DockDesk::firstOf(const std::vector<const char*>& ids) const {
+    const auto found = std::find_if(ids.begin(), ids.end(), [this](const char* id) { return dock(id) != nullptr; });
+    return found == ids.end() ? nullptr : dock(*found);
+}
+
+void DockDesk::placeTabs(const std::vector<const char*>& ids, PanelDock* first) {
+    for (const char* id : ids)
+        if (PanelDock* one = dock(id); one && one != first)
             m_window.tabifyDockWidget(first, one);
-        else if (above)
-            m_window.splitDockWidget(above, one, Qt::Vertical);
-        else
-            m_window.addDockWidget(Qt::BottomDockWidgetArea, one);
-        first = first ? first : one;
-    }
-    return first;
 }
 
 void DockDesk::hideAllBut(const std::vector<PanelDock*>& shown) {
@@ -81,15 +75,19 @@ void DockDesk::hideAllBut(const std::vector<PanelDock*>& shown) {
 void DockDesk::arrangeTeach() {
     m_window.setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
     m_window.addDockWidget(Qt::LeftDockWidgetArea, dock("lessons"));
-    for (const char* other : {"capture", "panes"})
-        m_window.tabifyDockWidget(dock("lessons"), dock(other));
     m_window.addDockWidget(Qt::RightDockWidgetArea, dock("lesson"));
     m_window.splitDockWidget(dock("lesson"), dock("explanation"), Qt::Vertical);
     for (const char* other : {"parameters", "fidelity", "why"})
         m_window.tabifyDockWidget(dock("explanation"), dock(other));
-    PanelDock* story = placeTabs(kStories, nullptr);
-    PanelDock* detail = placeTabs(kDetails, story);
+    // A dock that has tabs cannot be split any more: first the three places, then their tabs.
+    PanelDock *story = firstOf(kStories), *detail = firstOf(kDetails);
+    m_window.splitDockWidget(dock("lessons"), story, Qt::Horizontal);
+    m_window.splitDockWidget(story, detail, Qt::Vertical);
     m_window.splitDockWidget(detail, dock("steps"), Qt::Vertical);
+    placeTabs(kStories, story);
+    placeTabs(kDetails, detail);
+    for (const char* other : {"capture", "panes"})
+        m_window.tabifyDockWidget(dock("lessons"), dock(other));
     std::vector<PanelDock*> shown = {dock("lessons"), dock("lesson"), dock("explanation"), dock("parameters"), dock("fidelity"), dock("steps")};
     for (PanelDock* other : m_docks) {
         const bool placed = m_window.dockWidgetArea(other) != Qt::NoDockWidgetArea;
@@ -110,13 +108,12 @@ void DockDesk::arrangeTeach() {
 void DockDesk::arrangeModel() {
     m_window.setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
     m_window.addDockWidget(Qt::LeftDockWidgetArea, dock("capture"));
+    m_window.splitDockWidget(dock("capture"), dock("head_grid"), Qt::Horizontal);
     m_window.splitDockWidget(dock("capture"), dock("panes"), Qt::Vertical);
-    m_window.addDockWidget(Qt::RightDockWidgetArea, dock("parameters"));
-    for (const char* other : {"explanation", "fidelity", "why", "lessons", "lesson"})
-        m_window.tabifyDockWidget(dock("parameters"), dock(other));
-    m_window.addDockWidget(Qt::BottomDockWidgetArea, dock("head_grid"));
-    m_window.splitDockWidget(dock("head_grid"), dock("curves"), Qt::Horizontal);
+    m_window.addDockWidget(Qt::RightDockWidgetArea, dock("curves"));
     m_window.splitDockWidget(dock("curves"), dock("worst_heads"), Qt::Vertical);
+    for (const char* other : {"parameters", "explanation", "fidelity", "why", "lessons", "lesson"})
+        m_window.tabifyDockWidget(dock("worst_heads"), dock(other));
     for (PanelDock* other : m_docks)
         if (m_window.dockWidgetArea(other) == Qt::NoDockWidgetArea)
             m_window.tabifyDockWidget(dock("worst_heads"), other);
@@ -182,7 +179,8 @@ void DockDesk::shareSpace() {
 
 void DockDesk::shareTeach() {
     const bool wide = m_size == WindowSize::Wide, narrow = m_size == WindowSize::Narrow;
-    m_window.resizeDocks({dock("lessons"), dock("lesson")}, {px(wide ? 288 : 248), px(wide ? 400 : narrow ? 288 : 312)}, Qt::Horizontal);
+    const int left = narrow ? 0 : wide ? 288 : 248, right = wide ? 400 : narrow ? 288 : 312;
+    const int middle = static_cast<int>(m_window.width() / appearance().scale) - left - right - (narrow ? 44 : 0) - 12;
     const int height = static_cast<int>(m_window.height() / appearance().scale) - 120;
     const int player = kHeader + (narrow ? 130 : 140), detail = (narrow ? 170 : 212) + kTabs;
     const auto present = [this](const std::vector<const char*>& ids) {
@@ -190,6 +188,8 @@ void DockDesk::shareTeach() {
         return found == ids.end() ? nullptr : dock(*found);
     };
     PanelDock *story = present(kStories), *close = present(kDetails);
+    if (story)
+        m_window.resizeDocks({dock("lessons"), story, dock("lesson")}, {px(left), px(middle), px(right)}, Qt::Horizontal);
     if (story && close)
         m_window.resizeDocks({story, close, dock("steps")}, {px(std::max(200, height - player - detail)), px(detail), px(player)}, Qt::Vertical);
     m_window.resizeDocks({dock("lesson"), dock("explanation")}, {px(height * 0.6), px(height * 0.4)}, Qt::Vertical);

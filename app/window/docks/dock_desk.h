@@ -52,8 +52,9 @@ private:
     void sharePanes();
     void shareTeach();
     void shareModel();
-    /// Adds those of the docks that exist as tabs of one place below `above`, or at the bottom; the first one is in front.
-    PanelDock* placeTabs(const std::vector<const char*>& ids, PanelDock* above);
+    PanelDock* firstOf(const std::vector<const char*>& ids) const; ///< that there is
+    /// Adds the other docks that there are as tabs of the first one.
+    void placeTabs(const std::vector<const char*>& ids, PanelDock* first);
     void hideAllBut(const std::vector<PanelDock*>& shown);
     bool whyStandsRight() const;
     std::vector<PanelDock*> viewsWithoutPlace() const;
