@@ -139,7 +139,8 @@ void start(Fiber& fiber) {
     fiber.context.started = false;
     fiber.state = State::Ready;
 #if defined(KVSCOPE_FIBERS_AS_THREADS)
-    fiber.sanitizerFiber = __tsan_create_fiber(0);
+    if (!fiber.sanitizerFiber) // making one takes long; it serves block after block
+        fiber.sanitizerFiber = __tsan_create_fiber(0);
 #endif
 }
 
@@ -157,10 +158,6 @@ void resume(unsigned thread) {
     switchContext(d.scheduler, fiber.context);
 #if defined(KVSCOPE_FIBERS_AS_STACKS)
     __sanitizer_finish_switch_fiber(d.schedulerStack, nullptr, nullptr);
-#endif
-#if defined(KVSCOPE_FIBERS_AS_THREADS)
-    if (fiber.state == State::Done)
-        __tsan_destroy_fiber(fiber.sanitizerFiber);
 #endif
 }
 
