@@ -264,6 +264,8 @@ private slots:
                     const Scene scene = m_view.buildScene(input, optionsOf({{"show", show}}), frame);
                     QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
                     QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+                    const auto texts = scene_checks::textsOf(scene);
+                    QCOMPARE(std::count(texts.begin(), texts.end(), "−0"), 0);
                 }
     }
 };

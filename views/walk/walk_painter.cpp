@@ -170,7 +170,7 @@ void paintQuadratic(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     for (const Tick& tick : linearTicks(0, rows.quadratic.y.high, std::clamp(static_cast<int>(plot.height / 34), 2, 5))) {
         const double y = rows.quadratic.toPixels(0, tick.value).y;
         b.line({plot.x - 4, y}, {plot.x, y}, {p.theme.axis, 1, {}});
-        b.text({plot.x - 7, y}, formatShort(tick.value), label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+        b.text({plot.x - 7, y}, formatShort(std::abs(tick.value)), label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
     }
 }
 
