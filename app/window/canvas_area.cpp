@@ -103,7 +103,10 @@ void CanvasArea::follow() {
     arrange();
     // Teaching and the whole model have no panes; an empty window always says how to fill it.
     const WindowLayout layout = m_workbench.session().layout;
-    setHidden(m_workbench.capture() && (layout == WindowLayout::Teach || layout == WindowLayout::WholeModel));
+    const bool hide = m_workbench.capture() && (layout == WindowLayout::Teach || layout == WindowLayout::WholeModel);
+    // Shown before it is the central widget, it would corrupt the layout of the docks: only what was hidden here is shown.
+    if (hide != isHidden() && (hide || testAttribute(Qt::WA_WState_ExplicitShowHide)))
+        setHidden(hide);
 }
 
 int CanvasArea::columnsFor(int shown) const {
