@@ -3,6 +3,7 @@
 #include "app/session/workbench.h"
 
 #include "core/base/error.h"
+#include "core/policies/variant_spec.h"
 
 #include <filesystem>
 #include <utility>
@@ -21,7 +22,7 @@ std::string keyOf(const PaneRequest& request) {
 
 /// "kvpress", or "kvpress, edited" once a value differs from the variant's.
 std::string variantText(const PolicySpec& spec, const PolicyCard& card) {
-    PolicySpec untouched = PolicySpec::parse(spec.variant.empty() ? spec.policy : spec.policy + ":" + spec.variant);
+    PolicySpec untouched = specOfVariant(spec.policy, spec.variant);
     const std::string name = spec.variant.empty() && !card.variants.empty() ? card.variants.front().id : spec.variant;
     return untouched.values == spec.values ? name : name + (name.empty() ? "edited" : ", edited");
 }

@@ -104,9 +104,12 @@ void CanvasArea::follow() {
     // Teaching and the whole model have no panes; an empty window always says how to fill it.
     const WindowLayout layout = m_workbench.session().layout;
     const bool hide = m_workbench.capture() && (layout == WindowLayout::Teach || layout == WindowLayout::WholeModel);
-    // Shown before it is the central widget, it would corrupt the layout of the docks: only what was hidden here is shown.
-    if (hide != isHidden() && (hide || testAttribute(Qt::WA_WState_ExplicitShowHide)))
-        setHidden(hide);
+    // Qt hides an area that another one has replaced, and showing that again would corrupt the layout of the docks: only
+    // what was hidden here is shown here.
+    if (hide == m_hiddenByLayout)
+        return;
+    m_hiddenByLayout = hide;
+    setHidden(hide);
 }
 
 int CanvasArea::columnsFor(int shown) const {

@@ -50,6 +50,7 @@ private:
     QGridLayout* m_grid;
     std::vector<PaneFrame*> m_panes;
     std::vector<ViewDock*> m_docks;
+    bool m_hiddenByLayout = false; ///< this layout has no panes
     bool m_maximised = false;
     std::string m_arranged; ///< what the grid shows
 };

@@ -196,7 +196,11 @@ void MainWindow::fillLessons() {
     connect(lesson, &LessonPanel::answered, list, &LessonList::refresh);
     connect(lesson, &LessonPanel::opened, this, [this](const Lesson& opened) {
         // After the docks of its layout have been arranged.
-        QTimer::singleShot(0, this, [this, views = opened.views] { m_docks->bringToFront(views); });
+        QTimer::singleShot(0, this, [this, views = opened.views] {
+            m_docks->bringToFront(views);
+            if (!views.empty())
+                m_steps->prefer(viewById(views.front()));
+        });
     });
     m_docks->dock("lessons")->fillScrolled(list);
     m_docks->dock("lesson")->fillScrolled(lesson);

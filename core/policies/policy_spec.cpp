@@ -4,6 +4,7 @@
 #include "core/base/nearest_name.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
+#include "core/policies/variant_spec.h"
 
 namespace kvscope {
 
@@ -90,6 +91,15 @@ PolicySpec PolicySpec::parse(const std::string& text) {
         spec.values.setText(card.colonParameter, afterColon);
     for (std::size_t i = 1; i < parts.size(); ++i)
         assign(card, spec.values, parts[i]);
+    return spec;
+}
+
+PolicySpec specOfVariant(const std::string& policy, const std::string& variant) {
+    const PolicyCard& card = policyById(policy).card();
+    PolicySpec spec;
+    spec.policy = card.id;
+    spec.variant = variant.empty() ? card.variants.front().id : variant;
+    spec.values = variantValues(card, spec.variant);
     return spec;
 }
 

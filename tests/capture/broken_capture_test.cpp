@@ -103,7 +103,7 @@ private slots:
 
     void filesThatAreNoCapture() {
         expectRefused(m_folder.filePath("none.h5").toStdString(), "there is no such file", "");
-        expectRefused(m_folder.path().toStdString(), "this is a folder, not a capture", "");
+        expectRefused(m_folder.path().toStdString(), "this is a folder without .safetensors files, not a capture", "");
         const std::string text = m_folder.filePath("text.h5").toStdString();
         std::ofstream(text) << "not HDF5";
         expectRefused(text, "this is not an HDF5 file", "");

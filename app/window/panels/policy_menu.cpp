@@ -2,6 +2,7 @@
 #include "app/window/panels/policy_menu.h"
 
 #include "app/window/number_text.h"
+#include "core/policies/variant_spec.h"
 
 #include <QMenu>
 
@@ -18,8 +19,8 @@ void fillVariantMenu(QMenu* menu, const PolicySpec& current, const std::function
         action->setCheckable(true);
         action->setChecked(variant.id == active);
         action->setToolTip(fromUtf8(variant.summary));
-        QObject::connect(action, &QAction::triggered, menu, [chosen, spec = card.id + ":" + variant.id, budget = current.budget] {
-            PolicySpec next = PolicySpec::parse(spec);
+        QObject::connect(action, &QAction::triggered, menu, [chosen, policy = card.id, id = variant.id, budget = current.budget] {
+            PolicySpec next = specOfVariant(policy, id);
             next.budget = budget;
             chosen(next);
         });
@@ -34,7 +35,7 @@ void fillPolicyMenu(QMenu* menu, const std::function<void(const PolicySpec&)>& c
         if (card.variants.size() < 2) {
             QAction* action = menu->addAction(fromUtf8(card.name));
             action->setToolTip(fromUtf8(card.summary));
-            QObject::connect(action, &QAction::triggered, menu, [chosen, id = card.id] { chosen(PolicySpec::parse(id)); });
+            QObject::connect(action, &QAction::triggered, menu, [chosen, id = card.id] { chosen(specOfVariant(id, {})); });
             continue;
         }
         QMenu* variants = menu->addMenu(fromUtf8(card.name));
@@ -42,7 +43,7 @@ void fillPolicyMenu(QMenu* menu, const std::function<void(const PolicySpec&)>& c
         for (const PolicyVariant& variant : card.variants) {
             QAction* action = variants->addAction(fromUtf8(variant.label.empty() ? variant.id : variant.label));
             QObject::connect(action, &QAction::triggered, menu,
-                             [chosen, spec = card.id + ":" + variant.id] { chosen(PolicySpec::parse(spec)); });
+                             [chosen, policy = card.id, id = variant.id] { chosen(specOfVariant(policy, id)); });
         }
     }
 }

@@ -6,6 +6,7 @@
 #include "app/window/panels/parameter_panel.h"
 #include "app/window/panels/policy_menu.h"
 #include "app/window/widgets/small_widgets.h"
+#include "core/policies/variant_spec.h"
 
 #include <QClipboard>
 #include <QGuiApplication>
@@ -65,8 +66,7 @@ void PolicyPanel::build() {
     connect(m_resetAll, &QPushButton::clicked, this, [this] {
         changeActive(
             [](SessionPane& pane) {
-                const std::string variant = pane.policy.variant.empty() ? "" : ":" + pane.policy.variant;
-                pane.policy.values = PolicySpec::parse(pane.policy.policy + variant).values;
+                pane.policy.values = specOfVariant(pane.policy.policy, pane.policy.variant).values;
             },
             tr("Reset all"));
     });
