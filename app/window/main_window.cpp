@@ -39,6 +39,8 @@
 #include <QToolBar>
 #include <QVBoxLayout>
 
+#include <utility>
+
 namespace kvscope {
 
 namespace {
@@ -72,7 +74,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
         resize(QSize(1440, 900).boundedTo(screen()->availableSize())); // as drawn, or what the screen has
     followLook();
     connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followLook);
-    connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::arrangeDocks);
+    connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::arrangeDocksSoon);
     connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followTitle);
     connect(&m_workbench, &Workbench::captureChanged, this, &MainWindow::followTitle);
     connect(&m_workbench, &Workbench::cursorChanged, this, &MainWindow::followTitle);
@@ -212,9 +214,15 @@ void MainWindow::fitWidth() {
     m_rail->setVisible(sizeOf(width()) == WindowSize::Narrow || m_workbench.session().layout == WindowLayout::WholeModel);
 }
 
+void MainWindow::arrangeDocksSoon() {
+    // A session changes also while Qt lays the window out (a canvas that scrolls when it gets its size): docks that are
+    // moved then are freed under the layout's feet.
+    if (m_shown && !std::exchange(m_arrangesSoon, true))
+        QTimer::singleShot(0, this, &MainWindow::arrangeDocks);
+}
+
 void MainWindow::arrangeDocks() {
-    if (!m_shown)
-        return;
+    m_arrangesSoon = false;
     fitWidth(); // the rail belongs to the layout
     m_docks->arrange(m_workbench.session().layout, sizeOf(width()));
 }
@@ -237,8 +245,7 @@ void MainWindow::resizeEvent(QResizeEvent* event) {
     QMainWindow::resizeEvent(event);
     followLook();
     fitWidth();
-    // Docks are moved when the new size is settled, not while Qt is laying the window out.
-    QTimer::singleShot(0, this, &MainWindow::arrangeDocks);
+    arrangeDocksSoon();
 }
 
 void MainWindow::changeEvent(QEvent* event) {

@@ -85,6 +85,7 @@ private:
     QWidget* buildTop();
     void fitWidth();
     void arrangeDocks();
+    void arrangeDocksSoon(); ///< when the window is laid out
     void followTitle();
     void showData(ViewCanvas* canvas);
     void exportCanvas(ViewCanvas* canvas);
@@ -103,7 +104,7 @@ private:
     StatusLine* m_status = nullptr;
     StepDriver* m_steps = nullptr;
     std::vector<LessonFile> m_lessons;
-    bool m_shown = false;
+    bool m_shown = false, m_arrangesSoon = false;
 };
 
 } // namespace kvscope

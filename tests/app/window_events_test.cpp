@@ -1,5 +1,4 @@
 // What a user does with mouse, keyboard and files, sent as real events to the whole window.
-#include "app/window/docks/dock_desk.h"
 #include "app/window/key_sheet.h"
 #include "app/window/panels/metrics_table.h"
 #include "app/window/range_dialog.h"
@@ -22,7 +21,6 @@
 #include <QTableView>
 #include <QTemporaryDir>
 #include <QTimer>
-#include <QToolButton>
 
 using namespace kvscope;
 using kvscope::testing::kSample;
@@ -279,55 +277,6 @@ private slots:
         QTest::keyClicks(to, "-2"); // ends before it begins
         QTest::mouseClick(apply, Qt::LeftButton);
         QVERIFY(open.bench.session().look.ranges.at("key_projection").xMax > -1.5);
-    }
-
-    void panelsHideFloatAndComeBack() {
-        OpenWindow open;
-        PanelDock* why = open.window.docks()->dock("why");
-        QVERIFY(why->isVisible());
-        QTest::mouseClick(why->titleBarWidget()->findChild<QToolButton*>("hideDock"), Qt::LeftButton);
-        QVERIFY(!why->isVisible());
-        why->toggleViewAction()->trigger();
-        QVERIFY(why->isVisible());
-        PanelDock* overlap = open.window.docks()->dock("overlap");
-        QTest::mouseClick(overlap->titleBarWidget()->findChild<QToolButton*>("floatDock"), Qt::LeftButton);
-        QVERIFY(overlap->isFloating() && overlap->isVisible());
-        QTest::qWait(200); // its OpenGL objects are made anew in the new window
-        CanvasWidget* canvas = overlap->findChild<CanvasWidget*>();
-        const QImage image = canvas->grabFramebuffer();
-        QVERIFY(image.pixelColor(2, 2) == QColor(chrome().canvas.r, chrome().canvas.g, chrome().canvas.b));
-        overlap->setFloating(false);
-        QVERIFY(!overlap->isFloating());
-        QTest::qWait(50);
-    }
-
-    void theArrangementIsKept() {
-        {
-            OpenWindow open;
-            open.window.docks()->dock("capture")->close();
-            open.window.addDockWidget(Qt::LeftDockWidgetArea, open.window.docks()->dock("fidelity"));
-            open.window.close();
-        }
-        OpenWindow again;
-        QTRY_VERIFY(again.window.docks()->dock("capture")->isHidden());
-        QCOMPARE(again.window.dockWidgetArea(again.window.docks()->dock("fidelity")), Qt::LeftDockWidgetArea);
-        again.window.actions()->byName("resetPanels")->trigger();
-        QVERIFY(again.window.docks()->dock("capture")->isVisible());
-        QCOMPARE(again.window.dockWidgetArea(again.window.docks()->dock("fidelity")), Qt::RightDockWidgetArea);
-    }
-
-    void aNarrowWindowFoldsTheLeftAndTabsTheRow() {
-        OpenWindow open({1280, 800});
-        QTRY_VERIFY(open.window.docks()->dock("capture")->isHidden());
-        QVERIFY(open.window.tabifiedDockWidgets(open.window.docks()->dock("overlap")).contains(open.window.docks()->dock("metrics")));
-        QTest::mouseClick(open.window.findChild<QToolButton*>("unfold"), Qt::LeftButton);
-        QVERIFY(open.window.docks()->dock("capture")->isVisible());
-        open.window.resize(1440, 900);
-        const auto standsAlone = [&] { // hidden docks may share its place
-            const QList<QDockWidget*> tabs = open.window.tabifiedDockWidgets(open.window.docks()->dock("overlap"));
-            return std::none_of(tabs.begin(), tabs.end(), [](const QDockWidget* dock) { return dock->isVisible(); });
-        };
-        QTRY_VERIFY(standsAlone());
     }
 
     void theSystemsThemeIsFollowed() {

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <QKeyEvent>
 #include <QResizeEvent>
+#include <QTimer>
 
 #include <algorithm>
 #include <utility>
@@ -153,8 +154,8 @@ void ViewCanvas::resizeEvent(QResizeEvent* event) {
     const QSize pixels = event->size() * devicePixelRatioF();
     m_workbench.setFrame(m_view, pixels.width(), pixels.height());
     m_revealed.clear(); // lines break elsewhere now
-    if (m_workbench.capture())
-        sessionChanged();
+    // Not now: it changes the session, and Qt is laying the window out.
+    QTimer::singleShot(0, this, &ViewCanvas::sessionChanged);
 }
 
 void ViewCanvas::resetView() {

@@ -24,10 +24,12 @@ const std::vector<const char*> kDetails = {"walk", "token_profile", "token_strip
 } // namespace
 
 void DockDesk::arrangeByDefault() {
-    for (PanelDock* dock : m_docks) {
-        dock->setFloating(false);
+    // Docked before any is taken out: Qt hides and shows each one at setFloating, and lays out the window while it does.
+    for (PanelDock* dock : m_docks)
+        if (dock->isFloating())
+            dock->setFloating(false);
+    for (PanelDock* dock : m_docks)
         m_window.removeDockWidget(dock);
-    }
     if (m_layout == WindowLayout::Teach)
         arrangeTeach();
     else if (m_layout == WindowLayout::WholeModel)
