@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -87,12 +88,16 @@ void budgetStepToFrame(benchmark::State& state) {
     for (int i = 0; i < 50; ++i) // what else the first second does
         QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
     int step = 0;
+    const std::vector<int> first = shown.frames();
     for (auto _ : state) {
         const std::vector<int> before = shown.frames();
         const double fraction = 0.1 + 0.0005 * (step++ % 1600);
         shown.bench.change([&](Session& s) { setBudget(s, {Budget::Unit::Fraction, fraction}); }, "Budget", "budget");
         shown.waitForPicture(before);
     }
+    const std::vector<int> last = shown.frames();
+    const double frames = std::accumulate(last.begin(), last.end(), 0.0) - std::accumulate(first.begin(), first.end(), 0.0);
+    state.counters["frames_per_pane"] = benchmark::Counter(frames / static_cast<double>(last.size()), benchmark::Counter::kAvgIterations);
 }
 
 BENCHMARK(windowOnTheSample)->Unit(benchmark::kMillisecond)->UseRealTime();

@@ -47,11 +47,11 @@ void DockDesk::arrangePanes() {
     placeLeft();
     placeRight();
     placeBottom();
-    for (PanelDock* dock : m_docks)
-        dock->show();
-    dock("attention_map")->setVisible(m_layout == WindowLayout::ExploreHead);
-    for (PanelDock* view : viewsWithoutPlace())
-        view->hide();
+    std::vector<PanelDock*> shown;
+    for (const char* id : kPlaced)
+        if (m_layout == WindowLayout::ExploreHead || dock(id) != dock("attention_map"))
+            shown.push_back(dock(id));
+    hideAllBut(shown);
     if (m_size == WindowSize::Narrow)
         toggleLeft();
     for (const char* front : {"parameters", "fidelity", "overlap", m_layout == WindowLayout::ExploreHead ? "token_strip" : "overlap"})
