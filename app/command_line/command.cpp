@@ -49,7 +49,7 @@ void CommandContext::clearProgress() const {
 }
 
 void RunOptions::addTo(CLI::App& app, bool withBudget) {
-    app.add_option("--policy", policies, "ID[:VARIANT][,parameter=value]...[@BUDGET]; may be repeated. BUDGET: 0.25 (fraction kept), 2048t "
+    app.add_option("--policy", policies, "ID[:VARIANT][,parameter=value]...[@BUDGET], one or more. BUDGET: 0.25 (fraction kept), 2048t "
                    "(tokens), or tau=T[:proxy|:k=K|:FILE.json|:FILE.csv], the retention that keeps a quality "
                    "(by the capture's measured rows, a proxy, a curvature, a calibration, a table)")->allow_extra_args(false);
     if (withBudget) {

@@ -2,6 +2,7 @@
 #include "app/command_line/command_line.h"
 
 #include "app/command_line/command.h"
+#include "app/command_line/policy_words.h"
 #include "app/session/regenerating_command.h"
 #include "app/session/session_file.h"
 #include "core/base/error.h"
@@ -11,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -132,7 +134,9 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
     for (const auto& command : commands)
         command->addTo(app);
     try {
-        app.parse(argc, argv);
+        std::vector<std::string> words = withEachPolicyNamed({argv + 1, argv + argc});
+        std::reverse(words.begin(), words.end()); // as CLI11 reads them
+        app.parse(std::move(words));
     } catch (const CLI::Success& success) {
         return app.exit(success);
     } catch (const CLI::ExtrasError&) { // its own sentence lists the words backwards

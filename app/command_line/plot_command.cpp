@@ -95,7 +95,7 @@ void PlotCommand::addTo(CLI::App& app) {
     m_command->add_option("--layer", m_layer, "layer, 0-based");
     m_command->add_option("--kv-head", m_kvHead, "KV head, 0-based");
     m_command->add_option("--q-head", m_queryHead, "query head, 0-based; the first of the KV head by default");
-    m_command->add_option("--selection", m_selections, "a recorded list as a further pane; may be repeated")->allow_extra_args(false);
+    m_command->add_option("--selection", m_selections, "a recorded list as a pane, beside those of --policy in the order given; may be repeated")->allow_extra_args(false);
     m_command->add_option("--select", m_figure.select, "tokens to highlight, like 611-626; needle by default where there is one; none");
     m_command->add_option("--select-name", m_figure.selectName, "what the highlighted tokens are called");
     m_command->add_option("--range", m_figure.range, "xmin,xmax,ymin,ymax of the data shown; all by default");
@@ -121,11 +121,15 @@ Session PlotCommand::sessionFromOptions() const {
     session.cut = m_options.cut;
     session.seed = m_options.seed;
     session.panesLinked = false;
-    if (!m_options.policies.empty() || m_selections.empty())
-        for (const PolicySpec& spec : m_options.specs())
-            session.panes.push_back({spec, {}, {}});
-    for (const std::string& path : m_selections)
-        session.panes.push_back({{}, path, {}});
+    const std::vector<PolicySpec> specs = m_options.policies.empty() && !m_selections.empty() ? std::vector<PolicySpec>{} : m_options.specs();
+    // Policies and recorded lists in the order of the command line: the panes' letters follow it.
+    auto spec = specs.begin();
+    auto path = m_selections.begin();
+    for (const CLI::Option* option : m_command->parse_order())
+        if (option->check_name("--policy"))
+            session.panes.push_back({*spec++, {}, {}});
+        else if (option->check_name("--selection"))
+            session.panes.push_back({{}, *path++, {}});
     return session;
 }
 

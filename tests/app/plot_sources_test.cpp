@@ -122,6 +122,22 @@ private slots:
         QCOMPARE(counts.match(QString::fromUtf8(recorded.out)).captured(), counts.match(QString::fromUtf8(run.out)).captured());
     }
 
+    void panesStandInTheOrderOfTheCommandLine() {
+        const Program program;
+        done(program, {"evict", kSample, "--policy", "snapkv@0.25", "--layers", "3", "--out", "list.json"});
+        const QStringList head = {"plot", "token_profile", kSample, "--layer", "3", "--kv-head", "1", "--select", "none", "--out", "x.svg"};
+        const auto list = done(program, head + QStringList{"--selection", "list.json"}), keydiff = done(program, head + QStringList{"--policy", "keydiff@0.1"}),
+                   norm = done(program, head + QStringList{"--policy", "key_norm@0.1"});
+        QVERIFY(list.out != keydiff.out && keydiff.out != norm.out);
+        const QStringList mixed = {"--policy", "keydiff@0.1", "--selection", "list.json", "--policy", "key_norm@0.1"};
+        QCOMPARE(done(program, head + mixed).out, keydiff.out);
+        QCOMPARE(done(program, head + mixed + QStringList{"--active", "1"}).out, list.out);
+        QCOMPARE(done(program, head + mixed + QStringList{"--active", "2"}).out, norm.out);
+        const QStringList first = {"--selection", "list.json", "--policy", "keydiff@0.1", "key_norm@0.1"};
+        QCOMPARE(done(program, head + first).out, list.out);
+        QCOMPARE(done(program, head + first + QStringList{"--active", "2"}).out, norm.out);
+    }
+
     void mistakesAreNamed() {
         const Program program;
         writeSession(program.at("two.kvscope").toStdString(), twoPanes());
