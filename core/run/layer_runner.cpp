@@ -69,6 +69,14 @@ const Engine& LayerRunner::engine() const {
     return *m_engine;
 }
 
+StageCache& LayerRunner::cache() const {
+    return m_caches->stages;
+}
+
+std::string LayerRunner::keyOf(const std::shared_ptr<const CaptureReader>& capture) const {
+    return m_caches->prefixOf(capture) + "view|";
+}
+
 Tensor LayerRunner::tensor(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer, TensorRole role,
                            const Checkpoint& checkpoint) const {
     const LayerWork work(*m_engine, m_caches->stages, m_caches->prefixOf(capture), *capture, layer);

@@ -14,6 +14,7 @@ namespace kvscope {
 
 /// A selection that somebody made and a file recorded; it runs like a policy but chooses nothing.
 struct RecordedSelection;
+class StageCache;
 
 /// Everything that determines a result. The unit of work is a layer with all its heads.
 struct RunRequest {
@@ -116,6 +117,10 @@ public:
     /// The layer's tensors on the engine, shared with views (PCA). Role as in the capture.
     Tensor tensor(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer, TensorRole role,
                   const Checkpoint& checkpoint) const;
+    /// Where views keep what is costly and outlives one picture (an embedding, the rows' log-sums of attention). Keys
+    /// begin with keyOf(capture); the bytes are shared with the stages.
+    StageCache& cache() const;
+    std::string keyOf(const std::shared_ptr<const CaptureReader>& capture) const;
 
 private:
     struct Caches;
