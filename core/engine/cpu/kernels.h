@@ -46,6 +46,9 @@ struct FastColumns {
     double* sums;  ///< [terms] += share of each key
 };
 
+/// Points per step of the repulsion; arrays are padded to a multiple of it.
+inline constexpr std::int64_t kRepulsionStep = 256;
+
 /// The hot loops, compiled once per instruction set. Every build computes the same bits (see kernels/README.md).
 struct Kernels {
     const char* name;
@@ -81,6 +84,11 @@ struct Kernels {
     void (*balancingKernel)(const BalancingKernel& kernel);
     /// sum[lane] += factor[row] * x[row][lane], row after row.
     void (*addScaledRows)(const double* x, std::int64_t rows, std::int64_t lanes, const double* factor, double* sum);
+
+    /// Of point `row` against all `count` points (a multiple of kRepulsionStep): sums[0] += sum of w, sums[1] and sums[2]
+    /// += sum of w^2 (x_row - x) and w^2 (y_row - y), where w = 1 / (1 + squared distance). Pairs in float, in 16 partial
+    /// sums a step; steps in double.
+    void (*repulsion)(const float* x, const float* y, std::int64_t count, std::int64_t row, double* sums);
 
     // kernels/fast_attention.cpp: float, outside the index contract.
     void (*fastColumnSums)(const FastColumns& columns);

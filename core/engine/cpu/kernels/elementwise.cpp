@@ -130,6 +130,39 @@ void addScaledRows(const double* x, I rows, I lanes, const double* factor, doubl
             store(sum + l, load(sum + l) + factor[r] * load(x + r * lanes + l));
 }
 
+constexpr int kPartials = 16, kParts = kPartials / kFloats;
+
+/// The 16 partial sums by a fixed tree.
+[[gnu::always_inline]] inline double sumOfParts(const Floats* parts) {
+    float lanes[kPartials];
+    for (int p = 0; p < kParts; ++p)
+        storeFloats(lanes + p * kFloats, parts[p]);
+    for (int half = kPartials / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; ++l)
+            lanes[l] += lanes[l + half];
+    return double(lanes[0]);
+}
+
+void repulsion(const float* x, const float* y, I count, I row, double* sums) {
+    const Floats zero{}, ownX = zero + x[row], ownY = zero + y[row];
+    for (I step = 0; step < count; step += kRepulsionStep) {
+        Floats weights[kParts] = {}, alongX[kParts] = {}, alongY[kParts] = {};
+        for (I j = step; j < step + kRepulsionStep; j += kPartials)
+#pragma GCC unroll 4
+            for (int p = 0; p < kParts; ++p) {
+                const Floats dx = ownX - loadFloats(x + j + p * kFloats);
+                const Floats dy = ownY - loadFloats(y + j + p * kFloats);
+                const Floats weight = 1.0F / (1.0F + (dx * dx + dy * dy)), square = weight * weight;
+                weights[p] += weight;
+                alongX[p] += square * dx;
+                alongY[p] += square * dy;
+            }
+        sums[0] += sumOfParts(weights);
+        sums[1] += sumOfParts(alongX);
+        sums[2] += sumOfParts(alongY);
+    }
+}
+
 } // namespace
 
 #define KVSCOPE_TEXT_OF(x) #x
@@ -150,6 +183,7 @@ const Kernels kKernels = {KVSCOPE_NAME(KVSCOPE_LEVEL),
                           addAcrossLanes,
                           balancingKernel,
                           addScaledRows,
+                          repulsion,
                           fastColumnSums};
 
 } // namespace kvscope::cpu::KVSCOPE_LEVEL

@@ -10,10 +10,10 @@ namespace {
 constexpr int kParts = 16; // partial sums of a dot product, the same number in every build
 constexpr int kVectors = kParts / kLanes;
 typedef float FloatVector __attribute__((vector_size(kLanes * sizeof(float))));
-typedef float LooseFloats __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
+typedef float LooseFloatVector __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
 
 [[gnu::always_inline]] inline Vector widen(const float* p) {
-    return __builtin_convertvector(FloatVector(*reinterpret_cast<const LooseFloats*>(p)), Vector);
+    return __builtin_convertvector(FloatVector(*reinterpret_cast<const LooseFloatVector*>(p)), Vector);
 }
 
 /// Adds the sixteen parts by halving: part i + part i + 8, and so on. A fixed tree, whatever the register width.

@@ -6,17 +6,7 @@ namespace kvscope::cpu::KVSCOPE_LEVEL {
 
 namespace {
 
-constexpr int kFloats = 2 * kLanes;
-typedef float Floats __attribute__((vector_size(kFloats * sizeof(float))));
-typedef float LooseFloats __attribute__((vector_size(kFloats * sizeof(float)), aligned(4), may_alias));
 typedef std::int32_t Integers __attribute__((vector_size(kFloats * sizeof(std::int32_t))));
-
-[[gnu::always_inline]] inline Floats loadFloats(const float* p) {
-    return *reinterpret_cast<const LooseFloats*>(p);
-}
-[[gnu::always_inline]] inline void storeFloats(float* p, Floats v) {
-    *reinterpret_cast<LooseFloats*>(p) = v;
-}
 
 /// e^x for x <= 0, relative error about 1e-7; 0 below -87.
 [[gnu::always_inline]] inline Floats expOf(Floats x) {

@@ -33,6 +33,17 @@ typedef std::uint64_t VectorBits __attribute__((vector_size(kLanes * sizeof(std:
     *reinterpret_cast<LooseVector*>(p) = v;
 }
 
+constexpr int kFloats = 2 * kLanes;
+typedef float Floats __attribute__((vector_size(kFloats * sizeof(float))));
+typedef float LooseFloats __attribute__((vector_size(kFloats * sizeof(float)), aligned(4), may_alias));
+
+[[gnu::always_inline]] inline Floats loadFloats(const float* p) {
+    return *reinterpret_cast<const LooseFloats*>(p);
+}
+[[gnu::always_inline]] inline void storeFloats(float* p, Floats v) {
+    *reinterpret_cast<LooseFloats*>(p) = v;
+}
+
 struct Multiply {
     [[gnu::always_inline]] static Vector add(Vector sum, Vector a, double b) { return sum + a * b; }
 };

@@ -1,0 +1,214 @@
+// The two-dimensional half of t-SNE: points are drawn together where their rows are neighbours and pushed apart
+// everywhere, until both balance. Pushes of all pairs are summed (the kernel `repulsion`), so the gradient is exact up to
+// the rounding of single precision within a pair.
+#include "core/engine/tsne.h"
+
+#include "core/base/gaussian.h"
+#include "core/base/portable_log.h"
+#include "core/engine/cpu/kernels.h"
+#include "core/engine/cpu/workers.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+using namespace cpu;
+
+constexpr std::int64_t kRowsPerPiece = 64;
+constexpr double kExaggeration = 12;
+constexpr int kLongestExaggeration = 250; // iterations
+
+/// What the sums over all pairs come to at some points.
+class Pairs {
+public:
+    Pairs(const NeighbourShares& shares, const TsneWorkers& workers)
+        : m_shares(shares), m_kernels(kernelsFor(workers.instructionSet)), m_workers(workers.threads), m_rows(shares.rows()) {
+        const std::int64_t padded = (m_rows + kRepulsionStep - 1) / kRepulsionStep * kRepulsionStep;
+        m_x.assign(static_cast<std::size_t>(padded), kFarAway);
+        m_y = m_x;
+        m_force.resize(static_cast<std::size_t>(2 * m_rows));
+        m_pull = m_force;
+        m_weights.resize(static_cast<std::size_t>(m_rows));
+        m_logs = m_weights;
+        for (const double share : shares.share)
+            m_entropy += share * portableLog(share);
+    }
+
+    /// The gradient at the points; the divergence too where it is asked for.
+    void sumUp(const std::vector<double>& points, double exaggeration, bool divergence, TsneSlope& slope) {
+        for (std::size_t i = 0; i < static_cast<std::size_t>(m_rows); ++i) {
+            m_x[i] = static_cast<float>(points[2 * i]);
+            m_y[i] = static_cast<float>(points[2 * i + 1]);
+        }
+        m_workers.each((m_rows + kRowsPerPiece - 1) / kRowsPerPiece, [&](std::int64_t piece) {
+            const std::int64_t end = std::min(m_rows, (piece + 1) * kRowsPerPiece);
+            for (std::int64_t i = piece * kRowsPerPiece; i < end; ++i)
+                sumRow(points, i, divergence);
+        });
+        double total = -static_cast<double>(m_rows); // every point met itself, with weight 1
+        for (const double weight : m_weights)
+            total += weight;
+        slope.gradient.resize(m_force.size());
+        for (std::size_t c = 0; c < m_force.size(); ++c)
+            slope.gradient[c] = 4 * (exaggeration * m_pull[c] - m_force[c] / total);
+        if (!divergence)
+            return;
+        slope.divergence = m_entropy + portableLog(total); // sum p (ln p - ln w + ln sum w), sum p = 1
+        for (const double row : m_logs)
+            slope.divergence -= row;
+    }
+
+private:
+    static constexpr float kFarAway = 3e19F; // its square is infinite, so it weighs exactly 0
+
+    void sumRow(const std::vector<double>& points, std::int64_t row, bool divergence) {
+        const auto i = static_cast<std::size_t>(row);
+        double sums[3] = {};
+        m_kernels.repulsion(m_x.data(), m_y.data(), static_cast<std::int64_t>(m_x.size()), row, sums);
+        m_weights[i] = sums[0];
+        m_force[2 * i] = sums[1];
+        m_force[2 * i + 1] = sums[2];
+        double pullX = 0, pullY = 0, logs = 0;
+        for (auto at = static_cast<std::size_t>(m_shares.begin[i]); at < static_cast<std::size_t>(m_shares.begin[i + 1]); ++at) {
+            const auto j = static_cast<std::size_t>(m_shares.column[at]);
+            const double dx = points[2 * i] - points[2 * j], dy = points[2 * i + 1] - points[2 * j + 1];
+            const double distance = 1 + dx * dx + dy * dy, pull = m_shares.share[at] / distance;
+            pullX += pull * dx;
+            pullY += pull * dy;
+            if (divergence)
+                logs -= m_shares.share[at] * portableLog(distance); // ln w
+        }
+        m_pull[2 * i] = pullX;
+        m_pull[2 * i + 1] = pullY;
+        m_logs[i] = logs;
+    }
+
+    const NeighbourShares& m_shares;
+    const Kernels& m_kernels;
+    Workers m_workers;
+    std::int64_t m_rows;
+    std::vector<float> m_x, m_y;
+    std::vector<double> m_force, m_pull;    ///< [n, 2]
+    std::vector<double> m_weights, m_logs;  ///< [n]
+    double m_entropy = 0;                   ///< sum p ln p
+};
+
+/// Steps of one coordinate: they grow while the slope keeps its sign and shrink when it turns (Jacobs, 1988).
+class Descent {
+public:
+    Descent(std::size_t coordinates, double rate) : m_rate(rate), m_step(coordinates), m_gain(coordinates, 1.0) {}
+
+    void move(std::vector<double>& points, const std::vector<double>& gradient, double momentum) {
+        for (std::size_t c = 0; c < points.size(); ++c) {
+            const bool onwards = (gradient[c] > 0) != (m_step[c] > 0);
+            m_gain[c] = std::max(0.01, onwards ? m_gain[c] + 0.2 : m_gain[c] * 0.8);
+            m_step[c] = momentum * m_step[c] - m_rate * m_gain[c] * gradient[c];
+            points[c] += m_step[c];
+        }
+    }
+
+private:
+    double m_rate;
+    std::vector<double> m_step, m_gain;
+};
+
+std::vector<double> randomStart(std::int64_t n, std::uint64_t seed) {
+    std::vector<double> points;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const auto [x, y] = gaussianPairAt({.seed = seed, .token = static_cast<std::uint32_t>(i)});
+        points.push_back(1e-4 * x);
+        points.push_back(1e-4 * y);
+    }
+    return points;
+}
+
+void centre(std::vector<double>& points) {
+    double mean[2] = {};
+    for (std::size_t c = 0; c < points.size(); ++c)
+        mean[c % 2] += points[c] / (static_cast<double>(points.size()) / 2);
+    for (std::size_t c = 0; c < points.size(); ++c)
+        points[c] -= mean[c % 2];
+}
+
+Embedding embeddingOf(const std::vector<double>& points, int iteration, double divergence) {
+    Embedding embedding{{{static_cast<std::int64_t>(points.size() / 2), 2}, {points.begin(), points.end()}}, iteration, divergence,
+                        std::numeric_limits<double>::quiet_NaN()};
+    return embedding;
+}
+
+/// Of the rows nearest to row i in the head, how many are among as many nearest of its point.
+int keptOfRow(const NeighbourShares& shares, const HostTensor& points, std::int64_t i, std::size_t judged) {
+    const auto n = static_cast<std::size_t>(points.shape[0]), row = static_cast<std::size_t>(i);
+    const auto distance = [&](std::size_t j) {
+        const double dx = static_cast<double>(points.data[2 * row]) - static_cast<double>(points.data[2 * j]);
+        const double dy = static_cast<double>(points.data[2 * row + 1]) - static_cast<double>(points.data[2 * j + 1]);
+        return std::pair(dx * dx + dy * dy, j);
+    };
+    std::vector<std::pair<double, std::size_t>> others;
+    for (std::size_t j = 0; j < n; ++j)
+        if (j != row)
+            others.push_back(distance(j));
+    std::nth_element(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(judged) - 1, others.end());
+    const auto last = others[judged - 1];
+    int kept = 0;
+    for (std::size_t k = 0; k < judged; ++k)
+        kept += distance(static_cast<std::size_t>(shares.nearest[row * judged + k])) <= last;
+    return kept;
+}
+
+double neighboursKept(const NeighbourShares& shares, const HostTensor& points, const TsneWorkers& workers, const Checkpoint& checkpoint) {
+    const std::int64_t n = shares.rows();
+    const std::size_t judged = shares.nearest.size() / static_cast<std::size_t>(n);
+    std::vector<int> kept(static_cast<std::size_t>(n));
+    const Workers threads(workers.threads);
+    threads.each((n + kRowsPerPiece - 1) / kRowsPerPiece, [&](std::int64_t piece) {
+        checkpoint.stopPoint();
+        for (std::int64_t i = piece * kRowsPerPiece; i < std::min(n, (piece + 1) * kRowsPerPiece); ++i)
+            kept[static_cast<std::size_t>(i)] = keptOfRow(shares, points, i, judged);
+    });
+    std::int64_t total = 0;
+    for (const int row : kept)
+        total += row;
+    return static_cast<double>(total) / static_cast<double>(n * static_cast<std::int64_t>(judged));
+}
+
+} // namespace
+
+TsneSlope tsneSlope(const NeighbourShares& shares, const std::vector<double>& points, double exaggeration,
+                    const TsneWorkers& workers) {
+    assert(points.size() == static_cast<std::size_t>(2 * shares.rows()));
+    TsneSlope slope;
+    Pairs(shares, workers).sumUp(points, exaggeration, true, slope);
+    return slope;
+}
+
+Embedding tsne(const NeighbourShares& shares, const TsneRequest& request, const TsneWorkers& workers,
+               const Checkpoint& checkpoint, const std::function<void(Embedding)>& snapshot) {
+    const std::int64_t n = shares.rows();
+    const int exaggerated = std::min(kLongestExaggeration, request.iterations / 3);
+    std::vector<double> points = randomStart(n, request.seed);
+    Pairs pairs(shares, workers);
+    // n / 12 of the original code, whose gradient has no factor 4 (Belkina et al., Nature Communications 10, 2019).
+    Descent descent(points.size(), std::max(50.0, static_cast<double>(n) / kExaggeration / 4));
+    TsneSlope slope;
+    for (int iteration = 0; iteration < request.iterations; ++iteration) {
+        checkpoint.at(iteration, request.iterations);
+        const bool early = iteration < exaggerated, seen = snapshot && request.snapshotEvery > 0 && iteration > 0 && iteration % request.snapshotEvery == 0;
+        pairs.sumUp(points, early ? kExaggeration : 1, seen, slope);
+        if (seen)
+            snapshot(embeddingOf(points, iteration, slope.divergence));
+        descent.move(points, slope.gradient, early ? 0.5 : 0.8);
+        centre(points);
+    }
+    pairs.sumUp(points, 1, true, slope);
+    Embedding result = embeddingOf(points, request.iterations, slope.divergence);
+    result.neighboursKept = neighboursKept(shares, result.points, workers, checkpoint);
+    return result;
+}
+
+} // namespace kvscope
