@@ -10,21 +10,21 @@ namespace kvscope {
 
 namespace {
 
-struct Turn {
-    std::vector<double> cosine, sine;
-};
+/// In float32, as the model computes it.
+double angleAt(std::int64_t position, float frequency) {
+    return static_cast<double>(static_cast<float>(position) * frequency);
+}
 
-Turn turnAt(std::int64_t position, std::span<const float> frequencies, double direction) {
-    Turn turn;
+RopeTurn turnAt(std::int64_t position, std::span<const float> frequencies, double direction) {
+    RopeTurn turn;
     for (const float frequency : frequencies) {
-        const float angle = static_cast<float>(position) * frequency; // float32, as the model computes it
-        turn.cosine.push_back(std::cos(static_cast<double>(angle)));
-        turn.sine.push_back(direction * std::sin(static_cast<double>(angle)));
+        turn.cosine.push_back(std::cos(angleAt(position, frequency)));
+        turn.sine.push_back(direction * std::sin(angleAt(position, frequency)));
     }
     return turn;
 }
 
-void turnRow(float* row, const Turn& turn, bool interleaved, double factor) {
+void apply(const RopeTurn& turn, float* row, bool interleaved, double factor) {
     const std::size_t pairs = turn.cosine.size();
     for (std::size_t i = 0; i < pairs; ++i) {
         float& first = row[interleaved ? 2 * i : i];
@@ -41,9 +41,9 @@ void rotate(HostTensor& tensor, std::span<const std::int64_t> positions, std::sp
     assert(static_cast<std::int64_t>(positions.size()) == rows);
     assert(2 * static_cast<std::int64_t>(frequencies.size()) <= d);
     for (std::int64_t r = 0; r < rows; ++r) {
-        const Turn turn = turnAt(positions[static_cast<std::size_t>(r)], frequencies, direction);
+        const RopeTurn turn = turnAt(positions[static_cast<std::size_t>(r)], frequencies, direction);
         for (std::int64_t h = 0; h < heads; ++h)
-            turnRow(tensor.data.data() + (h * rows + r) * d, turn, rope.interleaved, factor);
+            apply(turn, tensor.data.data() + (h * rows + r) * d, rope.interleaved, factor);
     }
 }
 
@@ -52,6 +52,21 @@ void rotate(HostTensor& tensor, std::span<const std::int64_t> positions, std::sp
 void rotateBack(HostTensor& tensor, std::span<const std::int64_t> positions, std::span<const float> frequencies,
                 const RopeInfo& rope) {
     rotate(tensor, positions, frequencies, rope, -1, 1 / rope.attentionScaling);
+}
+
+RopeTurn turnBetween(std::int64_t from, std::int64_t to, std::span<const float> frequencies) {
+    RopeTurn turn;
+    for (const float frequency : frequencies) {
+        const double angle = angleAt(to, frequency) - angleAt(from, frequency);
+        turn.cosine.push_back(std::cos(angle));
+        turn.sine.push_back(std::sin(angle));
+    }
+    return turn;
+}
+
+void turnRow(std::span<float> row, const RopeTurn& turn, const RopeInfo& rope) {
+    assert(2 * turn.cosine.size() <= row.size());
+    apply(turn, row.data(), rope.interleaved, 1);
 }
 
 void rotateForward(HostTensor& tensor, std::span<const std::int64_t> positions, std::span<const float> frequencies,

@@ -27,6 +27,16 @@ WeightedAttention attend(const Engine& engine, const FidelityInput& input, std::
     return engine.weightedAttention(attention, checkpoint);
 }
 
+WeightedAttention attendLeft(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
+                             const Checkpoint& checkpoint) {
+    if (!input.moved)
+        return attend(engine, input, kept, checkpoint);
+    const MovedCache& cache = *input.moved;
+    const FidelityInput moved{cache.queries, cache.keys,        cache.values, cache.firstQuery,
+                              cache.cut,     input.seenQueries, input.rule};
+    return attend(engine, moved, cache.kept, checkpoint);
+}
+
 bool isPlain(const WeightedSet& set) {
     return set.numeratorWeights.empty() && set.denominatorWeights.empty() && set.denominator.empty();
 }
@@ -67,6 +77,10 @@ std::vector<double> rowMeans(const HostTensor& table) {
     return means;
 }
 
+ExactAttention downloaded(const Engine& engine, WeightedAttention attention) {
+    return {engine.download(attention.output), std::move(attention.logDenominator), std::move(attention.logNorm)};
+}
+
 void fill(Fidelity& result, const HostTensor& output, const HostTensor& logKept, const ExactAttention& exact) {
     const std::int64_t dv = exact.output.shape[2];
     const std::size_t pairs = result.outputError.data.size();
@@ -88,10 +102,14 @@ void fill(Fidelity& result, const HostTensor& output, const HostTensor& logKept,
 
 } // namespace
 
+ExactAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
+                             const Checkpoint& checkpoint) {
+    return downloaded(engine, attendLeft(engine, input, kept, checkpoint));
+}
+
 ExactAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
                              const Checkpoint& checkpoint) {
-    WeightedAttention left = attend(engine, input, kept, checkpoint);
-    return {engine.download(left.output), std::move(left.logDenominator), std::move(left.logNorm)};
+    return downloaded(engine, attend(engine, input, kept, checkpoint));
 }
 
 ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint) {
@@ -108,14 +126,14 @@ Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const
     result.seenQueries = input.seenQueries;
     result.outputError = {{heads, count}, std::vector<float>(static_cast<std::size_t>(heads * count))};
     result.retainedMass = result.outputError;
-    const bool plain = std::all_of(kept.begin(), kept.end(), isPlain);
-    const WeightedAttention left = attend(engine, input, kept, plain ? checkpoint : checkpoint.part(0, 0.5));
+    const bool plain = !input.moved && std::all_of(kept.begin(), kept.end(), isPlain);
+    const WeightedAttention left = attendLeft(engine, input, kept, plain ? checkpoint : checkpoint.part(0, 0.5));
     const HostTensor output = engine.download(left.output);
     if (plain) {
         fill(result, output, left.logDenominator, exact);
         return result;
     }
-    // Weights change the output but not how much of the true attention the kept tokens carry.
+    // Weights and places change the output but not how much of the true attention the kept tokens carry.
     const std::vector<WeightedSet> sets = plainSets(kept);
     fill(result, output, attend(engine, input, sets, checkpoint.part(0.5, 1)).logDenominator, exact);
     return result;

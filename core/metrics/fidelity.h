@@ -3,6 +3,7 @@
 #include "core/engine/engine.h"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -28,21 +29,35 @@ struct ExactAttention {
     HostTensor logNorm;        ///< [Hq, w]: e^(logNorm - logDenominator) = ||p_j||_2
 };
 
+/// What is left of a layer where it no longer stands where it stood (trap L6): the rows of the cache and everything after
+/// the cut in one run of positions, keys and queries turned to them.
+struct MovedCache {
+    Tensor queries;                ///< [Hq, w, d]
+    Tensor keys, values;           ///< [Hkv, cut + (n - the layer's cut), d]
+    TokenIndex firstQuery = 0;     ///< row of the first query
+    TokenIndex cut = 0;            ///< rows of the cache
+    std::vector<WeightedSet> kept; ///< [Hkv] rows in [0, cut)
+};
+
 struct FidelityInput {
     Tensor queries; ///< [Hq, w, d] the judged queries only
     Tensor keys, values;
     TokenIndex firstQuery = 0, cut = 0;
     bool seenQueries = false;
     AttentionRule rule;
+    std::shared_ptr<const MovedCache> moved = {}; ///< null: what is kept stays where it stood
 };
 
-/// Attention of the judged queries over `kept` [Hkv] (empty: everything) and [cut, j].
+/// Attention of the judged queries over what is left: `kept` [Hkv] and [cut, j], or the moved cache of `input`.
+ExactAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
+                             const Checkpoint& checkpoint);
+/// Attention of the judged queries over `kept` [Hkv] (empty: everything) and [cut, j], all where they stood.
 ExactAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
                              const Checkpoint& checkpoint);
 ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint);
 
 /// `kept` [Hkv]: the numerator and denominator samples of policies.md 0.2; [cut, j] always has weight 1. The retained
-/// mass is the plain attention on the tokens of the numerator sample, whatever their weights.
+/// mass is the plain attention on the tokens of the numerator sample where they stood, whatever their weights.
 Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
                          std::span<const WeightedSet> kept, const Checkpoint& checkpoint);
 

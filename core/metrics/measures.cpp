@@ -161,7 +161,7 @@ std::vector<MeasureValues> measureLayer(const MeasureInput& input, std::span<con
 
 const ExactAttention& MeasureWork::left() {
     if (!m_left)
-        m_left = keptAttention(engine(), m_input.attention, m_input.kept, m_checkpoint);
+        m_left = leftAttention(engine(), m_input.attention, m_input.kept, m_checkpoint);
     return *m_left;
 }
 

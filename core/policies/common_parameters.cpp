@@ -100,6 +100,22 @@ bool isBlockParameter(std::string_view id) {
     return std::any_of(rows.begin(), rows.end(), [id](const ParameterSpec& row) { return row.id == id; });
 }
 
+ParameterSpec positionsRow() {
+    ParameterSpec spec = choiceParameter(
+        "positions", "Positions",
+        {{"kept", "Kept, with gaps", "kept keys stay turned to where they stood; evicted tokens leave gaps"},
+         {"rerotated", "Re-assigned in the cache",
+          "kept keys are turned to 0 ... N − 1 in time order, what comes after follows at N; needs RoPE"}},
+        Stage::Select);
+    spec.help = "Which positions the queries after the cut find (L6). Changes what the choice costs, not what is kept.";
+    spec.source = "StreamingLLM 3.2: inside the cache; kvpress: kept unless KeyRerotationPress wraps it";
+    return spec;
+}
+
+bool reassignsPositions(const ParameterValues& values) {
+    return values.has("positions") && values.choice("positions") == "rerotated";
+}
+
 Rounding roundingOf(const ParameterValues& values) {
     if (!values.has("rounding") || values.choice("rounding") == "ceil")
         return Rounding::Ceil;

@@ -23,6 +23,12 @@ std::shared_ptr<const ParameterTable> withCommonParameters(ParameterTable own, C
 /// Is this one of the parameters of block processing?
 bool isBlockParameter(std::string_view id);
 
+/// The row of `positions`: whether kept keys stay turned to the positions where they stood.
+ParameterSpec positionsRow();
+
+/// Do the kept keys get the positions of the cache (trap L6)? False where the policy has no such parameter.
+bool reassignsPositions(const ParameterValues& values);
+
 /// The value of `rounding`, Ceil where the policy has no such parameter.
 Rounding roundingOf(const ParameterValues& values);
 

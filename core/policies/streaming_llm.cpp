@@ -15,7 +15,7 @@ ParameterTable ownParameters() {
     sinks.maxIsTokens = true;
     sinks.help = "The first tokens, kept for good, inside the budget. A budget below it keeps the first N.";
     sinks.source = "StreamingLLM: 4; KeyDiff's runs and kvpress: 4; MInference: 128";
-    return {sinks};
+    return {sinks, positionsRow()};
 }
 
 PolicyCard makeCard() {
@@ -24,12 +24,18 @@ PolicyCard makeCard() {
     card.name = "StreamingLLM";
     card.summary = "Keeps the first tokens (attention sinks) and the most recent ones; looks at positions only.";
     card.paper = "Xiao et al., Efficient Streaming Language Models with Attention Sinks (ICLR 2024), section 3.2";
-    card.variants = {{"paper", "Paper", "4 sinks", {}},
-                     {"kvpress",
-                      "kvpress",
-                      "4 sinks, budget rounded down",
-                      {{"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
-                     {"minference", "MInference", "128 sinks", {{"sinks", "128"}}}};
+    card.variants = {
+        {"gaps", "Gaps kept", "4 sinks; kept keys stay turned to where they stood, as in most comparisons", {}},
+        {"paper", "Paper", "4 sinks; positions re-assigned inside the cache", {{"positions", "rerotated"}}},
+        {"kvpress",
+         "kvpress",
+         "4 sinks, budget rounded down, gaps kept",
+         {{"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
+        {"kvpress_rerotated",
+         "kvpress, KeyRerotationPress",
+         "as kvpress, with the wrapper that re-assigns positions",
+         {{"rounding", "floor"}, {"prompt_alignment", "kvpress"}, {"positions", "rerotated"}}},
+        {"minference", "MInference", "128 sinks, gaps kept", {{"sinks", "128"}}}};
     card.parameters =
         withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing);
     card.explanation = policyExplanation("streaming_llm");
@@ -55,6 +61,12 @@ public:
 
     Protection protection(const ParameterValues& values, std::int64_t) const override {
         return {values.integer("sinks"), 0};
+    }
+
+    std::vector<std::string> notes(const PolicyInput&, const ParameterValues& values) const override {
+        return {reassignsPositions(values)
+                    ? "positions re-assigned inside the cache: kept keys are judged turned to 0 ... N − 1 (L6)"
+                    : "positions kept: the gap between sinks and window stays in the angles (L6)"};
     }
 
 private:

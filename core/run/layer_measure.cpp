@@ -1,6 +1,9 @@
 // The step that judges: the queries after the cut attend once to everything and once to what is left. With cut "none"
 // there are no such queries, and the last ones judge although the policy has seen them.
+#include "core/policies/common_parameters.h"
+#include "core/run/cache_positions.h"
 #include "core/run/layer_work.h"
+#include "core/run/selection_file.h"
 
 #include <fmt/format.h>
 
@@ -47,11 +50,30 @@ void leaveOutHeads(Fidelity& fidelity, const std::vector<std::int32_t>& missing,
 
 } // namespace
 
+bool hasCachePositions(const RunRequest& request) {
+    if (!request.recorded)
+        return reassignsPositions(request.policy.values);
+    const auto& parameters = request.recorded->parameters;
+    return std::find(parameters.begin(), parameters.end(), std::pair<std::string, std::string>("positions", "rerotated")) !=
+           parameters.end();
+}
+
+FidelityInput LayerWork::left(FidelityInput input, const RunResult& result, const Checkpoint& checkpoint) const {
+    if (hasCachePositions(result.request))
+        input.moved = moveIntoCache(m_engine, input, result.selection, m_capture, m_layer, checkpoint);
+    return input;
+}
+
 FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& checkpoint) const {
     const Cut& cut = result.request.cut;
     const Judges judges = judgesOf(cut, m_capture.info().numTokens, m_layer.queryCount);
     if (judges.count <= 0) {
         result.notes.push_back("not measured: the capture holds no queries; capture them to judge a selection");
+        return {};
+    }
+    if (cut.judgedOnSeen && hasCachePositions(result.request)) {
+        result.notes.push_back("not measured: positions are re-assigned after the cut, and cut none leaves no query there; "
+                               "choose another cut or positions=kept");
         return {};
     }
     if (judges.count < judges.wanted)
@@ -85,7 +107,7 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     const Fidelity& fidelity = requireFidelity(result);
     RunResult scratch; // takes the notes and times that `result` has already
     scratch.request = result.request;
-    const FidelityInput input = fidelityInput(scratch, checkpoint.silent());
+    const FidelityInput input = left(fidelityInput(scratch, checkpoint.silent()), result, checkpoint.silent());
     const auto all = exact(input, checkpoint.part(0, 0.3));
     const std::vector<WeightedSet> kept = weightedSetsOf(result.selection);
     HostTensor projection;
@@ -107,8 +129,9 @@ void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
         Timed<std::shared_ptr<Fidelity>> made;
         const Stopwatch watch(made.milliseconds);
         const auto all = exact(input, checkpoint.part(0, 0.5));
-        made.value = std::make_shared<Fidelity>(
-            measureFidelity(m_engine, input, *all, weightedSetsOf(result.selection), checkpoint.part(0.5, 1)));
+        made.value = std::make_shared<Fidelity>(measureFidelity(m_engine, left(input, result, checkpoint.silent()), *all,
+                                                                weightedSetsOf(result.selection),
+                                                                checkpoint.part(0.5, 1)));
         const std::size_t bytes = 2 * bytesOf(made.value->outputError.shape);
         return StageCache::Made<Timed<std::shared_ptr<Fidelity>>>{std::move(made), bytes};
     };

@@ -3,6 +3,7 @@
 #include "core/run/layer_work.h"
 
 #include "core/base/error.h"
+#include "core/run/cache_positions.h"
 #include "core/run/named_dataset.h"
 
 #include <fmt/format.h>
@@ -266,6 +267,8 @@ void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) 
 
 void LayerWork::choose(RunResult& result, const Checkpoint& checkpoint) const {
     assert(result.request.cut.token >= 1 && result.request.cut.token <= m_capture.info().numTokens);
+    if (hasCachePositions(result.request))
+        requireTurnableKeys(m_capture, m_layer);
     if (result.request.recorded)
         takeRecorded(result);
     else

@@ -66,6 +66,8 @@ private:
     std::shared_ptr<ChoiceMemo> memoOf(const RunRequest& request, const Checkpoint& checkpoint) const;
     Tensor imported(const RunRequest& request, const Policy& policy) const;
     FidelityInput fidelityInput(RunResult& result, const Checkpoint& checkpoint) const;
+    /// With the moved cache where the result's positions are those of the cache.
+    FidelityInput left(FidelityInput input, const RunResult& result, const Checkpoint& checkpoint) const;
     AttentionRule attentionRule() const;
     std::string keyOf(const char* step, const RunRequest& request, Stage stage) const;
 
@@ -76,6 +78,8 @@ private:
     const LayerInfo& m_layer;
 };
 
+/// Are the kept keys judged at positions inside the cache (trap L6)? Of a recorded list its parameters say it.
+bool hasCachePositions(const RunRequest& request);
 /// The part of `choose` for a list that somebody recorded. Throws Error when the list does not fit the request.
 void takeRecorded(RunResult& result);
 /// KV heads of the layer that a recorded list leaves out, ascending; empty for a policy.
