@@ -8,6 +8,7 @@
 #include <QPainter>
 #include <QPalette>
 #include <QPixmap>
+#include <QProxyStyle>
 #include <QSvgRenderer>
 
 #include <cmath>
@@ -24,6 +25,16 @@ Appearance& stored() {
     static Appearance value;
     return value;
 }
+
+class ChromeStyle : public QProxyStyle {
+public:
+    ChromeStyle() : QProxyStyle("Fusion") {}
+    int pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const override {
+        if (metric == PM_SmallIconSize || metric == PM_LineEditIconSize || metric == PM_ButtonIconSize)
+            return px(16);
+        return QProxyStyle::pixelMetric(metric, option, widget);
+    }
+};
 
 QPalette paletteOf(const Theme& theme) {
     QPalette palette;
@@ -82,6 +93,10 @@ void setAppearance(const Appearance& next) {
     QApplication::setPalette(paletteOf(chrome()));
     QApplication::setFont(interfaceFont(13));
     qApp->setStyleSheet(styleSheetOf(next));
+}
+
+QStyle* makeChromeStyle() {
+    return new ChromeStyle;
 }
 
 QColor qColor(Colour colour) {

@@ -6,6 +6,8 @@
 #include <QFont>
 #include <QIcon>
 
+class QStyle;
+
 namespace kvscope {
 
 /// How the program's chrome looks: one value for the whole process, like QApplication's palette and font.
@@ -20,6 +22,9 @@ const Appearance& appearance();
 /// Sets palette, font and style sheet of the application. Painted widgets repaint; sizes made with px() are taken anew
 /// when a widget is built, so the window rebuilds its chrome after a change of scale.
 void setAppearance(const Appearance& next);
+
+/// Fusion with the sizes that no style sheet reaches taken at the interface scale.
+QStyle* makeChromeStyle();
 
 inline const Theme& chrome() { return themeOf(appearance().theme); }
 QColor qColor(Colour colour);

@@ -152,6 +152,7 @@ void MainWindow::buildChrome() {
     setCentralWidget(m_canvases);
     fillDocks();
     m_rail->clear();
+    m_rail->setIconSize({px(16), px(16)}); // a tool bar decides for its buttons
     auto* unfold = iconButton("panel", tr("Capture and policies"), m_rail);
     unfold->setObjectName("unfold");
     connect(unfold, &QToolButton::clicked, m_docks, &DockDesk::toggleLeft);

@@ -3,6 +3,7 @@
 
 #include "app/session/sample_path.h"
 #include "app/text/qt_text_service.h"
+#include "app/window/appearance.h"
 #include "app/window/main_window.h"
 #include "app/window/system_theme.h"
 #include "app/window/widgets/notice_strip.h"
@@ -42,7 +43,7 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
     QApplication application(argc, argv);
     QApplication::setApplicationName("KVScope");
     QApplication::setOrganizationName("KVScope");
-    QApplication::setStyle("Fusion");
+    QApplication::setStyle(makeChromeStyle());
     systemTheme().start();
 
     const QtTextService text;

@@ -57,7 +57,7 @@ QTextBrowser { background: {panel}; color: {text1}; border: none; font-size: {12
 
 constexpr const char* kControls = R"(
 QPushButton { background: {raised}; color: {text1}; border: 1px solid {control}; border-radius: {4px}; padding: 0 {10px};
-  min-height: {24px}; font-size: {12px}; font-weight: 500; }
+  min-height: {24px}; font-size: {12px}; font-weight: 500; icon-size: {16px}; }
 QPushButton:hover { background: {hover}; }
 QPushButton:pressed, QPushButton[primary="true"] { background: {ink}; color: {paper}; border-color: {ink}; }
 QPushButton:focus { border: 2px solid {ink}; padding: 0 {9px}; }
@@ -73,7 +73,7 @@ QPushButton[look="row"]:checked { background: {hover}; border-left: {3px} solid 
 QPushButton[look="row"][chosen="true"] { background: {ink}; }
 QPushButton[look="row"]:focus { border: 2px solid {ink}; }
 QPushButton[look="row"][chosen="true"]:focus { border: 2px solid {control}; }
-QPushButton[chip="plain"], QPushButton[chip="warning"], QPushButton[chip="error"] { border-radius: {10px}; padding: 0 {7px}; min-height: {18px}; max-height: {18px}; font-size: {11px}; }
+QPushButton[chip="plain"], QPushButton[chip="warning"], QPushButton[chip="error"] { border-radius: {9px}; padding: 0 {7px}; min-height: {18px}; max-height: {18px}; font-size: {11px}; }
 QPushButton[chip="plain"] { background: transparent; color: {text2}; border: 1px solid {border}; }
 QPushButton[chip="plain"]:hover { background: {hover}; color: {text1}; }
 QPushButton[chip="warning"] { background: {warningGround}; color: {warning}; border: 1px solid {warningLine}; }

@@ -5,6 +5,7 @@
 #include "tests/app/window_fixture.h"
 
 #include <QAction>
+#include <QScrollArea>
 #include <QSettings>
 #include <QToolButton>
 
@@ -73,6 +74,26 @@ private slots:
             }
         look(open, ThemeChoice::Dark);
         QVERIFY(drawnCanvases(open) >= 1);
+    }
+
+    void noPanelIsWiderThanItsPlace_data() {
+        QTest::addColumn<int>("width");
+        for (const int width : {1280, 1440})
+            QTest::addRow("%d", width) << width;
+    }
+    void noPanelIsWiderThanItsPlace() {
+        QFETCH(int, width);
+        OpenWindow open({width, 800});
+        for (const Policy* policy : allPolicies()) {
+            open.bench.change([&](Session& s) { s.panes[0].policy = PolicySpec::parse(policy->card().id); s.activePane = 0; }, "Policy");
+            for (const char* id : {"explanation", "why", "parameters", "fidelity"}) {
+                open.window.docks()->dock(id)->present();
+                QTest::qWait(5);
+                const auto* area = open.window.docks()->dock(id)->findChild<QScrollArea*>("panelScroll");
+                const int needed = area->widget()->minimumSizeHint().width(), there = area->viewport()->width();
+                QVERIFY2(needed <= there, qPrintable(QString("%1: %2 needs %3 of %4 pixels").arg(policy->card().id.c_str(), id).arg(needed).arg(there)));
+            }
+        }
     }
 
     void aFloatingPanelIsDockedByAnotherArrangement() {

@@ -2,6 +2,7 @@
 // of the budget slider to the frame that shows its result. Run it where there is a display (or under xvfb-run).
 #include "app/text/qt_text_service.h"
 #include "app/window/canvas/pane_header.h"
+#include "app/window/appearance.h"
 #include "app/window/canvas_area.h"
 #include "app/window/main_window.h"
 #include "core/engine/engine.h"
@@ -113,7 +114,7 @@ int main(int argc, char** argv) {
     format.setSwapInterval(0);
     QSurfaceFormat::setDefaultFormat(format);
     QApplication application(argc, argv);
-    QApplication::setStyle("Fusion");
+    QApplication::setStyle(kvscope::makeChromeStyle());
     benchmark::Initialize(&argc, argv);
     benchmark::RunSpecifiedBenchmarks();
 }

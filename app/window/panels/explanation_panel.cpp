@@ -15,6 +15,7 @@ ExplanationPanel::ExplanationPanel(Workbench& workbench, QWidget* parent) : QWid
     column->setContentsMargins(px(18), px(12), px(16), px(16));
     column->setSpacing(px(6));
     m_name = roleLabel({}, "policyTitle", this);
+    m_name->setWordWrap(true);
     column->addWidget(m_name);
     m_paper = roleLabel({}, "quiet", this);
     m_paper->setWordWrap(true);

@@ -11,13 +11,16 @@ namespace kvscope {
 FactGrid::FactGrid(QWidget* parent) : QWidget(parent), m_grid(new QGridLayout(this)) {
     m_grid->setContentsMargins(0, 0, 0, 0);
     m_grid->setVerticalSpacing(px(3));
+    m_grid->setColumnStretch(0, 1);
 }
 
 void FactGrid::show(const Facts& facts) {
     for (int i = 0; i < std::max(m_grid->count() / 2, static_cast<int>(facts.size())); ++i) {
         if (2 * i >= m_grid->count()) {
             const int row = i;
-            m_grid->addWidget(roleLabel({}, "fact", this), row, 0);
+            QLabel* label = roleLabel({}, "fact", this);
+            label->setWordWrap(true); // beside a long value in a narrow panel
+            m_grid->addWidget(label, row, 0);
             m_grid->addWidget(numberLabel(12, QFont::Normal, this), row, 1);
         }
         auto* name = static_cast<QLabel*>(m_grid->itemAt(2 * i)->widget());

@@ -27,10 +27,11 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     lead->addWidget(m_lead);
     auto* definition = new QVBoxLayout;
     definition->setSpacing(0);
-    definition->addWidget(roleLabel(tr("relative output error"), "label", this));
-    definition->addWidget(roleLabel(tr("‖z − a‖ / ‖a‖, mean over heads"), "quiet", this));
-    lead->addLayout(definition);
-    lead->addStretch();
+    for (QLabel* line : {roleLabel(tr("relative output error"), "label", this), roleLabel(tr("‖z − a‖ / ‖a‖, mean over heads"), "quiet", this)}) {
+        line->setWordWrap(true);
+        definition->addWidget(line);
+    }
+    lead->addLayout(definition, 1);
     column->addLayout(lead);
     m_facts = new FactGrid(this);
     column->addWidget(m_facts);

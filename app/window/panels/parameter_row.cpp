@@ -76,18 +76,20 @@ QString ParameterRow::helpText() const {
     return text + "</p>";
 }
 
+/// Label and symbol; long ones wrap, because the panel is narrow in a narrow window.
+QLabel* ParameterRow::nameLabel() {
+    QString name = fromUtf8(m_spec.label).toHtmlEscaped();
+    if (!m_spec.symbol.empty())
+        name += QString(" <i style='color:%1; font-weight:400'>%2</i>").arg(qColor(chrome().text3).name(), fromUtf8(m_spec.symbol).toHtmlEscaped());
+    QLabel* label = roleLabel(name, "label", this);
+    label->setTextFormat(Qt::RichText);
+    label->setWordWrap(true);
+    return label;
+}
+
 void ParameterRow::buildNumber() {
     auto* grid = static_cast<QGridLayout*>(layout());
-    auto* names = new QHBoxLayout;
-    names->setSpacing(px(6));
-    names->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this));
-    auto* symbol = roleLabel(fromUtf8(m_spec.symbol), "quiet", this);
-    QFont italic = symbol->font();
-    italic.setItalic(true);
-    symbol->setFont(italic);
-    names->addWidget(symbol);
-    names->addStretch();
-    grid->addLayout(names, 0, 1);
+    grid->addWidget(nameLabel(), 0, 1);
 
     auto* fieldBox = new QHBoxLayout;
     fieldBox->setSpacing(px(4));
@@ -129,18 +131,18 @@ void ParameterRow::buildChoice() {
     auto* grid = static_cast<QGridLayout*>(layout());
     auto* line = new QHBoxLayout;
     line->setSpacing(px(8));
-    line->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this));
+    line->addWidget(nameLabel(), 1);
     m_choices = new ChoiceBox(this);
     m_choices->setAccessibleName(fromUtf8(m_spec.label));
-    m_choices->setMinimumContentsLength(8);
-    m_choices->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
-    m_choices->setMinimumWidth(px(100));
-    m_choices->setMaximumWidth(px(190));
+    m_choices->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+    m_choices->setMinimumWidth(px(84));
+    m_choices->setMaximumWidth(px(150));
+    m_choices->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
     for (const ParameterChoice& choice : m_spec.choices) {
         m_choices->addItem(fromUtf8(choice.label), fromUtf8(choice.id));
         m_choices->setItemData(m_choices->count() - 1, fromUtf8(choice.help), Qt::ToolTipRole);
     }
-    line->addWidget(m_choices, 1);
+    line->addWidget(m_choices);
     grid->addLayout(line, 0, 1, 1, 2);
     connect(m_choices, &QComboBox::activated, this, [this](int index) {
         emit edited(m_choices->itemData(index).toString(), false);

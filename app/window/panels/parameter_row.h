@@ -35,6 +35,7 @@ signals:
     void editingEnded();
 
 private:
+    QLabel* nameLabel();
     void buildNumber();
     void buildChoice();
     void buildFlag();

@@ -32,7 +32,7 @@ void PolicyPanel::build() {
     head->setSpacing(px(8));
     m_badge = new LetterBadge(20, this);
     head->addWidget(m_badge);
-    m_title = roleLabel({}, "policyTitle", this);
+    m_title = new ElidedLabel("policyTitle", Qt::ElideRight, this);
     head->addWidget(m_title);
     m_variant = chipButton({}, "plain", this);
     m_variant->setMenu(new QMenu(m_variant));
@@ -107,7 +107,7 @@ void PolicyPanel::refresh() {
     for (QWidget* widget : {static_cast<QWidget*>(m_badge), static_cast<QWidget*>(m_more)})
         widget->setVisible(any);
     if (!any) {
-        m_title->setText(tr("No pane"));
+        m_title->setFullText(tr("No pane"));
         m_variant->setVisible(false);
         m_parameterBox->setVisible(false);
         return;
@@ -116,7 +116,7 @@ void PolicyPanel::refresh() {
     const SessionPane& spec = session.panes[static_cast<std::size_t>(session.activePane)];
     const bool recorded = !spec.recordedPath.empty();
     m_badge->show(pane.letter, pane.policyId);
-    m_title->setText(fromUtf8(recorded ? "Recorded list" : pane.policyName));
+    m_title->setFullText(fromUtf8(recorded ? "Recorded list" : pane.policyName));
     m_variant->setVisible(!recorded && !pane.variant.empty());
     m_parameterBox->setVisible(!recorded);
     if (recorded)

@@ -4,13 +4,13 @@
 
 #include <QWidget>
 
-class QLabel;
 class QMenu;
 class QPushButton;
 class QToolButton;
 
 namespace kvscope {
 
+class ElidedLabel;
 class LetterBadge;
 class NoticeStrip;
 class ParameterPanel;
@@ -31,7 +31,7 @@ private:
 
     Workbench& m_workbench;
     LetterBadge* m_badge = nullptr;
-    QLabel* m_title = nullptr;
+    ElidedLabel* m_title = nullptr;
     QPushButton *m_variant = nullptr, *m_resetAll = nullptr;
     QToolButton* m_more = nullptr;
     ParameterPanel* m_parameters = nullptr;
