@@ -80,7 +80,8 @@ double eraseThreshold(const TheoryNorms& norms, double epsilon) {
 double leastCosineOfWeight(double weight, std::int64_t tokens, double squaredNorm) {
     assert(weight < 1 && squaredNorm > 0);
     const auto n = static_cast<double>(tokens);
-    return (std::log(n / (n + 1)) - std::log1p(-weight)) / (2 * squaredNorm) - 1;
+    const double most = std::max(1.0, squaredNorm); // the proof bounds |k.q| by M, which needs M >= 1 (K6)
+    return (std::log(n / (n + 1)) - std::log1p(-weight)) / (2 * most) - 1;
 }
 
 double largestCosineToMean(double a, double b) {

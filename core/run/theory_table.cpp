@@ -3,6 +3,7 @@
 #include "core/run/theory_table.h"
 
 #include "core/base/error.h"
+#include "core/metrics/geometry.h"
 #include "core/metrics/statistics.h"
 #include "core/policies/balance_log.h"
 #include "core/policies/compactor_log.h"
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace kvscope {
 
@@ -212,6 +214,49 @@ private:
                      {worst, worst});
     }
 
+    /// The points of every query head that reads a KV head, over the judged queries.
+    std::vector<TheoremPoint> pointsOf(int head, const Checkpoint& checkpoint) const {
+        const RunRequest& run = m_result->request;
+        const LayerInfo& layer = run.capture->info().layerInfo(run.layer);
+        const Fidelity& fidelity = requireFidelity(*m_result);
+        const std::int64_t firstRow = fidelity.firstQuery - (run.capture->info().numTokens - layer.queryCount);
+        const Engine& engine = m_runner.engine();
+        TheoremInput in;
+        in.queries = engine.rows(m_runner.tensor(run.capture, run.layer, TensorRole::Queries, checkpoint), firstRow,
+                                 firstRow + fidelity.queryCount);
+        in.keys = m_runner.tensor(run.capture, run.layer, TensorRole::Keys, checkpoint);
+        in.firstQuery = fidelity.firstQuery;
+        in.meanOver = run.cut.token;
+        in.rule = {layer.scaling, layer.softcap, layer.slidingWindow, layer.kvOfQ};
+        std::vector<TheoremPoint> points;
+        for (std::size_t q = 0; q < layer.kvOfQ.size(); ++q) {
+            if (layer.kvOfQ[q] != head)
+                continue;
+            in.queryHead = static_cast<std::int32_t>(q);
+            const auto more = theoremPoints(engine, in, checkpoint);
+            points.insert(points.end(), more.begin(), more.end());
+        }
+        return points;
+    }
+
+    /// Lemma 3.1 as an angle, at the judged query that has the least room below the bound.
+    void addLeastCosine(int head, const Checkpoint& checkpoint) {
+        constexpr double kDegrees = 180 / std::numbers::pi;
+        const auto angle = [](double cosine) { return kDegrees * std::acos(std::clamp(cosine, -1.0, 1.0)); };
+        TheoryRow row{Kind::Describes, "KeyDiff Lemma 3.1", "angle of k* and q", "no statement: the bound is 180 degrees for every judged query",
+                      head, kNaN, kNaN, kNaN, kNaN};
+        for (const TheoremPoint& point : pointsOf(head, checkpoint)) {
+            const double most = angle(point.leastCosKey), got = angle(point.cosKey);
+            if (point.leastCosKey <= -1 || (row.kind == Kind::Bound && most / got >= row.margin()))
+                continue;
+            row.kind = Kind::Bound;
+            row.formula = "arccos((ln(n/(n + 1)) − ln(1 − w)) / (2 M) − 1) degrees, w = the largest weight; the query with the least room";
+            row.demanded = most;
+            row.measured = row.worst = got;
+        }
+        m_rows.push_back(std::move(row));
+    }
+
     /// Theorem 3.2 with q = the mean judged query of each query head and k* = the key farthest in angle from the mean key.
     void keydiff(const Checkpoint& checkpoint) {
         const std::vector<std::string> ids = {"cos_means", "cos_distinct"};
@@ -236,6 +281,7 @@ private:
                 row.formula = "no statement: needs cos(k̄, q̄) < 0 < cos(k*, q̄)";
             }
             m_rows.push_back(std::move(row));
+            addLeastCosine(head, checkpoint);
         }
     }
 

@@ -198,8 +198,7 @@ private slots:
             RunRequest request = requestOf("keydiff@0.25");
             request.layer = LayerIndex(layer);
             for (const TheoryRow& row : theoryRows(runner(), request, {}, {})) {
-                QCOMPARE(row.theorem, std::string("KeyDiff Thm 3.2"));
-                if (row.kind != TheoryRow::Kind::Bound)
+                if (row.kind != TheoryRow::Kind::Bound || row.theorem != "KeyDiff Thm 3.2")
                     continue;
                 ++bounds;
                 QVERIFY(row.measured <= row.demanded + 1e-6); // it is a theorem

@@ -27,7 +27,7 @@ public:
         m_card.id = "theory";
         m_card.name = "Theory";
         m_card.summary = "What the theorems demand at this head's norms, and measured errors over their bounds";
-        m_card.paper = "BalanceKV Thms 3.2-3.4, (2); SubGen Thm 1, (3); Compactor Thms 1, 2; KeyDiff Thm 3.2";
+        m_card.paper = "BalanceKV Thms 3.2-3.4, (2); SubGen Thm 1, (3); Compactor Thms 1, 2; KeyDiff Lemma 3.1, Thm 3.2";
         m_card.help = viewExplanation("theory_view");
         m_card.options = std::make_shared<const ParameterTable>(ParameterTable{
             realOption("epsilon", "ε", "The error that the theorems are asked for.", "BalanceKV (2), SubGen (3), Compactor Thms 1 and 2", 0.01,
