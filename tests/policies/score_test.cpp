@@ -104,6 +104,9 @@ private slots:
         compare(valuesOf("clip(knorm, 1.5, 5.5)", kA), {1.5, 2, 5.5, 5, 5, 5});
         compare(valuesOf("z(3) + 0*knorm", kA), {0, 0, 0, 0, 0, 0});
         compare(valuesOf("rank(position)*0+knorm", kB, kA), kA); // names keep their order
+        // Constant up to float rounding is constant (C3); a step that a float can hold is not.
+        compare(valuesOf("z(knorm)", {1, 1 + 0x1p-24, 1, 1, 1, 1.5}), {0, 0, 0, -1 / std::sqrt(2), -1 / std::sqrt(2), std::sqrt(2)});
+        QVERIFY(valuesOf("z(knorm)", {1, 1 + 0x1p-20, 1, 5, 5, 5})[1] > 1);
     }
 
     void mistakesNameTheirPlace() {
@@ -213,6 +216,16 @@ private slots:
         } catch (const Error& error) {
             QVERIFY2(QString(error.what()).contains("compactor has no part 'attentoin' (character 1). It has attention"), error.what());
         }
+    }
+
+    // What the named policies have to say is said, and axes carry the formula.
+    void notesAndLabelAreThoseOfTheNames() {
+        const TestLayer few = TestLayer::random(7, {.tokens = 97, .queries = 10});
+        const auto own = m_bench.run("score:knorm + 2*snapkv[window=32]@0.3", few).notes;
+        QVERIFY(!own.empty());
+        QCOMPARE(own, m_bench.run("snapkv,window=32@0.3", few).notes);
+        QVERIFY(m_bench.run("score:knorm@0.3", few).notes.empty());
+        QCOMPARE(policyById("score").scoreLabel(PolicySpec::parse("score:z(knorm)").values), std::string("score z(knorm)"));
     }
 
     void threadsDoNotMatter() {

@@ -45,6 +45,34 @@ private slots:
         QVERIFY(near(demand(smallNorms(), targets, "BalanceKV Thm 3.2", "memory, at least").demanded, 4));
     }
 
+    // Norms that all differ, so that a formula that reads another one gives another number.
+    void everyFormulaReadsItsOwnNorm() {
+        TheoryNorms norms{100, 16, 9, 0.5, 1, 2, 3, 4}; // query 1, key 2: r = 2
+        TheoryTargets targets;
+        targets.epsilon = 0.01;
+        targets.delta = 0.1;
+        QVERIFY(near(demand(norms, targets, "BalanceKV Thm 3.4", "batch t").demanded, 3 * std::exp(4.0) / 0.01));
+        QVERIFY(near(demand(norms, targets, "BalanceKV Thm 3.3", "c").demanded, 30 * std::log(1000.0)));
+        // 1/eps^2 = 10^4 is more than d e^{2 r^2 / sqrt d} = 16 e^4 = 874.
+        QVERIFY(near(demand(norms, targets, "BalanceKV Thm 3.2", "memory, at least").demanded, 16 * std::exp(4.0)));
+        targets.clusterDiameter = 3;
+        QVERIFY(near(demand(norms, targets, "SubGen Thm 1", "slots t").demanded, 1e4 * std::exp(3.0) * std::log(100.0)));
+        QVERIFY(near(discrepancyBound(norms, 5, 0.1), 3 * 30 * std::log(450.0) * std::exp(1.25) * 3));
+        QVERIFY(near(eraseThreshold(norms, 0.01), 0.01 / 200 * std::exp(-2.0) * 3));
+        norms.queryNorm = 5;
+        QVERIFY(near(demand(norms, targets, "BalanceKV Thm 3.4", "batch t").demanded, 3 * std::exp(25.0) / 0.01));
+        norms.tokens = 7; // fewer rows than columns: the rank is theirs
+        QVERIFY(near(demand(norms, targets, "Compactor Thm 2", "sketch k").demanded,
+                     12e4 * (7 * std::log(4200.0) + std::log(20.0))));
+    }
+
+    // K6: the proof bounds |k.q| by M, so that an M below 1 counts as 1.
+    void shortKeysDoNotTightenTheLemma() {
+        QVERIFY(near(leastCosineOfWeight(0.9, 3, 0.2), leastCosineOfWeight(0.9, 3, 1)));
+        QVERIFY(leastCosineOfWeight(0.9, 3, 4) < leastCosineOfWeight(0.9, 3, 1));
+        QVERIFY(near(leastCosineOfWeight(0.9, 3, 4), (std::log(0.75) + std::log(10.0)) / 8 - 1));
+    }
+
     // The paper's own norms (Table 3: keys 15.6, d = 128) demand e^{2 r^2 / sqrt d} = 4.8e18 and no level at all (B1).
     void publishedNormsDoNotCompress() {
         const TheoryNorms norms{16384, 128, 128, 1 / std::sqrt(128.0), 15, 15.6, 3.35, 128};
