@@ -66,12 +66,18 @@ void RunOptions::addEngineTo(CLI::App& app) {
     app.add_option("--threads", threads, "of the engine; 0: all cores")->check(CLI::NonNegativeNumber);
     app.add_option("--gpu-memory", gpuMemory, "GiB for tensors that stay on the GPU; 0: most of what is free")
         ->check(CLI::NonNegativeNumber);
-    app.add_option("--arithmetic", arithmetic, "exact, or fast: float sums, results not comparable to the last token")
+    app.add_option("--arithmetic", arithmetic, "exact (default), or fast: float sums, results not comparable to the last token")
         ->check(CLI::IsMember({"exact", "fast"}));
 }
 
-std::shared_ptr<const LayerRunner> RunOptions::makeRunner() const {
-    EngineChoice choice{engine, threads, arithmetic == "fast" ? Arithmetic::Fast : Arithmetic::Exact};
+Arithmetic RunOptions::arithmeticOr(Arithmetic otherwise) const {
+    if (arithmetic.empty())
+        return otherwise;
+    return arithmetic == "fast" ? Arithmetic::Fast : Arithmetic::Exact;
+}
+
+std::shared_ptr<const LayerRunner> RunOptions::makeRunner(Arithmetic otherwise) const {
+    EngineChoice choice{engine, threads, arithmeticOr(otherwise)};
     choice.memoryBytes = static_cast<std::size_t>(gpuMemory * 0x1p30);
     return std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeEngine(choice)));
 }

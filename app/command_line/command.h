@@ -59,12 +59,14 @@ struct RunOptions {
     std::string cut = "default", engine = "cpu";
     std::uint64_t seed = 0;
     int threads = 0;
-    std::string arithmetic = "exact";
+    std::string arithmetic; ///< empty: the session's, else exact
     double gpuMemory = 0; ///< GiB
 
     void addTo(CLI::App& app, bool withBudget = true);
     void addEngineTo(CLI::App& app); ///< the options of the engine alone
-    std::shared_ptr<const LayerRunner> makeRunner() const; ///< throws Error for an engine that is not there
+    Arithmetic arithmeticOr(Arithmetic otherwise) const; ///< as typed, else `otherwise`
+    /// Throws Error for an engine that is not there.
+    std::shared_ptr<const LayerRunner> makeRunner(Arithmetic otherwise = Arithmetic::Exact) const;
     /// Parsed, every one with a budget: its own, --retention or --budget. Throws Error when none is given.
     std::vector<PolicySpec> specs() const;
 };

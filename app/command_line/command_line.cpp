@@ -127,7 +127,8 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
     app.set_version_flag("--version", "kvscope " KVSCOPE_VERSION);
     static std::string file; // outlives this call: the window reads it
     app.add_option("file", file, "capture, session or recorded list to open in the window");
-    app.add_option("--engine", window.engine, "of the window: cpu, torch (LibTorch on the CPU) or cuda (NVIDIA GPU)");
+    app.add_option("--engine", window.engine, "of the window: cpu, torch (LibTorch on the CPU) or cuda (NVIDIA GPU); the last chosen by default")
+        ->check(CLI::IsMember({"cpu", "torch", "cuda"}));
     app.add_option("--threads", window.threads, "of the engine; 0: all cores")->check(CLI::NonNegativeNumber);
     app.require_subcommand(0, 1);
     const auto commands = makeCommands();

@@ -11,7 +11,7 @@ namespace kvscope {
 struct WindowRequest {
     const char* file = nullptr;
     int threads = 0;
-    std::string engine = "cpu";
+    std::string engine; ///< empty: not given
 };
 std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window);
 

@@ -164,7 +164,7 @@ std::optional<Viewport::Range> PlotCommand::chosenRange(const Session& session, 
 
 ViewInput PlotCommand::makeInput(const Session& session, const std::vector<std::size_t>& panes, const View& view,
                                  const CommandContext& context) const {
-    const auto runner = m_options.makeRunner();
+    const auto runner = m_options.makeRunner(session.arithmetic);
     const Checkpoint progress = context.checkpoint("plot");
     ViewInput input = headlessInput(session, openCapture(session.capturePath), panes, *runner, progress.part(0, 0.5), m_source);
     const auto [width, height] = parseSize(m_figure.size);

@@ -36,7 +36,7 @@ public:
         { const AtomicFile probe(path); } // refused before any work is done
         const HeadlessApplication application;
         try {
-            const std::string page = reportPage(session, capture, *m_options.makeRunner(), {m_views, context.commandLine()}, context.checkpoint("report"));
+            const std::string page = reportPage(session, capture, *m_options.makeRunner(session.arithmetic), {m_views, context.commandLine()}, context.checkpoint("report"));
             writeReport(m_out, page);
         } catch (...) {
             std::error_code ignored;
@@ -66,6 +66,7 @@ private:
             session.cut = m_options.cut;
         if (m_options.seed != 0)
             session.seed = m_options.seed;
+        session.arithmetic = m_options.arithmeticOr(session.arithmetic);
         aim(session, *capture);
         return session;
     }

@@ -30,6 +30,8 @@ void addWhere(std::vector<std::string>& words, const Session& session) {
         words.insert(words.end(), {"--cut", session.cut});
     if (session.seed != 0)
         words.insert(words.end(), {"--seed", std::to_string(session.seed)});
+    if (session.arithmetic == Arithmetic::Fast) // but no engine: every machine shall be able to run it
+        words.insert(words.end(), {"--arithmetic", "fast"});
 }
 
 /// What the reader sees besides the data: the selection, pan and zoom, the scroll of the strip.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/base/index.h"
+#include "core/engine/engine.h"
 #include "core/policies/policy.h"
 #include "views/view.h"
 
@@ -49,6 +50,7 @@ struct Session {
     Budget budget{Budget::Unit::Fraction, 0.25};
     bool panesLinked = true; ///< the budget bar moves all panes, else the active one
     std::uint64_t seed = 0;
+    Arithmetic arithmetic = Arithmetic::Exact; ///< fast results differ; the engine does not matter and is the window's
     std::vector<TokenIndex> selected; ///< ascending
     std::string selectionName;
     WindowLayout layout = WindowLayout::ComparePolicies;

@@ -68,6 +68,8 @@ constexpr Word<WindowLayout> kLayouts[] = {{WindowLayout::ExploreHead, "explore_
 constexpr Word<ThemeChoice> kThemes[] = {
     {ThemeChoice::System, "system"}, {ThemeChoice::Light, "light"}, {ThemeChoice::Dark, "dark"}};
 
+constexpr Word<Arithmetic> kArithmetics[] = {{Arithmetic::Exact, "exact"}, {Arithmetic::Fast, "fast"}};
+
 template <class Enum, std::size_t N> const char* wordOf(const Word<Enum> (&words)[N], Enum value) {
     for (const auto& entry : words)
         if (entry.value == value)
@@ -220,6 +222,7 @@ Json toJson(const Session& session, const fs::path& folder) {
     json["budget"] = session.budget.text();
     json["panes_linked"] = session.panesLinked;
     json["seed"] = session.seed;
+    json["arithmetic"] = wordOf(kArithmetics, session.arithmetic);
     json["selected"] = toRuns(session.selected);
     json["selection_name"] = session.selectionName;
     json["layout"] = wordOf(kLayouts, session.layout);
@@ -235,6 +238,7 @@ void readPlaceInCapture(ObjectReader& reader, Session& session, const std::strin
     reader.with("query_head", [&](const Json& v) { session.queryHead = QueryHeadIndex(v.get<std::int64_t>()); });
     reader.take("cut", session.cut);
     reader.take("seed", session.seed);
+    reader.with("arithmetic", [&](const Json& v) { session.arithmetic = valueOf(kArithmetics, v.get<std::string>()); });
     reader.with("selected", [&](const Json& v) { session.selected = fromRuns(v); });
     reader.take("selection_name", session.selectionName);
 }

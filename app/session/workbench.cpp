@@ -97,6 +97,8 @@ void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std
     const bool reload = !session && m_capture && capture->info().path == m_capture->info().path;
     m_scheduler.cancelAll();
     setOpening({});
+    if (m_engineMaker) // has nothing to do with the capture
+        useEngine(m_engineMaker);
     m_capture = std::move(capture);
     m_recent.clear();
     m_panes = {};
@@ -116,6 +118,8 @@ void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std
         Session first = session ? std::move(*session) : firstSession(*m_capture);
         first.look.theme = session ? first.look.theme : this->session().look.theme;
         first.look.scale = session ? first.look.scale : this->session().look.scale;
+        if (!session)
+            first.arithmetic = this->session().arithmetic;
         first.look.reducedMotion = first.look.reducedMotion || this->session().look.reducedMotion;
         if (m_capture)
             fitToCapture(first, *m_capture);

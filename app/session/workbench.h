@@ -54,6 +54,9 @@ public:
     void closeCapture();
     const std::string& opening() const { return m_opening; } ///< path of the capture that is being opened, or empty
     void cancelOpening();                                    ///< what is open stays
+    /// `make` runs on a worker, the latest one wins. Then engineChanged, and what is shown is computed again on the new
+    /// engine; or engineFailed, and the old one stays.
+    void useEngine(std::function<std::unique_ptr<Engine>()> make);
 
     ViewInput viewInput() const;
     /// With the data of a view that is shown.
@@ -96,6 +99,8 @@ signals:
     void shownViewsChanged();
     void surveyChanged();            ///< another layer's errors are known
     void failed(const QString& message); ///< what the window shows as a strip
+    void engineChanged();            ///< runner() is another one; a reference to the old one is not valid any more
+    void engineFailed(const QString& message);
 
 private:
     struct PaneRun {
@@ -115,6 +120,7 @@ private:
 
     void setOpening(const std::string& path);
     void installCapture(std::shared_ptr<const CaptureReader> capture, std::optional<Session> session);
+    void installRunner(std::shared_ptr<const LayerRunner> runner);
     void refresh();
     void resolveCut();
     void refreshPane(int pane);
@@ -133,6 +139,7 @@ private:
     void noteSurvey(const std::string& key, const RunResult& result);
 
     std::shared_ptr<const LayerRunner> m_runner;
+    std::function<std::unique_ptr<Engine>()> m_engineMaker; ///< of the one that is being made; empty: none
     SessionHistory m_history;
     std::shared_ptr<const CaptureReader> m_capture;
     std::optional<Cut> m_cut;

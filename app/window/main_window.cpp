@@ -6,6 +6,7 @@
 #include "app/window/appearance.h"
 #include "app/window/canvas_area.h"
 #include "app/window/docks/dock_desk.h"
+#include "app/window/engine_desk.h"
 #include "app/window/file_desk.h"
 #include "app/window/number_text.h"
 #include "app/window/panels/budget_bar.h"
@@ -64,6 +65,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     setAcceptDrops(true);
     setContextMenuPolicy(Qt::NoContextMenu);
     m_notices = new NoticeStrip;
+    m_engines = new EngineDesk(m_workbench, *m_notices, this);
     m_files = new FileDesk(m_workbench, *m_notices, this);
     addDocks();
     m_steps = new StepDriver(m_workbench);
@@ -159,7 +161,7 @@ void MainWindow::buildChrome() {
     m_rail->addWidget(unfold);
     auto* bar = new QStatusBar(this);
     bar->setSizeGripEnabled(false);
-    m_status = new StatusLine(m_workbench, bar);
+    m_status = new StatusLine(m_workbench, *m_engines, bar);
     bar->setFixedHeight(m_status->height());
     bar->addWidget(m_status, 1);
     setStatusBar(bar);

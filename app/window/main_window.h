@@ -12,6 +12,7 @@ namespace kvscope {
 class BudgetBar;
 class CanvasArea;
 class DockDesk;
+class EngineDesk;
 class FileDesk;
 class NoticeStrip;
 class PolicyPanel;
@@ -32,6 +33,7 @@ public:
 
     void openPath(const QString& path);
     NoticeStrip& notices() { return *m_notices; }
+    EngineDesk& engines() { return *m_engines; }
     CanvasArea* canvases() const { return m_canvases; }
     BudgetBar* budgetBar() const { return m_budgetBar; }
     DockDesk* docks() const { return m_docks; }
@@ -95,6 +97,7 @@ private:
     WindowActions* m_actions = nullptr;
     FileDesk* m_files = nullptr;
     NoticeStrip* m_notices = nullptr;
+    EngineDesk* m_engines = nullptr;
     DockDesk* m_docks = nullptr;
     QToolBar* m_rail = nullptr;
     TopBar* m_topBar = nullptr;

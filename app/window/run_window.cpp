@@ -4,11 +4,11 @@
 #include "app/session/sample_path.h"
 #include "app/text/qt_text_service.h"
 #include "app/window/appearance.h"
+#include "app/window/engine_desk.h"
 #include "app/window/main_window.h"
 #include "app/window/system_theme.h"
 #include "app/window/widgets/notice_strip.h"
-#include "core/base/error.h"
-#include "gpu/engine_factory.h"
+#include "core/engine/engine.h"
 
 #include <QApplication>
 #include <QCoreApplication>
@@ -21,16 +21,6 @@ namespace {
 
 // Panes run beside each other; each uses the engine's own threads, so more workers would only compete.
 constexpr int kWorkers = 2;
-
-/// The engine that was asked for, else the CPU's and what is missing.
-std::shared_ptr<const Engine> engineFor(const WindowOptions& options, QString& missing) {
-    try {
-        return makeEngine({options.engine, options.threads});
-    } catch (const Error& error) {
-        missing = QString::fromUtf8(error.what());
-        return makeEngine({"cpu", options.threads});
-    }
-}
 
 } // namespace
 
@@ -47,8 +37,8 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
     systemTheme().start();
 
     const QtTextService text;
-    QString missingEngine;
-    const auto runner = std::make_shared<const LayerRunner>(engineFor(options, missingEngine));
+    // The window opens at once, on the engine that is always there; another one takes over when it is open.
+    const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(options.threads)));
     WorkerPool workers(kWorkers);
     Workbench workbench(
         runner, [&workers](Scheduler::Task task) { workers.run(std::move(task)); },
@@ -60,9 +50,7 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
             window.notices().show("error", NoticeStrip::Tone::Error,
                                   MainWindow::tr("A second window cannot be started: open the file here instead. %1").arg(path));
     });
-    if (!missingEngine.isEmpty())
-        window.notices().show("engine", NoticeStrip::Tone::Notice,
-                              MainWindow::tr("The window computes on the CPU: %1").arg(missingEngine));
+    window.engines().start({.name = options.engine, .threads = options.threads});
     window.show();
     window.offerTour();
     const std::string path = options.path.empty() ? findSampleCapture(QCoreApplication::applicationDirPath().toStdString())

@@ -85,6 +85,11 @@ QToolButton:hover { background: {hover}; }
 QToolButton:pressed, QToolButton:checked { background: {border}; }
 QToolButton:focus { border: 2px solid {ink}; }
 QToolButton::menu-indicator { image: none; }
+QToolButton[look="status"] { color: {text2}; font-size: {11px}; padding: 0 {18px} 0 {6px}; min-height: {20px}; max-height: {20px}; }
+QToolButton[look="status"][tone="warning"] { color: {warning}; }
+QToolButton[look="status"]:hover { color: {text1}; }
+QToolButton[look="status"]:disabled { color: {text3}; }
+QToolButton[look="status"]::menu-indicator { image: url(:/icons/chevron_down.svg); width: {10px}; height: {10px}; subcontrol-position: center right; right: {5px}; }
 QToolButton[look="transport"] { background: {raised}; border: 1px solid {control}; }
 QToolButton[look="transport"]:hover { background: {hover}; }
 QToolButton[look="transport"]:focus { border: 2px solid {ink}; }

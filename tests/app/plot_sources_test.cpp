@@ -103,6 +103,23 @@ private slots:
         QVERIFY(program.run(head + QStringList{"keydiff@0.25", "--active", "1"} + end).error.contains("--active"));
     }
 
+    // Fast results differ from exact ones, so what a session or a command says of the arithmetic must hold.
+    void theSessionsArithmeticIsUsedAndNamed() {
+        const Program program;
+        Session session = twoPanes();
+        session.arithmetic = Arithmetic::Fast;
+        writeSession(program.at("fast.kvscope").toStdString(), session);
+        done(program, {"report", "fast.kvscope", "--views", "token_profile", "--out", "fast.html"});
+        QVERIFY(program.content("fast.html").contains("fast float"));
+        QVERIFY(program.content("fast.html").contains("--arithmetic fast"));
+        done(program, {"report", "fast.kvscope", "--views", "token_profile", "--arithmetic", "exact", "--out", "exact.html"});
+        QVERIFY(program.content("exact.html").contains("exact index contract"));
+        QVERIFY(!program.content("exact.html").contains("--arithmetic fast"));
+        QVERIFY(evictCommand(session, 0, "list.json").find("--arithmetic fast") != std::string::npos);
+        session.arithmetic = Arithmetic::Exact;
+        QVERIFY(evictCommand(session, 0, "list.json").find("--arithmetic") == std::string::npos);
+    }
+
     void aRecordedListIsDrawnAsItsPolicy_data() {
         QTest::addColumn<QString>("list");
         for (const char* kind : {"json", "csv", "h5"})

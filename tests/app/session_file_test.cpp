@@ -55,6 +55,7 @@ private slots:
             session.look.scale = 1.25;
             session.layout = WindowLayout::ExploreHead;
             session.cut = "last:256";
+            session.arithmetic = seed % 2 ? Arithmetic::Fast : Arithmetic::Exact;
             session.viewOptions["key_projection"]["anchor"] = "true";
             writeSession(path("a.kvscope"), session);
             QVERIFY2(readSession(path("a.kvscope")) == session, qPrintable(QString("seed %1").arg(seed)));
@@ -98,6 +99,7 @@ private slots:
         QTest::newRow("five panes") << head + json("'panes': [{'policy': 'exact'}, {'policy': 'exact'}, {'policy': 'exact'}, {'policy': 'exact'}, {'policy': 'exact'}]}") << "more panes";
         QTest::newRow("budget") << head + json("'budget': '0'}") << "udget";
         QTest::newRow("layout") << head + json("'layout': 'spiral'}") << "explore_head";
+        QTest::newRow("arithmetic") << head + json("'arithmetic': 'sloppy'}") << "(arithmetic). choose one of exact, fast";
         QTest::newRow("cursor") << head + json("'look': {'cursor': -3}}") << "look/cursor";
         QTest::newRow("scale") << head + json("'look': {'scale': 40}}") << "look/scale";
         QTest::newRow("empty range") << head + json("'look': {'ranges': {'v': [1, 1, 0, 1]}}}") << "look/ranges";

@@ -7,6 +7,7 @@
 #include "app/window/main_window.h"
 #include "app/window/widgets/notice_strip.h"
 #include "core/engine/engine.h"
+#include "tests/app/sample.h"
 #include "views/key_projection/key_projection_view.h"
 
 #include <QApplication>
@@ -15,8 +16,6 @@
 #include <QWindow>
 
 namespace kvscope::testing {
-
-inline const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
 
 /// A window on the sample with everything computed.
 struct OpenWindow {

@@ -2,6 +2,7 @@
 
 #include "app/session/workbench.h"
 #include "core/engine/engine.h"
+#include "tests/app/sample.h"
 
 #include <deque>
 #include <memory>
@@ -34,8 +35,6 @@ struct ByHand {
         }
     }
 };
-
-inline const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
 
 /// With no view shown.
 inline std::unique_ptr<Workbench> workbenchByHand(ByHand& hand) {

@@ -3,6 +3,7 @@
 
 #include "app/window/appearance.h"
 #include "app/window/number_text.h"
+#include "app/window/panels/engine_chooser.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QHBoxLayout>
@@ -32,7 +33,7 @@ QString headText(const ViewInput& input) {
 
 } // namespace
 
-StatusLine::StatusLine(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
+StatusLine::StatusLine(Workbench& workbench, EngineDesk& engines, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
     setObjectName("statusLine");
     setAttribute(Qt::WA_StyledBackground);
     setFixedHeight(px(24));
@@ -40,22 +41,23 @@ StatusLine::StatusLine(Workbench& workbench, QWidget* parent) : QWidget(parent),
     row->setContentsMargins(px(16), 0, px(16), 0);
     m_left = new ElidedLabel("status", Qt::ElideRight, this);
     row->addWidget(m_left, 1);
+    m_engine = new EngineChooser(m_workbench, engines, this);
+    row->addWidget(m_engine);
     m_right = roleLabel({}, "status", this);
     row->addWidget(m_right);
     connect(&m_workbench, &Workbench::sessionChanged, this, &StatusLine::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, &StatusLine::refresh);
+    connect(&m_workbench, &Workbench::engineChanged, this, &StatusLine::refresh);
     refresh();
 }
 
 QString StatusLine::text() const {
-    return m_left->accessibleName() + kGap + m_right->text();
+    return QStringList({m_left->accessibleName(), m_engine->text(), m_right->text()}).join(kGap);
 }
 
 void StatusLine::refresh() {
-    const Engine& engine = m_workbench.runner().engine();
-    const EngineState state = engine.state();
-    QStringList right = {fromUtf8(engine.name()).toUpper(), fromUtf8(engine.arithmetic())};
-    m_right->setToolTip(fromUtf8(state.device));
+    const EngineState state = m_workbench.runner().engine().state();
+    QStringList right;
     if (!state.notice.empty()) // what it fell back from
         right += fromUtf8(state.notice);
     if (!m_workbench.capture()) {

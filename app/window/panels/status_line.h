@@ -9,20 +9,24 @@ class QLabel;
 namespace kvscope {
 
 class ElidedLabel;
+class EngineChooser;
+class EngineDesk;
 
 /// One line at the bottom: where one is, what is selected; right: engine, arithmetic, times.
 class StatusLine : public QWidget {
     Q_OBJECT
 
 public:
-    explicit StatusLine(Workbench& workbench, QWidget* parent = nullptr);
+    StatusLine(Workbench& workbench, EngineDesk& engines, QWidget* parent = nullptr);
     QString text() const; ///< all of it, for tests
+    EngineChooser& engineChooser() const { return *m_engine; }
 
 private:
     void refresh();
 
     Workbench& m_workbench;
     ElidedLabel* m_left;
+    EngineChooser* m_engine;
     QLabel* m_right;
 };
 

@@ -1,0 +1,98 @@
+// Which engine computes and how, and the way to another one.
+#include "app/window/panels/engine_chooser.h"
+
+#include "app/window/number_text.h"
+
+#include <QActionGroup>
+#include <QMenu>
+#include <QStyle>
+
+namespace kvscope {
+
+namespace {
+
+/// One line each: what it runs on, and what the device leaves to the CPU.
+QString whereItRuns(const EngineState& state) {
+    QStringList lines;
+    if (!state.device.empty())
+        lines += QObject::tr("Computes on: %1").arg(fromUtf8(state.device));
+    QStringList delegated;
+    for (const std::string& primitive : state.delegated)
+        delegated += fromUtf8(primitive);
+    if (!delegated.isEmpty())
+        lines += QObject::tr("Left to the CPU: %1").arg(delegated.join(", "));
+    return lines.join('\n');
+}
+
+} // namespace
+
+EngineChooser::EngineChooser(Workbench& workbench, EngineDesk& desk, QWidget* parent)
+    : QToolButton(parent), m_workbench(workbench), m_desk(desk) {
+    setObjectName("engineChooser");
+    setProperty("look", "status");
+    setPopupMode(QToolButton::InstantPopup);
+    setMenu(new QMenu(this));
+    menu()->setToolTipsVisible(true);
+    connect(menu(), &QMenu::aboutToShow, this, &EngineChooser::fillMenu);
+    connect(&m_desk, &EngineDesk::changed, this, &EngineChooser::refresh);
+    connect(&m_workbench, &Workbench::engineChanged, this, &EngineChooser::refresh);
+    refresh();
+}
+
+void EngineChooser::refresh() {
+    const Engine& engine = m_workbench.runner().engine();
+    const bool fast = m_desk.current().arithmetic == Arithmetic::Fast;
+    setEnabled(!m_desk.opening()); // until it is there or has failed
+    setText(m_desk.opening() ? tr("opening %1…").arg(EngineDesk::titleOf(m_desk.wanted().name))
+                             : QString("%1 · %2").arg(fromUtf8(engine.name()).toUpper(), fromUtf8(engine.arithmetic())));
+    setAccessibleName(tr("Engine: %1").arg(text()));
+    const QString where = whereItRuns(engine.state());
+    setToolTip(where.isEmpty() ? tr("Which engine computes, and how exactly") : where);
+    setProperty("tone", fast ? "warning" : "plain"); // what it shows is not comparable to the last token
+    style()->unpolish(this);
+    style()->polish(this);
+}
+
+void EngineChooser::fillMenu() {
+    menu()->clear();
+    qDeleteAll(menu()->findChildren<QActionGroup*>());
+    addEngines();
+    menu()->addSeparator();
+    addArithmetics();
+}
+
+void EngineChooser::addEngines() {
+    auto* group = new QActionGroup(menu());
+    for (const EngineOffer& offer : engineOffers()) {
+        QString label = fromUtf8(offer.title);
+        if (!offer.missing.empty())
+            label += " – " + fromUtf8(offer.missing);
+        QAction* action = menu()->addAction(label);
+        action->setActionGroup(group);
+        action->setObjectName("engine_" + fromUtf8(offer.name));
+        action->setCheckable(true);
+        action->setChecked(m_desk.current().name == offer.name);
+        action->setEnabled(offer.missing.empty());
+        action->setToolTip(offer.remedy.empty() ? tr("The same lists on every engine in exact arithmetic") : fromUtf8(offer.remedy));
+        connect(action, &QAction::triggered, this, [this, name = offer.name] { m_desk.choose(name); });
+    }
+}
+
+void EngineChooser::addArithmetics() {
+    auto* group = new QActionGroup(menu());
+    const auto add = [&](const char* name, const QString& label, const QString& tip, Arithmetic arithmetic) {
+        QAction* action = menu()->addAction(label);
+        action->setActionGroup(group);
+        action->setObjectName(name);
+        action->setCheckable(true);
+        action->setChecked(m_desk.current().arithmetic == arithmetic);
+        action->setToolTip(tip);
+        connect(action, &QAction::triggered, this, [this, arithmetic] { m_desk.chooseArithmetic(arithmetic); });
+    };
+    add("arithmetic_exact", tr("Exact: lists comparable to the last token"),
+        tr("Sums in double, rounded once: the same lists on every engine and machine"), Arithmetic::Exact);
+    add("arithmetic_fast", tr("Fast: float sums, lists may differ"),
+        tr("Float sums where they pay, tensor cores on a GPU; outside the index contract"), Arithmetic::Fast);
+}
+
+} // namespace kvscope

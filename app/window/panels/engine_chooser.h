@@ -1,0 +1,27 @@
+#pragma once
+
+#include "app/window/engine_desk.h"
+
+#include <QToolButton>
+
+namespace kvscope {
+
+/// Engine and arithmetic in the status bar; a click offers the others, with what is missing for those that cannot work
+/// here.
+class EngineChooser : public QToolButton {
+    Q_OBJECT
+
+public:
+    EngineChooser(Workbench& workbench, EngineDesk& desk, QWidget* parent);
+
+private:
+    void refresh();
+    void fillMenu();
+    void addEngines();
+    void addArithmetics();
+
+    Workbench& m_workbench;
+    EngineDesk& m_desk;
+};
+
+} // namespace kvscope

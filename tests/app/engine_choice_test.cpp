@@ -1,0 +1,329 @@
+// Another engine in the middle of a session: what is shown is computed again, pictures stay until then, and an engine
+// that cannot be had leaves everything as it was and says so in one line.
+#include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+
+#include "app/window/engine_desk.h"
+#include "app/window/panels/engine_chooser.h"
+#include "app/window/panels/status_line.h"
+#include "core/base/error.h"
+#include "core/engine/forwarding_engine.h"
+#include "tests/app/window_fixture.h"
+#include "tests/app/workbench_by_hand.h"
+
+#include <QMenu>
+#include <QSettings>
+#include <QSignalSpy>
+#include <QTimer>
+
+using namespace kvscope;
+using kvscope::testing::ByHand;
+using kvscope::testing::kSample;
+using kvscope::testing::OpenWindow;
+
+namespace {
+
+/// The CPU engine under another name, with something to say.
+class OtherEngine final : public ForwardingEngine {
+public:
+    explicit OtherEngine(Arithmetic arithmetic = Arithmetic::Exact, std::string notice = {})
+        : OtherEngine(makeCpuEngine(1, {}, arithmetic), std::move(notice)) {}
+    std::string name() const override { return "other"; }
+    EngineState state() const override {
+        EngineState state;
+        state.device = "a device of the test";
+        state.delegated = {"attentionMap"};
+        state.notice = m_notice;
+        return state;
+    }
+
+private:
+    OtherEngine(std::shared_ptr<const Engine> engine, std::string notice)
+        : ForwardingEngine(*engine), m_engine(std::move(engine)), m_notice(std::move(notice)) {}
+    std::shared_ptr<const Engine> m_engine;
+    std::string m_notice;
+};
+
+/// Engines as a machine with LibTorch but without a GPU has them.
+std::unique_ptr<Engine> makeHere(const EngineChoice& choice) {
+    if (choice.name == "cpu")
+        return makeCpuEngine(1, {}, choice.arithmetic);
+    if (choice.name == "torch")
+        return std::make_unique<OtherEngine>(choice.arithmetic, "memory is full: smaller batches");
+    throw Error({.sentence = "this machine has no NVIDIA driver", .place = "engine " + choice.name, .remedy = "Use another"});
+}
+
+/// A workbench by hand with what chooses its engine.
+struct Desk {
+    ByHand hand;
+    std::unique_ptr<Workbench> bench = kvscope::testing::workbenchByHand(hand);
+    NoticeStrip notices;
+    EngineDesk desk{*bench, notices, nullptr, makeHere};
+    StatusLine line{*bench, desk};
+    EngineChooser* chooser = line.findChild<EngineChooser*>("engineChooser");
+
+    void open() {
+        bench->openCapture(kSample);
+        hand.runAll();
+    }
+};
+
+std::vector<std::string> enginesShown(const Workbench& bench) {
+    std::vector<std::string> names;
+    for (const PaneData& pane : bench.viewInput().panes)
+        names.push_back(pane.result ? pane.result->engine : "none");
+    return names;
+}
+
+const std::vector<std::string> kAllCpu = {"cpu", "cpu", "cpu"}, kAllOther = {"other", "other", "other"};
+
+/// Opens the chooser's menu with the mouse and picks an entry with it, as a user does.
+void pick(EngineChooser& chooser, const QString& entry) {
+    bool picked = false;
+    QTimer::singleShot(50, &chooser, [&] {
+        QMenu* menu = chooser.menu();
+        QVERIFY(QTest::qWaitForWindowExposed(menu));
+        QAction* action = menu->findChild<QAction*>(entry);
+        QVERIFY2(action && action->isEnabled(), qPrintable(entry));
+        QTest::mouseClick(menu, Qt::LeftButton, {}, menu->actionGeometry(action).center());
+        picked = true;
+    });
+    QTest::mouseClick(&chooser, Qt::LeftButton);
+    QVERIFY(picked);
+}
+
+} // namespace
+
+class EngineChoiceTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope engine test");
+        QCoreApplication::setOrganizationName("KVScope test");
+    }
+    void init() { QSettings().clear(); }
+
+    void everythingShownIsComputedAgain() {
+        ByHand hand;
+        const auto bench = kvscope::testing::workbenchByHand(hand);
+        bench->openCapture(kSample);
+        hand.runAll();
+        QCOMPARE(enginesShown(*bench), kAllCpu);
+        const auto kept = bench->viewInput().panes[0].result->selection;
+        QSignalSpy changed(bench.get(), &Workbench::engineChanged);
+        bench->useEngine([] { return std::make_unique<OtherEngine>(); });
+        QCOMPARE(bench->runner().engine().name(), std::string("cpu")); // it is made on a worker
+        hand.runTask();
+        while (hand.deliver()) {
+        }
+        QCOMPARE(changed.count(), 1);
+        QCOMPARE(bench->runner().engine().name(), std::string("other"));
+        QCOMPARE(enginesShown(*bench), kAllCpu); // the old pictures stay
+        QVERIFY(bench->viewInput().panes[0].computing);
+        hand.runAll();
+        QCOMPARE(enginesShown(*bench), kAllOther);
+        QVERIFY(bench->viewInput().panes[0].result->selection.sameLists(kept));
+        bench->change([](Session& s) { s.kvHead = KvHeadIndex(1); }, "Head");
+        bench->change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.5}); }, "Budget");
+        hand.runAll();
+        bench->undo();
+        hand.runAll();
+        QCOMPARE(enginesShown(*bench), kAllOther); // nothing the old engine computed comes back
+    }
+
+    void whatIsUnderWayOnTheOldEngineNeverArrives() {
+        ByHand hand;
+        const auto bench = kvscope::testing::workbenchByHand(hand);
+        bench->openCapture(kSample);
+        hand.runTask(); // the file
+        while (hand.deliver()) {
+        }
+        while (hand.runTask()) { // panes: computed, and their results wait for the owner's thread
+        }
+        auto late = std::exchange(hand.deliveries, {});
+        bench->useEngine([] { return std::make_unique<OtherEngine>(); });
+        hand.runTask();
+        while (hand.deliver()) {
+        }
+        hand.deliveries = std::move(late);
+        while (hand.deliver()) {
+        }
+        for (const std::string& engine : enginesShown(*bench))
+            QVERIFY(engine != "cpu");
+        hand.runAll();
+        QCOMPARE(enginesShown(*bench), kAllOther);
+    }
+
+    void aCaptureThatIsOpenedMeanwhileDoesNotStopIt() {
+        ByHand hand;
+        const auto bench = kvscope::testing::workbenchByHand(hand);
+        bench->openCapture(kSample);
+        bench->useEngine([] { return std::make_unique<OtherEngine>(); });
+        hand.runAll();
+        QCOMPARE(bench->runner().engine().name(), std::string("other"));
+        QCOMPARE(enginesShown(*bench), kAllOther);
+    }
+
+    void anEngineThatIsNotThereChangesNothing() {
+        Desk d;
+        d.open();
+        d.desk.choose("cuda");
+        QVERIFY(!d.chooser->isEnabled());
+        QVERIFY2(d.line.text().contains("opening NVIDIA GPU"), qPrintable(d.line.text()));
+        d.hand.runAll();
+        QVERIFY(d.chooser->isEnabled());
+        QCOMPARE(d.notices.messages().size(), 1);
+        QVERIFY2(d.notices.messages()[0].startsWith("Computing goes on with CPU: this machine has no NVIDIA driver"),
+                 qPrintable(d.notices.messages()[0]));
+        QVERIFY(!d.notices.messages()[0].contains('\n'));
+        QCOMPARE(d.desk.current().name, std::string("cpu"));
+        QCOMPARE(enginesShown(*d.bench), kAllCpu);
+        QVERIFY(!QSettings().contains("engine"));
+        d.desk.choose("torch"); // the line has had its time
+        d.hand.runAll();
+        QVERIFY(d.notices.messages().isEmpty());
+        QCOMPARE(enginesShown(*d.bench), kAllOther);
+    }
+
+    void aChoiceByHandIsRememberedAndTheOptionIsNot() {
+        {
+            Desk d;
+            d.desk.start({.name = "torch", .threads = 2}); // --engine torch
+            d.hand.runAll();
+            QCOMPARE(d.desk.current().name, std::string("torch"));
+            QCOMPARE(d.desk.current().threads, 2);
+            QVERIFY(!QSettings().contains("engine"));
+            d.desk.choose("torch"); // now it is chosen
+        }
+        {
+            Desk d;
+            d.desk.start({.name = {}, .threads = 0});
+            d.hand.runAll();
+            QCOMPARE(d.bench->runner().engine().name(), std::string("other"));
+        }
+        {
+            Desk d;
+            d.desk.start({.name = "cpu", .threads = 0}); // --engine cpu
+            QVERIFY(!d.hand.runTask());
+            d.desk.choose("torch");
+            d.desk.choose("cpu");
+            d.hand.runAll();
+            QCOMPARE(d.bench->runner().engine().name(), std::string("cpu"));
+            QCOMPARE(QSettings().value("engine").toString(), QString("cpu"));
+        }
+    }
+
+    void theArithmeticIsTheSessions() {
+        Desk d;
+        d.open();
+        QVERIFY2(d.line.text().contains("CPU · exact index contract"), qPrintable(d.line.text()));
+        QCOMPARE(d.chooser->property("tone").toString(), QString("plain"));
+        d.desk.chooseArithmetic(Arithmetic::Fast);
+        QVERIFY(d.bench->session().arithmetic == Arithmetic::Fast);
+        d.hand.runAll();
+        QVERIFY2(d.line.text().contains("CPU · fast float, outside the index contract"), qPrintable(d.line.text()));
+        QCOMPARE(d.chooser->property("tone").toString(), QString("warning"));
+        for (const PaneData& pane : d.bench->viewInput().panes)
+            QVERIFY(pane.result->arithmetic.find("fast") == 0);
+        d.desk.choose("torch"); // another engine, still fast
+        d.hand.runAll();
+        QVERIFY(d.bench->viewInput().panes[0].result->arithmetic.find("fast") == 0);
+        d.bench->undo();
+        d.hand.runAll();
+        QVERIFY(d.desk.current().arithmetic == Arithmetic::Exact);
+        QCOMPARE(d.desk.current().name, std::string("torch")); // undo leaves the machine's side alone
+        QVERIFY(d.bench->viewInput().panes[0].result->arithmetic.find("exact") == 0);
+    }
+
+    void anArithmeticChosenWhileAnEngineFailsIsKept() {
+        Desk d;
+        d.open();
+        d.desk.choose("cuda");
+        d.desk.chooseArithmetic(Arithmetic::Fast);
+        d.hand.runAll();
+        QCOMPARE(d.desk.current().name, std::string("cpu"));
+        QVERIFY(d.desk.current().arithmetic == Arithmetic::Fast);
+        QCOMPARE(d.notices.messages().size(), 1); // still says why
+        QVERIFY(!d.desk.opening());
+    }
+
+    void aSessionOpensWithItsArithmetic() {
+        Desk d;
+        d.open();
+        Session saved = d.bench->session();
+        saved.arithmetic = Arithmetic::Fast;
+        d.bench->openCapture(kSample, saved);
+        d.hand.runAll();
+        QVERIFY(d.desk.current().arithmetic == Arithmetic::Fast);
+        QVERIFY(d.bench->viewInput().panes[0].result->arithmetic.find("fast") == 0);
+        d.bench->openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/fewshot-1k.h5"); // stays, like the theme
+        d.hand.runAll();
+        QVERIFY(d.bench->session().arithmetic == Arithmetic::Fast);
+    }
+
+    void theStatusBarNamesEngineAndNotice() {
+        Desk d;
+        d.desk.choose("torch");
+        d.hand.runAll();
+        QVERIFY2(d.line.text().contains("OTHER"), qPrintable(d.line.text()));
+        QVERIFY2(d.line.text().contains("memory is full: smaller batches"), qPrintable(d.line.text()));
+        QCOMPARE(d.chooser->toolTip(), QString("Computes on: a device of the test\nLeft to the CPU: attentionMap"));
+    }
+
+    void theMenuSaysWhatIsMissing() {
+        Desk d;
+        QMenu* menu = d.chooser->menu();
+        for (int again = 0; again < 2; ++again) { // filled anew each time
+            emit menu->aboutToShow();
+            const auto offers = engineOffers();
+            QCOMPARE(menu->actions().size(), static_cast<qsizetype>(offers.size() + 3)); // a line and two arithmetics
+            for (std::size_t i = 0; i < offers.size(); ++i) {
+                const QAction* action = menu->actions().at(static_cast<qsizetype>(i));
+                QCOMPARE(action->isEnabled(), offers[i].missing.empty());
+                QVERIFY(action->text().contains(QString::fromStdString(offers[i].missing)));
+                QCOMPARE(action->isChecked(), offers[i].name == "cpu");
+            }
+            QVERIFY(menu->findChild<QAction*>("arithmetic_exact")->isChecked());
+            QVERIFY(!menu->findChild<QAction*>("arithmetic_fast")->isChecked());
+        }
+    }
+
+    void inTheWindowByMouse() {
+        OpenWindow open;
+        const auto chooser = [&] { return open.window.findChild<EngineChooser*>("engineChooser"); };
+        QVERIFY(chooser() && chooser()->isVisible());
+        const auto kept = open.bench.viewInput().panes[0].result->selection;
+        pick(*chooser(), "arithmetic_fast");
+        QVERIFY(open.bench.session().arithmetic == Arithmetic::Fast);
+        QTRY_VERIFY(!open.window.engines().opening());
+        open.waitForResults();
+        QVERIFY2(chooser()->text().startsWith("CPU · fast"), qPrintable(chooser()->text()));
+        QCOMPARE(open.bench.viewInput().panes[0].result->arithmetic, open.bench.runner().engine().arithmetic());
+        // The theme builds the chrome anew; what was chosen is not part of it.
+        open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Dark; }, "Theme");
+        QTest::qWait(50);
+        QVERIFY2(chooser()->text().startsWith("CPU · fast"), qPrintable(chooser()->text()));
+        QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier); // leaves the theme alone
+        QTRY_VERIFY(chooser()->text().startsWith("CPU · exact"));
+        open.waitForResults();
+        QVERIFY(open.bench.viewInput().panes[0].result->selection.sameLists(kept));
+    }
+
+    /// The module that this build has, if it has one: the same lists in the window.
+    void theSecondEngineInTheWindow() {
+        if (!engineOffers()[1].missing.empty())
+            QSKIP("this build has no LibTorch engine");
+        OpenWindow open;
+        const auto kept = open.bench.viewInput().panes[0].result->selection;
+        pick(*open.window.findChild<EngineChooser*>("engineChooser"), "engine_torch");
+        QTRY_VERIFY_WITH_TIMEOUT(!open.window.engines().opening(), 60000);
+        QVERIFY2(open.window.notices().messages().isEmpty(), qPrintable(open.window.notices().messages().join('\n')));
+        open.waitForResults();
+        QCOMPARE(open.bench.viewInput().panes[0].result->engine, std::string("torch"));
+        QVERIFY(open.bench.viewInput().panes[0].result->selection.sameLists(kept));
+        QCOMPARE(QSettings().value("engine").toString(), QString("torch"));
+    }
+};
+
+QTEST_MAIN(EngineChoiceTest)
+#include "engine_choice_test.moc"
