@@ -1,6 +1,7 @@
 #pragma once
 
 #include <QMainWindow>
+#include <QPointer>
 
 #include "app/lessons/lesson.h"
 #include "app/session/workbench.h"
@@ -14,6 +15,7 @@ class CanvasArea;
 class DockDesk;
 class EngineDesk;
 class FileDesk;
+class ManualWindow;
 class NoticeStrip;
 class PolicyPanel;
 class StatusLine;
@@ -60,6 +62,7 @@ public:
     bool mayStep() const; ///< a story is there and no read-out is pinned, whose arrows come first
     void saveScreenshot();
     void showKeys();
+    void showManual();
     void showAbout();
     void showRange();
 
@@ -96,6 +99,7 @@ private:
     const TextService& m_text;
     WindowActions* m_actions = nullptr;
     FileDesk* m_files = nullptr;
+    QPointer<ManualWindow> m_manual; ///< null while it is closed
     NoticeStrip* m_notices = nullptr;
     EngineDesk* m_engines = nullptr;
     DockDesk* m_docks = nullptr;

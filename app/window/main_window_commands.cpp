@@ -9,6 +9,7 @@
 #include "app/window/go_to_dialog.h"
 #include "app/window/key_sheet.h"
 #include "app/window/main_window.h"
+#include "app/window/manual_window.h"
 #include "app/window/number_text.h"
 #include "app/window/panels/top_bar.h"
 #include "app/window/report_desk.h"
@@ -166,6 +167,14 @@ void MainWindow::showKeys() {
     if (auto* shown = findChild<KeySheet*>()) // pressing F1 again brings it to the front
         return shown->raise();
     (new KeySheet(*m_actions, this))->show();
+}
+
+void MainWindow::showManual() {
+    if (!m_manual)
+        m_manual = new ManualWindow(this);
+    m_manual->show();
+    m_manual->raise();
+    m_manual->activateWindow();
 }
 
 void MainWindow::showAbout() {

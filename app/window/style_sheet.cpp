@@ -31,7 +31,7 @@ QWidget#panelBody, QScrollArea, QScrollArea > QWidget > QWidget#panelBody { back
 QWidget#viewDock { background: {canvas}; border: 1px solid {border}; }
 QWidget#dockHeader { background: {panel}; border: none; border-bottom: 1px solid {border}; }
 QScrollArea#panelScroll { background: {panel}; }
-QDialog, QMessageBox { background: {panel}; }
+QDialog, QMessageBox, QWidget#manualWindow { background: {panel}; }
 QFrame#separator { background: {border}; border: none; max-height: 1px; min-height: 1px; }
 QFrame#readOut { background: {raised}; border: 1px solid {control}; border-radius: {4px}; }
 QFrame#tour { background: {raised}; border: 1px solid {control}; border-radius: {6px}; }

@@ -111,6 +111,7 @@ void WindowActions::addViewActions() {
     add("themeDark", tr("Theme: dar&k"), {}, [this] { setTheme(ThemeChoice::Dark); })->setCheckable(true);
     add("fullScreen", tr("&Full screen"), {QKeySequence("F11")}, [this] { m_window.setWindowState(m_window.windowState() ^ Qt::WindowFullScreen); });
     add("screenshot", tr("S&creenshot…"), {QKeySequence("F12")}, [this] { m_window.saveScreenshot(); });
+    add("manual", tr("&Manual"), {}, [this] { m_window.showManual(); });
     add("keys", tr("&Keys"), {QKeySequence("F1"), QKeySequence("?")}, [this] { m_window.showKeys(); });
     add("tour", tr("&Tour again"), {}, [this] { m_window.startTour(); });
     add("about", tr("&About KVScope"), {}, [this] { m_window.showAbout(); });
@@ -195,7 +196,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     for (const LessonFile& file : m_window.lessons())
         lessons->addAction(QString("%1  %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)), this,
                            [this, path = fromUtf8(file.path)] { m_files.openLesson(path); });
-    fill(help, {"tour", "keys", "about"});
+    fill(help, {"manual", "tour", "keys", "about"});
     fillRecent();
     follow();
 }

@@ -1,0 +1,160 @@
+// The manual keeps its word: every command in it that needs nothing but the samples runs, every picture is what the
+// command above it draws (KVSCOPE_UPDATE_MANUAL=1 or resources/dev/manual_pictures.sh makes them again), and every link
+// leads somewhere.
+#include <QTest>
+
+#include "tests/app/program.h"
+
+#include <QRegularExpression>
+
+using kvscope::testing::Program;
+
+namespace {
+
+const QString kRoot = QStringLiteral(KVSCOPE_SOURCE_DIR);
+const QString kManual = kRoot + "/resources/manual/";
+constexpr qint64 kMostPictureBytes = 400'000; // of all together: they live in git
+
+QString textOf(const QString& path) {
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) ? QString::fromUtf8(file.readAll()) : QString();
+}
+
+QStringList pages() {
+    return QDir(kManual).entryList({"*.md"}, QDir::Files, QDir::Name);
+}
+
+/// Lines inside ``` that start with the program's name.
+QStringList commandsOf(const QString& page) {
+    QStringList commands;
+    bool code = false;
+    for (const QString& line : textOf(kManual + page).split('\n')) {
+        if (line.startsWith("```"))
+            code = !code;
+        else if (code && line.startsWith("kvscope "))
+            commands << line.mid(8);
+    }
+    return commands;
+}
+
+/// Words as a shell would give them; the manual quotes with '...' and "..." only.
+QStringList wordsOf(const QString& command) {
+    QStringList words;
+    static const QRegularExpression kWord(R"(\x27([^\x27]*)\x27|\x22([^\x22]*)\x22|(\S+))"); // quotes would stop moc
+    auto found = kWord.globalMatch(command.section("  #", 0, 0));
+    while (found.hasNext()) {
+        const auto word = found.next();
+        words << word.captured(word.lastCapturedIndex());
+    }
+    return words;
+}
+
+/// A command that the samples are enough for; `kvscope FILE` would open a window.
+bool needsOnlySamples(const QStringList& words) {
+    static const QStringList kCommands = {"plot",    "evict",    "measure",  "sweep", "synth",
+                                          "inspect", "policies", "measures", "views"};
+    return kCommands.contains(words.value(0)) && !words.contains("...") &&
+           (words.contains("synth") || words.size() == 1 || words.filter("sample_data/").size() > 0);
+}
+
+} // namespace
+
+class ManualTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void everyCommandRuns_data() {
+        QTest::addColumn<QString>("command");
+        for (const QString& page : pages())
+            for (const QString& command : commandsOf(page))
+                if (needsOnlySamples(wordsOf(command)))
+                    QTest::addRow("%s: %s", qPrintable(page), qPrintable(command.left(60))) << command;
+    }
+
+    void everyCommandRuns() {
+        QFETCH(QString, command);
+        const Program program;
+        QVERIFY(QFile::link(kRoot + "/sample_data", program.at("sample_data")));
+        QVERIFY(QDir(program.at("")).mkdir("pictures"));
+        const QStringList words = wordsOf(command);
+        const Program::Outcome outcome = program.run(words);
+        QVERIFY2(outcome.code == 0, command.toUtf8() + "\n" + outcome.error);
+        const qsizetype out = words.indexOf("--out") + 1;
+        if (out == 0 || !words.value(out).startsWith("pictures/"))
+            return;
+        const QString committed = kManual + words[out];
+        const QByteArray drawn = program.content(words[out]);
+        QVERIFY(drawn.startsWith("<?xml") || drawn.startsWith("<svg"));
+        if (qEnvironmentVariableIsSet("KVSCOPE_UPDATE_MANUAL")) {
+            QFile file(committed);
+            QVERIFY(file.open(QIODevice::WriteOnly) && file.write(drawn) == drawn.size());
+            return;
+        }
+        QFile file(committed);
+        QVERIFY2(file.open(QIODevice::ReadOnly), qPrintable(committed));
+        QVERIFY2(file.readAll() == drawn,
+                 qPrintable(words[out] +
+                            " is not what its command draws: run resources/dev/manual_pictures.sh and look at it"));
+    }
+
+    void everyPictureStandsBelowItsCommand() {
+        const QRegularExpression picture(R"re(!\[[^\]]+\]\((pictures/[^)]+)\))re");
+        QStringList shown;
+        for (const QString& page : pages()) {
+            const QString text = textOf(kManual + page);
+            auto found = picture.globalMatch(text);
+            while (found.hasNext()) {
+                const auto match = found.next();
+                shown << match.captured(1);
+                const QString above = text.left(match.capturedStart()).trimmed();
+                QVERIFY2(above.endsWith("```"), qPrintable(page));
+                const QString command = above.chopped(3).trimmed().section('\n', -1);
+                QVERIFY2(command.endsWith("--out " + match.captured(1)),
+                         qPrintable(match.captured(1) + " below: " + command));
+            }
+        }
+        shown.sort();
+        QVERIFY(shown.size() >= 5);
+        QStringList there;
+        qint64 bytes = 0;
+        for (const QFileInfo& file : QDir(kManual + "pictures").entryInfoList(QDir::Files, QDir::Name)) {
+            there << "pictures/" + file.fileName();
+            bytes += file.size();
+        }
+        QCOMPARE(there, shown); // none unused, none missing
+        QVERIFY2(bytes < kMostPictureBytes, qPrintable(QString::number(bytes)));
+    }
+
+    void everyLinkLeadsSomewhere() {
+        const QRegularExpression link(R"re(\]\(([^)#]+)\))re");
+        int links = 0;
+        for (const QString& page : pages()) {
+            auto found = link.globalMatch(textOf(kManual + page));
+            while (found.hasNext()) {
+                const QString target = found.next().captured(1);
+                ++links;
+                QVERIFY2(target.startsWith("https://") || QFile::exists(kManual + target),
+                         qPrintable(page + ": " + target));
+            }
+        }
+        QVERIFY(links > 12);
+        for (const QString& page : pages())
+            QVERIFY2(page == "README.md" || textOf(kManual + "README.md").contains("(" + page + ")"),
+                     qPrintable(page + " is in no list of contents"));
+    }
+
+    /// What the manual says about files and options of the repository is there.
+    void namedFilesExist() {
+        const QRegularExpression path(R"re(`((?:resources|core|views|app|tests|sample_data)/[A-Za-z0-9_/.-]+))re");
+        for (const QString& page : pages()) {
+            auto found = path.globalMatch(textOf(kManual + page));
+            while (found.hasNext()) {
+                const QString named = found.next().captured(1);
+                QVERIFY2(QFile::exists(kRoot + "/" + named), qPrintable(page + ": " + named));
+            }
+        }
+    }
+};
+
+QTEST_GUILESS_MAIN(ManualTest)
+#include "manual_test.moc"

@@ -1,0 +1,100 @@
+// The manual inside the program: all pages are there, links lead from page to page, pictures are drawn.
+#include "app/window/manual_window.h"
+#include "app/window/window_actions.h"
+#include "tests/app/window_fixture.h"
+
+#include <QAction>
+#include <QDir>
+#include <QImage>
+#include <QRegularExpression>
+#include <QScrollBar>
+#include <QSettings>
+
+using namespace kvscope;
+using kvscope::testing::OpenWindow;
+
+class ManualWindowTest : public QObject {
+    Q_OBJECT
+
+    static QPoint placeOfLink(const ManualPage& page, const QString& target) {
+        for (int y = 0; y < page.viewport()->height(); y += 4)
+            for (int x = 0; x < page.viewport()->width(); x += 8)
+                if (page.anchorAt({x, y}).endsWith(target))
+                    return {x, y};
+        return {};
+    }
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope manual test");
+        QCoreApplication::setOrganizationName("KVScope test");
+    }
+    void init() { QSettings().clear(); }
+
+    void opensOnTheContents() {
+        ManualWindow window;
+        window.setAttribute(Qt::WA_DeleteOnClose, false);
+        const auto* page = window.findChild<ManualPage*>("manualPage");
+        QVERIFY(page);
+        QVERIFY(page->toPlainText().contains("Capture your model"));
+    }
+
+    void showsEveryPageWithItsPictures() {
+        ManualPage page;
+        const QDir folder(QStringLiteral(KVSCOPE_SOURCE_DIR "/resources/manual"));
+        int pictures = 0;
+        for (const QString& name : folder.entryList({"*.md"}, QDir::Files)) {
+            page.setSource(QUrl("qrc:/manual/" + name), QTextDocument::MarkdownResource);
+            QFile file(folder.filePath(name));
+            QVERIFY(file.open(QIODevice::ReadOnly));
+            const QString text = QString::fromUtf8(file.readAll());
+            QVERIFY2(page.toPlainText().size() > text.size() / 3, qPrintable(name));
+            auto found = QRegularExpression(R"re(\]\((pictures/[^)]+)\))re").globalMatch(text);
+            while (found.hasNext()) {
+                const auto image =
+                    page.loadResource(QTextDocument::ImageResource, QUrl(found.next().captured(1))).value<QImage>();
+                QVERIFY2(!image.isNull() && image.width() > 200, qPrintable(name));
+                ++pictures;
+            }
+        }
+        QVERIFY(pictures >= 5);
+    }
+
+    void theHelpMenuOpensItBesideTheWindow() {
+        OpenWindow open;
+        QAction* manual = open.window.actions()->byName("manual");
+        QVERIFY(manual);
+        manual->trigger();
+        manual->trigger(); // to the front, not a second one
+        const auto windows = [&] { return open.window.findChildren<ManualWindow*>(); };
+        QCOMPARE(windows().size(), 1);
+        QVERIFY(QTest::qWaitForWindowActive(windows()[0]));
+        auto* page = windows()[0]->findChild<ManualPage*>("manualPage");
+        const QPoint link = placeOfLink(*page, "read_a_head.md");
+        QVERIFY(!link.isNull());
+        QTest::mouseClick(page->viewport(), Qt::LeftButton, {}, link);
+        QVERIFY2(page->toPlainText().contains("Open the sample"), qPrintable(page->toPlainText().left(200)));
+        QCOMPARE(page->horizontalScrollBar()->maximum(), 0); // nothing is cut off
+        open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Dark; }, "Theme"); // while it is open
+        QCOMPARE(windows().size(), 1);
+        windows()[0]->activateWindow();
+        QVERIFY(QTest::qWaitForWindowActive(windows()[0]));
+        QTest::keyClick(page, Qt::Key_Escape); // the page leaves it to the window
+        QTRY_COMPARE(windows().size(), 0);
+        manual->trigger();
+        QCOMPARE(windows().size(), 1);
+    }
+
+    void goesForthAndBack() {
+        ManualWindow window;
+        window.setAttribute(Qt::WA_DeleteOnClose, false);
+        auto* page = window.findChild<ManualPage*>("manualPage");
+        page->setSource(QUrl("compare.md")); // as a click on a link does
+        QVERIFY2(page->toPlainText().contains("What the lists share"), qPrintable(page->toPlainText().left(200)));
+        page->backward();
+        QVERIFY(page->toPlainText().contains("Capture your model"));
+    }
+};
+
+QTEST_MAIN(ManualWindowTest)
+#include "manual_window_test.moc"
