@@ -5,13 +5,13 @@
 #include "app/window/system_theme.h"
 #include "app/window/widgets/choice_box.h"
 #include "app/window/window_actions.h"
+#include "tests/app/drop_url.h"
 #include "tests/app/window_fixture.h"
 
 #include <QAbstractItemModelTester>
 #include <QAction>
 #include <QClipboard>
 #include <QDialogButtonBox>
-#include <QDropEvent>
 #include <QFileDialog>
 #include <QLineEdit>
 #include <QMimeData>
@@ -23,23 +23,11 @@
 #include <QTimer>
 
 using namespace kvscope;
+using kvscope::testing::dropUrl;
 using kvscope::testing::kSample;
 using kvscope::testing::OpenWindow;
 
 namespace {
-
-/// Drags something from another program over the middle of the window and drops it.
-void dropUrl(QWidget& window, const QUrl& url, Qt::KeyboardModifiers modifiers = {}) {
-    QMimeData data;
-    data.setUrls({url});
-    const QPoint at = window.rect().center();
-    QDragEnterEvent enter(at, Qt::CopyAction | Qt::MoveAction, &data, Qt::LeftButton, modifiers);
-    QCoreApplication::sendEvent(&window, &enter);
-    QVERIFY(enter.isAccepted());
-    QDropEvent drop(at, Qt::CopyAction | Qt::MoveAction, &data, Qt::LeftButton, modifiers);
-    QCoreApplication::sendEvent(&window, &drop);
-    QVERIFY(drop.isAccepted());
-}
 
 /// Answers the next file dialog with a path, as typing it and pressing Enter would.
 void answerFileDialog(const QString& path) {
