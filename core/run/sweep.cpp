@@ -147,9 +147,44 @@ SweepRow rowOf(std::shared_ptr<const RunResult> result) {
     return row;
 }
 
-bool needsKeysBeforeRope(const Plan& plan) {
-    const std::vector<Need>& needs = policyById(plan.policy.policy).card().needs;
-    return std::find(needs.begin(), needs.end(), Need::PreRopeKeys) != needs.end();
+bool sameLayer(const Plan& a, const Plan& b) {
+    return a.capture == b.capture && a.layer == b.layer;
+}
+
+/// The first plan behind `from` that reads another layer; the end: none.
+std::size_t nextLayer(const std::vector<Plan>& plans, std::size_t from) {
+    std::size_t next = from;
+    while (next < plans.size() && sameLayer(plans[next], plans[from]))
+        ++next;
+    return next;
+}
+
+/// What the plans of the layer that begins at `first` are going to read.
+std::vector<TensorRole> rolesFrom(const std::vector<Plan>& plans, std::size_t first) {
+    std::vector<TensorRole> roles = {TensorRole::Keys, TensorRole::Values};
+    if (plans[first].capture->info().layerInfo(plans[first].layer).queryCount > 0)
+        roles.push_back(TensorRole::Queries);
+    const bool preRope = std::any_of(plans.begin() + static_cast<std::ptrdiff_t>(first),
+                                     plans.begin() + static_cast<std::ptrdiff_t>(nextLayer(plans, first)), [](const Plan& plan) {
+                                         const auto needs = policyById(plan.policy.policy).needs(plan.policy.values);
+                                         return std::find(needs.begin(), needs.end(), Need::PreRopeKeys) != needs.end();
+                                     });
+    if (preRope)
+        roles.push_back(TensorRole::KeysPreRope);
+    return roles;
+}
+
+// Two layers and what is made of them fit the runner's cache; larger ones would push each other out and be read twice.
+constexpr double kMostBytesAhead = 1.5 * 0x1p30;
+
+double bytesToRead(const CaptureInfo& info, LayerIndex layer, const std::vector<TensorRole>& roles) {
+    double floats = 0;
+    for (const TensorRole role : roles) {
+        const bool queries = role == TensorRole::Queries;
+        floats += static_cast<double>(queries ? info.layerInfo(layer).queryCount : info.numTokens) *
+                  (queries ? info.numQueryHeads : info.numKvHeads) * (role == TensorRole::Values ? info.valueDim : info.headDim);
+    }
+    return floats * sizeof(float);
 }
 
 /// Reads the next layer while this one is computed, so that neither waits for the other; the runner's cache hands it
@@ -159,13 +194,13 @@ public:
     ReadAhead(const LayerRunner& runner, const Checkpoint& checkpoint)
         : m_runner(runner), m_checkpoint(checkpoint.silent()) {}
 
-    void start(const Plan& plan) {
-        m_reading = std::async(std::launch::async, [this, plan] {
+    void start(const Plan& plan, const std::vector<TensorRole>& roles) {
+        if (bytesToRead(plan.capture->info(), plan.layer, roles) > kMostBytesAhead)
+            return;
+        m_reading = std::async(std::launch::async, [this, plan, roles] {
             try {
-                for (const TensorRole role : {TensorRole::Keys, TensorRole::Values, TensorRole::Queries})
+                for (const TensorRole role : roles)
                     m_runner.tensor(plan.capture, plan.layer, role, m_checkpoint);
-                if (needsKeysBeforeRope(plan))
-                    m_runner.tensor(plan.capture, plan.layer, TensorRole::KeysPreRope, m_checkpoint);
             } catch (const Error&) {
             } catch (const Cancelled&) {
             }
@@ -178,15 +213,6 @@ private:
     std::future<void> m_reading; ///< its end is waited for before the next begins
 };
 
-/// The first plan behind `index` that reads another layer; null: none.
-const Plan* nextLayer(const std::vector<Plan>& plans, std::size_t index) {
-    const auto other = [&](const Plan& plan) {
-        return plan.capture != plans[index].capture || plan.layer != plans[index].layer;
-    };
-    const auto found = std::find_if(plans.begin() + static_cast<std::ptrdiff_t>(index), plans.end(), other);
-    return found == plans.end() ? nullptr : &*found;
-}
-
 } // namespace
 
 void runSweep(const LayerRunner& runner, const SweepRequest& request, const Checkpoint& checkpoint,
@@ -198,9 +224,9 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
     ReadAhead ahead(runner, checkpoint);
     for (std::size_t p = 0; p < plans.size(); ++p) {
         const Plan& plan = plans[p];
-        if (p == 0 || plan.layer != plans[p - 1].layer || plan.capture != plans[p - 1].capture)
-            if (const Plan* next = nextLayer(plans, p))
-                ahead.start(*next);
+        const bool begins = p == 0 || !sameLayer(plan, plans[p - 1]);
+        if (const std::size_t next = begins ? nextLayer(plans, p) : plans.size(); next < plans.size())
+            ahead.start(plans[next], rolesFrom(plans, next));
         for (std::size_t i = 0; i < seedCount(plan, request); ++i) {
             checkpoint.at(done, total);
             RunRequest run;

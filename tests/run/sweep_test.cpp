@@ -6,6 +6,13 @@
 
 #include <QtTest>
 
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
 using namespace kvscope;
 
 namespace {
@@ -31,6 +38,60 @@ struct Rig {
         return rows;
     }
 };
+
+/// A random capture that counts what is read, and whose layers can be slow or broken.
+class WatchedCapture final : public CaptureReader {
+public:
+    explicit WatchedCapture(std::uint64_t seed) : m_capture(makeRandomCapture(seed, 100, 2, 4, 2, 8)) {}
+
+    const CaptureInfo& info() const override { return m_capture->info(); }
+    const TokenTable& tokens() const override { return m_capture->tokens(); }
+    const std::vector<float>& inverseFrequencies(LayerIndex layer) const override { return m_capture->inverseFrequencies(layer); }
+    std::string computeHash(const Checkpoint& checkpoint) const override { return m_capture->computeHash(checkpoint); }
+    HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override {
+        {
+            const std::lock_guard lock(m_mutex);
+            ++m_reads[{layer.value, role}];
+        }
+        m_changed.notify_all();
+        if (layer.value == m_broken)
+            throw Error({.sentence = "the disk is gone"});
+        while (layer.value == m_endless) {
+            checkpoint.stopPoint();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return m_capture->read(layer, role, checkpoint);
+    }
+
+    void breakLayer(LayerIndex layer) { m_broken = layer.value; }
+    void readsUntilStopped(LayerIndex layer) { m_endless = layer.value; }
+    int reads(LayerIndex layer, TensorRole role) const {
+        const std::lock_guard lock(m_mutex);
+        const auto at = m_reads.find({layer.value, role});
+        return at == m_reads.end() ? 0 : at->second;
+    }
+    /// False: nobody has begun to read the layer within the time.
+    bool waitForRead(LayerIndex layer) const {
+        std::unique_lock lock(m_mutex);
+        return m_changed.wait_for(lock, std::chrono::seconds(10), [&] { return m_reads.count({layer.value, TensorRole::Keys}) > 0; });
+    }
+
+private:
+    std::shared_ptr<const CaptureReader> m_capture;
+    std::int64_t m_broken = -1, m_endless = -1;
+    mutable std::mutex m_mutex;
+    mutable std::condition_variable m_changed;
+    mutable std::map<std::pair<std::int64_t, TensorRole>, int> m_reads;
+};
+
+/// The second policy alone needs keys before RoPE.
+SweepRequest watchedSweep(const std::shared_ptr<const CaptureReader>& capture) {
+    SweepRequest request;
+    request.captures = {capture};
+    request.policies = {PolicySpec::parse("keydiff"), PolicySpec::parse("compactor")};
+    request.budgets = {Budget::parse("0.5")};
+    return request;
+}
 
 std::string lineOf(const RunResult& result) {
     const RunRequest& request = result.request;
@@ -173,6 +234,46 @@ private slots:
                                           }),
                                  Cancelled);
         QCOMPARE(rows, 3);
+    }
+
+    // Layer 0 is held back until layer 1 is being read: without reading ahead it would wait in vain.
+    void theNextLayerIsReadWhileOneIsComputed() {
+        auto watched = std::make_shared<WatchedCapture>(1);
+        SweepRequest request = watchedSweep(watched);
+        bool wasAhead = true;
+        runSweep(LayerRunner(makeCpuEngine(1)), request, {}, [&](const SweepRow& row) {
+            if (row.result->request.layer == LayerIndex(0))
+                wasAhead = watched->waitForRead(LayerIndex(1)) && wasAhead;
+        });
+        QVERIFY(wasAhead);
+        for (const int layer : {0, 1})
+            for (const TensorRole role : {TensorRole::Keys, TensorRole::Values, TensorRole::Queries, TensorRole::KeysPreRope})
+                QCOMPARE(watched->reads(LayerIndex(layer), role), 1); // handed over, not read again
+    }
+
+    void aLayerThatCannotBeReadFailsInItsTurn() {
+        auto watched = std::make_shared<WatchedCapture>(1);
+        watched->breakLayer(LayerIndex(1));
+        int rows = 0;
+        try {
+            runSweep(LayerRunner(makeCpuEngine(1)), watchedSweep(watched), {}, [&](const SweepRow&) { ++rows; });
+            QFAIL("accepted");
+        } catch (const Error& error) {
+            QVERIFY2(std::string(error.what()).find("the disk is gone") != std::string::npos, error.what());
+        }
+        QCOMPARE(rows, 2); // both policies on layer 0
+    }
+
+    void cancellingStopsTheReading() {
+        auto watched = std::make_shared<WatchedCapture>(1);
+        watched->readsUntilStopped(LayerIndex(1));
+        std::stop_source stop;
+        QVERIFY_EXCEPTION_THROWN(runSweep(LayerRunner(makeCpuEngine(1)), watchedSweep(watched), Checkpoint(stop.get_token()),
+                                          [&](const SweepRow&) {
+                                              QVERIFY(watched->waitForRead(LayerIndex(1)));
+                                              stop.request_stop();
+                                          }),
+                                 Cancelled);
     }
 };
 
