@@ -228,6 +228,10 @@ private slots:
         QCOMPARE(keptInAll(outcome), std::size_t{220});
         for (const HeadSelection& head : outcome.selection.heads)
             QVERIFY(holds(head.kept, 0, 16) && holds(head.kept, 236, 300));
+        // 0.301 of 440 is 132.4; half of 221 lies between 110 and 111, and Python rounds to the even one.
+        QCOMPARE(keptInAll(m_bench.run("compactor:compactor_vllm,page=1@0.301", layer)), std::size_t{132});
+        const TestLayer odd = TestLayer::random(80, {4, 1, 301, 8});
+        QCOMPARE(keptInAll(m_bench.run("compactor:compactor_vllm,page=1@0.5", odd)), std::size_t{110});
         // Budget below the protected tokens: the earliest of them stay, the others are lost.
         const PolicyOutcome small = m_bench.run("compactor:compactor_vllm,page=1@0.1", layer);
         QCOMPARE(keptInAll(small), std::size_t{44});
