@@ -108,7 +108,8 @@ Layout layoutOf(const ViewInput& input, const HeadGridData& data, const Viewport
     layout.groupGap = data.perQueryHead && layout.perGroup > 1 ? 2 : 0;
     const int groups = (data.columns + layout.perGroup - 1) / layout.perGroup;
     layout.cellWidth = std::max(2.0, (layout.grid.width - layout.groupGap * (groups - 1)) / data.columns);
-    layout.cellHeight = std::clamp(layout.grid.height / static_cast<double>(data.rows.size()), 2.0, 34.0);
+    // Never taller than wide, so that few layers do not become bars.
+    layout.cellHeight = std::clamp(layout.grid.height / static_cast<double>(data.rows.size()), 2.0, std::max(34.0, layout.cellWidth));
     return layout;
 }
 
