@@ -113,7 +113,8 @@ public:
 
     std::vector<Need> needs(const ParameterValues& values) const override {
         std::vector<Need> all = {Need::Keys};
-        for (const ScoreFeature& feature : formulaOf(values).features()) {
+        const ScoreExpression formula = formulaOf(values); // outlives the loop over its features
+        for (const ScoreFeature& feature : formula.features()) {
             if (feature.name == "vnorm")
                 all.push_back(Need::Values);
             if (isBasicScoreFeature(feature.name))

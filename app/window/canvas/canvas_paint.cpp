@@ -38,6 +38,9 @@ CanvasWidget::CanvasWidget(const TextService& text, Builder builder, QWidget* pa
 }
 
 CanvasWidget::~CanvasWidget() {
+    // The base class destroys the context when there is no CanvasWidget left to be told.
+    if (context())
+        context()->disconnect(this);
     releaseRenderer();
 }
 
