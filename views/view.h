@@ -100,16 +100,18 @@ struct ViewCard {
     std::string paper;  ///< which figures it reproduces
     std::string help;   ///< Markdown from the view's .md
     /// Rows of stage Features change the data; all others only the drawing.
-    std::shared_ptr<const ParameterTable> options;
-    bool perPane = false;        ///< drawn once per pane (pane index in the input) or once for all
-    std::string data;      ///< kind of ViewData that it shows ("projection"); empty: none
+    std::shared_ptr<const ParameterTable> options = std::make_shared<const ParameterTable>();
+    bool perPane = false;  ///< drawn once per pane (pane index in the input) or once for all
+    std::string data = {}; ///< kind of ViewData that it shows ("projection"); empty: none
 };
 
 /// A pure function from results to a scene.
 class View {
 public:
+    explicit View(ViewCard card) : m_card(std::move(card)) {}
     virtual ~View() = default;
-    virtual const ViewCard& card() const = 0;
+
+    const ViewCard& card() const { return m_card; }
     virtual Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const = 0;
     /// One computed sentence: "14 of 16 needle tokens evicted at 10 %". Never empty.
     virtual std::string finding(const ViewInput& input, const ParameterValues& options) const = 0;
@@ -126,6 +128,9 @@ public:
     virtual std::string caption(const ViewInput& input, const ParameterValues& options) const {
         return (void)input, (void)options, std::string{};
     }
+
+private:
+    ViewCard m_card;
 };
 
 const std::vector<const View*>& allViews();

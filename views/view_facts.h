@@ -9,6 +9,7 @@
 namespace kvscope {
 
 inline constexpr const char* kNoCapture = "No capture is open. Open one or drop it on the window.";
+inline constexpr const char* kNoPane = "No policy is shown: add a pane.";
 
 /// The pane that the input points at; null when there is none.
 const PaneData* activePane(const ViewInput& input);
@@ -54,6 +55,16 @@ ViewTable tableOf(std::vector<std::string> columns, std::vector<std::vector<std:
 
 /// A scene that says in one sentence why there is nothing to see.
 Scene emptyScene(const std::string& sentence, const Viewport& viewport);
+
+/// Why a view of Data has nothing to show: no capture, the reason why there are no data, or that they are on their way
+/// (`waiting`); empty when it has some.
+template <class Data> std::string whyNoData(const ViewInput& input, const char* waiting) {
+    if (!input.capture)
+        return kNoCapture;
+    if (!input.data.error.empty())
+        return input.data.error;
+    return dataAs<Data>(input) ? "" : waiting;
+}
 
 /// Why this pane has nothing to show; empty when it has a result.
 std::string whyEmpty(const ViewInput& input, const PaneData& pane);

@@ -117,7 +117,7 @@ private slots:
                 if (!file.open(QIODevice::ReadOnly))
                     continue;
                 const QString text = QString::fromUtf8(file.readAll());
-                const bool isCard = text.contains(": public Policy {") || text.contains(": public View {");
+                const bool isCard = text.contains(": public Policy {") || QRegularExpression(": public View\\b").match(text).hasMatch();
                 const QString page = QFileInfo(file).path() + "/" + QFileInfo(file).completeBaseName() + ".md";
                 if (isCard && !QFileInfo::exists(page))
                     wrong << page.mid(kRoot.size() + 1);

@@ -57,37 +57,32 @@ ParameterTable drawingOptions() {
             flagOption("invert", "Invert colours", "Exchanges the ends of the colour map.", "the map's own scale")};
 }
 
+std::shared_ptr<const ParameterTable> makeOptions() {
+    ParameterTable options = dataOptions();
+    for (ParameterSpec& row : drawingOptions())
+        options.push_back(std::move(row));
+    return std::make_shared<const ParameterTable>(std::move(options));
+}
+
 class AttentionMapView final : public View {
 public:
-    AttentionMapView() {
-        m_card.id = "attention_map";
-        m_card.name = "Attention map";
-        m_card.summary = "Which query gives which key how much weight, and which of the keys are kept";
-        m_card.paper = "Compactor Figs. 2 and 8, KeyDiff Fig. 2";
-        m_card.help = viewExplanation("attention_map_view");
-        ParameterTable options = dataOptions();
-        for (ParameterSpec& row : drawingOptions())
-            options.push_back(std::move(row));
-        m_card.options = std::make_shared<const ParameterTable>(std::move(options));
-        m_card.data = "attention_map";
-    }
+    AttentionMapView()
+        : View({.id = "attention_map",
+                .name = "Attention map",
+                .summary = "Which query gives which key how much weight, and which of the keys are kept",
+                .paper = "Compactor Figs. 2 and 8, KeyDiff Fig. 2",
+                .help = std::string(viewExplanation("attention_map_view")),
+                .options = makeOptions(),
+                .data = "attention_map"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (!input.data.error.empty())
-        return input.data.error;
-    return input.data.value ? "" : "Computing the attention map…";
+    return whyNoData<AttentionMapData>(input, "Computing the attention map…");
 }
 
 /// "causal softmax · query head 4 · max of 8 × 8 cells · sampled rows".

@@ -21,30 +21,24 @@ constexpr std::size_t kMostLines = 4'000;
 
 class BlockTimelineView final : public View {
 public:
-    BlockTimelineView() {
-        m_card.id = "block_timeline";
-        m_card.name = "Block timeline";
-        m_card.summary = "When each token leaves the cache while the prompt is processed in blocks";
-        m_card.paper = "KeyDiff 2.4 and Fig. 1";
-        m_card.help = viewExplanation("block_timeline_view");
-        m_card.options = std::make_shared<const ParameterTable>();
-    }
+    BlockTimelineView()
+        : View({.id = "block_timeline",
+                .name = "Block timeline",
+                .summary = "When each token leaves the cache while the prompt is processed in blocks",
+                .paper = "KeyDiff 2.4 and Fig. 1",
+                .help = std::string(viewExplanation("block_timeline_view"))}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     Story story(const ViewInput& input, const ParameterValues& options) const override;
     std::string caption(const ViewInput& input, const ParameterValues& options) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
     const PaneData* pane = activePane(input);
     if (!pane)
-        return input.capture ? "No policy is shown." : kNoCapture;
+        return input.capture ? kNoPane : kNoCapture;
     if (const std::string why = whyEmpty(input, *pane); !why.empty())
         return why;
     if (!pane->result->simulated)

@@ -46,35 +46,29 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class CalibrationView final : public View {
 public:
-    CalibrationView() {
-        m_card.id = "calibration";
-        m_card.name = "Calibration";
-        m_card.summary = "Quality against retention, and the retention that each policy needs";
-        m_card.paper = "Compactor Figs. 6, 7";
-        m_card.help = viewExplanation("calibration_view");
-        m_card.options = makeOptions();
-        m_card.data = "calibration";
-    }
+    CalibrationView()
+        : View({.id = "calibration",
+                .name = "Calibration",
+                .summary = "Quality against retention, and the retention that each policy needs",
+                .paper = "Compactor Figs. 6, 7",
+                .help = std::string(viewExplanation("calibration_view")),
+                .options = makeOptions(),
+                .data = "calibration"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (!input.data.error.empty())
-        return input.data.error;
+    constexpr const char* measuring = "Measuring what compression costs…";
+    if (const std::string why = whyNoData<CalibrationViewData>(input, measuring); !why.empty())
+        return why;
     const auto data = dataAs<CalibrationViewData>(input);
-    if (data && data->series.empty() && !data->failures.empty())
-        return data->failures.front().sentence;
-    return data && !data->series.empty() ? "" : "Measuring what compression costs…";
+    if (!data->series.empty())
+        return "";
+    return data->failures.empty() ? measuring : data->failures.front().sentence;
 }
 
 bool anyProxy(const CalibrationViewData& data) {

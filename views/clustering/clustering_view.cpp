@@ -37,34 +37,25 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class ClusteringView final : public View {
 public:
-    ClusteringView() {
-        m_card.id = "clustering";
-        m_card.name = "Clustering";
-        m_card.summary = "SubGen's clusters, reservoirs and greedy centres, and how their number grows";
-        m_card.paper = "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1";
-        m_card.help = viewExplanation("clustering_view");
-        m_card.options = makeOptions();
-        m_card.data = "clustering";
-    }
+    ClusteringView()
+        : View({.id = "clustering",
+                .name = "Clustering",
+                .summary = "SubGen's clusters, reservoirs and greedy centres, and how their number grows",
+                .paper = "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1",
+                .help = std::string(viewExplanation("clustering_view")),
+                .options = makeOptions(),
+                .data = "clustering"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     Story story(const ViewInput& input, const ParameterValues& options) const override;
     std::string caption(const ViewInput& input, const ParameterValues& options) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (!input.data.error.empty())
-        return input.data.error;
-    return dataAs<ClusteringData>(input) ? "" : "Computing the clusters…";
+    return whyNoData<ClusteringData>(input, "Computing the clusters…");
 }
 
 /// The overview: clusters left, two plots stacked right; in little room the clusters alone.

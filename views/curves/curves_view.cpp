@@ -36,37 +36,28 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class CurvesView final : public View {
 public:
-    CurvesView() {
-        m_card.id = "curves";
-        m_card.name = "Budget curves";
-        m_card.summary = "A measure against the budget, for all panes";
-        m_card.paper = "BalanceKV Fig. 1; KeyDiff Tables 9, 10, 12";
-        m_card.help = viewExplanation("curves_view");
-        m_card.options = makeOptions();
-        m_card.data = "curves";
-    }
+    CurvesView()
+        : View({.id = "curves",
+                .name = "Budget curves",
+                .summary = "A measure against the budget, for all panes",
+                .paper = "BalanceKV Fig. 1; KeyDiff Tables 9, 10, 12",
+                .help = std::string(viewExplanation("curves_view")),
+                .options = makeOptions(),
+                .data = "curves"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (!input.data.error.empty())
-        return input.data.error;
+    constexpr const char* running = "Running the policies through the budgets…";
+    if (const std::string why = whyNoData<CurvesData>(input, running); !why.empty())
+        return why;
     const auto data = dataAs<CurvesData>(input);
-    if (!data)
-        return "Running the policies through the budgets…";
-    const bool any = std::any_of(data->curves.begin(), data->curves.end(), [](const Curve& c) { return !c.points.empty(); });
-    if (!any && !data->curves.empty() && !data->curves.front().error.empty())
-        return data->curves.front().error;
-    return any ? "" : "Running the policies through the budgets…";
+    if (std::any_of(data->curves.begin(), data->curves.end(), [](const Curve& c) { return !c.points.empty(); }))
+        return "";
+    return data->curves.empty() || data->curves.front().error.empty() ? running : data->curves.front().error;
 }
 
 double xOf(const CurvePoint& point, const ParameterValues& options) {

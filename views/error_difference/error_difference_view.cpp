@@ -36,23 +36,18 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class ErrorDifferenceView final : public View {
 public:
-    ErrorDifferenceView() {
-        m_card.id = "error_difference";
-        m_card.name = "Error per query";
-        m_card.summary = "Which of two panes serves each judged query better";
-        m_card.paper = "BalanceKV B.1, before the mean is taken";
-        m_card.help = viewExplanation("error_difference_view");
-        m_card.options = makeOptions();
-    }
+    ErrorDifferenceView()
+        : View({.id = "error_difference",
+                .name = "Error per query",
+                .summary = "Which of two panes serves each judged query better",
+                .paper = "BalanceKV B.1, before the mean is taken",
+                .help = std::string(viewExplanation("error_difference_view")),
+                .options = makeOptions()}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-
-private:
-    ViewCard m_card;
 };
 
 const PaneData* paneOf(const ViewInput& input, const std::string& letter) {

@@ -37,34 +37,28 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class GeometryView final : public View {
 public:
-    GeometryView() {
-        m_card.id = "geometry";
-        m_card.name = "Geometry statistics";
-        m_card.summary = "Where keys and queries point and how long they are, and two bounds held against them";
-        m_card.paper = "KeyDiff Figs. 12 to 16, Lemma 3.1, Theorem 3.2; BalanceKV Table 3";
-        m_card.help = viewExplanation("geometry_view");
-        m_card.options = makeOptions();
-        m_card.data = "geometry";
-    }
+    GeometryView()
+        : View({.id = "geometry",
+                .name = "Geometry statistics",
+                .summary = "Where keys and queries point and how long they are, and two bounds held against them",
+                .paper = "KeyDiff Figs. 12 to 16, Lemma 3.1, Theorem 3.2; BalanceKV Table 3",
+                .help = std::string(viewExplanation("geometry_view")),
+                .options = makeOptions(),
+                .data = "geometry"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (!input.data.error.empty())
-        return input.data.error;
+    constexpr const char* measuring = "Measuring the first layer…";
+    if (const std::string why = whyNoData<GeometryData>(input, measuring); !why.empty())
+        return why;
     const auto data = dataAs<GeometryData>(input);
-    if (!data || (!data->isScatter() && data->series.empty()))
-        return "Measuring the first layer…";
+    if (!data->isScatter() && data->series.empty())
+        return measuring;
     if (data->isScatter() && data->points.empty())
         return "Every judged query of this head gives one key all of its weight up to rounding: the bound has no point. Choose another query head.";
     return "";

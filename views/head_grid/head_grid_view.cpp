@@ -34,32 +34,23 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class HeadGridView final : public View {
 public:
-    HeadGridView() {
-        m_card.id = "head_grid";
-        m_card.name = "Layer × head grid";
-        m_card.summary = "One number for every head of the model";
-        m_card.paper = "KeyDiff Fig. 14; the span tracker follows BalanceKV's needle task";
-        m_card.help = viewExplanation("head_grid_view");
-        m_card.options = makeOptions();
-        m_card.data = "head_grid";
-    }
+    HeadGridView()
+        : View({.id = "head_grid",
+                .name = "Layer × head grid",
+                .summary = "One number for every head of the model",
+                .paper = "KeyDiff Fig. 14; the span tracker follows BalanceKV's needle task",
+                .help = std::string(viewExplanation("head_grid_view")),
+                .options = makeOptions(),
+                .data = "head_grid"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (!input.data.error.empty())
-        return input.data.error;
-    return dataAs<HeadGridData>(input) ? "" : "Computing the first layer…";
+    return whyNoData<HeadGridData>(input, "Computing the first layer…");
 }
 
 struct Extent {

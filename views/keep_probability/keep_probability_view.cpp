@@ -34,35 +34,28 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class KeepProbabilityView final : public View {
 public:
-    KeepProbabilityView() {
-        m_card.id = "keep_probability";
-        m_card.name = "Keep probability";
-        m_card.summary = "How often the active pane's policy keeps each token over seeds";
-        m_card.paper = "BalanceKV B.1 and its uniform baseline; Compactor's drawings of the sketch";
-        m_card.help = viewExplanation("keep_probability_view");
-        m_card.options = makeOptions();
-        m_card.data = "keep_probability";
-    }
+    KeepProbabilityView()
+        : View({.id = "keep_probability",
+                .name = "Keep probability",
+                .summary = "How often the active pane's policy keeps each token over seeds",
+                .paper = "BalanceKV B.1 and its uniform baseline; Compactor's drawings of the sketch",
+                .help = std::string(viewExplanation("keep_probability_view")),
+                .options = makeOptions(),
+                .data = "keep_probability"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (input.panes.empty())
-        return "No policy is shown: add a pane.";
-    if (!input.data.error.empty())
-        return input.data.error;
-    const auto data = dataAs<KeepProbabilityData>(input);
-    return data && data->seeds() > 0 ? "" : "Running the first seed…";
+    if (input.capture && input.panes.empty())
+        return kNoPane;
+    constexpr const char* running = "Running the first seed…";
+    if (const std::string why = whyNoData<KeepProbabilityData>(input, running); !why.empty())
+        return why;
+    return dataAs<KeepProbabilityData>(input)->seeds() > 0 ? "" : running;
 }
 
 struct Counts {

@@ -42,24 +42,19 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class KeyProjectionView final : public View {
 public:
-    KeyProjectionView() {
-        m_card.id = "key_projection";
-        m_card.name = "Key projection";
-        m_card.summary = "Keys of one head on two principal axes, kept against evicted";
-        m_card.paper = "KeyDiff Figs. 4, 5, 8-11";
-        m_card.help = viewExplanation("key_projection_view");
-        m_card.options = makeOptions();
-        m_card.perPane = true;
-        m_card.data = "projection";
-    }
+    KeyProjectionView()
+        : View({.id = "key_projection",
+                .name = "Key projection",
+                .summary = "Keys of one head on two principal axes, kept against evicted",
+                .paper = "KeyDiff Figs. 4, 5, 8-11",
+                .help = std::string(viewExplanation("key_projection_view")),
+                .options = makeOptions(),
+                .perPane = true,
+                .data = "projection"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {

@@ -39,32 +39,23 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class LeverageView final : public View {
 public:
-    LeverageView() {
-        m_card.id = "leverage";
-        m_card.name = "Leverage";
-        m_card.summary = "How concentrated the leverage of the keys is, and what a sketch changes";
-        m_card.paper = "Compactor 3.1, Table 4, Theorem 2";
-        m_card.help = viewExplanation("leverage_view");
-        m_card.options = makeOptions();
-        m_card.data = "leverage";
-    }
+    LeverageView()
+        : View({.id = "leverage",
+                .name = "Leverage",
+                .summary = "How concentrated the leverage of the keys is, and what a sketch changes",
+                .paper = "Compactor 3.1, Table 4, Theorem 2",
+                .help = std::string(viewExplanation("leverage_view")),
+                .options = makeOptions(),
+                .data = "leverage"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (!input.data.error.empty())
-        return input.data.error;
-    return dataAs<LeverageData>(input) ? "" : "Computing leverage…";
+    return whyNoData<LeverageData>(input, "Computing leverage…");
 }
 
 /// What the option asks for, as far as the room allows.

@@ -33,17 +33,15 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class MergeTreeView final : public View, public TokenGroups {
 public:
-    MergeTreeView() {
-        m_card.id = "merge_tree";
-        m_card.name = "Merge-and-reduce tree";
-        m_card.summary = "The sets that streaming BalanceKV keeps in memory, as the stream goes by";
-        m_card.paper = "BalanceKV Fig. 2, Algorithms 1 and 3";
-        m_card.help = viewExplanation("merge_tree_view");
-        m_card.options = makeOptions();
-        m_card.data = "merge_tree";
-    }
+    MergeTreeView()
+        : View({.id = "merge_tree",
+                .name = "Merge-and-reduce tree",
+                .summary = "The sets that streaming BalanceKV keeps in memory, as the stream goes by",
+                .paper = "BalanceKV Fig. 2, Algorithms 1 and 3",
+                .help = std::string(viewExplanation("merge_tree_view")),
+                .options = makeOptions(),
+                .data = "merge_tree"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
@@ -51,9 +49,6 @@ public:
     std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     Story story(const ViewInput& input, const ParameterValues& options) const override;
     std::string caption(const ViewInput& input, const ParameterValues& options) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string octavesThatHold(const MergeTreeData& data) {
@@ -64,13 +59,9 @@ std::string octavesThatHold(const MergeTreeData& data) {
 }
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (!input.data.error.empty())
-        return input.data.error;
+    if (const std::string why = whyNoData<MergeTreeData>(input, "Streaming BalanceKV over the prompt…"); !why.empty())
+        return why;
     const auto data = dataAs<MergeTreeData>(input);
-    if (!data)
-        return "Streaming BalanceKV over the prompt…";
     if (!data->shown())
         return fmt::format("No value norm lies in octave {} ({}). Choose another octave, or the fullest one.", data->wantedBucket, octavesThatHold(*data));
     return {};

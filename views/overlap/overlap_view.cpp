@@ -17,22 +17,16 @@ namespace {
 
 class OverlapView final : public View {
 public:
-    OverlapView() {
-        m_card.id = "overlap";
-        m_card.name = "Overlap";
-        m_card.summary = "What the kept lists of the panes have in common";
-        m_card.paper = "Jaccard overlap; KeyDiff Table 14 compares variants by outcome, this by list";
-        m_card.help = viewExplanation("overlap_view");
-        m_card.options = std::make_shared<const ParameterTable>();
-    }
+    OverlapView()
+        : View({.id = "overlap",
+                .name = "Overlap",
+                .summary = "What the kept lists of the panes have in common",
+                .paper = "Jaccard overlap; KeyDiff Table 14 compares variants by outcome, this by list",
+                .help = std::string(viewExplanation("overlap_view"))}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-
-private:
-    ViewCard m_card;
 };
 
 /// counts[c]: tokens before the cut that exactly c panes keep.

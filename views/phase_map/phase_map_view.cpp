@@ -51,35 +51,28 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class PhaseMapView final : public View {
 public:
-    PhaseMapView() {
-        m_card.id = "phase_map";
-        m_card.name = "Phase map";
-        m_card.summary = "Two parameters against each other, coloured by a measure or by the winning pane";
-        m_card.paper = "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.3";
-        m_card.help = viewExplanation("phase_map_view");
-        m_card.options = makeOptions();
-        m_card.data = "phase_map";
-    }
+    PhaseMapView()
+        : View({.id = "phase_map",
+                .name = "Phase map",
+                .summary = "Two parameters against each other, coloured by a measure or by the winning pane",
+                .paper = "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.3",
+                .help = std::string(viewExplanation("phase_map_view")),
+                .options = makeOptions(),
+                .data = "phase_map"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (input.panes.empty())
-        return "No policy is shown: add a pane.";
-    if (!input.data.error.empty())
-        return input.data.error;
-    const auto data = dataAs<PhaseMapData>(input);
-    return data && !data->cells.empty() ? "" : "Running the first setting…";
+    if (input.capture && input.panes.empty())
+        return kNoPane;
+    constexpr const char* running = "Running the first setting…";
+    if (const std::string why = whyNoData<PhaseMapData>(input, running); !why.empty())
+        return why;
+    return dataAs<PhaseMapData>(input)->cells.empty() ? running : "";
 }
 
 std::size_t doneOf(const PhaseMapData& data) {

@@ -19,29 +19,28 @@ namespace {
 
 constexpr double kTrimmed = 0.005; // of the tokens at each end of an axis, in the range "middle"
 
+std::shared_ptr<const ParameterTable> makeOptions() {
+    return std::make_shared<const ParameterTable>(ParameterTable{choiceOption(
+        "shown", "Shown", "What the axes span. How many tokens lie beyond is always stated, by state.", "design: no clipping without a count",
+        {{"middle", "The middle 99 %", "of each score, so that few far tokens do not squeeze the others"}, {"all", "Everything", "every token"}})});
+}
+
 class ScorePlaneView final : public View, public DragHandles {
 public:
-    ScorePlaneView() {
-        m_card.id = "score_plane";
-        m_card.name = "Score plane";
-        m_card.summary = "Compactor's two scores against each other, with the line of its choice";
-        m_card.paper = "Compactor 3.3";
-        m_card.help = viewExplanation("score_plane_view");
-        m_card.options = std::make_shared<const ParameterTable>(ParameterTable{choiceOption(
-            "shown", "Shown", "What the axes span. How many tokens lie beyond is always stated, by state.", "design: no clipping without a count",
-            {{"middle", "The middle 99 %", "of each score, so that few far tokens do not squeeze the others"}, {"all", "Everything", "every token"}})});
-    }
+    ScorePlaneView()
+        : View({.id = "score_plane",
+                .name = "Score plane",
+                .summary = "Compactor's two scores against each other, with the line of its choice",
+                .paper = "Compactor 3.3",
+                .help = std::string(viewExplanation("score_plane_view")),
+                .options = makeOptions()}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     std::optional<Adoption> draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene, PickId handle,
                                       Point at) const override;
-
-private:
-    ViewCard m_card;
 };
 
 constexpr PickId kLambdaHandle{PickId::Kind::Handle, 0}, kLine{PickId::Kind::Handle, 1};

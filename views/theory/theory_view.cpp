@@ -21,38 +21,33 @@ using Kind = TheoryRow::Kind;
 
 constexpr double kDecades = 6, kHeader = 22, kLeastRow = 18, kMostRow = 44;
 
+std::shared_ptr<const ParameterTable> makeOptions() {
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        realOption("epsilon", "ε", "The error that the theorems are asked for.", "BalanceKV (2), SubGen (3), Compactor Thms 1 and 2", 0.01,
+                   0.99, 0.5, Stage::Features),
+        realOption("delta", "δ", "The probability of failure that is allowed.", "BalanceKV Thm 3.3, Compactor Thms 1 and 2", 1e-6, 0.5, 0.01,
+                   Stage::Features)});
+}
+
 class TheoryView final : public View {
 public:
-    TheoryView() {
-        m_card.id = "theory";
-        m_card.name = "Theory";
-        m_card.summary = "What the theorems demand at this head's norms, and measured errors over their bounds";
-        m_card.paper = "BalanceKV Thms 3.2-3.4, (2); SubGen Thm 1, (3); Compactor Thms 1, 2; KeyDiff Lemma 3.1, Thm 3.2";
-        m_card.help = viewExplanation("theory_view");
-        m_card.options = std::make_shared<const ParameterTable>(ParameterTable{
-            realOption("epsilon", "ε", "The error that the theorems are asked for.", "BalanceKV (2), SubGen (3), Compactor Thms 1 and 2", 0.01,
-                       0.99, 0.5, Stage::Features),
-            realOption("delta", "δ", "The probability of failure that is allowed.", "BalanceKV Thm 3.3, Compactor Thms 1 and 2", 1e-6, 0.5, 0.01,
-                       Stage::Features)});
-        m_card.data = "theory";
-    }
+    TheoryView()
+        : View({.id = "theory",
+                .name = "Theory",
+                .summary = "What the theorems demand at this head's norms, and measured errors over their bounds",
+                .paper = "BalanceKV Thms 3.2-3.4, (2); SubGen Thm 1, (3); Compactor Thms 1, 2; KeyDiff Lemma 3.1, Thm 3.2",
+                .help = std::string(viewExplanation("theory_view")),
+                .options = makeOptions(),
+                .data = "theory"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (!input.data.error.empty())
-        return input.data.error;
-    return dataAs<TheoryData>(input) ? "" : "Computing what the theorems demand…";
+    return whyNoData<TheoryData>(input, "Computing what the theorems demand…");
 }
 
 /// The rows of one KV head, as indices.

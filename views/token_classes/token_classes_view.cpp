@@ -36,37 +36,28 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class TokenClassesView final : public View, public TokenGroups {
 public:
-    TokenClassesView() {
-        m_card.id = "token_classes";
-        m_card.name = "Token classes";
-        m_card.summary = "What each pane keeps of words, digits, punctuation, segments, repeats and positions";
-        m_card.paper = "Compactor App. B (separators), KeyDiff Fig. 3 (what stands apart)";
-        m_card.help = viewExplanation("token_classes_view");
-        m_card.options = makeOptions();
-        m_card.data = "token_classes";
-    }
+    TokenClassesView()
+        : View({.id = "token_classes",
+                .name = "Token classes",
+                .summary = "What each pane keeps of words, digits, punctuation, segments, repeats and positions",
+                .paper = "Compactor App. B (separators), KeyDiff Fig. 3 (what stands apart)",
+                .help = std::string(viewExplanation("token_classes_view")),
+                .options = makeOptions(),
+                .data = "token_classes"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (!input.data.error.empty())
-        return input.data.error;
-    if (!input.data.value)
-        return "Sorting the tokens into classes…";
+    if (const std::string why = whyNoData<TokenClassesData>(input, "Sorting the tokens into classes…"); !why.empty())
+        return why;
     if (!readyPanes(input).empty())
         return "";
-    return input.panes.empty() ? "No policy is shown: add a pane." : whyEmpty(input, input.panes.front());
+    return input.panes.empty() ? kNoPane : whyEmpty(input, input.panes.front());
 }
 
 /// Kept tokens of every class that has tokens before the cut.

@@ -18,28 +18,22 @@ constexpr std::int64_t kMostMarks = 20'000;
 
 class TokenProfileView final : public View {
 public:
-    TokenProfileView() {
-        m_card.id = "token_profile";
-        m_card.name = "Token profile";
-        m_card.summary = "The active pane's score along the prompt, kept above the line and evicted below it";
-        m_card.paper = "KeyDiff Fig. 3, Compactor Fig. 8";
-        m_card.help = viewExplanation("token_profile_view");
-        m_card.options = std::make_shared<const ParameterTable>();
-    }
+    TokenProfileView()
+        : View({.id = "token_profile",
+                .name = "Token profile",
+                .summary = "The active pane's score along the prompt, kept above the line and evicted below it",
+                .paper = "KeyDiff Fig. 3, Compactor Fig. 8",
+                .help = std::string(viewExplanation("token_profile_view"))}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
     const PaneData* pane = activePane(input);
     if (!pane)
-        return input.capture ? "No policy is shown." : kNoCapture;
+        return input.capture ? kNoPane : kNoCapture;
     if (const std::string why = whyEmpty(input, *pane); !why.empty())
         return why;
     return pane->result->scores.empty() ? pane->policyName + " gives tokens no score: there is no profile to draw." : "";

@@ -35,22 +35,17 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class TokenStripView final : public View {
 public:
-    TokenStripView() {
-        m_card.id = "token_strip";
-        m_card.name = "Token strip";
-        m_card.summary = "The text, coloured by what policies keep";
-        m_card.paper = "KeyDiff Fig. 3, Compactor Fig. 8";
-        m_card.help = viewExplanation("token_strip_view");
-        m_card.options = makeOptions();
-    }
+    TokenStripView()
+        : View({.id = "token_strip",
+                .name = "Token strip",
+                .summary = "The text, coloured by what policies keep",
+                .paper = "KeyDiff Fig. 3, Compactor Fig. 8",
+                .help = std::string(viewExplanation("token_strip_view")),
+                .options = makeOptions()}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-
-private:
-    ViewCard m_card;
 };
 
 StripMode modeOf(const ParameterValues& options) {

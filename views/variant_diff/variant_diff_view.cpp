@@ -28,38 +28,30 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class VariantDiffView final : public View, public TokenGroups {
 public:
-    VariantDiffView() {
-        m_card.id = "variant_diff";
-        m_card.name = "Variant diff";
-        m_card.summary = "Paper against authors' code against libraries: which tokens change, and why";
-        m_card.paper = "KeyDiff Tables 14 and 15, Compactor Tables 2 to 4: the same choices by their lists";
-        m_card.help = viewExplanation("variant_diff_view");
-        m_card.options = makeOptions();
-        m_card.data = "variant_diff";
-    }
+    VariantDiffView()
+        : View({.id = "variant_diff",
+                .name = "Variant diff",
+                .summary = "Paper against authors' code against libraries: which tokens change, and why",
+                .paper = "KeyDiff Tables 14 and 15, Compactor Tables 2 to 4: the same choices by their lists",
+                .help = std::string(viewExplanation("variant_diff_view")),
+                .options = makeOptions(),
+                .data = "variant_diff"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (input.panes.empty())
-        return "No policy is shown: add a pane.";
-    if (!input.data.error.empty())
-        return input.data.error;
+    if (input.capture && input.panes.empty())
+        return kNoPane;
+    constexpr const char* running = "Running the first variant…";
+    if (const std::string why = whyNoData<VariantDiffData>(input, running); !why.empty())
+        return why;
     const auto data = dataAs<VariantDiffData>(input);
-    if (!data || data->lists.empty())
-        return "Running the first variant…";
-    return data->lists.front().error; // without a reference there is nothing to compare with
+    return data->lists.empty() ? running : data->lists.front().error; // without a reference there is nothing to compare with
 }
 
 Scene VariantDiffView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {

@@ -39,17 +39,15 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 class WalkView final : public View, public TokenGroups {
 public:
-    WalkView() {
-        m_card.id = "walk";
-        m_card.name = "Self-balancing walk";
-        m_card.summary = "How BalanceKV signs one block, against fair coins";
-        m_card.paper = "BalanceKV Algorithm 2, Theorem 3.3";
-        m_card.help = viewExplanation("walk_view");
-        m_card.options = makeOptions();
-        m_card.data = "walk";
-    }
+    WalkView()
+        : View({.id = "walk",
+                .name = "Self-balancing walk",
+                .summary = "How BalanceKV signs one block, against fair coins",
+                .paper = "BalanceKV Algorithm 2, Theorem 3.3",
+                .help = std::string(viewExplanation("walk_view")),
+                .options = makeOptions(),
+                .data = "walk"}) {}
 
-    const ViewCard& card() const override { return m_card; }
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
@@ -57,18 +55,12 @@ public:
     std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     Story story(const ViewInput& input, const ParameterValues& options) const override;
     std::string caption(const ViewInput& input, const ParameterValues& options) const override;
-
-private:
-    ViewCard m_card;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
-    if (!input.capture)
-        return kNoCapture;
-    if (!input.data.error.empty())
-        return input.data.error;
-    const auto data = dataAs<WalkData>(input);
-    return data ? data->whyNone : "BalanceKV signs the prompt…";
+    if (const std::string why = whyNoData<WalkData>(input, "BalanceKV signs the prompt…"); !why.empty())
+        return why;
+    return dataAs<WalkData>(input)->whyNone;
 }
 
 void drawHead(SceneBuilder& builder, const WalkPicture& p, bool kernel) {
