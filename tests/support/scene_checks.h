@@ -68,6 +68,15 @@ inline std::vector<std::string> textsOf(const Scene& scene) {
     return texts;
 }
 
+/// Rectangles of this fill below the line that holds titles and chips.
+inline std::vector<const RectangleItem*> boxesBelowTitle(const Scene& scene, Colour fill) {
+    std::vector<const RectangleItem*> found;
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill == fill && box->box.y > 24)
+            found.push_back(box);
+    return found;
+}
+
 inline const PointCloudItem* cloudNamed(const Scene& scene, const std::string& name) {
     for (const Drawable& item : scene.items)
         if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == name)

@@ -1,12 +1,11 @@
 // The calibration view: points where they were measured, curves of the fitted k, r* where the curve meets tau, proxies
 // hollow and named, several contexts, and what a click on r* adopts.
 #include "app/export/scene_export.h"
-#include "app/text/qt_text_service.h"
 #include "core/base/atomic_file.h"
 #include "core/run/calibration.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/calibration/calibration_data.h"
 #include "views/calibration/calibration_view.h"
 #include "views/scene/axes.h"
@@ -17,7 +16,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
@@ -42,16 +40,11 @@ const CircleItem* ringOf(const Scene& scene, std::int64_t series) {
 
 } // namespace
 
-class CalibrationViewTest : public QObject {
+class CalibrationViewTest : public ViewTest {
     Q_OBJECT
 
-    std::unique_ptr<QtTextService> m_text;
     QTemporaryDir m_folder;
-    const View& m_view = calibrationView();
 
-    Scene build(const ViewInput& input, const ParameterValues& options, double width = 700, double height = 520) const {
-        return m_view.buildScene(input, options, viewport(width, height, *m_text));
-    }
     std::string tableOfThree() const {
         const std::string path = m_folder.path().toStdString() + "/three.csv";
         writeFileAtomically(path, "context,retention,quality,nll_context\na,0.2,0.8,1\na,0.5,0.97,1\nb,0.2,0.5,2.5\nb,0.5,0.8,2.5\n"
@@ -59,9 +52,10 @@ class CalibrationViewTest : public QObject {
         return path;
     }
 
-private slots:
-    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
+public:
+    CalibrationViewTest() : ViewTest(calibrationView(), 700, 520) {}
 
+private slots:
     void pointsAreTheTriplesAndProxiesAreHollow() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, kPanes, options);
@@ -231,11 +225,11 @@ private slots:
         const ViewInput input = inputFor(m_view, {"compactor:kvpress@0.25", "snapkv:kvpress@0.25", "keydiff:kvpress@0.25", "tova:kvpress@0.25"}, options);
         for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(930, 260), QSize(1400, 900)})
             for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark}) {
-                Viewport frame = viewport(size.width(), size.height(), *m_text, theme);
+                Viewport frame = viewport(size.width(), size.height(), m_text, theme);
                 frame.forExport = true;
                 const Scene scene = m_view.buildScene(input, options, frame);
-                QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
-                QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+                QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+                QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
             }
     }
 };

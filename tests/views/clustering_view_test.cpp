@@ -1,10 +1,9 @@
 // The clustering view against SubGen's algorithm written down here again: one pass over the keys of the sample, state at
 // any cursor, the ladder of radii, the greedy centres; the fairness of real reservoirs; words and layout.
 #include "app/export/scene_export.h"
-#include "app/text/qt_text_service.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/clustering/clustering_view.h"
 #include "views/clustering/stream_state.h"
 
@@ -22,22 +21,14 @@ namespace {
 const char* const kPictures[] = {"overview", "births", "sizes", "reservoir", "sampling", "delta", "radius"};
 const std::string kStream = "subgen,delta_quantile=0.2", kCentres = "subgen_kcenter,recent=16@0.1";
 
-ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string>>& set) {
-    ParameterValues options(clusteringView().card().options);
-    for (const auto& [id, text] : set)
-        options.setText(id, text);
-    return options;
-}
+ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string>>& set) { return optionsOf(clusteringView(), set); }
 
 /// Computed once for each policy and picture.
 ViewInput inputFor(const std::string& spec, const ParameterValues& options) {
     static std::map<std::string, ViewInput> known;
     ViewInput& input = known[spec + "|" + options.key(Stage::Features)];
-    if (!input.capture) {
-        ViewInput made = needleInput({spec});
-        fillData(made, clusteringView(), options);
-        input = std::move(made);
-    }
+    if (!input.capture)
+        input = view_fixture::inputFor(clusteringView(), {spec}, options);
     return input;
 }
 
@@ -85,19 +76,13 @@ struct NaiveStream {
 
 } // namespace
 
-class ClusteringViewTest : public QObject {
+class ClusteringViewTest : public ViewTest {
     Q_OBJECT
 
-    std::unique_ptr<QtTextService> m_text;
-    const View& m_view = clusteringView();
-
-    Scene build(const ViewInput& input, const ParameterValues& options, double width = 760, double height = 460) {
-        return m_view.buildScene(input, options, viewport(width, height, *m_text));
-    }
+public:
+    ClusteringViewTest() : ViewTest(clusteringView(), 760, 460) {}
 
 private slots:
-    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
-
     void theStateAtACursorIsTheStreamReadThatFar() {
         const auto data = dataAs<ClusteringData>(inputFor(kStream, optionsWith({})));
         QVERIFY(data && data->stream && !data->centres);
@@ -353,11 +338,11 @@ private slots:
         for (const std::string& spec : specs) {
             const ViewInput input = inputFor(spec, options);
             for (const bool forExport : {false, true}) {
-                Viewport frame = viewport(size.width(), size.height(), *m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
+                Viewport frame = viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
                 frame.forExport = forExport;
                 const Scene scene = m_view.buildScene(input, options, frame);
-                QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
-                QCOMPARE(clippedTexts(scene, *m_text), QStringList());
+                QCOMPARE(overlappingTexts(scene, m_text), QStringList());
+                QCOMPARE(clippedTexts(scene, m_text), QStringList());
             }
         }
     }

@@ -1,9 +1,8 @@
 // Error per query: differences against the results, the winner's colour on its side of zero, and the sentence.
 #include "app/export/scene_export.h"
-#include "app/text/qt_text_service.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/error_difference/error_difference_view.h"
 #include "views/scene/text_painter.h"
 
@@ -12,6 +11,7 @@
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
+using kvscope::scene_checks::boxesBelowTitle;
 
 namespace {
 
@@ -39,31 +39,21 @@ ViewInput handInput() {
     return input;
 }
 
-std::vector<const RectangleItem*> barsOf(const Scene& scene, Colour colour) {
-    std::vector<const RectangleItem*> found;
-    for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill == colour && box->box.y > 24)
-            found.push_back(box);
-    return found;
-}
-
 } // namespace
 
-class ErrorDifferenceViewTest : public QObject {
+class ErrorDifferenceViewTest : public ViewTest {
     Q_OBJECT
 
-    std::unique_ptr<QtTextService> m_text;
-    const View& m_view = errorDifferenceView();
+public:
+    ErrorDifferenceViewTest() : ViewTest(errorDifferenceView()) {}
 
 private slots:
-    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
-
     // A wins query 1000 by 0.3, query 1001 has no answer of B, B wins query 1002 by 0.2.
     void theWinnersBarStandsOnItsSide() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = handInput();
-        const Scene scene = m_view.buildScene(input, options, viewport(600, 300, *m_text));
-        const auto above = barsOf(scene, policyStyle("keydiff", ThemeId::Light).colour), below = barsOf(scene, policyStyle("snapkv", ThemeId::Light).colour);
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 300, m_text));
+        const auto above = boxesBelowTitle(scene, policyStyle("keydiff", ThemeId::Light).colour), below = boxesBelowTitle(scene, policyStyle("snapkv", ThemeId::Light).colour);
         QCOMPARE(above.size(), std::size_t{1});
         QCOMPARE(below.size(), std::size_t{1});
         const double zero = above[0]->box.bottom();
@@ -105,7 +95,7 @@ private slots:
     void readOutNamesTheQuery() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = handInput();
-        const Scene scene = m_view.buildScene(input, options, viewport(600, 300, *m_text));
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 300, m_text));
         const PointFacts facts = m_view.factsAt(input, options, scene, {scene.plot.x + 0.5 * scene.plot.width, scene.plot.y + 20});
         QCOMPARE(facts.token, TokenIndex{1001});
         QCOMPARE(facts.rows[1].second, std::string("0.3"));
@@ -127,8 +117,8 @@ private slots:
             result->fidelity = fidelity;
             input.panes[pane].result = result;
         }
-        const Scene scene = m_view.buildScene(input, optionsOf(m_view), viewport(400, 300, *m_text));
-        const auto above = barsOf(scene, policyStyle("keydiff", ThemeId::Light).colour), below = barsOf(scene, policyStyle("snapkv", ThemeId::Light).colour);
+        const Scene scene = m_view.buildScene(input, optionsOf(m_view), viewport(400, 300, m_text));
+        const auto above = boxesBelowTitle(scene, policyStyle("keydiff", ThemeId::Light).colour), below = boxesBelowTitle(scene, policyStyle("snapkv", ThemeId::Light).colour);
         QVERIFY(above.size() == 1 && below.size() == 1);
         QVERIFY(std::abs(above[0]->box.height / below[0]->box.height - 2) < 1e-5 && above[0]->box.width >= 1);
     }
@@ -142,17 +132,17 @@ private slots:
         QFETCH(QSize, size);
         const ViewInput input = measuredInput({"keydiff@0.25", "keydiff@0.5"});
         for (const bool forExport : {false, true}) {
-            Viewport frame = viewport(size.width(), size.height(), *m_text);
+            Viewport frame = viewport(size.width(), size.height(), m_text);
             frame.forExport = forExport;
             const Scene scene = m_view.buildScene(input, optionsOf(m_view), frame);
-            QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
-            QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
         }
     }
 
     void thePictureShowsBothColours() {
         const ViewInput input = measuredInput({"keydiff@0.25", "snapkv@0.25"});
-        const QImage image = renderScene(m_view.buildScene(input, optionsOf(m_view), viewport(600, 300, *m_text)), 1);
+        const QImage image = renderScene(m_view.buildScene(input, optionsOf(m_view), viewport(600, 300, m_text)), 1);
         int teal = 0, olive = 0;
         for (int y = 28; y < image.height(); ++y)
             for (int x = 60; x < image.width(); ++x) {

@@ -1,12 +1,11 @@
 // Geometry statistics: histograms and theorem points against plain loops in double, the figures' series, bounds and words.
 #include "app/export/scene_export.h"
-#include "app/text/qt_text_service.h"
 #include "app/view_data/geometry_data.h"
 #include "core/metrics/geometry.h"
 #include "core/metrics/theory.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/geometry/geometry_data.h"
 #include "views/geometry/geometry_painter.h"
 #include "views/geometry/geometry_view.h"
@@ -58,15 +57,13 @@ std::shared_ptr<const GeometryData> dataFor(const std::string& figure, const std
 
 } // namespace
 
-class GeometryViewTest : public QObject {
+class GeometryViewTest : public ViewTest {
     Q_OBJECT
 
-    std::unique_ptr<QtTextService> m_text;
-    const View& m_view = geometryView();
+public:
+    GeometryViewTest() : ViewTest(geometryView()) {}
 
 private slots:
-    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
-
     void histogramsGrowByDoubling() {
         Histogram histogram(0, 4, 4);
         for (const double number : {0.5, 1.5, 1.7, 3.9})
@@ -181,7 +178,7 @@ private slots:
         data->points[0] = {1000, 10, 0.4, 0.5, -0.5, 0.2, 9, -0.9, 0.5};
         data->points[1] = {1001, 11, 0.4, 0.5, -0.5, 0.9, 9, -0.9, 0.5}; // beyond the bound
         input.data.value = data;
-        const Scene scene = m_view.buildScene(input, options, viewport(600, 400, *m_text));
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 400, m_text));
         QCOMPARE(*scene_checks::cloudNamed(scene, "holds")->ids, (std::vector<std::int64_t>{0}));
         QCOMPARE(*scene_checks::cloudNamed(scene, "broken")->ids, (std::vector<std::int64_t>{1}));
         QVERIFY(paintSceneAsText(scene).find("1 beyond their bound") != std::string::npos);
@@ -216,7 +213,7 @@ private slots:
     void aFigureOfAllLayersNamesNone() {
         for (const char* scope : {"model", "layer"}) {
             const ParameterValues options = optionsOf(m_view, {{"figure", "norms"}, {"scope", scope}});
-            Viewport frame = viewport(700, 400, *m_text);
+            Viewport frame = viewport(700, 400, m_text);
             frame.forExport = true;
             const std::string text = paintSceneAsText(m_view.buildScene(inputFor(m_view, {"keydiff@0.25"}, options), options, frame));
             QCOMPARE(text.find("layer 3, KV head 1 (0-based)") != std::string::npos, std::string(scope) == "layer");
@@ -239,17 +236,17 @@ private slots:
         QVERIFY(!m_view.finding(input, options).empty());
         QVERIFY(m_view.table(input, options).rowCount > 0);
         for (const bool forExport : {false, true}) {
-            Viewport frame = viewport(size.width(), size.height(), *m_text);
+            Viewport frame = viewport(size.width(), size.height(), m_text);
             frame.forExport = forExport;
             const Scene scene = m_view.buildScene(input, options, frame);
-            QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
-            QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
         }
     }
 
     void thePictureShowsTwoOutlines() {
         const ParameterValues options = optionsOf(m_view);
-        const QImage image = renderScene(m_view.buildScene(inputFor(m_view, {"keydiff@0.25"}, options), options, viewport(700, 400, *m_text)), 1);
+        const QImage image = renderScene(m_view.buildScene(inputFor(m_view, {"keydiff@0.25"}, options), options, viewport(700, 400, m_text)), 1);
         int ink = 0, purple = 0;
         for (int y = 40; y < image.height() - 50; ++y)
             for (int x = 70; x < image.width(); ++x) {

@@ -1,11 +1,10 @@
 // Keep probability: counts against the runs themselves, certainty told from luck, and a sentence for policies without any.
 #include "app/export/scene_export.h"
-#include "app/text/qt_text_service.h"
 #include "app/view_data/keep_probability_data.h"
 #include "core/metrics/statistics.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/keep_probability/keep_probability_data.h"
 #include "views/keep_probability/keep_probability_view.h"
 #include "views/scene/text_painter.h"
@@ -40,15 +39,13 @@ ViewInput handInput() {
 
 } // namespace
 
-class KeepProbabilityViewTest : public QObject {
+class KeepProbabilityViewTest : public ViewTest {
     Q_OBJECT
 
-    std::unique_ptr<QtTextService> m_text;
-    const View& m_view = keepProbabilityView();
+public:
+    KeepProbabilityViewTest() : ViewTest(keepProbabilityView()) {}
 
 private slots:
-    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
-
     void countsAreThoseOfTheRuns() {
         const ParameterValues options = optionsOf(m_view, {{"seeds", "7"}});
         const auto data = dataAs<KeepProbabilityData>(inputFor(m_view, {"uniform@0.25", "keydiff@0.1"}, options));
@@ -89,7 +86,7 @@ private slots:
         const auto data = dataAs<KeepProbabilityData>(input);
         QVERIFY(!data->drawsRandomNumbers && data->seeds() == 1);
         QCOMPARE(m_view.finding(input, options), std::string("KeyDiff draws no random numbers: the same list of 249 tokens for every seed"));
-        const Scene scene = m_view.buildScene(input, options, viewport(640, 400, *m_text));
+        const Scene scene = m_view.buildScene(input, options, viewport(640, 400, m_text));
         QCOMPARE(cloudNamed(scene, "always kept")->points->size(), std::size_t{249});
         QCOMPARE(cloudNamed(scene, "never kept")->points->size(), std::size_t{746});
         QVERIFY(cloudNamed(scene, "sometimes kept")->points->empty());
@@ -99,7 +96,7 @@ private slots:
     void certainTokensStandApartAtTheirHeights() {
         const ViewInput input = handInput();
         const ParameterValues options = optionsOf(m_view, {{"smooth", "3"}});
-        const Scene scene = m_view.buildScene(input, options, viewport(640, 400, *m_text));
+        const Scene scene = m_view.buildScene(input, options, viewport(640, 400, m_text));
         const PointCloudItem* always = cloudNamed(scene, "always kept");
         const PointCloudItem* sometimes = cloudNamed(scene, "sometimes kept");
         const PointCloudItem* never = cloudNamed(scene, "never kept");
@@ -116,7 +113,7 @@ private slots:
     void readOutAndTableSayHowOften() {
         const ViewInput input = handInput();
         const ParameterValues options = optionsOf(m_view);
-        const Scene scene = m_view.buildScene(input, options, viewport(640, 400, *m_text));
+        const Scene scene = m_view.buildScene(input, options, viewport(640, 400, m_text));
         const PointFacts facts = m_view.factsAt(input, options, scene, (*cloudNamed(scene, "sometimes kept")->points)[1]);
         QCOMPARE(facts.token, TokenIndex{2});
         QCOMPARE(facts.rows[0].second, std::string("1 of 3 seeds"));
@@ -150,11 +147,11 @@ private slots:
         const ParameterValues options = optionsOf(m_view, {{"seeds", "3"}});
         const ViewInput input = inputFor(m_view, {"uniform@0.25"}, options);
         for (const bool forExport : {false, true}) {
-            Viewport frame = viewport(size.width(), size.height(), *m_text);
+            Viewport frame = viewport(size.width(), size.height(), m_text);
             frame.forExport = forExport;
             const Scene scene = m_view.buildScene(input, options, frame);
-            QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
-            QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
         }
     }
 
@@ -162,7 +159,7 @@ private slots:
     void thePictureShowsLuckBetweenTheCertainOnes() {
         const ParameterValues options = optionsOf(m_view, {{"seeds", "5"}});
         const ViewInput input = inputFor(m_view, {"balancekv,sink=256,recent=256@0.75"}, options);
-        const QImage image = renderScene(m_view.buildScene(input, options, viewport(900, 400, *m_text)), 1);
+        const QImage image = renderScene(m_view.buildScene(input, options, viewport(900, 400, m_text)), 1);
         int blueAbove = 0, greyBetween = 0;
         for (int y = 40; y < image.height() - 40; ++y)
             for (int x = 80; x < image.width() - 20; ++x) {
@@ -200,7 +197,7 @@ private slots:
         QVERIFY(m_view.finding(none, options).find("add a pane") != std::string::npos);
         ViewInput waiting = needleInput({"uniform@0.25"});
         waiting.data = {};
-        const Scene scene = m_view.buildScene(waiting, options, viewport(400, 300, *m_text));
+        const Scene scene = m_view.buildScene(waiting, options, viewport(400, 300, m_text));
         QVERIFY(paintSceneAsText(scene).find("Running the first seed") != std::string::npos);
     }
 };

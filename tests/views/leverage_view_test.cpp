@@ -1,16 +1,14 @@
 // The leverage view: its numbers against leverage computed here by Gaussian elimination, the law of the sum, the overlap
 // counted by hand, Theorem 2, and that every picture says what it shows at every size.
 #include "app/export/scene_export.h"
-#include "app/text/qt_text_service.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/leverage/leverage_choice.h"
 #include "views/leverage/leverage_view.h"
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <set>
 
 using namespace kvscope;
@@ -21,17 +19,10 @@ namespace {
 
 const char* const kPictures[] = {"overview", "sorted", "cumulative", "histogram", "tokens", "spectrum", "scatter"};
 
-ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string>>& set) {
-    ParameterValues options(leverageView().card().options);
-    for (const auto& [id, text] : set)
-        options.setText(id, text);
-    return options;
-}
+ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string>>& set) { return optionsOf(leverageView(), set); }
 
 ViewInput inputFor(const std::string& spec, const ParameterValues& options) {
-    ViewInput input = needleInput({spec});
-    fillData(input, leverageView(), options);
-    return input;
+    return view_fixture::inputFor(leverageView(), {spec}, options);
 }
 
 /// k^T (K^T K)^-1 k for rows [n, d], by elimination on [G | k]; nothing shared with the engine.
@@ -71,19 +62,13 @@ std::vector<double> keysBeforeRope(std::int64_t count) {
 
 } // namespace
 
-class LeverageViewTest : public QObject {
+class LeverageViewTest : public ViewTest {
     Q_OBJECT
 
-    std::unique_ptr<QtTextService> m_text;
-    const View& m_view = leverageView();
-
-    Scene build(const ViewInput& input, const ParameterValues& options, double width = 700, double height = 420) {
-        return m_view.buildScene(input, options, viewport(width, height, *m_text));
-    }
+public:
+    LeverageViewTest() : ViewTest(leverageView()) {}
 
 private slots:
-    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
-
     void exactScoresAreTheDefinition() {
         const ViewInput input = inputFor("compactor@0.25", optionsWith({}));
         const auto data = dataAs<LeverageData>(input);
@@ -281,11 +266,11 @@ private slots:
         const ParameterValues options = optionsWith({{"picture", picture.toStdString()}});
         const ViewInput input = inputFor("compactor@0.25", options);
         for (const bool forExport : {false, true}) {
-            Viewport frame = viewport(size.width(), size.height(), *m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
+            Viewport frame = viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
             frame.forExport = forExport;
             const Scene scene = m_view.buildScene(input, options, frame);
-            QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
-            QCOMPARE(clippedTexts(scene, *m_text), QStringList());
+            QCOMPARE(overlappingTexts(scene, m_text), QStringList());
+            QCOMPARE(clippedTexts(scene, m_text), QStringList());
         }
     }
 

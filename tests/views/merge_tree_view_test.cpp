@@ -1,9 +1,8 @@
 // The merge-and-reduce tree on a hand-made stream with known halvings and on the sample: which boxes are live at which
 // cursor, what is written on them, captions with their numbers, and what is said when there is nothing to draw.
-#include "app/text/qt_text_service.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/merge_tree/merge_tree_data.h"
 #include "views/merge_tree/merge_tree_view.h"
 #include "views/merge_tree/tree_layout.h"
@@ -79,13 +78,7 @@ ViewInput handInput(std::optional<TokenIndex> cursor) {
 }
 
 ViewInput sampleInput(const std::vector<std::string>& specs, const std::vector<std::pair<std::string, std::string>>& set = {}) {
-    ViewInput input = needleInput(specs);
-    ParameterValues options(mergeTreeView().card().options);
-    for (const auto& [id, text] : set)
-        options.setText(id, text);
-    input.data = {};
-    fillData(input, mergeTreeView(), options);
-    return input;
+    return inputFor(mergeTreeView(), specs, optionsOf(mergeTreeView(), set));
 }
 
 const RectangleItem* boxOf(const Scene& scene, std::int64_t level, std::int64_t place) {
@@ -98,16 +91,14 @@ const RectangleItem* boxOf(const Scene& scene, std::int64_t level, std::int64_t 
 
 } // namespace
 
-class MergeTreeViewTest : public QObject {
+class MergeTreeViewTest : public ViewTest {
     Q_OBJECT
 
-    std::unique_ptr<QtTextService> m_text;
-    const View& m_view = mergeTreeView();
     const ParameterValues m_options{mergeTreeView().card().options};
     const Colour m_live = policyStyle("balancekv_stream", ThemeId::Light).colour;
 
     Scene sceneOf(const ViewInput& input, double width = 860, double height = 410) const {
-        return m_view.buildScene(input, m_options, viewport(width, height, *m_text));
+        return m_view.buildScene(input, m_options, viewport(width, height, m_text));
     }
     /// "live", "merged" or "future", by what is drawn.
     QString drawnState(const Scene& scene, std::int64_t level, std::int64_t place) const {
@@ -117,9 +108,10 @@ class MergeTreeViewTest : public QObject {
         return box->fill == m_live ? "live" : box->stroke.dash.empty() ? "merged" : "future";
     }
 
-private slots:
-    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
+public:
+    MergeTreeViewTest() : ViewTest(mergeTreeView()) {}
 
+private slots:
     // Sizes at j = 4, 8, 12, 16: [0,2,0,0], [0,0,2,0], [0,2,2,0], [0,0,0,2].
     void boxesFollowTheBinaryCounter() {
         const std::map<TokenIndex, QStringList> expected = {
@@ -352,11 +344,11 @@ private slots:
             for (const auto cursor : {std::optional<TokenIndex>(), std::optional<TokenIndex>(5)}) {
                 input.cursor = cursor;
                 for (const bool forExport : {false, true}) {
-                    Viewport frame = viewport(size.width(), size.height(), *m_text);
+                    Viewport frame = viewport(size.width(), size.height(), m_text);
                     frame.forExport = forExport;
                     const Scene scene = m_view.buildScene(input, m_options, frame);
-                    QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
-                    QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+                    QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+                    QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
                 }
             }
     }

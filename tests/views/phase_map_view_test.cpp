@@ -1,12 +1,11 @@
 // Phase map: cells against their own runs, axes from the parameter table, the winner, what a click gives, and the picture.
 #include "app/export/scene_export.h"
-#include "app/text/qt_text_service.h"
 #include "app/view_data/phase_axis.h"
 #include "app/view_data/phase_map_data.h"
 #include "core/base/error.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/phase_map/phase_map_data.h"
 #include "views/phase_map/phase_map_view.h"
 #include "views/phase_map/phase_painter.h"
@@ -62,15 +61,13 @@ std::string refusalOf(const ParameterValues& options, const std::string& spec) {
 
 } // namespace
 
-class PhaseMapViewTest : public QObject {
+class PhaseMapViewTest : public ViewTest {
     Q_OBJECT
 
-    std::unique_ptr<QtTextService> m_text;
-    const View& m_view = phaseMapView();
+public:
+    PhaseMapViewTest() : ViewTest(phaseMapView()) {}
 
 private slots:
-    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
-
     void cellsAreTheRunsOfTheirSetting() {
         const ParameterValues options = optionsOf(m_view, {{"x", "budget=0.1,0.3"}, {"y", "window=8,32,64"}});
         const auto data = dataAs<PhaseMapData>(inputFor(m_view, {"snapkv@0.25", "keydiff@0.25"}, options));
@@ -161,7 +158,7 @@ private slots:
     void aClickGivesTheCellsValues() {
         const ParameterValues options = optionsOf(m_view, {{"x", "budget=0.1,0.3"}, {"y", "window=8,32,64"}});
         const ViewInput input = inputFor(m_view, {"snapkv@0.25"}, options);
-        const Scene scene = m_view.buildScene(input, options, viewport(500, 400, *m_text));
+        const Scene scene = m_view.buildScene(input, options, viewport(500, 400, m_text));
         const Box box = cellOf(scene, 5)->box; // x 1, y 2: the upper right corner
         QVERIFY(box.x > cellOf(scene, 0)->box.x && box.y < cellOf(scene, 0)->box.y);
         const PointFacts facts = m_view.factsAt(input, options, scene, {box.x + 3, box.y + 3});
@@ -179,7 +176,7 @@ private slots:
         QVERIFY(!placeOnAxis(axis, "0.7") && !placeOnAxis(axis, "") && !placeOnAxis({"a", "", {"x", "y"}, {0, 1}, false}, "0.5"));
         const ParameterValues options = optionsOf(m_view, {{"x", "budget=0.1,0.3"}, {"y", "window=8,32,64"}});
         const ViewInput input = inputFor(m_view, {"snapkv@0.3"}, options);
-        const Scene scene = m_view.buildScene(input, options, viewport(500, 400, *m_text));
+        const Scene scene = m_view.buildScene(input, options, viewport(500, 400, m_text));
         const Box cell = cellOf(scene, 3)->box; // 0.3, window 32
         const auto ring = std::find_if(scene.items.rbegin(), scene.items.rend(), [](const Drawable& d) {
             const auto* circle = std::get_if<CircleItem>(&d);
@@ -199,7 +196,7 @@ private slots:
         ViewInput input = needleInput({"snapkv@0.25"});
         input.data.value = data;
         const ParameterValues options = optionsOf(m_view);
-        const Scene scene = m_view.buildScene(input, options, viewport(500, 300, *m_text));
+        const Scene scene = m_view.buildScene(input, options, viewport(500, 300, m_text));
         QCOMPARE(cellOf(scene, 1)->fill, themeOf(ThemeId::Light).notANumber);
         const Box box = cellOf(scene, 1)->box;
         const PointFacts facts = m_view.factsAt(input, options, scene, {box.x + 3, box.y + 3});
@@ -219,11 +216,11 @@ private slots:
             const ParameterValues options = optionsOf(m_view, {{"colour", colour}, {"y", "anchor"}});
             const ViewInput input = inputFor(m_view, {"keydiff@0.25", "snapkv@0.25"}, options);
             for (const bool forExport : {false, true}) {
-                Viewport frame = viewport(size.width(), size.height(), *m_text);
+                Viewport frame = viewport(size.width(), size.height(), m_text);
                 frame.forExport = forExport;
                 const Scene scene = m_view.buildScene(input, options, frame);
-                QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
-                QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+                QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+                QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
             }
         }
     }
@@ -232,7 +229,7 @@ private slots:
         const ParameterValues options = optionsOf(m_view, {{"colour", "winner"}, {"y", "window=4,16,64"}});
         const ViewInput input = inputFor(m_view, {"snapkv@0.25", "keydiff@0.25"}, options);
         const auto data = dataAs<PhaseMapData>(input);
-        const QImage image = renderScene(m_view.buildScene(input, options, viewport(600, 400, *m_text)), 1);
+        const QImage image = renderScene(m_view.buildScene(input, options, viewport(600, 400, m_text)), 1);
         std::vector<int> pixels(2, 0), wins(2, 0);
         for (const PhaseCell& cell : data->cells)
             ++wins[static_cast<std::size_t>(data->winner(cell))];

@@ -1,17 +1,15 @@
 // The score plane: tokens stand at their standardised scores, the line has the slope of the paper and separates kept
 // from evicted, nothing is left out without a count, and other policies are told what to choose.
 #include "app/export/scene_export.h"
-#include "app/text/qt_text_service.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/drag_handles.h"
 #include "views/score_plane/score_plane.h"
 #include "views/score_plane/score_plane_view.h"
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <numeric>
 #include <set>
 
@@ -53,23 +51,18 @@ std::vector<double> standardised(const RunResult& result, const char* part, int 
 
 } // namespace
 
-class ScorePlaneViewTest : public QObject {
+class ScorePlaneViewTest : public ViewTest {
     Q_OBJECT
 
-    std::unique_ptr<QtTextService> m_text;
-    const View& m_view = scorePlaneView();
     ParameterValues m_everything{m_view.card().options}, m_middle{m_view.card().options};
 
     ViewInput input(const std::string& spec) { return needleInput({spec}); }
-    Scene build(const ViewInput& in, const ParameterValues& options, double width = 640, double height = 460) {
-        return m_view.buildScene(in, options, viewport(width, height, *m_text));
-    }
+
+public:
+    ScorePlaneViewTest() : ViewTest(scorePlaneView(), 640, 460) {}
 
 private slots:
-    void initTestCase() {
-        m_text = std::make_unique<QtTextService>();
-        m_everything.setText("shown", "all");
-    }
+    void initTestCase() { m_everything.setText("shown", "all"); }
 
     void marksStandAtTheStandardisedScores() {
         const ViewInput in = input("compactor@0.25");
@@ -278,11 +271,11 @@ private slots:
         QFETCH(QSize, size);
         for (const char* spec : {"compactor@0.25", "compactor:kvpress@0.1", "compactor,lambda=0@0.5", "compactor,prompt_block=256@0.25"})
             for (const bool forExport : {false, true}) {
-                Viewport frame = viewport(size.width(), size.height(), *m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
+                Viewport frame = viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
                 frame.forExport = forExport;
                 const Scene scene = m_view.buildScene(input(spec), m_middle, frame);
-                QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
-                QCOMPARE(clippedTexts(scene, *m_text), QStringList());
+                QCOMPARE(overlappingTexts(scene, m_text), QStringList());
+                QCOMPARE(clippedTexts(scene, m_text), QStringList());
             }
     }
 

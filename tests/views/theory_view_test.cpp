@@ -1,20 +1,18 @@
 // The theory beside the measurement: norms, demands and bounds of the sample's heads against plain loops over the capture,
 // and the view that shows them.
 #include "app/export/scene_export.h"
-#include "app/text/qt_text_service.h"
 #include "core/policies/balance_log.h"
 #include "core/policies/compactor_log.h"
 #include "core/policies/subgen_log.h"
 #include "core/run/theory_table.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/theory/theory_data.h"
 #include "views/theory/theory_view.h"
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 using namespace kvscope;
 using namespace kvscope::scene_checks;
@@ -27,12 +25,7 @@ const std::string kPolicies[] = {"balancekv@0.25", "balancekv_stream@0.25", "sub
                                  "leverage,sketch_size=16@0.25", "keydiff@0.25"};
 
 RunRequest requestOf(const std::string& spec) {
-    RunRequest request;
-    request.capture = needleCapture();
-    request.layer = LayerIndex(3);
-    request.policy = PolicySpec::parse(spec);
-    request.budget = *request.policy.budget;
-    request.cut = Cut::resolve("default", *request.capture);
+    RunRequest request = needleRequest(spec);
     request.recordSteps = true;
     return request;
 }
@@ -87,22 +80,17 @@ struct Norms {
 
 } // namespace
 
-class TheoryViewTest : public QObject {
+class TheoryViewTest : public ViewTest {
     Q_OBJECT
 
-    std::unique_ptr<QtTextService> m_text;
-    const View& m_view = theoryView();
     ParameterValues m_options{m_view.card().options};
 
-    ViewInput input(const std::string& spec) {
-        ViewInput in = needleInput({spec});
-        fillData(in, m_view, m_options);
-        return in;
-    }
+    ViewInput input(const std::string& spec) { return inputFor(m_view, {spec}, m_options); }
+
+public:
+    TheoryViewTest() : ViewTest(theoryView()) {}
 
 private slots:
-    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
-
     void balanceAsksForItsBatchAtTheHeadsNorms() {
         const Norms norms;
         const double r = std::max(norms.key, norms.query);
@@ -224,7 +212,7 @@ private slots:
     void marksStandWhereTheirMarginIs() {
         const ViewInput in = input("compactor,sketch_size=16@0.25");
         const auto data = dataAs<TheoryData>(in);
-        const Scene scene = m_view.buildScene(in, m_options, viewport(800, 400, *m_text));
+        const Scene scene = m_view.buildScene(in, m_options, viewport(800, 400, m_text));
         int marks = 0;
         for (std::size_t i = 0; i < data->rows.size(); ++i) {
             const TheoryRow& row = data->rows[i];
@@ -249,7 +237,7 @@ private slots:
 
     void factsNameFormulaAndHead() {
         const ViewInput in = input("subgen,delta_quantile=0.2@0.25");
-        const Scene scene = m_view.buildScene(in, m_options, viewport(800, 400, *m_text));
+        const Scene scene = m_view.buildScene(in, m_options, viewport(800, 400, m_text));
         for (const Drawable& item : scene.items)
             if (const auto* square = std::get_if<RectangleItem>(&item); square && square->pick.kind == PickId::Kind::Cell) {
                 const PointFacts facts = m_view.factsAt(in, m_options, scene, {square->box.x + 4, square->box.y + 4});
@@ -278,11 +266,11 @@ private slots:
         for (const std::string& spec : kPolicies) {
             const ViewInput in = input(spec);
             for (const bool forExport : {false, true}) {
-                Viewport frame = viewport(size.width(), size.height(), *m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
+                Viewport frame = viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
                 frame.forExport = forExport;
                 const Scene scene = m_view.buildScene(in, m_options, frame);
-                QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
-                QCOMPARE(clippedTexts(scene, *m_text), QStringList());
+                QCOMPARE(overlappingTexts(scene, m_text), QStringList());
+                QCOMPARE(clippedTexts(scene, m_text), QStringList());
             }
         }
     }
@@ -298,7 +286,7 @@ private slots:
     }
 
     void pictureShowsGreenAndRedMarks() {
-        const Scene scene = m_view.buildScene(input("compactor,sketch_size=16@0.25"), m_options, viewport(800, 400, *m_text));
+        const Scene scene = m_view.buildScene(input("compactor,sketch_size=16@0.25"), m_options, viewport(800, 400, m_text));
         const QImage image = renderScene(scene, 1);
         const auto count = [&](Colour wanted) {
             int pixels = 0;

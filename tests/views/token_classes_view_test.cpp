@@ -1,16 +1,14 @@
 // Token classes: counts against a plain loop over the lists, bars as long as their shares, and the sentence below them.
 #include "app/export/scene_export.h"
-#include "app/text/qt_text_service.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/scene/text_painter.h"
 #include "views/token_classes/token_classes_data.h"
 #include "views/token_classes/token_classes_view.h"
 #include "views/token_groups.h"
 
 #include <cmath>
-#include <memory>
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
@@ -29,15 +27,13 @@ std::vector<Box> barsOf(const Scene& scene, std::int64_t cell) {
 
 } // namespace
 
-class TokenClassesViewTest : public QObject {
+class TokenClassesViewTest : public ViewTest {
     Q_OBJECT
 
-    std::unique_ptr<QtTextService> m_text;
-    const View& m_view = tokenClassesView();
+public:
+    TokenClassesViewTest() : ViewTest(tokenClassesView()) {}
 
 private slots:
-    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
-
     // Streaming keeps the first 4 and the last 245 of 995 tokens: by tenths its shares are known without any policy.
     void streamingByTenthsIsKnown() {
         const ParameterValues options = optionsOf(m_view, {{"classes", "position"}});
@@ -90,7 +86,7 @@ private slots:
     void barsAreAsLongAsTheirShares() {
         const ParameterValues options = optionsOf(m_view, {{"classes", "position"}});
         const ViewInput input = inputFor(m_view, {"streaming_llm@0.25"}, options);
-        const Scene scene = m_view.buildScene(input, options, viewport(600, 400, *m_text));
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 400, m_text));
         const double whole = barsOf(scene, 8).front().width; // all 100 kept
         QVERIFY(whole > 200);
         QVERIFY(std::abs(barsOf(scene, 7).front().width / whole - 46.0 / 99) < 1e-9);
@@ -100,9 +96,9 @@ private slots:
     void twoPanesOfOnePolicyAreToldApart() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, {"keydiff@0.25", "keydiff@0.5"}, options);
-        const std::string text = paintSceneAsText(m_view.buildScene(input, options, viewport(600, 400, *m_text)));
+        const std::string text = paintSceneAsText(m_view.buildScene(input, options, viewport(600, 400, m_text)));
         QVERIFY(text.find("#036569ff") != std::string::npos || text.find("#036569") != std::string::npos);
-        const Scene scene = m_view.buildScene(input, options, viewport(600, 400, *m_text));
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 400, m_text));
         const auto strokeOf = [&](std::int64_t cell) {
             for (const Drawable& item : scene.items)
                 if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == PickId{PickId::Kind::Cell, cell} && box->fill.a > 0)
@@ -116,7 +112,7 @@ private slots:
     void aClickSelectsTheTokensOfTheClass() {
         const ParameterValues options = optionsOf(m_view, {{"classes", "segment"}});
         const ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
-        const Scene scene = m_view.buildScene(input, options, viewport(600, 400, *m_text));
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 400, m_text));
         const Box needle = barsOf(scene, 1).front(); // rows: context, needle, no segment (token 0)
         const PointFacts facts = m_view.factsAt(input, options, scene, {needle.x + 1, needle.y + needle.height / 2});
         QCOMPARE(facts.rows[0].second, std::string("needle"));
@@ -138,17 +134,17 @@ private slots:
         const ParameterValues options = optionsOf(m_view, {{"classes", classes.toStdString()}});
         const ViewInput input = inputFor(m_view, kPanes, options);
         for (const bool forExport : {false, true}) {
-            Viewport frame = viewport(size.width(), size.height(), *m_text);
+            Viewport frame = viewport(size.width(), size.height(), m_text);
             frame.forExport = forExport;
             const Scene scene = m_view.buildScene(input, options, frame);
-            QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
-            QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
         }
     }
 
     void thePictureShowsBarsInPolicyColours() {
         const ParameterValues options = optionsOf(m_view);
-        const QImage image = renderScene(m_view.buildScene(inputFor(m_view, kPanes, options), options, viewport(700, 420, *m_text)), 1);
+        const QImage image = renderScene(m_view.buildScene(inputFor(m_view, kPanes, options), options, viewport(700, 420, m_text)), 1);
         int teal = 0, olive = 0;
         for (int y = 28; y < image.height(); ++y)
             for (int x = 100; x < image.width(); ++x) {

@@ -1,11 +1,10 @@
 // Variant diff: lists against the variants' own runs, causes moved one by one, trap IDs from the help, and the rails.
 #include "app/export/scene_export.h"
-#include "app/text/qt_text_service.h"
 #include "app/view_data/variant_diff_data.h"
 #include "core/base/error.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/scene/text_painter.h"
 #include "views/token_groups.h"
 #include "views/variant_diff/variant_diff_data.h"
@@ -19,6 +18,7 @@
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
+using kvscope::scene_checks::boxesBelowTitle;
 
 namespace {
 
@@ -36,25 +36,15 @@ const VariantList& listOf(const VariantDiffData& data, const std::string& id) {
     return *std::find_if(data.lists.begin(), data.lists.end(), [&](const VariantList& list) { return list.id == id; });
 }
 
-std::vector<const RectangleItem*> filledIn(const Scene& scene, Colour colour) {
-    std::vector<const RectangleItem*> found;
-    for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill == colour && box->box.y > 24)
-            found.push_back(box);
-    return found;
-}
-
 } // namespace
 
-class VariantDiffViewTest : public QObject {
+class VariantDiffViewTest : public ViewTest {
     Q_OBJECT
 
-    std::unique_ptr<QtTextService> m_text;
-    const View& m_view = variantDiffView();
+public:
+    VariantDiffViewTest() : ViewTest(variantDiffView()) {}
 
 private slots:
-    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
-
     void listsAreThoseOfTheVariants() {
         const ParameterValues options = optionsOf(m_view);
         const auto data = dataAs<VariantDiffData>(inputFor(m_view, {"keydiff@0.25"}, options));
@@ -129,13 +119,13 @@ private slots:
         data->lists = {paper, code};
         input.data.value = data;
         const Theme& theme = themeOf(ThemeId::Light);
-        const Scene scene = m_view.buildScene(input, options, viewport(528, 240, *m_text)); // rails of 500 pixels, 50 a token
-        const auto gained = filledIn(scene, theme.kept), lost = filledIn(scene, theme.evicted);
+        const Scene scene = m_view.buildScene(input, options, viewport(528, 240, m_text)); // rails of 500 pixels, 50 a token
+        const auto gained = boxesBelowTitle(scene, theme.kept), lost = boxesBelowTitle(scene, theme.evicted);
         QCOMPARE(gained.size(), std::size_t{1});
         QCOMPARE(lost.size(), std::size_t{1});
         QVERIFY(std::abs(gained[0]->box.x - (14 + 7 * 50)) < 1e-9 && std::abs(gained[0]->box.width - 50) < 1e-9);
         QVERIFY(std::abs(lost[0]->box.x - (14 + 9 * 50)) < 1e-9);
-        const auto both = filledIn(scene, withAlpha(theme.kept, 0.4));
+        const auto both = boxesBelowTitle(scene, withAlpha(theme.kept, 0.4));
         QCOMPARE(both.size(), std::size_t{2}); // 2 and 3 as one run, 7 below the blue of "only here"
         QVERIFY(std::abs(both[0]->box.width - 100) < 1e-9);
         const std::string text = paintSceneAsText(scene);
@@ -176,9 +166,9 @@ private slots:
         if (data->variants == 1)
             QVERIFY(m_view.finding(input, options).find("one variant only") != std::string::npos);
         for (const QSize size : {QSize(300, 220), QSize(700, 420)}) {
-            const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), *m_text));
-            QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
-            QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+            const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), m_text));
+            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
         }
     }
 
@@ -194,7 +184,7 @@ private slots:
 
     void thePictureShowsBothDirections() {
         const ParameterValues options = optionsOf(m_view);
-        const QImage image = renderScene(m_view.buildScene(inputFor(m_view, {"keydiff@0.25"}, options), options, viewport(800, 420, *m_text)), 1);
+        const QImage image = renderScene(m_view.buildScene(inputFor(m_view, {"keydiff@0.25"}, options), options, viewport(800, 420, m_text)), 1);
         int blue = 0, orange = 0;
         for (int y = 26; y < image.height(); ++y)
             for (int x = 0; x < image.width(); ++x) {

@@ -1,9 +1,8 @@
 // The walk view on a hand-made walk with known signs and on the sample: what the three rows show at which cursor, the
 // words, and what is said when nothing is balanced.
-#include "app/text/qt_text_service.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/scene/text_painter.h"
 #include "views/walk/walk_data.h"
 #include "views/walk/walk_steps.h"
@@ -63,29 +62,20 @@ ViewInput handInput(std::optional<TokenIndex> cursor, double c = 4) {
 }
 
 ParameterValues optionsOf(const std::vector<std::pair<std::string, std::string>>& set = {}) {
-    ParameterValues options(walkView().card().options);
-    for (const auto& [id, text] : set)
-        options.setText(id, text);
-    return options;
+    return view_fixture::optionsOf(walkView(), set);
 }
 
 ViewInput sampleInput(const std::vector<std::string>& specs, const ParameterValues& options) {
-    ViewInput input = needleInput(specs);
-    input.data = {};
-    fillData(input, walkView(), options);
-    return input;
+    return inputFor(walkView(), specs, options);
 }
 
 } // namespace
 
-class WalkViewTest : public QObject {
+class WalkViewTest : public ViewTest {
     Q_OBJECT
 
-    std::unique_ptr<QtTextService> m_text;
-    const View& m_view = walkView();
-
     Scene sceneOf(const ViewInput& input, const ParameterValues& options = optionsOf(), double width = 740, double height = 420) const {
-        return m_view.buildScene(input, options, viewport(width, height, *m_text));
+        return m_view.buildScene(input, options, viewport(width, height, m_text));
     }
     QString caption(const ViewInput& input) const { return QString::fromStdString(m_view.caption(input, optionsOf())); }
     QString finding(const ViewInput& input, const ParameterValues& options = optionsOf()) const {
@@ -103,9 +93,10 @@ class WalkViewTest : public QObject {
         return {plus, minus};
     }
 
-private slots:
-    void initTestCase() { m_text = std::make_unique<QtTextService>(); }
+public:
+    WalkViewTest() : ViewTest(walkView()) {}
 
+private slots:
     // Signs + + - -: y is 0, 1, 2, 1, in units of c = 4: 0, 1/4, 1/2, 1/4.
     void theFirstRowIsTheRunningSum() {
         const Scene scene = sceneOf(handInput(14));
@@ -259,11 +250,11 @@ private slots:
         for (const ViewInput& input : inputs)
             for (const char* show : {"walk", "kernel"})
                 for (const bool forExport : {false, true}) {
-                    Viewport frame = viewport(size.width(), size.height(), *m_text);
+                    Viewport frame = viewport(size.width(), size.height(), m_text);
                     frame.forExport = forExport;
                     const Scene scene = m_view.buildScene(input, optionsOf({{"show", show}}), frame);
-                    QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
-                    QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
+                    QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+                    QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
                     const auto texts = scene_checks::textsOf(scene);
                     QCOMPARE(std::count(texts.begin(), texts.end(), "−0"), 0);
                 }
