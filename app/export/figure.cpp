@@ -1,6 +1,7 @@
 // Puts scenes together into one figure, as papers print them: panels side by side under their titles.
 #include "app/export/figure.h"
 
+#include "core/run/head_means.h"
 #include "views/scene/axes.h"
 #include "views/scene/scene_builder.h"
 #include "views/view_facts.h"
@@ -8,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace kvscope {
 
@@ -41,27 +41,14 @@ struct Mover {
     }
 };
 
-double meanOver(const std::vector<double>& values, const std::vector<std::int32_t>& kvOfQ, KvHeadIndex head) {
-    double sum = 0;
-    int count = 0;
-    for (std::size_t q = 0; q < values.size(); ++q)
-        if (kvOfQ[q] == head.value && !std::isnan(values[q])) {
-            sum += values[q];
-            ++count;
-        }
-    return count ? sum / count : NAN;
-}
-
 /// "error 0.116 · mass 89.6 % · kept 249 of 995".
 std::string factsOf(const ViewInput& input, const PaneData& pane) {
     const RunResult& result = *pane.result;
     const auto kept = static_cast<std::int64_t>(result.selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept.size());
     std::string facts = fmt::format("kept {} of {}", formatCount(kept), formatCount(result.visible));
-    if (result.fidelity) {
-        const auto& kvOfQ = input.capture->info().layerInfo(input.layer).kvOfQ;
-        facts = fmt::format("error {} · mass {} % · {}", formatFixed(meanOver(result.fidelity->meanOutputError, kvOfQ, input.kvHead), 3),
-                            formatFixed(100 * meanOver(result.fidelity->meanRetainedMass, kvOfQ, input.kvHead), 1), facts);
-    }
+    if (result.fidelity)
+        facts = fmt::format("error {} · mass {} % · {}", formatFixed(meanErrorOf(result, *input.capture, input.kvHead), 3),
+                            formatFixed(100 * meanMassOf(result, *input.capture, input.kvHead), 1), facts);
     const auto needle = beforeCut(input, tokensOfKind(*input.capture, SegmentKind::Needle));
     if (!needle.empty())
         facts += fmt::format(" · needle {}/{}", keptAmong(input, pane, needle), needle.size());

@@ -2,6 +2,7 @@
 // errors. A lesson that needs another number adds a function and a row.
 #include "app/lessons/lesson_quantities.h"
 
+#include "app/view_data/head_values.h"
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
 #include "core/policies/balance_log.h"
@@ -43,22 +44,8 @@ double share(double part, double whole) {
     return whole > 0 ? part / whole : 0;
 }
 
-/// Mean over the query heads of the request's KV head.
-double meanOverGroup(const std::vector<double>& perQueryHead, const ViewDataRequest& request) {
-    const auto& kvOfQ = request.capture->info().layerInfo(request.layer).kvOfQ;
-    double sum = 0;
-    int count = 0;
-    for (std::size_t q = 0; q < perQueryHead.size(); ++q)
-        if (kvOfQ[q] == request.kvHead.value && !std::isnan(perQueryHead[q])) {
-            sum += perQueryHead[q];
-            ++count;
-        }
-    return count ? sum / count : NAN;
-}
-
-double keptShareOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
-    const Result result = runOf(runner, request, pane, checkpoint);
-    return share(static_cast<double>(keptBy(*result, request).size()), static_cast<double>(result->visible));
+double keptShare(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
+    return keptShareOf(*runOf(runner, request, pane, checkpoint), request, false);
 }
 
 double keptSelected(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
@@ -69,11 +56,11 @@ double keptSelected(const LayerRunner& runner, const ViewDataRequest& request, s
 }
 
 double outputErrorOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
-    return meanOverGroup(requireFidelity(*runOf(runner, request, pane, checkpoint)).meanOutputError, request);
+    return meanOverHeads(requireFidelity(*runOf(runner, request, pane, checkpoint)).meanOutputError, request, false);
 }
 
 double retainedMassOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
-    return meanOverGroup(requireFidelity(*runOf(runner, request, pane, checkpoint)).meanRetainedMass, request);
+    return meanOverHeads(requireFidelity(*runOf(runner, request, pane, checkpoint)).meanRetainedMass, request, false);
 }
 
 /// The measured retention (KV head, budget rounded) from which on the error stays within a tenth.
@@ -176,7 +163,7 @@ std::string filled(const std::string& text, const std::function<std::string(cons
 const std::vector<LessonQuantity>& lessonQuantities() {
     using Form = LessonQuantity::Form;
     static const std::vector<LessonQuantity> quantities = {
-        {"kept_share", "tokens kept, of those before the cut", Form::Percent, &keptShareOf},
+        {"kept_share", "tokens kept, of those before the cut", Form::Percent, &keptShare},
         {"kept_selected", "selected tokens that are kept", Form::Count, &keptSelected},
         {"output_error", "relative output error, mean over the KV head's queries", Form::Decimal, &outputErrorOf},
         {"retained_mass", "attention mass on kept tokens, mean over the KV head's queries", Form::Percent, &retainedMassOf},

@@ -25,15 +25,10 @@ PaneData runPane(std::size_t pane, const PaneRequest& request, const LayerRunner
     const RunRequest run = resolvePane(request, true);
     PaneData data;
     data.letter = static_cast<char>('A' + pane);
-    if (run.recorded) {
-        data.policyId = run.recorded->policy;
-        data.policyName = run.recorded->policy + " (recorded)";
-        data.variant = run.recorded->variant;
-    } else {
-        data.policyId = run.policy.policy;
-        data.policyName = policyById(run.policy.policy).card().name;
-        data.variant = run.policy.variant;
-    }
+    const Chooser chooser = chooserOf(run);
+    data.policyId = chooser.policyId;
+    data.policyName = chooser.policyName;
+    data.variant = chooser.variant;
     data.result = runner.run(run, checkpoint);
     return data;
 }

@@ -2,8 +2,8 @@
 #include "app/report/report_lists.h"
 
 #include "app/report/html.h"
-#include "app/session/head_means.h"
 #include "app/session/regenerating_command.h"
+#include "core/run/head_means.h"
 #include "views/scene/axes.h"
 #include "views/view_facts.h"
 

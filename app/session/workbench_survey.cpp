@@ -1,7 +1,7 @@
 // The survey fills the head picker: the active pane's policy on one layer after the other, in a slot of its own that any
 // change of the request empties.
-#include "app/session/head_means.h"
 #include "app/session/workbench.h"
+#include "core/run/head_means.h"
 
 #include <algorithm>
 #include <utility>

@@ -50,7 +50,7 @@ private:
     RunRequest paneRun() const {
         if (m_request.panes.empty())
             return {};
-        RunRequest run = resolvePane(m_request.panes[static_cast<std::size_t>(m_request.activePane)]);
+        RunRequest run = resolvePane(m_request.shownPane());
         run.measure = false;
         run.recordSteps = true;
         return run;

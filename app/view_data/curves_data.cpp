@@ -2,6 +2,7 @@
 // random numbers runs with several seeds, so that luck is seen as a band.
 #include "app/view_data/curves_data.h"
 
+#include "app/view_data/head_values.h"
 #include "core/base/error.h"
 #include "views/curves/curves_data.h"
 
@@ -24,36 +25,14 @@ bool hasBudgets(const PaneRequest& pane) {
     return pane.recordedPath.empty() && policyById(pane.run.policy.policy).card().usesBudget;
 }
 
-/// Mean of a measure over the query heads that are looked at.
-double valueOf(const RunResult& result, const ViewDataRequest& request) {
-    const Fidelity& fidelity = requireFidelity(result);
-    const bool mass = request.options.choice("measure") == "retained_mass";
-    const std::vector<double>& means = mass ? fidelity.meanRetainedMass : fidelity.meanOutputError;
-    const auto& kvOfQ = request.capture->info().layerInfo(request.layer).kvOfQ;
-    std::vector<double> chosen;
-    for (std::size_t q = 0; q < means.size(); ++q)
-        if (request.options.choice("heads") == "layer" || kvOfQ[q] == request.kvHead.value)
-            chosen.push_back(means[q]);
-    return meanOfNumbers(chosen);
-}
-
-double keptTokens(const RunResult& result, const ViewDataRequest& request) {
-    double sum = 0;
-    if (request.options.choice("heads") != "layer")
-        return static_cast<double>(result.selection.heads[static_cast<std::size_t>(request.kvHead.value)].kept.size());
-    for (const HeadSelection& head : result.selection.heads)
-        sum += static_cast<double>(head.kept.size());
-    return sum / static_cast<double>(result.selection.heads.size());
-}
-
 class CurveMaker {
 public:
     CurveMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
                const ViewDataMaker::Partial& partial)
-        : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial) {
+        : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial),
+          m_wholeLayer(request.options.choice("heads") == "layer") {
         m_data.measure = request.options.choice("measure");
-        m_data.where = request.options.choice("heads") == "layer" ? "all heads of the layer"
-                                                                  : "KV head " + std::to_string(request.kvHead.value);
+        m_data.where = m_wholeLayer ? "all heads of the layer" : "KV head " + std::to_string(request.kvHead.value);
         for (const PaneRequest& pane : request.panes)
             m_total += runsOf(pane);
     }
@@ -72,16 +51,22 @@ private:
         return (hasBudgets(pane) ? static_cast<double>(kLadder.size()) : 1.0) * seedsOf(pane);
     }
 
+    double valueOf(const RunResult& result) const {
+        const Fidelity& fidelity = requireFidelity(result);
+        return meanOverHeads(m_data.measure == "retained_mass" ? fidelity.meanRetainedMass : fidelity.meanOutputError, m_request,
+                             m_wholeLayer);
+    }
+
     void addCurve(const PaneRequest& pane, char letter) {
         Curve curve;
         curve.letter = letter;
         try {
             PaneRequest mine = pane;
             mine.run = resolvePane(pane, true);
-            const bool recorded = mine.run.recorded != nullptr;
-            curve.policyId = recorded ? mine.run.recorded->policy : mine.run.policy.policy;
-            curve.policyName = recorded ? curve.policyId + " (recorded)" : policyById(curve.policyId).card().name;
-            curve.variant = recorded ? mine.run.recorded->variant : mine.run.policy.variant;
+            const Chooser chooser = chooserOf(mine.run);
+            curve.policyId = chooser.policyId;
+            curve.policyName = chooser.policyName;
+            curve.variant = chooser.variant;
             m_data.curves.push_back(curve);
             if (!hasBudgets(pane))
                 return addPoint(mine.run, seedsOf(pane));
@@ -107,11 +92,11 @@ private:
             run.measure = true;
             const auto result = m_runner.run(run, m_checkpoint.part(m_done / m_total, (m_done + 1) / m_total));
             m_done += 1;
-            const double value = valueOf(*result, m_request);
+            const double value = valueOf(*result);
             point.mean += value / seeds;
             point.low = std::min(point.low, value);
             point.high = std::max(point.high, value);
-            point.retention += keptTokens(*result, m_request) / static_cast<double>(result->visible) / seeds;
+            point.retention += keptShareOf(*result, m_request, m_wholeLayer) / seeds;
             point.bytes += static_cast<double>(storedBytes(*result)) / seeds;
             m_data.curves.back().simulated |= result->simulated;
         }
@@ -123,6 +108,7 @@ private:
     const ViewDataRequest& m_request;
     const Checkpoint& m_checkpoint;
     const ViewDataMaker::Partial& m_partial;
+    const bool m_wholeLayer;
     CurvesData m_data;
     double m_done = 0, m_total = 0;
 };

@@ -173,9 +173,9 @@ private:
             throw Error({"no policy is shown", {}, "Add a pane: log det is that of the keys it keeps", {}});
         for (std::size_t pane = 0; pane < m_request.panes.size(); ++pane) {
             const RunRequest run = resolvePane(m_request.panes[pane], true);
-            const std::string id = run.recorded ? run.recorded->policy : run.policy.policy;
+            const Chooser chooser = chooserOf(run);
             if (m_data.series.size() <= pane)
-                m_data.series.push_back({Role::Policy, run.recorded ? id + " (recorded)" : policyById(id).card().name, id, static_cast<char>('A' + pane), {}, {}});
+                m_data.series.push_back({Role::Policy, chooser.policyName, chooser.policyId, static_cast<char>('A' + pane), {}, {}});
             addNumbers(m_data.series[pane], measuresOf(run, layer, {"log_det"}, checkpoint.silent()).front().perHead, false, layer);
         }
     }

@@ -24,30 +24,30 @@ struct Layer {
     LayerIndex index;
     const Checkpoint& checkpoint;
 
-    std::shared_ptr<const RunResult> result(std::size_t pane, bool measure) const {
-        RunRequest run = resolvePane(request.panes[pane], true);
+    std::shared_ptr<const RunResult> result(const PaneRequest& pane, bool measure) const {
+        RunRequest run = resolvePane(pane, true);
         run.layer = index;
         run.measure = measure;
         return runner.run(run, checkpoint);
     }
-    std::size_t active() const { return static_cast<std::size_t>(request.activePane); }
+    std::shared_ptr<const RunResult> active(bool measure) const { return result(request.shownPane(), measure); }
     std::size_t kvHeads() const { return static_cast<std::size_t>(request.capture->info().numKvHeads); }
 };
 
 Values outputError(const Layer& layer) {
-    return requireFidelity(*layer.result(layer.active(), true)).meanOutputError;
+    return requireFidelity(*layer.active(true)).meanOutputError;
 }
 
 Values retainedMass(const Layer& layer) {
-    return requireFidelity(*layer.result(layer.active(), true)).meanRetainedMass;
+    return requireFidelity(*layer.active(true)).meanRetainedMass;
 }
 
 /// Output error of the first pane less that of the second.
 Values errorDifference(const Layer& layer) {
     if (layer.request.panes.size() < 2)
         throw Error({"the difference needs two panes", "quantity", "Add a second pane", {}});
-    Values a = requireFidelity(*layer.result(0, true)).meanOutputError;
-    const Values b = requireFidelity(*layer.result(1, true)).meanOutputError;
+    Values a = requireFidelity(*layer.result(layer.request.panes[0], true)).meanOutputError;
+    const Values b = requireFidelity(*layer.result(layer.request.panes[1], true)).meanOutputError;
     std::transform(a.begin(), a.end(), b.begin(), a.begin(), std::minus<>());
     return a;
 }
@@ -55,7 +55,7 @@ Values errorDifference(const Layer& layer) {
 Values overlap(const Layer& layer) {
     if (layer.request.panes.size() < 2)
         throw Error({"the overlap needs two panes", "quantity", "Add a second pane", {}});
-    const auto a = layer.result(0, false), b = layer.result(1, false);
+    const auto a = layer.result(layer.request.panes[0], false), b = layer.result(layer.request.panes[1], false);
     Values values;
     for (std::size_t head = 0; head < layer.kvHeads(); ++head)
         values.push_back(jaccard(a->selection.heads[head].kept, b->selection.heads[head].kept));
@@ -63,7 +63,7 @@ Values overlap(const Layer& layer) {
 }
 
 Values keptTokens(const Layer& layer) {
-    const auto result = layer.result(layer.active(), false);
+    const auto result = layer.active(false);
     Values values;
     for (const HeadSelection& head : result->selection.heads)
         values.push_back(static_cast<double>(head.kept.size()));
@@ -81,7 +81,7 @@ std::vector<TokenIndex> selectedBefore(const Layer& layer, TokenIndex cut) {
 }
 
 Values selectionKept(const Layer& layer) {
-    const auto result = layer.result(layer.active(), false);
+    const auto result = layer.active(false);
     const auto tokens = selectedBefore(layer, result->request.cut.token);
     Values values;
     for (const HeadSelection& head : result->selection.heads)
@@ -94,7 +94,7 @@ Values selectionKept(const Layer& layer) {
 
 /// The smallest share of tokens at which every selected one is kept; NaN where that cannot be told.
 Values survivalBudget(const Layer& layer) {
-    const auto result = layer.result(layer.active(), false);
+    const auto result = layer.active(false);
     const auto tokens = selectedBefore(layer, result->request.cut.token);
     Values values;
     for (std::size_t head = 0; head < layer.kvHeads(); ++head) {
@@ -164,7 +164,7 @@ std::string wordsOf(const Quantity& quantity, const ViewDataRequest& request) {
     const std::size_t at = words.find("{}");
     if (at == std::string::npos)
         return words;
-    const PaneRequest& pane = request.panes[static_cast<std::size_t>(request.activePane)];
+    const PaneRequest& pane = request.shownPane();
     const std::string name = pane.recordedPath.empty() ? policyById(pane.run.policy.policy).card().name : "the recorded list";
     return words.replace(at, 2, name);
 }

@@ -1,15 +1,13 @@
 // The heads that a number is a mean over, the same for every kind of data.
 #include "app/view_data/head_values.h"
 
+#include "core/run/head_means.h"
+
 namespace kvscope {
 
 double meanOverHeads(const std::vector<double>& perQueryHead, const ViewDataRequest& request, bool wholeLayer) {
-    const auto& kvOfQ = request.capture->info().layerInfo(request.layer).kvOfQ;
-    std::vector<double> chosen;
-    for (std::size_t q = 0; q < perQueryHead.size(); ++q)
-        if (wholeLayer || kvOfQ[q] == request.kvHead.value)
-            chosen.push_back(perQueryHead[q]);
-    return meanOfNumbers(chosen);
+    const std::optional<KvHeadIndex> head = wholeLayer ? std::nullopt : std::optional(request.kvHead);
+    return meanOverHeads(perQueryHead, request.capture->info().layerInfo(request.layer), head);
 }
 
 double keptShareOf(const RunResult& result, const ViewDataRequest& request, bool wholeLayer) {

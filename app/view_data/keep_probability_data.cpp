@@ -2,7 +2,6 @@
 // policies are as quick as a dragged budget.
 #include "app/view_data/keep_probability_data.h"
 
-#include "core/base/error.h"
 #include "views/keep_probability/keep_probability_data.h"
 
 #include <memory>
@@ -24,16 +23,14 @@ void addList(KeepProbabilityData& data, const RunResult& result, KvHeadIndex hea
 
 ViewDataMaker::Value makeKeepProbabilityData(const LayerRunner& runner, const ViewDataRequest& request,
                                              const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
-    const auto active = static_cast<std::size_t>(request.activePane);
-    if (active >= request.panes.size())
-        throw Error({"no policy is shown", {}, "Add a pane", {}});
-    RunRequest run = resolvePane(request.panes[active], true);
+    RunRequest run = resolvePane(request.shownPane(), true);
     run.measure = false;
     KeepProbabilityData data;
     data.letter = static_cast<char>('A' + request.activePane);
-    data.policyId = run.recorded ? run.recorded->policy : run.policy.policy;
-    data.policyName = run.recorded ? data.policyId + " (recorded)" : policyById(data.policyId).card().name;
-    data.variant = run.recorded ? run.recorded->variant : run.policy.variant;
+    const Chooser chooser = chooserOf(run);
+    data.policyId = chooser.policyId;
+    data.policyName = chooser.policyName;
+    data.variant = chooser.variant;
     data.drawsRandomNumbers = !run.recorded && policyById(data.policyId).card().usesSeed;
     data.firstSeed = run.seed;
     data.seedsAsked = data.drawsRandomNumbers ? static_cast<int>(request.options.integer("seeds")) : 1;

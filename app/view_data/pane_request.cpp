@@ -1,6 +1,7 @@
 // One way from what a pane asks for to what the runner takes, for the window and for figures without one.
 #include "app/view_data/pane_request.h"
 
+#include "core/policies/policy.h"
 
 #include <fmt/format.h>
 
@@ -28,6 +29,12 @@ RunRequest resolvePane(const PaneRequest& pane, bool ownCut) {
         request.cut = cutOf(*recorded, *request.capture);
     request.recorded = std::move(recorded);
     return request;
+}
+
+Chooser chooserOf(const RunRequest& run) {
+    if (run.recorded)
+        return {run.recorded->policy, run.recorded->policy + " (recorded)", run.recorded->variant};
+    return {run.policy.policy, policyById(run.policy.policy).card().name, run.policy.variant};
 }
 
 std::string chooserKey(const PaneRequest& pane) {

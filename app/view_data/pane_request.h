@@ -16,6 +16,12 @@ struct PaneRequest {
 /// Throws Error for a list that cannot be read or does not fit the capture.
 RunRequest resolvePane(const PaneRequest& pane, bool ownCut = false);
 
+/// Who chooses in a run, as a view names it: a policy, or "snapkv (recorded)" with the variant that its file states.
+struct Chooser {
+    std::string policyId, policyName, variant;
+};
+Chooser chooserOf(const RunRequest& run);
+
 /// Everything that determines a result but capture and layer. A recorded list is identified by its file and the time of
 /// its last change, so that an edited file runs again.
 std::string chooserKey(const PaneRequest& pane);

@@ -31,10 +31,8 @@ public:
     MapMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
              const ViewDataMaker::Partial& partial)
         : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial) {
-        const auto active = static_cast<std::size_t>(request.activePane);
-        if (active >= request.panes.size())
-            throw Error({"no policy is shown", {}, "Add a pane", {}});
-        if (!request.panes[active].recordedPath.empty())
+        const PaneRequest& shown = request.shownPane();
+        if (!shown.recordedPath.empty())
             throw Error({"a recorded list has no parameters to vary", {}, "Make a pane with a policy the active one", {}});
         m_data.measure = request.options.choice("measure");
         m_data.higherIsBetter = m_data.measure == "retained_mass";
@@ -42,9 +40,9 @@ public:
         m_data.activePane = request.activePane;
         m_data.where = wholeLayer() ? "all heads of the layer" : "KV head " + std::to_string(request.kvHead.value);
         for (std::size_t pane = 0; pane < request.panes.size(); ++pane)
-            if (m_data.winners || pane == active)
+            if (m_data.winners || std::cmp_equal(pane, request.activePane))
                 addPane(pane);
-        chooseAxes(request.panes[active].run.policy);
+        chooseAxes(shown.run.policy);
         const PhaseCell empty{false, std::vector<double>(m_runs.size(), kNaN), std::vector<double>(m_runs.size(), kNaN), {}};
         m_data.cells.assign(m_data.x.texts.size() * m_data.y.texts.size(), empty);
     }
@@ -67,9 +65,8 @@ private:
     void addPane(std::size_t pane) {
         RunRequest run = resolvePane(m_request.panes[pane], true);
         run.measure = true;
-        const std::string id = run.recorded ? run.recorded->policy : run.policy.policy;
-        m_data.panes.push_back({static_cast<char>('A' + pane), id, run.recorded ? id + " (recorded)" : policyById(id).card().name,
-                                run.recorded ? run.recorded->variant : run.policy.variant});
+        const Chooser chooser = chooserOf(run);
+        m_data.panes.push_back({static_cast<char>('A' + pane), chooser.policyId, chooser.policyName, chooser.variant});
         m_runs.push_back(std::move(run));
     }
 

@@ -49,12 +49,10 @@ public:
     DiffMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
               const ViewDataMaker::Partial& partial)
         : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial) {
-        const auto active = static_cast<std::size_t>(request.activePane);
-        if (active >= request.panes.size())
-            throw Error({"no policy is shown", {}, "Add a pane", {}});
-        if (!request.panes[active].recordedPath.empty())
+        const PaneRequest& shown = request.shownPane();
+        if (!shown.recordedPath.empty())
             throw Error({"a recorded list has no variants", {}, "Make a pane with a policy the active one", {}});
-        m_run = request.panes[active].run;
+        m_run = shown.run;
         m_pane = m_run.policy.values;
         const PolicyCard& card = policyById(m_run.policy.policy).card();
         m_data.letter = static_cast<char>('A' + request.activePane);

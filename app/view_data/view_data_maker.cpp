@@ -17,6 +17,7 @@
 #include "app/view_data/token_classes_data.h"
 #include "app/view_data/variant_diff_data.h"
 #include "app/view_data/walk_data.h"
+#include "core/base/error.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,7 +53,7 @@ std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
     case DataScope::ActivePolicy: {
         if (request.panes.empty())
             return {};
-        PaneRequest pane = request.panes[static_cast<std::size_t>(request.activePane)];
+        PaneRequest pane = request.shownPane();
         if (scope == DataScope::ActivePolicy)
             pane.run.budget = {};
         return std::to_string(request.activePane) + chooserKey(pane);
@@ -65,6 +66,13 @@ std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
 }
 
 } // namespace
+
+const PaneRequest& ViewDataRequest::shownPane() const {
+    const auto active = static_cast<std::size_t>(activePane);
+    if (active >= panes.size())
+        throw Error({.sentence = "no policy is shown", .remedy = "Add a pane"});
+    return panes[active];
+}
 
 const std::vector<ViewDataMaker>& viewDataMakers() {
     using enum DataScope;

@@ -29,6 +29,8 @@ struct ViewDataRequest {
     /// The part of the picture that is looked at, and its size in device pixels; for data at screen resolution.
     std::optional<Viewport::Range> range;
     std::int64_t width = 600, height = 400;
+
+    const PaneRequest& shownPane() const; ///< the active one; throws Error where no pane is shown
 };
 
 /// What a kind of data depends on, besides capture and options. Panes: with their budgets; Policies: without, for data

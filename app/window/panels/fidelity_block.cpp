@@ -1,10 +1,10 @@
 // One number leads; what it means, which queries judged it and how firm it is stand beside it.
 #include "app/window/panels/fidelity_block.h"
 
-#include "app/session/head_means.h"
 #include "app/window/appearance.h"
 #include "app/window/number_text.h"
 #include "app/window/widgets/small_widgets.h"
+#include "core/run/head_means.h"
 
 #include <QHBoxLayout>
 #include <QVBoxLayout>

@@ -1,0 +1,33 @@
+// Errors are measured per query head; panes, lists and curves speak of KV heads, because that is what a policy chooses
+// for.
+#include "core/run/head_means.h"
+
+#include "core/metrics/fidelity.h"
+
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+} // namespace
+
+double meanOverHeads(std::span<const double> perQueryHead, const LayerInfo& layer, std::optional<KvHeadIndex> head) {
+    std::vector<double> chosen;
+    for (std::size_t q = 0; q < perQueryHead.size(); ++q)
+        if (!head || layer.kvOfQ[q] == head->value)
+            chosen.push_back(perQueryHead[q]);
+    return meanOfNumbers(chosen);
+}
+
+double meanErrorOf(const RunResult& result, const CaptureReader& capture, KvHeadIndex head) {
+    return result.fidelity ? meanOverHeads(result.fidelity->meanOutputError, capture.info().layerInfo(result.request.layer), head) : kNaN;
+}
+
+double meanMassOf(const RunResult& result, const CaptureReader& capture, KvHeadIndex head) {
+    return result.fidelity ? meanOverHeads(result.fidelity->meanRetainedMass, capture.info().layerInfo(result.request.layer), head) : kNaN;
+}
+
+} // namespace kvscope
