@@ -223,9 +223,11 @@ private slots:
         {
             const auto bench = makeWorkbench(hand);
             bench->openCapture(kSample);
-            hand.runTask();
+            QVERIFY(hand.runTask());
+            QVERIFY(!hand.deliveries.empty()); // the capture, on its way to a workbench that goes
         }
         hand.runAll();
+        QVERIFY(hand.tasks.empty() && hand.deliveries.empty());
     }
 
     void reloadKeepsTheSession() {
