@@ -1,7 +1,7 @@
 // Calibration, budgets that are qualities, and scores of one's own, through the program as its users run it.
 #include <QtTest>
 
-#include "tests/app/program.h"
+#include "tests/app/command_test.h"
 
 #include <QImage>
 #include <QJsonArray>
@@ -17,22 +17,9 @@ const QString kRecords = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/records
 
 } // namespace
 
-class CalibrationCommandTest : public QObject {
+class CalibrationCommandTest : public testing::CommandTest {
     Q_OBJECT
 
-    testing::Program m_program;
-
-    void expectDone(const QStringList& arguments) const {
-        const auto outcome = m_program.run(arguments);
-        QVERIFY2(outcome.code == 0, arguments.join(' ').toUtf8() + "\n" + outcome.error);
-    }
-    void expectRefused(const QStringList& arguments, const char* words) const {
-        const QStringList before = m_program.written();
-        const auto outcome = m_program.run(arguments);
-        QVERIFY2(outcome.code == 2 && outcome.error.contains(words), arguments.join(' ').toUtf8() + "\n" + outcome.error);
-        QCOMPARE(outcome.error.trimmed().count('\n'), 0);
-        QCOMPARE(m_program.written(), before);
-    }
     bool write(const QString& name, const QByteArray& content) const {
         QFile file(m_program.at(name));
         return file.open(QIODevice::WriteOnly) && file.write(content) == content.size();

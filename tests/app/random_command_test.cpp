@@ -1,7 +1,7 @@
 // Random numbers through the program: means and spreads over seeds, and the same numbers replayed by every command.
 #include <QtTest>
 
-#include "tests/app/program.h"
+#include "tests/app/command_test.h"
 
 #include <QImage>
 #include <QVector>
@@ -16,19 +16,9 @@ const QString kSample = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/needle-1
 
 } // namespace
 
-class RandomCommandTest : public QObject {
+class RandomCommandTest : public testing::CommandTest {
     Q_OBJECT
 
-    testing::Program m_program;
-
-    void expectDone(const QStringList& arguments) const {
-        const auto outcome = m_program.run(arguments);
-        QVERIFY2(outcome.code == 0, arguments.join(' ').toUtf8() + "\n" + outcome.error);
-    }
-    void expectRefused(const QStringList& arguments, const char* words) const {
-        const auto outcome = m_program.run(arguments);
-        QVERIFY2(outcome.code == 2 && outcome.error.contains(words), arguments.join(' ').toUtf8() + "\n" + outcome.error);
-    }
     /// A column of a CSV without quoted fields before it.
     QVector<double> column(const QString& file, const QString& name) const {
         const QStringList lines = QString::fromUtf8(m_program.content(file)).trimmed().split('\n');
