@@ -3,7 +3,6 @@
 #include "app/session/workbench.h"
 
 #include "core/base/error.h"
-#include "core/policies/variant_spec.h"
 
 #include <filesystem>
 #include <utility>

@@ -4,7 +4,6 @@
 #include "core/base/nearest_name.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
-#include "core/policies/variant_spec.h"
 
 namespace kvscope {
 

@@ -2,7 +2,6 @@
 #include "app/window/panels/policy_menu.h"
 
 #include "app/window/number_text.h"
-#include "core/policies/variant_spec.h"
 
 #include <QMenu>
 

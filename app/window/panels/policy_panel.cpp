@@ -6,7 +6,6 @@
 #include "app/window/panels/parameter_panel.h"
 #include "app/window/panels/policy_menu.h"
 #include "app/window/widgets/small_widgets.h"
-#include "core/policies/variant_spec.h"
 
 #include <QClipboard>
 #include <QGuiApplication>
