@@ -8,15 +8,15 @@
 namespace kvscope {
 
 /// Non-causal attention inside chunks of C rows (Compactor 3.2): every query sees all keys of its own chunk and no
-/// others. Row r of the queries and of the keys is the same token. The rule's sliding window is not applied: the chunk
-/// is the mask, as in MapMask::Chunks.
+/// others. Row r of the queries and of the keys is the same token. Where the rule has a sliding window W, row j sees
+/// rows i with |i - j| < W only: the layer's mask in both directions of time (0.10), which matters where C > W.
 struct AttentionChunksInput {
     Tensor queries; ///< [Hq, n, d]
     Tensor keys;    ///< [Hkv, n, d]
     AttentionRule rule;
     std::int64_t chunk = 256; ///< C
     /// What the padding of a short last chunk does in the reference codes (C8): so many keys of logit 0 take part in
-    /// its softmax, and so many rows give 1/C to each of its tokens.
+    /// its softmax, whatever the window, and so many rows give 1/C to each of its tokens.
     std::int64_t zeroKeys = 0, uniformRows = 0;
 };
 

@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-/// Which keys a query sees in a map. Chunks: those of its own chunk of C tokens, before and after it (Compactor 3.2).
+/// Which keys a query sees in a map. Chunks: all of its own chunk of C tokens (Compactor 3.2), whatever the window.
 enum class MapMask { Causal, All, Chunks };
 
 /// What a cell of a map holds.

@@ -11,7 +11,8 @@ enum class MaskKind : std::int32_t { Causal, All, Chunks };
 
 struct AttentionMask {
     MaskKind kind = MaskKind::Causal;
-    std::int64_t slidingWindow = 0; ///< Causal: query j sees i > j - slidingWindow; 0: all
+    /// Causal: query j sees i > j - slidingWindow. Chunks: |i - j| < slidingWindow. 0: all
+    std::int64_t slidingWindow = 0;
     std::int64_t chunk = 256;       ///< Chunks: C
 };
 

@@ -83,8 +83,19 @@ KVSCOPE_PORTABLE bool sees(const AttentionMask& mask, std::int64_t query, std::i
     if (mask.kind == MaskKind::All)
         return true;
     if (mask.kind == MaskKind::Chunks)
-        return query / mask.chunk == key / mask.chunk;
+        return query / mask.chunk == key / mask.chunk &&
+               (mask.slidingWindow == 0 ||
+                (key > query - mask.slidingWindow && query > key - mask.slidingWindow));
     return key <= query && (mask.slidingWindow == 0 || key > query - mask.slidingWindow);
+}
+
+/// Positions that share a chunk with some of these and lie within the window: who sees whom is mutual there.
+KVSCOPE_PORTABLE PositionSpan aroundInChunks(const AttentionMask& mask, PositionSpan span) {
+    const PositionSpan chunks{span.first / mask.chunk * mask.chunk, (span.last / mask.chunk + 1) * mask.chunk - 1};
+    if (mask.slidingWindow == 0)
+        return chunks;
+    const PositionSpan near{span.first - mask.slidingWindow + 1, span.last + mask.slidingWindow - 1};
+    return {near.first > chunks.first ? near.first : chunks.first, near.last < chunks.last ? near.last : chunks.last};
 }
 
 /// Positions of the keys that some of the queries may see; of keys beyond both ends too.
@@ -92,7 +103,7 @@ KVSCOPE_PORTABLE PositionSpan keysSeenBy(const AttentionMask& mask, PositionSpan
     if (mask.kind == MaskKind::All)
         return {0, INT64_MAX};
     if (mask.kind == MaskKind::Chunks)
-        return {queries.first / mask.chunk * mask.chunk, (queries.last / mask.chunk + 1) * mask.chunk - 1};
+        return aroundInChunks(mask, queries);
     return {mask.slidingWindow == 0 ? 0 : queries.first - mask.slidingWindow + 1, queries.last};
 }
 
@@ -101,7 +112,7 @@ KVSCOPE_PORTABLE PositionSpan queriesThatSee(const AttentionMask& mask, Position
     if (mask.kind == MaskKind::All)
         return {0, INT64_MAX};
     if (mask.kind == MaskKind::Chunks)
-        return {keys.first / mask.chunk * mask.chunk, (keys.last / mask.chunk + 1) * mask.chunk - 1};
+        return aroundInChunks(mask, keys);
     return {keys.first, mask.slidingWindow == 0 ? INT64_MAX : keys.last + mask.slidingWindow - 1};
 }
 

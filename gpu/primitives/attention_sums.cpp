@@ -81,7 +81,7 @@ void attentionChunkSums(const DeviceMemory& memory, const DeviceRows& queries, c
     assert(queries.rows == keys.rows && input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
     eachPart(input.rule.kvOfQ, keys.heads, [&](const HeadLists& lists) {
         ListedCall listed(memory, queries, keys, lists, input.rule, arithmeticOf(arithmetic));
-        listed.call.mask = {MaskKind::Chunks, 0, input.chunk};
+        listed.call.mask = {MaskKind::Chunks, input.rule.slidingWindow, input.chunk};
         Slices slices(memory, checkpoint, tilePairs(listed.call));
         runSums(memory, {.attention = listed.call, .zeroKeys = input.zeroKeys, .uniformRows = input.uniformRows}, sums,
                 slices);

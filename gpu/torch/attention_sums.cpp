@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 namespace kvscope::gpu {
 
@@ -45,9 +46,20 @@ at::Tensor columnSums(const at::Tensor& exponentials, std::int64_t groups) {
     return at::matmul(shares.view({groups, 1, -1}), exponentials.view({groups, -1, exponentials.size(-1)})).squeeze(1);
 }
 
+/// Hides keys of a chunk of `length` rows that lie a window or more away; padding keys stay. logits [.., length, terms].
+void hideFar(at::Tensor logits, std::int64_t length, std::int64_t window) {
+    if (window == 0 || window >= length)
+        return;
+    const auto whole = logits.options().dtype(at::kLong);
+    const at::Tensor rows = at::arange(length, whole).unsqueeze(1), terms = at::arange(logits.size(-1), whole);
+    const at::Tensor far = (rows - terms).abs().ge(window).logical_and(terms.lt(length));
+    logits.masked_fill_(far, -std::numeric_limits<double>::infinity());
+}
+
 /// Softmax inside chunks: queries [chunks, groups, C, d], keys [chunks, terms, d] -> sums [groups, chunks, terms].
 at::Tensor chunkSums(const at::Tensor& queries, const at::Tensor& keys, const AttentionRule& rule) {
     at::Tensor logits = logitsOf(queries.flatten(1, 2), keys, rule);
+    hideFar(logits.view({queries.size(0), queries.size(1), queries.size(2), -1}), queries.size(2), rule.slidingWindow);
     exponentiate(logits, {});
     logits.mul_(sharesOf(logits.sum(-1, true)));
     const at::Tensor perGroup = logits.view({queries.size(0), queries.size(1), queries.size(2), -1});

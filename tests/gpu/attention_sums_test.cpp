@@ -131,26 +131,30 @@ private slots:
         QTest::addColumn<int>("chunk");
         QTest::addColumn<int>("zeroKeys");
         QTest::addColumn<int>("uniformRows");
-        QTest::newRow("chunks that fill tiles") << 64 << 0 << 0;
-        QTest::newRow("chunks across tiles, a padded end") << 48 << 14 << 14;
-        QTest::newRow("chunks larger than tiles") << 100 << 3 << 9;
-        QTest::newRow("one chunk") << 500 << 0 << 2;
-        QTest::newRow("chunks of one") << 1 << 0 << 0;
+        QTest::addColumn<int>("window");
+        QTest::newRow("chunks that fill tiles") << 64 << 0 << 0 << 0;
+        QTest::newRow("chunks across tiles, a padded end") << 48 << 14 << 14 << 0;
+        QTest::newRow("chunks larger than tiles") << 100 << 3 << 9 << 0;
+        QTest::newRow("one chunk") << 500 << 0 << 2 << 0;
+        QTest::newRow("a sliding window inside chunks") << 100 << 3 << 9 << 21;
+        QTest::newRow("a sliding window across tiles of one chunk") << 500 << 0 << 0 << 70;
+        QTest::newRow("chunks of one") << 1 << 0 << 0 << 0;
     }
     void chunks() {
         QFETCH(int, chunk);
         QFETCH(int, zeroKeys);
         QFETCH(int, uniformRows);
+        QFETCH(int, window);
         const std::vector<std::int32_t> kvOfQ = {0, 1, 1, 0};
         const TestRows queries(31, ElementType::BFloat16, 4, 130, 24), keys(32, ElementType::BFloat16, 2, 130, 24, 8);
-        const AttentionRule rule{0.4, 0, 0, kvOfQ};
+        const AttentionRule rule{0.4, 0, window, kvOfQ};
         const Tensor q = m_engine->upload({{4, 130, 24}, queries.wide()}),
                      k = m_engine->upload({{2, 130, 24}, keys.wide()});
         const auto expected =
             m_engine->download(m_engine->attentionChunkSums({q, k, rule, chunk, zeroKeys, uniformRows}, {})).data;
         const SlotLists lists(kvOfQ, 2);
         AttentionSumsCall call{callOf(queries, keys, lists, rule, 0)};
-        call.attention.mask = {MaskKind::Chunks, 0, chunk};
+        call.attention.mask = {MaskKind::Chunks, window, chunk};
         call.zeroKeys = zeroKeys;
         call.uniformRows = uniformRows;
         inEveryOrder([&] { QVERIFY(largestError(sumsOf(call, false), expected, 1e-12) <= kOneStep); });

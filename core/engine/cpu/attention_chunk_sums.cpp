@@ -30,6 +30,7 @@ class ChunkSums {
 public:
     ChunkSums(const Kernels& kernels, const AttentionChunksInput& input, bool fast, Progress& progress)
         : m_kernels(kernels), m_input(input), m_rule(input.rule), m_fast(fast), m_progress(progress) {
+        m_reach = m_rule.slidingWindow > 0 && m_rule.slidingWindow < input.chunk ? m_rule.slidingWindow : 0;
         m_rule.slidingWindow = 0;
     }
 
@@ -72,10 +73,11 @@ private:
                   ChunkScratch& scratch) const {
         const std::int64_t d = m_input.keys.size(2);
         std::vector<QueryLane> lanes;
-        for (std::int64_t j = first; j < first + count; ++j) // at the end of time: every key is seen
-            lanes.push_back({viewOf(m_input.queries).head(head) + j * d, keys.terms});
+        for (std::int64_t j = first; j < first + count; ++j) // without a window at the end of time: every key is seen
+            lanes.push_back({viewOf(m_input.queries).head(head) + j * d, m_reach > 0 ? j - keys.begin : keys.terms});
         LogitBlock block(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms);
-        block.append({keys.rows, 0, keys.terms}, m_progress);
+        block.append({.rows = keys.rows, .first = 0, .count = keys.terms, .reach = m_reach, .padding = keys.count},
+                     m_progress);
         std::array<double, kMaxLanes> shares{};
         const auto& totals = block.exponentiate(nullptr);
         std::transform(totals.begin(), totals.end(), shares.begin(), [](double x) { return 1 / x; });
@@ -100,6 +102,9 @@ private:
                                   .depth = d,
                                   .scaling = static_cast<float>(m_rule.scaling),
                                   .softcap = static_cast<float>(m_rule.softcap),
+                                  .firstLane = first - keys.begin,
+                                  .reach = m_reach,
+                                  .padding = keys.count,
                                   .logits = scratch.floats.data(),
                                   .sums = scratch.sums.data()});
         m_progress.advance(static_cast<double>(keys.terms * kMaxLanes));
@@ -108,6 +113,7 @@ private:
     const Kernels& m_kernels;
     const AttentionChunksInput& m_input;
     AttentionRule m_rule;
+    std::int64_t m_reach; ///< the sliding window where it is shorter than a chunk, else 0
     bool m_fast;
     Progress& m_progress;
 };

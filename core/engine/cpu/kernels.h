@@ -42,6 +42,9 @@ struct FastColumns {
     const float* keys; ///< [terms, depth]
     std::int64_t terms, depth;
     float scaling, softcap;
+    std::int64_t firstLane; ///< row of lane 0 among the terms
+    std::int64_t reach;     ///< a lane sees terms at a distance below it, and those from `padding` on; 0: all
+    std::int64_t padding;
     float* logits; ///< [terms, kMaxLanes] memory
     double* sums;  ///< [terms] += share of each key
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdlib>
 #include <utility>
 
 namespace kvscope::cpu {
@@ -53,7 +54,10 @@ void LogitBlock::append(const KeyTerms& terms, Progress& progress) {
         const double* keys = m_panel.fill(terms.rows, terms.first + first, count, indices);
         m_kernels.exactProduct(m_lanes.against(keys, count, logits));
         m_kernels.shapeLogits(logits, count * lanes(), m_rule.scaling, m_rule.softcap);
-        hide(terms, first, count, logits);
+        if (terms.reach > 0)
+            hideFar(terms, first, count, logits);
+        else
+            hide(terms, first, count, logits);
         m_kernels.raiseTops(logits, count, lanes(), m_tops.data());
         pending += static_cast<double>(count * lanes());
         if (first / kPanelRows % kPanelsPerStep == 0)
@@ -76,6 +80,15 @@ void LogitBlock::hide(const KeyTerms& terms, std::int64_t first, std::int64_t co
             if (key > query || (window > 0 && key <= query - window))
                 row[lane] = kMinusInfinity;
         }
+    }
+}
+
+void LogitBlock::hideFar(const KeyTerms& terms, std::int64_t first, std::int64_t count, double* logits) const {
+    for (std::int64_t k = 0; k < count; ++k) {
+        const std::int64_t key = terms.positionOf(first + k);
+        for (std::int64_t lane = 0; key < terms.padding && lane < lanes(); ++lane)
+            if (std::abs(key - m_positions[static_cast<std::size_t>(lane)]) >= terms.reach)
+                logits[k * lanes() + lane] = kMinusInfinity;
     }
 }
 

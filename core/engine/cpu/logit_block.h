@@ -32,6 +32,9 @@ struct KeyTerms {
     const TokenIndex* indices = nullptr;
     /// Time position of each row of `rows`; null: row r is token r.
     const TokenIndex* positions = nullptr;
+    /// Of attention in both directions of time: a query at position j sees rows i with |i - j| < reach, and all rows from
+    /// `padding` on. 0: the causal mask with the rule's window.
+    std::int64_t reach = 0, padding = 0;
 
     std::int64_t rowOf(std::int64_t term) const { return indices ? std::int64_t{indices[term]} : first + term; }
     std::int64_t positionOf(std::int64_t term) const {
@@ -61,6 +64,7 @@ public:
 
 private:
     void hide(const KeyTerms& terms, std::int64_t first, std::int64_t count, double* logits) const;
+    void hideFar(const KeyTerms& terms, std::int64_t first, std::int64_t count, double* logits) const;
 
     const Kernels& m_kernels;
     const AttentionRule& m_rule;

@@ -67,9 +67,9 @@ double fastChunksError(const naive::ChunksCase& in) {
 }
 
 EngineCase chunksCase(const std::string& name, std::int64_t n, std::int64_t chunk, std::int64_t zeroKeys,
-                      std::int64_t uniformRows, double softcap, double scaling) {
+                      std::int64_t uniformRows, double softcap, double scaling, std::int64_t window = 0) {
     const naive::ChunksCase in{randomBlock(82, 6, n, 20), randomBlock(83, 2, n, 20, 1, 0.3),
-                               AttentionRule{scaling, softcap, 3, {0, 1, 1, 0, 1, 0}}, chunk, zeroKeys, uniformRows};
+                               AttentionRule{scaling, softcap, window, {0, 1, 1, 0, 1, 0}}, chunk, zeroKeys, uniformRows};
     return {"attentionChunkSums/" + name,
             2.0 * 6 * double(n) * double(std::min(n, chunk)) * 20,
             4.0 * 8 * double(n) * 20,
@@ -123,6 +123,10 @@ std::vector<EngineCase> compactorCases() {
     cases.push_back(chunksCase("one-chunk", 77, 300, 0, 0, 0, 1));
     cases.push_back(chunksCase("chunk-of-one", 9, 1, 0, 0, 0, 1));
     cases.push_back(chunksCase("one-row", 1, 256, 255, 255, 0, 1));
+    cases.push_back(chunksCase("sliding", 150, 64, 0, 0, 0, 0.3, 20));
+    cases.push_back(chunksCase("sliding-one", 70, 32, 0, 0, 0, 1, 1));
+    cases.push_back(chunksCase("sliding-as-long-as-a-chunk", 70, 32, 0, 0, 0, 1, 32));
+    cases.push_back(chunksCase("sliding-zero-keys", 101, 40, 19, 19, 2.5, 0.3, 7));
     const naive::Block scores = randomBlock(91, 3, 1, 130, 1, 4);
     cases.push_back(standardiseCase("per-head", scores, {}));
     cases.push_back(standardiseCase("jointly-sample", scores, {true, 0, true, 1e-6}));

@@ -116,7 +116,9 @@ Numbers attentionChunkSums(const ChunksCase& in) {
                 for (std::int64_t c = 0; c < in.keys.width; ++c)
                     logit += in.queries.at(h, j, c) * in.keys.at(in.rule.kvOfQ[std::size_t(h)], i, c);
                 logit *= in.rule.scaling;
-                logits.push_back(in.rule.softcap > 0 ? in.rule.softcap * std::tanh(logit / in.rule.softcap) : logit);
+                logit = in.rule.softcap > 0 ? in.rule.softcap * std::tanh(logit / in.rule.softcap) : logit;
+                const bool far = in.rule.slidingWindow > 0 && (i - j >= in.rule.slidingWindow || j - i >= in.rule.slidingWindow);
+                logits.push_back(far ? -1e300 : logit);
             }
             const std::int64_t zeros = partial ? in.zeroKeys : 0;
             double top = zeros > 0 ? 0 : logits[0], total = 0;

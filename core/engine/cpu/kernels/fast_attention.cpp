@@ -60,8 +60,16 @@ void products(const FastColumns& p) {
     }
 }
 
-/// Scaled logits in place; returns the largest of each lane.
-void shape(const FastColumns& p, Floats* top) {
+/// Takes out what lies beyond the reach; never of padding lanes, whose shares must stay numbers.
+void hideFar(const FastColumns& p) {
+    for (I t = 0; p.reach > 0 && t < p.padding; ++t)
+        for (I lane = 0; lane < p.laneCount; ++lane)
+            if (t - (p.firstLane + lane) >= p.reach || p.firstLane + lane - t >= p.reach)
+                p.logits[t * kMaxLanes + lane] = -__builtin_inff();
+}
+
+/// Scaled logits in place.
+void shape(const FastColumns& p) {
     for (I t = 0; t < p.terms; ++t)
         for (I v = 0; v < kMaxLanes / kFloats; ++v) {
             float* at = p.logits + t * kMaxLanes + v * kFloats;
@@ -69,6 +77,13 @@ void shape(const FastColumns& p, Floats* top) {
             if (p.softcap > 0)
                 x = p.softcap * tanhOf(x / p.softcap);
             storeFloats(at, x);
+        }
+}
+
+void raiseTops(const FastColumns& p, Floats* top) {
+    for (I t = 0; t < p.terms; ++t)
+        for (I v = 0; v < kMaxLanes / kFloats; ++v) {
+            const Floats x = loadFloats(p.logits + t * kMaxLanes + v * kFloats);
             top[v] = x > top[v] ? x : top[v];
         }
 }
@@ -81,7 +96,9 @@ void fastColumnSums(const FastColumns& p) {
     for (I v = 0; v < kVectors; ++v)
         top[v] = Floats{} - __builtin_inff();
     products(p);
-    shape(p, top);
+    shape(p);
+    hideFar(p);
+    raiseTops(p, top);
     for (I t = 0; t < p.terms; ++t)
         for (I v = 0; v < kVectors; ++v) {
             float* at = p.logits + t * kMaxLanes + v * kFloats;
