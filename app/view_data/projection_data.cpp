@@ -1,12 +1,16 @@
-// Fits the principal axes once per head and puts every token on them, so that all panes share one picture of the keys
-// and differ only in what they keep.
+// Fits the principal axes once per head and puts every token on them, or embeds the tokens by t-SNE; all panes share one
+// picture of the keys and differ only in what they keep. An embedding is kept with the capture: it takes seconds.
 #include "app/view_data/projection_data.h"
 
 #include "core/base/error.h"
+#include "core/run/stage_cache.h"
 #include "views/key_projection/projection_data.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cassert>
+#include <cstddef>
 
 namespace kvscope {
 
@@ -52,35 +56,98 @@ void checkQueries(const ViewDataRequest& request) {
                      .path = info.path});
 }
 
+constexpr int kSnapshotEvery = 50; // iterations
+
+/// One head of [H, n, d].
+HostTensor headRows(const HostTensor& all, std::int64_t head) {
+    const auto size = static_cast<std::ptrdiff_t>(all.shape[1] * all.shape[2]);
+    const auto first = all.data.begin() + static_cast<std::ptrdiff_t>(head) * size;
+    return {{all.shape[1], all.shape[2]}, {first, first + size}};
+}
+
+TsneRequest tsneRequest(const ParameterValues& options) {
+    return {.perplexity = options.real("perplexity"),
+            .iterations = static_cast<int>(options.integer("iterations")),
+            .seed = static_cast<std::uint64_t>(options.integer("tsne_seed")),
+            .snapshotEvery = kSnapshotEvery};
+}
+
+std::shared_ptr<ProjectionData> withEmbedding(const ProjectionData& plain, const TsneRequest& request, const Embedding& embedding) {
+    auto data = std::make_shared<ProjectionData>(plain);
+    data->keys = embedding.points;
+    data->tsne = {request, embedding.iteration, embedding.divergence, embedding.neighboursKept};
+    return data;
+}
+
+/// Shares and embedding are kept apart: another seed asks for the neighbours of the same perplexity again.
+ViewDataMaker::Value embed(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows, std::int64_t head,
+                           const ProjectionData& plain, const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+    const TsneRequest asked = tsneRequest(request.options);
+    const std::string place = fmt::format("{}tsne|{}|{}|{}|{}", runner.keyOf(request.capture), request.layer.value, plain.source, head,
+                                          asked.perplexity);
+    const auto shares = runner.cache().get<NeighbourShares>(place, checkpoint, [&] {
+        NeighbourShares made = neighbourShares(headRows(runner.engine().download(rows), head), asked.perplexity, {}, checkpoint.part(0, 0.1));
+        const std::size_t bytes = made.share.size() * (sizeof(double) + sizeof(std::int32_t)) + made.nearest.size() * sizeof(std::int32_t);
+        return StageCache::Made<NeighbourShares>{std::move(made), bytes};
+    });
+    const std::string key = fmt::format("{}|{}|{}", place, asked.iterations, asked.seed);
+    const auto embedding = runner.cache().get<Embedding>(key, checkpoint, [&] {
+        Embedding made = tsne(*shares, asked, {}, checkpoint.part(0.1, 1),
+                              [&](const Embedding& onItsWay) { partial(withEmbedding(plain, asked, onItsWay)); });
+        const std::size_t bytes = made.points.data.size() * sizeof(float);
+        return StageCache::Made<Embedding>{std::move(made), bytes};
+    });
+    return withEmbedding(plain, asked, *embedding);
+}
+
+/// SubGen Fig. 1 marks 16 greedy centres among keys and values.
+void addClusters(const LayerRunner& runner, const ViewDataRequest& request, HostTensor rows, ProjectionData& data, const Checkpoint& checkpoint) {
+    const std::int64_t n = rows.shape[0], d = rows.shape[1];
+    CentersRequest wanted;
+    wanted.count = std::min(n, request.options.integer("centres"));
+    wanted.first = {0};
+    wanted.compareAll = true;
+    const Engine& engine = runner.engine();
+    const GreedyCenters found = engine.greedyCenters(engine.upload({{1, n, d}, std::move(rows.data)}), wanted, checkpoint.silent()).front();
+    data.centres = found.order;
+    data.cluster = found.centre;
+    data.radius = found.radius.back();
+}
+
+void addQueries(const LayerRunner& runner, const ViewDataRequest& request, TensorRole role, ProjectionData& data, const Checkpoint& checkpoint) {
+    const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
+    const bool preRope = role == TensorRole::KeysPreRope, ofKeys = preRope || role == TensorRole::Keys;
+    if (!ofKeys || layer.queryCount == 0 || (preRope && !layer.hasQueriesPreRope))
+        return;
+    const Tensor queries = runner.tensor(request.capture, request.layer,
+                                         preRope ? TensorRole::QueriesPreRope : TensorRole::Queries, checkpoint);
+    data.queries = runner.engine().project(queries, request.queryHead.value, data.axes);
+    data.firstQuery = static_cast<TokenIndex>(request.capture->info().numTokens - queries.size(1));
+    data.queryMean = columnMeans(data.queries);
+}
+
 } // namespace
 
 ViewDataMaker::Value makeProjectionData(const LayerRunner& runner, const ViewDataRequest& request,
-                                        const Checkpoint& checkpoint, const ViewDataMaker::Partial&) {
+                                        const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
     assert(request.queryHead.value < request.capture->info().numQueryHeads);
     const Engine& engine = runner.engine();
     const auto [role, head] = sourceOf(request);
     if (role == TensorRole::Queries)
         checkQueries(request);
-    const Tensor rows = runner.tensor(request.capture, request.layer, role, checkpoint);
+    const Tensor rows = runner.tensor(request.capture, request.layer, role, checkpoint.silent());
     auto data = std::make_shared<ProjectionData>();
     data->source = request.options.choice("source");
-    const int components = std::min<int>(kProjectionComponents, static_cast<int>(rows.size(2)));
-    data->axes = engine.principalAxes(rows, head, components, checkpoint);
-    data->keys = engine.project(rows, head, data->axes);
     const HostTensor norms = engine.download(engine.rowNorms(rows, checkpoint.silent()));
     const auto first = norms.data.begin() + head * norms.shape[1];
     data->norms.assign(first, first + norms.shape[1]);
-
-    const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
-    const bool preRope = role == TensorRole::KeysPreRope, ofKeys = preRope || role == TensorRole::Keys;
-    const bool hasQueries = ofKeys && layer.queryCount > 0 && (!preRope || layer.hasQueriesPreRope);
-    if (!hasQueries)
-        return data;
-    const Tensor queries = runner.tensor(request.capture, request.layer,
-                                         preRope ? TensorRole::QueriesPreRope : TensorRole::Queries, checkpoint);
-    data->queries = engine.project(queries, request.queryHead.value, data->axes);
-    data->firstQuery = static_cast<TokenIndex>(request.capture->info().numTokens - queries.size(1));
-    data->queryMean = columnMeans(data->queries);
+    addClusters(runner, request, headRows(engine.download(rows), head), *data, checkpoint);
+    if (request.options.choice("method") == "tsne")
+        return embed(runner, request, rows, head, *data, checkpoint, partial);
+    const int components = std::min<int>(kProjectionComponents, static_cast<int>(rows.size(2)));
+    data->axes = engine.principalAxes(rows, head, components, checkpoint);
+    data->keys = engine.project(rows, head, data->axes);
+    addQueries(runner, request, role, *data, checkpoint);
     return data;
 }
 

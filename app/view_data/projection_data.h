@@ -4,8 +4,9 @@
 
 namespace kvscope {
 
-/// Principal axes of all keys (or values, or queries) of one head, those on them with their norms, and the captured queries of one query head on the same
-/// axes (ProjectionData).
+/// Principal axes of all keys (or values, or queries) of one head, those on them with their norms, and the captured
+/// queries of one query head on the same axes; or the t-SNE of those keys, with what it looks like on its way
+/// (ProjectionData).
 ViewDataMaker::Value makeProjectionData(const LayerRunner& runner, const ViewDataRequest& request,
                                         const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial);
 

@@ -201,7 +201,7 @@ private slots:
                 for (const std::int64_t token : *cloud->ids)
                     QCOMPARE(cloud->stroke.colour, stepColour(0.5F * float(keptBy(0, token) + keptBy(1, token))));
             }
-        for (const char* colour : {"position", "score", "norm", "panes"}) {
+        for (const char* colour : {"position", "score", "norm", "cluster", "panes"}) {
             options.setText("colour_by", colour);
             for (const double width : {220.0, 300.0, 640.0}) {
                 const Scene scene = build(input, options, width, 260);
@@ -211,6 +211,42 @@ private slots:
         }
         const auto texts = textsOf(build(input, options));
         QVERIFY(std::count(texts.begin(), texts.end(), std::string("colour: panes that keep it")) == 1);
+    }
+
+    // Centres and nearest centres of the keys in the head, by plain loops; ties to the earlier one.
+    void clustersAreThoseOfTheGreedyCentres() {
+        const ParameterValues options = optionsOf(keyProjectionView(), {{"colour_by", "cluster"}, {"centres", "7"}});
+        const ViewInput input = inputFor(keyProjectionView(), {"snapkv@0.2"}, options);
+        const HostTensor keys = needleCapture()->read(LayerIndex(3), TensorRole::Keys, {});
+        const std::int64_t n = keys.shape[1], d = keys.shape[2];
+        std::vector<std::int64_t> centres = {0}, nearest(std::size_t(n), 0);
+        std::vector<double> best(std::size_t(n), INFINITY);
+        while (true) {
+            for (std::int64_t t = 0; t < n; ++t) {
+                double square = 0;
+                for (std::int64_t c = 0; c < d; ++c)
+                    square += std::pow(double(keys.data[std::size_t((n + t) * d + c)]) - double(keys.data[std::size_t((n + centres.back()) * d + c)]), 2);
+                if (square < best[std::size_t(t)]) {
+                    best[std::size_t(t)] = square;
+                    nearest[std::size_t(t)] = std::int64_t(centres.size()) - 1;
+                }
+            }
+            if (centres.size() == 7)
+                break;
+            centres.push_back(std::max_element(best.begin(), best.end()) - best.begin());
+        }
+        const Scene scene = build(input, options, 900, 700);
+        const PointCloudItem* marks = cloudNamed(scene, "centres");
+        QVERIFY(marks && std::equal(centres.begin(), centres.end(), marks->ids->begin(), marks->ids->end()));
+        const ViewTable table = keyProjectionView().table(input, options);
+        for (std::int64_t t = 0; t < n; ++t)
+            QCOMPARE(table.cell(t, 6), std::to_string(nearest[std::size_t(t)]));
+        for (const Drawable& item : scene.items)
+            if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "kept")
+                for (const std::int64_t token : *cloud->ids)
+                    QCOMPARE(cloud->fill, colourMap("viridis", (std::min(23, static_cast<int>(float(nearest[std::size_t(token)]) / 6.0F * 24)) + 0.5) / 24));
+        const auto texts = textsOf(scene);
+        QVERIFY(std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.starts_with("7 greedy centres, radius "); }));
     }
 
     void emptyStatesSayWhy() {

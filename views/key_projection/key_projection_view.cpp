@@ -1,5 +1,5 @@
-// Keys of one head on two of their principal axes. One PCA and one range serve all panes, so that what differs between
-// two pictures is the policy and nothing else.
+// Keys of one head on two of their principal axes, or unfolded by t-SNE. One picture and one range serve all panes, so
+// that what differs between two of them is the policy and nothing else.
 #include "views/key_projection/key_projection_view.h"
 
 #include "views/explanations.h"
@@ -18,9 +18,20 @@ namespace {
 
 std::shared_ptr<const ParameterTable> makeOptions() {
     constexpr const char *axes = "KeyDiff Figs. 4, 5", *marks = "KeyDiff Figs. 5, 8-11";
+    constexpr const char* unfolding = "SubGen Fig. 1; van der Maaten and Hinton, JMLR 9 (2008)";
     return std::make_shared<const ParameterTable>(ParameterTable{
-        integerOption("x_component", "Horizontal component", "Principal component along x.", axes, 1, 5, 1),
-        integerOption("y_component", "Vertical component", "Principal component along y.", axes, 1, 5, 2),
+        choiceOption("method", "Method", "How tokens find their places. t-SNE keeps neighbours together and nothing else: no axes, no distances, no densities.",
+                     unfolding,
+                     {{"pca", "principal axes", "a plane through the vectors, with the variance that it holds"},
+                      {"tsne", "t-SNE", "up to 8,192 tokens; takes seconds"}},
+                     Stage::Features),
+        realOption("perplexity", "t-SNE perplexity", "How many neighbours a token looks at, about.", unfolding, 2, 200, 30, Stage::Features),
+        integerOption("iterations", "t-SNE iterations", "Steps of the descent; the first third of them, 250 at most, pull neighbours together twelvefold.",
+                      unfolding, 50, 5000, 750, Stage::Features),
+        integerOption("tsne_seed", "t-SNE seed", "Of the random start. What changes with it is the method's doing, not the data's.", unfolding, 0, 9999, 0,
+                      Stage::Features),
+        integerOption("x_component", "Horizontal component", "Principal component along x; t-SNE has none.", axes, 1, 5, 1),
+        integerOption("y_component", "Vertical component", "Principal component along y; t-SNE has none.", axes, 1, 5, 2),
         choiceOption("source", "Source",
                      "Keys as attention reads them, or before the rotary embedding, where content is not mixed with position.",
                      "KeyDiff Figs. 4, 11",
@@ -34,7 +45,10 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       {"position", "Position", "in the prompt"},
                       {"score", "Score", "of this pane's policy"},
                       {"norm", "Norm", "of the projected vector"},
-                      {"panes", "Panes", "how many panes keep the token"}}),
+                      {"cluster", "Cluster", "the nearest of the greedy centres, which are marked (SubGen Fig. 1)"},
+                     {"panes", "Panes", "how many panes keep the token"}}),
+        integerOption("centres", "Centres", "Greedy k-centers of the vectors in the head, the first token first; colour by cluster shows them.",
+                      "SubGen section 3.2, Fig. 1", 2, 64, 16, Stage::Features),
         flagOption("retained_only", "Kept tokens only", "Hides evicted tokens, so that only what is left is seen.", marks),
         flagOption("show_queries", "Queries", "Shows the query head's captured queries on the axes of the keys.", marks),
         flagOption("show_after_cut", "Tokens after the cut", "Shows the keys that no policy has seen as small grey dots.", marks)});
@@ -45,8 +59,8 @@ public:
     KeyProjectionView()
         : View({.id = "key_projection",
                 .name = "Key projection",
-                .summary = "Keys of one head on two principal axes, kept against evicted",
-                .paper = "KeyDiff Figs. 4, 5, 8-11",
+                .summary = "Keys of one head on two principal axes or by t-SNE, kept against evicted",
+                .paper = "KeyDiff Figs. 4, 5, 8-11; SubGen Fig. 1",
                 .help = std::string(viewExplanation("key_projection_view")),
                 .options = makeOptions(),
                 .perPane = true,
@@ -57,7 +71,7 @@ public:
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
 };
 
-std::string whyNoPicture(const ViewInput& input) {
+std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) {
     const PaneData* pane = activePane(input);
     if (!pane)
         return input.capture ? "No policy in this pane. Add one." : kNoCapture;
@@ -65,10 +79,26 @@ std::string whyNoPicture(const ViewInput& input) {
         return why;
     if (!input.data.error.empty())
         return input.data.error;
-    return input.data.value ? "" : "Computing the principal axes…";
+    if (input.data.value)
+        return "";
+    return options.choice("method") == "tsne" ? "Looking for the neighbours of every token, for t-SNE…" : "Computing the principal axes…";
 }
 
+/// "perplexity 30, seed 0": without these an embedding is nothing that anybody could make again.
+std::string tsneLabel(const TsneRun& run) {
+    return fmt::format("perplexity {:g}, seed {}", run.request.perplexity, run.request.seed);
+}
+
+std::string tsneNote(const TsneRun& run) {
+    if (run.iteration < run.request.iterations)
+        return fmt::format("t-SNE, {}: iteration {} of {}", tsneLabel(run), formatCount(run.iteration), formatCount(run.request.iterations));
+    return fmt::format("t-SNE, {}, {} iterations: KL {} nats", tsneLabel(run), formatCount(run.iteration), formatFixed(run.divergence, 3));
+}
+
+/// An embedding has no unit, no variance and no direction: its axes say so by naming nothing but the method.
 AxisSpec axisOf(const ProjectionData& projection, int component, double low, double high) {
+    if (projection.tsne)
+        return {low, high, AxisScale::Linear, fmt::format("t-SNE {}", component + 1)};
     const auto& shares = projection.axes.explainedVariance;
     const auto index = static_cast<std::size_t>(component);
     const std::string share = index < shares.size() ? fmt::format(" ({} % of variance)", formatFixed(100 * shares[index], 1)) : "";
@@ -81,10 +111,10 @@ struct Room {
 };
 
 /// What gives way in a small dock, in this order: titles, legend, tick labels; never the data.
-Room roomFor(const Viewport& viewport) {
+Room roomFor(const Viewport& viewport, const ProjectionData& projection) {
     Room room;
     room.axes.titles = viewport.width >= 220 && viewport.height >= 180;
-    room.axes.tickLabels = viewport.width >= 180 && viewport.height >= 140;
+    room.axes.tickLabels = viewport.width >= 180 && viewport.height >= 140 && !projection.tsne;
     room.axes.forPaper = viewport.theme == ThemeId::Paper;
     room.legend = viewport.width >= 200 && viewport.height >= 160;
     room.caption = viewport.forExport;
@@ -95,6 +125,8 @@ Room roomFor(const Viewport& viewport) {
 std::vector<std::string> notesOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks,
                                  const PlotFrame& frame, const Room& room) {
     std::vector<std::string> notes;
+    if (const auto& run = projectionOf(input).tsne)
+        notes.push_back(tsneNote(*run));
     if (const std::string& source = projectionOf(input).source; source == "values" || source == "queries")
         notes.push_back(source == "values" ? "values of the KV head" : fmt::format("queries of query head {}", input.queryHead.value));
     if (marks.evictedStride > 1 && !marks.retainedOnly)
@@ -116,12 +148,12 @@ std::vector<std::string> notesOf(const ViewInput& input, const PaneData& pane, c
 }
 
 Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
+    if (const std::string why = whyNoPicture(input, options); !why.empty())
         return emptyScene(why, viewport);
     const Theme& theme = themeOf(viewport.theme);
     const PaneData& pane = *activePane(input);
     const ProjectionMarks marks = makeMarks(input, pane, options);
-    const Room room = roomFor(viewport);
+    const Room room = roomFor(viewport, projectionOf(input));
     Scene scene;
     scene.width = viewport.width;
     scene.height = viewport.height;
@@ -170,6 +202,14 @@ Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValue
     return scene;
 }
 
+/// How far the picture may be believed.
+std::string tsneFinding(const TsneRun& run) {
+    if (run.iteration < run.request.iterations)
+        return tsneNote(run);
+    return fmt::format("{} % of each token's {} nearest neighbours in the head are its nearest here too (t-SNE, {})",
+                       formatFixed(100 * run.neighboursKept, 1), kJudgedNeighbours, tsneLabel(run));
+}
+
 /// Share of the tokens farthest from the mean of the keys (outermost tenth in the picture) that are kept.
 std::string rimFinding(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks) {
     std::vector<std::pair<double, TokenIndex>> distances;
@@ -187,8 +227,10 @@ std::string rimFinding(const ViewInput& input, const PaneData& pane, const Proje
 }
 
 std::string KeyProjectionView::finding(const ViewInput& input, const ParameterValues& options) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
+    if (const std::string why = whyNoPicture(input, options); !why.empty())
         return why;
+    if (const auto& run = projectionOf(input).tsne)
+        return tsneFinding(*run);
     const PaneData& pane = *activePane(input);
     const bool chosen = !input.focus.selected.empty();
     const auto tokens = beforeCut(input, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
@@ -202,8 +244,8 @@ std::string KeyProjectionView::finding(const ViewInput& input, const ParameterVa
 
 ViewTable KeyProjectionView::table(const ViewInput& input, const ParameterValues& options) const {
     ViewTable table;
-    table.columns = {"position", "text", "segment", "state", "x", "y"};
-    if (!whyNoPicture(input).empty())
+    table.columns = {"position", "text", "segment", "state", "x", "y", "cluster"};
+    if (!whyNoPicture(input, options).empty())
         return table;
     auto marks = std::make_shared<const ProjectionMarks>(makeMarks(input, *activePane(input), options));
     table.rowCount = static_cast<std::int64_t>(marks->states.size());
@@ -216,7 +258,8 @@ ViewTable KeyProjectionView::table(const ViewInput& input, const ParameterValues
         case 2: return segmentOf(*capture, token);
         case 3: return kStates[static_cast<int>(marks->states[static_cast<std::size_t>(row)])];
         case 4: return fmt::format("{:.6g}", keyPoint(*projection, *marks, token).x);
-        default: return fmt::format("{:.6g}", keyPoint(*projection, *marks, token).y);
+        case 5: return fmt::format("{:.6g}", keyPoint(*projection, *marks, token).y);
+        default: return std::to_string(projection->cluster[static_cast<std::size_t>(row)]);
         }
     };
     return table;

@@ -1,19 +1,33 @@
 #pragma once
 
 #include "core/engine/engine.h"
+#include "core/engine/tsne.h"
 #include "views/view_data.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace kvscope {
 
+/// How the points of an embedding came about.
+struct TsneRun {
+    TsneRequest request;
+    int iteration = 0;         ///< less than asked for: still on its way
+    double divergence = 0;     ///< nats
+    double neighboursKept = 0; ///< NaN on the way
+};
+
 /// Projected tensors of one head, shared by all panes.
 struct ProjectionData : ViewData {
     std::string source;         ///< "keys", "keys_pre_rope", "values", "queries"
-    PrincipalAxes axes;
+    std::optional<TsneRun> tsne; ///< set: `keys` is an embedding [n, 2], and there are no axes to put anything else on
+    PrincipalAxes axes;         ///< empty for an embedding
     HostTensor keys;            ///< [n, components] the rows that the source names
     std::vector<float> norms;   ///< [n] of these rows
+    std::vector<TokenIndex> centres;   ///< greedy k-centers of these rows in the head (SubGen section 3.2), as picked
+    std::vector<std::int32_t> cluster; ///< [n] position in `centres` of the nearest one
+    double radius = 0;                 ///< largest distance of a row to its nearest centre
     HostTensor queries;         ///< [w, components] or empty: query head's queries on the keys' axes
     TokenIndex firstQuery = 0;
     HostTensor queryMean;       ///< [components] or empty

@@ -62,6 +62,8 @@ ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const Pa
     ProjectionMarks marks;
     marks.xAxis = static_cast<int>(options.integer("x_component")) - 1;
     marks.yAxis = static_cast<int>(options.integer("y_component")) - 1;
+    if (projectionOf(input).tsne)
+        marks.xAxis = 0, marks.yAxis = 1; // an embedding has no components to choose among
     marks.retainedOnly = options.flag("retained_only");
     marks.showQueries = options.flag("show_queries");
     marks.showAfterCut = options.flag("show_after_cut");
@@ -110,7 +112,8 @@ Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks) 
 std::optional<AnchorMark> anchorMark(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks) {
     const HostTensor& anchors = pane.result->anchor;
     const ProjectionData& projection = projectionOf(input);
-    if (anchors.empty() || projection.source != "keys") // an anchor of rotated keys has no place among unrotated ones
+    // An anchor of rotated keys has no place among unrotated ones, and no vector has one in an embedding.
+    if (anchors.empty() || projection.source != "keys" || projection.tsne)
         return {};
     const auto d = static_cast<std::size_t>(anchors.shape[1]);
     const float* anchor = anchors.data.data() + static_cast<std::size_t>(input.kvHead.value) * d;
@@ -189,6 +192,16 @@ public:
                              withAlpha(step == kSteps ? m_theme.notANumber : colourMap("viridis", (step + 0.5) / kSteps), fade));
         }
         drawQueries(fade);
+    }
+
+    void drawCentres() {
+        if (m_marks.colourBy != "cluster")
+            return;
+        const ProjectionData& projection = projectionOf(m_input);
+        CloudPoints centres;
+        for (const TokenIndex token : projection.centres)
+            centres.add(pixelOf(m_frame, projection, m_marks, token), token);
+        m_builder.points(cloudOf(centres, "centres", Marker::Diamond, 5, m_theme.anchor, {m_theme.text1, 1, {}}));
     }
 
     void drawSelection() {
@@ -271,6 +284,7 @@ void drawMarks(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& i
     MarkPainter painter(builder, frame, input, pane, marks, theme);
     builder.pushClip(frame.plot);
     painter.drawClouds();
+    painter.drawCentres();
     painter.drawSelection();
     painter.drawAnchor();
     painter.drawHover();
@@ -279,10 +293,15 @@ void drawMarks(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& i
 
 std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks, const Theme& theme) {
     std::vector<LegendEntry> entries;
-    if (!marks.shade.empty())
-        return {{"kept " + formatCount(marks.keptTotal), Marker::Circle, colourMap("viridis", 0.5), {}, 3, false},
-                {"evicted " + formatCount(marks.evictedTotal), Marker::Circle, kTransparent, {colourMap("viridis", 0.5), 1.2, {}}, 3, false},
-                {"colour: " + shadeTitle(pane, marks), Marker::Square, colourMap("viridis", 0.9), {}, 4, false}};
+    if (!marks.shade.empty()) {
+        entries = {{"kept " + formatCount(marks.keptTotal), Marker::Circle, colourMap("viridis", 0.5), {}, 3, false},
+                   {"evicted " + formatCount(marks.evictedTotal), Marker::Circle, kTransparent, {colourMap("viridis", 0.5), 1.2, {}}, 3, false},
+                   {"colour: " + shadeTitle(pane, marks), Marker::Square, colourMap("viridis", 0.9), {}, 4, false}};
+        if (const ProjectionData& data = projectionOf(input); marks.colourBy == "cluster")
+            entries.push_back({formatCount(static_cast<std::int64_t>(data.centres.size())) + " greedy centres, radius " + formatShort(data.radius),
+                               Marker::Diamond, theme.anchor, {theme.text1, 1, {}}, 4, false});
+        return entries;
+    }
     entries.push_back({"kept " + formatCount(marks.keptTotal), Marker::Circle, theme.kept, {}, 3, false});
     if (!marks.retainedOnly)
         entries.push_back({"evicted " + formatCount(marks.evictedTotal), Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3, false});

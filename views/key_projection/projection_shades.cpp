@@ -54,6 +54,12 @@ void addShades(const ViewInput& input, const PaneData& pane, ProjectionMarks& ma
         marks.shade = projectionOf(input).norms;
         marks.shade.resize(n, kNone);
         stretch(marks.shade, visible, marks);
+    } else if (marks.colourBy == "cluster") {
+        const ProjectionData& data = projectionOf(input);
+        const auto last = std::max<std::size_t>(1, data.centres.size() - 1);
+        for (const std::int32_t cluster : data.cluster)
+            marks.shade.push_back(static_cast<float>(cluster) / static_cast<float>(last));
+        marks.shadeTicks = {{0, "0"}, {1, std::to_string(data.centres.size() - 1)}};
     } else if (marks.colourBy == "panes") {
         const auto panes = readyPanes(input);
         marks.shade.assign(n, 0);
@@ -70,7 +76,7 @@ void addShades(const ViewInput& input, const PaneData& pane, ProjectionMarks& ma
 std::string shadeTitle(const PaneData& pane, const ProjectionMarks& marks) {
     if (marks.colourBy == "score")
         return pane.result->request.recorded ? "recorded score" : policyById(pane.policyId).scoreLabel(pane.result->request.policy.values);
-    return marks.colourBy == "panes" ? "panes that keep it" : marks.colourBy;
+    return marks.colourBy == "panes" ? "panes that keep it" : marks.colourBy == "cluster" ? "nearest centre" : marks.colourBy;
 }
 
 } // namespace kvscope

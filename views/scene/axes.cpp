@@ -103,8 +103,8 @@ void drawXAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& s
                          HorizontalAlign::Centre, VerticalAlign::Top);
     }
     if (style.titles)
-        builder.text({plot.x + plot.width / 2, plot.bottom() + kTickLength + 2 * kLabelGap + kLabelSize + 3}, frame.x.title,
-                     kTitleStyle, theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
+        builder.text({plot.x + plot.width / 2, plot.bottom() + kTickLength + (style.tickLabels ? 2 * kLabelGap + kLabelSize : 0) + 3},
+                     frame.x.title, kTitleStyle, theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
 }
 
 void drawYAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& style, const Theme& theme) {
@@ -121,7 +121,7 @@ void drawYAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& s
                                                    VerticalAlign::Middle));
     }
     if (style.titles)
-        builder.text({plot.x - kTickLength - kLabelGap - widest - 6, plot.y + plot.height / 2}, frame.y.title, kTitleStyle,
+        builder.text({plot.x - kTickLength - (style.tickLabels ? kLabelGap + widest : 0) - 6, plot.y + plot.height / 2}, frame.y.title, kTitleStyle,
                      theme.text2, HorizontalAlign::Centre, VerticalAlign::Baseline, -90);
 }
 
