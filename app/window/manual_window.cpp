@@ -10,9 +10,12 @@
 #include <QPainter>
 #include <QPushButton>
 #include <QSvgRenderer>
-#include <QTextBlockFormat>
+#include <QTextBlock>
 #include <QTextCursor>
 #include <QVBoxLayout>
+
+#include <utility>
+#include <vector>
 
 // Q_INIT_RESOURCE declares a global function, so it cannot be called from inside a namespace.
 static void initManualResources() { Q_INIT_RESOURCE(manual); }
@@ -39,6 +42,32 @@ QImage drawSvg(const QString& path, int mostWidth, double pixelRatio) {
     return image;
 }
 
+/// Paragraphs stand apart; commands are longer than a page is wide, so they wrap, on a ground of their own.
+void setBlock(const QTextBlock& block) {
+    const bool code = block.blockFormat().hasProperty(QTextFormat::BlockCodeFence);
+    QTextBlockFormat format;
+    format.setNonBreakableLines(false);
+    format.setBottomMargin(code ? 0 : px(6));
+    if (code)
+        format.setBackground(qColor(chrome().sunken));
+    QTextCursor(block).mergeBlockFormat(format);
+}
+
+void underlineLinks(const QTextBlock& block) {
+    std::vector<std::pair<int, int>> links; // found first: underlining changes the fragments
+    for (auto at = block.begin(); !at.atEnd(); ++at)
+        if (at.fragment().charFormat().isAnchor())
+            links.emplace_back(at.fragment().position(), at.fragment().position() + at.fragment().length());
+    QTextCharFormat underlined;
+    underlined.setFontUnderline(true);
+    for (const auto& [from, to] : links) {
+        QTextCursor cursor(block);
+        cursor.setPosition(from);
+        cursor.setPosition(to, QTextCursor::KeepAnchor);
+        cursor.mergeCharFormat(underlined);
+    }
+}
+
 } // namespace
 
 ManualPage::ManualPage(QWidget* parent) : QTextBrowser(parent) {
@@ -55,14 +84,25 @@ QVariant ManualPage::loadResource(int type, const QUrl& name) {
     return drawSvg(":" + url.path(), px(620), devicePixelRatioF());
 }
 
-// Commands are longer than a page is wide: they wrap, so that nothing has to be scrolled to be read.
 void ManualPage::doSetSource(const QUrl& name, QTextDocument::ResourceType type) {
     QTextBrowser::doSetSource(name, type);
-    QTextBlockFormat wrapped;
-    wrapped.setNonBreakableLines(false);
-    QTextCursor all(document());
-    all.select(QTextCursor::Document);
-    all.mergeBlockFormat(wrapped);
+    for (QTextBlock block = document()->begin(); block.isValid(); block = block.next()) {
+        setBlock(block);
+        underlineLinks(block);
+    }
+}
+
+void ManualPage::changeEvent(QEvent* event) {
+    QTextBrowser::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange && !source().isEmpty())
+        reload(); // the ground of commands has the theme's colour
+}
+
+void ManualPage::keyPressEvent(QKeyEvent* event) {
+    if (event->key() == Qt::Key_Escape)
+        event->ignore();
+    else
+        QTextBrowser::keyPressEvent(event);
 }
 
 ManualWindow::ManualWindow(QWidget* parent) : QWidget(parent, Qt::Window) {
@@ -89,7 +129,7 @@ ManualWindow::ManualWindow(QWidget* parent) : QWidget(parent, Qt::Window) {
 }
 
 void ManualWindow::keyPressEvent(QKeyEvent* event) {
-    if (event->matches(QKeySequence::Cancel) || event->matches(QKeySequence::Close))
+    if (event->key() == Qt::Key_Escape || event->matches(QKeySequence::Close))
         close();
     else
         QWidget::keyPressEvent(event);

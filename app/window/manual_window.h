@@ -16,6 +16,8 @@ public:
 
 protected:
     void doSetSource(const QUrl& name, QTextDocument::ResourceType type) override;
+    void changeEvent(QEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override; ///< Esc is the window's
 };
 
 /// The manual in a window of its own, so that it can be read beside the picture. Deletes itself when closed.
