@@ -1,7 +1,8 @@
 // Turns what the attention map view asks for into engine calls: which rows and keys are looked at, which heads are
-// combined, and whether a sampled picture comes first.
+// combined, and whether a sampled picture comes first. What is learnt of the rows on the way serves the next part.
 #include "app/view_data/attention_map_data.h"
 
+#include "app/view_data/row_log_sums.h"
 #include "core/base/error.h"
 #include "views/attention_map/attention_map_data.h"
 
@@ -103,6 +104,19 @@ void setKind(AttentionMapInput& input, const std::string& map) {
     input.value = map == "logits" || map == "cosine" ? MapValue::Logit : MapValue::Weight;
 }
 
+/// The engine's map, with the rows' sums that earlier parts have left. Logits have none, and a map of all keys has no use
+/// for them: it sums its rows in double, while what is kept is a float, about 1e-6 of a weight.
+AttentionMap mapOf(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input, const Checkpoint& checkpoint) {
+    if (input.value == MapValue::Logit)
+        return runner.engine().attentionMap(input, checkpoint);
+    const auto sums = rowLogSumsOf(runner, request.capture, request.layer, input, checkpoint);
+    if (input.keyBegin > 0 || input.keyEnd < input.keys.size(1))
+        input.rowLogSums = sums->known();
+    AttentionMap map = runner.engine().attentionMap(input, checkpoint);
+    sums->learn(map.rowLogSums);
+    return map;
+}
+
 ViewDataMaker::Value draw(const LayerRunner& runner, const ViewDataRequest& request, const Source& source,
                           std::int64_t rowsPerPixel, const Checkpoint& checkpoint) {
     const std::string &map = request.options.choice("map"), &minus = request.options.choice("minus");
@@ -111,7 +125,7 @@ ViewDataMaker::Value draw(const LayerRunner& runner, const ViewDataRequest& requ
     input.rowsPerPixel = rowsPerPixel;
     setKind(input, map);
     const bool difference = minus != "nothing" && minus != map && input.value == MapValue::Weight;
-    AttentionMap shown = runner.engine().attentionMap(input, difference ? checkpoint.part(0, 0.5) : checkpoint);
+    AttentionMap shown = mapOf(runner, request, input, difference ? checkpoint.part(0, 0.5) : checkpoint);
     data->isWeight = input.value == MapValue::Weight && !difference;
     data->isDifference = difference;
     data->rowsAreKeys = map == "cosine";
@@ -119,7 +133,7 @@ ViewDataMaker::Value draw(const LayerRunner& runner, const ViewDataRequest& requ
         data->columnSums = std::move(shown.columnSums);
     if (difference) {
         setKind(input, minus);
-        const AttentionMap other = runner.engine().attentionMap(input, checkpoint.part(0.5, 1));
+        const AttentionMap other = mapOf(runner, request, input, checkpoint.part(0.5, 1));
         for (std::size_t i = 0; i < shown.cells.data.size(); ++i) { // masked in one of them: weight 0 there
             float& cell = shown.cells.data[i];
             const float taken = other.cells.data[i];
@@ -133,13 +147,25 @@ ViewDataMaker::Value draw(const LayerRunner& runner, const ViewDataRequest& requ
     return data;
 }
 
+/// Keys that a row costs at most: those in the rectangle where nothing else of the rows is asked for or needed any more.
+std::int64_t keysPerRow(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input, const Checkpoint& checkpoint) {
+    const std::string &map = request.options.choice("map"), &minus = request.options.choice("minus");
+    bool known = true;
+    for (const std::string& kind : {map, minus == "nothing" ? map : minus}) {
+        setKind(input, kind);
+        known &= input.value == MapValue::Logit || rowLogSumsOf(runner, request.capture, request.layer, input, checkpoint)
+                                                       ->knows(input.rowBegin - input.firstQuery, input.rowEnd - input.firstQuery);
+    }
+    return known ? input.keyEnd - input.keyBegin : input.keys.size(1);
+}
+
 } // namespace
 
 ViewDataMaker::Value makeAttentionMapData(const LayerRunner& runner, const ViewDataRequest& request,
                                           const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
     const Source source = sourceOf(runner, request, checkpoint);
     const AttentionMapInput& in = source.input;
-    const double perRow = static_cast<double>(in.keys.size(1)) * static_cast<double>(in.keys.size(2)) *
+    const double perRow = static_cast<double>(keysPerRow(runner, request, in, checkpoint)) * static_cast<double>(in.keys.size(2)) *
                           static_cast<double>(in.queryHeads.size());
     const bool glance = perRow * static_cast<double>(in.rowEnd - in.rowBegin) > kGlance && in.height < in.rowEnd - in.rowBegin;
     if (glance)

@@ -1,5 +1,6 @@
 // The attention map on the sample: what its pixels, rails, marks and words say, against the attention itself.
 #include "app/text/qt_text_service.h"
+#include "core/engine/forwarding_engine.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_fixture.h"
@@ -10,6 +11,7 @@
 #include <QtTest>
 
 #include <cmath>
+#include <utility>
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
@@ -46,6 +48,26 @@ const ImageItem* mapImage(const Scene& scene) {
             return image;
     return nullptr;
 }
+
+/// Counts the rows of each map whose sum is not known when it is asked for.
+class WatchedEngine final : public ForwardingEngine {
+public:
+    WatchedEngine() : WatchedEngine(makeCpuEngine(2)) {}
+
+    AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const override {
+        std::int64_t unknown = 0;
+        for (std::int64_t row = input.rowBegin - input.firstQuery; row < input.rowEnd - input.firstQuery; ++row)
+            unknown += input.rowLogSums.empty() || std::isnan(input.rowLogSums.data[static_cast<std::size_t>(row)]);
+        m_unknown.push_back(unknown);
+        return m_engine->attentionMap(input, checkpoint);
+    }
+    std::vector<std::int64_t> takeUnknown() const { return std::exchange(m_unknown, {}); }
+
+private:
+    explicit WatchedEngine(std::unique_ptr<Engine> engine) : ForwardingEngine(*engine), m_engine(std::move(engine)) {}
+    std::unique_ptr<Engine> m_engine;
+    mutable std::vector<std::int64_t> m_unknown;
+};
 
 } // namespace
 
@@ -103,6 +125,41 @@ private slots:
             sum += double(column);
         QVERIFY(std::abs(sum - 1028) < 1e-2); // each row of the softmax sums to 1
         QVERIFY(data->heads.find("mean of query heads 4–7") != std::string::npos);
+    }
+
+    // A part asked for after the whole finds the sums of its rows known, and its cells are those of a first look.
+    void zoomingDoesNotSumTheRowsAgain() {
+        const auto engine = std::make_shared<const WatchedEngine>();
+        const LayerRunner kept(engine), untouched(std::shared_ptr<const Engine>(makeCpuEngine(1)));
+        ViewDataRequest request;
+        request.capture = needleCapture();
+        request.layer = LayerIndex(3);
+        request.kvHead = KvHeadIndex(1);
+        request.queryHead = QueryHeadIndex(4);
+        const auto draw = [&](const LayerRunner& runner, const std::vector<std::pair<std::string, std::string>>& set, std::optional<Viewport::Range> range) {
+            request.options = optionsWith(set);
+            request.range = range;
+            return std::dynamic_pointer_cast<const AttentionMapData>(makerFor(m_view)->make(runner, request, {}, [](const auto&) {}));
+        };
+        using Counts = std::vector<std::int64_t>;
+        const Viewport::Range part{100, 300, 500, 710};
+        draw(kept, {}, std::nullopt);
+        QCOMPARE(engine->takeUnknown(), Counts{1028});
+        const auto zoomed = draw(kept, {}, part), fresh = draw(untouched, {}, part);
+        QCOMPARE(engine->takeUnknown(), Counts{0});
+        QCOMPARE(zoomed->cells.shape, fresh->cells.shape);
+        for (std::size_t i = 0; i < fresh->cells.data.size(); ++i)
+            QVERIFY(std::isnan(fresh->cells.data[i]) ? std::isnan(zoomed->cells.data[i])
+                                                     : std::abs(zoomed->cells.data[i] - fresh->cells.data[i]) <= 3e-6F * fresh->cells.data[i]);
+        draw(kept, {{"map", "logits"}}, part); // needs no sums and leaves none behind
+        draw(kept, {{"minus", "chunks"}}, part);
+        draw(kept, {{"minus", "chunks"}}, part);
+        QCOMPARE(engine->takeUnknown(), (Counts{210, 0, 210, 0, 0})); // of the chunks, once
+        draw(kept, {{"map", "chunks"}, {"chunk", "128"}}, part); // other chunks, other sums
+        draw(kept, {{"heads", "mean"}}, part);
+        request.queryHead = QueryHeadIndex(5);
+        draw(kept, {}, part);
+        QCOMPARE(engine->takeUnknown(), (Counts{210, 210, 210}));
     }
 
     void aDifferenceIsTheFirstMinusTheSecond() {
