@@ -33,8 +33,6 @@ public:
     void goTo(int step);    ///< stops playing
     void setSpeed(double speed);
     double speed() const { return m_speed; }
-    /// Steps cut: the desktop asks for it, beside the session's own wish.
-    void setMotionReduced(bool reduced) { m_motionReduced = reduced; }
     bool isGliding() const { return m_glide.isActive(); }
 
     /// Milliseconds between two steps at speed 1: long enough to read, short enough that no story outlasts 40 seconds.
@@ -54,7 +52,6 @@ private:
     const View* m_view = nullptr;
     Story m_story;
     double m_speed = 1;
-    bool m_motionReduced = false;
     QTimer m_clock, m_glide, m_later;
     TokenIndex m_from = 0;
     int m_target = 0, m_frame = 0;

@@ -301,13 +301,6 @@ CalibrationBand bandOf(std::vector<double> numbers) {
     return {quantile(0.05), quantile(0.95)};
 }
 
-CalibrationBand curveBand(std::span<const CalibrationFit> fits, double contextNll, double r) {
-    std::vector<double> values;
-    for (const CalibrationFit& fit : fits)
-        values.push_back(calibrationCurve(fit.k(contextNll), r));
-    return bandOf(std::move(values));
-}
-
 CalibrationBand retentionBand(std::span<const CalibrationFit> fits, double contextNll, double tau) {
     std::vector<double> values;
     for (const CalibrationFit& fit : fits)

@@ -60,7 +60,6 @@ struct CalibrationBand {
     double low = std::numeric_limits<double>::quiet_NaN(), high = low;
 };
 CalibrationBand bandOf(std::vector<double> numbers);
-CalibrationBand curveBand(std::span<const CalibrationFit> fits, double contextNll, double r);
 CalibrationBand retentionBand(std::span<const CalibrationFit> fits, double contextNll, double tau);
 
 } // namespace kvscope

@@ -1,5 +1,5 @@
 // What the theorems of the papers ask for, as plain functions of norms and targets. They are worst-case statements: at
-// the norms of real models they often demand more than there is (policies.md B1, C5), and that is worth seeing.
+// the norms of real models they often demand more than there is (B1, C5), and that is worth seeing.
 #include "core/metrics/theory.h"
 
 #include <algorithm>
@@ -63,18 +63,6 @@ std::vector<TheoryDemand> theoryDemands(const TheoryNorms& norms, const TheoryTa
     addSubGen(norms, targets, demands);
     addCompactor(norms, targets, demands);
     return demands;
-}
-
-double discrepancyBound(const TheoryNorms& norms, std::int64_t m, double delta) {
-    const auto s = static_cast<double>(norms.valueDim);
-    const double exponent = norms.scaling / 2 * (norms.queryNorm * norms.queryNorm + norms.keyNorm * norms.keyNorm);
-    return std::sqrt(s) * kWalkConstant * std::log(static_cast<double>(m) * s / delta) * std::exp(exponent) *
-           norms.valueNorm;
-}
-
-double eraseThreshold(const TheoryNorms& norms, double epsilon) {
-    return epsilon / (2 * static_cast<double>(norms.tokens)) *
-           std::exp(-norms.radius() * norms.radius() * norms.scaling) * norms.valueNorm;
 }
 
 double leastCosineOfWeight(double weight, std::int64_t tokens, double squaredNorm) {

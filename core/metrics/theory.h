@@ -33,18 +33,12 @@ struct TheoryDemand {
     double demanded = 0;
     double set = std::numeric_limits<double>::quiet_NaN();
 
-    bool isSet() const { return set == set; }
     bool met() const { return set >= demanded; }
 };
 
 /// The demands of BalanceKV (Thms 3.1-3.4), SubGen (Thm 1) and Compactor (Thms 1, 2). Constants that the papers hide in
 /// O() are 1; formulas say so. A demand beyond the double range is infinity.
 std::vector<TheoryDemand> theoryDemands(const TheoryNorms& norms, const TheoryTargets& targets);
-
-/// BalanceKV Thm 3.3 with the proof's constant 30: bound on the discrepancy of one SoftmaxBalance node of m tokens.
-double discrepancyBound(const TheoryNorms& norms, std::int64_t m, double delta);
-/// BalanceKV 1.3: values shorter than this are erased; Algorithm 1's (eps / 2n) e^{-r^2 scaling} v_max.
-double eraseThreshold(const TheoryNorms& norms, double epsilon);
 
 /// KeyDiff Lemma 3.1: least cos(k*, q) of a unit query for a key with attention weight w < 1 and ||k||^2 < M.
 double leastCosineOfWeight(double weight, std::int64_t tokens, double squaredNorm);

@@ -27,6 +27,9 @@ struct StoryOfBlocks {
         hand.runAll();
         QTRY_VERIFY(driver.steps() > 0);
     }
+    void reduceMotion() {
+        bench->change([](Session& s) { s.look.reducedMotion = true; }, "Reduced motion");
+    }
     std::optional<TokenIndex> cursor() const { return bench->session().look.cursor; }
 };
 
@@ -90,18 +93,14 @@ private slots:
         QTRY_COMPARE(stage.cursor(), std::optional(events[1]));
         QVERIFY(moves.size() > 3);
         QVERIFY(!stage.driver.isGliding());
-        stage.driver.setMotionReduced(true);
+        stage.reduceMotion();
         stage.driver.stepBy(1);
         QCOMPARE(stage.cursor(), std::optional(events[2]));
-        stage.driver.setMotionReduced(false);
-        stage.bench->change([](Session& s) { s.look.reducedMotion = true; }, "Reduced motion");
-        stage.driver.stepBy(1);
-        QCOMPARE(stage.cursor(), std::optional(events[3]));
     }
 
     void playingEndsAtTheEndAndThenNothingMoves() {
         StoryOfBlocks stage;
-        stage.driver.setMotionReduced(true);
+        stage.reduceMotion();
         stage.driver.setSpeed(20);
         stage.driver.play(); // from the end: again from the first event
         QVERIFY(stage.driver.isPlaying());
@@ -116,7 +115,7 @@ private slots:
 
     void pauseAndStepsByHandStopPlaying() {
         StoryOfBlocks stage;
-        stage.driver.setMotionReduced(true);
+        stage.reduceMotion();
         stage.driver.play();
         stage.driver.toggle();
         QVERIFY(!stage.driver.isPlaying());

@@ -1,4 +1,4 @@
-// Axes, grid, legend and colour bar, drawn after the design: thin lines, ticks outward, grid behind the data.
+// Axes, grid and legend: thin lines, ticks outward, grid behind the data.
 #include "views/scene/axes.h"
 
 #include <algorithm>
@@ -167,29 +167,6 @@ double drawLegend(SceneBuilder& builder, Point leftMiddle, double width, const s
         x += 2 * mark + 5 + label + 14;
     }
     return x;
-}
-
-void drawColourBar(SceneBuilder& builder, const Box& box, const ColourBarSpec& spec, const Theme& theme) {
-    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
-    for (int i = 0; i < 256; ++i) {
-        const Colour c = colourMap(spec.map, i / 255.0, spec.inverted);
-        pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
-    }
-    builder.scene().items.push_back(ImageItem{box, 256, 1, pixels, {}});
-    builder.rectangle(box, kTransparent, {theme.axis, 1, {}});
-    const double highest = spec.histogram.empty() ? 0 : *std::max_element(spec.histogram.begin(), spec.histogram.end());
-    const double step = box.width / std::max<double>(1, static_cast<double>(spec.histogram.size()));
-    for (std::size_t i = 0; highest > 0 && i < spec.histogram.size(); ++i) {
-        const double height = 12 * spec.histogram[i] / highest;
-        builder.rectangle({box.x + static_cast<double>(i) * step, box.y - height, std::max(0.5, step - 0.5), height}, theme.text3);
-    }
-    const TextStyle label = labelStyle(false);
-    builder.text({box.x, box.bottom() + kLabelGap}, formatShort(spec.low), label, theme.text3, HorizontalAlign::Left, VerticalAlign::Top);
-    builder.text({box.right(), box.bottom() + kLabelGap}, formatShort(spec.high), label, theme.text3, HorizontalAlign::Right,
-                 VerticalAlign::Top);
-    if (!spec.title.empty())
-        builder.text({box.x - 8, box.y + box.height / 2}, spec.title, kTitleStyle, theme.text2, HorizontalAlign::Right,
-                     VerticalAlign::Middle);
 }
 
 } // namespace kvscope

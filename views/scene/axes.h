@@ -7,7 +7,7 @@
 
 namespace kvscope {
 
-/// "1,024", "−0.545", "3.1e−6": thin group commas, typographic minus (design.md 3).
+/// "1,024", "−0.545", "3.1e−6": thin group commas, typographic minus.
 std::string formatCount(std::int64_t value);
 std::string formatFixed(double value, int decimals);
 std::string formatShort(double value); ///< up to three significant digits, exponents beyond 1e−4 and 1e6
@@ -71,16 +71,5 @@ struct LegendEntry {
 /// Entries in a row from the left, as many as fit; returns the right end.
 double drawLegend(SceneBuilder& builder, Point leftMiddle, double width, const std::vector<LegendEntry>& entries,
                   const Theme& theme);
-
-struct ColourBarSpec {
-    std::string map = "viridis";
-    bool inverted = false;
-    double low = 0, high = 1;
-    std::string title;
-    std::vector<double> histogram; ///< relative heights, low to high; may be empty
-};
-
-/// A horizontal bar of the given box with its histogram on top and end labels below.
-void drawColourBar(SceneBuilder& builder, const Box& box, const ColourBarSpec& spec, const Theme& theme);
 
 } // namespace kvscope

@@ -27,7 +27,6 @@ public:
     void invalidate();
     const Scene& scene(); ///< up to date
     void setFaded(bool faded); ///< the old picture at 35 % while a new one is computed
-    bool isFaded() const { return m_faded; }
     int framesDrawn() const { return m_frames; }
 
 signals:

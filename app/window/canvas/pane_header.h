@@ -20,7 +20,6 @@ class PaneHeader : public QWidget {
 public:
     PaneHeader(Workbench& workbench, int pane, QWidget* parent = nullptr);
     QString metricsText() const; ///< the second line, for tests
-    QPushButton* variantChip() const { return m_variant; }
 
 signals:
     void exportWanted();

@@ -28,7 +28,7 @@ QString segmentOf(const TokenTable& tokens, TokenIndex token) {
                      : QString();
 }
 
-/// The state mark of design.md 5: filled blue circle, hollow orange circle, filled square.
+/// The state mark of the design: filled blue circle, hollow orange circle, filled square.
 QPixmap stateMark(const TokenStanding& standing) {
     const Theme& theme = chrome();
     QPixmap pixmap(px(10), px(10));

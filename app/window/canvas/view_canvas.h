@@ -37,7 +37,6 @@ public:
 signals:
     void dataWanted();   ///< the table behind the canvas
     void exportWanted();
-    void messageWanted(const QString& message);
 
 protected:
     void resizeEvent(QResizeEvent* event) override;

@@ -65,13 +65,6 @@ QPushButton* chipButton(const QString& text, const char* tone, QWidget* parent) 
     return chip;
 }
 
-void setTone(QPushButton* chip, const char* tone) {
-    if (chip->property("chip").toByteArray() == tone)
-        return;
-    chip->setProperty("chip", tone);
-    repolish(chip);
-}
-
 QLineEdit* numberField(double designWidth, const QString& accessibleName, QWidget* parent) {
     auto* field = new QLineEdit(parent);
     field->setProperty("number", true);

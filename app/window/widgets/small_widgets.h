@@ -20,7 +20,6 @@ QFrame* separatorLine(QWidget* parent = nullptr);
 QToolButton* iconButton(const char* icon, const QString& tip, QWidget* parent = nullptr);
 /// A rounded chip; tone "plain", "warning" or "error".
 QPushButton* chipButton(const QString& text, const char* tone, QWidget* parent = nullptr);
-void setTone(QPushButton* chip, const char* tone);
 /// A right-aligned field for typed numbers; `designWidth` in design pixels.
 QLineEdit* numberField(double designWidth, const QString& accessibleName, QWidget* parent = nullptr);
 void setWrong(QLineEdit* field, bool wrong);
