@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-/// Tokens as marks of their state at places in data coordinates (design.md 5): evicted hollow and first, protected
+/// Tokens as marks of their state at places in data coordinates: evicted hollow and first, protected
 /// squares, kept filled and last.
 struct TokenMarks {
     std::vector<Point> places;      ///< [n] NaN in x or y: the token has none

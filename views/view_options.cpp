@@ -62,7 +62,7 @@ ParameterSpec realOption(std::string id, std::string label, std::string help, st
 }
 
 ParameterSpec colourMapOption() {
-    return choiceOption("colours", "Colours", "Sequential colour map.", "design: viridis by default",
+    return choiceOption("colours", "Colours", "Sequential colour map.", "viridis is even in lightness",
                         {{"viridis", "viridis", "even steps of lightness"},
                          {"cividis", "cividis", "the same for most kinds of colour vision"},
                          {"magma", "magma", "dark ground"},

@@ -28,7 +28,7 @@ QStyle* makeChromeStyle();
 
 inline const Theme& chrome() { return themeOf(appearance().theme); }
 QColor qColor(Colour colour);
-/// Logical pixels of design.md at the interface scale.
+/// Logical pixels of the design at the interface scale.
 int px(double designPixels);
 
 QFont interfaceFont(double designSize, int weight = QFont::Normal);

@@ -46,7 +46,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr int kFoldBelow = 1360, kWideFrom = 1920; // widths of design.md 2
+constexpr int kFoldBelow = 1360, kWideFrom = 1920; // widths of the design
 constexpr int kCompactBelowHeight = 820;
 constexpr const char* kGeometryKey = "window/geometry";
 

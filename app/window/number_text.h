@@ -6,7 +6,7 @@
 
 namespace kvscope {
 
-// Numbers as design.md 3 sets them: thin-free comma groups, typographic minus, fixed decimals.
+// Numbers as the whole window sets them: thin-free comma groups, typographic minus, fixed decimals.
 QString countText(std::int64_t count);          ///< "1,024"
 QString percentText(double fraction);           ///< "25.0 %"
 QString errorText(double relativeError);        ///< "0.116", "3.1e−6" below 0.001, "n/a" for NaN

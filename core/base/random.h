@@ -4,8 +4,8 @@
 
 namespace kvscope {
 
-/// Names one random number. The number is a function of these fields alone, never of thread, order or device
-/// (policies.md 0.6), so results do not depend on thread count and one uniform can be shown per token.
+/// Names one random number. The number is a function of these fields alone, never of thread, order or device,
+/// so results do not depend on thread count and one uniform can be shown per token.
 struct RandomKey {
     std::uint64_t seed = 0;
     std::uint32_t layer = 0;

@@ -8,7 +8,7 @@
 namespace kvscope {
 
 /// SHA-256, hexadecimal, over every data set under /tokens, /rope and /layers in ascending path order: path without the
-/// leading slash, zero byte, shape as decimals joined by commas, zero byte, little-endian bytes (capture-format).
+/// leading slash, zero byte, shape as decimals joined by commas, zero byte, little-endian bytes.
 std::string hashOfCapture(const h5::File& file, const Checkpoint& checkpoint);
 
 } // namespace kvscope

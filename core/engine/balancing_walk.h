@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-/// One self-balancing walk over some rows of a head (BalanceKV Algorithm 2 and its blocked form; policies.md 1.1, 1.4).
+/// One self-balancing walk over some rows of a head (BalanceKV Algorithm 2 and its blocked form).
 /// In the order of `rows`: y_i = sum over j < i of M_ij sign_j, p_i = 1/2 - gamma y_i, sign_i = +1 iff u_i < p_i, with
 ///   M_ij = e^(logScale <k_i - c, k_j - c> - logShift) (valueScale <x_i v_i, x_j v_j> + valueConstant).
 /// Exponents above 500 count as 500, so nothing overflows; p lies far outside [0, 1] long before.

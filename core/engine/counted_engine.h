@@ -15,7 +15,7 @@ struct Work {
     friend Work operator-(const Work& a, const Work& b) { return {a.operations - b.operations, a.bytes - b.bytes}; }
 };
 
-/// Counts the work of the primitives that policies are made of (policies.md, the costs of each section): attention over
+/// Counts the work of the primitives that policies are made of (the costs that their sources state): attention over
 /// visible pairs only, symmetric kernels by half, cubic terms of factorisations with their leading constant. Primitives
 /// of measures and views, moves between host and engine, and what a policy does on the host are not counted.
 class CountedEngine final : public ForwardingEngine {

@@ -36,7 +36,7 @@ struct Standardisation {
 enum class Arithmetic { Exact, Fast };
 
 /// The primitives that policies, measures and views are made of. H heads are always computed at once.
-/// Contract of every member (architecture.md 5): inputs are float, sums run in double and are rounded to float once,
+/// Contract of every member: inputs are float, sums run in double and are rounded to float once,
 /// results do not depend on thread count or instruction set, long work calls the checkpoint.
 /// Shapes that do not fit are our bugs (assert). NaN in scores is refused with Error.
 class Engine {

@@ -7,7 +7,7 @@
 
 namespace kvscope {
 
-/// How leverage is computed; all four agree to rounding on well-conditioned rows (policies.md 4.1). Svd and Qr start
+/// How leverage is computed; all four agree to rounding on well-conditioned rows. Svd and Qr start
 /// from the triangular factor of the rows, Gram and Cholesky from K^T K, which squares the condition number (C6).
 enum class LeverageRoute { Svd, Qr, Gram, Cholesky };
 

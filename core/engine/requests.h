@@ -35,7 +35,7 @@ struct TopKHead {
     float margin = 0;             ///< smallest kept free score minus largest evicted score; +infinity if no choice
 };
 
-/// The kept set of one KV head as two weighted samples (policies.md 0.2). Empty weights mean all 1.
+/// The kept set of one KV head as two weighted samples. Empty weights mean all 1.
 /// Denominator tokens are those of the numerator unless `denominator` is non-empty.
 struct WeightedSet {
     std::vector<TokenIndex> numerator;

@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-/// How well the attention output survives in one layer, over the queries after the cut (policies.md 7).
+/// How well the attention output survives in one layer, over the queries after the cut.
 struct Fidelity {
     TokenIndex firstQuery = 0; ///< queries [firstQuery, firstQuery + queryCount) were used
     std::int64_t queryCount = 0;
@@ -56,7 +56,7 @@ ExactAttention keptAttention(const Engine& engine, const FidelityInput& input, s
                              const Checkpoint& checkpoint);
 ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint);
 
-/// `kept` [Hkv]: the numerator and denominator samples of policies.md 0.2; [cut, j] always has weight 1. The retained
+/// `kept` [Hkv]: the samples of numerator and denominator; [cut, j] always has weight 1. The retained
 /// mass is the plain attention on the tokens of the numerator sample where they stood, whatever their weights.
 Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
                          std::span<const WeightedSet> kept, const Checkpoint& checkpoint);

@@ -16,7 +16,7 @@ enum class MeasureDirection { SmallerIsBetter, LargerIsBetter, Neither };
 /// What must be there beside queries, keys, values and the kept sets.
 enum class MeasureNeed { Nothing, Scores, OutputProjection };
 
-/// One measure of policies.md 7, declared once: tables, figures and the command line read it from here.
+/// One measure, declared once: tables, figures and the command line read it from here.
 struct MeasureCard {
     std::string id, label;
     std::string unit; ///< "" for a plain number

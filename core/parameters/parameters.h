@@ -10,7 +10,7 @@ namespace kvscope {
 
 enum class ParameterKind { Real, Integer, Choice, Flag, Text };
 
-/// The first of the three stages that must run again when the parameter changes (policies.md 0.11).
+/// The first of the three stages that must run again when the parameter changes.
 enum class Stage { Features, Combine, Select };
 
 struct ParameterChoice {

@@ -20,10 +20,10 @@ std::vector<double> queryLogits(std::span<const float> query, const HostTensor& 
 
 /// How far the two groups of a halving disagree for the query: || sum eta_i e^(l_i) v_i || / || sum e^(l_i) v_i || over
 /// the node's input, with v_i = 1 in the denominator's tree. It is the relative error that this one halving adds to the
-/// node's own sum (policies.md 1.2). 0 where the sum is 0.
+/// node's own sum. 0 where the sum is 0.
 double halvingDiscrepancy(const BalanceNode& node, bool numerator, const QuerySight& sight);
 
-/// How well what is stored at a cursor answers the query, against all rows before the cursor (policies.md 7).
+/// How well what is stored at a cursor answers the query, against all rows before the cursor.
 struct StreamErrors {
     double numerator = 0;   ///< ||num^ - num|| / (||e||_2 ||V||_F)
     double denominator = 0; ///< |den^ - den| / den

@@ -12,7 +12,7 @@ namespace kvscope {
 
 struct BalanceStream;
 
-/// One balancing walk, token by token (policies.md 1.1). Lists have one entry per token of the walk.
+/// One balancing walk, token by token. Lists have one entry per token of the walk.
 struct BalanceWalkLog {
     std::int64_t kvHead = 0;
     std::int64_t level = 0;   ///< round of the blocked algorithm, level of the node in the streaming one; from 1

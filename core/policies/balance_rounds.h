@@ -7,7 +7,7 @@
 
 namespace kvscope {
 
-/// How a round keeps half of its tokens, given their signs (policies.md 1.4).
+/// How a round keeps half of its tokens, given their signs.
 enum class Halving { Weighted, Unweighted, SmallerGroup };
 enum class KeyShift { BlockMean, MiddleMean, None };
 enum class PartialSubset { Random, Earliest, Latest };

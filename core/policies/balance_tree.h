@@ -12,7 +12,7 @@ struct BalanceNode {
     std::vector<std::int8_t> signs;
 };
 
-/// MergeAndReduce over a stream of rows (BalanceKV Algorithm 3; policies.md 1.2), kept whole: the nodes do not change
+/// MergeAndReduce over a stream of rows (BalanceKV Algorithm 3), kept whole: the nodes do not change
 /// when tokens are added, so the sets at any cursor can be read from it.
 struct BalanceTree {
     std::int64_t kvHead = 0;
@@ -38,14 +38,14 @@ struct StreamSettings {
     EraseLine erase = EraseLine::Algorithm;
 };
 
-/// What is stored of one KV head at a cursor, as the two samples of policies.md 0.2. Rows ascend in both lists.
+/// What is stored of one KV head at a cursor, as the samples of numerator and denominator. Rows ascend in both lists.
 struct StreamSample {
     WeightedSet set;
     std::vector<int> erasedBuckets;
     double eraseLine = 0; ///< buckets with 2^i at most this are gone
 };
 
-/// Streaming BalanceKV over all rows of an input (Algorithm 1; policies.md 1.3).
+/// Streaming BalanceKV over all rows of an input (Algorithm 1).
 struct BalanceStream {
     StreamSettings settings;
     std::int64_t tokens = 0;               ///< n

@@ -4,7 +4,7 @@
 
 namespace kvscope {
 
-/// Card, parameters and variants of Compactor (policies.md 4.2 and 4.3).
+/// Card, parameters and variants of Compactor.
 PolicyCard compactorCard();
 
 } // namespace kvscope

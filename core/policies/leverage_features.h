@@ -5,7 +5,7 @@
 namespace kvscope {
 
 /// The parameters of leverage scores, all of stage Features: sketch, sketch_size, sketch_scope, centred, token_chunk,
-/// route, regulariser, regulariser_strength (policies.md 4.1). Defaults: a Gaussian sketch of 64 columns, no centring.
+/// route, regulariser, regulariser_strength. Defaults: a Gaussian sketch of 64 columns, no centring.
 ParameterTable leverageParameters();
 
 /// Leverage of the rows [begin, end) of input.preRopeKeys [Hkv, m, d], as the parameters say (Compactor, Algorithm 1).

@@ -27,7 +27,7 @@ struct ChoiceMemo {
     std::shared_ptr<const void> work;
 };
 
-/// What a policy may look at: the tokens before the cut and nothing else (policies.md 0.9). In block processing the
+/// What a policy may look at: the tokens before the cut and nothing else. In block processing the
 /// rows are those of the cache plus the current block.
 struct PolicyInput {
     const Engine& engine;
@@ -139,7 +139,7 @@ struct PolicyOutcome {
     Scores scores;                ///< of the last step; rows mapped through `positions`
     RowPositions positions;       ///< empty: row r is token r
     std::vector<BlockStep> steps; ///< empty: one shot
-    bool simulated = false;       ///< block processing on full-attention tensors (policies.md 0.8)
+    bool simulated = false;       ///< block processing on full-attention tensors
     std::vector<std::string> notes;
     std::shared_ptr<const StepLog> log; ///< of the last choice; null unless asked for
 };

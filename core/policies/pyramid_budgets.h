@@ -5,7 +5,7 @@
 
 namespace kvscope {
 
-/// How PyramidKV shares a cache out over the layers (policies.md 6.5): many tokens in the first layer, few in the last.
+/// How PyramidKV shares a cache out over the layers: many tokens in the first layer, few in the last.
 struct PyramidShape {
     enum class Schedule {
         Integer, ///< authors' code: smallest share and slope floored, the window on top

@@ -1,5 +1,5 @@
-// Budgets: how a typed fraction or token count becomes a number of kept tokens. Sources round differently (policies.md
-// 0.4, X2), so the rounding is an argument; whatever it is, at least one token is kept.
+// Budgets: how a typed fraction or token count becomes a number of kept tokens. Sources round differently (X2), so the
+// rounding is an argument; whatever it is, at least one token is kept.
 #include "core/policies/selection.h"
 
 #include "core/base/error.h"

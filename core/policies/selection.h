@@ -8,7 +8,7 @@
 namespace kvscope {
 
 /// What a policy keeps in one KV head, out of the tokens before the cut. Where numerator and denominator of the
-/// estimator are different samples (policies.md 0.2), `kept` is the union of both, a token has weight 0 in the sum that
+/// estimator are different samples, `kept` is the union of both, a token has weight 0 in the sum that
 /// it takes no part in, and the weights of a token that was drawn several times add up.
 struct HeadSelection {
     std::vector<TokenIndex> kept;            ///< ascending token indices (duplicates never)

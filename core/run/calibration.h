@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-/// w of the asymmetric loss where nobody says otherwise; the paper gives none (policies.md 5).
+/// w of the asymmetric loss where nobody says otherwise; the paper gives none.
 inline constexpr double kCalibrationWeight = 5;
 
 /// Triples of one policy, and what they are.

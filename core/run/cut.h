@@ -6,7 +6,7 @@
 
 namespace kvscope {
 
-/// What a policy may see, and what it is judged on (policies.md 0.9), as typed:
+/// What a policy may see, and what it is judged on, as typed:
 /// "default", "segment:context", "segment:question", "last:256", "995" or "none".
 ///
 /// - segment:context: the end of the context, before the first question (query-agnostic). With several context segments

@@ -11,7 +11,7 @@ namespace kvscope {
 
 enum class ReproductionAxis { Retention, Layer, Tokens, Parameter };
 
-/// A table or figure of the papers as a sweep with its own measures (policies.md 8), or a word on where else it is.
+/// A table or figure of the papers as a sweep with its own measures, or a word on where else it is.
 struct Reproduction {
     std::string id, item;  ///< "keydiff-fig12", "KeyDiff Fig. 12: ..."
     std::string paperData; ///< what the paper ran on, and with which parameters

@@ -10,7 +10,7 @@
 
 namespace kvscope {
 
-/// Latest wins: a slot per picture, a generation checked twice (architecture.md 1.7). The executor and the delivery are
+/// Latest wins: a slot per picture, a generation checked twice. The executor and the delivery are
 /// arguments, so tests step through races without sleeping.
 ///
 /// A slot runs one job at a time and holds at most one waiting job. Every submit and cancel gives the slot a new

@@ -15,7 +15,7 @@ struct AttentionSumsCall {
     AttentionCall attention;
     SoftmaxShare* shares = nullptr; ///< [slots, R]
     /// Chunks: keys of logit 0 that take part in the softmax of a last chunk shorter than C, and rows that give 1/C to
-    /// each of its keys (what padding does in the reference codes; policies.md C8).
+    /// each of its keys (what padding does in the reference codes; C8).
     std::int64_t zeroKeys = 0, uniformRows = 0;
     void* scratch = nullptr; ///< softmaxScratchBytes
     void* logits = nullptr;  ///< keptLogitsBytes: saves the second product; null: products are made twice

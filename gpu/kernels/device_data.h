@@ -15,7 +15,7 @@ constexpr std::int64_t bytesOf(ElementType type) {
     return type == ElementType::Float32 ? 4 : 2;
 }
 
-/// Exact: products and sums in double, the index contract (architecture.md 5), results rounded to float once.
+/// Exact: products and sums in double, the index contract, results rounded to float once.
 /// Fast: float sums, products of 16-bit rows by tensor cores; outside the contract.
 enum class KernelArithmetic : std::int32_t { Exact, Fast };
 

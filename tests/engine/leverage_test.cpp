@@ -1,4 +1,4 @@
-// The laws of policies.md 4.1 to 4.3 on the engine: what leverage, attention inside chunks and z-scores must be for any
+// The laws of Compactor 3.1 to 3.3 on the engine: what leverage, attention inside chunks and z-scores must be for any
 // keys, and the examples that can be done by hand.
 #include "tests/bench/engine_check/engine_case.h"
 

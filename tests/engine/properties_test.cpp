@@ -47,7 +47,7 @@ private slots:
         QVERIFY(m_engine->download(m_engine->rows(t, 1, 1)).empty());
     }
 
-    /// policies.md K1: the two anchors disagree completely on these keys.
+    /// K1: the two anchors disagree completely on these keys.
     void meanAndNormalisedMeanDisagreeOnUnequalLengths() {
         const HostTensor keys{Shape{1, 3, 2}, {10, 0, 0, 1, 0, 1}};
         const Tensor t = m_engine->upload(keys);
@@ -76,7 +76,7 @@ private slots:
                  (std::vector<float>{1, static_cast<float>(std::sqrt(0.5))}));
     }
 
-    /// policies.md K2: pairwise sums are n ||mu|| cos(mu, k).
+    /// K2: pairwise sums are n ||mu|| cos(mu, k).
     void pairwiseSumsAreTheNormalisedMeanInDisguise() {
         const naive::Block keys = randomBlock(71, 2, 500, 24, 1, 0.5);
         const Tensor t = uploadRows(*m_engine, keys);

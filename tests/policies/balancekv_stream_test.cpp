@@ -1,5 +1,4 @@
-// Streaming BalanceKV: the walk's laws, the binary counter, buckets, the erase line, and the estimator (policies.md 1.1
-// to 1.3). Oracles are plain sums.
+// Streaming BalanceKV: the walk's laws, the binary counter, buckets, the erase line, and the estimator. Oracles are plain sums.
 #include "core/base/error.h"
 #include "core/policies/balance_tree.h"
 #include "tests/policies/policy_bench.h"

@@ -1,5 +1,5 @@
 // Blocked BalanceKV against hand examples and a second reading of the algorithm in plain loops, its laws, its weights
-// and its borders (policies.md 1.1, 1.4, 1.5).
+// and its borders.
 #include "core/base/error.h"
 #include "core/policies/balance_needle.h"
 #include "core/policies/balance_rounds.h"

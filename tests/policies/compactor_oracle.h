@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-/// Compactor as plain loops: what the formulas of policies.md 4 and the two public codes make of a layer.
+/// Compactor as plain loops: what the paper's formulas and the two public codes make of a layer.
 namespace kvscope::oracle {
 
 /// Rows [begin, end) of all heads.

@@ -1,4 +1,4 @@
-// Compactor and leverage against plain loops and against what policies.md says of the paper, kvpress and
+// Compactor and leverage against plain loops and against what the paper says, kvpress and
 // compactor-vllm: scores, budgets, protected tokens, joint choice, drawing, refusals.
 #include "core/base/error.h"
 #include "tests/policies/compactor_oracle.h"

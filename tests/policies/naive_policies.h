@@ -59,7 +59,7 @@ Result run(const std::string& policy, const Options& options, const Layer& layer
 /// Tokens kept of n.
 int budgetTokens(const std::string& budget, int n, const std::string& rounding);
 
-/// PyramidKV: tokens kept of n in the layer when the mean over the layers is `mean` (policies.md 6.5).
+/// PyramidKV: tokens kept of n in the layer when the mean over the layers is `mean`.
 int pyramidTokens(const Options& options, const Layer& layer, int n, int mean);
 
 } // namespace naive

@@ -1,4 +1,4 @@
-// PyramidKV: the numbers of policies.md 6.5, where each schedule gives up, and that a layer is SnapKV at its budget.
+// PyramidKV: numbers worked out by hand, where each schedule gives up, and that a layer is SnapKV at its budget.
 #include "core/base/error.h"
 #include "core/policies/pyramid_budgets.h"
 #include "tests/policies/policy_bench.h"

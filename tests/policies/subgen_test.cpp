@@ -1,4 +1,4 @@
-// SubGen: the invariants of policies.md 2.1 and 2.2, hand examples, chi-square of both reservoirs, unbiased sums.
+// SubGen: the invariants of the stream and of its practical variant, hand examples, chi-square of both reservoirs, unbiased sums.
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "core/policies/kcenter_log.h"

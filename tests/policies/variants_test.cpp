@@ -1,5 +1,5 @@
 // What a variant sets, written down: who cites "SnapKV as kvpress has it" cites these numbers. Beside the list the ones
-// that policies.md 4.3, 6.3, 6.4 and 6.6 print, by hand.
+// that the sources print, by hand.
 #include "core/policies/policy.h"
 #include "tests/support/golden.h"
 

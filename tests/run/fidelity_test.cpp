@@ -222,7 +222,7 @@ private slots:
         QCOMPARE(fidelity.skipped, 0);
     }
 
-    // ||a - z|| = (1 - m) ||abar_evicted - z|| for renormalised eviction (policies.md 7).
+    // ||a - z|| = (1 - m) ||abar_evicted - z|| for renormalised eviction.
     void distanceIsLostMassTimesDistanceToTheEvicted() {
         Case c = makeCase(9, 60, 45, 15);
         keepRandomly(c, 9, 0.3, false);

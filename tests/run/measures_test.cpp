@@ -185,7 +185,7 @@ private slots:
         });
     }
 
-    // 1/sqrt j <= ||p_j|| <= 1 and eps_F <= eps_op <= sqrt(rank V) eps_F (policies.md 7).
+    // 1/sqrt j <= ||p_j|| <= 1 and eps_F <= eps_op <= sqrt(rank V) eps_F.
     void inequalities() {
         const Rig rig("uniform@0.2");
         const auto norms = rig.get("attention_norm").perQuery.data, f = rig.get("eps_f").perQuery.data,

@@ -8,7 +8,7 @@
 
 namespace kvscope::naive {
 
-/// One judged query of one head, computed with double loops straight from policies.md 0.2 and 7.
+/// One judged query of one head, computed with double loops straight from the estimator's definition.
 struct Outcome {
     std::vector<double> exact;   ///< a
     std::vector<double> output;  ///< z

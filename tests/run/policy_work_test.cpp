@@ -1,4 +1,4 @@
-// Operation counts against hand counts from the formulas of policies.md, and against each other where one policy does
+// Operation counts against hand counts from the formulas, and against each other where one policy does
 // more of the same.
 #include <QtTest>
 

@@ -86,7 +86,7 @@ private slots:
         const ParameterValues options = optionsOf(m_view, {{"source", "given"}, {"k", "-10"}});
         const ViewInput input = inputFor(m_view, {"snapkv@0.25"}, options);
         const Scene scene = build(input, options);
-        const double needed = retentionNeeded(-10, 0.95); // 0.2995 in policies.md
+        const double needed = retentionNeeded(-10, 0.95); // 0.2995
         QVERIFY(says(scene, "A r* = " + formatFixed(needed, 3)));
         QVERIFY(says(scene, "τ = 0.95"));
         const CircleItem* ring = ringOf(scene, 0);

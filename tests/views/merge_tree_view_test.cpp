@@ -33,7 +33,7 @@ BalanceNode halved(std::vector<TokenIndex> input) {
     return node;
 }
 
-/// 18 tokens, t = 4, T = 3: the counter of policies.md 1.2.
+/// 18 tokens, t = 4, T = 3: the counter of Algorithm 3.
 BalanceTree handTree() {
     BalanceTree tree;
     tree.batch = 4;

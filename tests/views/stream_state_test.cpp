@@ -13,7 +13,7 @@ class StreamStateTest : public QObject {
     Q_OBJECT
 
 private slots:
-    // Norms 1, 1, 1, 3 (policies.md 2.1): the last token owns a slot with probability 3/4.
+    // Norms 1, 1, 1, 3: the last token owns a slot with probability 3/4.
     void samplingByHand() {
         SubgenLog::Head stream;
         stream.mu = 12;

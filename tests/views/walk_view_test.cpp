@@ -20,7 +20,7 @@ using namespace kvscope::view_fixture;
 
 namespace {
 
-/// policies.md 1.1: all keys 0, all values 1, c = 4: y is the running imbalance, p = 1/2 - y / 8.
+/// Algorithm 2 with all keys 0, all values 1, c = 4: y is the running imbalance, p = 1/2 - y / 8.
 BalanceWalkLog handWalk(std::int64_t place, TokenIndex first, const std::vector<std::int8_t>& signs, double c = 4) {
     BalanceWalkLog walk;
     walk.level = 1;

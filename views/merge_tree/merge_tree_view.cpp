@@ -27,7 +27,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                      Stage::Features),
         integerOption("octave", "Octave", "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.", "BalanceKV Algorithm 1", -150, 128, 0,
                       Stage::Features),
-        integerOption("query", "Query", "Token whose query the discrepancies are for; −1: the last one before the cut.", "policies.md 1.2", -1,
+        integerOption("query", "Query", "Token whose query the discrepancies are for; −1: the last one before the cut.", "BalanceKV Algorithm 3", -1,
                       10'000'000, -1, Stage::Features)});
 }
 

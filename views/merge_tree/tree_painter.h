@@ -19,7 +19,7 @@ struct TreePicture {
 /// The tree as it stands at the cursor, with its axis and labels; what is to come as outlines.
 void paintTree(SceneBuilder& builder, const TreePicture& picture);
 
-/// Value norms by octave, those read so far filled, with the erase line (policies.md 1.3).
+/// Value norms by octave, those read so far filled, with the erase line.
 void paintOctaves(SceneBuilder& builder, const TreePicture& picture);
 
 } // namespace kvscope

@@ -20,7 +20,7 @@ struct TextBitmap {
     std::vector<std::uint32_t> colourPixels; ///< RGBA instead of coverage for colour glyphs (emoji); else empty
 };
 
-/// The one service by which all painters and layouts measure and draw text (architecture.md, decision 3).
+/// The one service by which all painters and layouts measure and draw text.
 class TextService {
 public:
     virtual ~TextService() = default;

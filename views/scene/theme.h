@@ -9,7 +9,7 @@ namespace kvscope {
 
 enum class ThemeId { Light, Dark, Paper };
 
-/// The tokens of design.md 4 and 5: the only place with literal colours.
+/// The tokens of the design: the only place with literal colours.
 struct Theme {
     ThemeId id;
     Colour window, panel, canvas, raised, sunken, hover, border, control, axis, grid;
@@ -21,7 +21,7 @@ struct Theme {
 const Theme& themeOf(ThemeId id);
 ThemeId themeByName(std::string_view name); ///< "light", "dark", "paper"; throws Error
 
-/// Identity of a policy wherever several are shown: colour, marker, dash (design.md 5). Unknown ids (recorded
+/// Identity of a policy wherever several are shown: colour, marker, dash. Unknown ids (recorded
 /// selections) get a neutral one.
 struct PolicyStyle {
     Colour colour;

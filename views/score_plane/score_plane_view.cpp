@@ -21,7 +21,7 @@ constexpr double kTrimmed = 0.005; // of the tokens at each end of an axis, in t
 
 std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(ParameterTable{choiceOption(
-        "shown", "Shown", "What the axes span. How many tokens lie beyond is always stated, by state.", "design: no clipping without a count",
+        "shown", "Shown", "What the axes span. How many tokens lie beyond is always stated, by state.", "no clipping without a count",
         {{"middle", "The middle 99 %", "of each score, so that few far tokens do not squeeze the others"}, {"all", "Everything", "every token"}})});
 }
 

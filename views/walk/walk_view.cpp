@@ -32,8 +32,8 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                      Stage::Features),
         integerOption("octave", "Octave", "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.", "BalanceKV Algorithm 1", -150, 128, 0,
                       Stage::Features),
-        integerOption("coins", "Coin runs", "Runs of fair coins on the same kernel for the 10–90 % band; 0: none.", "policies.md 1.1", 0, 400, 60, Stage::Features),
-        choiceOption("scale", "Kernel colours", "Of the heat map.", "design: diverging for signed values",
+        integerOption("coins", "Coin runs", "Runs of fair coins on the same kernel for the 10–90 % band; 0: none.", "BalanceKV Algorithm 2", 0, 400, 60, Stage::Features),
+        choiceOption("scale", "Kernel colours", "Of the heat map.", "diverging for signed values",
                      {{"root", "Signed root", "lifts small entries"}, {"linear", "Linear", "in proportion"}})});
 }
 

@@ -1,4 +1,4 @@
-// The default arrangements, one per layout (design.md 2): what is open on the left, the active pane's policy or the lesson
+// The default arrangements, one per layout: what is open on the left, the active pane's policy or the lesson
 // on the right, the views between. A dock that a layout does not show still has a place, where the View menu puts it.
 #include "app/window/docks/dock_desk.h"
 

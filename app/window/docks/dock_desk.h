@@ -13,7 +13,7 @@ namespace kvscope {
 
 enum class WindowLayout; // app/session/session.h
 
-/// The widths of design.md 2: below 1360, from 1920 on, and between.
+/// The widths of the design: below 1360, from 1920 on, and between.
 enum class WindowSize { Narrow, Normal, Wide };
 
 /// All docks of the window and where they stand. Each layout has an arrangement per window size: what the user last made

@@ -12,7 +12,7 @@ namespace kvscope {
 class SegmentedSwitch;
 class StepScrubber;
 
-/// Title, caption, transport, scrubber and speed of the story that is told (design.md 6). Redraws only when a step is
+/// Title, caption, transport, scrubber and speed of the story that is told. Redraws only when a step is
 /// made.
 class StepPlayer : public QWidget {
     Q_OBJECT

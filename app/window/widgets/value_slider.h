@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-/// The painted slider of design.md 6: track 4, thumb 12, a tick at the default. An ordinary slider to the keyboard and
+/// The painted slider of the design: track 4, thumb 12, a tick at the default. An ordinary slider to the keyboard and
 /// to screen readers. The wheel acts only with the focus; a double click resets.
 class ValueSlider : public QAbstractSlider {
     Q_OBJECT

@@ -1,6 +1,6 @@
 // Sum of the similarities of every key to all keys of its head (KeyDiff Eq. 7): all n^2 pairs are looked at, in blocks
 // of up to 32 rows against panels of rows. Equal in exact arithmetic to n ||mu|| times the cosine to the normalised
-// mean (policies.md K2), and computed the long way exactly so that this can be seen.
+// mean (K2), and computed the long way exactly so that this can be seen.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/lane_block.h"
 

@@ -1,4 +1,4 @@
-// What attention gives when only a weighted sample of the tokens before the cut is left (policies.md 0.2): numerator
+// What attention gives when only a weighted sample of the tokens before the cut is left: numerator
 // and denominator may be different samples with their own weights; from the cut on every token is exact.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/logit_block.h"
