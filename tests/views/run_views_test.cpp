@@ -52,6 +52,37 @@ private slots:
         QCOMPARE(quarter->seeds, 1);
     }
 
+    // Every mark of a curve stands for the budget that was asked for, of the pane whose curve it is.
+    void aMarkOfACurveGivesItsBudgetToItsPane() {
+        const ParameterValues options = optionsOf(curvesView(), {{"seeds", "2"}, {"measure", "retained_mass"}});
+        ViewInput input = inputFor(curvesView(), {"keydiff@0.25", "uniform@0.25", "exact"}, options);
+        const auto data = dataAs<CurvesData>(input);
+        const Scene scene = curvesView().buildScene(input, options, viewport(900, 700, *m_text));
+        for (const std::size_t curve : {0, 1}) {
+            const auto& points = data->curves[curve].points;
+            const PointCloudItem* marks = cloudNamed(scene, data->curves[curve].letter + (" " + data->curves[curve].policyName));
+            QVERIFY(marks && marks->points->size() == points.size());
+            for (std::size_t i = 0; i < points.size(); ++i) {
+                const PointFacts facts = curvesView().factsAt(input, options, scene, (*marks->points)[i]);
+                QVERIFY(!facts.rows.empty());
+                if (facts.rows[0].second.front() != data->curves[curve].letter)
+                    continue; // another curve's mark lies on top
+                QVERIFY(facts.adoption && facts.adoption->values.empty());
+                QCOMPARE(facts.adoption->pane, int(curve));
+                QCOMPARE(facts.adoption->budget->value, points[i].asked);
+                QCOMPARE(facts.rows[2].first, std::string("retained mass"));
+                QCOMPARE(facts.rows.size(), curve == 1 ? std::size_t{5} : std::size_t{4}); // a drawn policy tells its spread
+            }
+        }
+        const PointCloudItem* fixed = cloudNamed(scene, "C Exact"); // drawn last, takes no budget, so there is none to give
+        QVERIFY(fixed && fixed->points->size() == 1);
+        const PointFacts facts = curvesView().factsAt(input, options, scene, fixed->points->front());
+        QVERIFY(!facts.rows.empty() && !facts.adoption);
+        QVERIFY(curvesView().factsAt(input, options, scene, {2, 2}).rows.empty());
+        input.panes[0].policyId = "snapkv"; // the pane has changed since: the curve is not its own any more
+        QVERIFY(!curvesView().factsAt(input, options, scene, cloudNamed(scene, "A KeyDiff")->points->at(3)).adoption);
+    }
+
     void randomPoliciesHaveABandOverTheirSeeds() {
         const ParameterValues options = optionsOf(curvesView(), {{"seeds", "3"}, {"heads", "layer"}});
         const ViewInput input = inputFor(curvesView(), kPanes, options);

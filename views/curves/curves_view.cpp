@@ -48,6 +48,7 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
@@ -117,16 +118,24 @@ void drawBand(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve,
     builder.polygon(std::move(outline), withAlpha(colour, 0.18));
 }
 
-void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, const ParameterValues& options,
+constexpr std::int64_t kMostPoints = 4096; // of a curve, for pick ids
+
+void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const CurvesData& data, std::size_t index, const ParameterValues& options,
                const PolicyStyle& style, const std::vector<double>& dash) {
+    const Curve& curve = data.curves[index];
     drawBand(builder, frame, curve, options, style.colour);
     auto points = std::make_shared<std::vector<Point>>();
-    for (const CurvePoint& point : curve.points)
+    auto ids = std::make_shared<std::vector<std::int64_t>>();
+    for (const CurvePoint& point : curve.points) {
+        ids->push_back(static_cast<std::int64_t>(index) * kMostPoints + static_cast<std::int64_t>(points->size()));
         points->push_back(frame.toPixels(xOf(point, options), point.mean));
+    }
     if (points->size() > 1)
         builder.polyline(*points, {style.colour, 1.6, dash});
     PointCloudItem marks;
     marks.points = points;
+    marks.ids = ids;
+    marks.pickKind = PickId::Kind::Node;
     marks.marker = style.marker;
     marks.radius = 3.2;
     marks.fill = style.colour;
@@ -160,7 +169,7 @@ Scene CurvesView::buildScene(const ViewInput& input, const ParameterValues& opti
     for (std::size_t i = 0; i < data->curves.size(); ++i) {
         const Curve& curve = data->curves[i];
         const PolicyStyle style = policyStyle(curve.policyId, viewport.theme);
-        drawCurve(builder, chart.frame, curve, options, style, dashOf(*data, i, style));
+        drawCurve(builder, chart.frame, *data, i, options, style, dashOf(*data, i, style));
         const std::string note = curve.simulated ? " (simulated)" : curve.error.empty() ? "" : " (incomplete)";
         legend.push_back({std::string(1, curve.letter) + " " + curve.policyName + note, style.marker, style.colour, {}, 3});
     }
@@ -196,6 +205,32 @@ std::string CurvesView::finding(const ViewInput& input, const ParameterValues&) 
     const auto most = static_cast<std::size_t>(std::max_element(wins.begin(), wins.end()) - wins.begin());
     return fmt::format("{} has the {} at {} of {} budgets in {}", data->curves[most].policyName,
                        mass ? "largest retained mass" : "smallest output error", wins[most], shared, data->where);
+}
+
+/// A point is a budget of one pane: a click gives it to that pane, unless its policy takes none.
+PointFacts CurvesView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+    const auto data = dataAs<CurvesData>(input);
+    const PickId pick = pickAt(scene, at, 4);
+    if (!data || pick.kind != PickId::Kind::Node)
+        return {};
+    const auto index = static_cast<std::size_t>(pick.index / kMostPoints), place = static_cast<std::size_t>(pick.index % kMostPoints);
+    if (index >= data->curves.size() || place >= data->curves[index].points.size())
+        return {};
+    const Curve& curve = data->curves[index];
+    const CurvePoint& point = curve.points[place];
+    PointFacts facts;
+    facts.rows = {{"policy", fmt::format("{} {}", curve.letter, curve.policyName)},
+                  {"kept", fmt::format("{} %", formatFixed(100 * point.retention, 1))},
+                  {data->measure == "retained_mass" ? "retained mass" : "output error", formatShort(point.mean)}};
+    if (point.seeds > 1)
+        facts.rows.emplace_back(fmt::format("over {} seeds", point.seeds), fmt::format("{} to {}", formatShort(point.low), formatShort(point.high)));
+    const auto pane = std::find_if(input.panes.begin(), input.panes.end(), [&](const PaneData& p) { return p.letter == curve.letter; });
+    const bool recorded = pane != input.panes.end() && pane->result && pane->result->request.recorded;
+    if (pane == input.panes.end() || recorded || pane->policyId != curve.policyId || !policyById(curve.policyId).card().usesBudget)
+        return facts;
+    facts.rows.emplace_back("click", fmt::format("gives pane {} this budget", curve.letter));
+    facts.adoption = Adoption{static_cast<int>(pane - input.panes.begin()), {}, Budget{Budget::Unit::Fraction, point.asked}};
+    return facts;
 }
 
 ViewTable CurvesView::table(const ViewInput& input, const ParameterValues&) const {
