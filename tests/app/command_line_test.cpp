@@ -104,7 +104,7 @@ private slots:
         expectDone({"theory", kSample, "--policy", "keydiff@0.25", "--out", "t.json"});
         const QJsonObject all = QJsonDocument::fromJson(contentOf(at("t.json"))).object();
         QCOMPARE(all["format"].toString(), QString("kvscope-theory"));
-        QCOMPARE(all["rows"].toArray().size(), 12); // six layers of two KV heads
+        QCOMPARE(all["rows"].toArray().size(), 24); // Thm 3.2 and Lemma 3.1; six layers of two KV heads
         const Outcome refused = run({"theory", kSample, "--policy", "snapkv@0.25", "--out", "no.csv"});
         QVERIFY(refused.code == 2 && refused.error.contains("no theorem of the papers speaks about policy snapkv") && !written().contains("no.csv"));
         QCOMPARE(run({"theory", kSample, "--policy", "keydiff@0.25", "--epsilon", "0", "--out", "no.csv"}).code, 2);
