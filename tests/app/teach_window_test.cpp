@@ -34,7 +34,7 @@ struct Classroom : OpenWindow {
         QTest::keyClick(&window, Qt::Key_3, Qt::ControlModifier);
         QCOMPARE(bench.session().layout, WindowLayout::Teach);
         auto* row = find<QPushButton>(qPrintable(QString("lesson%1").arg(number)));
-        QVERIFY(row && row->isVisible());
+        QTRY_VERIFY(row && row->isVisible()); // when the docks are arranged
         QTest::mouseClick(row, Qt::LeftButton);
         QTRY_VERIFY(lessonOf(bench.session()) && lessonOf(bench.session())->number == number);
         QTRY_VERIFY(find<QPushButton>("lessonAnswerButton") && find<QPushButton>("lessonAnswerButton")->isVisible());
