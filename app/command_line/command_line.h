@@ -5,14 +5,16 @@
 
 namespace kvscope {
 
-/// Runs a subcommand, --help or --version and returns the exit code: 0 done, 2 what a user or a file caused (one clear
-/// sentence on stderr, nothing half-written), 130 stopped with Ctrl+C. Nothing when the window was asked for: then
-/// `windowFile` is the capture, session or list to open, or empty.
+/// What the window is asked for when no subcommand is given.
 struct WindowRequest {
-    const char* file = nullptr;
+    const char* file = nullptr; ///< capture, session or list to open; null: the sample
     int threads = 0;
     std::string engine; ///< empty: not given
 };
+
+/// Runs a subcommand, --help or --version and returns the exit code: 0 done, 2 what a user or a file caused (one clear
+/// sentence on stderr, nothing half-written), 130 stopped with Ctrl+C. Nothing when the window was asked for: then
+/// `window` says with what.
 std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window);
 
 } // namespace kvscope
