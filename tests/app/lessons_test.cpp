@@ -11,6 +11,7 @@
 #include "core/policies/balance_log.h"
 #include "core/policies/subgen_log.h"
 #include "tests/app/workbench_by_hand.h"
+#include "tests/support/error_message.h"
 
 #include <cmath>
 #include <set>
@@ -47,15 +48,6 @@ struct OpenLesson {
     }
     std::size_t head() const { return static_cast<std::size_t>(bench->session().kvHead.value); }
 };
-
-std::string messageOf(const std::function<void()>& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
-}
 
 } // namespace
 
@@ -179,11 +171,11 @@ private slots:
     void aPaneThatWasRemovedIsNamed() {
         OpenLesson open(5);
         open.bench->change([](Session& s) { removePane(s, 1); }, "Remove pane");
-        QVERIFY(messageOf([&] { open.answer(); }).find("pane B") != std::string::npos);
+        QVERIFY(errorMessage([&] { open.answer(); }).find("pane B") != std::string::npos);
         open.bench->change([](Session& s) { s.panes[0].policy = PolicySpec::parse("keydiff"); }, "Policy");
         open.lesson.answer = "{value}";
         open.lesson.quantity = "coin_ratio";
-        QVERIFY(messageOf([&] { open.answer(); }).find("no steps of the kind") != std::string::npos);
+        QVERIFY(errorMessage([&] { open.answer(); }).find("no steps of the kind") != std::string::npos);
     }
 
     void theNumberDecidesTheChoiceAtItsBounds() {
@@ -220,7 +212,7 @@ private slots:
         QVERIFY(broken.open(QIODevice::WriteOnly));
         broken.write(text);
         broken.close();
-        const auto message = QString::fromStdString(messageOf([&] { lessonsIn(folder.path().toStdString()); }));
+        const auto message = QString::fromStdString(errorMessage([&] { lessonsIn(folder.path().toStdString()); }));
         QVERIFY2(message.contains(expected), qPrintable(message));
     }
 

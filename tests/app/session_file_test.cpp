@@ -4,6 +4,7 @@
 #include "app/session/session_file.h"
 #include "core/base/error.h"
 #include "tests/app/session_fixture.h"
+#include "tests/support/error_message.h"
 
 #include <QDir>
 #include <QFile>
@@ -20,12 +21,7 @@ QByteArray json(const char* text) {
 }
 
 std::string messageFor(const std::string& path) {
-    try {
-        readSession(path);
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "no error";
+    return errorMessage([&] { readSession(path); });
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // Atomic files: whole or not at all, and nothing left beside them.
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "tests/support/error_message.h"
 
 #include <QDir>
 #include <QFile>
@@ -22,15 +23,6 @@ QStringList entries(const QTemporaryDir& folder) {
 
 std::string at(const QTemporaryDir& folder, const char* name) {
     return folder.filePath(name).toStdString();
-}
-
-template <class Call> std::string messageOf(Call call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
 }
 
 /// No file of this process may grow beyond `bytes`: to a writer the same as a full disk.
@@ -110,7 +102,7 @@ private slots:
         std::string message;
         {
             const FileSizeLimit limit(4096);
-            message = messageOf([&] { writeFileAtomically(at(folder, "a.txt"), std::string(1 << 20, 'x')); });
+            message = errorMessage([&] { writeFileAtomically(at(folder, "a.txt"), std::string(1 << 20, 'x')); });
         }
         QVERIFY2(message.find("cannot write the file") == 0 && message.find("a.txt") != std::string::npos,
                  message.c_str());
@@ -120,22 +112,22 @@ private slots:
 
     void errorsNameFileAndRemedy() {
         QTemporaryDir folder;
-        const std::string missing = messageOf([&] { writeFileAtomically(at(folder, "no/such/a.txt"), "x"); });
+        const std::string missing = errorMessage([&] { writeFileAtomically(at(folder, "no/such/a.txt"), "x"); });
         QVERIFY2(missing.find("Create the folder first") != std::string::npos, missing.c_str());
         QVERIFY2(missing.find("no/such/a.txt") != std::string::npos, missing.c_str());
-        const std::string directory = messageOf([&] { writeFileAtomically(folder.path().toStdString(), "x"); });
+        const std::string directory = errorMessage([&] { writeFileAtomically(folder.path().toStdString(), "x"); });
         QVERIFY2(directory.find("folder, not a file") != std::string::npos, directory.c_str());
-        QVERIFY(!messageOf([] { writeFileAtomically("", "x"); }).empty());
-        QVERIFY(messageOf([&] { readWholeFile(at(folder, "none")); }).find("No such file") != std::string::npos);
+        QVERIFY(!errorMessage([] { writeFileAtomically("", "x"); }).empty());
+        QVERIFY(errorMessage([&] { readWholeFile(at(folder, "none")); }).find("No such file") != std::string::npos);
         writeFileAtomically(at(folder, "big"), std::string(100, 'x'));
-        QVERIFY(messageOf([&] { readWholeFile(at(folder, "big"), 99); }).find("larger than 99") != std::string::npos);
+        QVERIFY(errorMessage([&] { readWholeFile(at(folder, "big"), 99); }).find("larger than 99") != std::string::npos);
         QCOMPARE(entries(folder), QStringList{"big"});
     }
 
     void devicesAreWrittenDirectly() {
         writeFileAtomically("/dev/null", "x");
         QVERIFY(std::filesystem::is_character_file("/dev/null"));
-        QVERIFY(!messageOf([] { writeFileAtomically("/dev/full", "x"); }).empty());
+        QVERIFY(!errorMessage([] { writeFileAtomically("/dev/full", "x"); }).empty());
     }
 };
 

@@ -3,12 +3,12 @@
 #include "core/base/error.h"
 #include "tests/policies/compactor_oracle.h"
 #include "tests/support/golden.h"
+#include "tests/support/error_message.h"
 
 #include <QtTest>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <set>
 
@@ -51,15 +51,6 @@ bool holds(const std::vector<TokenIndex>& kept, TokenIndex begin, TokenIndex end
         if (!std::binary_search(kept.begin(), kept.end(), i))
             return false;
     return true;
-}
-
-QString messageOf(const std::function<void()>& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "not refused";
 }
 
 } // namespace
@@ -305,15 +296,15 @@ private slots:
 
     void missingQueriesAreRefusedWithARemedy() {
         const TestLayer layer = TestLayer::random(87, {4, 2, 97, 8, 30});
-        const QString message = messageOf([&] { m_bench.run("compactor@9t", layer); });
+        const QString message = errorText([&] { m_bench.run("compactor@9t", layer); });
         QVERIFY2(message.contains("none before token 67") && message.contains("policy leverage"), qPrintable(message));
     }
 
     void whatCannotWorkInBlocksIsRefused() {
         const TestLayer layer = TestLayer::random(88, {4, 2, 97, 8});
         for (const char* spec : {"compactor,selection=joint,prompt_block=16@20t", "leverage:sampling,prompt_block=16@20t"})
-            QVERIFY(messageOf([&] { m_bench.run(spec, layer); }).contains("blocks cannot continue"));
-        QVERIFY(messageOf([&] {
+            QVERIFY(errorText([&] { m_bench.run(spec, layer); }).contains("blocks cannot continue"));
+        QVERIFY(errorText([&] {
                     m_bench.run("leverage,regulariser=clamp,route=qr@20t", layer);
                 }).contains("no eigenvalues to clamp"));
         for (const HeadSelection& head : m_bench.run("compactor,prompt_block=16@20t", layer).selection.heads)

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/policies/score_expression.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/error_message.h"
 
 #include <cmath>
 #include <numeric>
@@ -14,12 +15,7 @@ using namespace kvscope;
 namespace {
 
 QString refusalOf(const std::string& formula) {
-    try {
-        ScoreExpression::parse(formula);
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "no error";
+    return errorText([&] { ScoreExpression::parse(formula); });
 }
 
 /// Two heads of three rows; the features are knorm and vnorm in the order of their appearance.
@@ -134,14 +130,7 @@ private slots:
     }
 
     void whatIsNotFiniteNamesItsPlaceAndToken() {
-        const auto fail = [](const std::string& formula) -> QString {
-            try {
-                valuesOf(formula, kB, kA);
-            } catch (const Error& error) {
-                return error.what();
-            }
-            return "no error";
-        };
+        const auto fail = [](const std::string& formula) { return errorText([&] { valuesOf(formula, kB, kA); }); };
         QVERIFY2(fail("1 + log(vnorm)").contains("'log(vnorm)' is -inf at head 0, row 2 (character 5)"), qPrintable(fail("1 + log(vnorm)")));
         QVERIFY(fail("1/vnorm").contains("'1/vnorm' is inf"));
         QVERIFY(fail("sqrt(vnorm - 1)").contains("'sqrt(vnorm - 1)' is -nan") || fail("sqrt(vnorm - 1)").contains("is nan"));

@@ -3,6 +3,7 @@
 #include "core/capture/memory_capture.h"
 #include "core/capture/rope.h"
 #include "core/run/selection_file.h"
+#include "tests/support/error_message.h"
 
 #include <QtTest>
 
@@ -141,15 +142,6 @@ std::shared_ptr<const RecordedSelection> unequalList(const std::string& position
     return std::make_shared<const RecordedSelection>(list);
 }
 
-template <class Call> std::string messageOf(Call call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
-}
-
 } // namespace
 
 class CachePositionsTest : public QObject {
@@ -248,11 +240,11 @@ private slots:
         Rotated made = makeRotated(8, {});
         const RunRequest request = requestOf(made, "streaming_llm:paper@15t");
         made.capture->frequencies.clear();
-        QVERIFY(messageOf([&] { m_runner.run(request, {}); }).find("lacks the inverse frequencies of layer 0") !=
+        QVERIFY(errorMessage([&] { m_runner.run(request, {}); }).find("lacks the inverse frequencies of layer 0") !=
                 std::string::npos);
         for (LayerInfo& layer : made.capture->captureInfo.layers)
             layer.hasRope = false;
-        const std::string message = messageOf([&] { m_runner.run(request, {}); });
+        const std::string message = errorMessage([&] { m_runner.run(request, {}); });
         QVERIFY(message.find("no layer of the capture has RoPE") != std::string::npos);
         QVERIFY(message.find("positions=kept") != std::string::npos);
         QVERIFY(m_runner.run(requestOf(made, "streaming_llm@15t"), {})->fidelity);

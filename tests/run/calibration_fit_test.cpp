@@ -6,9 +6,9 @@
 #include "core/base/gaussian.h"
 #include "core/base/random.h"
 #include "core/metrics/calibration.h"
+#include "tests/support/error_message.h"
 
 #include <cmath>
-#include <functional>
 
 using namespace kvscope;
 
@@ -63,15 +63,6 @@ std::vector<CalibrationTriple> noisyTriples(std::uint64_t seed, double alpha, do
                                std::max(0.01, printedCurve(alpha * nlls[c] + beta, r) + noise)});
         }
     return triples;
-}
-
-QString sentenceOf(const std::function<void()>& work) {
-    try {
-        work();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "no error";
 }
 
 } // namespace
@@ -210,15 +201,15 @@ private slots:
 
     void degenerateTriplesAreRefused() {
         using List = std::vector<CalibrationTriple>;
-        QVERIFY(sentenceOf([] { fitCalibration(List{}, 5); }).contains("no triples"));
-        QVERIFY(sentenceOf([] { fitCalibration(List{{"a", 1, 2, 1}}, 5); }).contains("between retention 0 and 1"));
-        QVERIFY(sentenceOf([] { fitCalibration(List{{"a", 1.5, 2, 1}}, 5); }).contains("retention 1.5"));
-        QVERIFY(sentenceOf([] { fitCalibration(List{{"a", NAN, 2, 1}}, 5); }).contains("retention nan"));
-        QVERIFY(sentenceOf([] { fitCalibration(List{{"a", 0.5, 2, 0}}, 5); }).contains("quality 0"));
-        QVERIFY(sentenceOf([] { fitCalibration(List{{"a", 0.5, INFINITY, 0.5}}, 5); }).contains("infinite NLL"));
-        QVERIFY(sentenceOf([] { fitCalibration(List{{"a", 0.5, 2, 0.5}, {"b", 0.5, NAN, 0.5}}, 5); }).contains("'b' has no NLL"));
-        QVERIFY(sentenceOf([] { fitCalibration(List{{"a", 0.5, 2, 0.5}, {"a", 0.6, 3, 0.5}}, 5); }).contains("several NLLs"));
-        QVERIFY(sentenceOf([] { fitCalibration(List{{"a", 0.5, 2, 0.5}}, 0); }).contains("weight 0"));
+        QVERIFY(errorText([] { fitCalibration(List{}, 5); }).contains("no triples"));
+        QVERIFY(errorText([] { fitCalibration(List{{"a", 1, 2, 1}}, 5); }).contains("between retention 0 and 1"));
+        QVERIFY(errorText([] { fitCalibration(List{{"a", 1.5, 2, 1}}, 5); }).contains("retention 1.5"));
+        QVERIFY(errorText([] { fitCalibration(List{{"a", NAN, 2, 1}}, 5); }).contains("retention nan"));
+        QVERIFY(errorText([] { fitCalibration(List{{"a", 0.5, 2, 0}}, 5); }).contains("quality 0"));
+        QVERIFY(errorText([] { fitCalibration(List{{"a", 0.5, INFINITY, 0.5}}, 5); }).contains("infinite NLL"));
+        QVERIFY(errorText([] { fitCalibration(List{{"a", 0.5, 2, 0.5}, {"b", 0.5, NAN, 0.5}}, 5); }).contains("'b' has no NLL"));
+        QVERIFY(errorText([] { fitCalibration(List{{"a", 0.5, 2, 0.5}, {"a", 0.6, 3, 0.5}}, 5); }).contains("several NLLs"));
+        QVERIFY(errorText([] { fitCalibration(List{{"a", 0.5, 2, 0.5}}, 0); }).contains("weight 0"));
     }
 
     void equalLossesOfContextsDetermineKAlone() {

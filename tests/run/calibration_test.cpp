@@ -10,26 +10,17 @@
 #include "core/run/calibration.h"
 #include "core/run/selection_file.h"
 #include "core/run/sweep.h"
+#include "tests/support/error_message.h"
 
 #include <QTemporaryDir>
 
 #include <cmath>
-#include <functional>
 
 using namespace kvscope;
 
 namespace {
 
 const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
-
-QString sentenceOf(const std::function<void()>& work) {
-    try {
-        work();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "no error";
-}
 
 /// A small capture with losses, two contexts' worth of layers.
 std::shared_ptr<MemoryCapture> captureWithLosses(std::uint64_t seed, float loss) {
@@ -87,9 +78,9 @@ private slots:
             h5::Writer writer(path("rows.h5"));
             writer.put("/calibration/snapkv/paper", numbers, {std::ssize(numbers) / columns, columns});
             writer.close();
-            return sentenceOf([&] { readCalibration(path("rows.h5")); });
+            return errorText([&] { readCalibration(path("rows.h5")); });
         };
-        QCOMPARE(write({0.5, 2, 1, 2, 0}, 5), QString("no error"));
+        QCOMPARE(write({0.5, 2, 1, 2, 0}, 5), QString());
         QVERIFY(write({0.5, 2, 1, 2}, 4).contains("shape [1, 4]"));
         QVERIFY(write({0.5, 2, 1, 2, 0, 1.5, 2, 1, 2, 0}, 5).contains("row 1"));
         QVERIFY(write({0.5, NAN, 1, 2, 0}, 5).contains("row 0"));
@@ -105,7 +96,7 @@ private slots:
         QVERIFY(std::abs(data.triples[0].contextNll - contextNllOf(*capture, 995)) < 1e-3);
         const CalibrationData other = measuredTriples(*capture, PolicySpec::parse("snapkv:kvpress"), 900);
         QVERIFY(QString::fromStdString(other.notes.at(0)).contains("cut 995, this cut is 900"));
-        const QString missing = sentenceOf([&] { measuredTriples(*capture, PolicySpec::parse("snapkv"), 995); });
+        const QString missing = errorText([&] { measuredTriples(*capture, PolicySpec::parse("snapkv"), 995); });
         QVERIFY2(missing.contains("snapkv:kvpress") && missing.contains("proxy"), qPrintable(missing));
     }
 
@@ -120,12 +111,12 @@ private slots:
         QCOMPARE(data.triples[1].quality, 0.25);
         QVERIFY(std::isnan(data.triples[1].contextNll));
         QVERIFY(!data.proxy);
-        QVERIFY(sentenceOf([&] { readTriplesCsv(table, "tova", "paper"); }).contains("no triples of tova:paper"));
+        QVERIFY(errorText([&] { readTriplesCsv(table, "tova", "paper"); }).contains("no triples of tova:paper"));
     }
 
     void tablesThatAreWrongNameTheLine() {
         const auto read = [&](const std::string& text) {
-            return sentenceOf([&] { readTriplesCsv(file("w.csv", text), "snapkv", "paper"); });
+            return errorText([&] { readTriplesCsv(file("w.csv", text), "snapkv", "paper"); });
         };
         QVERIFY(read("retention,nll_full\n0.5,1\n").contains("line 1"));
         QVERIFY(read("retention,quality,quality\n").contains("twice"));
@@ -135,7 +126,7 @@ private slots:
         QVERIFY(read("retention,quality\n0.5,-1\n").contains("quality -1"));
         QVERIFY(read("retention,nll_full,nll_compressed\n0.5,0,1\n").contains("not positive"));
         QVERIFY(read("").contains("no triples"));
-        QVERIFY(sentenceOf([&] { readTriplesCsv(path("gone.csv"), "snapkv", "paper"); }).contains("gone.csv"));
+        QVERIFY(errorText([&] { readTriplesCsv(path("gone.csv"), "snapkv", "paper"); }).contains("gone.csv"));
     }
 
     void lossOfTheContextIsThatBeforeTheCut() {
@@ -165,7 +156,7 @@ private slots:
         QVERIFY(std::abs(data.triples[rung].quality - std::max(1e-6, 1 - error)) < 1e-12);
         QVERIFY(std::abs(data.triples[rung].retention - kept) < 1e-12);
         QCOMPARE(data.triples[rung].contextNll, 2.0);
-        QVERIFY(sentenceOf([&] {
+        QVERIFY(errorText([&] {
                     ProxyRequest exact{{capture}, PolicySpec::parse("exact"), "80", 0, {}};
                     proxyTriples(m_runner, exact, {});
                 }).contains("takes no budget"));
@@ -175,11 +166,11 @@ private slots:
         for (const char* text : {"tau=0.95", "tau=0.9:proxy", "tau=0.5:k=-5", "tau=1:a folder/fit@1,2.json"})
             QCOMPARE(Budget::parse(text).text(), std::string(text));
         QCOMPARE(PolicySpec::parse("snapkv,window=16@tau=0.9:proxy").text(), std::string("snapkv,window=16@tau=0.9:proxy"));
-        QVERIFY(sentenceOf([] { Budget::parse("tau=1.2"); }).contains("no quality"));
-        QVERIFY(sentenceOf([] { Budget::parse("tau=0"); }).contains("no quality"));
-        QVERIFY(sentenceOf([] { Budget::parse("tau=x"); }).contains("not a number"));
-        QVERIFY(sentenceOf([] { Budget::parse("tau=0.9:"); }).contains("no curve after the colon"));
-        QVERIFY(sentenceOf([] { resolveBudget(Budget::parse("tau=0.9"), 10, Rounding::Ceil); }).contains("is a quality"));
+        QVERIFY(errorText([] { Budget::parse("tau=1.2"); }).contains("no quality"));
+        QVERIFY(errorText([] { Budget::parse("tau=0"); }).contains("no quality"));
+        QVERIFY(errorText([] { Budget::parse("tau=x"); }).contains("not a number"));
+        QVERIFY(errorText([] { Budget::parse("tau=0.9:"); }).contains("no curve after the colon"));
+        QVERIFY(errorText([] { resolveBudget(Budget::parse("tau=0.9"), 10, Rounding::Ceil); }).contains("is a quality"));
     }
 
     void givenCurvature() {
@@ -196,8 +187,8 @@ private slots:
         const auto plain = run(capture, "keydiff@24t");
         QVERIFY(plain->selection.sameLists(result->selection));
         QVERIFY(!plain->calibrated);
-        QVERIFY(sentenceOf([&] { run(capture, "keydiff@tau=0.95:k=much"); }).contains("no number after k="));
-        QVERIFY(sentenceOf([&] { run(capture, "keydiff@tau=0.95:poxy"); }).contains("names no curve"));
+        QVERIFY(errorText([&] { run(capture, "keydiff@tau=0.95:k=much"); }).contains("no number after k="));
+        QVERIFY(errorText([&] { run(capture, "keydiff@tau=0.95:poxy"); }).contains("names no curve"));
     }
 
     void policyWithoutBudgetIgnoresTheQuality() {
@@ -251,7 +242,7 @@ private slots:
         QCOMPARE(result->calibrated->retention, retentionNeeded(fit.beta, 0.9));
         QVERIFY(QString::fromStdString(result->calibrated->origin).contains("calibration/compactor/kvpress of needle-1k.h5"));
         request.policy = PolicySpec::parse("compactor");
-        QVERIFY(sentenceOf([&] { m_runner.run(request, {}); }).contains("compactor:kvpress"));
+        QVERIFY(errorText([&] { m_runner.run(request, {}); }).contains("compactor:kvpress"));
     }
 
     void filesAreReadBackAndUsed() {
@@ -272,9 +263,9 @@ private slots:
         const auto result = run(capture, "snapkv@tau=0.9:" + path("two.json"));
         QCOMPARE(result->calibrated->k, made.fit.k(2));
         QVERIFY(result->calibrated->origin.find("alpha") != std::string::npos);
-        QVERIFY(sentenceOf([&] { run(capture, "tova@tau=0.9:" + path("two.json")); }).contains("the calibration is of snapkv"));
+        QVERIFY(errorText([&] { run(capture, "tova@tau=0.9:" + path("two.json")); }).contains("the calibration is of snapkv"));
         const auto without = makeRandomCapture(7, 120, 1, 2, 1, 8);
-        QVERIFY(sentenceOf([&] { run(without, "snapkv@tau=0.9:" + path("two.json")); }).contains("NLL(c)"));
+        QVERIFY(errorText([&] { run(without, "snapkv@tau=0.9:" + path("two.json")); }).contains("NLL(c)"));
         // the table is one of triples
         writeCalibration(path("again.csv"), made);
         const CalibrationData again = readTriplesCsv(path("again.csv"), "snapkv", "paper");
@@ -292,7 +283,7 @@ private slots:
     }
 
     void brokenCalibrationsAreRefused() {
-        const auto read = [&](const std::string& text) { return sentenceOf([&] { readCalibrationFile(file("c.json", text)); }); };
+        const auto read = [&](const std::string& text) { return errorText([&] { readCalibrationFile(file("c.json", text)); }); };
         QVERIFY(read("{").contains("not a kvscope-calibration"));
         QVERIFY(read("{\"format\":\"kvscope-selection\"}").contains("not a kvscope-calibration"));
         QVERIFY(read("{\"format\":\"kvscope-calibration\",\"version\":9}").contains("version 9"));

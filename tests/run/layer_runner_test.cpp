@@ -3,6 +3,7 @@
 #include "core/capture/memory_capture.h"
 #include "core/run/run.h"
 #include "tests/run/counting_engine.h"
+#include "tests/support/error_message.h"
 
 #include <QtTest>
 
@@ -53,15 +54,6 @@ const std::vector<std::string> kSpecs = {"exact",
                                          "pyramidkv",
                                          "h2o",
                                          "h2o:keydiff,prompt_block=32"};
-
-template <class Call> std::string messageOf(Call call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
-}
 
 /// Tokens that each head keeps: those asked for, unless the policy's layers differ (PyramidKV).
 std::size_t keptInLayer(const RunResult& result) {
@@ -178,7 +170,7 @@ private slots:
         unmeasured.measure = false;
         QVERIFY(!rig.runner.run(unmeasured, {}, keep)->fidelity);
         QCOMPARE(partial.size(), 2u);
-        QVERIFY(!messageOf([&] { requireFidelity(*partial[1]); }).empty());
+        QVERIFY(!errorMessage([&] { requireFidelity(*partial[1]); }).empty());
         QVERIFY(&requireFidelity(*whole) == whole->fidelity.get());
     }
 
@@ -298,7 +290,7 @@ private slots:
         QCOMPARE(late->fidelity->firstQuery, 95);
         QCOMPARE(late->notes.size(), 1u);
         QVERIFY(late->notes[0].find("5 of its 8 window queries") != std::string::npos);
-        const std::string none = messageOf([&] { Rig().run(requestOf(capture, "snapkv,window=8", "80")); });
+        const std::string none = errorMessage([&] { Rig().run(requestOf(capture, "snapkv,window=8", "80")); });
         QVERIFY2(none.find("needs queries before token 80") != std::string::npos, none.c_str());
     }
 
@@ -308,7 +300,7 @@ private slots:
         capture->tensors.erase({LayerIndex(0), TensorRole::Queries});
         const auto result = Rig().run(requestOf(capture, "keydiff"));
         QVERIFY(!result->fidelity);
-        const std::string message = messageOf([&] { requireFidelity(*result); });
+        const std::string message = errorMessage([&] { requireFidelity(*result); });
         QVERIFY2(message.find("holds no queries") != std::string::npos, message.c_str());
     }
 
@@ -329,10 +321,10 @@ private slots:
         const auto capture = someCapture();
         RunRequest request = requestOf(capture, "keydiff");
         request.budget = Budget::parse("81t");
-        QVERIFY(messageOf([&] { rig.run(request); }).find("80 tokens lie before the cut") != std::string::npos);
+        QVERIFY(errorMessage([&] { rig.run(request); }).find("80 tokens lie before the cut") != std::string::npos);
         request = requestOf(capture, "keydiff");
         request.layer = LayerIndex(5);
-        QVERIFY(!messageOf([&] { rig.run(request); }).empty());
+        QVERIFY(!errorMessage([&] { rig.run(request); }).empty());
     }
 
     void tensorsAreShared() {

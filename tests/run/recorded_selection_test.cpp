@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/capture/memory_capture.h"
 #include "core/run/selection_file.h"
+#include "tests/support/error_message.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
@@ -11,15 +12,6 @@
 using namespace kvscope;
 
 namespace {
-
-template <class Call> std::string messageOf(Call call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
-}
 
 } // namespace
 
@@ -82,7 +74,7 @@ private slots:
             QCOMPARE(list.heads[i].ranks.size(), list.heads[i].kept.size());
         }
         QVERIFY(recordSelection(results, {}).heads.size() == 4 && recordSelection(results, {}).heads[0].scores.empty());
-        QVERIFY(messageOf([&] {
+        QVERIFY(errorMessage([&] {
                     recordSelection(results, {{2}, false, {}});
                 }).find("KV heads 0 to 1") != std::string::npos);
     }
@@ -158,13 +150,13 @@ private slots:
 
     void misfitsAreRefused() {
         const RecordedSelection list = recordSelection(run("keydiff", {0, 1}), {});
-        const std::string layer = messageOf([&] { m_runner.run(replay(list, 2), {}); });
+        const std::string layer = errorMessage([&] { m_runner.run(replay(list, 2), {}); });
         QVERIFY2(layer.find("It has layers 0, 1") != std::string::npos, layer.c_str());
-        const std::string cut = messageOf([&] { m_runner.run(replay(list, 0, "80"), {}); });
+        const std::string cut = errorMessage([&] { m_runner.run(replay(list, 0, "80"), {}); });
         QVERIFY2(cut.find("Set the cut to 75") != std::string::npos, cut.c_str());
         RecordedSelection other = list;
         other.captureTokens = 99;
-        QVERIFY(messageOf([&] { m_runner.run(replay(other, 0), {}); }).find("from 99 tokens") != std::string::npos);
+        QVERIFY(errorMessage([&] { m_runner.run(replay(other, 0), {}); }).find("from 99 tokens") != std::string::npos);
     }
 };
 

@@ -5,6 +5,7 @@
 #include "core/capture/h5_writer.h"
 #include "core/capture/memory_capture.h"
 #include "core/run/selection_file.h"
+#include "tests/support/error_message.h"
 
 #include <QDir>
 #include <QTemporaryDir>
@@ -20,15 +21,6 @@ using namespace kvscope;
 namespace {
 
 const float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-template <class Call> std::string messageOf(Call call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
-}
 
 /// Numbers that are hard to write down: tiny, huge, negative zero, neighbours of round ones.
 float awkwardFloat(std::mt19937& random) {
@@ -307,7 +299,7 @@ private slots:
         QFETCH(QString, text);
         QFETCH(QString, message);
         const std::string path = write(name.toUtf8().constData(), text.toStdString());
-        const std::string got = messageOf([&] { readSelection(path); });
+        const std::string got = errorMessage([&] { readSelection(path); });
         QVERIFY2(got.find(message.toStdString()) != std::string::npos, got.c_str());
         QVERIFY2(got.find(path) != std::string::npos, got.c_str());
     }
@@ -317,7 +309,7 @@ private slots:
             const std::string path = at("broken.h5");
             writeSelection(path, randomList(1, true), fortyTokens());
             change(path);
-            const std::string message = messageOf([&] { readSelection(path); });
+            const std::string message = errorMessage([&] { readSelection(path); });
             QVERIFY2(message.find(part) != std::string::npos && message.find(path) != std::string::npos,
                      message.c_str());
         };
@@ -339,12 +331,12 @@ private slots:
     void failedWritesLeaveNothing() {
         QTemporaryDir folder;
         const std::string path = folder.filePath("list.txt").toStdString();
-        QVERIFY(!messageOf([&] { writeSelection(path, randomList(1, true), fortyTokens()); }).empty());
+        QVERIFY(!errorMessage([&] { writeSelection(path, randomList(1, true), fortyTokens()); }).empty());
         RecordedSelection wrong = randomList(1, false);
         std::reverse(wrong.heads[1].kept.begin(), wrong.heads[1].kept.end());
         QVERIFY(
-            !messageOf([&] { writeSelection(folder.filePath("a.json").toStdString(), wrong, fortyTokens()); }).empty());
-        QVERIFY(!messageOf([&] { writeSelection("/dev/full/a.json", randomList(1, true), fortyTokens()); }).empty());
+            !errorMessage([&] { writeSelection(folder.filePath("a.json").toStdString(), wrong, fortyTokens()); }).empty());
+        QVERIFY(!errorMessage([&] { writeSelection("/dev/full/a.json", randomList(1, true), fortyTokens()); }).empty());
         QVERIFY(QDir(folder.path()).isEmpty(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot));
     }
 
@@ -357,7 +349,7 @@ private slots:
         const auto refused = [&](const char* part, auto change) {
             RecordedSelection list = good;
             change(list);
-            const std::string message = messageOf([&] { checkAgainst(list, *capture); });
+            const std::string message = errorMessage([&] { checkAgainst(list, *capture); });
             QVERIFY2(message.find(part) != std::string::npos, message.c_str());
         };
         refused("another one", [](auto& list) { list.captureHash = "ffff"; });

@@ -3,6 +3,7 @@
 #include "app/view_data/phase_axis.h"
 #include "app/view_data/phase_map_data.h"
 #include "core/base/error.h"
+#include "tests/support/error_message.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_test.h"
@@ -51,12 +52,7 @@ ViewDataRequest requestFor(const ParameterValues& options, const std::string& sp
 }
 
 std::string refusalOf(const ParameterValues& options, const std::string& spec) {
-    try {
-        makePhaseMapData(runner(), requestFor(options, spec), {}, [](const auto&) {});
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
+    return errorMessage([&] { makePhaseMapData(runner(), requestFor(options, spec), {}, [](const auto&) {}); });
 }
 
 } // namespace
