@@ -80,6 +80,7 @@ EngineState ResidentEngine::state() const {
     }
     state.residentBytes = m_residency.residentBytes();
     state.memoryBytes = m_memoryBytes;
+    state.threads = m_cpu->state().threads;
     return state;
 }
 

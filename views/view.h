@@ -99,7 +99,7 @@ struct ViewCard {
     std::string id, name, summary;
     std::string paper;  ///< which figures it reproduces
     std::string help;   ///< Markdown from the view's .md
-    /// Rows of stage Features change the data; all others only the drawing.
+    /// Rows of stage Features change the data; all others only the drawing, unless the maker of the data names them.
     std::shared_ptr<const ParameterTable> options = std::make_shared<const ParameterTable>();
     bool perPane = false;  ///< drawn once per pane (pane index in the input) or once for all
     std::string data = {}; ///< kind of ViewData that it shows ("projection"); empty: none

@@ -15,6 +15,7 @@ struct EngineState {
     std::string notice;                 ///< one line on what it last fell back from; empty: nothing
     std::size_t residentBytes = 0;      ///< of tensors in the device's memory
     std::size_t memoryBytes = 0;        ///< what they may take; 0: no bound of its own
+    int threads = 0;                    ///< that its work on the CPU may take; 0: all cores
 };
 
 /// An engine lost its device and with it results that were nowhere else. The engine itself goes on (on the CPU): whoever

@@ -12,6 +12,12 @@ std::unique_ptr<Engine> makeCpuEngine(int threads, const std::string& instructio
 
 namespace cpu {
 
+EngineState CpuEngine::state() const {
+    EngineState state;
+    state.threads = m_threads;
+    return state;
+}
+
 Tensor CpuEngine::upload(HostTensor tensor) const {
     return makeTensor(tensor.shape, std::move(tensor.data));
 }

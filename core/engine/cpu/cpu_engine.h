@@ -11,12 +11,13 @@ namespace kvscope::cpu {
 class CpuEngine final : public Engine {
 public:
     CpuEngine(int threads, const std::string& instructionSet, Arithmetic arithmetic)
-        : m_workers(threads), m_kernels(kernelsFor(instructionSet)), m_arithmetic(arithmetic) {}
+        : m_threads(threads), m_workers(threads), m_kernels(kernelsFor(instructionSet)), m_arithmetic(arithmetic) {}
 
     std::string name() const override { return "cpu"; }
     std::string arithmetic() const override {
         return m_arithmetic == Arithmetic::Exact ? "exact index contract" : "fast float, outside the index contract";
     }
+    EngineState state() const override;
 
     Tensor upload(HostTensor tensor) const override;
     HostTensor download(const Tensor& tensor) const override;
@@ -70,6 +71,7 @@ private:
     Tensor meanAnchor(const Tensor& keys, bool normalised, Progress& progress) const;
     Tensor medianAnchor(const Tensor& keys, Progress& progress) const;
 
+    int m_threads; ///< as asked for
     Workers m_workers;
     const Kernels& m_kernels;
     const Arithmetic m_arithmetic;
