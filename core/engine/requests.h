@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace kvscope {
@@ -52,7 +53,14 @@ struct WeightedAttentionInput {
     TokenIndex firstQuery = 0;
     TokenIndex cut = 0;
     AttentionRule rule;
-    std::span<const WeightedSet> kept; ///< [Hkv]; empty: everything is kept
+    /// [Hkv], or more than that: [Hq], a set for each query head. Empty: everything is kept.
+    std::span<const WeightedSet> kept;
+
+    /// Index into `kept` of what a query head attends to.
+    std::size_t setOf(std::int64_t queryHead) const {
+        const bool own = std::cmp_greater(kept.size(), keys.size(0));
+        return static_cast<std::size_t>(own ? queryHead : rule.kvOfQ[static_cast<std::size_t>(queryHead)]);
+    }
 };
 
 struct WeightedAttention {

@@ -162,7 +162,7 @@ MeasureValues largestLoss(MeasureWork& work) {
     const std::int64_t n = mass.shape[1];
     std::vector<double> largest;
     for (std::int64_t h = 0; h < work.queryHeads(); ++h) {
-        const auto& kept = work.keptTokens()[static_cast<std::size_t>(work.kvHeadOf(h))];
+        const std::vector<TokenIndex> kept = work.attendedTokens(h);
         double lost = 0;
         auto next = kept.begin();
         for (TokenIndex i = 0; i < work.input().attention.cut; ++i) {

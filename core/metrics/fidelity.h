@@ -48,7 +48,7 @@ struct FidelityInput {
     std::shared_ptr<const MovedCache> moved = {}; ///< null: what is kept stays where it stood
 };
 
-/// Attention of the judged queries over what is left: `kept` [Hkv] and [cut, j], or the moved cache of `input`.
+/// Attention of the judged queries over what is left: `kept` ([Hkv] or [Hq], see WeightedAttentionInput) and [cut, j], or the moved cache of `input`.
 ExactAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
                              const Checkpoint& checkpoint);
 /// Attention of the judged queries over `kept` [Hkv] (empty: everything) and [cut, j], all where they stood.

@@ -136,9 +136,11 @@ MeasureValues cosineOfDistinctKey(MeasureWork& work) {
 MeasureValues scoreCorrelation(MeasureWork& work) {
     const HostTensor &scores = work.input().scores, &mass = work.futureMass();
     const auto cut = static_cast<std::size_t>(scores.shape[1]);
+    const bool perQueryHead = scores.shape[0] > work.kvHeads();
     std::vector<double> values;
     for (std::int64_t h = 0; h < work.queryHeads(); ++h) {
-        const std::span<const float> score = headRow(scores, work.kvHeadOf(h)), later = headRow(mass, h).first(cut);
+        const std::span<const float> score = headRow(scores, perQueryHead ? h : work.kvHeadOf(h));
+        const std::span<const float> later = headRow(mass, h).first(cut);
         const std::vector<double> x(score.begin(), score.end()), y(later.begin(), later.end());
         values.push_back(spearman(x, y));
     }

@@ -27,7 +27,9 @@ public:
     const HostTensor& frobeniusNorms();                       ///< [Hkv, w] ||V_j||_F of the first j rows
     const HostTensor& operatorNorms();                        ///< [Hkv, w] ||V_j||_op
     const HostTensor& futureMass();                           ///< [Hq, n] mean attention of the judged queries
-    const std::vector<std::vector<TokenIndex>>& keptTokens(); ///< [Hkv] both samples together, ascending
+    /// [Hkv] both samples together, ascending; where query heads have sets of their own, the union of the group's.
+    const std::vector<std::vector<TokenIndex>>& keptTokens();
+    std::vector<TokenIndex> attendedTokens(std::int64_t queryHead); ///< what is left for one query head, ascending
     const HostTensor& keptSingularValues();                   ///< [Hkv, d] of the kept keys
     Tensor seenKeys() const;                                  ///< [Hkv, cut, d]
 

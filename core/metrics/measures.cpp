@@ -205,15 +205,25 @@ const HostTensor& MeasureWork::futureMass() {
 const std::vector<std::vector<TokenIndex>>& MeasureWork::keptTokens() {
     if (m_kept)
         return *m_kept;
-    m_kept.emplace();
-    for (const WeightedSet& set : m_input.kept) {
-        std::vector<TokenIndex> tokens = set.numerator;
+    const bool perQueryHead = std::cmp_greater(m_input.kept.size(), kvHeads());
+    m_kept.emplace(static_cast<std::size_t>(kvHeads()));
+    for (std::size_t i = 0; i < m_input.kept.size(); ++i) {
+        const WeightedSet& set = m_input.kept[i];
+        auto& tokens = (*m_kept)[perQueryHead ? static_cast<std::size_t>(kvHeadOf(static_cast<std::int64_t>(i))) : i];
+        tokens.insert(tokens.end(), set.numerator.begin(), set.numerator.end());
         tokens.insert(tokens.end(), set.denominator.begin(), set.denominator.end());
+    }
+    for (auto& tokens : *m_kept) {
         std::sort(tokens.begin(), tokens.end());
         tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
-        m_kept->push_back(std::move(tokens));
     }
     return *m_kept;
+}
+
+std::vector<TokenIndex> MeasureWork::attendedTokens(std::int64_t queryHead) {
+    if (!std::cmp_greater(m_input.kept.size(), kvHeads()))
+        return keptTokens()[static_cast<std::size_t>(kvHeadOf(queryHead))];
+    return m_input.kept[static_cast<std::size_t>(queryHead)].numerator; // without weights, see HeadSelection
 }
 
 const HostTensor& MeasureWork::keptSingularValues() {

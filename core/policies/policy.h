@@ -65,6 +65,7 @@ using Features = std::map<std::string, Tensor>;
 struct Scores {
     Tensor total;                        ///< [Hkv, m]; larger is kept. Empty: the policy does not score (exact)
     std::map<std::string, Tensor> parts; ///< [Hkv, m] named terms that the read-out shows
+    Tensor perQueryHead = {};            ///< [Hq, m] where each query head chooses by its own scores; else empty
 };
 
 /// The estimator of one KV head over its chosen rows, see HeadSelection.
@@ -80,6 +81,7 @@ struct RowSelection {
     std::vector<RowWeights> weights = {};      ///< [Hkv], or empty: all 1
     std::shared_ptr<const StepLog> steps = {}; ///< null unless asked for
     Tensor total = {}; ///< [Hkv, m] scores that were chosen by, where the budget takes part in them; else empty
+    std::vector<TopKHead> queryHeads = {}; ///< [Hq] where query heads choose alone: `heads` are unions then; else empty
     std::vector<std::string> notes = {}; ///< what only the choice itself reveals ("3 walks failed and were repeated")
 };
 

@@ -7,6 +7,11 @@ namespace kvscope {
 /// The usual last step: protected rows first, as far as the count allows, then stable top-k of the total score.
 RowSelection keepBest(const PolicyInput& input, const Tensor& total, const Protection& protection, std::int64_t count);
 
+/// The same by scores [Hq, m]: every query head chooses `count` rows for itself, and `heads` become the unions of the
+/// groups.
+RowSelection keepBestPerQueryHead(const PolicyInput& input, const Tensor& scores, const Protection& protection,
+                                  std::int64_t count);
+
 /// [H, n] -> [H, rows], rows >= n: the new last columns hold `value`. With n = 0 give an empty tensor and the heads.
 Tensor padColumns(const Engine& engine, const Tensor& scores, std::int64_t heads, std::int64_t rows, float value);
 

@@ -46,7 +46,32 @@ std::int64_t roundedTokens(double fraction, double n, Rounding rounding) {
 
 bool Selection::sameLists(const Selection& other) const {
     return std::equal(heads.begin(), heads.end(), other.heads.begin(), other.heads.end(),
-                      [](const HeadSelection& a, const HeadSelection& b) { return a.kept == b.kept; });
+                      [](const HeadSelection& a, const HeadSelection& b) {
+                          return a.kept == b.kept &&
+                                 std::equal(a.queryHeads.begin(), a.queryHeads.end(), b.queryHeads.begin(), b.queryHeads.end(),
+                                            [](const QueryHeadSet& x, const QueryHeadSet& y) {
+                                                return x.queryHead == y.queryHead && x.kept == y.kept;
+                                            });
+                      });
+}
+
+bool Selection::perQueryHead() const {
+    return std::any_of(heads.begin(), heads.end(), [](const HeadSelection& head) { return !head.queryHeads.empty(); });
+}
+
+double HeadSelection::attendedTokens() const {
+    if (queryHeads.empty())
+        return static_cast<double>(kept.size());
+    double sum = 0;
+    for (const QueryHeadSet& own : queryHeads)
+        sum += static_cast<double>(own.kept.size());
+    return sum / static_cast<double>(queryHeads.size());
+}
+
+const std::vector<TokenIndex>& HeadSelection::attendedBy(std::int32_t queryHead) const {
+    const auto own = std::find_if(queryHeads.begin(), queryHeads.end(),
+                                  [queryHead](const QueryHeadSet& set) { return set.queryHead == queryHead; });
+    return own == queryHeads.end() ? kept : own->kept;
 }
 
 namespace {

@@ -7,6 +7,14 @@
 
 namespace kvscope {
 
+/// What one query head attends to, where those of a group do not share a set.
+struct QueryHeadSet {
+    std::int32_t queryHead = 0;
+    std::vector<TokenIndex> kept; ///< ascending token indices
+    float margin = 0;             ///< of this head's own decisions, as in HeadSelection
+    friend bool operator==(const QueryHeadSet&, const QueryHeadSet&) = default;
+};
+
 /// What a policy keeps in one KV head, out of the tokens before the cut. Where numerator and denominator of the
 /// estimator are different samples, `kept` is the union of both, a token has weight 0 in the sum that
 /// it takes no part in, and the weights of a token that was drawn several times add up.
@@ -15,15 +23,25 @@ struct HeadSelection {
     std::vector<float> numeratorWeights;     ///< per kept token; empty: all 1
     std::vector<float> denominatorWeights;   ///< per kept token; empty: all 1
     std::vector<TokenIndex> protectedTokens; ///< ascending subset of kept that no score could evict
-    /// Rows that the policy really stores, duplicates included (0.4); -1: one key and one value per kept token.
+    /// Rows that the policy really stores, duplicates included (0.4); -1: one key and one value per kept token, or per
+    /// token of each query head's set.
     std::int64_t storedKeys = -1, storedValues = -1;
     float margin = 0; ///< smallest distance of any decision from going the other way; +infinity without a decision
+    /// Ascending, all query heads of the group, without weights; `kept` is the union of their sets (L4). Empty: every query
+    /// head of the group attends to `kept`.
+    std::vector<QueryHeadSet> queryHeads = {};
+
+    /// Tokens that a query head attends to, on average over the group; what a budget bounds.
+    double attendedTokens() const;
+    /// What a query head that reads this KV head attends to.
+    const std::vector<TokenIndex>& attendedBy(std::int32_t queryHead) const;
 };
 
 struct Selection {
     std::vector<HeadSelection> heads; ///< [Hkv]
 
-    bool sameLists(const Selection& other) const; ///< kept indices only
+    bool sameLists(const Selection& other) const; ///< kept indices only, those of query heads included
+    bool perQueryHead() const; ///< some query heads have sets of their own
 };
 
 /// A budget as typed: a fraction kept ("0.25"), tokens ("2048t"), or the quality to be kept with the curve that makes a

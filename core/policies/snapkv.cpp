@@ -1,9 +1,12 @@
 // SnapKV asks the last few queries of the prompt which earlier tokens they attend to, smooths that profile along the
 // tokens so that neighbours come along, and keeps the best together with the window itself.
+#include "core/base/error.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 #include "core/policies/policy_tools.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -25,12 +28,13 @@ ParameterTable codeParameters() {
                 "0: they do not.";
     tile.source = "compactor-vllm: the tile that autotuning picks";
     ParameterSpec copies = choiceParameter("copies", "Stored per",
-                                           {{"kv_head", "KV head", "one set, as the budget says"},
-                                            {"query_head", "Query head", "every query head stores its own copy (L4)"}},
-                                           Stage::Select);
-    copies.help = "MInference repeats keys and values to all query heads before it selects: at a quarter of the tokens and "
-                  "groups of four its cache is as large as the uncompressed one. The bytes are counted so; the kept set "
-                  "stays one per KV head.";
+                                           {{"kv_head", "KV head", "one set, chosen by the group together"},
+                                            {"query_head", "Query head", "every query head has a set of its own (L4)"}},
+                                           Stage::Combine);
+    copies.help = "The original and MInference repeat keys and values to all query heads before they select: every query head "
+                  "keeps as many tokens as the budget says, by its own scores. At a quarter of the tokens and groups of four "
+                  "such a cache is as large as the uncompressed one. The group's rule then only shapes the score that is "
+                  "drawn, and what is drawn as kept is the union of the group's query heads.";
     copies.source = "MInference and the original: query head; kvpress, compactor-vllm: KV head";
     return {softmax, tile, copies};
 }
@@ -103,7 +107,9 @@ PolicyCard makeCard() {
 }
 
 // Window tokens are kept whatever they score; they show the largest score of their head, so that they rank first.
-Tensor withWindow(const Engine& engine, const Tensor& free, std::int64_t rows) {
+Tensor withWindow(const Engine& engine, const Tensor& free, std::int64_t heads, std::int64_t rows) {
+    if (free.empty())
+        return padColumns(engine, {}, heads, rows, 0);
     HostTensor scores = engine.download(padColumns(engine, free, free.size(0), rows, 0));
     const std::int64_t columns = free.size(1);
     for (std::int64_t h = 0; h < free.size(0); ++h) {
@@ -111,6 +117,20 @@ Tensor withWindow(const Engine& engine, const Tensor& free, std::int64_t rows) {
         std::fill(head + columns, head + rows, *std::max_element(head, head + columns));
     }
     return engine.upload(std::move(scores));
+}
+
+bool storesPerQueryHead(const ParameterValues& values) {
+    return values.choice("copies") == "query_head";
+}
+
+/// In blocks every query head would have to score a cache of its own, which is another KV head each.
+void refuseBlocksPerQueryHead(const PolicyInput& input, const ParameterValues& values) {
+    if (storesPerQueryHead(values) && !input.positions.empty())
+        throw Error({"query heads that store sets of their own are not processed in blocks: after the first block each would "
+                     "score another cache",
+                     "parameter copies",
+                     "Set prompt_block=0 and decode_tokens=0, or copies=kv_head",
+                     {}});
 }
 
 bool seesOthersOnly(const ParameterValues& values) {
@@ -156,34 +176,35 @@ public:
     const PolicyCard& card() const override { return m_card; }
 
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
+        refuseBlocksPerQueryHead(input, values);
         const QueryWindow window = lastQueries(input, values.integer("window"), m_card.name);
         return {{"attention", attentionOf(input, window, input.rowCount() - values.integer("window"), values)}};
     }
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
-        const std::int64_t heads = input.keys.size(0);
-        const std::int64_t free = input.rowCount() - values.integer("window");
-        if (free <= 0)
-            return {padColumns(input.engine, {}, heads, input.rowCount(), 0), {}};
-        const Tensor pooled = pooledProfile(input.engine, input.engine.rows(features.at("attention"), 0, free), values);
+        const std::int64_t heads = input.keys.size(0), rows = input.rowCount(), free = rows - values.integer("window");
         const auto reduce = [&](const Tensor& perQueryHead) {
             return input.engine.reduceGroups(perQueryHead, input.attention.kvOfQ, heads, groupRuleOf(values));
         };
-        return {withWindow(input.engine, reduce(pooled), input.rowCount()),
-                {{"attention", padColumns(input.engine, reduce(features.at("attention")), heads, input.rowCount(), 0)}}};
+        const Tensor pooled =
+            free > 0 ? pooledProfile(input.engine, input.engine.rows(features.at("attention"), 0, free), values) : Tensor();
+        Scores scores;
+        scores.total = withWindow(input.engine, pooled.empty() ? pooled : reduce(pooled), heads, rows);
+        if (!pooled.empty())
+            scores.parts["attention"] = padColumns(input.engine, reduce(features.at("attention")), heads, rows, 0);
+        if (storesPerQueryHead(values))
+            scores.perQueryHead = withWindow(input.engine, pooled, std::ssize(input.attention.kvOfQ), rows);
+        return scores;
     }
 
     RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                         std::int64_t count) const override {
-        RowSelection chosen = Policy::select(input, scores, values, count);
-        if (values.choice("copies") == "kv_head")
-            return chosen;
-        for (std::size_t head = 0; head < chosen.heads.size(); ++head) {
-            const auto copies = std::count(input.attention.kvOfQ.begin(), input.attention.kvOfQ.end(), static_cast<std::int32_t>(head));
-            const auto stored = static_cast<std::int64_t>(chosen.heads[head].kept.size()) * copies;
-            chosen.weights.push_back({{}, {}, stored, stored});
-        }
-        chosen.notes.push_back("every query head stores a copy of what its KV head keeps (L4): the bytes count them");
+        if (scores.perQueryHead.empty())
+            return Policy::select(input, scores, values, count);
+        RowSelection chosen = keepBestPerQueryHead(input, scores.perQueryHead, protection(values, count), count);
+        chosen.notes.push_back(fmt::format("each of the {} query heads keeps {} tokens of its own choice (L4): a KV head shows the "
+                                           "union of its group, and the bytes count every copy",
+                                           chosen.queryHeads.size(), count));
         return chosen;
     }
 

@@ -109,7 +109,7 @@ private:
 
 /// The sets of the selection over rows of the moved cache.
 std::vector<WeightedSet> movedSets(const Selection& selection, const std::vector<HeadRows>& heads) {
-    std::vector<WeightedSet> sets = weightedSetsOf(selection);
+    std::vector<WeightedSet> sets = weightedSetsOf(selection, {});
     for (std::size_t head = 0; head < sets.size(); ++head)
         std::iota(sets[head].numerator.begin(), sets[head].numerator.end(),
                   static_cast<TokenIndex>(heads[head].padding));
@@ -139,6 +139,12 @@ std::shared_ptr<const MovedCache> moveIntoCache(const Engine& engine, const Fide
                                                 const Selection& selection, const CaptureReader& capture,
                                                 const LayerInfo& layer, const Checkpoint& checkpoint) {
     assert(input.firstQuery >= input.cut);
+    if (selection.perQueryHead())
+        throw Error({.sentence = "positions cannot be re-assigned where query heads keep sets of their own: a KV head has "
+                                 "no single order of kept tokens",
+                     .place = "positions",
+                     .remedy = "Set positions=kept",
+                     .path = capture.info().path});
     const std::int64_t longest = longestHead(selection), tokens = input.keys.size(1);
     std::vector<HeadRows> heads;
     RowPositions rows;

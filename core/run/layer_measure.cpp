@@ -109,14 +109,15 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     scratch.request = result.request;
     const FidelityInput input = left(fidelityInput(scratch, checkpoint.silent()), result, checkpoint.silent());
     const auto all = exact(input, checkpoint.part(0, 0.3));
-    const std::vector<WeightedSet> kept = weightedSetsOf(result.selection);
+    const std::vector<WeightedSet> kept = weightedSetsOf(result.selection, m_layer.kvOfQ);
     HostTensor projection;
     const bool projected = std::any_of(ids.begin(), ids.end(), [](const std::string& id) {
         return measureById(id).need == MeasureNeed::OutputProjection;
     });
     if (projected && m_layer.hasOutputProjection)
         projection = m_capture.read(m_layer.layer, TensorRole::OutputProjection, checkpoint.silent());
-    return measureLayer({m_engine, input, *all, fidelity, kept, result.scores, projection}, ids,
+    return measureLayer({m_engine, input, *all, fidelity, kept,
+                         result.queryHeadScores.empty() ? result.scores : result.queryHeadScores, projection}, ids,
                         checkpoint.part(0.3, 1));
 }
 
@@ -130,7 +131,7 @@ void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
         const Stopwatch watch(made.milliseconds);
         const auto all = exact(input, checkpoint.part(0, 0.5));
         made.value = std::make_shared<Fidelity>(measureFidelity(m_engine, left(input, result, checkpoint.silent()), *all,
-                                                                weightedSetsOf(result.selection),
+                                                                weightedSetsOf(result.selection, m_layer.kvOfQ),
                                                                 checkpoint.part(0.5, 1)));
         const std::size_t bytes = 2 * bytesOf(made.value->outputError.shape);
         return StageCache::Made<Timed<std::shared_ptr<Fidelity>>>{std::move(made), bytes};

@@ -45,12 +45,19 @@ HostTensor byToken(const Engine& engine, const Tensor& rows, const RowPositions&
     return tokens;
 }
 
+std::size_t ownTokens(const HeadSelection& head) {
+    std::size_t count = 0;
+    for (const QueryHeadSet& own : head.queryHeads)
+        count += own.kept.size();
+    return count;
+}
+
 } // namespace
 
 /// Host and engine forms of a layer's scores in a one-shot run.
 struct LayerWork::Scored {
     Scores scores;
-    HostTensor total, anchor;
+    HostTensor total, perQueryHead, anchor;
     std::map<std::string, HostTensor> parts;
     double featuresMs = 0, combineMs = 0;
 };
@@ -67,7 +74,7 @@ struct LayerWork::Chosen {
         for (const auto& [name, part] : parts)
             sum += bytesOf(part.shape);
         for (const HeadSelection& head : outcome.selection.heads)
-            sum += (head.kept.size() + head.protectedTokens.size()) * sizeof(TokenIndex);
+            sum += (head.kept.size() + head.protectedTokens.size() + ownTokens(head)) * sizeof(TokenIndex);
         for (const BlockStep& step : outcome.steps)
             for (const auto& evicted : step.evicted)
                 sum += evicted.size() * sizeof(TokenIndex);
@@ -176,11 +183,12 @@ std::shared_ptr<const LayerWork::Scored> LayerWork::score(RunResult& result, con
         const Stopwatch watch(scored.combineMs);
         scored.scores = policy.combine(input, made->value, request.policy.values);
         scored.total = byToken(m_engine, scored.scores.total, {}, request.cut.token);
+        scored.perQueryHead = byToken(m_engine, scored.scores.perQueryHead, {}, request.cut.token);
         for (const auto& [name, part] : scored.scores.parts)
             scored.parts[name] = byToken(m_engine, part, {}, request.cut.token);
         if (const auto anchor = made->value.find("anchor"); anchor != made->value.end())
             scored.anchor = m_engine.download(anchor->second);
-        const std::size_t bytes = 2 * (1 + scored.parts.size()) * bytesOf(scored.total.shape);
+        const std::size_t bytes = 2 * ((1 + scored.parts.size()) * bytesOf(scored.total.shape) + bytesOf(scored.perQueryHead.shape));
         return StageCache::Made<Scored>{std::move(scored), bytes};
     };
     const auto scored = m_cache.get<Scored>(keyOf("scores", request, Stage::Combine), input.checkpoint, make,
@@ -188,6 +196,7 @@ std::shared_ptr<const LayerWork::Scored> LayerWork::score(RunResult& result, con
     result.times.featuresMs = scored->featuresMs;
     result.times.combineMs = scored->combineMs;
     result.scores = scored->total;
+    result.queryHeadScores = scored->perQueryHead;
     result.parts = scored->parts;
     result.anchor = scored->anchor;
     return scored;

@@ -39,6 +39,7 @@ void takeHead(RunResult& result, const RecordedHead& head) {
     selection.numeratorWeights = head.numeratorWeights;
     selection.denominatorWeights = head.denominatorWeights;
     selection.margin = static_cast<float>(head.margin);
+    selection.queryHeads = head.queryHeads;
     if (head.scores.empty())
         return;
     const std::int64_t heads = result.request.capture->info().numKvHeads;
@@ -58,6 +59,7 @@ RecordedHead recordedHead(const RunResult& result, std::size_t kvHead, bool with
     head.numeratorWeights = selection.numeratorWeights;
     head.denominatorWeights = selection.denominatorWeights;
     head.margin = selection.margin;
+    head.queryHeads = selection.queryHeads;
     if (!withScores || result.scores.empty())
         return head;
     head.scores.assign(static_cast<std::size_t>(result.request.capture->info().numTokens),

@@ -55,6 +55,7 @@ struct RunResult {
     std::int64_t requested = 0; ///< budget in tokens after rounding
     std::int64_t visible = 0;   ///< tokens before the cut
     HostTensor scores;          ///< [Hkv, cut]; NaN for tokens that left the cache earlier; empty without scores
+    HostTensor queryHeadScores;              ///< [Hq, cut] where each query head chooses by its own; else empty
     std::map<std::string, HostTensor> parts; ///< [Hkv, cut] terms of the score
     HostTensor anchor;                       ///< [Hkv, d] where the policy has one (KeyDiff), else empty
     std::vector<BlockStep> steps;
@@ -70,14 +71,23 @@ struct RunResult {
 /// cut).
 const Fidelity& requireFidelity(const RunResult& result);
 
-/// The kept sets as the measures take them; [Hkv].
-std::vector<WeightedSet> weightedSetsOf(const Selection& selection);
+/// The kept sets as the measures take them: [Hkv], or [Hq] where query heads of a group have sets of their own.
+std::vector<WeightedSet> weightedSetsOf(const Selection& selection, std::span<const std::int32_t> kvOfQ);
 
-/// Bytes of the keys and values that all KV heads store, at the width that the capture stores: duplicates count, and a
-/// token that takes part in the denominator alone stores no value.
+/// Bytes of the keys and values that all KV heads store, at the width that the capture stores: duplicates count, also
+/// those of query heads that store their own sets, and a token that takes part in the denominator alone stores no value.
 std::uint64_t storedBytes(const RunResult& result);
 
-/// Why a token is kept or evicted.
+/// Where a token stands with one of the query heads that choose for themselves; as in TokenStanding.
+struct QueryHeadStanding {
+    std::int32_t queryHead = 0;
+    bool kept = false;
+    std::int64_t rank = 0;
+    double score = 0, margin = 0; ///< NaN where the scores of query heads are unknown (recorded lists)
+};
+
+/// Why a token is kept or evicted. Where query heads choose for themselves a token is kept when any of them keeps it, score
+/// and rank are those of the group, and the margin is the largest of theirs.
 struct TokenStanding {
     bool kept = false, isProtected = false, scored = false;
     std::int64_t rank = 0; ///< 0 = best, among all scored tokens of the head: (score descending, index ascending)
@@ -90,6 +100,7 @@ struct TokenStanding {
     /// unknown (block processing, recorded lists) or no budget is used.
     std::int64_t flipBudget = 0;
     std::vector<std::pair<std::string, double>> parts; ///< named terms of the score
+    std::vector<QueryHeadStanding> queryHeads; ///< of the group, where they choose for themselves; else empty
 };
 /// `token` lies before the cut.
 TokenStanding standingOf(const RunResult& result, KvHeadIndex head, TokenIndex token);

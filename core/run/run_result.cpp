@@ -17,10 +17,18 @@ std::uint64_t storedRows(std::int64_t stated, std::size_t counted) {
     return stated < 0 ? counted : static_cast<std::uint64_t>(stated);
 }
 
-/// Kept tokens that take part in the numerator: the others need no value.
+/// Tokens of all sets that are stored.
+std::size_t keyCount(const HeadSelection& head) {
+    std::size_t count = head.queryHeads.empty() ? head.kept.size() : 0;
+    for (const QueryHeadSet& own : head.queryHeads)
+        count += own.kept.size();
+    return count;
+}
+
+/// Those that take part in the numerator: the others need no value.
 std::size_t valueCount(const HeadSelection& head) {
     const auto zeros = std::count(head.numeratorWeights.begin(), head.numeratorWeights.end(), 0.0F);
-    return head.kept.size() - static_cast<std::size_t>(zeros);
+    return keyCount(head) - static_cast<std::size_t>(zeros);
 }
 
 } // namespace
@@ -35,18 +43,26 @@ const Fidelity& requireFidelity(const RunResult& result) {
                  result.request.capture->info().path});
 }
 
-std::vector<WeightedSet> weightedSetsOf(const Selection& selection) {
+std::vector<WeightedSet> weightedSetsOf(const Selection& selection, std::span<const std::int32_t> kvOfQ) {
     std::vector<WeightedSet> sets;
     for (const HeadSelection& head : selection.heads)
         sets.push_back({head.kept, head.numeratorWeights, {}, head.denominatorWeights});
-    return sets;
+    if (!selection.perQueryHead() || kvOfQ.size() <= sets.size())
+        return sets;
+    std::vector<WeightedSet> own;
+    for (std::size_t head = 0; head < kvOfQ.size(); ++head) {
+        const auto kv = static_cast<std::size_t>(kvOfQ[head]);
+        own.push_back(sets[kv]);
+        own.back().numerator = selection.heads[kv].attendedBy(static_cast<std::int32_t>(head));
+    }
+    return own;
 }
 
 std::uint64_t storedBytes(const RunResult& result) {
     const CaptureInfo& info = result.request.capture->info();
     std::uint64_t numbers = 0;
     for (const HeadSelection& head : result.selection.heads) {
-        numbers += storedRows(head.storedKeys, head.kept.size()) * static_cast<std::uint64_t>(info.headDim);
+        numbers += storedRows(head.storedKeys, keyCount(head)) * static_cast<std::uint64_t>(info.headDim);
         numbers += storedRows(head.storedValues, valueCount(head)) * static_cast<std::uint64_t>(info.valueDim);
     }
     return numbers * widthOf(info.layerInfo(result.request.layer).storedType);

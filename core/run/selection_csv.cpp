@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -18,7 +19,9 @@ namespace {
 
 constexpr std::string_view kHeader = "layer,kv_head,position,rank,score,weight,token_id,token_text";
 constexpr std::string_view kDenominatorColumn = "denominator_weight";
+constexpr std::string_view kQueryHeadsColumn = "query_heads"; // those that keep the token, "4 6"
 constexpr std::string_view kMarginPrefix = "margin."; // margin.<layer>.<KV head>: one line per head, also an empty one
+constexpr std::string_view kOwnMarginPrefix = "query_head_margin."; // .<layer>.<KV head>.<query head>: one per set
 
 std::string escapedLine(std::string_view text) {
     std::string line;
@@ -41,8 +44,29 @@ float weightAt(const std::vector<float>& weights, std::size_t i) {
     return weights.empty() ? 1 : weights[i];
 }
 
-void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const TokenTable& tokens,
-               bool denominators) {
+/// Columns that only some lists need.
+struct MoreColumns {
+    bool denominators = false, queryHeads = false;
+};
+
+MoreColumns moreColumnsOf(const RecordedSelection& selection) {
+    MoreColumns more;
+    for (const RecordedHead& head : selection.heads) {
+        more.denominators = more.denominators || !head.denominatorWeights.empty();
+        more.queryHeads = more.queryHeads || !head.queryHeads.empty();
+    }
+    return more;
+}
+
+std::string keepersOf(const RecordedHead& head, TokenIndex token) {
+    std::vector<std::int32_t> keepers;
+    for (const QueryHeadSet& own : head.queryHeads)
+        if (std::binary_search(own.kept.begin(), own.kept.end(), token))
+            keepers.push_back(own.queryHead);
+    return fmt::format("{}", fmt::join(keepers, " "));
+}
+
+void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const TokenTable& tokens, const MoreColumns& more) {
     const auto token = static_cast<std::size_t>(head.kept[i]);
     const bool scored = !head.scores.empty();
     const bool known = token < tokens.ids.size();
@@ -50,7 +74,11 @@ void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const
                         scored ? std::to_string(head.ranks[i]) : "", scored ? shortest(head.scores[token]) : "",
                         shortest(weightAt(head.numeratorWeights, i)), known ? std::to_string(tokens.ids[token]) : "",
                         known ? csvField(displayText(tokens.textOf(head.kept[i]))) : "");
-    text += denominators ? fmt::format(",{}\n", shortest(weightAt(head.denominatorWeights, i))) : "\n";
+    if (more.denominators)
+        text += ',' + shortest(weightAt(head.denominatorWeights, i));
+    if (more.queryHeads)
+        text += ',' + keepersOf(head, head.kept[i]);
+    text += '\n';
 }
 
 /// Rows of one head as they come, before scores find their places.
@@ -95,16 +123,42 @@ private:
         m_sawFormat = m_sawFormat || key == "format";
         if (key.starts_with(kMarginPrefix))
             takeMargin(key, value);
+        else if (key.starts_with(kOwnMarginPrefix))
+            takeOwnMargin(key, value);
         else
             setSelectionField(m_selection, {key, value}, m_path);
     }
 
     void takeMargin(const std::string& key, const std::string& value) {
-        const std::string place = key.substr(kMarginPrefix.size());
-        const std::size_t dot = std::min(place.find('.'), place.size());
-        headAt(readWhole(place.substr(0, dot), key, m_path),
-               readWhole(place.substr(std::min(dot + 1, place.size())), key, m_path))
-            .head.margin = readNumber(value, key, m_path);
+        const auto place = placeIn<2>(key);
+        headAt(place[0], place[1]).head.margin = readNumber(value, key, m_path);
+    }
+
+    void takeOwnMargin(const std::string& key, const std::string& value) {
+        const auto place = placeIn<3>(key);
+        ownSet(headAt(place[0], place[1]).head, place[2], key).margin = static_cast<float>(readNumber(value, key, m_path));
+    }
+
+    /// The numbers behind a key's name: margin.3.1.
+    template <std::size_t count> std::array<std::int64_t, count> placeIn(const std::string& key) const {
+        std::array<std::int64_t, count> numbers{};
+        std::size_t begin = key.find('.') + 1;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t end = i + 1 < count ? std::min(key.find('.', begin), key.size()) : key.size();
+            numbers[i] = readWhole(std::string_view(key).substr(std::min(begin, key.size()), end - begin), key, m_path);
+            begin = end + 1;
+        }
+        return numbers;
+    }
+
+    QueryHeadSet& ownSet(RecordedHead& head, std::int64_t queryHead, const std::string& place) const {
+        if (!std::in_range<std::int32_t>(queryHead))
+            throw Error({"query head " + std::to_string(queryHead) + " is out of range", place, {}, m_path});
+        for (QueryHeadSet& own : head.queryHeads)
+            if (own.queryHead == queryHead)
+                return own;
+        head.queryHeads.push_back({static_cast<std::int32_t>(queryHead), {}, std::numeric_limits<float>::infinity()});
+        return head.queryHeads.back();
     }
 
     CsvHead& headAt(std::int64_t layer, std::int64_t kvHead) {
@@ -143,6 +197,18 @@ private:
         entry.head.denominatorWeights.push_back(static_cast<float>(number(kDenominatorColumn, 1)));
         entry.head.ranks.push_back(static_cast<std::int64_t>(number("rank", -1)));
         entry.keptScores.push_back(static_cast<float>(number("score", std::numeric_limits<double>::quiet_NaN())));
+        if (const auto at = m_columns.find(kQueryHeadsColumn); at != m_columns.end())
+            takeKeepers(entry.head, fields[at->second], place);
+    }
+
+    /// The last kept token belongs to these query heads.
+    void takeKeepers(RecordedHead& head, const std::string& keepers, const std::string& place) const {
+        for (std::size_t begin = 0; begin < keepers.size();) {
+            const std::size_t end = std::min(keepers.find(' ', begin), keepers.size());
+            const std::int64_t keeper = readWhole(std::string_view(keepers).substr(begin, end - begin), place, m_path);
+            ownSet(head, keeper, place).kept.push_back(head.kept.back());
+            begin = end + 1;
+        }
     }
 
     void takeHeader(const std::vector<std::string>& fields) {
@@ -190,12 +256,18 @@ std::string selectionCsv(const RecordedSelection& selection, const TokenTable& t
         text += fmt::format("# {}: {}\n", key, escapedLine(value));
     for (const RecordedHead& head : selection.heads)
         text += fmt::format("# {}{}.{}: {}\n", kMarginPrefix, head.layer, head.kvHead, shortest(head.margin));
-    const bool denominators = std::any_of(selection.heads.begin(), selection.heads.end(),
-                                          [](const RecordedHead& head) { return !head.denominatorWeights.empty(); });
-    text += fmt::format("{}{}{}\n", kHeader, denominators ? "," : "", denominators ? kDenominatorColumn : "");
+    for (const RecordedHead& head : selection.heads)
+        for (const QueryHeadSet& own : head.queryHeads)
+            text += fmt::format("# {}{}.{}.{}: {}\n", kOwnMarginPrefix, head.layer, head.kvHead, own.queryHead, shortest(own.margin));
+    const MoreColumns more = moreColumnsOf(selection);
+    text += kHeader;
+    for (const auto& [wanted, column] : {std::pair{more.denominators, kDenominatorColumn}, {more.queryHeads, kQueryHeadsColumn}})
+        if (wanted)
+            text.append(",").append(column);
+    text += '\n';
     for (const RecordedHead& head : selection.heads)
         for (std::size_t i = 0; i < head.kept.size(); ++i)
-            appendRow(text, head, i, tokens, denominators);
+            appendRow(text, head, i, tokens, more);
     return text;
 }
 

@@ -6,6 +6,8 @@
 #include "core/base/error.h"
 #include "core/run/selection_formats.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -36,6 +38,23 @@ bool isContentHash(const std::string& hash) {
     return !hash.empty() && hash.find(':') == std::string::npos;
 }
 
+/// All query heads that read the KV head have a set, or none has.
+void checkQueryHeads(const RecordedHead& head, const CaptureInfo& info, const std::string& place) {
+    if (head.queryHeads.empty())
+        return;
+    const std::vector<std::int32_t>& kvOfQ = info.layerInfo(LayerIndex(head.layer)).kvOfQ;
+    std::vector<std::int32_t> group, listed;
+    for (std::size_t q = 0; q < kvOfQ.size(); ++q)
+        if (kvOfQ[q] == head.kvHead)
+            group.push_back(static_cast<std::int32_t>(q));
+    for (const QueryHeadSet& own : head.queryHeads)
+        listed.push_back(own.queryHead);
+    if (listed != group)
+        misfit(fmt::format("it has sets for query heads {}, and query heads {} read this KV head", fmt::join(listed, ", "),
+                           fmt::join(group, ", ")),
+               place, "Give a set for each of them, or for none");
+}
+
 void checkHead(const RecordedHead& head, const CaptureInfo& info, TokenIndex cut) {
     const std::string place = "layer " + std::to_string(head.layer) + ", KV head " + std::to_string(head.kvHead);
     static_cast<void>(info.layerInfo(LayerIndex(head.layer)));
@@ -44,6 +63,7 @@ void checkHead(const RecordedHead& head, const CaptureInfo& info, TokenIndex cut
     if (!head.kept.empty() && head.kept.back() >= cut)
         misfit("token " + std::to_string(head.kept.back()) + " is kept, but the cut is " + std::to_string(cut), place,
                "Kept tokens lie before the cut");
+    checkQueryHeads(head, info, place);
     if (!head.scores.empty() && std::cmp_not_equal(head.scores.size(), info.numTokens))
         misfit("it has " + std::to_string(head.scores.size()) + " scores for " + std::to_string(info.numTokens) +
                    " tokens",

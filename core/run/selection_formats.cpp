@@ -49,18 +49,45 @@ void checkWeights(const RecordedHead& head, std::vector<float>& weights, const s
         weights.clear();
 }
 
+void checkAscending(const std::vector<TokenIndex>& kept, const std::string& place, const std::string& path) {
+    if (!kept.empty() && kept.front() < 0)
+        throw Error({"a kept index is negative", place, "Indices are 0-based", path});
+    if (const auto at = std::adjacent_find(kept.begin(), kept.end(), std::greater_equal<>()); at != kept.end())
+        throw Error({"kept indices are not strictly ascending: " + std::to_string(at[0]) + " comes before " +
+                         std::to_string(at[1]),
+                     place, "Sort them and leave out repetitions", path});
+}
+
+void tidyQueryHeads(RecordedHead& head, const std::string& path) {
+    if (head.queryHeads.empty())
+        return;
+    if (!head.numeratorWeights.empty() || !head.denominatorWeights.empty())
+        throw Error({"query heads have sets of their own beside weights", headName(head), "Give one or the other", path});
+    std::sort(head.queryHeads.begin(), head.queryHeads.end(),
+              [](const QueryHeadSet& a, const QueryHeadSet& b) { return a.queryHead < b.queryHead; });
+    std::vector<TokenIndex> all;
+    for (std::size_t i = 0; i < head.queryHeads.size(); ++i) {
+        const QueryHeadSet& own = head.queryHeads[i];
+        const std::string place = headName(head) + ", query head " + std::to_string(own.queryHead);
+        if (own.queryHead < 0 || (i > 0 && own.queryHead == head.queryHeads[i - 1].queryHead))
+            throw Error({"a query head is negative or has two sets", place, {}, path});
+        checkAscending(own.kept, place, path);
+        all.insert(all.end(), own.kept.begin(), own.kept.end());
+    }
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    if (all != head.kept)
+        throw Error({"the kept tokens are not the union of those of the query heads", headName(head),
+                     "List in kept every token that a query head keeps, and no other", path});
+}
+
 void tidyHead(RecordedHead& head, std::int64_t tokens, const std::string& path) {
     if (head.layer < 0 || head.kvHead < 0)
         throw Error({"a layer or KV head is negative", headName(head), {}, path});
-    if (!head.kept.empty() && head.kept.front() < 0)
-        throw Error({"a kept index is negative", headName(head), "Indices are 0-based", path});
-    if (const auto at = std::adjacent_find(head.kept.begin(), head.kept.end(), std::greater_equal<>());
-        at != head.kept.end())
-        throw Error({"kept indices are not strictly ascending: " + std::to_string(at[0]) + " comes before " +
-                         std::to_string(at[1]),
-                     headName(head), "Sort them and leave out repetitions", path});
+    checkAscending(head.kept, headName(head), path);
     checkWeights(head, head.numeratorWeights, path);
     checkWeights(head, head.denominatorWeights, path);
+    tidyQueryHeads(head, path);
     const bool tooFew = !head.kept.empty() && std::cmp_greater_equal(head.kept.back(), head.scores.size());
     if (!head.scores.empty() && (tooFew || (tokens > 0 && std::cmp_not_equal(head.scores.size(), tokens))))
         throw Error({std::to_string(head.scores.size()) + " scores, not one per token of the capture",

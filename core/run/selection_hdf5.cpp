@@ -46,7 +46,21 @@ struct Columns {
     std::vector<double> margin;
     std::vector<float> weight, denominatorWeight, scores;
     bool scored = false, weighted = false, denominators = false;
+    // Sets of query heads: the row of their head, and the tokens of all of them divided by ownOffsets.
+    std::vector<std::int32_t> ownHead, ownQueryHead, ownPosition;
+    std::vector<std::int64_t> ownOffsets = {0};
+    std::vector<double> ownMargin;
 };
+
+void appendQueryHeads(Columns& columns, const RecordedHead& head) {
+    for (const QueryHeadSet& own : head.queryHeads) {
+        columns.ownHead.push_back(static_cast<std::int32_t>(columns.layer.size()) - 1);
+        columns.ownQueryHead.push_back(own.queryHead);
+        columns.ownMargin.push_back(static_cast<double>(own.margin));
+        columns.ownPosition.insert(columns.ownPosition.end(), own.kept.begin(), own.kept.end());
+        columns.ownOffsets.push_back(std::ssize(columns.ownPosition));
+    }
+}
 
 void appendWeights(std::vector<float>& column, const std::vector<float>& weights, std::size_t count) {
     if (weights.empty())
@@ -72,6 +86,7 @@ Columns columnsOf(const RecordedSelection& selection, const TokenTable& tokens) 
         appendWeights(columns.denominatorWeight, head.denominatorWeights, head.kept.size());
         columns.scores.insert(columns.scores.end(), head.scores.begin(), head.scores.end());
         columns.scores.resize(columns.layer.size() * width, std::numeric_limits<float>::quiet_NaN());
+        appendQueryHeads(columns, head);
         columns.scored = columns.scored || !head.scores.empty();
         columns.weighted = columns.weighted || !head.numeratorWeights.empty();
         columns.denominators = columns.denominators || !head.denominatorWeights.empty();
@@ -103,6 +118,12 @@ RecordedHead headAt(const Columns& columns, std::size_t i) {
         head.scores.assign(row, row + static_cast<std::int64_t>(width));
         part(head.ranks, columns.rank);
     }
+    for (std::size_t own = 0; own < columns.ownHead.size(); ++own)
+        if (std::cmp_equal(columns.ownHead[own], i))
+            head.queryHeads.push_back({columns.ownQueryHead[own],
+                                       {columns.ownPosition.begin() + columns.ownOffsets[own],
+                                        columns.ownPosition.begin() + columns.ownOffsets[own + 1]},
+                                       static_cast<float>(columns.ownMargin[own])});
     return head;
 }
 
@@ -113,9 +134,18 @@ void checkColumns(const Columns& c, const std::string& path) {
     const std::size_t heads = c.layer.size(), kept = c.position.size();
     if (c.kvHead.size() != heads || (!c.margin.empty() && c.margin.size() != heads))
         refuse("/heads");
-    if (c.offsets.size() != heads + 1 || c.offsets.front() != 0 || std::cmp_not_equal(c.offsets.back(), kept) ||
-        !std::is_sorted(c.offsets.begin(), c.offsets.end()))
+    const auto divides = [](const std::vector<std::int64_t>& offsets, std::size_t parts, std::size_t whole) {
+        return offsets.size() == parts + 1 && offsets.front() == 0 && std::cmp_equal(offsets.back(), whole) &&
+               std::is_sorted(offsets.begin(), offsets.end());
+    };
+    if (!divides(c.offsets, heads, kept))
         refuse("/heads/offsets");
+    const std::size_t sets = c.ownHead.size();
+    const bool known = std::all_of(c.ownHead.begin(), c.ownHead.end(),
+                                   [&](std::int32_t head) { return head >= 0 && std::cmp_less(head, heads); });
+    if (!known || c.ownQueryHead.size() != sets || c.ownMargin.size() != sets ||
+        !divides(c.ownOffsets, sets, c.ownPosition.size()))
+        refuse("/query_heads");
     for (const std::size_t size : {c.rank.size(), c.weight.size(), c.denominatorWeight.size()})
         if (size != 0 && size != kept)
             refuse("/kept");
@@ -159,6 +189,13 @@ void writeSelectionHdf5(const std::string& path, const RecordedSelection& select
         file.put("/kept/weight", columns.weight);
     if (columns.denominators)
         file.put("/kept/denominator_weight", columns.denominatorWeight);
+    if (!columns.ownHead.empty()) {
+        file.put("/query_heads/head", columns.ownHead);
+        file.put("/query_heads/query_head", columns.ownQueryHead);
+        file.put("/query_heads/margin", columns.ownMargin);
+        file.put("/query_heads/offsets", columns.ownOffsets);
+        file.put("/query_heads/position", columns.ownPosition);
+    }
     if (columns.scored) {
         const auto heads = static_cast<std::int64_t>(columns.layer.size());
         file.put("/kept/rank", columns.rank);
@@ -189,6 +226,13 @@ RecordedSelection readSelectionHdf5(const std::string& path) {
         columns.rank = file.readInt64("/kept/rank");
     if (file.exists("/scores"))
         columns.scores = file.readFloat("/scores");
+    if (file.exists("/query_heads")) {
+        columns.ownHead = file.readInt32("/query_heads/head");
+        columns.ownQueryHead = file.readInt32("/query_heads/query_head");
+        columns.ownMargin = file.readDouble("/query_heads/margin");
+        columns.ownOffsets = file.readInt64("/query_heads/offsets");
+        columns.ownPosition = file.readInt32("/query_heads/position");
+    }
     checkColumns(columns, path);
     for (std::size_t i = 0; i < columns.layer.size(); ++i)
         selection.heads.push_back(headAt(columns, i));

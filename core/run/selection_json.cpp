@@ -32,18 +32,25 @@ Json floatsJson(const std::vector<float>& values) {
     return list;
 }
 
+/// null: nothing was decided.
+Json marginJson(double margin) {
+    return std::isfinite(margin) ? Json(margin) : Json(nullptr);
+}
+
 Json headJson(const RecordedHead& head) {
     Json json;
     json["layer"] = head.layer;
     json["kv_head"] = head.kvHead;
     json["kept"] = head.kept;
+    for (const QueryHeadSet& own : head.queryHeads)
+        json["query_heads"].push_back({{"query_head", own.queryHead}, {"kept", own.kept}, {"margin", marginJson(own.margin)}});
     if (!head.numeratorWeights.empty())
         json["weights"]["numerator"] = floatsJson(head.numeratorWeights);
     if (!head.denominatorWeights.empty())
         json["weights"]["denominator"] = floatsJson(head.denominatorWeights);
     if (!head.scores.empty())
         json["scores"] = floatsJson(head.scores);
-    json["margin"] = std::isfinite(head.margin) ? Json(head.margin) : Json(nullptr);
+    json["margin"] = marginJson(head.margin);
     return json;
 }
 
@@ -109,6 +116,8 @@ public:
             target.push_back(valueOf<T>(item, key));
     }
     const Json& json() const { return m_json; }
+    const std::string& path() const { return m_path; }
+    std::string placeOf(const char* key) const { return m_place.empty() ? key : m_place + "." + key; }
     [[noreturn]] void refuse(const char* key) const {
         throw Error({"a value is missing or has the wrong type or range", placeOf(key), {}, m_path});
     }
@@ -136,11 +145,28 @@ private:
             return json.get<T>();
         }
     }
-    std::string placeOf(const char* key) const { return m_place.empty() ? key : m_place + "." + key; }
-
     const Json& m_json;
     std::string m_place, m_path;
 };
+
+std::vector<QueryHeadSet> parseQueryHeads(const Reader& head) {
+    std::vector<QueryHeadSet> sets;
+    const Json* list = head.find("query_heads");
+    if (list && !list->is_array())
+        head.refuse("query_heads");
+    for (std::size_t i = 0; list && i < list->size(); ++i) {
+        const Reader reader((*list)[i], head.placeOf("query_heads") + "[" + std::to_string(i) + "]", head.path());
+        QueryHeadSet own{0, {}, std::numeric_limits<float>::infinity()};
+        for (const char* key : {"query_head", "kept"})
+            if (!reader.find(key))
+                reader.refuse(key);
+        reader.read("query_head", own.queryHead);
+        reader.readList("kept", own.kept);
+        reader.read("margin", own.margin);
+        sets.push_back(std::move(own));
+    }
+    return sets;
+}
 
 RecordedHead parseHead(const Reader& reader) {
     RecordedHead head;
@@ -155,6 +181,7 @@ RecordedHead parseHead(const Reader& reader) {
     weights.readList("denominator", head.denominatorWeights);
     reader.readList("scores", head.scores);
     reader.read("margin", head.margin); // null: nothing was decided
+    head.queryHeads = parseQueryHeads(reader);
     return head;
 }
 

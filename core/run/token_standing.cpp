@@ -13,6 +13,7 @@ namespace kvscope {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 bool contains(const std::vector<TokenIndex>& ascending, TokenIndex token) {
     return std::binary_search(ascending.begin(), ascending.end(), token);
@@ -32,20 +33,49 @@ std::int64_t betterIn(std::span<const float> scores, std::int64_t begin, std::in
     return count;
 }
 
-double marginOf(std::span<const float> scores, const HeadSelection& head, const TokenStanding& standing) {
-    if (standing.isProtected)
+/// `kept` by `scores`, which may be those of a query head that chose for itself.
+double marginOf(std::span<const float> scores, const HeadSelection& head, const std::vector<TokenIndex>& kept, TokenIndex asked) {
+    if (contains(head.protectedTokens, asked))
         return kInfinity;
     double bestEvicted = -kInfinity, worstKept = kInfinity;
     for (std::size_t i = 0; i < scores.size(); ++i) {
         const auto token = static_cast<TokenIndex>(i);
         if (std::isnan(scores[i]) || contains(head.protectedTokens, token))
             continue;
-        if (contains(head.kept, token))
+        if (contains(kept, token))
             worstKept = std::min<double>(worstKept, scores[i]);
         else
             bestEvicted = std::max<double>(bestEvicted, scores[i]);
     }
-    return standing.score - (standing.kept ? bestEvicted : worstKept);
+    const double score = scores[static_cast<std::size_t>(asked)];
+    return score - (contains(kept, asked) ? bestEvicted : worstKept);
+}
+
+std::span<const float> rowOf(const HostTensor& scores, std::int64_t head, std::int64_t visible) {
+    return {scores.data.data() + head * visible, static_cast<std::size_t>(visible)};
+}
+
+std::vector<QueryHeadStanding> queryHeadsOf(const RunResult& result, const HeadSelection& head, TokenIndex token) {
+    std::vector<QueryHeadStanding> standings;
+    for (const QueryHeadSet& own : head.queryHeads) {
+        QueryHeadStanding standing{own.queryHead, contains(own.kept, token), 0, kUnknown, kUnknown};
+        if (!result.queryHeadScores.empty()) {
+            const std::span<const float> scores = rowOf(result.queryHeadScores, own.queryHead, result.visible);
+            standing.score = scores[static_cast<std::size_t>(token)];
+            standing.rank = betterIn(scores, 0, result.visible, token);
+            standing.margin = marginOf(scores, head, own.kept, token);
+        }
+        standings.push_back(standing);
+    }
+    return standings;
+}
+
+/// The group keeps a token when any of its heads does; NaN where their scores are unknown.
+double largestMargin(const std::vector<QueryHeadStanding>& heads) {
+    double largest = heads.front().margin;
+    for (const QueryHeadStanding& head : heads)
+        largest = std::max(largest, head.margin);
+    return largest;
 }
 
 /// What select does for one token of one head at a given budget.
@@ -72,13 +102,25 @@ std::int64_t smallestLayerCount(std::span<const float> scores, TokenIndex token,
     return enough;
 }
 
+/// The rows of scores that choose in one KV head.
+std::vector<std::span<const float>> choosingRows(const RunResult& result, std::int64_t kvHead) {
+    std::vector<std::span<const float>> rows;
+    for (const QueryHeadSet& own : result.selection.heads[static_cast<std::size_t>(kvHead)].queryHeads)
+        rows.push_back(rowOf(result.queryHeadScores, own.queryHead, result.visible));
+    if (rows.empty())
+        rows.push_back(rowOf(result.scores, kvHead, result.visible));
+    return rows;
+}
+
 /// The layer's share of a budget need not grow with it (PyramidKV turns from uniform to pyramid), so the smallest budget
 /// that gives the layer enough is looked for from below.
-std::int64_t smallestBudget(std::span<const float> scores, TokenIndex token, const Policy& policy,
-                            const RunRequest& request) {
+std::int64_t smallestBudget(const RunResult& result, std::int64_t kvHead, TokenIndex token, const Policy& policy) {
+    const RunRequest& request = result.request;
     const ParameterValues& values = request.policy.values;
-    const auto n = static_cast<std::int64_t>(scores.size());
-    const std::int64_t enough = smallestLayerCount(scores, token, policy, values);
+    const std::int64_t n = result.visible;
+    std::int64_t enough = n;
+    for (const std::span<const float> scores : choosingRows(result, kvHead))
+        enough = std::min(enough, smallestLayerCount(scores, token, policy, values));
     const int layers = request.capture->info().numLayers;
     std::int64_t budget = 1;
     while (budget < n && policy.layerCount(request.layer, layers, n, values, budget) < enough)
@@ -95,24 +137,24 @@ TokenStanding standingOf(const RunResult& result, KvHeadIndex head, TokenIndex t
     TokenStanding standing;
     standing.kept = contains(selection.kept, token);
     standing.isProtected = contains(selection.protectedTokens, token);
-    standing.score = standing.margin = std::numeric_limits<double>::quiet_NaN();
-    const std::size_t row = h * static_cast<std::size_t>(result.visible);
-    const std::size_t at = row + static_cast<std::size_t>(token);
+    standing.score = standing.margin = kUnknown;
+    standing.queryHeads = queryHeadsOf(result, selection, token);
+    const std::size_t at = h * static_cast<std::size_t>(result.visible) + static_cast<std::size_t>(token);
     if (result.scores.empty() || std::isnan(result.scores.data[at]))
         return standing;
-    const std::span<const float> scores(result.scores.data.data() + row, static_cast<std::size_t>(result.visible));
+    const std::span<const float> scores = rowOf(result.scores, head.value, result.visible);
     standing.scored = true;
     standing.score = result.scores.data[at];
     standing.rank = betterIn(scores, 0, result.visible, token);
-    standing.margin = marginOf(scores, selection, standing);
+    standing.margin = standing.queryHeads.empty() ? marginOf(scores, selection, selection.kept, token)
+                                                  : largestMargin(standing.queryHeads);
     for (const auto& [name, part] : result.parts)
         standing.parts.emplace_back(name, part.data[at]);
-    const RunRequest& request = result.request;
-    if (request.recorded || result.simulated)
+    if (result.request.recorded || result.simulated)
         return standing;
-    const Policy& policy = policyById(request.policy.policy);
+    const Policy& policy = policyById(result.request.policy.policy);
     if (policy.card().usesBudget)
-        standing.flipBudget = smallestBudget(scores, token, policy, request);
+        standing.flipBudget = smallestBudget(result, head.value, token, policy);
     return standing;
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-/// All terms of one KV head: numerator, denominator where it differs, then [cut, end).
+/// All terms of one kept set: numerator, denominator where it differs, then [cut, end).
 struct Terms {
     std::vector<std::int64_t> tokens;
     std::vector<double> numerator, denominator; ///< weight in either sum, 0 where it takes no part
@@ -36,13 +36,13 @@ double weightAt(const std::vector<float>& weights, std::size_t i) {
     return weights.empty() ? 1.0 : double{weights[i]};
 }
 
-Terms termsOf(const WeightedAttentionInput& input, std::int64_t kv, std::int64_t end) {
+Terms termsOf(const WeightedAttentionInput& input, std::size_t index, std::int64_t end) {
     Terms terms;
     if (input.kept.empty()) {
         for (std::int64_t i = 0; i < input.cut; ++i)
             terms.add(i, 1, 1);
     } else {
-        const WeightedSet& set = input.kept[static_cast<std::size_t>(kv)];
+        const WeightedSet& set = input.kept[index];
         for (std::size_t i = 0; i < set.numerator.size(); ++i)
             terms.add(set.numerator[i], weightAt(set.numeratorWeights, i),
                       set.denominator.empty() ? weightAt(set.denominatorWeights, i) : 0);
@@ -54,7 +54,27 @@ Terms termsOf(const WeightedAttentionInput& input, std::int64_t kv, std::int64_t
     return terms;
 }
 
-/// The terms of one KV head on the device, in the type that products are computed in.
+/// Query heads that attend to the same rows of the same KV head.
+struct Readers {
+    std::int64_t kv = 0;
+    std::vector<std::int64_t> queryHeads;
+};
+
+std::vector<Readers> readersOf(const WeightedAttentionInput& input) {
+    std::vector<Readers> readers;
+    for (std::int64_t kv = 0; kv < input.keys.size(0); ++kv) {
+        const std::vector<std::int64_t> group = queryHeadsOf(input.rule, kv);
+        for (const std::int64_t head : group)
+            if (readers.empty() || readers.back().kv != kv ||
+                input.setOf(readers.back().queryHeads.front()) != input.setOf(head))
+                readers.push_back({kv, {head}});
+            else
+                readers.back().queryHeads.push_back(head);
+    }
+    return readers;
+}
+
+/// The terms of one kept set on the device, in the type that products are computed in.
 struct TermTensors {
     at::Tensor keys, values, tokens, numerator, denominator;
     std::int64_t first = 0, last = -1; ///< smallest and largest token
@@ -87,12 +107,9 @@ WeightedAttention TorchEngine::weightedAttention(const WeightedAttentionInput& i
     const at::Tensor output = at::empty({heads, w, dv}, keys.options());
     const at::Tensor logs = at::empty({heads, w}, keys.options()), norms = at::empty({heads, w}, keys.options());
     Steps steps(m_device, checkpoint, static_cast<double>(heads * w));
-    for (std::int64_t kv = 0; kv < keys.size(0); ++kv) {
-        const std::vector<std::int64_t> mine = queryHeadsOf(input.rule, kv);
+    for (const auto& [kv, mine] : readersOf(input)) {
         const auto group = static_cast<std::int64_t>(mine.size());
-        if (group == 0)
-            continue;
-        const Terms list = termsOf(input, kv, input.firstQuery + w);
+        const Terms list = termsOf(input, input.setOf(mine.front()), input.firstQuery + w);
         const at::Tensor where = m_device.listOf(mine), own = queries.index_select(0, where);
         TermTensors terms{{}, {}, m_device.listOf(list.tokens), m_device.listOf(list.numerator).to(type),
                           m_device.listOf(list.denominator).to(type)};

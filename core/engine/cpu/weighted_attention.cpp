@@ -13,7 +13,7 @@ namespace kvscope::cpu {
 
 namespace {
 
-/// All terms of one KV head in order: numerator, denominator where it differs, then [cut, n).
+/// All terms of one kept set in order: numerator, denominator where it differs, then [cut, n).
 struct TermList {
     std::vector<TokenIndex> tokens;
     std::vector<double> numerator, denominator; ///< weight of each term in either sum, 0 where it takes no part
@@ -40,13 +40,13 @@ void addKept(const WeightedSet& set, TermList& list) {
         list.add(set.denominator[i], 0, weightAt(set.denominatorWeights, i));
 }
 
-TermList termsOf(const WeightedAttentionInput& input, std::int64_t kvHead, std::int64_t end) {
+TermList termsOf(const WeightedAttentionInput& input, std::size_t set, std::int64_t end) {
     TermList list;
     if (input.kept.empty())
         for (TokenIndex i = 0; i < input.cut; ++i)
             list.add(i, 1, 1);
     else
-        addKept(input.kept[static_cast<std::size_t>(kvHead)], list);
+        addKept(input.kept[set], list);
     for (std::int64_t i = input.cut; i < end; ++i)
         list.add(static_cast<TokenIndex>(i), 1, 1);
     return list;
@@ -66,7 +66,7 @@ public:
     void compute(const QueryBlock& queries, LogitScratch& scratch, float* output, float* logDenominators,
                  float* logNorms) const {
         const std::int64_t d = m_input.queries.size(2), dv = m_input.values.size(2), kv = kvHeadOf(queries.head);
-        const TermList& terms = m_terms[static_cast<std::size_t>(kv)];
+        const TermList& terms = m_terms[m_input.setOf(queries.head)];
         const auto count = static_cast<std::int64_t>(terms.tokens.size());
         std::vector<QueryLane> lanes;
         for (std::int64_t j = queries.begin; j < queries.end; ++j)
@@ -149,11 +149,12 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == heads);
     assert(input.firstQuery + w <= input.keys.size(1));
     std::vector<TermList> terms;
-    for (std::int64_t kv = 0; kv < input.keys.size(0); ++kv)
-        terms.push_back(termsOf(input, kv, input.firstQuery + w));
+    const std::size_t sets = std::max(input.kept.size(), static_cast<std::size_t>(input.keys.size(0)));
+    for (std::size_t set = 0; set < sets; ++set)
+        terms.push_back(termsOf(input, set, input.firstQuery + w));
     double work = 0;
-    for (std::int32_t kv : input.rule.kvOfQ)
-        work += static_cast<double>(w) * static_cast<double>(terms[static_cast<std::size_t>(kv)].tokens.size());
+    for (std::int64_t head = 0; head < heads; ++head)
+        work += static_cast<double>(w) * static_cast<double>(terms[input.setOf(head)].tokens.size());
 
     std::vector<float> out(static_cast<std::size_t>(heads * w * dv));
     HostTensor logs{Shape{heads, w}, std::vector<float>(static_cast<std::size_t>(heads * w))};

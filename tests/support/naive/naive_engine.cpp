@@ -200,7 +200,7 @@ Numbers weightedAttention(const Weighted& in) {
                 if (i >= in.cut || in.kept.empty())
                     above[std::size_t(i)] = below[std::size_t(i)] = 1;
             if (!in.kept.empty()) {
-                const WeightedSet& set = in.kept[std::size_t(kv)];
+                const WeightedSet& set = in.kept[std::size_t(std::ssize(in.kept) > in.keys.heads ? h : kv)];
                 const auto& lower = set.denominator.empty() ? set.numerator : set.denominator;
                 for (std::size_t i = 0; i < set.numerator.size(); ++i)
                     above[std::size_t(set.numerator[i])] +=

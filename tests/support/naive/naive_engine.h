@@ -48,7 +48,7 @@ struct Weighted {
     Block queries, keys, values;
     std::int64_t firstQuery = 0, cut = 0;
     AttentionRule rule;
-    std::vector<WeightedSet> kept;
+    std::vector<WeightedSet> kept; ///< per KV head; more of them: per query head
 };
 /// [Hq, w, dv] outputs, then [Hq, w] logs of the denominators, then [Hq, w] logs of the numerator's Euclidean norm.
 Numbers weightedAttention(const Weighted& input);
