@@ -17,7 +17,7 @@ struct RecordedHead {
     std::vector<float> scores;       ///< [n of the capture], NaN where there is none (from the cut on); or empty
     std::vector<std::int64_t> ranks; ///< per kept token, 0 = best of its head; empty exactly when scores are
     double margin = std::numeric_limits<double>::infinity(); ///< +infinity where nothing was decided
-    std::vector<QueryHeadSet> queryHeads; ///< as in HeadSelection; empty: they share `kept`
+    std::vector<QueryHeadSet> queryHeads = {}; ///< as in HeadSelection; empty: they share `kept`
     friend bool operator==(const RecordedHead&, const RecordedHead&) = default;
 };
 
