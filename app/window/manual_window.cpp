@@ -9,16 +9,21 @@
 #include <QKeyEvent>
 #include <QPainter>
 #include <QPushButton>
+#include <QScreen>
+#include <QScrollBar>
 #include <QSvgRenderer>
 #include <QTextBlock>
 #include <QTextCursor>
 #include <QVBoxLayout>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 // Q_INIT_RESOURCE declares a global function, so it cannot be called from inside a namespace.
-static void initManualResources() { Q_INIT_RESOURCE(manual); }
+static void initManualResources() {
+    Q_INIT_RESOURCE(manual);
+}
 
 namespace kvscope {
 
@@ -26,13 +31,15 @@ namespace {
 
 const QUrl kContents(QStringLiteral("qrc:/manual/README.md"));
 
-QImage drawSvg(const QString& path, int mostWidth, double pixelRatio) {
+constexpr double kWidestPicture = 620; // of the design: fits the page beside its scroll bar
+
+/// At the interface scale, so that the words in it are as large as those around it.
+QImage drawSvg(const QString& path, double pixelRatio) {
     QSvgRenderer renderer(path);
     QSizeF size = renderer.defaultSize();
     if (!renderer.isValid() || size.isEmpty())
         return {};
-    if (size.width() > mostWidth)
-        size *= mostWidth / size.width();
+    size *= appearance().scale * std::min(1.0, kWidestPicture / size.width());
     QImage image((size * pixelRatio).toSize(), QImage::Format_ARGB32_Premultiplied);
     image.fill(Qt::white); // exported figures are light
     QPainter painter(&image);
@@ -81,7 +88,7 @@ QVariant ManualPage::loadResource(int type, const QUrl& name) {
     if (type != QTextDocument::ImageResource || !name.path().endsWith(".svg"))
         return QTextBrowser::loadResource(type, name);
     const QUrl url = source().resolved(name);
-    return drawSvg(":" + url.path(), px(620), devicePixelRatioF());
+    return drawSvg(":" + url.path(), devicePixelRatioF());
 }
 
 void ManualPage::doSetSource(const QUrl& name, QTextDocument::ResourceType type) {
@@ -94,8 +101,13 @@ void ManualPage::doSetSource(const QUrl& name, QTextDocument::ResourceType type)
 
 void ManualPage::changeEvent(QEvent* event) {
     QTextBrowser::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange && !source().isEmpty())
-        reload(); // the ground of commands has the theme's colour
+    const bool restyled = event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange;
+    if (!restyled || source().isEmpty() || appearance() == m_drawn)
+        return;
+    const int top = verticalScrollBar()->value();
+    reload(); // the ground of commands has the theme's colour, margins and pictures have the interface's scale
+    verticalScrollBar()->setValue(static_cast<int>(top * appearance().scale / m_drawn.scale));
+    m_drawn = appearance();
 }
 
 void ManualPage::keyPressEvent(QKeyEvent* event) {
@@ -110,12 +122,13 @@ ManualWindow::ManualWindow(QWidget* parent) : QWidget(parent, Qt::Window) {
     setObjectName("manualWindow");
     setAttribute(Qt::WA_StyledBackground);
     setWindowTitle(tr("KVScope manual"));
-    resize(px(720), px(760));
+    fit();
     auto* page = new ManualPage(this);
     auto* contents = new QPushButton(tr("Contents"), this);
     auto* back = new QPushButton(tr("Back"), this);
     back->setEnabled(false);
-    connect(contents, &QPushButton::clicked, page, [page] { page->setSource(kContents, QTextDocument::MarkdownResource); });
+    connect(contents, &QPushButton::clicked, page,
+            [page] { page->setSource(kContents, QTextDocument::MarkdownResource); });
     connect(back, &QPushButton::clicked, page, &QTextBrowser::backward);
     connect(page, &QTextBrowser::backwardAvailable, back, &QPushButton::setEnabled);
     auto* column = new QVBoxLayout(this);
@@ -126,6 +139,20 @@ ManualWindow::ManualWindow(QWidget* parent) : QWidget(parent, Qt::Window) {
     column->addLayout(row);
     column->addWidget(page);
     page->setFocus(); // arrows and Page Down read on
+}
+
+void ManualWindow::fit() {
+    if (size() != m_given)
+        m_design = size() / m_scale; // by hand
+    m_scale = appearance().scale;
+    m_given = (m_design * m_scale).boundedTo(screen()->availableSize());
+    resize(m_given);
+}
+
+void ManualWindow::changeEvent(QEvent* event) {
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::StyleChange && appearance().scale != m_scale)
+        fit();
 }
 
 void ManualWindow::keyPressEvent(QKeyEvent* event) {

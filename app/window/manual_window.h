@@ -1,5 +1,7 @@
 #pragma once
 
+#include "app/window/appearance.h"
+
 #include <QTextBrowser>
 #include <QWidget>
 
@@ -11,13 +13,16 @@ class ManualPage : public QTextBrowser {
 
 public:
     explicit ManualPage(QWidget* parent = nullptr);
-    /// SVG becomes an image as wide as the page; everything else is Qt's.
+    /// SVG becomes an image at the interface scale, at most as wide as the page; everything else is Qt's.
     QVariant loadResource(int type, const QUrl& name) override;
 
 protected:
     void doSetSource(const QUrl& name, QTextDocument::ResourceType type) override;
     void changeEvent(QEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override; ///< Esc is the window's
+
+private:
+    Appearance m_drawn = appearance(); ///< what the page was laid out for
 };
 
 /// The manual in a window of its own, so that it can be read beside the picture. Deletes itself when closed.
@@ -28,7 +33,15 @@ public:
     explicit ManualWindow(QWidget* parent = nullptr);
 
 protected:
+    void changeEvent(QEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
+
+private:
+    void fit(); ///< grows and shrinks with the interface, within the screen
+
+    double m_scale = 1;       ///< that the size was made for
+    QSize m_design{720, 760}; ///< at scale 1
+    QSize m_given = size();   ///< the size that fit() gave
 };
 
 } // namespace kvscope

@@ -3,6 +3,7 @@
 #include "app/window/window_actions.h"
 #include "tests/app/window_fixture.h"
 
+#include <QAbstractTextDocumentLayout>
 #include <QAction>
 #include <QDir>
 #include <QImage>
@@ -10,6 +11,8 @@
 #include <QScrollBar>
 #include <QSettings>
 #include <QTextBlock>
+
+#include <cmath>
 
 using namespace kvscope;
 using kvscope::testing::OpenWindow;
@@ -61,12 +64,60 @@ private slots:
         QVERIFY(pictures >= 5);
     }
 
+    void picturesGrowWithTheInterface() {
+        const auto widthAt = [](double scale, const char* picture) {
+            setAppearance({ThemeId::Light, scale, false});
+            ManualPage page;
+            page.setSource(QUrl("qrc:/manual/compare.md"), QTextDocument::MarkdownResource);
+            return page.loadResource(QTextDocument::ImageResource, QUrl(picture))
+                .value<QImage>()
+                .deviceIndependentSize();
+        };
+        for (const char* picture : {"pictures/overlap.svg", "pictures/grid.svg"}) {
+            const QSizeF usual = widthAt(1, picture), large = widthAt(1.5, picture);
+            setAppearance({});
+            QVERIFY2(std::abs(large.width() - 1.5 * usual.width()) <= 2, picture);
+            QVERIFY2(std::abs(large.height() - 1.5 * usual.height()) <= 2, picture);
+        }
+    }
+
+    void anOpenPageFollowsTheScale() {
+        ManualWindow window;
+        window.setAttribute(Qt::WA_DeleteOnClose, false);
+        auto* page = window.findChild<ManualPage*>("manualPage");
+        page->setSource(QUrl("compare.md"));
+        window.show();
+        page->verticalScrollBar()->setValue(40);
+        QCOMPARE(page->verticalScrollBar()->value(), 40);
+        const auto heightOfPictures = [&] {
+            double height = 0;
+            for (QTextBlock block = page->document()->begin(); block.isValid(); block = block.next())
+                for (auto at = block.begin(); !at.atEnd(); ++at)
+                    if (at.fragment().charFormat().isImageFormat())
+                        height += page->document()->documentLayout()->blockBoundingRect(block).height();
+            return height;
+        };
+        const double usual = heightOfPictures();
+        QVERIFY(usual > 200);
+        setAppearance({ThemeId::Light, 1.5, false});
+        QCoreApplication::processEvents();
+        const double large = heightOfPictures();
+        const int scrolled = page->verticalScrollBar()->value(), cutOff = page->horizontalScrollBar()->maximum();
+        setAppearance({});
+        QVERIFY2(large > 1.4 * usual, qPrintable(QString("%1 from %2").arg(large).arg(usual)));
+        QVERIFY(page->toPlainText().contains("What the lists share")); // still the page that was open
+        QVERIFY(scrolled > 0);
+        QCOMPARE(cutOff, 0); // the window has grown too
+        QCOMPARE(window.size(), QSize(720, 760));
+    }
+
     void linksAreSeenAndCommandsStandApart() {
         ManualPage page;
         page.setSource(QUrl("qrc:/manual/read_a_head.md"), QTextDocument::MarkdownResource);
         int links = 0, commands = 0;
         for (QTextBlock block = page.document()->begin(); block.isValid(); block = block.next()) {
-            commands += block.text().startsWith("kvscope ") && block.blockFormat().background().style() == Qt::SolidPattern;
+            commands +=
+                block.text().startsWith("kvscope ") && block.blockFormat().background().style() == Qt::SolidPattern;
             for (auto at = block.begin(); !at.atEnd(); ++at)
                 if (at.fragment().charFormat().isAnchor()) {
                     ++links;
@@ -85,15 +136,18 @@ private slots:
         manual->trigger(); // to the front, not a second one
         const auto windows = [&] { return open.window.findChildren<ManualWindow*>(); };
         QCOMPARE(windows().size(), 1);
-        QVERIFY(QTest::qWaitForWindowActive(windows()[0]));
+        QTRY_COMPARE(QApplication::activeWindow(), windows()[0]); // qWaitForWindowActive is content with its parent
         auto* page = windows()[0]->findChild<ManualPage*>("manualPage");
         const QPoint link = placeOfLink(*page, "read_a_head.md");
         QVERIFY(!link.isNull());
         QTest::mouseClick(page->viewport(), Qt::LeftButton, {}, link);
         QVERIFY2(page->toPlainText().contains("Open the sample"), qPrintable(page->toPlainText().left(200)));
-        QCOMPARE(page->horizontalScrollBar()->maximum(), 0); // nothing is cut off
+        QCOMPARE(page->horizontalScrollBar()->maximum(), 0);                              // nothing is cut off
         open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Dark; }, "Theme"); // while it is open
         QCOMPARE(windows().size(), 1);
+        QCOMPARE(QApplication::activeWindow(), windows()[0]);
+        QTest::keyClick(page, Qt::Key_Escape);
+        QTRY_COMPARE(windows().size(), 0);
     }
 
     void goesForthAndBack() {
