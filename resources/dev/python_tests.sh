@@ -55,6 +55,7 @@ cd "$tools"
 export PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore TOKENIZERS_PARALLELISM=false
 export HF_HUB_OFFLINE=1 HF_HUB_DISABLE_TELEMETRY=1
 [ ! -x "$root/build/release/bin/kvscope" ] || export KVSCOPE_PROGRAM=${KVSCOPE_PROGRAM:-$root/build/release/bin/kvscope}
+[ ! -d "$root/build/release/python" ] || export PYTHONPATH=$root/build/release/python${PYTHONPATH:+:$PYTHONPATH}
 if [ "$part" = style ] || [ "$part" = all ]; then
     "$home/venv/bin/ruff" check --no-cache . ../../sample_data
     "$home/venv/bin/ruff" format --no-cache --check . ../../sample_data
@@ -65,10 +66,10 @@ if [ "$part" = newest ] || [ "$part" = all ]; then
 fi
 if [ "$part" = oldest ] || [ "$part" = all ]; then
     # What depends on Transformers' insides; the rest is the same code.
-    PYTHONPATH=$home/oldest "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider \
+    PYTHONPATH=$home/oldest${PYTHONPATH:+:$PYTHONPATH} "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider \
         tests/test_architectures.py tests/test_capture_file.py tests/test_press.py
 fi
 if [ "$part" = reference ]; then
-    export OMP_NUM_THREADS=1
-    PYTHONPATH=$tools "$home/reference/bin/python" -m pytest -q -rs -rP -p no:cacheprovider reference | grep -vE '^(---|___)'
+    export OMP_NUM_THREADS=1 TQDM_DISABLE=1
+    PYTHONPATH=$tools "$home/reference/bin/python" -m pytest -q -rs -p no:cacheprovider reference
 fi

@@ -81,7 +81,6 @@ def load_model() -> Any:
     folder = os.environ.get("KVSCOPE_TINYLM")
     if folder:
         return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64).eval()
-    print("KVSCOPE_TINYLM is not set: a random model instead")
     torch.manual_seed(1)
     sizes = {"hidden_size": 256, "intermediate_size": 640, "num_hidden_layers": 6, "vocab_size": 4096}
     heads = {"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64}
@@ -125,7 +124,9 @@ def gap(scores: np.ndarray, theirs: set[int], ours: set[int]) -> float:
 
 @pytest.mark.parametrize("removed", REMOVED)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_same_tokens_are_kept(case: Case, removed: float, prompt: Prompt, tmp_path: pathlib.Path) -> None:
+def test_the_same_tokens_are_kept(
+    case: Case, removed: float, prompt: Prompt, tmp_path: pathlib.Path, record_property: Callable[[str, Any], None]
+) -> None:
     torch.manual_seed(11)
     choices: list[Choice] = [run_press(case.press(removed), layer, case.with_attention) for layer in prompt.layers]
     ours = kept_by_kvscope(prompt, case, removed, [choice.drawn for choice in choices], tmp_path / "kept.json")
@@ -146,11 +147,8 @@ def test_the_same_tokens_are_kept(case: Case, removed: float, prompt: Prompt, tm
             if apart > SHARE_OF_LARGEST:
                 pairs = f"{sorted(theirs - mine)[:5]} for {sorted(mine - theirs)[:5]}"
                 wrong.append(f"{place}: {len(theirs - mine)} tokens differ ({pairs}), {apart:.3g} apart")
-    tokens = prompt.layers[0].k.shape[1]
-    print(
-        f"\nREFERENCE {case.name}, {tokens} tokens, {removed:.0%} removed: {compared} heads compared, "
-        f"{len(wrong)} disagree, {tied} differ among equal scores of kvpress, {noisy} within rounding"
-    )
+    heads = {"compared": compared, "wrong": len(wrong), "tied": tied, "noisy": noisy}
+    record_property("counts", {"press": case.name, "heads": heads})
     assert not wrong, "\n".join(wrong)
 
 

@@ -73,4 +73,27 @@ def _line(name: str, values: dict[str, str]) -> str:
     return f"line {name}: REGISTER_CONTENT is <{values[name]}>\n"
 
 
-TASKS = {"needle": needle, "lines": lines}
+def story(tokenizer: Any, tokens: int, depth: float, seed: int) -> Prompt:
+    """A narrative of `tokens` tokens, whose last eighth is the answer; depth says nothing."""
+    prompt = Prompt(tokenizer, bos=True)
+    prompt.add("".join(_sentences(random.Random(f"story {seed}")))[: 8 * tokens]).truncate(tokens)
+    return _last_part(prompt, tokens - tokens // 8)
+
+
+def copy(tokenizer: Any, tokens: int, depth: float, seed: int) -> Prompt:
+    """Random words, then the same words again, an eighth of `tokens` of them the answer; depth says nothing."""
+    rng = random.Random(f"copy {seed}")
+    choices = words()
+    prompt = Prompt(tokenizer, bos=True).add("".join(f" {rng.choice(choices)}" for _ in range(tokens)))
+    cut = tokens - tokens // 8
+    prompt.truncate(cut).ids += prompt.ids[1 : 1 + tokens // 8]
+    return _last_part(prompt, cut)
+
+
+def _last_part(prompt: Prompt, cut: int) -> Prompt:
+    """Context before the cut, an answer behind it."""
+    prompt.segments = [(1, cut, SegmentKind.CONTEXT), (cut, len(prompt.ids), SegmentKind.ANSWER)]
+    return prompt
+
+
+TASKS = {"needle": needle, "lines": lines, "story": story, "copy": copy}

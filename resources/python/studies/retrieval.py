@@ -1,10 +1,13 @@
-"""Accuracy and loss of looked-up answers against policy, retention, length and depth; one CSV row per combination."""
+"""Loss and accuracy of what a model must look up, against policy, retention, length and depth; one CSV row a trial.
+
+A run that was stopped goes on where it ended: rows that FILE.csv holds are not measured again.
+"""
 
 from __future__ import annotations
 
 import argparse
 import csv
-import os
+import itertools
 import pathlib
 import sys
 from collections.abc import Iterator
@@ -12,30 +15,54 @@ from typing import Any
 
 import kvscope
 import numpy as np
+import torch
 import transformers
 from prompts import TASKS
 
 from kvscope_capture import CaptureError, Prompt, SegmentKind
 from kvscope_capture.command import load_model, show
-from kvscope_press import HeadSelection, ReadContext, RecordedSelection, answer_loss
+from kvscope_press import HeadSelection, ReadContext, RecordedSelection, answer_loss, full_nll
+from kvscope_press.recorded_selection import whole_selection
 
-BALANCED = "balancekv:longbench,balancekv:needle_paper"  # 32 sinks and recents: the paper's 256 exceed small budgets
-POLICIES = {
-    "needle": f"keydiff,compactor,snapkv,pyramidkv,tova,h2o,key_norm,{BALANCED},uniform,streaming_llm,subgen_kcenter",
-    "lines": f"subgen_kcenter,h2o,streaming_llm,keydiff,compactor,snapkv,{BALANCED}",
-}
-FIELDS = ["task", "policy", "retention", "kept", "tokens", "depth", "prompts", "right", "nll", "nll_full"]
+# Defaults but for what a prompt of a thousand tokens has no room for: BalanceKV protects 256 + 256, SubGen stores 256.
+POLICIES = (
+    "keydiff",
+    "compactor",
+    "leverage",
+    "snapkv",
+    "pyramidkv",
+    "h2o",
+    "tova",
+    "key_norm",
+    "streaming_llm",
+    "balancekv:longbench,sink=4,recent=16",
+    "balancekv:needle_paper,sink=4,recent=16",
+    "subgen_kcenter",
+    "subgen:searched,value_slots=16",
+    "uniform",
+)
+KEY = ("task", "tokens", "depth", "prompt", "question_seen", "policy", "retention")
+FIELDS = (*KEY, "kept", "right", "nll", "nll_full", "nll_context")
+Row = dict[str, str]
 
 
 class Asked:
-    """A prompt whose context the model has read."""
+    """A prompt whose context the model has read; `seen`: the question too.
 
-    def __init__(self, model: Any, prompt: Prompt) -> None:
-        """Reads the context; the answer's tokens are what is asked for."""
-        (self.cut,) = (end for _, end, kind in prompt.segments if kind == SegmentKind.CONTEXT)
-        ((begin, end),) = ((b, e) for b, e, kind in prompt.segments if kind == SegmentKind.ANSWER)
-        self.model, self.ids, self.wanted = model, prompt.ids, list(range(begin, end))
-        self.read = ReadContext(model, prompt.ids, self.cut)
+    The token at the cut is predicted before anything is pruned and does not count: with the question seen, the first of
+    the answer.
+    """
+
+    def __init__(self, model: Any, prompt: Prompt, seen: bool = False) -> None:
+        """Reads up to the cut, and measures the unpruned model."""
+        ranges = {kind: (begin, end) for begin, end, kind in prompt.segments}
+        self.model, self.ids = model, prompt.ids
+        begin, end = ranges[SegmentKind.ANSWER]
+        cut = begin if seen else ranges[SegmentKind.CONTEXT][1]
+        self.wanted = list(range(max(begin, cut + 1), end))
+        self.read = ReadContext(model, prompt.ids, cut)
+        full = full_nll(model, prompt.ids)
+        self.nll_full, self.nll_context = float(full[self.wanted].mean()), float(np.nanmean(full[:cut]))
 
     def select(self, policy: str, seed: int) -> RecordedSelection:
         """What the policy keeps of the context, layer by layer. Errors (kvscope.Error): it cannot be met."""
@@ -51,19 +78,31 @@ class Asked:
                 layer=call.layer,
                 num_layers=len(self.read.calls),
                 seed=seed,
+                threads=1,
             )
             for head, kept in enumerate(chosen.kept):
-                ones = np.ones(kept.size, np.float32)
                 weights = (chosen.numerator_weights, chosen.denominator_weights)
-                numerator, denominator = (w[head] if w else ones for w in weights)
-                heads[call.layer, head] = HeadSelection(kept.astype(np.int64), numerator, denominator)
-        return RecordedSelection("", policy, "", {}, "", self.cut, "", False, heads)
+                numerator, denominator = (np.array(w[head] if w else np.ones(kept.size), np.float32) for w in weights)
+                heads[call.layer, head] = HeadSelection(np.array(kept, np.int64), numerator, denominator)
+        return RecordedSelection("", policy, "", {}, "", self.read.cut, "", False, heads)
 
-    def answer(self, policy: str, seed: int) -> tuple[float, bool, float]:
-        """Share kept, whether every token of the answer is right, mean NLL."""
-        selection = self.select(policy, seed)
+    def trial(self, policy: str, retention: str, seed: int) -> Row:
+        """One row, without its key. `right`: every token of the answer."""
+        if policy == "exact":
+            layers, kv_heads = len(self.read.calls), self.read.calls[0].key.shape[0]
+            selection = whole_selection(layers, kv_heads, self.read.cut)
+        else:
+            selection = self.select(f"{policy}@{retention}", seed)
         loss = answer_loss(self.model, self.ids, selection, self.wanted, self.read)
-        return selection.retention(), bool(loss.right.all()), loss.mean()
+        numbers = (loss.mean(), self.nll_full, self.nll_context)
+        nll, nll_full, nll_context = (f"{number:.5f}" for number in numbers)
+        return {
+            "kept": f"{selection.retention():.4f}",
+            "right": str(int(loss.right.all())),
+            "nll": nll,
+            "nll_full": nll_full,
+            "nll_context": nll_context,
+        }
 
 
 def parser() -> argparse.ArgumentParser:
@@ -71,79 +110,68 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="retrieval.py", description=__doc__)
     p.add_argument("model", help="a folder or a name")
     p.add_argument("--task", choices=TASKS, default="needle")
-    p.add_argument("--lengths", default="512,1024,2048", help="tokens of the prompts")
-    p.add_argument("--depths", default="0.1,0.5,0.9", help="where the answer stands, 0 to 1")
-    p.add_argument("--retentions", default="0.1,0.25,0.5", help="fractions kept")
-    p.add_argument("--policies", help="as kvscope has them, without budget; all by default")
-    p.add_argument("--prompts", type=int, default=4, help="for each length and depth (default: 4)")
-    p.add_argument("--out", type=pathlib.Path, required=True, help="FILE.csv")
+    p.add_argument("--lengths", nargs="+", default=["512", "1024", "1536"], help="tokens of the prompts")
+    p.add_argument("--depths", nargs="+", default=["0.1", "0.5", "0.9"], help="where the answer stands, 0 to 1")
+    p.add_argument("--retentions", nargs="+", default=["0.05", "0.1", "0.25", "0.5"], help="fractions kept")
+    p.add_argument("--policies", nargs="+", default=POLICIES, help="as kvscope has them, without budget")
+    p.add_argument("--prompts", type=int, default=10, help="for each length and depth (default: 10)")
+    p.add_argument("--question-seen", action="store_true", help="policies see the question too")
+    p.add_argument("--out", type=pathlib.Path, required=True, help="FILE.csv; more rows are added to it")
     return p
 
 
-def numbers(text: str) -> list[float]:
-    """A comma-separated list."""
-    return [float(part) for part in text.split(",")]
+def keys(arguments: argparse.Namespace) -> Iterator[list[Row]]:
+    """What is to be measured, prompt by prompt; every cell has its first prompt before any has its second."""
+    trials = [("exact", "1"), *itertools.product(arguments.policies, arguments.retentions)]
+    for number in range(arguments.prompts):
+        for tokens, depth in itertools.product(arguments.lengths, arguments.depths):
+            place = (arguments.task, tokens, depth, str(number), str(int(arguments.question_seen)))
+            yield [dict(zip(KEY, (*place, *trial), strict=True)) for trial in trials]
 
 
-def measured(model: Any, tokenizer: Any, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Rows; combinations that a policy cannot meet (protected tokens beyond the budget) are left out and named."""
-    policies = (arguments.policies or POLICIES[arguments.task]).split(",")
-    for tokens in numbers(arguments.lengths):
-        for depth in numbers(arguments.depths):
-            show(f"{arguments.task}, {tokens:.0f} tokens, depth {depth:g}")
-            make = TASKS[arguments.task]
-            asked = [Asked(model, make(tokenizer, int(tokens), depth, seed)) for seed in range(arguments.prompts)]
-            full = [a.answer("exact", 0) for a in asked]
-            base = {"task": arguments.task, "tokens": int(tokens), "depth": depth, "prompts": len(asked)}
-            base["nll_full"] = round(float(np.mean([loss for _, _, loss in full])), 4)
-            yield base | result("exact", 1.0, full)
-            for policy in policies:
-                for retention in numbers(arguments.retentions):
-                    try:
-                        answers = [a.answer(f"{policy}@{retention:g}", seed) for seed, a in enumerate(asked)]
-                    except kvscope.Error as error:
-                        print(f"left out: {policy}@{retention:g} at {tokens:.0f} tokens: {error}", file=sys.stderr)
-                        continue
-                    yield base | result(policy, retention, answers)
+def there(path: pathlib.Path, origin: str) -> set[tuple[str, ...]]:
+    """Keys of the rows in FILE.csv, which is begun if need be. Errors (CaptureError): rows of another origin."""
+    if not path.exists():
+        path.write_text(f"{origin}\n{','.join(FIELDS)}\n", encoding="utf-8")
+    with path.open(newline="", encoding="utf-8") as file:
+        if file.readline().rstrip("\n") != origin:
+            raise CaptureError("holds rows of another model or version", str(path), "Name another file")
+        return {tuple(row[name] for name in KEY) for row in csv.DictReader(file) if row["nll_context"]}
 
 
-def result(policy: str, retention: float, answers: list[tuple[float, bool, float]]) -> dict[str, Any]:
-    """Means over the prompts."""
-    kept, right, nll = (float(np.mean(column)) for column in zip(*answers, strict=True))
-    return {
-        "policy": policy,
-        "retention": retention,
-        "kept": round(kept, 4),
-        "right": round(right, 4),
-        "nll": round(nll, 4),
-    }
-
-
-def write(path: pathlib.Path, rows: list[dict[str, Any]], origin: str) -> None:
-    """CSV with a line about its origin, atomically."""
-    temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("w", newline="", encoding="utf-8") as file:
-        file.write(f"# {origin}\n")
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    os.replace(temporary, path)
+def measure(model: Any, tokenizer: Any, arguments: argparse.Namespace, done: set[tuple[str, ...]]) -> Iterator[Row]:
+    """Rows that are not there yet; what a policy refuses (protected tokens beyond the budget) is named, left out."""
+    for group in keys(arguments):
+        group = [key for key in group if tuple(key.values()) not in done]
+        if not group:
+            continue
+        tokens, depth, number = int(group[0]["tokens"]), float(group[0]["depth"]), int(group[0]["prompt"])
+        show(f"{arguments.task} {number + 1} of {arguments.prompts}, {tokens} tokens, depth {depth:g}")
+        asked = Asked(model, TASKS[arguments.task](tokenizer, tokens, depth, number), arguments.question_seen)
+        for key in group:
+            try:
+                yield key | asked.trial(key["policy"], key["retention"], number)
+            except kvscope.Error as error:
+                print(f"left out: {key['policy']}@{key['retention']} at {tokens} tokens: {error}", file=sys.stderr)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Exit code 0, or 2 with one sentence on stderr."""
     arguments = parser().parse_args(argv)
+    torch.set_num_threads(1)
+    name = pathlib.Path(arguments.model).resolve().name
+    origin = f"# studies/retrieval.py: {name}, float32, transformers {transformers.__version__}"
     try:
         model, tokenizer = load_model(arguments.model, None, "fp32", "cpu")
+        done = there(arguments.out, origin)
+        with arguments.out.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            for row in measure(model, tokenizer, arguments, done):
+                writer.writerow(row)
+                file.flush()
     except CaptureError as error:
         print(f"retrieval.py: {error}", file=sys.stderr)
         return 2
-    rows = list(measured(model, tokenizer, arguments))
-    name = pathlib.Path(arguments.model).name
-    origin = (
-        f"studies/retrieval.py --task {arguments.task}: model {name}, float32, transformers {transformers.__version__}"
-    )
-    write(arguments.out, rows, origin)
     return 0
 
 
