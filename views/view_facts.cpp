@@ -82,8 +82,10 @@ std::string segmentOf(const CaptureReader& capture, TokenIndex token) {
 std::string selectionWord(const TokenFocus& focus) { return focus.selectionName.empty() ? "selected" : focus.selectionName; }
 
 std::string keptShare(const RunResult& result, KvHeadIndex head) {
-    const double share = static_cast<double>(headOf(result, head).kept.size()) / static_cast<double>(result.visible);
-    return formatFixed(100 * share, 1) + " %";
+    const HeadSelection& chosen = headOf(result, head);
+    const auto percent = [&](double tokens) { return formatFixed(100 * tokens / static_cast<double>(result.visible), 1) + " %"; };
+    const std::string own = percent(chosen.attendedTokens());
+    return chosen.queryHeads.empty() ? own : fmt::format("{} per query head, {} in union", own, percent(static_cast<double>(chosen.kept.size())));
 }
 
 std::string paneTitle(const PaneData& pane) {
@@ -96,6 +98,8 @@ std::string provenance(const ViewInput& input, const std::vector<const PaneData*
     text += "cut: " + input.cut.label;
     bool fast = false;
     for (const PaneData* pane : panes) {
+        if (pane->result && pane->result->selection.perQueryHead())
+            text += fmt::format(" · {}kept: union of the group's query heads", panes.size() > 1 ? std::string(1, pane->letter) + " " : "");
         if (pane->result && pane->result->simulated)
             text += fmt::format(" · {}simulated on full-attention tensors", panes.size() > 1 ? std::string(1, pane->letter) + " " : "");
         if (pane->result && pane->result->calibrated)

@@ -63,7 +63,7 @@ template <class Value> Summary overSeeds(const Row& row, Value value) {
 }
 
 double keptOf(const RunResult& result, int kvHead) {
-    return static_cast<double>(result.selection.heads[static_cast<std::size_t>(kvHead)].kept.size());
+    return result.selection.heads[static_cast<std::size_t>(kvHead)].attendedTokens();
 }
 
 std::string seedText(const Row& row) {

@@ -44,8 +44,10 @@ struct Mover {
 /// "error 0.116 · mass 89.6 % · kept 249 of 995".
 std::string factsOf(const ViewInput& input, const PaneData& pane) {
     const RunResult& result = *pane.result;
-    const auto kept = static_cast<std::int64_t>(result.selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept.size());
-    std::string facts = fmt::format("kept {} of {}", formatCount(kept), formatCount(result.visible));
+    const HeadSelection& chosen = result.selection.heads[static_cast<std::size_t>(input.kvHead.value)];
+    std::string facts = fmt::format("kept {} of {}", formatCount(std::llround(chosen.attendedTokens())), formatCount(result.visible));
+    if (!chosen.queryHeads.empty())
+        facts += fmt::format(" per query head, {} in union", formatCount(std::ssize(chosen.kept)));
     if (result.fidelity)
         facts = fmt::format("error {} · mass {} % · {}", formatFixed(meanErrorOf(result, *input.capture, input.kvHead), 3),
                             formatFixed(100 * meanMassOf(result, *input.capture, input.kvHead), 1), facts);

@@ -192,7 +192,10 @@ void addExceptions(py::module_& module) {
 void addSelection(py::module_& module) {
     py::class_<LayerSelection>(module, "Selection",
                                "What a policy keeps of one layer. Arrays view the result and are read-only.")
-        .def_property_readonly("kept", &LayerSelection::kept, "For each KV head the kept tokens, rising.")
+        .def_property_readonly("kept", &LayerSelection::kept,
+                               "For each KV head the kept tokens, rising; of query heads with sets of their own the union.")
+        .def_property_readonly("query_heads", &LayerSelection::queryHeads,
+                               "For each query head its own kept tokens, rising, or None: those of a group share a set.")
         .def_property_readonly(
             "numerator_weights", [](const LayerSelection& s) { return s.weights(true); },
             "Per kept token, or None: all 1.")
@@ -203,7 +206,7 @@ void addSelection(py::module_& module) {
         .def_property_readonly("margins", &LayerSelection::margins,
                                "For each KV head how far the closest decision was from going the other way.")
         .def_property_readonly("retention", &LayerSelection::retention,
-                               "Share of the tokens before the cut that is kept.")
+                               "Share of the tokens before the cut that a query head keeps.")
         .def_property_readonly(
             "cut", [](const LayerSelection& s) { return s.result().request.cut.token; },
             "First token that the policy did not see.")

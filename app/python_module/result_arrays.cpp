@@ -87,6 +87,18 @@ py::object LayerSelection::mask() const {
     return ArrayMemory{mask, mask->data(), 1, "?", {sizeOf(heads), m_result->visible}, false}.array();
 }
 
+py::object LayerSelection::queryHeads() const {
+    if (!m_result->selection.perQueryHead())
+        return py::none();
+    py::list sets;
+    const std::vector<std::int32_t>& kvOfQ = m_result->request.capture->info().layerInfo(m_result->request.layer).kvOfQ;
+    for (std::size_t head = 0; head < kvOfQ.size(); ++head) {
+        const auto& kept = m_result->selection.heads[static_cast<std::size_t>(kvOfQ[head])].attendedBy(static_cast<std::int32_t>(head));
+        sets.append(ArrayMemory{m_result, kept.data(), 4, "i", {sizeOf(kept)}}.array());
+    }
+    return sets;
+}
+
 py::list LayerSelection::margins() const {
     py::list margins;
     for (const HeadSelection& head : m_result->selection.heads)
@@ -97,7 +109,7 @@ py::list LayerSelection::margins() const {
 double LayerSelection::retention() const {
     double kept = 0;
     for (const HeadSelection& head : m_result->selection.heads)
-        kept += static_cast<double>(head.kept.size());
+        kept += head.attendedTokens();
     return kept / static_cast<double>(m_result->selection.heads.size()) / static_cast<double>(m_result->visible);
 }
 

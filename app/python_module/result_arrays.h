@@ -35,6 +35,7 @@ public:
     pybind11::object weights(bool numerator) const; ///< [KV heads] of float32 arrays, or None where all are 1
     pybind11::object scores() const;                ///< [KV heads, tokens before the cut], or None
     pybind11::object mask() const;                  ///< [KV heads, tokens before the cut] of bool
+    pybind11::object queryHeads() const; ///< [query heads] of int32 arrays, or None where those of a group share a set
     pybind11::list margins() const;
     double retention() const;
     std::string text() const; ///< of repr()

@@ -41,7 +41,7 @@ std::string paneTable(const ViewInput& input) {
         const RunResult& result = *pane.result;
         switch (column) {
         case 0: return paneName(pane);
-        case 1: return formatCount(std::ssize(shownHead(input, pane).kept));
+        case 1: return formatCount(std::llround(shownHead(input, pane).attendedTokens()));
         case 2: return keptShare(result, input.kvHead);
         case 3: return result.fidelity ? number(meanErrorOf(result, *input.capture, input.kvHead), 4) : "–";
         case 4: return result.fidelity ? percent(meanMassOf(result, *input.capture, input.kvHead)) : "–";
@@ -93,6 +93,10 @@ std::string tokenTable(const ViewInput& input, const PaneData& pane) {
     return htmlTable(caption, {"position", "token", "rank", "score"}, shown, cell);
 }
 
+std::string keptList(const std::string& name, const std::vector<TokenIndex>& kept) {
+    return fmt::format("<dt>{} ({})</dt><dd>{}</dd>\n", name, formatCount(std::ssize(kept)), escapeHtml(rangeText(kept)));
+}
+
 } // namespace
 
 std::string measureTables(const ViewInput& input) {
@@ -112,8 +116,11 @@ std::string keptLists(const ViewInput& input, const Session& session) {
         const PaneData& pane = input.panes[index];
         out += "<h3>" + escapeHtml(paneName(pane)) + "</h3>\n<dl>\n";
         for (std::size_t head = 0; head < pane.result->selection.heads.size(); ++head) {
-            const auto& kept = pane.result->selection.heads[head].kept;
-            out += fmt::format("<dt>KV head {} ({})</dt><dd>{}</dd>\n", head, formatCount(std::ssize(kept)), escapeHtml(rangeText(kept)));
+            const HeadSelection& chosen = pane.result->selection.heads[head];
+            const std::string name = fmt::format("KV head {}{}", head, chosen.queryHeads.empty() ? "" : ", union of its query heads");
+            out += keptList(name, chosen.kept);
+            for (const QueryHeadSet& own : chosen.queryHeads)
+                out += keptList(fmt::format("query head {}", own.queryHead), own.kept);
         }
         out += "</dl>\n<details><summary>With text, rank and score</summary>\n" + tokenTable(input, pane) + "</details>\n";
         if (session.panes[index].recordedPath.empty())

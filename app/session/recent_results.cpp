@@ -9,11 +9,14 @@ namespace kvscope {
 namespace {
 
 std::size_t bytesOf(const RunResult& result) {
-    std::size_t numbers = result.scores.data.size() + result.anchor.data.size();
+    std::size_t numbers = result.scores.data.size() + result.queryHeadScores.data.size() + result.anchor.data.size();
     for (const auto& [name, part] : result.parts)
         numbers += part.data.size();
-    for (const HeadSelection& head : result.selection.heads)
+    for (const HeadSelection& head : result.selection.heads) {
         numbers += head.kept.size() * 3;
+        for (const QueryHeadSet& own : head.queryHeads)
+            numbers += own.kept.size();
+    }
     return numbers * sizeof(float) + sizeof(RunResult);
 }
 

@@ -66,7 +66,7 @@ Values keptTokens(const Layer& layer) {
     const auto result = layer.active(false);
     Values values;
     for (const HeadSelection& head : result->selection.heads)
-        values.push_back(static_cast<double>(head.kept.size()));
+        values.push_back(head.attendedTokens());
     return values;
 }
 

@@ -15,7 +15,7 @@ double keptShareOf(const RunResult& result, const ViewDataRequest& request, bool
     double kept = 0, count = 0;
     for (std::size_t head = 0; head < heads.size(); ++head)
         if (wholeLayer || std::cmp_equal(head, request.kvHead.value)) {
-            kept += static_cast<double>(heads[head].kept.size());
+            kept += heads[head].attendedTokens();
             count += 1;
         }
     return kept / count / static_cast<double>(result.visible);

@@ -23,8 +23,10 @@ ParameterTable ownParameters() {
             row.defaultValue = 1;
         else if (row.id == "pool_width")
             row.defaultValue = 7;
+        else if (row.id == "copies")
+            row.source = "KVCache-Factory: query head; kvpress: KV head";
         else if (row.id != "group_rule")
-            break; // the rows that SnapKV shares with everybody follow
+            continue; // what other codes of SnapKV do, and the rows that it shares with everybody
         rows.push_back(std::move(row));
     }
     ParameterSpec beta;
@@ -120,7 +122,7 @@ public:
 
     RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                         std::int64_t count) const override {
-        RowSelection chosen = Policy::select(input, scores, values, count);
+        RowSelection chosen = snapkvPolicy().select(input, scores, values, count);
         chosen.notes.push_back(fmt::format("PyramidKV keeps {} tokens in layer {} of {}", count, input.layer.value,
                                            input.numLayers));
         return chosen;

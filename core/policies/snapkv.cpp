@@ -35,7 +35,7 @@ ParameterTable codeParameters() {
                   "keeps as many tokens as the budget says, by its own scores. At a quarter of the tokens and groups of four "
                   "such a cache is as large as the uncompressed one. The group's rule then only shapes the score that is "
                   "drawn, and what is drawn as kept is the union of the group's query heads.";
-    copies.source = "MInference and the original: query head; kvpress, compactor-vllm: KV head";
+    copies.source = "the original, MInference and KVCache-Factory: query head; kvpress, compactor-vllm: KV head";
     return {softmax, tile, copies};
 }
 
@@ -61,8 +61,8 @@ ParameterTable ownParameters() {
     width.help = "Odd; 1 leaves the profile as it is.";
     width.source = "SnapKV code and kvpress 5; KeyDiff's runs and KVCache-Factory 7";
     const ParameterSpec group = groupRuleParameter(
-        "How the query heads that read one KV head agree. The original repeats keys and stores one set per query "
-        "head (L4); here a KV head has one.",
+        "How the query heads that read one KV head agree on its set. Where each query head has its own (L4), it only shapes "
+        "the score that is drawn.",
         "kvpress, KeyDiff F.2: mean; compactor-vllm: sum");
     ParameterTable rows = {window, pool, width, group};
     for (ParameterSpec& row : codeParameters())
@@ -78,7 +78,7 @@ PolicyCard makeCard() {
     card.paper = "Li et al., SnapKV: LLM Knows What You are Looking for Before Generation (NeurIPS 2024), section 4, "
                  "Listing 1";
     card.needs = {Need::Keys, Need::Queries};
-    card.variants = {{"paper", "Authors' code", "window 32, average of 5", {}},
+    card.variants = {{"paper", "Authors' code", "window 32, average of 5; as in its listing, one set per KV head", {}},
                      {"kvpress",
                       "kvpress",
                       "window 64, average of 5, group mean, budget rounded down",
@@ -86,15 +86,15 @@ PolicyCard makeCard() {
                      {"keydiff", "KeyDiff's runs", "window 32, average of 7, group mean", {{"pool_width", "7"}}},
                      {"kvcache_factory",
                       "KVCache-Factory",
-                      "window 8, maximum of 7",
-                      {{"window", "8"}, {"pool", "max"}, {"pool_width", "7"}}},
+                      "window 8, maximum of 7, a set per query head",
+                      {{"window", "8"}, {"pool", "max"}, {"pool_width", "7"}, {"copies", "query_head"}}},
                      {"original_class",
                       "Original class",
-                      "window 64, average of 5; its capacity is 320 tokens",
+                      "window 64, average of 5, a set per query head; its capacity is 320 tokens",
                       {{"window", "64"}, {"copies", "query_head"}}},
                      {"minference",
                       "MInference",
-                      "window 32, average of 5, a copy per query head; its capacity is 4,096 tokens",
+                      "window 32, average of 5, a set per query head; its capacity is 4,096 tokens",
                       {{"copies", "query_head"}}},
                      {"compactor_vllm",
                       "compactor-vllm",
@@ -202,8 +202,9 @@ public:
         if (scores.perQueryHead.empty())
             return Policy::select(input, scores, values, count);
         RowSelection chosen = keepBestPerQueryHead(input, scores.perQueryHead, protection(values, count), count);
-        chosen.notes.push_back(fmt::format("each of the {} query heads keeps {} tokens of its own choice (L4): a KV head shows the "
-                                           "union of its group, and the bytes count every copy",
+        chosen.notes.push_back(fmt::format("each of the {} query heads keeps {} tokens of its own choice (L4): what is drawn of a KV "
+                                           "head, and its log det and sums of cosines, is the union of its group; bytes count "
+                                           "every copy",
                                            chosen.queryHeads.size(), count));
         return chosen;
     }

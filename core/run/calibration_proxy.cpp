@@ -31,7 +31,7 @@ Rung rungOf(const LayerRunner& runner, RunRequest run, const Checkpoint& checkpo
         ++done;
         double kept = 0;
         for (const HeadSelection& head : result->selection.heads)
-            kept += static_cast<double>(head.kept.size()) / static_cast<double>(result->visible);
+            kept += head.attendedTokens() / static_cast<double>(result->visible);
         rung.retention += kept / static_cast<double>(result->selection.heads.size()) / layers;
         rung.outputError += meanOfNumbers(requireFidelity(*result).meanOutputError) / layers;
     }

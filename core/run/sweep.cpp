@@ -135,7 +135,7 @@ SweepRow rowOf(std::shared_ptr<const RunResult> result) {
     SweepRow row;
     const std::vector<HeadSelection>& heads = result->selection.heads;
     for (const HeadSelection& head : heads)
-        row.keptTokens += static_cast<double>(head.kept.size()) / static_cast<double>(heads.size());
+        row.keptTokens += head.attendedTokens() / static_cast<double>(heads.size());
     row.retention = row.keptTokens / static_cast<double>(result->visible);
     row.storedBytes = storedBytes(*result);
     row.outputError = row.retainedMass = std::numeric_limits<double>::quiet_NaN();

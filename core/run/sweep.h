@@ -31,7 +31,7 @@ struct SweepRequest {
 
 struct SweepRow {
     std::shared_ptr<const RunResult> result;
-    double keptTokens = 0;  ///< mean over the KV heads
+    double keptTokens = 0;  ///< a query head attends to, mean over the KV heads
     double retention = 0;   ///< keptTokens of the tokens before the cut: the realised budget
     double outputError = 0; ///< mean over the query heads of their means; NaN when not measured
     double retainedMass = 0;

@@ -127,7 +127,7 @@ private slots:
         QFETCH(QString, options);
         std::uint64_t seed = 100;
         for (const char* policy :
-             {"keydiff", "keydiff:kvpress", "keydiff:pairwise", "keydiff:sliding_window", "snapkv:kvcache_factory",
+             {"keydiff", "keydiff:kvpress", "keydiff:pairwise", "keydiff:sliding_window", "snapkv:kvcache_factory,copies=kv_head",
               "snapkv,window=5,group_rule=max", "tova", "tova:kvpress", "tova:keydiff"}) {
             for (const char* budget : {"@9t", "@40t", "@90t"}) {
                 const TestLayer layer = TestLayer::random(seed++, {6, 2, 97, 6});
@@ -178,7 +178,7 @@ private slots:
     // Changing what comes later changes no earlier step.
     void stepsSeeNoFuture() {
         TestLayer layer = TestLayer::random(8, {4, 2, 120, 8});
-        for (const char* spec : {"keydiff,prompt_block=20@30t", "snapkv:kvcache_factory,prompt_block=20@30t",
+        for (const char* spec : {"keydiff,prompt_block=20@30t", "snapkv:kvcache_factory,copies=kv_head,prompt_block=20@30t",
                                  "tova,prompt_block=20@30t"}) {
             const PolicyOutcome before = m_bench.run(spec, layer);
             TestLayer later = layer;

@@ -135,7 +135,40 @@ int pyramidTokens(const Options& options, const Layer& layer, int n, int mean) {
     return tokens;
 }
 
+namespace {
+
+// As the authors' code does it: keys are repeated to all query heads, and every one of them is a KV head then.
+Result runRepeated(const std::string& policy, Options options, const Layer& layer, const std::string& budget) {
+    Layer repeated = layer;
+    repeated.keys.clear();
+    for (std::size_t q = 0; q < layer.kvOfQ.size(); ++q) {
+        repeated.keys.push_back(layer.keys[static_cast<std::size_t>(layer.kvOfQ[q])]);
+        repeated.kvOfQ[q] = static_cast<int>(q);
+    }
+    options["copies"] = "kv_head";
+    Result result = run(policy, options, layer, budget);
+    const Result alone = run(policy, options, repeated, budget);
+    result.closest = alone.closest;
+    result.queryHeads = alone.kept;
+    for (std::size_t h = 0; h < result.kept.size(); ++h) {
+        result.kept[h].clear();
+        for (int token = 0; token < layer.tokens(); ++token) {
+            bool any = false;
+            for (std::size_t q = 0; q < alone.kept.size(); ++q)
+                any = any || (layer.kvOfQ[q] == static_cast<int>(h) &&
+                              std::find(alone.kept[q].begin(), alone.kept[q].end(), token) != alone.kept[q].end());
+            if (any)
+                result.kept[h].push_back(token);
+        }
+    }
+    return result;
+}
+
+} // namespace
+
 Result run(const std::string& policy, const Options& options, const Layer& layer, const std::string& budget) {
+    if (options.contains("copies") && options.at("copies") == "query_head")
+        return runRepeated(policy, options, layer, budget);
     const int n = layer.tokens();
     int limit = budgetTokens(budget, n, options.count("rounding") ? options.at("rounding") : "ceil");
     if (policy == "pyramidkv")

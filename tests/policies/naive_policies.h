@@ -45,6 +45,7 @@ struct Step {
 
 struct Result {
     PerHead<std::vector<int>> kept;
+    PerHead<std::vector<int>> queryHeads; ///< [Hq] where each query head has a set of its own: `kept` are unions then
     PerHead<std::vector<int>> rows; ///< tokens that the last scores belong to
     PerHead<Vector> scores;
     std::vector<Step> steps;

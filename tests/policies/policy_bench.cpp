@@ -169,15 +169,31 @@ naive::Result runNaive(const std::string& spec, const naive::Layer& layer) {
     return naive::run(parsed.policy, optionsOf(parsed.values), layer, parsed.budget.value_or(Budget{}).text());
 }
 
+std::string differenceOfQueryHeads(const Selection& selection, const naive::Result& expected) {
+    std::size_t found = 0;
+    for (const HeadSelection& head : selection.heads)
+        for (const QueryHeadSet& own : head.queryHeads) {
+            ++found;
+            const auto& wanted = expected.queryHeads[static_cast<std::size_t>(own.queryHead)];
+            const std::vector<TokenIndex> kept(wanted.begin(), wanted.end());
+            if (own.kept.size() != kept.size() || (own.kept != kept && expected.closest > kRoundingNoise))
+                return "query head " + std::to_string(own.queryHead) + " keeps " + listText(own.kept) + ", the oracle keeps " +
+                       listText(kept);
+        }
+    return found == expected.queryHeads.size() ? "" : "the number of sets of query heads differs";
+}
+
 std::string difference(const PolicyOutcome& outcome, const naive::Result& expected) {
     if (outcome.selection.heads.size() != expected.kept.size())
         return "the number of heads differs";
+    if (const std::string wrong = differenceOfQueryHeads(outcome.selection, expected); !wrong.empty())
+        return wrong;
     for (std::size_t h = 0; h < expected.kept.size(); ++h) {
         const std::vector<TokenIndex> kept(expected.kept[h].begin(), expected.kept[h].end());
         if (outcome.selection.heads[h].kept != kept && expected.closest > kRoundingNoise)
             return "KV head " + std::to_string(h) + " keeps " + listText(outcome.selection.heads[h].kept) +
                    ", the oracle keeps " + listText(kept);
-        if (outcome.selection.heads[h].kept.size() != kept.size())
+        if (outcome.selection.heads[h].kept.size() != kept.size() && expected.queryHeads.empty())
             return "KV head " + std::to_string(h) + " keeps a wrong number of tokens";
     }
     return {};

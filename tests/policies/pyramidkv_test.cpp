@@ -94,7 +94,7 @@ private slots:
         const std::int64_t own = pyramidBudgets({Schedule::Integer, 8, 97, 30, 8, 20, false}).tokens[3];
         QVERIFY(own != 30);
         const PolicyOutcome pyramid = m_bench.run("pyramidkv@30t", layer);
-        const PolicyOutcome snap = m_bench.run("snapkv:kvcache_factory@" + std::to_string(own) + "t", layer);
+        const PolicyOutcome snap = m_bench.run("snapkv:kvcache_factory,copies=kv_head@" + std::to_string(own) + "t", layer);
         QVERIFY(pyramid.selection.sameLists(snap.selection));
         QCOMPARE(pyramid.requested, 30);
         QCOMPARE(pyramid.notes.back(), "PyramidKV keeps " + std::to_string(own) + " tokens in layer 3 of 8");
@@ -106,7 +106,7 @@ private slots:
             TestLayer layer = TestLayer::random(60 + std::uint64_t(own), {6, 2, 97, 8});
             layer.plain.layer = own;
             for (const char* variant : {"", ":original_layers", ":kvpress", ":kvpress,window=4,beta=3", ",window=3,beta=1",
-                                        ",window=20,beta=7.5,group_rule=max", ",protect_first=3,protect_last=11"})
+                                        ",window=20,beta=7.5,group_rule=max", ",protect_first=3,protect_last=11", ",window=4,copies=query_head"})
                 for (const char* budget : {"@1t", "@0.1", "@30t", "@0.45", "@0.8", "@1"}) {
                     const std::string spec = std::string("pyramidkv") + variant + budget;
                     const std::string wrong = difference(m_bench.run(spec, layer), runNaive(spec, layer.plain));

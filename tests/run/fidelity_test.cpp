@@ -49,10 +49,10 @@ Case makeCase(unsigned seed, std::int64_t n, TokenIndex cut, std::int64_t judges
 }
 
 /// Random kept sets; with weights on `weighted` heads.
-void keepRandomly(Case& c, unsigned seed, double share, bool weighted) {
+void keepRandomly(Case& c, unsigned seed, double share, bool weighted, bool perQueryHead = false) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<double> uniform;
-    c.kept.assign(static_cast<std::size_t>(c.kvHeads()), {});
+    c.kept.assign(static_cast<std::size_t>(perQueryHead ? c.layer.queries.shape[0] : c.kvHeads()), {});
     for (WeightedSet& set : c.kept)
         for (TokenIndex token = 0; token < c.cut; ++token) {
             if (uniform(random) >= share)
@@ -81,7 +81,9 @@ Fidelity measured(const Engine& engine, const Case& c) {
 }
 
 naive::Outcome expected(const Case& c, std::int64_t queryHead, std::int64_t query) {
-    const WeightedSet& set = c.kept[static_cast<std::size_t>(c.layer.rule.kvOfQ[static_cast<std::size_t>(queryHead)])];
+    const bool own = std::cmp_greater(c.kept.size(), c.kvHeads());
+    const WeightedSet& set =
+        c.kept[static_cast<std::size_t>(own ? queryHead : c.layer.rule.kvOfQ[static_cast<std::size_t>(queryHead)])];
     std::vector<double> w(static_cast<std::size_t>(c.cut)), u(w);
     std::vector<bool> kept(w.size());
     for (std::size_t i = 0; i < set.numerator.size(); ++i) {
@@ -163,6 +165,15 @@ private slots:
             c.layer.rule.softcap = softcap;
             c.layer.rule.slidingWindow = window;
             keepRandomly(c, seed, share, weighted);
+            compareWithNaive(*m_engine, c);
+        }
+    }
+
+    void queryHeadsWithSetsOfTheirOwn() {
+        for (const bool weighted : {false, true}) {
+            Case c = makeCase(9, 60, 45, 13);
+            keepRandomly(c, 9, 0.2, weighted, true);
+            QCOMPARE(c.kept.size(), std::size_t{4});
             compareWithNaive(*m_engine, c);
         }
     }

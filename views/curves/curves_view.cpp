@@ -149,8 +149,8 @@ void drawBudget(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& 
     if (options.choice("against") == "bytes" || active >= input.panes.size() || !input.panes[active].result)
         return;
     const RunResult& result = *input.panes[active].result;
-    const auto kept = result.selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept.size();
-    const double x = frame.toPixels(100 * static_cast<double>(kept) / static_cast<double>(result.visible), frame.y.low).x;
+    const double kept = result.selection.heads[static_cast<std::size_t>(input.kvHead.value)].attendedTokens();
+    const double x = frame.toPixels(100 * kept / static_cast<double>(result.visible), frame.y.low).x;
     if (x > frame.plot.x && x < frame.plot.right())
         builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, {theme.ink, 1, {4, 3}});
 }

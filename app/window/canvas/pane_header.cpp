@@ -133,14 +133,21 @@ void PaneHeader::refreshMetrics(const ViewInput& input, const PaneData& pane) {
         m_kept->setText("–");
         return;
     }
-    const auto kept = static_cast<std::int64_t>(pane.result->selection.heads[head].kept.size());
-    m_kept->setText(countText(kept));
+    const HeadSelection& chosen = pane.result->selection.heads[head];
+    const auto kept = static_cast<std::int64_t>(chosen.kept.size());
+    m_kept->setText(countText(std::llround(chosen.attendedTokens())));
     const auto [hit, of] = selectionHits(input, *pane.result);
     m_hitsName->setText(input.focus.selectionName.empty() ? tr("selected") : fromUtf8(input.focus.selectionName));
     m_hits->setText(QString("%1/%2").arg(hit).arg(of));
     if (kept == pane.result->requested || pane.result->visible == 0)
         return;
     m_realised->setVisible(true);
+    if (!chosen.queryHeads.empty()) {
+        m_realised->setText(tr("union %1").arg(countText(kept)));
+        m_realised->setToolTip(tr("Each query head keeps %1 tokens of its own choice; drawn is the union of the %2 query heads of the group")
+                                   .arg(m_kept->text(), countText(std::ssize(chosen.queryHeads))));
+        return;
+    }
     m_realised->setText(tr("%1 kept").arg(percentText(static_cast<double>(kept) / static_cast<double>(pane.result->visible))));
     m_realised->setToolTip(tr("%1 tokens were asked for, %2 are kept").arg(countText(pane.result->requested), countText(kept)));
 }

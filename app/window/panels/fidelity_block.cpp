@@ -58,8 +58,9 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
     if (head < result.selection.heads.size()) {
         const HeadSelection& chosen = result.selection.heads[head];
         facts.emplace_back(tr("Kept, requested / realised"),
-                           QString("%1 / %2").arg(countText(result.requested),
-                                                  countText(static_cast<std::int64_t>(chosen.kept.size()))));
+                           QString("%1 / %2").arg(countText(result.requested), countText(std::llround(chosen.attendedTokens()))));
+        if (!chosen.queryHeads.empty())
+            facts.emplace_back(tr("Union of %1 query heads").arg(chosen.queryHeads.size()), countText(std::ssize(chosen.kept)));
         facts.emplace_back(tr("of them protected"), countText(static_cast<std::int64_t>(chosen.protectedTokens.size())));
         facts.emplace_back(tr("Smallest decision margin"),
                            std::isinf(chosen.margin) ? tr("no decision") : scoreText(static_cast<double>(chosen.margin)));

@@ -23,7 +23,7 @@ std::vector<std::string> rowOf(const ViewInput& input, const PaneData& pane) {
         const RunResult& result = *pane.result;
         const bool measured = result.fidelity != nullptr;
         const auto chosen = beforeCut(input, input.focus.selected);
-        const auto kept = static_cast<std::int64_t>(result.selection.heads[head].kept.size());
+        const auto kept = std::llround(result.selection.heads[head].attendedTokens());
         cells.insert(cells.end(),
                      {measured ? errorText(meanErrorOf(result, *input.capture, input.kvHead)) : QString("–"),
                       measured ? percentText(meanMassOf(result, *input.capture, input.kvHead)) : QString("–"),

@@ -73,6 +73,9 @@ void StandingBlock::refresh() {
     } else {
         facts.emplace_back(tr("The policy gives it no score"), QString());
     }
+    for (const QueryHeadStanding& own : standing.isProtected ? std::vector<QueryHeadStanding>() : standing.queryHeads)
+        facts.emplace_back(tr("  query head %1: %2").arg(own.queryHead).arg(own.kept ? tr("keeps it") : tr("evicts it")),
+                           std::isnan(own.margin) ? QString() : tr("by %1, rank %2").arg(scoreText(std::abs(own.margin)), countText(own.rank)));
     if (standing.flipBudget > 0)
         facts.emplace_back(tr("Kept from a budget of"), tr("%1 tokens").arg(countText(standing.flipBudget)));
     m_facts->show(facts);

@@ -32,10 +32,12 @@ def _heads_of_layer(selection: RecordedSelection, layer: int, heads: int) -> lis
 def rectangular_rows(selection: RecordedSelection, layer: int, heads: int) -> torch.Tensor:
     """Kept tokens of a layer, [Hkv, m].
 
-    Errors (CaptureError): heads that keep different numbers, weights other than 1, heads that the list lacks.
+    Errors (CaptureError): heads that keep different numbers, sets of query heads, weights other than 1, heads that the list lacks.
     """
     chosen = _heads_of_layer(selection, layer, heads)
     remedy = "Use kvscope_press.PrunedContext, which masks and weighs"
+    if any(head.query_heads for head in chosen):
+        raise CaptureError(f"the query heads of layer {layer} keep sets of their own", selection.path, remedy)
     if len({head.kept.size for head in chosen}) != 1:
         raise CaptureError(f"the heads of layer {layer} keep different numbers of tokens", selection.path, remedy)
     if any((w != 1).any() for head in chosen for w in (head.numerator, head.denominator)):

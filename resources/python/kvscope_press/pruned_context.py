@@ -33,9 +33,10 @@ NAME = "kvscope_press"
 
 @dataclasses.dataclass(frozen=True)
 class PrunedLayer:
-    """Kept rows of one layer, heads padded to the longest: keys [Hkv, m, d], values [Hkv, m, dv], the rest [Hkv, m].
+    """Kept rows of one layer, heads padded to the longest: keys [H, m, d], values [H, m, dv], the rest [H, m].
 
-    `numerator` and `denominator` are 0 for padding.
+    H is Hkv, or Hq where query heads keep sets of their own. `numerator` and `denominator` are 0 for padding.
+    `stored` rows are what the heads keep, padding and repeated sets not counted.
     """
 
     keys: torch.Tensor
@@ -43,6 +44,7 @@ class PrunedLayer:
     positions: torch.Tensor
     numerator: torch.Tensor
     denominator: torch.Tensor
+    stored: int
 
     def shares_one_set(self) -> bool:
         """Both sums run over the same tokens: then the weights are a logit bias and a value scale."""
@@ -50,8 +52,20 @@ class PrunedLayer:
 
 
 def prune(call: AttentionCall, heads: list[HeadSelection | None]) -> PrunedLayer:
-    """Gathers what `heads` [Hkv] keep; None keeps everything."""
-    tokens = call.key.shape[1]
+    """Gathers what `heads` [Hkv] keep; None keeps everything.
+
+    Errors (ValueError): sets of query heads that are not those of the group.
+    """
+    tokens, group = call.key.shape[1], call.query.shape[0] // len(heads)
+    stored = sum(tokens if head is None else head.stored() for head in heads)
+    sources = list(range(len(heads)))
+    if any(head and head.query_heads for head in heads):
+        sources = [query_head // group for query_head in range(call.query.shape[0])]
+        for kv, head in enumerate(heads):
+            if head and head.query_heads and sorted(head.query_heads) != list(range(kv * group, (kv + 1) * group)):
+                raise ValueError(f"sets of query heads {sorted(head.query_heads)} are not those of KV head {kv}")
+        every = [heads[kv] for kv in sources]
+        heads = [head and head.of_query_head(query_head) for query_head, head in enumerate(every)]
     longest = max(tokens if head is None else head.kept.size for head in heads)
     size = (len(heads), longest)
     rows = torch.zeros(size, dtype=torch.int64)
@@ -63,8 +77,8 @@ def prune(call: AttentionCall, heads: list[HeadSelection | None]) -> PrunedLayer
         denominator[index, :count] = 1.0 if head is None else torch.from_numpy(head.denominator)
     device = call.key.device
     rows = rows.to(device)
-    keys, values = (torch.take_along_dim(t, rows[..., None], dim=1) for t in (call.key, call.value))
-    return PrunedLayer(keys, values, rows, numerator.to(device), denominator.to(device))
+    keys, values = (torch.take_along_dim(t[sources], rows[..., None], dim=1) for t in (call.key, call.value))
+    return PrunedLayer(keys, values, rows, numerator.to(device), denominator.to(device), stored)
 
 
 def weighted_attention(
@@ -158,8 +172,7 @@ class PrunedContext:
 
     def bytes_kept(self) -> int:
         """Bytes of the kept keys and values, padding not counted."""
-        rows = sum(int(((x.numerator > 0) | (x.denominator > 0)).sum()) * _row_bytes(x) for x in self._layers.values())
-        return rows
+        return sum(x.stored * _row_bytes(x) for x in self._layers.values())
 
     def extend(self, ids: list[int]) -> torch.Tensor:
         """Logits [len(ids), vocabulary] behind each of the next tokens, which stay in the cache."""
@@ -200,13 +213,13 @@ def attend_behind(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Te
 
     `call.query` [Hq, q, d]; `call.key`, `call.value` [Hkv, t, ...] are the tokens cut .. cut + t - 1.
     """
-    group = call.query.shape[0] // call.key.shape[0]
     queries, tail = call.query.shape[1], call.key.shape[1]
     here = torch.arange(cut, cut + tail, device=call.key.device).expand(call.key.shape[0], tail)
     ones = torch.ones(here.shape, device=here.device)
 
     def whole(kept: torch.Tensor, behind: torch.Tensor) -> torch.Tensor:
-        return torch.cat([kept, behind], dim=1).repeat_interleave(group, 0)
+        per_head = (t.repeat_interleave(call.query.shape[0] // t.shape[0], 0) for t in (kept, behind))
+        return torch.cat(list(per_head), dim=1)
 
     keys, values = whole(layer.keys, call.key).float(), whole(layer.values, call.value).float()
     positions = whole(layer.positions, here)

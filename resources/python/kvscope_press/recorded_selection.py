@@ -22,12 +22,31 @@ class HeadSelection:
     """Kept tokens [m] ascending, and their weights [m] in the numerator and denominator of the estimator.
 
     Weighted attention: sum_i num_i e^{l_i} v_i / sum_i den_i e^{l_i} (BalanceKV, SubGen). A token that takes no part in
-    one of the sums has weight 0 there.
+    one of the sums has weight 0 there. Where query heads of the group keep sets of their own (SnapKV's original),
+    `query_heads` has those of all of them, without weights, and `kept` is their union.
     """
 
     kept: Indices
     numerator: Weights
     denominator: Weights
+    query_heads: Mapping[int, Indices] = dataclasses.field(default_factory=dict)
+
+    def attended(self) -> float:
+        """Tokens that a query head attends to, mean over the group."""
+        return float(np.mean([own.size for own in self.query_heads.values()])) if self.query_heads else self.kept.size
+
+    def stored(self) -> int:
+        """Rows of the cache: every query head that has a set of its own stores it."""
+        if self.query_heads:
+            return sum(own.size for own in self.query_heads.values())
+        return int(((self.numerator > 0) | (self.denominator > 0)).sum())
+
+    def of_query_head(self, query_head: int) -> HeadSelection:
+        """What one query head of the group attends to."""
+        if not self.query_heads:
+            return self
+        own = self.query_heads[query_head]
+        return HeadSelection(own, np.ones(own.size, np.float32), np.ones(own.size, np.float32))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,8 +64,8 @@ class RecordedSelection:
     heads: Mapping[tuple[int, int], HeadSelection]
 
     def retention(self) -> float:
-        """Share of the tokens before the cut that is kept, mean over the heads in the list."""
-        return float(np.mean([head.kept.size for head in self.heads.values()]) / self.cut)
+        """Share of the tokens before the cut that a query head attends to, mean over the heads in the list."""
+        return float(np.mean([head.attended() for head in self.heads.values()]) / self.cut)
 
 
 def whole_selection(layers: int, kv_heads: int, cut: int) -> RecordedSelection:
@@ -92,12 +111,29 @@ def read_selection(path: pathlib.Path, cut: int | None = None) -> RecordedSelect
     )
 
 
-def _head(data: Mapping[str, Any], cut: int) -> HeadSelection:
-    kept = np.asarray(data["kept"], np.int64)
+def _indices(given: Any, cut: int) -> Indices:
+    kept = np.asarray(given, np.int64)
     if kept.ndim != 1 or (np.diff(kept) <= 0).any():
         raise ValueError("kept does not rise")
     if kept.size and (kept[0] < 0 or kept[-1] >= cut):
         raise ValueError(f"kept names a token outside the {cut} before the cut")
+    return kept
+
+
+def _query_heads(data: Mapping[str, Any], kept: Indices, cut: int) -> dict[int, Indices]:
+    listed = data.get("query_heads") or []
+    sets = {int(own["query_head"]): _indices(own["kept"], cut) for own in listed}
+    if len(sets) != len(listed):
+        raise ValueError("a query head has two sets")
+    if sets and data.get("weights"):
+        raise ValueError("query heads have sets of their own beside weights")
+    if sets and not np.array_equal(np.unique(np.concatenate(list(sets.values()))), kept):
+        raise ValueError("kept is not the union of the query heads' sets")
+    return sets
+
+
+def _head(data: Mapping[str, Any], cut: int) -> HeadSelection:
+    kept = _indices(data["kept"], cut)
     weights = data.get("weights") or {}
     numerator, denominator = (
         np.asarray(weights.get(name) or np.ones(kept.size), np.float32) for name in ("numerator", "denominator")
@@ -105,4 +141,4 @@ def _head(data: Mapping[str, Any], cut: int) -> HeadSelection:
     for values in (numerator, denominator):
         if values.shape != kept.shape or not np.isfinite(values).all() or (values < 0).any():
             raise ValueError("weights must be one number of at least 0 for each kept token")
-    return HeadSelection(kept, numerator, denominator)
+    return HeadSelection(kept, numerator, denominator, _query_heads(data, kept, cut))

@@ -21,6 +21,7 @@ from kvscope_press.command import main
 from kvscope_press.recorded_selection import whole_selection
 
 HEAD = {"layer": 0, "kv_head": 1, "kept": [0, 3, 4]}
+OWN = {"query_head": 2, "kept": [0, 3]}
 
 
 def write_list(path: pathlib.Path, **changes: Any) -> pathlib.Path:
@@ -47,6 +48,13 @@ def test_a_list_is_read_with_its_weights(tmp_path: pathlib.Path) -> None:
     assert selection.retention() == 0.5
 
 
+def test_a_list_is_read_with_the_sets_of_query_heads(tmp_path: pathlib.Path) -> None:
+    both = HEAD | {"query_heads": [OWN, {"query_head": 3, "kept": [4], "margin": 0.5}]}
+    head = read_selection(write_list(tmp_path / "l.json", heads=[both])).heads[0, 1]
+    assert {q: own.tolist() for q, own in head.query_heads.items()} == {2: [0, 3], 3: [4]}
+    assert (head.attended(), head.stored(), head.of_query_head(3).kept.tolist()) == (1.5, 3, [4])
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -59,6 +67,10 @@ def test_a_list_is_read_with_its_weights(tmp_path: pathlib.Path) -> None:
         ({"heads": [HEAD | {"kept": [0, 6]}]}, "outside the 6 before the cut"),
         ({"heads": [HEAD | {"kept": [-1, 2]}]}, "outside the 6 before the cut"),
         ({"heads": [HEAD | {"weights": {"numerator": [1]}}]}, "one number of at least 0"),
+        ({"heads": [HEAD | {"query_heads": [OWN, OWN]}]}, "a query head has two sets"),
+        ({"heads": [HEAD | {"query_heads": [OWN]}]}, "not the union"),
+        ({"heads": [HEAD | {"query_heads": [OWN | {"kept": [3, 0]}]}]}, "kept does not rise"),
+        ({"heads": [HEAD | {"query_heads": [OWN], "weights": {"numerator": [1, 1, 1]}}]}, "beside weights"),
         ({"heads": [HEAD | {"weights": {"denominator": [1, -1, 1]}}]}, "one number of at least 0"),
     ],
 )

@@ -24,7 +24,8 @@ WANTED = list(range(CUT + 1, TOKENS))
 
 
 def random_selection(kv_heads: int, kind: str) -> RecordedSelection:
-    """Ragged heads; `kind` plain, one_set (weights, same tokens) or two_sets (different tokens in the two sums)."""
+    """Ragged heads; `kind` plain, one_set (weights, same tokens), two_sets (different tokens in the two sums), or
+    query_heads (layer 1: a set for each query head of a group)."""
     rng = np.random.default_rng(SEED)
     heads = {}
     for layer in range(3):
@@ -33,12 +34,20 @@ def random_selection(kv_heads: int, kind: str) -> RecordedSelection:
             kept = np.sort(rng.choice(CUT, count, replace=False))
             ones = np.ones(count, np.float32)
             numerator, denominator = ones, ones
-            if kind != "plain":
+            if kind in ("one_set", "two_sets"):
                 numerator, denominator = (rng.uniform(0.5, 4, count).astype(np.float32) for _ in range(2))
             if kind == "two_sets":
                 numerator = numerator * (np.arange(count) % 2 == 0)
                 denominator = denominator * (np.arange(count) % 3 != 1)
-            heads[layer, head] = HeadSelection(kept, numerator.astype(np.float32), denominator.astype(np.float32))
+            own = {}
+            if kind == "query_heads" and layer == 1:
+                group = range(head * 4 // kv_heads, (head + 1) * 4 // kv_heads)
+                own = {q: np.sort(rng.choice(CUT, int(rng.integers(2, CUT)), replace=False)) for q in group}
+                kept = np.unique(np.concatenate(list(own.values())))
+                numerator = denominator = np.ones(kept.size)
+            heads[layer, head] = HeadSelection(
+                kept, numerator.astype(np.float32), denominator.astype(np.float32), own
+            )
     return dataclasses.replace(whole_selection(3, kv_heads, CUT), heads=heads)
 
 
@@ -53,6 +62,9 @@ def dense_logits(model: Any, ids: list[int], selection: RecordedSelection) -> An
             chosen = selection.heads[module.layer_idx, kv]
             num, den = torch.zeros(CUT), torch.zeros(CUT)
             num[chosen.kept], den[chosen.kept] = torch.tensor(chosen.numerator), torch.tensor(chosen.denominator)
+            if chosen.query_heads:
+                num, den = torch.zeros(CUT), torch.zeros(CUT)
+                num[chosen.query_heads[head]] = den[chosen.query_heads[head]] = 1
             for i in range(q.shape[2]):
                 above, below = torch.zeros(v.shape[3], dtype=torch.float64), 0.0
                 first = max(0, i - kwargs["sliding_window"] + 1) if kwargs.get("sliding_window") else 0
@@ -76,7 +88,7 @@ def heads_of(name: str) -> int:
     return 4 if name == "gpt2" else 2
 
 
-@pytest.mark.parametrize("kind", ["plain", "one_set", "two_sets"])
+@pytest.mark.parametrize("kind", ["plain", "one_set", "two_sets", "query_heads"])
 @pytest.mark.parametrize("name", MODELS)
 def test_pruned_logits_are_those_of_the_dense_pass(name: str, kind: str) -> None:
     model, ids = tiny_model(name), random_ids(TOKENS, SEED)
@@ -132,6 +144,20 @@ def test_bytes_count_rows_and_not_padding() -> None:
     rows = sum(head.kept.size for head in selection.heads.values())
     context = PrunedContext(tiny_model("llama"), random_ids(TOKENS, SEED), selection)
     assert context.bytes_kept() == rows * (8 + 8) * 4
+
+
+def test_sets_of_query_heads_are_stored_and_counted_each() -> None:
+    selection = random_selection(2, "query_heads")
+    model, ids = tiny_model("llama"), random_ids(TOKENS, SEED)
+    own = [own.size for head in selection.heads.values() for own in head.query_heads.values()]
+    shared = sum(head.kept.size for head in selection.heads.values() if not head.query_heads)
+    assert len(own) == 4
+    assert PrunedContext(model, ids, selection).bytes_kept() == (sum(own) + shared) * (8 + 8) * 4
+    assert np.isclose(selection.retention(), (sum(own) / 2 + shared) / 6 / CUT)
+    chosen = selection.heads[1, 0]
+    half = dataclasses.replace(chosen, query_heads={0: chosen.query_heads[0]})
+    with pytest.raises(ValueError, match=r"sets of query heads \[0\] are not those of KV head 0"):
+        PrunedContext(model, ids, dataclasses.replace(selection, heads={(1, 0): half}))
 
 
 def test_lists_that_do_not_fit_are_refused() -> None:

@@ -109,6 +109,8 @@ void addWeightedCases(std::vector<EngineCase>& cases) {
     naive::Weighted subset = weighted(20, 120, 16, 9);
     subset.kept = {{{0, 3, 50, 99}, {}, {}, {}}, {{7}, {}, {}, {}}};
     cases.push_back(weightedCase("subset", subset));
+    subset.kept = {{{0, 3, 50, 99}, {}, {}, {}}, {{7}, {}, {}, {}}, {{7, 8}, {2, 3}, {}, {}}, {{1, 60, 61}, {}, {}, {}}};
+    cases.push_back(weightedCase("subset-per-query-head", subset));
     naive::Weighted estimator = weighted(37, 200, 20, 16);
     estimator.kept = samples(estimator.cut);
     cases.push_back(weightedCase("two-samples", estimator));

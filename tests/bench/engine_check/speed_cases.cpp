@@ -20,15 +20,17 @@ AttentionRule rule() {
     return rule;
 }
 
-EngineCase windowCase(std::int64_t w) {
-    return {"attentionColumnSums/speed-window-" + std::to_string(w),
-            2.0 * kQueryHeads * double(w) * kTokens * kWidth,
-            4.0 * kHeads * kTokens * kWidth,
+/// Causal attention of the last `w` of `n` tokens.
+EngineCase columnsSpeedCase(const std::string& name, std::int64_t w, std::int64_t n) {
+    const double seen = double(w) * (double(n) - 0.5 * double(w - 1)); // pairs of a query head
+    return {"attentionColumnSums/speed-" + name,
+            2.0 * kQueryHeads * seen * kWidth,
+            4.0 * (kHeads * double(n) + kQueryHeads * double(w)) * kWidth,
             0,
-            [w](const Engine& e) {
+            [w, n](const Engine& e) {
                 const AttentionInput input{uploadRows(e, randomBlock(52, kQueryHeads, w, kWidth)),
-                                           uploadRows(e, bigKeys()),
-                                           TokenIndex(kTokens - w),
+                                           e.rows(uploadRows(e, bigKeys()), 0, n),
+                                           TokenIndex(n - w),
                                            {},
                                            rule()};
                 return [&e, input] { return Outcome{e.download(e.attentionColumnSums(input, {})).data}; };
@@ -108,8 +110,10 @@ std::vector<EngineCase> speedCases() {
     cases.push_back(leverageSpeedCase("gram-64", 64, LeverageRoute::Gram));
     cases.push_back(leverageSpeedCase("svd-exact", 0, LeverageRoute::Svd));
     cases.push_back(chunksSpeedCase());
-    cases.push_back(windowCase(32));
-    cases.push_back(windowCase(1));
+    cases.push_back(columnsSpeedCase("window-32", 32, kTokens));
+    cases.push_back(columnsSpeedCase("window-1", 1, kTokens));
+    cases.push_back(columnsSpeedCase("snapkv-16k", 32, 16384));
+    cases.push_back(columnsSpeedCase("h2o-16k", 16384, 16384));
     cases.push_back(mapCase("map-exact", 0));
     cases.push_back(mapCase("map-sampled", 1));
     cases.push_back({"principalAxes/speed-one-head",

@@ -1,0 +1,261 @@
+// Sets of single query heads (L4) all the way through a run. The oracle is a capture in which keys and values are
+// repeated, as the authors' code repeats them: there every query head is the only reader of its KV head, so ordinary
+// SnapKV gives each its own set, and every measure of a query head has one meaning only.
+#include "core/capture/memory_capture.h"
+#include "core/run/selection_file.h"
+#include "core/run/sweep.h"
+#include "tests/support/error_message.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+using namespace kvscope;
+
+namespace {
+
+constexpr int kQueryHeads = 6, kGroup = 3;
+
+std::shared_ptr<MemoryCapture> groupedCapture() {
+    const auto capture = makeRandomCapture(12, 100, 2, kQueryHeads, kQueryHeads / kGroup, 8);
+    for (auto& [place, tensor] : capture->tensors) // sharper attention, so that query heads differ
+        if (place.second == TensorRole::Queries)
+            for (float& x : tensor.data)
+                x *= 2;
+    return capture;
+}
+
+std::shared_ptr<MemoryCapture> repeatedCapture() {
+    const auto capture = groupedCapture();
+    capture->captureInfo.numKvHeads = kQueryHeads;
+    for (LayerInfo& layer : capture->captureInfo.layers)
+        for (int q = 0; q < kQueryHeads; ++q)
+            layer.kvOfQ[static_cast<std::size_t>(q)] = q;
+    for (auto& [place, tensor] : capture->tensors) {
+        if (place.second == TensorRole::Queries)
+            continue;
+        HostTensor repeated{{kQueryHeads, tensor.shape[1], tensor.shape[2]}, {}};
+        const std::int64_t size = tensor.shape[1] * tensor.shape[2];
+        for (int q = 0; q < kQueryHeads; ++q)
+            repeated.data.insert(repeated.data.end(), tensor.data.begin() + q / kGroup * size, tensor.data.begin() + (q / kGroup + 1) * size);
+        tensor = std::move(repeated);
+    }
+    return capture;
+}
+
+RunRequest requestOf(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec, const std::string& budget,
+                     const std::string& cut = "segment:context") {
+    RunRequest request;
+    request.capture = capture;
+    request.layer = LayerIndex(1);
+    request.policy = PolicySpec::parse(spec);
+    request.budget = Budget::parse(budget);
+    request.cut = Cut::resolve(cut, *capture);
+    return request;
+}
+
+const std::string kOwn = "snapkv,window=5,pool_width=3,copies=query_head", kShared = "snapkv,window=5,pool_width=3";
+
+bool sameNumbers(double a, double b) {
+    return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+} // namespace
+
+class QueryHeadSetsTest : public QObject {
+    Q_OBJECT
+
+private:
+    std::shared_ptr<const CaptureReader> m_grouped = groupedCapture(), m_repeated = repeatedCapture();
+    LayerRunner m_runner{makeCpuEngine()};
+
+    std::shared_ptr<const RunResult> own(const std::string& budget = "0.2", const std::string& cut = "segment:context") const {
+        return m_runner.run(requestOf(m_grouped, kOwn, budget, cut), {});
+    }
+    std::shared_ptr<const RunResult> alone(const std::string& budget = "0.2", const std::string& cut = "segment:context") const {
+        return m_runner.run(requestOf(m_repeated, kShared, budget, cut), {});
+    }
+    RunRequest replay(const RecordedSelection& list) const {
+        RunRequest request = requestOf(m_grouped, "exact", "1");
+        request.recorded = std::make_shared<const RecordedSelection>(list);
+        return request;
+    }
+
+private slots:
+    void everyQueryHeadIsMeasuredOnItsOwnSet() {
+        for (const char* cut : {"segment:context", "none"}) {
+            const auto a = own("0.2", cut), b = alone("0.2", cut);
+            QVERIFY(a->fidelity->meanOutputError == b->fidelity->meanOutputError);
+            QVERIFY(a->fidelity->meanRetainedMass == b->fidelity->meanRetainedMass);
+            for (int q = 0; q < kQueryHeads; ++q)
+                QCOMPARE(a->selection.heads[static_cast<std::size_t>(q / kGroup)].attendedBy(q),
+                         b->selection.heads[static_cast<std::size_t>(q)].kept);
+            QCOMPARE(storedBytes(*a), storedBytes(*b)); // as many bytes as a model without groups
+        }
+        QVERIFY(own()->fidelity->meanOutputError !=
+                m_runner.run(requestOf(m_grouped, kShared, "0.2"), {})->fidelity->meanOutputError);
+    }
+
+    void everyMeasureOfAQueryHeadUsesItsSet() {
+        const auto a = own(), b = alone();
+        std::vector<std::string> ids;
+        for (const MeasureCard& card : allMeasures())
+            if (card.need != MeasureNeed::OutputProjection &&
+                (card.shape == MeasureShape::PerQuery || card.shape == MeasureShape::PerQueryHead))
+                ids.push_back(card.id);
+        QVERIFY(std::count(ids.begin(), ids.end(), "largest_loss") && std::count(ids.begin(), ids.end(), "score_correlation") &&
+                std::count(ids.begin(), ids.end(), "numerator_error"));
+        const auto of = m_runner.measure(*a, ids, {}), wanted = m_runner.measure(*b, ids, {});
+        for (std::size_t i = 0; i < ids.size(); ++i)
+            for (std::size_t q = 0; q < std::size_t{kQueryHeads}; ++q)
+                QVERIFY2(sameNumbers(of[i].perHead[q], wanted[i].perHead[q]), (ids[i] + " of query head " + std::to_string(q)).c_str());
+    }
+
+    // A KV head has no single set then: its measures are those of the union, as a list of the unions gives them.
+    void measuresOfAKvHeadUseTheUnion() {
+        const auto a = own();
+        RecordedSelection unions = recordSelection(std::vector{a}, {});
+        for (RecordedHead& head : unions.heads) {
+            std::set<TokenIndex> all;
+            for (const QueryHeadSet& set : head.queryHeads)
+                all.insert(set.kept.begin(), set.kept.end());
+            QCOMPARE(head.kept, std::vector<TokenIndex>(all.begin(), all.end()));
+            head.queryHeads.clear();
+        }
+        const auto b = m_runner.run(replay(unions), {});
+        const std::vector<std::string> ids = {"log_det", "log_det_count", "log_det_ridge", "cosine_sum"};
+        const auto of = m_runner.measure(*a, ids, {}), wanted = m_runner.measure(*b, ids, {});
+        for (std::size_t i = 0; i < ids.size(); ++i)
+            QCOMPARE(of[i].perHead, wanted[i].perHead);
+        QVERIFY(a->fidelity->meanOutputError != b->fidelity->meanOutputError);
+        for (std::size_t q = 0; q < std::size_t{kQueryHeads}; ++q)
+            QVERIFY(a->fidelity->meanRetainedMass[q] < b->fidelity->meanRetainedMass[q]); // the union is larger
+    }
+
+    void budgetsCountWhatAQueryHeadKeeps() {
+        const auto a = own("20t");
+        QCOMPARE(a->requested, 20);
+        for (const HeadSelection& head : a->selection.heads) {
+            QCOMPARE(head.attendedTokens(), 20.0);
+            QVERIFY(head.kept.size() > 20);
+        }
+        SweepRequest sweep;
+        sweep.captures = {m_grouped};
+        sweep.layers = {1};
+        sweep.policies = {PolicySpec::parse(kOwn + "@20t")};
+        sweep.cut = "segment:context";
+        runSweep(m_runner, sweep, {}, [&](const SweepRow& row) {
+            QCOMPARE(row.keptTokens, 20.0);
+            QCOMPARE(row.retention, 20.0 / 75);
+            QCOMPARE(row.storedBytes, storedBytes(*a));
+            QCOMPARE(row.outputError, meanOfNumbers(a->fidelity->meanOutputError));
+        });
+        QCOMPARE(recordSelection(std::vector{a}, {}).budgetKept, 20);
+        QCOMPARE(storedBytes(*a), std::uint64_t{kQueryHeads * 20 * 2 * 8 * 4});
+        QVERIFY(a->notes.back().find("each of the 6 query heads keeps 20 tokens") != std::string::npos);
+    }
+
+    // Rank, score and margin of each query head are those of the KV head that it has to itself; the group keeps a token
+    // from the smallest budget on at which any of them does.
+    void standingOfEveryToken() {
+        const auto a = own("20t"), b = alone("20t");
+        for (int kv = 0; kv < kQueryHeads / kGroup; ++kv)
+            for (TokenIndex token = 0; token < a->visible; ++token) {
+                const TokenStanding group = standingOf(*a, KvHeadIndex(kv), token);
+                double margin = -std::numeric_limits<double>::infinity();
+                std::int64_t flip = a->visible;
+                bool kept = false;
+                QCOMPARE(group.queryHeads.size(), std::size_t{kGroup});
+                for (const QueryHeadStanding& standing : group.queryHeads) {
+                    const TokenStanding wanted = standingOf(*b, KvHeadIndex(standing.queryHead), token);
+                    QCOMPARE(standing.kept, wanted.kept);
+                    QCOMPARE(standing.rank, wanted.rank);
+                    QCOMPARE(standing.score, wanted.score);
+                    QCOMPARE(standing.margin, wanted.margin);
+                    margin = std::max(margin, wanted.margin);
+                    flip = std::min(flip, wanted.flipBudget);
+                    kept = kept || wanted.kept;
+                }
+                QCOMPARE(group.kept, kept);
+                QCOMPARE(group.margin, margin);
+                QCOMPARE(group.flipBudget, flip);
+                QCOMPARE(group.isProtected, token >= a->visible - 5);
+            }
+        QVERIFY(standingOf(*m_runner.run(requestOf(m_grouped, kShared, "20t"), {}), KvHeadIndex(0), 3).queryHeads.empty());
+    }
+
+    void readBackFromEveryForm_data() {
+        QTest::addColumn<QString>("name");
+        for (const char* name : {"list.json", "list.csv", "list.h5"})
+            QTest::newRow(name) << name;
+    }
+
+    void readBackFromEveryForm() {
+        QFETCH(QString, name);
+        const auto a = own();
+        QTemporaryDir folder;
+        const std::string path = folder.filePath(name).toStdString();
+        const RecordedSelection written = recordSelection(std::vector{a}, {{}, true, {}});
+        writeSelection(path, written, m_grouped->tokens());
+        const RecordedSelection list = readSelection(path);
+        for (std::size_t head = 0; head < list.heads.size(); ++head)
+            QVERIFY(list.heads[head].queryHeads == written.heads[head].queryHeads);
+        const auto again = m_runner.run(replay(list), {});
+        QVERIFY(again->selection.sameLists(a->selection));
+        QVERIFY(again->fidelity->meanOutputError == a->fidelity->meanOutputError);
+        QCOMPARE(storedBytes(*again), storedBytes(*a));
+        const TokenStanding standing = standingOf(*again, KvHeadIndex(1), 70);
+        QVERIFY(standing.kept && std::isnan(standing.queryHeads[0].margin)); // scores of query heads are not recorded
+    }
+
+    void selectionsWithOtherSetsDiffer() {
+        const auto a = own();
+        Selection changed = a->selection;
+        QVERIFY(changed.sameLists(a->selection));
+        std::swap(changed.heads[0].queryHeads[0].kept, changed.heads[0].queryHeads[1].kept);
+        QVERIFY(!changed.sameLists(a->selection));
+    }
+
+    void listsThatContradictThemselvesAreRefused() {
+        const RecordedSelection good = recordSelection(std::vector{own()}, {});
+        const auto refused = [&](const char* part, auto change) {
+            RecordedSelection list = good;
+            change(list.heads[1]);
+            QTemporaryDir folder;
+            const std::string message = errorMessage([&] {
+                writeSelection(folder.filePath("list.json").toStdString(), list, m_grouped->tokens());
+                m_runner.run(replay(list), {});
+            });
+            QVERIFY2(message.find(part) != std::string::npos, (std::string(part) + ": " + message).c_str());
+        };
+        refused("not the union of those of the query heads", [](RecordedHead& head) { head.kept.pop_back(); });
+        refused("beside weights", [](RecordedHead& head) { head.numeratorWeights.assign(head.kept.size(), 2); });
+        refused("negative or has two sets", [](RecordedHead& head) { head.queryHeads[0].queryHead = 4; });
+        refused("KV head 1, query head 3", [](RecordedHead& head) { std::swap(head.queryHeads[0].kept[0], head.queryHeads[0].kept[1]); });
+        refused("sets for query heads 0, 4, 5, and query heads 3, 4, 5 read", [](RecordedHead& head) { head.queryHeads[0].queryHead = 0; });
+    }
+
+    void positionsAreNotReassigned() {
+        const auto turning = groupedCapture();
+        turning->frequencies = {1, 0.5F, 0.25F, 0.125F};
+        for (LayerInfo& layer : turning->captureInfo.layers)
+            layer.hasRope = true;
+        RecordedSelection list = recordSelection(std::vector{own()}, {});
+        list.parameters = {{"positions", "rerotated"}};
+        RunRequest request = replay(list);
+        request.capture = turning;
+        const std::string message = errorMessage([&] { m_runner.run(request, {}); });
+        QVERIFY2(message.find("a KV head has no single order of kept tokens") != std::string::npos, message.c_str());
+    }
+
+    void blocksAreRefused() {
+        const std::string message = errorMessage([&] { m_runner.run(requestOf(m_grouped, kOwn + ",prompt_block=20", "20t"), {}); });
+        QVERIFY2(message.find("Set prompt_block=0 and decode_tokens=0, or copies=kv_head") != std::string::npos, message.c_str());
+    }
+};
+
+QTEST_APPLESS_MAIN(QueryHeadSetsTest)
+#include "query_head_sets_test.moc"
