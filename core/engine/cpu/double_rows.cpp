@@ -5,6 +5,7 @@
 #include <Eigen/QR>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 namespace kvscope::cpu {
@@ -37,10 +38,19 @@ RowMajor paddedColumns(const Eigen::MatrixXd& directions) {
 } // namespace
 
 DoubleRows::DoubleRows(const Workers& workers, const Kernels& kernels, const float* rows, std::int64_t n,
-                       std::int64_t width, const float* sketch, std::int64_t d)
+                       std::int64_t width, const float* sketch, std::int64_t d, bool gramAhead)
     : m_workers(workers), m_kernels(kernels), m_rows(n), m_width(d), m_stride(padded(d)), m_floats(sketch == nullptr),
-      m_values(new double[static_cast<std::size_t>(n * padded(d))]) {
-    m_workers.each(parts(), [&](std::int64_t index) { fill(rows, sketch, width, index); });
+      m_values(new double[static_cast<std::size_t>(n * padded(d))]),
+      m_products(static_cast<std::size_t>(gramAhead ? parts() : 0)) {
+    m_workers.each(parts(), [&](std::int64_t index) {
+        std::vector<double> products = gramAhead ? noProducts() : std::vector<double>();
+        fill(rows, sketch, width, index, [&](std::int64_t first, std::int64_t count) {
+            if (gramAhead)
+                addProducts(m_values.get() + first * m_stride, count, products);
+        });
+        if (gramAhead)
+            m_products[static_cast<std::size_t>(index)] = std::move(products);
+    });
 }
 
 DoubleRows::Part DoubleRows::part(std::int64_t index) const {
@@ -48,38 +58,40 @@ DoubleRows::Part DoubleRows::part(std::int64_t index) const {
     return {begin, std::min(kPartRows, m_rows - begin), m_values.get() + begin * m_stride};
 }
 
-void DoubleRows::fill(const float* rows, const float* sketch, std::int64_t width, std::int64_t index) {
+template <class Step>
+void DoubleRows::fill(const float* rows, const float* sketch, std::int64_t width, std::int64_t index, const Step& step) {
     const Part to = part(index);
-    double* out = m_values.get() + to.begin * m_stride;
-    if (!sketch) {
-        for (std::int64_t r = 0; r < to.count; ++r, out += m_stride) {
-            m_kernels.widen(rows + (to.begin + r) * width, width, out);
-            std::fill(out + width, out + m_stride, 0.0);
-        }
-        return;
-    }
-    std::vector<double> lanes(static_cast<std::size_t>(width * m_stride)), panel;
-    for (std::int64_t c = 0; c < width; ++c)
+    std::vector<double> lanes(static_cast<std::size_t>(sketch ? width * m_stride : 0)), panel;
+    for (std::int64_t c = 0; sketch && c < width; ++c)
         m_kernels.widen(sketch + c * m_width, m_width, lanes.data() + c * m_stride);
-    panel.resize(static_cast<std::size_t>(kRowsPerStep * width));
-    for (std::int64_t r = 0; r < to.count; r += kRowsPerStep) {
-        const std::int64_t count = std::min(kRowsPerStep, to.count - r);
-        m_kernels.widen(rows + (to.begin + r) * width, count * width, panel.data());
-        m_kernels.exactProduct({.lanes = lanes.data(),
-                                .laneStride = m_stride,
-                                .laneCount = m_stride,
-                                .factors = panel.data(),
-                                .factorCount = count,
-                                .factorStride = width,
-                                .depthStride = 1,
-                                .depth = width,
-                                .out = out + r * m_stride,
-                                .outStride = m_stride,
-                                .accumulate = false});
+    panel.resize(static_cast<std::size_t>(sketch ? kRowsPerStep * width : 0));
+    for (std::int64_t r = to.begin; r < to.begin + to.count; r += kRowsPerStep) {
+        const std::int64_t count = std::min(kRowsPerStep, to.begin + to.count - r);
+        double* out = m_values.get() + r * m_stride;
+        for (std::int64_t i = 0; !sketch && i < count; ++i) {
+            m_kernels.widen(rows + (r + i) * width, width, out + i * m_stride);
+            std::fill(out + i * m_stride + width, out + (i + 1) * m_stride, 0.0);
+        }
+        if (sketch) {
+            m_kernels.widen(rows + r * width, count * width, panel.data());
+            m_kernels.exactProduct({.lanes = lanes.data(),
+                                    .laneStride = m_stride,
+                                    .laneCount = m_stride,
+                                    .factors = panel.data(),
+                                    .factorCount = count,
+                                    .factorStride = width,
+                                    .depthStride = 1,
+                                    .depth = width,
+                                    .out = out,
+                                    .outStride = m_stride,
+                                    .accumulate = false});
+        }
+        step(r, count);
     }
 }
 
 void DoubleRows::centre() {
+    assert(m_products.empty()); // they would be those of other rows
     const auto stride = static_cast<std::size_t>(m_stride);
     std::vector<double> sums(static_cast<std::size_t>(parts()) * stride), mean(stride);
     m_workers.each(parts(), [&](std::int64_t index) {
@@ -107,36 +119,40 @@ void DoubleRows::centre() {
     });
 }
 
-std::vector<double> DoubleRows::gramOfPart(const Part& rows) const {
-    std::vector<double> products(static_cast<std::size_t>(m_stride * m_stride));
+std::vector<double> DoubleRows::noProducts() const {
+    return std::vector<double>(static_cast<std::size_t>(m_stride * m_stride));
+}
+
+// Only the upper triangle, in stripes of up to 32 lanes: a stripe needs factors below its end.
+void DoubleRows::addProducts(const double* rows, std::int64_t count, std::vector<double>& products) const {
     const auto kernel = m_floats ? m_kernels.exactProduct : m_kernels.product;
-    for (std::int64_t begin = 0; begin < rows.count; begin += kRowsPerStep) {
-        // Only the upper triangle, in stripes of up to 32 lanes: a stripe needs factors below its end.
-        for (std::int64_t first = 0; first < m_stride; first += kMaxLanes) {
-            const std::int64_t width = std::min(kMaxLanes, m_stride - first);
-            const double* panel = rows.rows + begin * m_stride;
-            kernel({.lanes = panel + first,
-                    .laneStride = m_stride,
-                    .laneCount = width,
-                    .factors = panel,
-                    .factorCount = std::min(m_width, first + width),
-                    .factorStride = 1,
-                    .depthStride = m_stride,
-                    .depth = std::min(kRowsPerStep, rows.count - begin),
-                    .out = products.data() + first,
-                    .outStride = m_stride,
-                    .accumulate = true});
-        }
+    for (std::int64_t first = 0; first < m_stride; first += kMaxLanes) {
+        const std::int64_t width = std::min(kMaxLanes, m_stride - first);
+        kernel({.lanes = rows + first,
+                .laneStride = m_stride,
+                .laneCount = width,
+                .factors = rows,
+                .factorCount = std::min(m_width, first + width),
+                .factorStride = 1,
+                .depthStride = m_stride,
+                .depth = count,
+                .out = products.data() + first,
+                .outStride = m_stride,
+                .accumulate = true});
     }
-    return products;
 }
 
 Eigen::MatrixXd DoubleRows::gram() const {
-    std::vector<std::vector<double>> partial(static_cast<std::size_t>(parts()));
-    m_workers.each(parts(),
-                   [&](std::int64_t index) { partial[static_cast<std::size_t>(index)] = gramOfPart(part(index)); });
+    std::vector<std::vector<double>> later(static_cast<std::size_t>(m_products.empty() ? parts() : 0));
+    m_workers.each(std::ssize(later), [&](std::int64_t index) {
+        const Part rows = part(index);
+        std::vector<double> products = noProducts();
+        for (std::int64_t begin = 0; begin < rows.count; begin += kRowsPerStep)
+            addProducts(rows.rows + begin * m_stride, std::min(kRowsPerStep, rows.count - begin), products);
+        later[static_cast<std::size_t>(index)] = std::move(products);
+    });
     Eigen::MatrixXd gram = Eigen::MatrixXd::Zero(m_width, m_width);
-    for (const std::vector<double>& products : partial) // in the order of the parts
+    for (const std::vector<double>& products : m_products.empty() ? later : m_products) // in the order of the parts
         for (Eigen::Index a = 0; a < m_width; ++a)
             for (Eigen::Index b = a; b < m_width; ++b)
                 gram(a, b) += products[static_cast<std::size_t>(a * m_stride + b)];

@@ -16,9 +16,10 @@ namespace kvscope::cpu {
 /// parts.
 class DoubleRows {
 public:
-    /// rows [n, width]; sketch [width, d] or null (then d = width).
+    /// rows [n, width]; sketch [width, d] or null (then d = width). With `gramAhead` the Gram matrix is summed up while the
+    /// rows are in the first-level cache; rows that are going to be centred have no use for it.
     DoubleRows(const Workers& workers, const Kernels& kernels, const float* rows, std::int64_t n, std::int64_t width,
-               const float* sketch, std::int64_t d);
+               const float* sketch, std::int64_t d, bool gramAhead = false);
 
     void centre();
     /// Largest squared length of what centring took away, summed over the rows: of that, rounding leaves a trace.
@@ -41,8 +42,11 @@ private:
         const double* rows;
     };
     Part part(std::int64_t index) const;
-    void fill(const float* rows, const float* sketch, std::int64_t width, std::int64_t index);
-    std::vector<double> gramOfPart(const Part& part) const;
+    /// `step(first row, count)` after every few rows that were filled.
+    template <class Step>
+    void fill(const float* rows, const float* sketch, std::int64_t width, std::int64_t index, const Step& step);
+    std::vector<double> noProducts() const;
+    void addProducts(const double* rows, std::int64_t count, std::vector<double>& products) const;
 
     const Workers& m_workers;
     const Kernels& m_kernels;
@@ -50,6 +54,7 @@ private:
     bool m_floats; ///< the numbers are floats: products are exact
     double m_removed = 0;
     std::unique_ptr<double[]> m_values;
+    std::vector<std::vector<double>> m_products; ///< of each part, where they were made ahead
 };
 
 } // namespace kvscope::cpu

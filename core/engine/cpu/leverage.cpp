@@ -56,7 +56,8 @@ public:
     std::int64_t compute(const Chunk& chunk, std::vector<float>& scores, float* spectrum) const {
         const std::int64_t n = m_request.rows.size(1), d = m_request.rows.size(2), count = chunk.end - chunk.begin;
         const float* from = viewOf(m_request.rows).head(chunk.head) + chunk.begin * d;
-        DoubleRows rows(m_workers, m_kernels, from, count, d, sketchOf(chunk.head), m_width);
+        const bool gramAhead = !m_request.centred && !usesFactor(m_request.route);
+        DoubleRows rows(m_workers, m_kernels, from, count, d, sketchOf(chunk.head), m_width, gramAhead);
         if (m_request.centred)
             rows.centre();
         const Whitening whitening = whiteningOf(rows, count, m_request);
