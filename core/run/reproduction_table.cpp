@@ -2,7 +2,7 @@
 // one is a row here.
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
-#include "core/run/reproduction.h"
+#include "core/run/reproduction_table.h"
 
 namespace kvscope {
 
@@ -10,7 +10,7 @@ namespace {
 
 using enum ReproductionAxis;
 
-const std::vector<std::string> kBudgets = {"0.05", "0.1", "0.25", "0.5", "0.75"};
+const std::vector<std::string> kBudgets = reproductionBudgets();
 const std::vector<std::string> kKeyDiffRivals = {"keydiff", "snapkv", "tova", "streaming_llm", "h2o"};
 
 std::vector<Reproduction> balanceRows() {
@@ -94,6 +94,10 @@ std::vector<Reproduction> balanceRows() {
          Retention,
          "default",
          3},
+        {"balancekv-theory", "BalanceKV Thms 3.2 to 3.4: demanded sizes and errors over their bounds", "theorems; no run in the paper",
+         "kvscope plot theory CAPTURE --policy balancekv"},
+        {"balancekv-thm33", "BalanceKV Thm 3.3: the walk against fair coins", "a theorem; no run in the paper",
+         "kvscope plot walk CAPTURE --policy balancekv"},
         {"balancekv-fig4", "BalanceKV Fig. 4: needle in a haystack", "Llama-3.1-8B", "needs the model's answers"},
         {"balancekv-fig2", "BalanceKV Fig. 2: the tree of MergeAndReduce", "any stream",
          "kvscope plot merge_tree CAPTURE --policy balancekv_stream"},
@@ -193,6 +197,19 @@ std::vector<Reproduction> keyDiffRows() {
          {"prompt_block", {"64", "128", "256"}},
          {"policy_ms"},
          Parameter},
+        {"keydiff-decoding",
+         "KeyDiff App. E: tokens decoded one by one after the prompt",
+         "tokens are evicted one at a time while decoding",
+         "",
+         {"keydiff", "tova", "streaming_llm"},
+         {"0.25"},
+         {"decode_tokens", {"0", "8", "32", "128"}},
+         {"output_error"},
+         Parameter},
+        {"keydiff-fig3", "KeyDiff Fig. 3: anchor, similarity and what is kept", model,
+         "kvscope plot token_profile CAPTURE --policy keydiff@0.25"},
+        {"keydiff-fig13", "KeyDiff Fig. 13, Lemma 3.1, Theorem 3.2: cosines of keys and queries, and two bounds", model,
+         "kvscope plot geometry CAPTURE"},
         {"keydiff-fig2", "KeyDiff Fig. 2: cosines and attention of 64 tokens", model,
          "kvscope plot attention_map CAPTURE"},
         {"keydiff-fig5", "KeyDiff Figs. 4, 5, 8-11: PCA of kept and evicted keys", model,
@@ -201,68 +218,12 @@ std::vector<Reproduction> keyDiffRows() {
     };
 }
 
-std::vector<Reproduction> otherRows() {
-    return {
-        {"subgen-eps",
-         "SubGen (3): epsilon in the operator norm against retention",
-         "a theorem; no run in the paper",
-         "",
-         {"subgen_kcenter", "uniform", "keydiff"},
-         kBudgets,
-         {},
-         {"eps_op"},
-         Retention},
-        {"subgen-table1", "SubGen Table 1: accuracy of line retrieval", "longchat-7B", "needs the model's answers"},
-        {"subgen-fig1", "SubGen Fig. 1: keys with greedy centres", "Llama-2-7B, MT-Bench, 16 centres",
-         "kvscope plot key_projection CAPTURE --policy subgen_kcenter@16t"},
-        {"compactor-fig3",
-         "Compactor Fig. 3: time of selection against length",
-         "H100 80GB, one layer of Llama 3.1, 1e4 to 1e6 tokens",
-         "",
-         {"compactor", "snapkv", "h2o"},
-         {"0.25"},
-         {},
-         {"policy_ms"},
-         Tokens},
-        {"compactor-thm1",
-         "Compactor Theorem 1: spectral distortion of drawn leverage against retention",
-         "a theorem; no run in the paper",
-         "",
-         {"leverage:sampling"},
-         kBudgets,
-         {},
-         {"spectral_drawn", "spectral_top"},
-         Retention,
-         "default",
-         3,
-         true},
-        {"compactor-ranks",
-         "Compactor 3: score against later attention",
-         "one-way ANOVA, p = 0.53 over 20 trials",
-         "",
-         {"compactor", "snapkv", "keydiff", "key_norm"},
-         {"0.25"},
-         {},
-         {"score_correlation"},
-         Layer,
-         "default",
-         1,
-         true},
-        {"compactor-fig2", "Compactor Figs. 2, 8: non-causal attention maps", "Llama-3.1-8B, passage retrieval",
-         "kvscope plot attention_map CAPTURE"},
-        {"compactor-fig6", "Compactor Fig. 6: NLL ratio against retention", "13 RULER sub-tasks",
-         "needs the model's likelihoods"},
-        {"compactor-table1", "Compactor Tables 1-4: LongBench and RULER", "Llama-3.1-8B, Qwen 2.5",
-         "needs the model's answers"},
-    };
-}
-
 } // namespace
 
 const std::vector<Reproduction>& allReproductions() {
     static const std::vector<Reproduction> rows = [] {
         std::vector<Reproduction> all = balanceRows();
-        for (const auto& more : {keyDiffRows(), otherRows()})
+        for (const auto& more : {keyDiffRows(), subGenReproductions(), compactorReproductions()})
             all.insert(all.end(), more.begin(), more.end());
         return all;
     }();

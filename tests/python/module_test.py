@@ -23,6 +23,7 @@ POLICIES = [
     "tova@0.1",
     "uniform@0.3",
     "subgen_kcenter@0.1",
+    "snapkv:minference@0.1",
 ]
 
 
@@ -46,6 +47,8 @@ class ModuleTest(unittest.TestCase):
 
     def assert_same(self, selection: kvscope.Selection, heads: list[dict]) -> None:
         self.assertEqual([k.tolist() for k in selection.kept], [head["kept"] for head in heads])
+        own = [own["kept"] for head in heads for own in head.get("query_heads", [])]
+        self.assertEqual(own, [k.tolist() for k in selection.query_heads or []])
         for weights, name in ((selection.numerator_weights, "numerator"), (selection.denominator_weights, "denominator")):
             stated = [head.get("weights", {}).get(name) for head in heads]
             if any(stated):
