@@ -32,7 +32,7 @@ def _heads_of_layer(selection: RecordedSelection, layer: int, heads: int) -> lis
 def rectangular_rows(selection: RecordedSelection, layer: int, heads: int) -> torch.Tensor:
     """Kept tokens of a layer, [Hkv, m].
 
-    Errors (CaptureError): heads that keep different numbers, sets of query heads, weights other than 1, heads that the list lacks.
+    Errors (CaptureError): heads that keep different numbers, sets of query heads, weights other than 1, missing heads.
     """
     chosen = _heads_of_layer(selection, layer, heads)
     remedy = "Use kvscope_press.PrunedContext, which masks and weighs"

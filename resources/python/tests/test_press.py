@@ -45,9 +45,7 @@ def random_selection(kv_heads: int, kind: str) -> RecordedSelection:
                 own = {q: np.sort(rng.choice(CUT, int(rng.integers(2, CUT)), replace=False)) for q in group}
                 kept = np.unique(np.concatenate(list(own.values())))
                 numerator = denominator = np.ones(kept.size)
-            heads[layer, head] = HeadSelection(
-                kept, numerator.astype(np.float32), denominator.astype(np.float32), own
-            )
+            heads[layer, head] = HeadSelection(kept, numerator.astype(np.float32), denominator.astype(np.float32), own)
     return dataclasses.replace(whole_selection(3, kv_heads, CUT), heads=heads)
 
 

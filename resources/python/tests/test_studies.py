@@ -88,6 +88,21 @@ def test_a_run_goes_on_where_it_ended(tmp_path: pathlib.Path, monkeypatch: pytes
     assert retrieval.main(["other", *few[1:]]) == 2
 
 
+def test_the_digits_go_from_the_named_heads_only(tokenizer: Any) -> None:
+    pytest.importorskip("kvscope", reason="the module kvscope is not on the path")
+    import heads
+
+    prompt = TASKS["needle"](tokenizer, 1000, 0.5, 2)
+    ((begin, end),) = ((b, e) for b, e, kind in prompt.segments if kind == SegmentKind.ANSWER)
+    digits = heads.digits_of(tokenizer, prompt, list(range(begin, end)))
+    code = "".join(tokenizer.decode([prompt.ids[token]]) for token in sorted(digits))
+    assert code == tokenizer.decode(prompt.ids[begin:end]).strip() and max(digits) < begin
+    cut = max(digits) + 2
+    selection = heads.without(digits, {(1, 0)}, {(0, 0), (1, 0)}, cut)
+    assert set(range(cut)) - set(selection.heads[1, 0].kept.tolist()) == digits
+    assert selection.heads[0, 0].kept.tolist() == list(range(cut)) and selection.cut == cut
+
+
 def test_intervals_are_those_of_the_books() -> None:
     assert tables.wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
     assert tables.wilson(0, 12) == pytest.approx((0, 0.2425), abs=1e-4)
