@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-/// Which keys a query sees in a map. Chunks: all of its own chunk of C tokens (Compactor 3.2), whatever the window.
+/// Keys a query sees: Chunks: of its own chunk of C tokens (Compactor 3.2). The rule's window W: |i - j| < W (0.10).
 enum class MapMask { Causal, All, Chunks };
 
 /// What a cell of a map holds.

@@ -38,10 +38,11 @@ struct MapRows {
 
 AttentionMask maskOf(const AttentionMapInput& input) {
     switch (input.mask) {
-    case MapMask::All:
-        return {MaskKind::All, 0, 1};
+    case MapMask::All: // with a window: one chunk of all positions
+        return input.rule.slidingWindow > 0 ? AttentionMask{MaskKind::Chunks, input.rule.slidingWindow, input.keys.size(1)}
+                                            : AttentionMask{MaskKind::All, 0, 1};
     case MapMask::Chunks:
-        return {MaskKind::Chunks, 0, input.chunk};
+        return {MaskKind::Chunks, input.rule.slidingWindow, input.chunk};
     case MapMask::Causal:
         break;
     }

@@ -32,13 +32,13 @@ struct Span {
 
 Span seenBy(const AttentionMapInput& input, std::int64_t row) {
     const std::int64_t n = input.keys.size(1), window = input.rule.slidingWindow;
-    if (input.mask == MapMask::All)
-        return {0, n};
-    if (input.mask == MapMask::Chunks) {
-        const std::int64_t begin = row / input.chunk * input.chunk;
-        return {begin, std::min(n, begin + input.chunk)};
-    }
-    return {window > 0 ? std::max<std::int64_t>(0, row - window + 1) : 0, std::min(n, row + 1)};
+    const Span near = window > 0 ? Span{row - window + 1, row + window} : Span{0, n};
+    Span seen{0, n};
+    if (input.mask == MapMask::Causal)
+        seen.end = row + 1;
+    else if (input.mask == MapMask::Chunks)
+        seen = {row / input.chunk * input.chunk, (row / input.chunk + 1) * input.chunk};
+    return seen.and_(near).and_({0, n});
 }
 
 class MapWork {

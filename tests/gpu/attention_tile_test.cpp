@@ -40,6 +40,8 @@ std::vector<Case> cases() {
          25},
         {"everything seen", 2, 100, 8, 0, 100, 0, 100, 10, 25, MapMask::All, GroupRule::Mean, MapValue::Weight},
         {"chunks", 2, 130, 8, 0, 130, 0, 130, 13, 13, MapMask::Chunks, GroupRule::Mean, MapValue::Weight},
+        {"sliding window inside chunks", 2, 130, 8, 0, 130, 10, 110, 13, 10, MapMask::Chunks, GroupRule::Mean,
+         MapValue::Weight, 0, 9},
         {"logits", 2, 90, 8, 5, 90, 0, 90, 17, 9, MapMask::Causal, GroupRule::Mean, MapValue::Logit},
         {"sampled rows", 4, 200, 8, 0, 200, 0, 200, 10, 10, MapMask::Causal, GroupRule::Mean, MapValue::Weight, 3},
         {"sampled rows of chunks", 4, 200, 8, 0, 200, 0, 200, 10, 10, MapMask::Chunks, GroupRule::Mean,
@@ -130,7 +132,7 @@ private:
         call.attention = callOf(queries, keys, lists, rule, 0);
         call.attention.queryRows = rows.data();
         call.attention.queryCount = static_cast<std::int64_t>(rows.size());
-        call.attention.mask = {static_cast<MaskKind>(c.mask), c.mask == MapMask::Causal ? c.window : 0, c.chunk};
+        call.attention.mask = {static_cast<MaskKind>(c.mask), c.window, c.chunk};
         call.attention.arithmetic = arithmetic;
         call.combine = static_cast<HeadRule>(c.combine);
         call.pixelRows = pixels.data();

@@ -58,13 +58,13 @@ public:
 
     Span seenBy(std::int64_t row) const {
         const std::int64_t n = m_input.keys.size(1), window = m_input.rule.slidingWindow;
-        if (m_input.mask == MapMask::All)
-            return {0, n};
-        if (m_input.mask == MapMask::Chunks) {
-            const std::int64_t begin = row / m_input.chunk * m_input.chunk;
-            return {begin, std::min(n, begin + m_input.chunk)};
-        }
-        return {window > 0 ? std::max<std::int64_t>(0, row - window + 1) : 0, std::min(n, row + 1)};
+        const Span near = window > 0 ? Span{row - window + 1, row + window} : Span{0, n};
+        Span seen{0, n};
+        if (m_input.mask == MapMask::Causal)
+            seen.end = row + 1;
+        else if (m_input.mask == MapMask::Chunks)
+            seen = {row / m_input.chunk * m_input.chunk, (row / m_input.chunk + 1) * m_input.chunk};
+        return seen.and_(near).and_({0, n});
     }
 
     Span window() const { return {m_input.keyBegin, m_input.keyEnd}; }
@@ -103,8 +103,10 @@ class MapBands {
 public:
     MapBands(const Kernels& kernels, const AttentionMapInput& input, AttentionMap& map, Progress& progress)
         : m_kernels(kernels), m_input(input), m_geometry(input), m_map(map), m_progress(progress) {
-        if (input.mask != MapMask::Causal)
-            m_rule.slidingWindow = 0; // the mask is in the choice of keys
+        if (input.mask == MapMask::Causal)
+            return;
+        m_reach = m_rule.slidingWindow; // before and after the query
+        m_rule.slidingWindow = 0;
     }
 
     void compute(const Band& band, LogitScratch& scratch, std::vector<double>& columnSums) const {
@@ -152,7 +154,7 @@ private:
         for (const MapRow& row : rows)
             for (const std::int32_t head : m_input.queryHeads)
                 lanes.push_back({viewOf(m_input.queries).head(head) + (row.position - m_input.firstQuery) * d,
-                                 m_input.mask == MapMask::Causal ? row.position : n});
+                                 m_input.mask == MapMask::Causal || m_reach > 0 ? row.position : n});
         Span keys{m_geometry.seenBy(rows.front().position).begin, m_geometry.seenBy(rows.back().position).end};
         const bool known = allKnown(rows);
         if (known)
@@ -161,7 +163,8 @@ private:
             return;
         const std::int32_t kvHead = m_input.rule.kvOfQ[static_cast<std::size_t>(m_input.queryHeads.front())];
         LogitBlock logits(m_kernels, m_rule, lanes, d, scratch, keys.count());
-        logits.append({viewOf(m_input.keys).head(kvHead), keys.begin, keys.count()}, m_progress);
+        logits.append({.rows = viewOf(m_input.keys).head(kvHead), .first = keys.begin, .count = keys.count(), .reach = m_reach, .padding = n},
+                      m_progress);
         const std::vector<double> factors = m_input.value == MapValue::Weight
                                                 ? shares(logits, rows, known)
                                                 : std::vector<double>(rows.size() * heads, 1);
@@ -245,6 +248,7 @@ private:
     const Kernels& m_kernels;
     const AttentionMapInput& m_input;
     AttentionRule m_rule = m_input.rule;
+    std::int64_t m_reach = 0; ///< window of a mask that is not causal; 0: none
     MapGeometry m_geometry;
     AttentionMap& m_map;
     Progress& m_progress;

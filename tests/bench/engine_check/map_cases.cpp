@@ -102,6 +102,15 @@ std::vector<EngineCase> mapCases() {
     cases.push_back(mapCase("chunks", chunks));
     chunks.input.queryHeads = {2, 5};
     cases.push_back(mapCase("chunks-group", chunks));
+    chunks.input.rule.slidingWindow = 7; // shorter than the chunk: a band along the diagonal, cut at chunks
+    cases.push_back(mapCase("chunks-sliding", chunks));
+    chunks.input.keyBegin = 10;
+    chunks.input.keyEnd = 50;
+    cases.push_back(mapCase("chunks-sliding-known-sums", chunks, true));
+    chunks.input.value = MapValue::Logit;
+    cases.push_back(mapCase("chunks-sliding-logits", chunks));
+    all.input.rule.slidingWindow = 11;
+    cases.push_back(mapCase("non-causal-sliding", all));
     naive::Map logits = mapOf(80, 80, 16);
     logits.input.value = MapValue::Logit;
     logits.input.rule.softcap = 6;

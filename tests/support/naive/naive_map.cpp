@@ -13,6 +13,8 @@ constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 bool sees(const Map& map, std::int64_t query, std::int64_t key) {
     const AttentionMapInput& in = map.input;
+    if (in.rule.slidingWindow > 0 && std::abs(query - key) >= in.rule.slidingWindow)
+        return false;
     switch (in.mask) {
     case MapMask::All:
         return true;
@@ -21,7 +23,7 @@ bool sees(const Map& map, std::int64_t query, std::int64_t key) {
     case MapMask::Causal:
         break;
     }
-    return key <= query && (in.rule.slidingWindow == 0 || query - key < in.rule.slidingWindow);
+    return key <= query;
 }
 
 /// Logits of one row over all keys, kHidden where masked.
