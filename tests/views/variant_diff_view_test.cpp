@@ -172,6 +172,45 @@ private slots:
         }
     }
 
+    void everyCauseIsWrittenOutWhereThereIsRoom() {
+        const ParameterValues options = optionsOf(m_view);
+        for (const char* spec : {"compactor@0.25", "balancekv@0.25"}) {
+            const ViewInput input = inputFor(m_view, {spec}, options);
+            const auto data = dataAs<VariantDiffData>(input);
+            for (const QSize size : {QSize(900, 700), QSize(1280, 800)}) {
+                const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), m_text));
+                const std::string text = paintSceneAsText(scene);
+                std::size_t written = 0;
+                for (const VariantList& list : data->lists)
+                    for (const VariantCause& cause : list.causes) {
+                        const std::string words = cause.label + " " + cause.from + " → " + cause.to;
+                        QVERIFY2(text.find(words) != std::string::npos, (words + "\n" + text).c_str());
+                        ++written;
+                    }
+                QVERIFY(written > 10);
+                QVERIFY(text.find(" more") == std::string::npos);
+                QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+                QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
+            }
+        }
+    }
+
+    // Where there is none, the causes that are not named are counted, so that nobody takes the others for all.
+    void causesThatDoNotFitAreCounted() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"compactor@0.25"}, options);
+        const VariantList& list = dataAs<VariantDiffData>(input)->lists.back();
+        const Scene scene = m_view.buildScene(input, options, viewport(420, 220, m_text));
+        const std::string text = paintSceneAsText(scene);
+        const std::size_t more = text.rfind(" more");
+        QVERIFY2(more != std::string::npos, text.c_str());
+        const std::size_t number = text.rfind("… ", more) + std::string("… ").size();
+        std::size_t named = 0;
+        for (const VariantCause& cause : list.causes)
+            named += text.rfind(cause.label + " " + cause.from + " → " + cause.to) != std::string::npos;
+        QCOMPARE(named + std::stoul(text.substr(number)), list.causes.size());
+    }
+
     void aRecordedListHasNoVariants() {
         const ParameterValues options = optionsOf(m_view);
         ViewDataRequest request;

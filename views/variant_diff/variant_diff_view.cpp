@@ -71,7 +71,7 @@ Scene VariantDiffView::buildScene(const ViewInput& input, const ParameterValues&
                 {"only here", Marker::Square, theme.kept, {}, 4, true},
                 {"only in the reference", Marker::Square, theme.evicted, {}, 4, true}},
                theme);
-    drawVariantLists(builder, variantLayoutOf(*data, viewport), *data, input, theme);
+    drawVariantLists(builder, variantLayoutOf(builder, *data, input, viewport), *data, theme);
     drawProvenance(builder, input, viewport);
     return scene;
 }

@@ -1,7 +1,11 @@
 #pragma once
 
 #include "views/variant_diff/variant_diff_data.h"
+#include "views/scene/scene_builder.h"
 #include "views/view.h"
+
+#include <string>
+#include <vector>
 
 namespace kvscope {
 
@@ -21,21 +25,23 @@ std::string causesText(const VariantList& list);
 /// "+611 “code”  −40 “the”": changed tokens with their text, in time order.
 std::string changedTokensText(const ViewInput& input, const ListChange& change);
 
-/// Room of one list in the picture; the painter leaves out what does not fit, the rail last.
-struct VariantLayout {
-    Box plot;            ///< all rails' horizontal extent and the full height of the lists
-    double pitch = 0;    ///< height of one list
-    double railHeight = 10;
-    bool heading = true, causes = true, tokens = true;
-
-    Box rail(std::size_t list) const {
-        const double below = 2 + (causes ? 15 : 0) + (tokens ? 15 : 0);
-        return {plot.x, plot.y + pitch * static_cast<double>(list + 1) - below - railHeight - 6, plot.width, railHeight};
-    }
+/// Room of one list in the picture.
+struct VariantRow {
+    double top = 0;  ///< of the heading
+    Box rail;
+    std::vector<std::string> why;    ///< lines below the rail: the causes, of the reference its summary
+    std::vector<std::string> tokens; ///< lines below those: the changed tokens
 };
 
-VariantLayout variantLayoutOf(const VariantDiffData& data, const Viewport& viewport);
-void drawVariantLists(SceneBuilder& builder, const VariantLayout& layout, const VariantDiffData& data,
-                      const ViewInput& input, const Theme& theme);
+struct VariantLayout {
+    Box plot; ///< all rails' horizontal extent and the full height of the lists
+    bool heading = true;
+    std::vector<VariantRow> rows; ///< one per list that there will be
+};
+
+/// Every cause is written out where the height allows it. Tokens give way first; then causes, the strongest staying and the
+/// others counted ("… 3 more"); then headings. The rails stay.
+VariantLayout variantLayoutOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input, const Viewport& viewport);
+void drawVariantLists(SceneBuilder& builder, const VariantLayout& layout, const VariantDiffData& data, const Theme& theme);
 
 } // namespace kvscope

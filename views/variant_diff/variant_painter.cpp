@@ -14,8 +14,9 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kTop = 26, kLine = 15, kAxis = 34;
-constexpr std::size_t kMostTokensNamed = 60;
+constexpr double kTop = 26, kLine = 15, kAxis = 34, kHeading = 19, kRail = 14, kGap = 10, kMostGap = 26;
+constexpr std::size_t kMostTokensNamed = 60, kMostTokenLines = 3;
+const TextStyle kTitle{FontFace::Interface, 12, FontWeight::SemiBold}, kText{FontFace::Interface, 11};
 
 /// The tokens of a list as runs of whole pixels on a rail.
 void drawTokens(SceneBuilder& builder, const Box& rail, const std::vector<TokenIndex>& tokens, std::int64_t visible, Colour colour) {
@@ -53,6 +54,85 @@ void drawScale(SceneBuilder& builder, const Box& plot, std::int64_t visible, con
     }
 }
 
+constexpr const char* kBetween = " · ";
+
+/// One text per cause, the strongest first.
+std::vector<std::string> causeTexts(const VariantList& list) {
+    std::vector<VariantCause> causes = list.causes;
+    std::stable_sort(causes.begin(), causes.end(), [](const VariantCause& a, const VariantCause& b) { return a.alone > b.alone; });
+    std::vector<std::string> texts;
+    for (const VariantCause& cause : causes) {
+        texts.push_back(fmt::format("{} {} → {}", cause.label, cause.from, cause.to));
+        if (!cause.traps.empty())
+            texts.back() += fmt::format(" ({})", fmt::join(cause.traps, ", "));
+        if (cause.alone >= 0)
+            texts.back() += fmt::format(", {} alone", formatCount(cause.alone));
+    }
+    return texts;
+}
+
+/// Causes in lines, each cause in one piece; what does not fit into `most` lines is counted at the end of the last.
+std::vector<std::string> inLines(const SceneBuilder& builder, const std::vector<std::string>& texts, double width, std::size_t most) {
+    std::vector<std::string> lines;
+    for (std::size_t i = 0; i < texts.size() && most > 0; ++i) {
+        const std::string longer = lines.empty() ? texts[i] : lines.back() + kBetween + texts[i];
+        const std::size_t left = texts.size() - i - 1;
+        const std::string rest = left > 0 && lines.size() == most ? fmt::format("{}… {} more", kBetween, left) : "";
+        if (!lines.empty() && builder.width(longer + rest, kText) <= width) {
+            lines.back() = longer;
+        } else if (lines.size() < most) {
+            lines.push_back(builder.elide(texts[i], kText, width));
+        } else {
+            const std::string more = fmt::format("{}… {} more", kBetween, left + 1);
+            lines.back() = builder.elide(lines.back(), kText, width - builder.width(more, kText)) + more;
+            break;
+        }
+    }
+    return lines;
+}
+
+/// How many lines of each kind a row may have.
+struct Allowance {
+    std::size_t causes = 99, tokens = kMostTokenLines;
+    bool heading = true;
+    double rail = kRail;
+};
+
+VariantRow rowOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input, std::size_t i, double width, const Allowance& allowed) {
+    VariantRow row;
+    row.rail = {0, 0, width, allowed.rail};
+    if (i >= data.lists.size() || !data.lists[i].error.empty())
+        return row;
+    const VariantList& list = data.lists[i];
+    if (i == 0 && allowed.causes > 0)
+        row.why = builder.wrap(list.summary, kText, width);
+    else if (i > 0)
+        row.why = inLines(builder, causeTexts(list), width, allowed.causes);
+    row.why.resize(std::min(row.why.size(), allowed.causes));
+    if (allowed.tokens > 0 && i > 0)
+        row.tokens = builder.wrap(changedTokensText(input, changeOf(data, i)), kText, width);
+    if (row.tokens.size() > allowed.tokens) {
+        row.tokens.resize(allowed.tokens);
+        row.tokens.back() = builder.elide(row.tokens.back() + " …", kText, width);
+    }
+    return row;
+}
+
+double heightOf(const VariantRow& row, const Allowance& allowed) {
+    return (allowed.heading ? kHeading : 0) + row.rail.height + kLine * static_cast<double>(row.why.size() + row.tokens.size());
+}
+
+/// From everything down to bare rails.
+std::vector<Allowance> allowances() {
+    std::vector<Allowance> all;
+    for (std::size_t tokens = kMostTokenLines + 1; tokens-- > 0;)
+        all.push_back({99, tokens, true, kRail});
+    for (std::size_t causes = 8; causes-- > 0;)
+        all.push_back({causes, 0, true, causes > 0 ? kRail : 8});
+    all.push_back({0, 0, false, 6});
+    return all;
+}
+
 } // namespace
 
 ListChange changeOf(const VariantDiffData& data, std::size_t list) {
@@ -65,17 +145,7 @@ ListChange changeOf(const VariantDiffData& data, std::size_t list) {
 }
 
 std::string causesText(const VariantList& list) {
-    std::vector<VariantCause> causes = list.causes;
-    std::stable_sort(causes.begin(), causes.end(), [](const VariantCause& a, const VariantCause& b) { return a.alone > b.alone; });
-    std::string text;
-    for (const VariantCause& cause : causes) {
-        text += fmt::format("{}{} {} → {}", text.empty() ? "" : " · ", cause.label, cause.from, cause.to);
-        if (!cause.traps.empty())
-            text += fmt::format(" ({})", fmt::join(cause.traps, ", "));
-        if (cause.alone >= 0)
-            text += fmt::format(", {} alone", formatCount(cause.alone));
-    }
-    return text;
+    return fmt::format("{}", fmt::join(causeTexts(list), kBetween));
 }
 
 std::string changedTokensText(const ViewInput& input, const ListChange& change) {
@@ -90,30 +160,46 @@ std::string changedTokensText(const ViewInput& input, const ListChange& change) 
     return text;
 }
 
-VariantLayout variantLayoutOf(const VariantDiffData& data, const Viewport& viewport) {
+VariantLayout variantLayoutOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input, const Viewport& viewport) {
     VariantLayout layout;
     const double foot = kAxis + (viewport.forExport ? 18 : 0);
     layout.plot = {14, kTop, viewport.width - 28, viewport.height - kTop - foot};
-    layout.pitch = std::min(92.0, layout.plot.height / static_cast<double>(std::max<std::size_t>(1, data.variants)));
-    layout.plot.height = layout.pitch * static_cast<double>(data.variants);
-    layout.tokens = layout.pitch >= 66;
-    layout.causes = layout.pitch >= 50;
-    layout.heading = layout.pitch >= 32;
-    layout.railHeight = std::clamp(layout.pitch - 10 - (layout.heading ? kLine + 4 : 0) - (layout.causes ? kLine : 0) - (layout.tokens ? kLine : 0), 4.0, 14.0);
+    const auto count = static_cast<double>(std::max<std::size_t>(1, data.variants));
+    double gap = 0;
+    for (const Allowance& allowed : allowances()) {
+        layout.rows.clear();
+        layout.heading = allowed.heading;
+        double needed = 0;
+        for (std::size_t i = 0; i < data.variants; ++i) {
+            layout.rows.push_back(rowOf(builder, data, input, i, layout.plot.width, allowed));
+            needed += heightOf(layout.rows.back(), allowed);
+        }
+        gap = (layout.plot.height - needed) / count;
+        if (gap >= kGap)
+            break;
+    }
+    gap = std::clamp(gap, 2.0, kMostGap);
+    double y = layout.plot.y;
+    for (VariantRow& row : layout.rows) {
+        row.top = y;
+        row.rail.x = layout.plot.x;
+        row.rail.y = y + (layout.heading ? kHeading : 0);
+        y = row.rail.bottom() + kLine * static_cast<double>(row.why.size() + row.tokens.size()) + gap;
+    }
+    layout.plot.height = y - gap + 4 - layout.plot.y;
     return layout;
 }
 
-void drawVariantLists(SceneBuilder& builder, const VariantLayout& layout, const VariantDiffData& data,
-                      const ViewInput& input, const Theme& theme) {
-    const TextStyle title{FontFace::Interface, 12, FontWeight::SemiBold}, text{FontFace::Interface, 11};
+void drawVariantLists(SceneBuilder& builder, const VariantLayout& layout, const VariantDiffData& data, const Theme& theme) {
     for (std::size_t i = 0; i < data.lists.size(); ++i) {
         const VariantList& list = data.lists[i];
         const ListChange change = list.error.empty() ? changeOf(data, i) : ListChange{};
-        const Box rail = layout.rail(i);
+        const VariantRow& row = layout.rows[i];
+        const Box& rail = row.rail;
         if (layout.heading) {
-            const std::string label = builder.elide(list.label, title, 0.4 * rail.width);
-            const double width = builder.text({rail.x, rail.y - 7}, label, title, theme.text1);
-            builder.text({rail.x + width + 10, rail.y - 7}, builder.elide(headingOf(list, change, i == 0), text, rail.width - width - 10), text,
+            const std::string label = builder.elide(list.label, kTitle, 0.4 * rail.width);
+            const double width = builder.text({rail.x, rail.y - 7}, label, kTitle, theme.text1);
+            builder.text({rail.x + width + 10, rail.y - 7}, builder.elide(headingOf(list, change, i == 0), kText, rail.width - width - 10), kText,
                          theme.text2);
         }
         builder.rectangle(rail, theme.sunken, {}, 0, {PickId::Kind::Cell, static_cast<std::int64_t>(i)});
@@ -122,10 +208,12 @@ void drawVariantLists(SceneBuilder& builder, const VariantLayout& layout, const 
             drawTokens(builder, rail, change.gained, data.visible, theme.kept);
             drawTokens(builder, rail, change.lost, data.visible, theme.evicted);
         }
-        if (layout.causes)
-            builder.text({rail.x, rail.bottom() + kLine - 2}, builder.elide(i == 0 ? list.summary : causesText(list), text, rail.width), text, theme.text2);
-        if (layout.tokens)
-            builder.text({rail.x, rail.bottom() + 2 * kLine - 2}, builder.elide(changedTokensText(input, change), text, rail.width), text, theme.text3);
+        double y = rail.bottom() + kLine - 2;
+        for (const auto& [lines, colour] : {std::pair{&row.why, theme.text2}, {&row.tokens, theme.text3}})
+            for (const std::string& line : *lines) {
+                builder.text({rail.x, y}, line, kText, colour);
+                y += kLine;
+            }
     }
     drawScale(builder, layout.plot, data.visible, theme);
 }
