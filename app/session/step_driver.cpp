@@ -135,7 +135,7 @@ void StepDriver::moveTo(int step, bool glide) {
     if (m_target == steps())
         m_clock.stop();
     const auto& now = m_workbench.session().look.cursor;
-    const bool still = m_workbench.session().look.reducedMotion;
+    const bool still = m_motionReduced || m_workbench.session().look.reducedMotion;
     // Faster than the glide itself, steps are cuts.
     const bool hurried = m_clock.isActive() && m_clock.interval() < kFrames * kFrameMilliseconds;
     if (!glide || still || hurried || !now) {

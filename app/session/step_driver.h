@@ -34,6 +34,8 @@ public:
     void setSpeed(double speed);
     double speed() const { return m_speed; }
     bool isGliding() const { return m_glide.isActive(); }
+    /// The desktop wants things to stand still; the session's own switch says it too.
+    void setMotionReduced(bool reduced) { m_motionReduced = reduced; }
 
     /// Milliseconds between two steps at speed 1: long enough to read, short enough that no story outlasts 40 seconds.
     static int stepMilliseconds(int steps);
@@ -52,6 +54,7 @@ private:
     const View* m_view = nullptr;
     Story m_story;
     double m_speed = 1;
+    bool m_motionReduced = false;
     QTimer m_clock, m_glide, m_later;
     TokenIndex m_from = 0;
     int m_target = 0, m_frame = 0;

@@ -83,6 +83,9 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     connect(m_files, &FileDesk::sessionFileChanged, this, &MainWindow::followTitle);
     connect(m_files, &FileDesk::besideWanted, this, &MainWindow::besideWanted);
     connect(&systemTheme(), &SystemTheme::changed, this, &MainWindow::followLook);
+    connect(&systemTheme(), &SystemTheme::motionChanged, this, &MainWindow::followMotion);
+    connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followMotion);
+    followMotion();
     followTitle();
 }
 
@@ -122,6 +125,11 @@ void MainWindow::followLook() {
         return;
     setAppearance(wanted);
     buildChrome();
+}
+
+void MainWindow::followMotion() {
+    m_steps->setMotionReduced(systemTheme().isMotionReduced());
+    setAnimated(!systemTheme().isMotionReduced() && !m_workbench.session().look.reducedMotion); // docks that make room
 }
 
 QWidget* MainWindow::buildTop() {

@@ -82,6 +82,7 @@ protected:
 
 private:
     void followLook();
+    void followMotion();
     void buildChrome();
     void addDocks();
     void fillDocks();

@@ -19,7 +19,9 @@ namespace {
 
 constexpr const char *kService = "org.freedesktop.portal.Desktop", *kPath = "/org/freedesktop/portal/desktop",
                      *kInterface = "org.freedesktop.portal.Settings";
-const QString kGroup = "org.freedesktop.appearance", kKey = "color-scheme";
+const QString kAppearance = "org.freedesktop.appearance", kScheme = "color-scheme", kReduced = "reduced-motion";
+const QString kGnome = "org.gnome.desktop.interface", kAnimations = "enable-animations";
+const QString kKde = "org.kde.kdeglobals.KDE", kDuration = "AnimationDurationFactor";
 
 /// Connecting without a bus would start one, which is slow and none of a viewer's business.
 bool hasSessionBus() {
@@ -44,28 +46,54 @@ void SystemTheme::start() {
         return;
     QDBusConnection bus = QDBusConnection::sessionBus();
     bus.connect(kService, kPath, kInterface, "SettingChanged", this, SLOT(settingChanged(QString, QString, QDBusVariant)));
+    ask(kAppearance, kScheme);
+    ask(kAppearance, kReduced);
+    ask(kGnome, kAnimations);
+    ask(kKde, kDuration);
+}
+
+/// A setting that the desktop does not have is answered by an error, and stays as it is.
+void SystemTheme::ask(const QString& group, const QString& key) {
     QDBusMessage question = QDBusMessage::createMethodCall(kService, kPath, kInterface, "Read");
-    question.setArguments({kGroup, kKey});
-    auto* answer = new QDBusPendingCallWatcher(bus.asyncCall(question), this);
-    connect(answer, &QDBusPendingCallWatcher::finished, this, [this, answer] {
+    question.setArguments({group, key});
+    auto* answer = new QDBusPendingCallWatcher(QDBusConnection::sessionBus().asyncCall(question), this);
+    connect(answer, &QDBusPendingCallWatcher::finished, this, [this, answer, group, key] {
         const QDBusPendingReply<QDBusVariant> reply = *answer;
         if (reply.isValid())
-            settingChanged(kGroup, kKey, reply.value());
+            settingChanged(group, key, reply.value());
         answer->deleteLater();
     });
 }
 
 void SystemTheme::settingChanged(const QString& group, const QString& key, const QDBusVariant& value) {
-    if (group != kGroup || key != kKey)
-        return;
-    QVariant scheme = value.variant();
-    if (scheme.canConvert<QDBusVariant>()) // `Read` wraps its answer twice
-        scheme = scheme.value<QDBusVariant>().variant();
-    m_portalKnows = scheme.toUInt() != 0;
+    QVariant setting = value.variant();
+    if (setting.canConvert<QDBusVariant>()) // `Read` wraps its answer twice
+        setting = setting.value<QDBusVariant>().variant();
+    if (group == kAppearance && key == kScheme)
+        schemeChanged(setting.toUInt());
+    else if (group == kAppearance && key == kReduced)
+        setStill(key, setting.toUInt() == 1);
+    else if (group == kGnome && key == kAnimations)
+        setStill(key, !setting.toBool());
+    else if (group == kKde && key == kDuration) // a number, written as text
+        setStill(key, setting.toString().toDouble() == 0);
+}
+
+void SystemTheme::schemeChanged(unsigned scheme) {
+    m_portalKnows = scheme != 0;
     if (m_portalKnows)
-        setDark(scheme.toUInt() == 1);
+        setDark(scheme == 1);
     else
         readPalette();
+}
+
+void SystemTheme::setStill(const QString& setting, bool still) {
+    const bool before = isMotionReduced();
+    m_still.removeAll(setting);
+    if (still)
+        m_still.append(setting);
+    if (isMotionReduced() != before)
+        emit motionChanged();
 }
 
 void SystemTheme::readPaletteSoon() {

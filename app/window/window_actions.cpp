@@ -11,6 +11,7 @@
 #include "app/window/main_window.h"
 #include "app/window/number_text.h"
 #include "app/window/panels/policy_menu.h"
+#include "app/window/system_theme.h"
 
 #include <QAction>
 #include <QApplication>
@@ -18,6 +19,7 @@
 #include <QKeyEvent>
 #include <QMenu>
 #include <QMenuBar>
+#include <QSettings>
 
 #include <algorithm>
 #include <array>
@@ -26,6 +28,7 @@ namespace kvscope {
 
 namespace {
 constexpr std::array kScales = {1.0, 1.25, 1.5, 2.0};
+constexpr const char* kMotionKey = "reducedMotion";
 } // namespace
 
 WindowActions::WindowActions(MainWindow& window, Workbench& workbench, FileDesk& files)
@@ -140,7 +143,11 @@ void WindowActions::addStepActions() {
     add("stepLast", tr("To the &end"), {}, [&steps] { steps.goTo(steps.steps()); });
     add("reducedMotion", tr("Reduced &motion"), {}, [this] {
         m_workbench.change([](Session& s) { s.look.reducedMotion = !s.look.reducedMotion; }, tr("Reduced motion"));
+        QSettings().setValue(kMotionKey, m_workbench.session().look.reducedMotion); // of the person more than of the session
     })->setCheckable(true);
+    if (QSettings().value(kMotionKey, false).toBool())
+        m_workbench.change([](Session& s) { s.look.reducedMotion = true; }, tr("Reduced motion"));
+    connect(&systemTheme(), &SystemTheme::motionChanged, this, &WindowActions::followMotion);
     const auto follow = [this, &steps] {
         for (const char* name : {"playSteps", "stepBack", "stepForward", "stepFirst", "stepLast"})
             byName(name)->setEnabled(steps.steps() > 0);
@@ -173,7 +180,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     fillPanels();
     fill(views,
          {"-", "goTo", "previousHead", "nextHead", "previousLayer", "nextLayer", "-", "data", "resetView", "frame", "range", "-",
-          "larger", "smaller", "normalSize", "compact", "-", "themeSystem", "themeLight", "themeDark", "-", "fullScreen", "screenshot"});
+          "larger", "smaller", "normalSize", "compact", "reducedMotion", "-", "themeSystem", "themeLight", "themeDark", "-", "fullScreen", "screenshot"});
     views->addSeparator();
     for (const View* view : allViews()) {
         if (view->card().options->empty())
@@ -243,10 +250,19 @@ void WindowActions::follow() {
     if (m_policies)
         m_policies->setEnabled(open && session.panes.size() < static_cast<std::size_t>(kMaxPanes));
     byName("compact")->setChecked(session.look.compact);
-    byName("reducedMotion")->setChecked(session.look.reducedMotion);
+    followMotion();
     byName("themeSystem")->setChecked(session.look.theme == ThemeChoice::System);
     byName("themeLight")->setChecked(session.look.theme == ThemeChoice::Light);
     byName("themeDark")->setChecked(session.look.theme == ThemeChoice::Dark);
+}
+
+void WindowActions::followMotion() {
+    // What the desktop asks for cannot be taken back here.
+    const bool bySystem = systemTheme().isMotionReduced();
+    QAction* action = byName("reducedMotion");
+    action->setChecked(bySystem || m_workbench.session().look.reducedMotion);
+    action->setEnabled(!bySystem);
+    action->setText(bySystem ? tr("Reduced &motion (as the desktop)") : tr("Reduced &motion"));
 }
 
 void WindowActions::followSelection() {

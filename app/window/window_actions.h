@@ -43,6 +43,7 @@ private:
     void fillRecent();
     void follow();
     void followSelection();
+    void followMotion();
     void fillPanels();
     void stepHead(int by);
     void stepLayer(int by);

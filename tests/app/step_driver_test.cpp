@@ -96,6 +96,11 @@ private slots:
         stage.reduceMotion();
         stage.driver.stepBy(1);
         QCOMPARE(stage.cursor(), std::optional(events[2]));
+        stage.bench->change([](Session& s) { s.look.reducedMotion = false; }, "Motion");
+        stage.driver.setMotionReduced(true); // the desktop says it
+        stage.driver.stepBy(1);
+        QVERIFY(!stage.driver.isGliding());
+        QCOMPARE(stage.cursor(), std::optional(events[3]));
     }
 
     void playingEndsAtTheEndAndThenNothingMoves() {

@@ -290,6 +290,38 @@ private slots:
         QVERIFY(!systemTheme().isDark());
     }
 
+    void theSystemsMotionIsFollowed_data() {
+        QTest::addColumn<QString>("group");
+        QTest::addColumn<QString>("key");
+        QTest::addColumn<QVariant>("still");
+        QTest::addColumn<QVariant>("moving");
+        QTest::newRow("portal") << "org.freedesktop.appearance" << "reduced-motion" << QVariant(1U) << QVariant(0U);
+        QTest::newRow("GNOME") << "org.gnome.desktop.interface" << "enable-animations" << QVariant(false) << QVariant(true);
+        QTest::newRow("KDE") << "org.kde.kdeglobals.KDE" << "AnimationDurationFactor" << QVariant("0") << QVariant("0.5");
+    }
+    void theSystemsMotionIsFollowed() {
+        QFETCH(QString, group);
+        QFETCH(QString, key);
+        QFETCH(QVariant, still);
+        QFETCH(QVariant, moving);
+        OpenWindow open;
+        QAction* action = nullptr;
+        for (QAction* candidate : open.window.findChildren<QAction*>())
+            if (candidate->text().remove('&').startsWith("Reduced motion"))
+                action = candidate;
+        QVERIFY(action && !action->isChecked() && open.window.isAnimated());
+        systemTheme().settingChanged(group, key, QDBusVariant(still));
+        QVERIFY(!open.window.isAnimated());
+        QVERIFY(action->isChecked() && !action->isEnabled());
+        QVERIFY(!open.bench.session().look.reducedMotion); // it is not the session that says it
+        systemTheme().settingChanged(group, key, QDBusVariant(QVariant::fromValue(QDBusVariant(moving)))); // as Read wraps it
+        QVERIFY(open.window.isAnimated() && !action->isChecked() && action->isEnabled());
+        action->trigger(); // by hand, and for the next start
+        QVERIFY(!open.window.isAnimated());
+        OpenWindow next;
+        QVERIFY(next.bench.session().look.reducedMotion && !next.window.isAnimated());
+    }
+
     void longChoicesEndInAnEllipsis() {
         ChoiceBox box;
         box.addItem("After the cache is full, one token at a time");
