@@ -80,6 +80,8 @@ private:
         return m_result->request.capture->info().layerInfo(m_result->request.layer).kvOfQ;
     }
     double parameter(const char* id) const { return values().has(id) ? values().real(id) : kNaN; }
+    /// NaN where −1 leaves it to the budget.
+    double setByHand(const char* id) const { return parameter(id) < 0 ? kNaN : parameter(id); }
     std::int64_t keptOf(int head) const { return std::ssize(m_result->selection.heads[static_cast<std::size_t>(head)].kept); }
 
     TheoryTargets targets() const {
@@ -97,7 +99,7 @@ private:
             TheoryRow row{demand.quantity == "levels T" ? Kind::Describes : Kind::AtLeast, demand.theorem, demand.quantity, demand.formula, head,
                           demand.demanded, demand.set, kNaN, kNaN};
             if (demand.quantity == "levels T")
-                row.set = m_policy == "balancekv" ? parameter("rounds") : parameter("levels");
+                row.set = setByHand(m_policy == "balancekv" ? "rounds" : "levels");
             if (demand.quantity == "c" && values().has("c") && values().choice("steps") == "manual")
                 row.set = parameter("c");
             if (demand.quantity == "memory, at least")

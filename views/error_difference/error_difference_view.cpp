@@ -160,7 +160,7 @@ Scene ErrorDifferenceView::buildScene(const ViewInput& input, const ParameterVal
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{first, last, -1.08 * reach, 1.08 * reach});
     const std::string less = options.choice("measure") == "retained_mass" ? fmt::format("Mass, {} − {}", c.above->letter, c.below->letter)
                                                                          : fmt::format("Error, {} − {}", c.below->letter, c.above->letter);
-    Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Linear, fmt::format("Query position (0-based), {}", c.heads)},
+    Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Position, fmt::format("Query position (0-based), {}", c.heads)},
                 {range.yMin, range.yMax, AxisScale::Linear, less});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);

@@ -118,7 +118,8 @@ void drawCell(SceneBuilder& builder, const HeadGridData& data, const HeadGridDat
     }
 }
 
-void drawLabels(SceneBuilder& builder, const ViewInput& input, const HeadGridData& data, const Layout& layout, const Theme& theme) {
+/// `cut`: its label; empty in a figure, which says it below.
+void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridData& data, const Layout& layout, const Theme& theme) {
     const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
     const auto step = [](double pitch, double least) { return std::max(1, static_cast<int>(std::ceil(least / pitch))); };
     const int rowStep = step(layout.cellHeight, 13), columnStep = step(layout.cellWidth, 20);
@@ -136,8 +137,8 @@ void drawLabels(SceneBuilder& builder, const ViewInput& input, const HeadGridDat
     const Box last = layout.cell(data.rows.size() - 1, 0);
     const TextStyle note{FontFace::Interface, 10};
     builder.text({layout.grid.x, last.bottom() + 12},
-                 builder.elide(fmt::format("rows: layer, columns: {} head (0-based) · cut: {}", data.perQueryHead ? "query" : "KV",
-                                           input.cut.label),
+                 builder.elide(fmt::format("rows: layer, columns: {} head (0-based){}", data.perQueryHead ? "query" : "KV",
+                                           cut.empty() ? "" : " · cut: " + cut),
                                note, layout.grid.width),
                  note, theme.text3);
 }
@@ -170,7 +171,7 @@ Scene HeadGridView::buildScene(const ViewInput& input, const ParameterValues& op
         for (int column = 0; column < data->columns; ++column)
             drawCell(builder, *data, data->rows[row], column, layout.cell(row, column), extent, map,
                      {PickId::Kind::Cell, static_cast<std::int64_t>(row) * data->columns + column}, theme);
-    drawLabels(builder, input, *data, layout, theme);
+    drawLabels(builder, viewport.forExport ? std::string() : input.cut.label, *data, layout, theme);
     drawPresent(builder, input, *data, layout, theme);
     if (viewport.width >= 320 && extent.any) {
         ColourColumnSpec column{map, false, {}, {}};

@@ -15,6 +15,8 @@ namespace kvscope {
 
 namespace {
 
+constexpr double kLargestCell = 110, kNamePitch = 22;
+
 class OverlapView final : public View {
 public:
     OverlapView()
@@ -49,10 +51,12 @@ void drawBadge(SceneBuilder& builder, const PaneData& pane, Point centre, ThemeI
                  VerticalAlign::Middle);
 }
 
-void drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vector<const PaneData*>& panes, const Box& box, ThemeId themeId) {
+/// Returns the lower end.
+double drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vector<const PaneData*>& panes, const Box& box, ThemeId themeId) {
     const Theme& theme = themeOf(themeId);
     const auto count = static_cast<double>(panes.size());
-    const double head = box.height < 90 ? 18 : 22, width = std::min(64.0, (box.width - head) / count), height = std::min(26.0, (box.height - head) / count);
+    const double head = box.height < 90 ? 18 : 22, width = std::min(kLargestCell, (box.width - head) / count);
+    const double height = std::min(std::max(26.0, 0.6 * width), (box.height - head) / count);
     for (std::size_t row = 0; row < panes.size(); ++row) {
         const double y = box.y + head + height * static_cast<double>(row);
         drawBadge(builder, *panes[row], {box.x + 9, y + height / 2}, themeId);
@@ -66,10 +70,11 @@ void drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vector
             const double overlap = jaccard(keptTokens(input, *panes[row]), keptTokens(input, *panes[column]));
             builder.rectangle(cell, blend(withAlpha(theme.text1, 0.06 + 0.3 * overlap), theme.canvas), {}, 0,
                               {PickId::Kind::Cell, static_cast<std::int64_t>(row * panes.size() + column)});
-            builder.text({cell.x + cell.width / 2, cell.y + cell.height / 2}, formatFixed(overlap, 2), {FontFace::Monospace, 12}, theme.text1,
+            builder.text({cell.x + cell.width / 2, cell.y + cell.height / 2}, formatFixed(overlap, 2), {FontFace::Monospace, height > 48 ? 15.0 : 12.0}, theme.text1,
                          HorizontalAlign::Centre, VerticalAlign::Middle);
         }
     }
+    return box.y + head + height * count;
 }
 
 std::string agreementWord(std::size_t keepers, std::size_t panes) {
@@ -80,18 +85,32 @@ std::string agreementWord(std::size_t keepers, std::size_t panes) {
     return keepers == 1 ? "one only" : fmt::format("{} panes", keepers);
 }
 
-void drawAgreement(SceneBuilder& builder, const std::vector<std::int64_t>& counts, const Box& box, const Theme& theme) {
+/// Returns the lower end.
+double drawAgreement(SceneBuilder& builder, const std::vector<std::int64_t>& counts, const Box& box, const Theme& theme) {
     const std::int64_t most = std::max<std::int64_t>(1, *std::max_element(counts.begin(), counts.end()));
-    const double pitch = std::min(22.0, box.height / static_cast<double>(counts.size())), label = 62, number = 48;
+    const double pitch = std::min(std::max(22.0, box.height / 12), box.height / static_cast<double>(counts.size())), label = 62, number = 48;
+    const double bar = std::clamp(0.45 * pitch, 10.0, 20.0);
     for (std::size_t i = 0; i < counts.size(); ++i) {
         const std::size_t keepers = counts.size() - 1 - i;
         const double y = box.y + pitch * (static_cast<double>(i) + 0.5);
         const double width = std::max(1.0, (box.width - label - number) * static_cast<double>(counts[keepers]) / static_cast<double>(most));
         builder.text({box.x, y}, agreementWord(keepers, counts.size() - 1), {FontFace::Interface, 12}, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
         const Stroke outline = keepers == 0 ? Stroke{theme.text3, 1, {}} : Stroke{};
-        builder.rectangle({box.x + label, y - 5, width, 10}, keepers == 0 ? kTransparent : theme.text3, outline);
+        builder.rectangle({box.x + label, y - bar / 2, width, bar}, keepers == 0 ? kTransparent : theme.text3, outline);
         builder.text({box.x + label + width + 6, y}, formatCount(counts[keepers]), {FontFace::Monospace, 11}, theme.text1, HorizontalAlign::Left,
                      VerticalAlign::Middle);
+    }
+    return box.y + pitch * static_cast<double>(counts.size());
+}
+
+/// Which policy each letter is, where there is room below matrix and bars.
+void drawNames(SceneBuilder& builder, const std::vector<const PaneData*>& panes, const Box& box, ThemeId theme) {
+    for (std::size_t i = 0; i < panes.size(); ++i) {
+        const double y = box.y + kNamePitch * (static_cast<double>(i) + 0.5);
+        const TextStyle style{FontFace::Interface, 12};
+        drawBadge(builder, *panes[i], {box.x + 9, y}, theme);
+        builder.text({box.x + 26, y}, builder.elide(paneTitle(*panes[i]), style, box.width - 26), style,
+                     themeOf(theme).text2, HorizontalAlign::Left, VerticalAlign::Middle);
     }
 }
 
@@ -109,15 +128,19 @@ Scene OverlapView::buildScene(const ViewInput& input, const ParameterValues&, co
     SceneBuilder builder(scene, *viewport.text);
     const TextStyle heading{FontFace::Interface, 11, FontWeight::SemiBold};
     const double foot = viewport.forExport ? 16 : 0, top = viewport.height < 120 ? 6 : 26; // the dock's title stays
-    const double matrixWidth = std::min(viewport.width * 0.5 - 20, 26 + 64.0 * static_cast<double>(panes.size()));
-    const Box matrix{14, top, matrixWidth, viewport.height - top - 6 - foot};
-    const Box bars{matrix.right() + 28, top + 2, viewport.width - matrix.right() - 38, viewport.height - top - 8 - foot};
+    const double names = viewport.height < 260 ? 0 : 16 + kNamePitch * static_cast<double>(panes.size());
+    const double cell = names > 0 ? kLargestCell : 64;
+    const double matrixWidth = std::min(viewport.width * 0.5 - 20, 26 + cell * static_cast<double>(panes.size()));
+    const Box matrix{14, top, matrixWidth, viewport.height - top - 6 - foot - names};
+    const Box bars{matrix.right() + 28, top + 2, viewport.width - matrix.right() - 38, matrix.height - 2};
     if (top > 20) {
         builder.text({matrix.x, 12}, "Jaccard overlap of kept lists", heading, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
         builder.text({bars.x, 12}, builder.elide("Panes that keep a token", heading, bars.width), heading, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
     }
-    drawMatrix(builder, input, panes, matrix, viewport.theme);
-    drawAgreement(builder, agreement(input, panes), bars, theme);
+    const double matrixEnd = drawMatrix(builder, input, panes, matrix, viewport.theme);
+    const double barsEnd = drawAgreement(builder, agreement(input, panes), bars, theme);
+    if (names > 0)
+        drawNames(builder, panes, {matrix.x, std::max(matrixEnd, barsEnd) + 16, viewport.width - 28, names - 16}, viewport.theme);
     drawProvenance(builder, input, viewport);
     return scene;
 }

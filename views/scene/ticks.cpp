@@ -74,7 +74,7 @@ std::vector<Tick> linearTicks(double low, double high, int most) {
         step = roundStep(step * 0.3);
     const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
     for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k)
-        ticks.push_back({k * step, formatFixed(k * step, decimals)});
+        ticks.push_back({k * step, decimals == 0 ? formatCount(std::llround(k * step)) : formatFixed(k * step, decimals)});
     return ticks;
 }
 
@@ -88,7 +88,7 @@ std::vector<Tick> logarithmicTicks(double low, double high, int most) {
         for (double decade = std::floor(std::log10(low)); decade <= std::ceil(std::log10(high)); ++decade)
             for (const double factor : *pattern)
                 if (const double v = factor * std::pow(10, decade); v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9))
-                    ticks.push_back({v, formatShort(v)});
+                    ticks.push_back({v, v >= 1000 && v < 1e6 ? formatCount(std::llround(v)) : formatShort(v)});
         if (static_cast<int>(ticks.size()) <= most)
             break;
     }
