@@ -73,11 +73,13 @@ struct ViewTable {
     std::function<std::string(std::int64_t row, int column)> cell;
 };
 
-/// A setting that a mark of a picture stands for, and that a click on it gives to a pane.
+/// A setting that a mark of a picture stands for, and that a click on it or dragging it gives to a pane or to the view.
 struct Adoption {
     int pane = -1; ///< index, which becomes the active pane; -1: the active one
     std::vector<std::pair<std::string, std::string>> values; ///< parameter id, text; taken where the policy has it
-    std::optional<Budget> budget;
+    std::optional<Budget> budget = {};
+    std::vector<std::pair<std::string, std::string>> options = {}; ///< of the view: option id, text
+    std::string step = "Adopt";                                    ///< what undo calls it
 };
 
 /// Facts about a point of a picture, as names and values; empty: nothing to tell.
@@ -99,7 +101,8 @@ struct ViewCard {
     std::string id, name, summary;
     std::string paper;  ///< which figures it reproduces
     std::string help;   ///< Markdown from the view's .md
-    /// Rows of stage Features change the data; all others only the drawing, unless the maker of the data names them.
+    /// Rows of stage Features make other data, rows of stage Combine look at the same data elsewhere (the old ones stay until
+    /// the new ones are there); all others change only the drawing, unless the maker of the data names them.
     std::shared_ptr<const ParameterTable> options = std::make_shared<const ParameterTable>();
     bool perPane = false;  ///< drawn once per pane (pane index in the input) or once for all
     std::string data = {}; ///< kind of ViewData that it shows ("projection"); empty: none

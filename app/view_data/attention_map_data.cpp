@@ -2,8 +2,10 @@
 // combined, and whether a sampled picture comes first. What is learnt of the rows on the way serves the next part.
 #include "app/view_data/attention_map_data.h"
 
+#include "app/view_data/map_neighbourhood.h"
 #include "app/view_data/row_log_sums.h"
 #include "core/base/error.h"
+#include "core/run/stage_cache.h"
 #include "views/attention_map/attention_map_data.h"
 
 #include <algorithm>
@@ -117,33 +119,44 @@ AttentionMap mapOf(const LayerRunner& runner, const ViewDataRequest& request, At
     return map;
 }
 
-ViewDataMaker::Value draw(const LayerRunner& runner, const ViewDataRequest& request, const Source& source,
-                          std::int64_t rowsPerPixel, const Checkpoint& checkpoint) {
-    const std::string &map = request.options.choice("map"), &minus = request.options.choice("minus");
-    auto data = std::make_shared<AttentionMapData>(*source.data);
+/// Whether one map of weights is subtracted from another.
+bool isDifference(const ParameterValues& options) {
+    const std::string &map = options.choice("map"), &minus = options.choice("minus");
+    return minus != "nothing" && minus != map && map != "logits" && map != "cosine";
+}
+
+/// The map that the options ask for, in the input's rectangle. Of a difference the cells are those of the two, each pooled.
+AttentionMap chosenMap(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input, const Checkpoint& checkpoint) {
+    setKind(input, request.options.choice("map"));
+    if (!isDifference(request.options))
+        return mapOf(runner, request, input, checkpoint);
+    AttentionMap shown = mapOf(runner, request, input, checkpoint.part(0, 0.5));
+    setKind(input, request.options.choice("minus"));
+    const AttentionMap other = mapOf(runner, request, input, checkpoint.part(0.5, 1));
+    for (std::size_t i = 0; i < shown.cells.data.size(); ++i) { // masked in one of them: weight 0 there
+        float& cell = shown.cells.data[i];
+        const float taken = other.cells.data[i];
+        if (!std::isnan(cell) || !std::isnan(taken))
+            cell = (std::isnan(cell) ? 0 : cell) - (std::isnan(taken) ? 0 : taken);
+    }
+    return shown;
+}
+
+AttentionMapData draw(const LayerRunner& runner, const ViewDataRequest& request, const Source& source, std::int64_t rowsPerPixel,
+                      const Checkpoint& checkpoint) {
+    AttentionMapData data = *source.data;
     AttentionMapInput input = source.input;
     input.rowsPerPixel = rowsPerPixel;
-    setKind(input, map);
-    const bool difference = minus != "nothing" && minus != map && input.value == MapValue::Weight;
-    AttentionMap shown = mapOf(runner, request, input, difference ? checkpoint.part(0, 0.5) : checkpoint);
-    data->isWeight = input.value == MapValue::Weight && !difference;
-    data->isDifference = difference;
-    data->rowsAreKeys = map == "cosine";
-    if (data->isWeight)
-        data->columnSums = std::move(shown.columnSums);
-    if (difference) {
-        setKind(input, minus);
-        const AttentionMap other = mapOf(runner, request, input, checkpoint.part(0.5, 1));
-        for (std::size_t i = 0; i < shown.cells.data.size(); ++i) { // masked in one of them: weight 0 there
-            float& cell = shown.cells.data[i];
-            const float taken = other.cells.data[i];
-            if (!std::isnan(cell) || !std::isnan(taken))
-                cell = (std::isnan(cell) ? 0 : cell) - (std::isnan(taken) ? 0 : taken);
-        }
-    }
-    data->cells = std::move(shown.cells);
-    data->rowsLookedAt = shown.rows;
-    data->sampled = shown.rows < input.rowEnd - input.rowBegin;
+    AttentionMap shown = chosenMap(runner, request, input, checkpoint);
+    const std::string& map = request.options.choice("map");
+    data.isDifference = isDifference(request.options);
+    data.isWeight = map != "logits" && map != "cosine" && !data.isDifference;
+    data.rowsAreKeys = map == "cosine";
+    if (data.isWeight)
+        data.columnSums = std::move(shown.columnSums);
+    data.cells = std::move(shown.cells);
+    data.rowsLookedAt = shown.rows;
+    data.sampled = shown.rows < input.rowEnd - input.rowBegin;
     return data;
 }
 
@@ -159,6 +172,21 @@ std::int64_t keysPerRow(const LayerRunner& runner, const ViewDataRequest& reques
     return known ? input.keyEnd - input.keyBegin : input.keys.size(1);
 }
 
+ViewDataMaker::Value withCell(const AttentionMapData& map, const std::shared_ptr<const MapNeighbourhood>& cell) {
+    auto data = std::make_shared<AttentionMapData>(map);
+    data->locked = cell;
+    return data;
+}
+
+/// What the picture is called in the cache: nothing of it depends on the cell that is locked.
+std::string mapKey(const LayerRunner& runner, ViewDataRequest request) {
+    request.options.reset("cell");
+    request.options.reset("around");
+    const auto& makers = viewDataMakers();
+    const auto own = std::find_if(makers.begin(), makers.end(), [](const ViewDataMaker& maker) { return maker.make == makeAttentionMapData; });
+    return runner.keyOf(request.capture) + "map|" + own->key(request);
+}
+
 } // namespace
 
 ViewDataMaker::Value makeAttentionMapData(const LayerRunner& runner, const ViewDataRequest& request,
@@ -168,9 +196,21 @@ ViewDataMaker::Value makeAttentionMapData(const LayerRunner& runner, const ViewD
     const double perRow = static_cast<double>(keysPerRow(runner, request, in, checkpoint)) * static_cast<double>(in.keys.size(2)) *
                           static_cast<double>(in.queryHeads.size());
     const bool glance = perRow * static_cast<double>(in.rowEnd - in.rowBegin) > kGlance && in.height < in.rowEnd - in.rowBegin;
-    if (glance)
-        partial(draw(runner, request, source, 1, checkpoint.part(0, 0.1)));
-    return draw(runner, request, source, 0, glance ? checkpoint.part(0.1, 1) : checkpoint);
+    const auto cell = [&](const Checkpoint& part) {
+        return neighbourhoodOf(in, request.options, [&](const AttentionMapInput& input) { return chosenMap(runner, request, input, part); });
+    };
+    const auto map = runner.cache().get<AttentionMapData>(mapKey(runner, request), checkpoint, [&] {
+        if (glance) {
+            const AttentionMapData first = draw(runner, request, source, 1, checkpoint.part(0, 0.05));
+            partial(withCell(first, nullptr));
+            if (const auto locked = cell(checkpoint.part(0.05, 0.1)))
+                partial(withCell(first, locked));
+        }
+        AttentionMapData exact = draw(runner, request, source, 0, glance ? checkpoint.part(0.1, 0.95) : checkpoint.part(0, 0.95));
+        const std::size_t bytes = (exact.cells.data.size() + exact.columnSums.data.size()) * sizeof(float);
+        return StageCache::Made<AttentionMapData>{std::move(exact), bytes};
+    });
+    return withCell(*map, cell(checkpoint.part(0.95, 1)));
 }
 
 } // namespace kvscope

@@ -115,7 +115,7 @@ std::string ViewDataMaker::identity(const ViewDataRequest& request) const {
 }
 
 std::string ViewDataMaker::key(const ViewDataRequest& request) const {
-    std::string key = identity(request);
+    std::string key = identity(request) + "|" + request.options.key(Stage::Combine);
     if (std::find(scopes.begin(), scopes.end(), DataScope::Frame) == scopes.end())
         return key;
     key += fmt::format("|{}x{}", request.width, request.height);

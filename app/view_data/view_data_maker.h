@@ -49,7 +49,7 @@ struct ViewDataMaker {
     std::vector<DataScope> scopes;
     Make make = nullptr;
 
-    /// Equal identities: data of the same thing, though perhaps of another part of it.
+    /// Equal identities: data of the same thing, though perhaps of another part of it (the frame, options of stage Combine).
     std::string identity(const ViewDataRequest& request) const;
     /// Equal keys: the same data.
     std::string key(const ViewDataRequest& request) const;

@@ -181,6 +181,18 @@ void CanvasArea::releaseReadOuts() {
         canvas->releaseReadOut();
 }
 
+bool CanvasArea::releaseCells() {
+    bool any = false;
+    for (ViewCanvas* canvas : canvases())
+        any |= canvas->releaseCell();
+    return any;
+}
+
+bool CanvasArea::hasLockedCell() const {
+    const auto all = canvases();
+    return std::any_of(all.begin(), all.end(), [](ViewCanvas* canvas) { return canvas->hasLockedCell(); });
+}
+
 bool CanvasArea::hasPinnedReadOut() const {
     const auto all = canvases();
     return std::any_of(all.begin(), all.end(), [](ViewCanvas* canvas) { return canvas->readOut()->isPinned(); });

@@ -24,7 +24,9 @@ public:
     /// The canvas that commands without a place act on: the one with the focus, else the active pane's; may be null.
     ViewCanvas* currentCanvas() const;
     void releaseReadOuts();
+    bool releaseCells(); ///< of the views that have locked one; false: none has
     bool hasPinnedReadOut() const;
+    bool hasLockedCell() const;
 
 signals:
     void dataWanted(ViewCanvas* canvas);

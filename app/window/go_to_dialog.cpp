@@ -111,8 +111,10 @@ bool GoToDialog::apply() {
                 s.selected = {static_cast<TokenIndex>(*key)};
                 s.selectionName.clear();
             }
-            if (key && query)
+            if (key && query) {
                 s.look.ranges[attentionMapView().card().id] = around(*key, *query, info.numTokens);
+                setViewOption(s, attentionMapView().card().id, "cell", std::to_string(*query) + "," + std::to_string(*key));
+            }
         },
         tr("Go to"));
     return true;

@@ -118,7 +118,7 @@ void MainWindow::escape() {
             m_workbench.cancelPane(static_cast<int>(pane));
             cancelled = true;
         }
-    if (cancelled)
+    if (cancelled || m_canvases->releaseCells()) // one thing at a time: the selection goes with the next Esc
         return;
     m_canvases->releaseReadOuts();
     m_workbench.setHovered(-1);
@@ -132,7 +132,7 @@ void MainWindow::escape() {
 }
 
 bool MainWindow::mayStep() const {
-    return m_steps->steps() > 0 && !m_canvases->hasPinnedReadOut();
+    return m_steps->steps() > 0 && !m_canvases->hasPinnedReadOut() && !m_canvases->hasLockedCell();
 }
 
 bool MainWindow::event(QEvent* event) {

@@ -4,12 +4,13 @@
 
 #include <QDialog>
 
+class QGridLayout;
 class QLineEdit;
 
 namespace kvscope {
 
-/// The range that a view shows, typed: from and to in both directions. Not modal; a wrong entry turns its field red and
-/// changes nothing.
+/// The range that a view shows, typed: from and to in both directions, and of its colours where they can be chosen. Not
+/// modal; a wrong entry turns its field red and changes nothing.
 class RangeDialog : public QDialog {
     Q_OBJECT
 
@@ -17,11 +18,18 @@ public:
     RangeDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent);
 
 private:
+    QLineEdit* field(int row, int column, const QString& name, double value);
+    void addColourRow();
     void apply();
+    bool applyColours(); ///< false: they cannot be read
+    void adoptColours(const std::optional<Adoption>& adoption);
+    void followColours();
 
     Workbench& m_workbench;
-    std::string m_view;
+    const View& m_view;
+    QGridLayout* m_grid;
     QLineEdit *m_xFrom, *m_xTo, *m_yFrom, *m_yTo;
+    QLineEdit *m_colourFrom = nullptr, *m_colourTo = nullptr; ///< null: the view's colours cannot be chosen
 };
 
 } // namespace kvscope

@@ -206,7 +206,7 @@ private slots:
         const Scene scene = m_view.buildScene(input, options, viewport(600, 560, *m_service));
         const std::string text = paintSceneAsText(scene);
         for (const char* wanted : {"causal · query head 4", "max of 3 × 3 cells", "Key position (0-based)", "Query position (0-based)",
-                                   "√Σ", "\"A\"", "\"B\"", "\"C\"", "≤1e−4"})
+                                   "lg Σ", "\"A\"", "\"B\"", "\"C\"", "≤1e−4"})
             QVERIFY2(text.find(wanted) != std::string::npos, qPrintable(QString::fromStdString(std::string(wanted) + "\n" + text)));
         QVERIFY(scene.yDown && scene.yMin == 0 && scene.yMax == 1028);
     }

@@ -4,9 +4,23 @@
 #include "views/view_data.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace kvscope {
+
+/// The cells around the locked one, each of one query and one key, whatever the map pools.
+struct MapNeighbourhood {
+    TokenIndex query = 0, key = 0;       ///< the locked cell
+    std::int64_t rowBegin = 0, keyBegin = 0;
+    HostTensor cells;                    ///< [rows, keys]; NaN: masked
+    std::int64_t rank = 0, seen = 0;     ///< of the cell among the keys that its query sees, largest first, from 1; 0: masked
+
+    float at(std::int64_t row, std::int64_t ofKey) const {
+        return cells.data[static_cast<std::size_t>((row - rowBegin) * cells.shape[1] + ofKey - keyBegin)];
+    }
+    float value() const { return at(query, key); }
+};
 
 /// A part of the attention map of one head, at screen resolution.
 struct AttentionMapData : ViewData {
@@ -21,6 +35,7 @@ struct AttentionMapData : ViewData {
     bool isDifference = false;            ///< of two maps of weights
     bool rowsAreKeys = false;             ///< cosine of keys
     std::string heads;                    ///< "query head 4", "mean of query heads 4-7"
+    std::shared_ptr<const MapNeighbourhood> locked; ///< null: no cell is locked, or it is none of this map's
 };
 
 } // namespace kvscope

@@ -1,8 +1,14 @@
 // The attention map as a view: options, layout, what it says and what can be asked of it.
 #include "views/attention_map/attention_map_view.h"
 
+#include "views/attention_map/map_cell.h"
+#include "views/attention_map/map_facts.h"
+#include "views/attention_map/map_inset.h"
 #include "views/attention_map/map_painter.h"
+#include "views/attention_map/map_range.h"
+#include "views/cell_lock.h"
 #include "views/chart.h"
+#include "views/drag_handles.h"
 #include "views/explanations.h"
 #include "views/view_options.h"
 
@@ -53,7 +59,7 @@ ParameterTable drawingOptions() {
                           {"linear", "Linear", "0 to the largest weight shown"},
                           {"row", "By row", "each row divided by its largest weight"},
                           {"rank", "Rank", "equal steps of the sorted cells"}}),
-            floor, colourMapOption(),
+            floor, valueRangeOption(checkMapRange), mapCellOption(), mapAroundOption(), colourMapOption(),
             flagOption("invert", "Invert colours", "Exchanges the ends of the colour map.", "the map's own scale")};
 }
 
@@ -64,7 +70,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(std::move(options));
 }
 
-class AttentionMapView final : public View {
+class AttentionMapView final : public View, public DragHandles, public ColourRangeView, public CellLockView {
 public:
     AttentionMapView()
         : View({.id = "attention_map",
@@ -79,6 +85,15 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    std::optional<Adoption> draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene, PickId handle,
+                                      Point at) const override;
+    std::optional<ValueRange> colourRange(const ViewInput& input, const ParameterValues& options) const override;
+    std::optional<Adoption> withColourRange(const ViewInput& input, const ParameterValues& options, double low, double high) const override;
+    std::optional<Adoption> withEndMoved(const ViewInput& input, const ParameterValues& options, bool highEnd, int hundredths) const override;
+    std::optional<Adoption> withShareLeftOut(const ViewInput& input, const ParameterValues& options, double share) const override;
+    bool isLocked(const ParameterValues& options) const override { return !options.isDefault("cell"); }
+    std::optional<Adoption> lockMoved(const ViewInput& input, const ParameterValues& options, int across, int down) const override;
+    Adoption released() const override { return lockOf(std::nullopt); }
 };
 
 std::string whyNoPicture(const ViewInput& input) {
@@ -114,7 +129,7 @@ MapLayout layoutOf(const ViewInput& input, const AttentionMapData& data, const V
     const bool roomy = viewport.height >= 240 && viewport.width >= 260;
     const double rails = static_cast<double>(input.panes.size()) * (kRailHeight + kRailGap);
     const double marginal = roomy && !data.columnSums.empty() ? 26 : 0;
-    const double top = 22 + marginal + rails + 4, right = kSideWidth + (roomy ? kColourColumnWidth + 6 : 0);
+    const double top = 22 + marginal + rails + 4, right = kSideWidth + (roomy ? kLabelledColumnWidth + 6 : 0);
     AxesStyle style;
     style.titles = roomy;
     const Box area{8, top, viewport.width - 12 - right, viewport.height - top - (viewport.forExport ? 22 : 4)};
@@ -125,7 +140,7 @@ MapLayout layoutOf(const ViewInput& input, const AttentionMapData& data, const V
     layout.marginal = {plot.x, layout.rails.y - marginal, side, std::max(0.0, marginal - 4)};
     layout.sideRail = {plot.x + side + 4, plot.y, kRailHeight, side};
     if (roomy)
-        layout.column = {layout.sideRail.right() + 6, plot.y, kColourColumnWidth, side};
+        layout.column = {layout.sideRail.right() + 6, plot.y, kLabelledColumnWidth, side};
     return layout;
 }
 
@@ -153,8 +168,12 @@ Scene AttentionMapView::buildScene(const ViewInput& input, const ParameterValues
     style.titles = layout.column.width > 0;
     style.forPaper = viewport.theme == ThemeId::Paper;
     drawAxes(builder, layout.frame, style, theme);
-    if (layout.column.width > 0)
-        drawColourColumn(builder, layout.column, scale.column(), theme);
+    if (layout.column.width > 0) {
+        ColourColumnSpec column = scale.column();
+        column.handles = !viewport.forExport;
+        drawColourColumn(builder, layout.column, column, theme);
+    }
+    drawLockedCell(builder, layout, *data, scale, input, viewport);
     drawProvenance(builder, input, viewport);
     scene.plot = layout.frame.plot;
     scene.xMin = layout.frame.x.low, scene.xMax = layout.frame.x.high;
@@ -179,6 +198,10 @@ std::string AttentionMapView::finding(const ViewInput& input, const ParameterVal
         return why;
     const auto data = dataAs<AttentionMapData>(input);
     const std::string sampled = data->sampled ? " (sampled rows)" : "";
+    if (data->locked)
+        return lockedSentence(input, *data);
+    if (isLocked(options) && !input.data.computing)
+        return fmt::format("The cell {} is none of this map", options.text("cell"));
     if (data->columnSums.empty()) {
         float low = INFINITY, high = -INFINITY;
         for (const float cell : data->cells.data) {
@@ -188,7 +211,6 @@ std::string AttentionMapView::finding(const ViewInput& input, const ParameterVal
         return fmt::format("Cells shown range from {} to {}{}", formatShort(static_cast<double>(low)),
                            formatShort(static_cast<double>(high)), sampled);
     }
-    (void)options;
     const std::vector<float>& sums = data->columnSums.data;
     const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
     const std::int64_t keys = data->keyEnd - data->keyBegin, first = (keys + std::ssize(sums) - 1) / std::ssize(sums);
@@ -201,68 +223,70 @@ std::string AttentionMapView::finding(const ViewInput& input, const ParameterVal
                        formatFixed(100 * share, 1), sampled);
 }
 
-/// Row and column of the data's cell at a data position; false outside.
-bool cellAt(const AttentionMapData& data, double key, double row, std::int64_t& x, std::int64_t& y) {
-    const double across = (key - static_cast<double>(data.keyBegin)) / static_cast<double>(data.keyEnd - data.keyBegin);
-    const double down = (row - static_cast<double>(data.rowBegin)) / static_cast<double>(data.rowEnd - data.rowBegin);
-    if (across < 0 || across >= 1 || down < 0 || down >= 1)
-        return false;
-    x = static_cast<std::int64_t>(across * static_cast<double>(data.cells.shape[1]));
-    y = static_cast<std::int64_t>(down * static_cast<double>(data.cells.shape[0]));
-    return true;
-}
-
-std::string tokenText(const ViewInput& input, TokenIndex token) {
-    return fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)));
-}
-
-PointFacts AttentionMapView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+PointFacts AttentionMapView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
     const auto data = dataAs<AttentionMapData>(input);
-    if (!data || !scene.plot.contains(at))
-        return {};
-    const double key = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
-    const double row = scene.yMin + (at.y - scene.plot.y) / scene.plot.height * (scene.yMax - scene.yMin);
-    std::int64_t x = 0, y = 0;
-    if (!cellAt(*data, key, row, x, y))
-        return {};
-    const float cell = data->cells.data[static_cast<std::size_t>(y * data->cells.shape[1] + x)];
-    const auto value = std::isnan(cell) ? std::string("masked") : formatShort(static_cast<double>(cell));
-    PointFacts facts;
-    facts.token = static_cast<TokenIndex>(key);
-    facts.rows = {
-        {data->rowsAreKeys ? "key down" : "query", tokenText(input, static_cast<TokenIndex>(row))},
-        {"key", tokenText(input, static_cast<TokenIndex>(key))},
-        {data->isWeight ? "weight, largest of the pixel" : "value, largest of the pixel", value}};
-    for (const PaneData& pane : input.panes)
-        if (pane.result) {
-            const TokenState state = tokenStates(input, pane)[static_cast<std::size_t>(key)];
-            const char* words[] = {"kept", "kept, protected", "evicted", "after the cut"};
-            facts.rows.emplace_back(fmt::format("{} {}", pane.letter, pane.policyName), words[static_cast<int>(state)]);
-        }
-    return facts;
+    return data ? mapFactsAt(input, *data, options, scene, at) : PointFacts{};
+}
+
+std::optional<Adoption> AttentionMapView::draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                                    PickId handle, Point at) const {
+    const auto data = dataAs<AttentionMapData>(input);
+    const auto place = placeOnColumn(scene, at);
+    if (!data || !place || (handle != kLowHandle && handle != kHighHandle))
+        return std::nullopt;
+    return endMovedTo(MapScale(*data, options), handle == kHighHandle, *place);
+}
+
+std::optional<ValueRange> AttentionMapView::colourRange(const ViewInput& input, const ParameterValues& options) const {
+    const auto data = dataAs<AttentionMapData>(input);
+    return data ? std::optional(MapScale(*data, options).range()) : std::nullopt;
+}
+
+std::optional<Adoption> AttentionMapView::withColourRange(const ViewInput& input, const ParameterValues& options, double low,
+                                                          double high) const {
+    const auto data = dataAs<AttentionMapData>(input);
+    return data ? rangeSetTo(MapScale(*data, options), low, high) : std::nullopt;
+}
+
+std::optional<Adoption> AttentionMapView::withEndMoved(const ViewInput& input, const ParameterValues& options, bool highEnd,
+                                                       int hundredths) const {
+    const auto data = dataAs<AttentionMapData>(input);
+    if (!data)
+        return std::nullopt;
+    const MapScale scale(*data, options);
+    const ValueRange range = scale.range();
+    return endMovedTo(scale, highEnd, scale.placeOf(highEnd ? *range.high : *range.low) + hundredths / 100.0);
+}
+
+std::optional<Adoption> AttentionMapView::withShareLeftOut(const ViewInput& input, const ParameterValues& options, double share) const {
+    const auto data = dataAs<AttentionMapData>(input);
+    if (!data)
+        return std::nullopt;
+    const MapScale scale(*data, options);
+    const auto [low, high] = scale.middle(share);
+    return rangeSetTo(scale, roundedValue(low), roundedValue(high));
+}
+
+std::optional<Adoption> AttentionMapView::lockMoved(const ViewInput& input, const ParameterValues& options, int across, int down) const {
+    std::optional<MapCell> cell = MapCell::parse(options.text("cell"));
+    const auto data = dataAs<AttentionMapData>(input);
+    if (!cell || !data)
+        return std::nullopt;
+    TokenIndex query = cell->firstQuery, key = cell->firstKey;
+    if (query < cell->lastQuery || key < cell->lastKey) { // where in the rectangle it lies is known with the data
+        if (!data->locked)
+            return std::nullopt;
+        query = data->locked->query;
+        key = data->locked->key;
+    }
+    const auto last = static_cast<TokenIndex>(input.capture->info().numTokens) - 1;
+    query = std::clamp<TokenIndex>(query + down, data->firstQuery, last);
+    key = std::clamp<TokenIndex>(key + across, 0, last);
+    return lockOf(MapCell{query, query, key, key});
 }
 
 ViewTable AttentionMapView::table(const ViewInput& input, const ParameterValues&) const {
-    ViewTable table;
-    table.columns = {"query from", "query to", "key from", "key to", "value"};
-    const auto data = dataAs<AttentionMapData>(input);
-    if (!data)
-        return table;
-    table.rowCount = data->cells.shape.count();
-    table.cell = [data](std::int64_t index, int column) -> std::string {
-        const std::int64_t width = data->cells.shape[1], height = data->cells.shape[0];
-        const std::int64_t y = index / width, x = index % width;
-        const std::int64_t rows = data->rowEnd - data->rowBegin, keys = data->keyEnd - data->keyBegin;
-        const float cell = data->cells.data[static_cast<std::size_t>(index)];
-        switch (column) {
-        case 0: return std::to_string(data->rowBegin + rows * y / height);
-        case 1: return std::to_string(data->rowBegin + rows * (y + 1) / height - 1);
-        case 2: return std::to_string(data->keyBegin + keys * x / width);
-        case 3: return std::to_string(data->keyBegin + keys * (x + 1) / width - 1);
-        default: return std::isnan(cell) ? "masked" : fmt::format("{:.6g}", cell);
-        }
-    };
-    return table;
+    return mapTable(dataAs<AttentionMapData>(input));
 }
 
 } // namespace

@@ -9,6 +9,8 @@ namespace kvscope {
 
 namespace {
 
+constexpr double kMarginalDecades = 4; // below the largest column sum
+
 /// The cell of largest value (of a difference: largest magnitude) among those that fall on one image pixel; NaN when all
 /// are masked. Pooling by maximum twice is pooling by maximum once, so nothing is lost where the image is smaller.
 struct Pooled {
@@ -138,15 +140,15 @@ void drawMarginal(SceneBuilder& builder, const MapLayout& layout, const Attentio
         const double key = static_cast<double>(data.keyBegin) + (static_cast<double>(i) + 0.5) *
                                                                     static_cast<double>(data.keyEnd - data.keyBegin) /
                                                                     static_cast<double>(sums.size());
-        // Square root, so that a sink does not flatten everything else.
-        points.push_back({layout.frame.toPixels(key, 0).x,
-                          box.bottom() - box.height * std::sqrt(static_cast<double>(sums[i] / highest))});
+        // Decades, so that a sink does not flatten everything else.
+        const double decades = sums[i] > 0 ? std::log10(static_cast<double>(sums[i] / highest)) / kMarginalDecades : -1;
+        points.push_back({layout.frame.toPixels(key, 0).x, box.bottom() - box.height * std::clamp(1 + decades, 0.0, 1.0)});
     }
     builder.pushClip({box.x, box.y - 1, box.width, box.height + 2});
     if (points.size() > 1)
         builder.polyline(std::move(points), {theme.text2, 1, {}});
     builder.popClip();
-    builder.text({box.x - 5, box.bottom() - 2}, "√Σ", {FontFace::Interface, 10}, theme.text3, HorizontalAlign::Right);
+    builder.text({box.x - 5, box.bottom() - 2}, "lg Σ", {FontFace::Interface, 10}, theme.text3, HorizontalAlign::Right);
 }
 
 void drawMarks(SceneBuilder& builder, const MapLayout& layout, const ViewInput& input, const Theme& theme) {

@@ -1,23 +1,70 @@
-// A map is read with its scale: which colour is which value, and how many cells have it.
+// A map is read with its scale: which colour is which value, how many cells have it, and where the colours end.
 #include "views/scene/colour_column.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 namespace kvscope {
 
 namespace {
 
-constexpr double kBar = 10, kHistogram = 14, kTick = 4;
+constexpr double kBar = 10, kHistogram = 14, kTick = 4, kLabelPitch = 12;
+constexpr PickId kColumn{PickId::Kind::Legend, 100};
 
 void drawBar(SceneBuilder& builder, const Box& bar, const ColourColumnSpec& spec, const Theme& theme) {
     auto pixels = std::make_shared<std::vector<std::uint8_t>>();
+    const double span = std::max(spec.high - spec.low, 1e-9);
     for (int i = 255; i >= 0; --i) {
-        const Colour c = colourMap(spec.map, i / 255.0, spec.inverted);
+        const Colour c = colourMap(spec.map, (i / 255.0 - spec.low) / span, spec.inverted);
         pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
     }
     builder.scene().items.push_back(ImageItem{bar, 1, 256, pixels, {}});
-    builder.rectangle(bar, kTransparent, {theme.axis, 1, {}});
+    builder.rectangle(bar, kTransparent, {theme.axis, 1, {}}, 0, kColumn);
+}
+
+void drawHistogram(SceneBuilder& builder, const Box& bar, const ColourColumnSpec& spec, const Theme& theme) {
+    // The lowest bin gathers what lies below the scale; it must not flatten the others.
+    const double highest = spec.histogram.size() < 2 ? 0 : *std::max_element(spec.histogram.begin() + 1, spec.histogram.end());
+    const double step = bar.height / std::max<double>(1, static_cast<double>(spec.histogram.size()));
+    for (std::size_t i = 0; highest > 0 && i < spec.histogram.size(); ++i) {
+        const double width = (kHistogram - 2) * std::min(1.0, spec.histogram[i] / highest);
+        if (width > 0)
+            builder.rectangle({bar.x - 1 - width, bar.bottom() - step * static_cast<double>(i + 1), width, step}, theme.text3);
+    }
+}
+
+/// A triangle over the histogram that points at its place on the bar, and a line across the bar.
+void drawHandle(SceneBuilder& builder, const Box& bar, double place, PickId pick, const Theme& theme) {
+    const double y = bar.bottom() - place * bar.height;
+    for (const Stroke& stroke : {Stroke{theme.casing, 3, {}}, Stroke{theme.ink, 1, {}}})
+        builder.line({bar.x, y}, {bar.right(), y}, stroke);
+    builder.scene().items.push_back(
+        PolygonItem{{{bar.x - 11, y - 5}, {bar.x - 1, y}, {bar.x - 11, y + 5}}, theme.ink, {theme.casing, 1, {}}, pick});
+    // What the pointer may hit is larger than what is seen.
+    builder.rectangle({bar.x - kHistogram, y - 6, kHistogram + kBar, 12}, kTransparent, {}, 0, pick);
+}
+
+void drawLabel(SceneBuilder& builder, const Box& bar, const Tick& tick, Colour colour, const Theme& theme) {
+    const double y = bar.bottom() - tick.value * bar.height;
+    builder.line({bar.right(), y}, {bar.right() + kTick, y}, {theme.axis, 1, {}});
+    builder.text({bar.right() + kTick + 3, y}, tick.label, {FontFace::Monospace, 10}, colour, HorizontalAlign::Left, VerticalAlign::Middle);
+}
+
+/// The labels of the two ends, moved apart where they would touch.
+std::vector<Tick> endLabels(const Box& bar, const ColourColumnSpec& spec) {
+    std::vector<Tick> ends;
+    if (!spec.lowLabel.empty())
+        ends.push_back({spec.low, spec.lowLabel});
+    if (!spec.highLabel.empty())
+        ends.push_back({spec.high, spec.highLabel});
+    const double pitch = kLabelPitch / bar.height;
+    if (ends.size() == 2 && ends[1].value - ends[0].value < pitch) {
+        const double middle = std::clamp((ends[0].value + ends[1].value) / 2, pitch / 2, 1 - pitch / 2);
+        ends[0].value = middle - pitch / 2;
+        ends[1].value = middle + pitch / 2;
+    }
+    return ends;
 }
 
 } // namespace
@@ -25,20 +72,24 @@ void drawBar(SceneBuilder& builder, const Box& bar, const ColourColumnSpec& spec
 void drawColourColumn(SceneBuilder& builder, const Box& box, const ColourColumnSpec& spec, const Theme& theme) {
     const Box bar{box.x + kHistogram, box.y, kBar, box.height};
     drawBar(builder, bar, spec, theme);
-    // The lowest bin gathers what lies below the scale; it must not flatten the others.
-    const double highest = spec.histogram.size() < 2 ? 0 : *std::max_element(spec.histogram.begin() + 1, spec.histogram.end());
-    const double step = box.height / std::max<double>(1, static_cast<double>(spec.histogram.size()));
-    for (std::size_t i = 0; highest > 0 && i < spec.histogram.size(); ++i) {
-        const double width = (kHistogram - 2) * std::min(1.0, spec.histogram[i] / highest);
-        builder.rectangle({bar.x - 1 - width, box.bottom() - step * static_cast<double>(i + 1), width, step}, theme.text3);
-    }
-    const TextStyle label{FontFace::Monospace, 10};
-    for (const Tick& tick : spec.ticks) {
-        const double y = bar.bottom() - tick.value * bar.height;
-        builder.line({bar.right(), y}, {bar.right() + kTick, y}, {theme.axis, 1, {}});
-        builder.text({bar.right() + kTick + 3, y}, tick.label, label, theme.text3, HorizontalAlign::Left,
-                     VerticalAlign::Middle);
-    }
+    drawHistogram(builder, bar, spec, theme);
+    const std::vector<Tick> ends = endLabels(bar, spec);
+    for (const Tick& tick : spec.ticks)
+        if (std::none_of(ends.begin(), ends.end(), [&](const Tick& end) { return std::abs(end.value - tick.value) * bar.height < kLabelPitch; }))
+            drawLabel(builder, bar, tick, theme.text3, theme);
+    for (const Tick& end : ends)
+        drawLabel(builder, bar, end, theme.text1, theme);
+    if (!spec.handles)
+        return;
+    drawHandle(builder, bar, spec.low, kLowHandle, theme);
+    drawHandle(builder, bar, spec.high, kHighHandle, theme);
+}
+
+std::optional<double> placeOnColumn(const Scene& scene, Point at) {
+    for (const Drawable& item : scene.items)
+        if (const auto* bar = std::get_if<RectangleItem>(&item); bar && bar->pick == kColumn && bar->box.height > 0)
+            return (bar->box.bottom() - at.y) / bar->box.height;
+    return std::nullopt;
 }
 
 } // namespace kvscope

@@ -3,6 +3,7 @@
 #include "app/window/canvas/canvas_widget.h"
 
 #include "app/window/appearance.h"
+#include "views/scene/colour_column.h"
 
 #include <QContextMenuEvent>
 #include <QMouseEvent>
@@ -49,9 +50,11 @@ void CanvasWidget::mouseMoveEvent(QMouseEvent* event) {
     const Point at = toScene(event->position());
     if (m_gesture == Gesture::None) {
         const PickId pick = pickAt(scene(), at, kPickTolerance);
-        setCursor(pick.kind == PickId::Kind::Handle ? Qt::SizeHorCursor
-                  : pick.kind == PickId::Kind::None ? Qt::ArrowCursor
-                                                    : Qt::PointingHandCursor);
+        const bool upright = pick == kLowHandle || pick == kHighHandle;
+        setCursor(upright                             ? Qt::SizeVerCursor
+                  : pick.kind == PickId::Kind::Handle ? Qt::SizeHorCursor
+                  : pick.kind == PickId::Kind::None   ? Qt::ArrowCursor
+                                                      : Qt::PointingHandCursor);
         emit hovered(pick, event->position());
         return;
     }
@@ -104,7 +107,11 @@ void CanvasWidget::mouseDoubleClickEvent(QMouseEvent* event) {
     if (event->button() != Qt::LeftButton)
         return;
     m_gesture = Gesture::None;
-    emit fitWanted();
+    const PickId pick = pickAt(scene(), toScene(event->position()), kPickTolerance);
+    if (pick.kind == PickId::Kind::Handle)
+        emit handleReset(pick);
+    else
+        emit fitWanted();
 }
 
 void CanvasWidget::wheelEvent(QWheelEvent* event) {

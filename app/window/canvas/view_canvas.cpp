@@ -5,7 +5,9 @@
 
 #include "app/window/appearance.h"
 #include "app/window/number_text.h"
+#include "views/cell_lock.h"
 #include "views/token_strip/token_strip_view.h"
+#include "views/value_range.h"
 
 #include <numeric>
 #include <QKeyEvent>
@@ -176,8 +178,56 @@ void ViewCanvas::nudge(int tokens) {
     m_readOut->showToken(token, *m_canvas, at ? QPointF(at->x * scale, at->y * scale) : QPointF(width() / 2.0, height() / 2.0), true);
 }
 
+bool ViewCanvas::hasLockedCell() const {
+    const auto* cells = dynamic_cast<const CellLockView*>(&m_view);
+    return cells && isVisible() && cells->isLocked(viewOptions(m_workbench.session(), m_view));
+}
+
+bool ViewCanvas::releaseCell() {
+    if (!hasLockedCell())
+        return false;
+    adopt(dynamic_cast<const CellLockView&>(m_view).released());
+    return true;
+}
+
+bool ViewCanvas::moveLockedCell(int across, int down) {
+    const auto* cells = dynamic_cast<const CellLockView*>(&m_view);
+    if (!cells || !hasLockedCell())
+        return false;
+    if (const auto moved = cells->lockMoved(input(), viewOptions(m_workbench.session(), m_view), across, down))
+        adopt(*moved, "keys " + fromUtf8(m_view.card().id));
+    return true;
+}
+
+bool ViewCanvas::moveColourRange(bool highEnd, int hundredths) {
+    const auto* colours = dynamic_cast<const ColourRangeView*>(&m_view);
+    const auto moved = colours ? colours->withEndMoved(input(), viewOptions(m_workbench.session(), m_view), highEnd, hundredths) : std::nullopt;
+    if (moved)
+        adopt(*moved, "keys " + fromUtf8(m_view.card().id));
+    return moved.has_value();
+}
+
 void ViewCanvas::keyPressEvent(QKeyEvent* event) {
-    const int step = event->modifiers() & Qt::ShiftModifier ? 10 : 1;
+    const bool shift = event->modifiers() & Qt::ShiftModifier;
+    const int step = shift ? 10 : 1;
+    switch (event->key()) {
+    case Qt::Key_Left:
+    case Qt::Key_Right:
+        if (moveLockedCell(event->key() == Qt::Key_Left ? -step : step, 0))
+            return;
+        break;
+    case Qt::Key_Up:
+    case Qt::Key_Down:
+        if (moveLockedCell(0, event->key() == Qt::Key_Up ? -step : step))
+            return;
+        break;
+    case Qt::Key_PageUp:
+    case Qt::Key_PageDown:
+        if (moveColourRange(!shift, event->key() == Qt::Key_PageUp ? 2 : -2))
+            return;
+        break;
+    default: break;
+    }
     const bool pinned = m_readOut->isPinned() && m_readOut->token() >= 0; // arrows go from token to token
     if (pinned && (event->key() == Qt::Key_Left || event->key() == Qt::Key_Up))
         nudge(-step);
@@ -187,6 +237,12 @@ void ViewCanvas::keyPressEvent(QKeyEvent* event) {
         resetView();
     else
         QWidget::keyPressEvent(event);
+}
+
+void ViewCanvas::keyReleaseEvent(QKeyEvent* event) {
+    if (!event->isAutoRepeat()) // a key that is held is one step of undo, like a drag
+        m_workbench.endMerge();
+    QWidget::keyReleaseEvent(event);
 }
 
 } // namespace kvscope

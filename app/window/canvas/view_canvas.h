@@ -33,6 +33,8 @@ public:
     void frameSelection(); ///< shows the selected tokens as large as they fit
     void showRange();      ///< the dialog of the shown ranges; views without axes have none
     void releaseReadOut();
+    bool hasLockedCell() const;
+    bool releaseCell(); ///< false: none was locked
 
 signals:
     void dataWanted();   ///< the table behind the canvas
@@ -43,6 +45,7 @@ protected:
     void showEvent(QShowEvent* event) override;
     void hideEvent(QHideEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
+    void keyReleaseEvent(QKeyEvent* event) override;
 
 private:
     Scene sceneFor(double width, double height);
@@ -66,6 +69,9 @@ private:
     void copyImage();
     void copyData();
     void nudge(int tokens);
+    bool moveLockedCell(int across, int down);
+    bool moveColourRange(bool highEnd, int hundredths);
+    void resetHandle(const PickId& handle);
 
     Workbench& m_workbench;
     const View& m_view;

@@ -9,7 +9,9 @@
 #include "app/window/range_dialog.h"
 #include "views/token_groups.h"
 #include "views/drag_handles.h"
+#include "views/scene/colour_column.h"
 #include "views/token_strip/token_strip_view.h"
+#include "views/value_range.h"
 
 #include <QClipboard>
 #include <QGuiApplication>
@@ -51,6 +53,7 @@ void ViewCanvas::connectGestures() {
     connect(m_canvas, &CanvasWidget::brushed, this, &ViewCanvas::brush);
     connect(m_canvas, &CanvasWidget::scrollWanted, this, &ViewCanvas::scrollBy);
     connect(m_canvas, &CanvasWidget::handleDragged, this, &ViewCanvas::dragHandle);
+    connect(m_canvas, &CanvasWidget::handleReset, this, &ViewCanvas::resetHandle);
     connect(m_canvas, &CanvasWidget::menuWanted, this, &ViewCanvas::showMenu);
     connect(m_canvas, &CanvasWidget::fitWanted, this, &ViewCanvas::resetView);
     connect(m_canvas, &CanvasWidget::pointerLeft, this, [this] {
@@ -67,7 +70,8 @@ void ViewCanvas::connectGestures() {
 void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
     if (m_readOut->isPinned())
         return;
-    const bool hasFacts = pick.kind == PickId::Kind::Cell || pick.kind == PickId::Kind::Node;
+    using enum PickId::Kind;
+    const bool hasFacts = pick.kind == Cell || pick.kind == Node || pick.kind == Handle || pick.kind == Legend;
     if (hasFacts && m_workbench.capture()) {
         const PointFacts facts = factsAt(at);
         m_workbench.setHovered(facts.token);
@@ -159,16 +163,20 @@ bool ViewCanvas::follow(const PointFacts& facts) {
 void ViewCanvas::adopt(const Adoption& adoption, const QString& mergeKey) {
     m_workbench.change(
         [&](Session& s) {
+            for (const auto& [id, text] : adoption.options)
+                setViewOption(s, m_view.card().id, id, text);
             if (adoption.pane >= 0)
                 s.activePane = adoption.pane;
+            if (adoption.budget)
+                setBudget(s, *adoption.budget);
+            if (adoption.values.empty())
+                return;
             PolicySpec& policy = s.panes[static_cast<std::size_t>(s.activePane)].policy;
             for (const auto& [id, text] : adoption.values)
                 if (policy.values.has(id))
                     policy.values.setText(id, text);
-            if (adoption.budget)
-                setBudget(s, *adoption.budget);
         },
-        tr("Adopt"), mergeKey);
+        fromUtf8(adoption.step), mergeKey);
 }
 
 void ViewCanvas::brush(const std::vector<TokenIndex>& tokens, bool finished) {
@@ -203,6 +211,14 @@ void ViewCanvas::dragHandle(const PickId& handle, const QPointF& at, bool finish
     }
     if (finished)
         m_workbench.endMerge();
+}
+
+void ViewCanvas::resetHandle(const PickId& handle) {
+    const bool ofColours = handle == kLowHandle || handle == kHighHandle;
+    if (ofColours && dynamic_cast<const ColourRangeView*>(&m_view))
+        adopt(ColourRangeView::automaticRange());
+    else
+        resetView();
 }
 
 void ViewCanvas::frameSelection() {

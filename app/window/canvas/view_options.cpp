@@ -11,6 +11,7 @@
 #include <QMenu>
 #include <QMessageBox>
 
+#include <algorithm>
 #include <cmath>
 
 namespace kvscope {
@@ -37,7 +38,7 @@ void fillChoices(QMenu* menu, Workbench& workbench, const View& view, const Para
         for (const ParameterChoice& choice : spec.choices)
             addEntry(menu, workbench, view, spec, fromUtf8(choice.label), choice.id, values.choice(spec.id) == choice.id);
     else
-        for (auto number = std::llround(spec.min); number <= std::llround(spec.max); ++number)
+        for (auto number = std::llround(spec.min); number <= std::llround(spec.max); number += std::max(1LL, std::llround(spec.step)))
             addEntry(menu, workbench, view, spec, QString::number(number), std::to_string(number), values.integer(spec.id) == number);
 }
 

@@ -1,0 +1,196 @@
+// The attention map under mouse and keyboard: its colour range and its locked cell, as real events to the whole window.
+#include "app/session/regenerating_command.h"
+#include "app/session/session_file.h"
+#include "app/window/range_dialog.h"
+#include "tests/app/window_fixture.h"
+#include "views/attention_map/attention_map_data.h"
+#include "views/attention_map/attention_map_view.h"
+#include "views/scene/colour_column.h"
+
+#include <QDialogButtonBox>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSettings>
+#include <QTemporaryDir>
+
+using namespace kvscope;
+using kvscope::testing::OpenWindow;
+
+namespace {
+
+/// The window with a map in it that has its data.
+struct OpenMap : OpenWindow {
+    ViewCanvas* map = nullptr;
+
+    OpenMap() {
+        bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
+        for (ViewDock* dock : window.canvases()->docks())
+            if (dock->canvas()->view().card().id == "attention_map")
+                map = dock->canvas();
+        waitForMap();
+        canvas()->setFocus();
+    }
+    CanvasWidget* canvas() const { return map->canvas(); }
+    std::shared_ptr<const AttentionMapData> data() const { return dataAs<AttentionMapData>(bench.viewInput(attentionMapView())); }
+    void waitForMap() {
+        QTRY_VERIFY_WITH_TIMEOUT(map && map->isVisible() && data() && !bench.viewInput(attentionMapView()).data.computing && !canvas()->scene().plot.contains({0, 0}) && canvas()->scene().plot.width > 50, 20000);
+    }
+    std::string option(const std::string& id) const { return viewOptions(bench.session(), attentionMapView()).text(id); }
+    QPoint widgetPoint(Point p) const { return {static_cast<int>(p.x * appearance().scale), static_cast<int>(p.y * appearance().scale)}; }
+    QPoint pixelOf(double key, double query) const {
+        const Scene& scene = canvas()->scene();
+        return widgetPoint({scene.plot.x + scene.plot.width * (key - scene.xMin) / (scene.xMax - scene.xMin),
+                            scene.plot.y + scene.plot.height * (query - scene.yMin) / (scene.yMax - scene.yMin)});
+    }
+    QPoint handle(PickId pick) const {
+        for (const Drawable& item : canvas()->scene().items)
+            if (const auto* triangle = std::get_if<PolygonItem>(&item); triangle && triangle->pick == pick)
+                return widgetPoint({triangle->points[1].x - 5, triangle->points[1].y});
+        return {-1, -1};
+    }
+};
+
+} // namespace
+
+class WindowMapTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope map test");
+        QCoreApplication::setOrganizationName("KVScope test");
+    }
+    void init() { QSettings().clear(); }
+
+    void aHandleIsPulledAndThatIsOneStepOfUndo() {
+        OpenMap open;
+        QCOMPARE(open.option("range"), std::string("auto"));
+        const QPoint from = open.handle(kHighHandle);
+        QVERIFY(from.x() > 0);
+        const int pull = static_cast<int>(open.canvas()->scene().plot.height / 3 * appearance().scale);
+        QTest::mousePress(open.canvas(), Qt::LeftButton, {}, from);
+        for (int step = 1; step <= 6; ++step) {
+            QTest::mouseMove(open.canvas(), from + QPoint(0, pull * step / 6));
+            QVERIFY(step < 2 || open.option("range") != "auto"); // live
+        }
+        QTest::mouseRelease(open.canvas(), Qt::LeftButton, {}, from + QPoint(0, pull));
+        const ValueRange range = ValueRange::parse(open.option("range"));
+        QCOMPARE(range.quantity, std::string("weight"));
+        QCOMPARE(*range.low, 1e-4);
+        QVERIFY2(std::abs(std::log10(*range.high) + 2) < 0.1, open.option("range").c_str()); // a third of six decades
+        QVERIFY(std::abs(open.handle(kHighHandle).y() - (from.y() + pull)) <= 2);
+        QVERIFY(open.bench.session().look.ranges.count("attention_map") == 0); // the map was not panned
+        QCOMPARE(open.bench.history().undoLabel(), std::string("Colour range"));
+        open.bench.undo();
+        QCOMPARE(open.option("range"), std::string("auto"));
+        open.bench.redo();
+        QTest::mouseDClick(open.canvas(), Qt::LeftButton, {}, open.handle(kHighHandle));
+        QCOMPARE(open.option("range"), std::string("auto"));
+    }
+
+    void keysMoveTheEnds() {
+        OpenMap open;
+        QTest::keyClick(open.canvas(), Qt::Key_PageDown);
+        const double once = *ValueRange::parse(open.option("range")).high;
+        QVERIFY(once < 1 && once > 0.5);
+        QTest::keyClick(open.canvas(), Qt::Key_PageUp, Qt::ShiftModifier);
+        QVERIFY(*ValueRange::parse(open.option("range")).low > 1e-4);
+        QCOMPARE(*ValueRange::parse(open.option("range")).high, once);
+        open.bench.undo(); // each key that was let go is a step
+        QCOMPARE(*ValueRange::parse(open.option("range")).low, 1e-4);
+        QCOMPARE(*ValueRange::parse(open.option("range")).high, once);
+    }
+
+    void rangesAreTypedAndReset() {
+        OpenMap open;
+        open.map->showRange();
+        auto* dialog = open.window.findChild<RangeDialog*>();
+        QVERIFY(dialog);
+        auto* from = dialog->findChild<QLineEdit*>("coloursFrom");
+        auto* to = dialog->findChild<QLineEdit*>("coloursTo");
+        QPushButton* apply = dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Apply);
+        QCOMPARE(from->text(), QString("0.0001"));
+        const auto type = [](QLineEdit* field, const char* text) {
+            field->selectAll();
+            QTest::keyClicks(field, text);
+        };
+        type(from, "0.0012345");
+        type(to, "0.3");
+        QTest::mouseClick(apply, Qt::LeftButton);
+        QCOMPARE(open.option("range"), std::string("weight:0.0012345..0.3")); // as typed, to the last digit
+        type(from, "0.5");
+        QTest::mouseClick(apply, Qt::LeftButton); // ends before it begins
+        QCOMPARE(open.option("range"), std::string("weight:0.0012345..0.3"));
+        QVERIFY(!from->toolTip().isEmpty());
+        QTest::mouseClick(dialog->findChild<QPushButton*>("coloursMiddle"), Qt::LeftButton);
+        QVERIFY(open.option("range") != "weight:0.0012345..0.3");
+        QVERIFY(from->text().toDouble() < to->text().toDouble());
+        QTest::mouseClick(dialog->findChild<QPushButton*>("coloursAutomatic"), Qt::LeftButton);
+        QCOMPARE(open.option("range"), std::string("auto"));
+        QCOMPARE(from->text(), QString("0.0001"));
+    }
+
+    void sessionAndCommandLineKeepThem() {
+        OpenMap open;
+        open.bench.change([](Session& s) {
+            setViewOption(s, "attention_map", "range", "weight:0.001..0.25");
+            setViewOption(s, "attention_map", "cell", "920,615");
+        }, "Options");
+        QTemporaryDir folder;
+        const std::string path = folder.filePath("map.kvscope").toStdString();
+        writeSession(path, open.bench.session());
+        const Session back = readSession(path);
+        QCOMPARE(viewOptions(back, attentionMapView()).text("range"), std::string("weight:0.001..0.25"));
+        QCOMPARE(viewOptions(back, attentionMapView()).text("cell"), std::string("920,615"));
+        FigureRequest figure;
+        figure.viewId = "attention_map";
+        figure.outPath = "map.png";
+        const std::string command = plotCommand(back, figure);
+        QVERIFY2(command.find("--view-set range=weight:0.001..0.25") != std::string::npos && command.find("--view-set cell=920,615") != std::string::npos,
+                 command.c_str());
+    }
+
+    void aClickLocksArrowsMoveEscReleases() {
+        OpenMap open;
+        const auto selected = open.bench.session().selected;
+        QVERIFY(!selected.empty());
+        QTest::mouseClick(open.canvas(), Qt::LeftButton, {}, open.pixelOf(300.5, 900.5));
+        QVERIFY(open.option("cell") != "none");
+        open.waitForMap();
+        QTRY_VERIFY(open.data()->locked != nullptr);
+        const TokenIndex query = open.data()->locked->query, key = open.data()->locked->key;
+        QVERIFY(std::abs(query - 900) <= 4 && std::abs(key - 300) <= 4);
+        QVERIFY(!open.map->readOut()->isPinned()); // the inset says it
+        QVERIFY2(open.map->finding().startsWith("Query"), qPrintable(open.map->finding()));
+        QTest::keyClick(open.canvas(), Qt::Key_Right);
+        QTest::keyClick(open.canvas(), Qt::Key_Right);
+        QTest::keyClick(open.canvas(), Qt::Key_Up, Qt::ShiftModifier);
+        QCOMPARE(open.option("cell"), std::to_string(query - 10) + "," + std::to_string(key + 2));
+        QTRY_COMPARE(open.data()->locked->key, key + 2);
+        open.bench.undo();
+        QCOMPARE(open.option("cell"), std::to_string(query) + "," + std::to_string(key + 2));
+        open.canvas()->setFocus();
+        QTest::keyClick(open.canvas(), Qt::Key_Escape);
+        QCOMPARE(open.option("cell"), std::string("none"));
+        QCOMPARE(open.bench.session().selected, selected); // one thing at a time
+        QTRY_VERIFY(open.data()->locked == nullptr);
+        QTest::keyClick(open.canvas(), Qt::Key_Escape);
+        QVERIFY(open.bench.session().selected.empty());
+    }
+
+    // The map does not vanish and come back when another cell is locked.
+    void lockingKeepsThePicture() {
+        OpenMap open;
+        bool lost = false;
+        QObject::connect(&open.bench, &Workbench::dataChanged, &open.window, [&](const QString& id) { lost |= id == "attention_map" && !open.data(); });
+        for (int key = 100; key < 400; key += 100) {
+            QTest::mouseClick(open.canvas(), Qt::LeftButton, {}, open.pixelOf(key + 0.5, 900.5));
+            open.waitForMap();
+        }
+        QVERIFY(open.data()->locked);
+        QVERIFY(!lost);
+    }
+};
+
+QTEST_MAIN(WindowMapTest)
+#include "window_map_test.moc"

@@ -1,0 +1,258 @@
+// The range of the attention map's colours: what its text means, what is drawn, and what pulling a handle stores.
+#include "app/export/scene_export.h"
+#include "core/base/error.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_test.h"
+#include "views/attention_map/attention_map_data.h"
+#include "views/attention_map/attention_map_view.h"
+#include "views/attention_map/map_colours.h"
+#include "views/drag_handles.h"
+#include "views/scene/text_painter.h"
+
+#include <QtTest>
+
+#include <cmath>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+using Set = std::vector<std::pair<std::string, std::string>>;
+
+const ImageItem* mapImage(const Scene& scene) {
+    for (const Drawable& item : scene.items)
+        if (const auto* image = std::get_if<ImageItem>(&item); image && image->pick.kind == PickId::Kind::Cell)
+            return image;
+    return nullptr;
+}
+
+Colour colourOf(const ImageItem& image, std::int64_t x, std::int64_t y) {
+    const std::uint8_t* p = image.rgba->data() + 4 * (y * image.width + x);
+    return {p[0], p[1], p[2], p[3]};
+}
+
+/// The middle of a handle's triangle; nothing where it cannot be pulled.
+std::optional<Point> handleAt(const Scene& scene, PickId handle) {
+    for (const Drawable& item : scene.items)
+        if (const auto* triangle = std::get_if<PolygonItem>(&item); triangle && triangle->pick == handle)
+            return Point{triangle->points[1].x - 4, triangle->points[1].y};
+    return std::nullopt;
+}
+
+std::string rangeOf(const std::optional<Adoption>& adoption) {
+    return adoption && adoption->options.size() == 1 && adoption->options[0].first == "range" ? adoption->options[0].second : "nothing";
+}
+
+} // namespace
+
+class MapColourRangeTest : public ViewTest {
+    Q_OBJECT
+
+public:
+    MapColourRangeTest() : ViewTest(attentionMapView(), 760, 640) {}
+
+private:
+    const DragHandles& m_handles = dynamic_cast<const DragHandles&>(m_view);
+    const ColourRangeView& m_colours = dynamic_cast<const ColourRangeView&>(m_view);
+
+    ViewInput inputWith(const ParameterValues& options) const {
+        ViewInput input = needleInput({"keydiff@0.25"});
+        fillData(input, m_view, options);
+        return input;
+    }
+    /// Pulls a handle up by a part of the column.
+    std::string dragged(const Set& set, PickId handle, double up) const {
+        const ParameterValues options = optionsOf(m_view, set);
+        const ViewInput input = inputWith(options);
+        const Scene scene = build(input, options);
+        Point at = *handleAt(scene, handle);
+        at.y -= up * scene.plot.height;
+        return rangeOf(m_handles.draggedTo(input, options, scene, handle, at));
+    }
+
+private slots:
+    void textsReadBackAndBadOnesAreRefused() {
+        for (const char* text : {"auto", "0.001..0.2", "..0.2", "-3..", "weight:1e-05..1", "logit:-7.5..7.5"})
+            QCOMPARE(ValueRange::parse(text).text(), std::string(text));
+        for (const char* text : {"", "0.1", "0.2..0.1", "0.1..0.1", "..", "weight:..", "a..b", "0.1..x", "nan..1", "0..inf", "weights:0..1"})
+            QVERIFY_EXCEPTION_THROWN(optionsOf(m_view, {{"range", text}}), Error);
+        QCOMPARE(formatBound(1e-4), std::string("1e−4"));
+        QCOMPARE(formatBound(3.124e-5), std::string("3.12e−5"));
+        QCOMPARE(formatBound(-0.25), std::string("−0.25"));
+        QCOMPARE(roundedValue(0.012345), 0.0123);
+    }
+
+    void coloursRunFromLowToHigh() {
+        const ParameterValues options = optionsOf(m_view, {{"range", "weight:0.001..0.1"}});
+        const ViewInput input = inputWith(options);
+        const auto data = dataAs<AttentionMapData>(input);
+        const Scene scene = build(input, options);
+        const ImageItem* image = mapImage(scene);
+        QCOMPARE(image->width, 400); // a pixel per cell of the data
+        int below = 0, between = 0, above = 0;
+        for (std::int64_t y = 0; y < 400; y += 3)
+            for (std::int64_t x = 0; x <= y; ++x) {
+                const float cell = data->cells.data[static_cast<std::size_t>(y * 400 + x)];
+                const double place = std::clamp((std::log10(double(cell)) + 3) / 2, 0.0, 1.0);
+                QCOMPARE(colourOf(*image, x, y), colourMap("viridis", std::lround(255 * place) / 255.0));
+                ++(place <= 0 ? below : place >= 1 ? above : between);
+            }
+        QVERIFY(below > 100 && between > 100 && above > 10); // all three were looked at
+        const std::string text = paintSceneAsText(scene);
+        QVERIFY2(text.find("≤1e−3") != std::string::npos && text.find("≥0.1") != std::string::npos, qPrintable(QString::fromStdString(text)));
+        QVERIFY(text.find("log10, 1e−3 to 0.1") != std::string::npos);
+    }
+
+    // Zooming changes the largest cell shown and the length of the column, but the colour of no cell.
+    void aChosenRangeHoldsUnderZoom() {
+        std::int64_t brightest = -1; // key and query of the largest cell of the first part, as one number
+        const auto colourIn = [&](const Set& set, const Viewport::Range& range) {
+            const ParameterValues options = optionsOf(m_view, set);
+            ViewInput input = needleInput({"keydiff@0.25"});
+            ViewDataRequest request;
+            request.capture = input.capture;
+            request.layer = input.layer;
+            request.kvHead = input.kvHead;
+            request.queryHead = input.queryHead;
+            request.options = options;
+            request.range = range;
+            request.width = request.height = 2000; // a pixel per cell
+            input.data.value = makerFor(m_view)->make(runner(), request, {}, [](const auto&) {});
+            Viewport frame = viewport(1200, 1000, m_text);
+            frame.range = range;
+            const Scene scene = m_view.buildScene(input, options, frame);
+            const auto data = dataAs<AttentionMapData>(input);
+            const std::int64_t width = data->cells.shape[1];
+            if (brightest < 0) {
+                const std::int64_t at = std::max_element(data->cells.data.begin(), data->cells.data.end()) - data->cells.data.begin();
+                brightest = (data->rowBegin + at / width) * 1028 + data->keyBegin + at % width;
+            }
+            return colourOf(*mapImage(scene), brightest % 1028 - data->keyBegin, brightest / 1028 - data->rowBegin);
+        };
+        const Viewport::Range near{600, 640, 900, 940}, withSink{0, 640, 600, 940}; // the first key takes most of the weight
+        for (const char* scale : {"linear", "log"}) {
+            const Colour first = colourIn({{"scale", scale}, {"range", "weight:1e-05..0.5"}}, near);
+            QCOMPARE(colourIn({{"scale", scale}, {"range", "weight:1e-05..0.5"}}, withSink), first);
+        }
+        QVERIFY(colourIn({{"scale", "linear"}}, near) != colourIn({{"scale", "linear"}}, withSink)); // automatic: as far as what is shown
+    }
+
+    void theHistogramCountsTheCellsShown() {
+        const ParameterValues options = optionsOf(m_view, {{"range", "0.01..0.5"}});
+        const ViewInput input = inputWith(options);
+        const auto data = dataAs<AttentionMapData>(input);
+        const MapScale scale(*data, options);
+        const ColourColumnSpec column = scale.column();
+        std::int64_t shown = 0, below = 0, above = 0;
+        std::vector<double> bins(column.histogram.size(), 0.0);
+        for (const float cell : data->cells.data)
+            if (!std::isnan(cell)) {
+                ++shown;
+                below += cell < 0.01F;
+                above += cell > 0.5F;
+                const double place = (std::log10(double(cell)) + 6) / 6; // from two decades below the floor to 1
+                bins[static_cast<std::size_t>(std::clamp(place * double(bins.size()), 0.0, double(bins.size()) - 1))] += 1;
+            }
+        QCOMPARE(column.histogram, bins);
+        QCOMPARE(scale.sharesBeyond().first, double(below) / double(shown));
+        QCOMPARE(scale.sharesBeyond().second, double(above) / double(shown));
+        QVERIFY(std::abs(column.low - 4.0 / 6) < 1e-12 && std::abs(column.high - (6 + std::log10(0.5)) / 6) < 1e-12);
+    }
+
+    void pullingAHandleMovesOneEnd() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputWith(options);
+        const Scene scene = build(input, options);
+        const double decade = 1.0 / 6; // 1e-6 to 1
+        QVERIFY(std::abs((scene.plot.bottom() - handleAt(scene, kLowHandle)->y) - 2 * decade * scene.plot.height) < 0.01); // at the floor
+        QVERIFY(std::abs(scene.plot.y - handleAt(scene, kHighHandle)->y) < 0.01);
+        QCOMPARE(dragged({}, kLowHandle, decade), std::string("weight:0.001..1"));
+        QCOMPARE(dragged({}, kLowHandle, -10 * decade), std::string("weight:1e-06..1")); // no farther than the column
+        QCOMPARE(dragged({}, kHighHandle, -decade), std::string("weight:0.0001..0.1"));
+        // Past the other end: it stops a hundredth of the column before it.
+        QCOMPARE(dragged({{"range", "0.001..0.1"}}, kLowHandle, 5 * decade), std::string("weight:0.0871..0.1"));
+        // The first line of a signed map is its middle: both ends move.
+        const std::string cosine = dragged({{"map", "cosine"}}, kHighHandle, -0.25);
+        const ValueRange range = ValueRange::parse(cosine);
+        QCOMPARE(range.quantity, std::string("cosine"));
+        QVERIFY2(*range.low == -*range.high && std::abs(*range.high - 0.5) < 0.01, cosine.c_str());
+        QCOMPARE(dragged({{"scale", "rank"}}, kLowHandle, 0.5), std::string("rank:0.5..1"));
+        QCOMPARE(dragged({{"scale", "row"}}, kLowHandle, 0.5), std::string("row:0.5..1"));
+    }
+
+    void typedKeyedAndFittedRanges() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputWith(options);
+        QCOMPARE(*m_colours.colourRange(input, options)->low, 1e-4);
+        QCOMPARE(rangeOf(m_colours.withColourRange(input, options, 0.0123456, 0.2)), std::string("weight:0.0123456..0.2")); // as typed
+        QVERIFY(!m_colours.withColourRange(input, options, 0, 0.2)); // no logarithm
+        QVERIFY(!m_colours.withColourRange(input, options, 0.2, 0.2));
+        QCOMPARE(rangeOf(m_colours.withEndMoved(input, options, false, 50)), std::string("weight:0.1..1")); // three of six decades up
+        QCOMPARE(rangeOf(ColourRangeView::automaticRange()), std::string("auto"));
+        const Adoption middle = *m_colours.withShareLeftOut(input, options, 0.01);
+        const ParameterValues fitted = optionsOf(m_view, {middle.options[0]});
+        const auto [below, above] = MapScale(*dataAs<AttentionMapData>(input), fitted).sharesBeyond();
+        QVERIFY2(below > 0.005 && below < 0.015 && above > 0.005 && above < 0.015, qPrintable(QString("%1 %2").arg(below).arg(above)));
+    }
+
+    // A range of weights says nothing about logits: it waits until weights are shown again.
+    void aRangeOfSomethingElseDoesNotApply() {
+        const ParameterValues logits = optionsOf(m_view, {{"map", "logits"}, {"range", "weight:0.001..0.1"}});
+        const ViewInput input = inputWith(logits);
+        const ValueRange range = *m_colours.colourRange(input, logits);
+        QVERIFY(range.quantity == "logit" && *range.high > 1);
+        const ParameterValues any = optionsOf(m_view, {{"map", "logits"}, {"range", "-2..2"}});
+        QCOMPARE(*m_colours.colourRange(input, any)->high, 2.0);
+    }
+
+    void theColumnIsReadAtThePointer() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputWith(options);
+        const Scene scene = build(input, options);
+        const Point handle = *handleAt(scene, kLowHandle);
+        const PointFacts facts = m_view.factsAt(input, options, scene, {handle.x + 9, handle.y});
+        QCOMPARE(facts.rows.size(), std::size_t{3});
+        QCOMPARE(facts.rows[0].second, std::string("1e−4"));
+        QVERIFY2(facts.rows[1].second.find("% of the cells") != std::string::npos, facts.rows[1].second.c_str());
+        QVERIFY(m_view.factsAt(input, options, scene, {scene.width - 3, scene.height - 3}).rows.empty());
+    }
+
+    void thePictureShowsHandlesAndEndColours() {
+        const ParameterValues options = optionsOf(m_view, {{"range", "0.001..0.1"}});
+        const ViewInput input = inputWith(options);
+        for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark}) {
+            Viewport frame = viewport(760, 640, m_text, theme);
+            const Scene scene = m_view.buildScene(input, options, frame);
+            const QImage picture = renderScene(scene, 2);
+            const auto colourAt = [&](double x, double y) {
+                const QColor c = picture.pixelColor(static_cast<int>(2 * x), static_cast<int>(2 * y));
+                return Colour{static_cast<std::uint8_t>(c.red()), static_cast<std::uint8_t>(c.green()), static_cast<std::uint8_t>(c.blue())};
+            };
+            const Point low = *handleAt(scene, kLowHandle), high = *handleAt(scene, kHighHandle);
+            const double bar = high.x + 10, decade = scene.plot.height / 6;
+            QCOMPARE(colourAt(low.x, low.y), themeOf(theme).ink);
+            QCOMPARE(colourAt(high.x, high.y), themeOf(theme).ink);
+            QCOMPARE(colourAt(bar, high.y - decade / 2), colourMap("viridis", 1)); // beyond the handles: the end colours
+            QCOMPARE(colourAt(bar, low.y + decade), colourMap("viridis", 0));
+            const Colour middle = colourAt(bar, (low.y + high.y) / 2);
+            QVERIFY(middle != colourMap("viridis", 0) && middle != colourMap("viridis", 1));
+            frame.forExport = true; // a printed handle cannot be pulled
+            QVERIFY(!handleAt(m_view.buildScene(input, options, frame), kLowHandle));
+        }
+    }
+
+    void nothingOverlapsOrIsClipped() {
+        for (const char* range : {"auto", "0.00312..0.00345", "1e-06..1e-05", "1e-9..1"})
+            for (const QSize size : {QSize(420, 400), QSize(760, 640), QSize(1600, 1000)}) {
+                const ParameterValues options = optionsOf(m_view, {{"range", range}});
+                const Scene scene = build(inputWith(options), options, size.width(), size.height());
+                QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+                QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
+            }
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(MapColourRangeTest)
+#include "map_colour_range_test.moc"

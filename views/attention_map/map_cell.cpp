@@ -1,0 +1,80 @@
+// A locked cell is written as a person would write it, so that a figure of it can be asked for on a command line.
+#include "views/attention_map/map_cell.h"
+
+#include "core/base/error.h"
+#include "views/view_options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace kvscope {
+
+namespace {
+
+[[noreturn]] void refuse(std::string_view text) {
+    throw Error({.sentence = fmt::format("'{}' is no cell of an attention map", text),
+                 .place = "option cell",
+                 .remedy = "Write none, QUERY,KEY like 920,615, or rectangles of both like 920-922,612-615"});
+}
+
+/// "920" or "920-922".
+void readSpan(std::string_view whole, std::string_view text, TokenIndex& first, TokenIndex& last) {
+    const auto number = [&](std::string_view digits) {
+        TokenIndex value = 0;
+        const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+        if (digits.empty() || status != std::errc{} || end != digits.data() + digits.size() || value < 0)
+            refuse(whole);
+        return value;
+    };
+    const std::size_t dash = text.find('-');
+    first = number(text.substr(0, dash));
+    last = dash == std::string_view::npos ? first : number(text.substr(dash + 1));
+    if (last < first)
+        refuse(whole);
+}
+
+void check(std::string_view text) {
+    (void)MapCell::parse(text);
+}
+
+std::string spanText(TokenIndex first, TokenIndex last) {
+    return first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
+}
+
+} // namespace
+
+std::optional<MapCell> MapCell::parse(std::string_view text) {
+    if (text == "none")
+        return std::nullopt;
+    const std::size_t comma = text.find(',');
+    if (comma == std::string_view::npos)
+        refuse(text);
+    MapCell cell;
+    readSpan(text, text.substr(0, comma), cell.firstQuery, cell.lastQuery);
+    readSpan(text, text.substr(comma + 1), cell.firstKey, cell.lastKey);
+    return cell;
+}
+
+std::string MapCell::text() const {
+    return spanText(firstQuery, lastQuery) + "," + spanText(firstKey, lastKey);
+}
+
+ParameterSpec mapCellOption() {
+    ParameterSpec spec = choiceOption("cell", "Cell", "QUERY,KEY of the cell whose neighbourhood is shown large, like 920,615; none.",
+                                      "a click on the map", {}, Stage::Combine);
+    spec.kind = ParameterKind::Text;
+    spec.defaultText = "none";
+    spec.check = check;
+    return spec;
+}
+
+ParameterSpec mapAroundOption() {
+    ParameterSpec spec = integerOption("around", "Neighbourhood", "Cells across the neighbourhood of the locked cell.", "the magnified neighbourhood", 9, 15, 11,
+                                       Stage::Combine);
+    spec.unit = "cells";
+    spec.step = 2;
+    return spec;
+}
+
+} // namespace kvscope

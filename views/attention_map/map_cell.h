@@ -1,0 +1,26 @@
+#pragma once
+
+#include "core/base/index.h"
+#include "core/parameters/parameters.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kvscope {
+
+/// The cell of an attention map that is locked: one cell, or the largest of a rectangle of cells (what a click on a pixel
+/// means that stands for many). Both ends belong to it.
+struct MapCell {
+    TokenIndex firstQuery = 0, lastQuery = 0, firstKey = 0, lastKey = 0;
+
+    /// "none", "QUERY,KEY" or "FIRST-LAST,FIRST-LAST". Throws Error for anything else.
+    static std::optional<MapCell> parse(std::string_view text);
+    std::string text() const; ///< reads back identically
+};
+
+/// The view options that hold the cell and how many cells around it are shown.
+ParameterSpec mapCellOption();
+ParameterSpec mapAroundOption();
+
+} // namespace kvscope

@@ -1,0 +1,132 @@
+// Every number of the picture can be read: under the pointer, and as a table.
+#include "views/attention_map/map_facts.h"
+
+#include "views/attention_map/map_inset.h"
+#include "views/attention_map/map_range.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+/// The first of piece `index` when `count` rows or keys from `begin` on are shown as `pieces` pixels.
+TokenIndex firstOf(std::int64_t begin, std::int64_t end, std::int64_t pieces, std::int64_t index) {
+    return static_cast<TokenIndex>(begin + (end - begin) * index / pieces);
+}
+
+/// The cells that stand behind the pixel at a data position; nothing outside the data.
+std::optional<MapCell> pixelAt(const AttentionMapData& data, double key, double row) {
+    const double across = (key - static_cast<double>(data.keyBegin)) / static_cast<double>(data.keyEnd - data.keyBegin);
+    const double down = (row - static_cast<double>(data.rowBegin)) / static_cast<double>(data.rowEnd - data.rowBegin);
+    if (across < 0 || across >= 1 || down < 0 || down >= 1)
+        return std::nullopt;
+    const std::int64_t width = data.cells.shape[1], height = data.cells.shape[0];
+    const auto x = static_cast<std::int64_t>(across * static_cast<double>(width));
+    const auto y = static_cast<std::int64_t>(down * static_cast<double>(height));
+    return MapCell{firstOf(data.rowBegin, data.rowEnd, height, y), firstOf(data.rowBegin, data.rowEnd, height, y + 1) - 1,
+                   firstOf(data.keyBegin, data.keyEnd, width, x), firstOf(data.keyBegin, data.keyEnd, width, x + 1) - 1};
+}
+
+float valueOf(const AttentionMapData& data, const MapCell& pixel) {
+    const std::int64_t y = ((pixel.firstQuery - data.rowBegin + 1) * data.cells.shape[0] - 1) / (data.rowEnd - data.rowBegin);
+    const std::int64_t x = ((pixel.firstKey - data.keyBegin + 1) * data.cells.shape[1] - 1) / (data.keyEnd - data.keyBegin);
+    return data.cells.data[static_cast<std::size_t>(y * data.cells.shape[1] + x)];
+}
+
+std::string tokenText(const ViewInput& input, TokenIndex token) {
+    return fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)));
+}
+
+PointFacts factsOf(const ViewInput& input, const AttentionMapData& data, TokenIndex query, TokenIndex key, const std::string& name, float value) {
+    PointFacts facts;
+    facts.token = key;
+    facts.rows = {{data.rowsAreKeys ? "key down" : "query", tokenText(input, query)},
+                  {"key", tokenText(input, key)},
+                  {name, cellText(value)}};
+    for (const PaneData& pane : input.panes)
+        if (pane.result) {
+            const TokenState state = tokenStates(input, pane)[static_cast<std::size_t>(key)];
+            const char* words[] = {"kept", "kept, protected", "evicted", "after the cut"};
+            facts.rows.emplace_back(fmt::format("{} {}", pane.letter, pane.policyName), words[static_cast<int>(state)]);
+        }
+    return facts;
+}
+
+bool holds(const MapCell& cells, const MapNeighbourhood& locked) {
+    return locked.query >= cells.firstQuery && locked.query <= cells.lastQuery && locked.key >= cells.firstKey && locked.key <= cells.lastKey;
+}
+
+/// A click on what is locked releases it. Masked cells are not locked: there is nothing to magnify.
+void addLock(PointFacts& facts, const AttentionMapData& data, const MapCell& cells, float value) {
+    if (data.locked && holds(cells, *data.locked))
+        facts.adoption = lockOf(std::nullopt);
+    else if (!std::isnan(value))
+        facts.adoption = lockOf(cells);
+}
+
+} // namespace
+
+PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, const ParameterValues& options, const Scene& scene, Point at) {
+    const char* name = data.isWeight ? "weight" : "value";
+    if (const auto cell = magnifiedCellAt(data, scene, at)) {
+        const auto [query, key] = *cell;
+        const float value = data.locked->at(query, key);
+        PointFacts facts = factsOf(input, data, query, key, name, value);
+        addLock(facts, data, {query, query, key, key}, value);
+        return facts;
+    }
+    if (isOnInset(scene, at))
+        return {};
+    if (!scene.plot.contains(at))
+        return rangeFacts(MapScale(data, options), scene, at);
+    const double key = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
+    const double row = scene.yMin + (at.y - scene.plot.y) / scene.plot.height * (scene.yMax - scene.yMin);
+    const auto pixel = pixelAt(data, key, row);
+    if (!pixel)
+        return {};
+    const float value = valueOf(data, *pixel);
+    const bool single = pixel->firstQuery == pixel->lastQuery && pixel->firstKey == pixel->lastKey;
+    PointFacts facts = factsOf(input, data, static_cast<TokenIndex>(row), static_cast<TokenIndex>(key),
+                               std::string(name) + (single ? "" : ", largest of the pixel"), value);
+    addLock(facts, data, *pixel, value);
+    return facts;
+}
+
+ViewTable mapTable(std::shared_ptr<const AttentionMapData> data) {
+    ViewTable table;
+    table.columns = {"query from", "query to", "key from", "key to", "value"};
+    if (!data)
+        return table;
+    const std::int64_t magnified = data->locked ? data->locked->cells.shape.count() : 0;
+    table.rowCount = magnified + data->cells.shape.count();
+    table.cell = [data, magnified](std::int64_t index, int column) -> std::string {
+        MapCell cell;
+        float value = 0;
+        if (index < magnified) {
+            const MapNeighbourhood& around = *data->locked;
+            const auto query = static_cast<TokenIndex>(around.rowBegin + index / around.cells.shape[1]);
+            const auto key = static_cast<TokenIndex>(around.keyBegin + index % around.cells.shape[1]);
+            cell = {query, query, key, key};
+            value = around.at(query, key);
+        } else {
+            const std::int64_t width = data->cells.shape[1], height = data->cells.shape[0], pixel = index - magnified;
+            const std::int64_t y = pixel / width, x = pixel % width;
+            cell = {firstOf(data->rowBegin, data->rowEnd, height, y), firstOf(data->rowBegin, data->rowEnd, height, y + 1) - 1,
+                    firstOf(data->keyBegin, data->keyEnd, width, x), firstOf(data->keyBegin, data->keyEnd, width, x + 1) - 1};
+            value = data->cells.data[static_cast<std::size_t>(pixel)];
+        }
+        switch (column) {
+        case 0: return std::to_string(cell.firstQuery);
+        case 1: return std::to_string(cell.lastQuery);
+        case 2: return std::to_string(cell.firstKey);
+        case 3: return std::to_string(cell.lastKey);
+        default: return std::isnan(value) ? "masked" : fmt::format("{:.6g}", value);
+        }
+    };
+    return table;
+}
+
+} // namespace kvscope

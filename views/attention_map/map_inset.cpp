@@ -1,0 +1,295 @@
+// A magnifying glass that does not lie on what one looks at: it shows single cells where the map shows the largest of many.
+#include "views/attention_map/map_inset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+namespace kvscope {
+
+namespace {
+
+constexpr PickId kGround{PickId::Kind::Legend, 300}, kGrid{PickId::Kind::Cell, -300};
+constexpr double kPadding = 8, kHeading = 15, kQueryTexts = 58, kKeyTexts = 52;
+constexpr double kLeastCell = 9, kLeastBareCell = 5, kMostCell = 40, kCellWithNumber = 29;
+
+/// What is left out where room is scarce: the tokens' texts, then all headings but the first.
+struct Mode {
+    bool texts;
+    std::size_t headings;
+};
+
+/// The parts of the inset; a cell of no size does not fit.
+struct Inset {
+    Box ground, grid;
+    double cell = 0;
+    Mode mode{};
+};
+
+/// Where the inset may stand, and at which side of the room.
+struct Room {
+    Box box;
+    bool atRight = false;
+};
+
+Inset fitted(const Room& place, const MapNeighbourhood& around, const Mode& mode) {
+    const auto& [room, atRight] = place;
+    const auto& [texts, headings] = mode;
+    const auto columns = static_cast<double>(around.cells.shape[1]), rows = static_cast<double>(around.cells.shape[0]);
+    const double left = texts ? kQueryTexts : 0, top = kHeading * static_cast<double>(headings) + (texts ? kKeyTexts : 4);
+    Inset inset;
+    inset.mode = mode;
+    inset.cell = std::floor(std::min({kMostCell, (room.width - 2 * kPadding - left) / columns, (room.height - 2 * kPadding - top) / rows}));
+    if (inset.cell < (texts ? kLeastCell : kLeastBareCell))
+        return {};
+    // The headings may be wider than the grid.
+    const double width = std::min(room.width, std::max(2 * kPadding + left + inset.cell * columns, 190.0));
+    inset.ground = {atRight ? room.right() - width : room.x, room.y, width, 2 * kPadding + top + inset.cell * rows};
+    inset.grid = {inset.ground.x + kPadding + left, room.y + kPadding + top, inset.cell * columns, inset.cell * rows};
+    return inset;
+}
+
+/// Nothing but masked cells of the map lies in the box.
+bool isMasked(const MapLayout& layout, const AttentionMapData& data, const Box& box) {
+    const PlotFrame& frame = layout.frame;
+    const auto cells = [](double from, double to, std::int64_t begin, std::int64_t end, std::int64_t count) {
+        const double per = static_cast<double>(count) / static_cast<double>(end - begin);
+        return std::pair{std::clamp<std::int64_t>(std::llround(std::floor((from - static_cast<double>(begin)) * per)), 0, count),
+                         std::clamp<std::int64_t>(std::llround(std::ceil((to - static_cast<double>(begin)) * per)), 0, count)};
+    };
+    const auto [left, right] = cells(frame.xAt(box.x), frame.xAt(box.right()), data.keyBegin, data.keyEnd, data.cells.shape[1]);
+    const auto [top, bottom] = cells(frame.yAt(box.y), frame.yAt(box.bottom()), data.rowBegin, data.rowEnd, data.cells.shape[0]);
+    for (std::int64_t y = top; y < bottom; ++y)
+        for (std::int64_t x = left; x < right; ++x)
+            if (!std::isnan(data.cells.data[static_cast<std::size_t>(y * data.cells.shape[1] + x)]))
+                return false;
+    return true;
+}
+
+/// Rooms that cover nothing that is seen: right of the colour column, and the masked corner of a causal map.
+std::vector<Room> freeRooms(const MapLayout& layout, const AttentionMapData& data, const Viewport& viewport) {
+    const Box& plot = layout.frame.plot;
+    const double left = std::max(layout.column.right(), layout.sideRail.right()) + 10;
+    const double bottom = viewport.height - (viewport.forExport ? 24 : 6);
+    std::vector<Room> rooms = {{{left, plot.y, viewport.width - 8 - left, bottom - plot.y}, false}};
+    for (double share = 0.5; share >= 0.2; share -= 0.05) {
+        const double side = share * plot.width;
+        const Box corner{plot.right() - side, plot.y, side, side};
+        if (!isMasked(layout, data, corner))
+            continue;
+        rooms.push_back({{corner.x + 3, corner.y + 3, corner.width - 6, corner.height - 6}, true});
+        break;
+    }
+    return rooms;
+}
+
+/// The corner of the plot that is farthest from the locked cell.
+Room farthestCorner(const MapLayout& layout, const MapNeighbourhood& around) {
+    const Box& plot = layout.frame.plot;
+    const Point cell = layout.frame.toPixels(static_cast<double>(around.key), static_cast<double>(around.query));
+    const double side = 0.48 * plot.width;
+    const bool isLeft = cell.x < plot.x + plot.width / 2, isAbove = cell.y < plot.y + plot.height / 2;
+    return {{isLeft ? plot.right() - side - 3 : plot.x + 3, isAbove ? plot.bottom() - side - 3 : plot.y + 3, side, side}, isLeft};
+}
+
+/// A smaller inset beside what is seen is better than a larger one over it.
+Inset placed(const MapLayout& layout, const AttentionMapData& data, const Viewport& viewport, std::size_t headings) {
+    const Mode modes[] = {{true, headings}, {false, headings}, {false, 1}};
+    for (const Mode& mode : modes) {
+        Inset best;
+        for (const Room& room : freeRooms(layout, data, viewport))
+            if (const Inset inset = fitted(room, *data.locked, mode); inset.cell > best.cell)
+                best = inset;
+        if (best.cell > 0)
+            return best;
+    }
+    for (const Mode& mode : modes)
+        if (const Inset inset = fitted(farthestCorner(layout, *data.locked), *data.locked, mode); inset.cell > 0)
+            return inset;
+    return {};
+}
+
+/// Short enough for a cell: ".031", "4e−4", "−1.2".
+std::string shortNumber(float cell) {
+    const double value = static_cast<double>(cell), magnitude = std::abs(value);
+    if (magnitude >= 0.995 || magnitude == 0)
+        return formatFixed(value, magnitude == 0 || magnitude >= 10 ? 0 : 1);
+    if (magnitude >= 0.01)
+        return (value < 0 ? "\u2212" : "") + formatFixed(magnitude, 2).substr(1);
+    const int exponent = static_cast<int>(std::floor(std::log10(magnitude)));
+    return fmt::format("{}{:.0f}e\u2212{}", value < 0 ? "\u2212" : "", magnitude / std::pow(10.0, exponent), -exponent);
+}
+
+Colour readableOn(Colour ground, const Theme& theme) {
+    const double light = 0.299 * ground.r + 0.587 * ground.g + 0.114 * ground.b;
+    const bool inkIsDark = theme.ink.r < 128;
+    return (light > 140) == inkIsDark ? theme.ink : theme.paper;
+}
+
+void drawCells(SceneBuilder& builder, const Inset& inset, const AttentionMapData& data, const MapScale& scale, const Theme& theme) {
+    const MapNeighbourhood& around = *data.locked;
+    const std::int64_t rows = around.cells.shape[0], columns = around.cells.shape[1];
+    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
+    std::vector<Colour> colours;
+    for (std::int64_t y = 0; y < rows; ++y) {
+        // The colours of the map: a row-normalised one knows the rows of its pixels.
+        const std::int64_t shown = std::clamp(around.rowBegin + y, data.rowBegin, data.rowEnd - 1) - data.rowBegin;
+        const std::int64_t pixelRow = shown * data.cells.shape[0] / (data.rowEnd - data.rowBegin);
+        for (std::int64_t x = 0; x < columns; ++x) {
+            const float cell = around.at(around.rowBegin + y, around.keyBegin + x);
+            const Colour c = std::isnan(cell) ? theme.masked : colourMap(scale.colourMapName(), scale.place(cell, pixelRow), scale.inverted());
+            colours.push_back(c);
+            pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
+        }
+    }
+    builder.scene().items.push_back(ImageItem{inset.grid, static_cast<int>(columns), static_cast<int>(rows), pixels, {}});
+    const TextStyle number{FontFace::Monospace, 10};
+    for (std::int64_t y = 0; y < rows && inset.cell >= kCellWithNumber; ++y)
+        for (std::int64_t x = 0; x < columns; ++x)
+            if (const float cell = around.at(around.rowBegin + y, around.keyBegin + x); !std::isnan(cell))
+                builder.text({inset.grid.x + inset.cell * (static_cast<double>(x) + 0.5), inset.grid.y + inset.cell * (static_cast<double>(y) + 0.5)},
+                             shortNumber(cell), number, readableOn(colours[static_cast<std::size_t>(y * columns + x)], theme),
+                             HorizontalAlign::Centre, VerticalAlign::Middle);
+    builder.rectangle(inset.grid, kTransparent, {theme.axis, 1, {}}, 0, kGrid);
+    const Box own{inset.grid.x + inset.cell * static_cast<double>(around.key - around.keyBegin),
+                  inset.grid.y + inset.cell * static_cast<double>(around.query - around.rowBegin), inset.cell, inset.cell};
+    builder.rectangle(own, kTransparent, {theme.casing, 4, {}});
+    builder.rectangle(own, kTransparent, {theme.ink, 2, {}});
+}
+
+void drawTokenTexts(SceneBuilder& builder, const Inset& inset, const MapNeighbourhood& around, const ViewInput& input, const Theme& theme) {
+    const TokenTable& tokens = input.capture->tokens();
+    const auto styleOf = [](bool own) { return TextStyle{FontFace::Interface, 10, own ? FontWeight::SemiBold : FontWeight::Regular}; };
+    for (std::int64_t x = 0; x < around.cells.shape[1]; ++x) {
+        const auto key = static_cast<TokenIndex>(around.keyBegin + x);
+        const TextStyle style = styleOf(key == around.key);
+        builder.text({inset.grid.x + inset.cell * (static_cast<double>(x) + 0.5), inset.grid.y - 4},
+                     builder.elide(displayText(tokens.textOf(key)), style, kKeyTexts - 8), style, key == around.key ? theme.text1 : theme.text2,
+                     HorizontalAlign::Left, VerticalAlign::Middle, -90);
+    }
+    for (std::int64_t y = 0; y < around.cells.shape[0]; ++y) {
+        const auto query = static_cast<TokenIndex>(around.rowBegin + y);
+        const TextStyle style = styleOf(query == around.query);
+        builder.text({inset.grid.x - 4, inset.grid.y + inset.cell * (static_cast<double>(y) + 0.5)},
+                     builder.elide(displayText(tokens.textOf(query)), style, kQueryTexts - 8), style,
+                     query == around.query ? theme.text1 : theme.text2, HorizontalAlign::Right, VerticalAlign::Middle);
+    }
+}
+
+std::string tokenWords(const ViewInput& input, TokenIndex token) {
+    return fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)));
+}
+
+std::string valueWords(const AttentionMapData& data) {
+    const MapNeighbourhood& around = *data.locked;
+    const char* name = data.isWeight ? "weight" : data.isDifference ? "difference" : data.rowsAreKeys ? "cosine" : "logit";
+    std::string words = std::string(name) + " " + cellText(around.value());
+    if (around.rank > 0)
+        words += fmt::format(" · rank {} of {}", formatCount(around.rank), formatCount(around.seen));
+    return words;
+}
+
+std::vector<std::string> headingsOf(const ViewInput& input, const AttentionMapData& data) {
+    const MapNeighbourhood& around = *data.locked;
+    std::vector<std::string> headings = {fmt::format("{} {} → key {}", data.rowsAreKeys ? "key" : "query", tokenWords(input, around.query),
+                                                     tokenWords(input, around.key)),
+                                         valueWords(data)};
+    std::string kept;
+    for (const PaneData& pane : input.panes)
+        if (pane.result) {
+            const TokenState state = tokenStates(input, pane)[static_cast<std::size_t>(around.key)];
+            const char* words[] = {"kept", "protected", "evicted", "after the cut"};
+            kept += fmt::format("{}{} {}", kept.empty() ? "key: " : " · ", pane.letter, words[static_cast<int>(state)]);
+        }
+    if (!kept.empty())
+        headings.push_back(kept);
+    return headings;
+}
+
+/// The neighbourhood on the map, and a cross-hair that stops at it.
+void drawFrame(SceneBuilder& builder, const PlotFrame& frame, const MapNeighbourhood& around, const Theme& theme) {
+    const Point from = frame.toPixels(static_cast<double>(around.keyBegin), static_cast<double>(around.rowBegin));
+    const Point to = frame.toPixels(static_cast<double>(around.keyBegin + around.cells.shape[1]),
+                                    static_cast<double>(around.rowBegin + around.cells.shape[0]));
+    const Point at = frame.toPixels(static_cast<double>(around.key) + 0.5, static_cast<double>(around.query) + 0.5);
+    constexpr double least = 9; // of a frame that can be seen
+    const double width = std::max(least, to.x - from.x), height = std::max(least, to.y - from.y);
+    const Box box{std::min(from.x, at.x - least / 2), std::min(from.y, at.y - least / 2), width, height};
+    const Box& plot = frame.plot;
+    builder.pushClip(plot);
+    for (const Stroke& stroke : {Stroke{theme.casing, 3, {}}, Stroke{theme.ink, 1, {}}}) {
+        builder.line({plot.x, at.y}, {box.x, at.y}, stroke);
+        builder.line({box.right(), at.y}, {plot.right(), at.y}, stroke);
+        builder.line({at.x, plot.y}, {at.x, box.y}, stroke);
+        builder.line({at.x, box.bottom()}, {at.x, plot.bottom()}, stroke);
+        builder.rectangle(box, kTransparent, stroke);
+    }
+    builder.popClip();
+}
+
+const RectangleItem* boxOf(const Scene& scene, PickId pick) {
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == pick)
+            return box;
+    return nullptr;
+}
+
+} // namespace
+
+Adoption lockOf(const std::optional<MapCell>& cell) {
+    Adoption adoption;
+    adoption.options = {{"cell", cell ? cell->text() : "none"}};
+    adoption.step = cell ? "Lock cell" : "Release cell";
+    return adoption;
+}
+
+std::string cellText(float value) {
+    return std::isnan(value) ? "masked" : formatShort(static_cast<double>(value));
+}
+
+std::string lockedSentence(const ViewInput& input, const AttentionMapData& data) {
+    const MapNeighbourhood& around = *data.locked;
+    return fmt::format("{} {}, key {}: {}", data.rowsAreKeys ? "Key" : "Query", tokenWords(input, around.query),
+                       tokenWords(input, around.key), valueWords(data));
+}
+
+void drawLockedCell(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
+                    const ViewInput& input, const Viewport& viewport) {
+    if (!data.locked)
+        return;
+    const Theme& theme = themeOf(viewport.theme);
+    drawFrame(builder, layout.frame, *data.locked, theme);
+    const std::vector<std::string> headings = headingsOf(input, data);
+    const Inset inset = placed(layout, data, viewport, headings.size());
+    if (inset.cell == 0)
+        return;
+    builder.rectangle(inset.ground, theme.raised, {theme.control, 1, {}}, 4, kGround);
+    for (std::size_t line = 0; line < inset.mode.headings; ++line) {
+        const TextStyle style{FontFace::Interface, 11, line == 0 ? FontWeight::SemiBold : FontWeight::Regular};
+        builder.text({inset.ground.x + kPadding, inset.ground.y + kPadding + kHeading * (static_cast<double>(line) + 0.5)},
+                     builder.elide(headings[line], style, inset.ground.width - 2 * kPadding), style, line == 0 ? theme.text1 : theme.text2,
+                     HorizontalAlign::Left, VerticalAlign::Middle);
+    }
+    drawCells(builder, inset, data, scale, theme);
+    if (inset.mode.texts)
+        drawTokenTexts(builder, inset, *data.locked, input, theme);
+}
+
+bool isOnInset(const Scene& scene, Point at) {
+    const RectangleItem* ground = boxOf(scene, kGround);
+    return ground && ground->box.contains(at);
+}
+
+std::optional<std::pair<TokenIndex, TokenIndex>> magnifiedCellAt(const AttentionMapData& data, const Scene& scene, Point at) {
+    const RectangleItem* grid = boxOf(scene, kGrid);
+    if (!grid || !data.locked || !grid->box.contains(at))
+        return std::nullopt;
+    const HostTensor& cells = data.locked->cells;
+    const auto column = static_cast<std::int64_t>((at.x - grid->box.x) / grid->box.width * static_cast<double>(cells.shape[1]));
+    const auto row = static_cast<std::int64_t>((at.y - grid->box.y) / grid->box.height * static_cast<double>(cells.shape[0]));
+    return std::pair{static_cast<TokenIndex>(data.locked->rowBegin + row), static_cast<TokenIndex>(data.locked->keyBegin + column)};
+}
+
+} // namespace kvscope
