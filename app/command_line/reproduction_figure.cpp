@@ -42,9 +42,35 @@ PlotFrame frameOf(const ReproductionResult& result, const Viewport& viewport, do
     return frame;
 }
 
-/// Series of one policy differ in their dashes.
-void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedSeries& series,
-                const PolicyStyle& style) {
+/// How a series looks: a policy's colour; its own mark and line, or, where it has several series, others for each.
+struct SeriesStyle {
+    Marker marker;
+    Colour colour, fill;
+    std::vector<double> dash;
+};
+
+std::vector<SeriesStyle> stylesOf(const ReproductionResult& result, const Theme& theme, ThemeId themeId) {
+    const std::vector<Marker> markers = {Marker::Circle, Marker::Square, Marker::Diamond, Marker::TriangleUp, Marker::Hexagon};
+    const std::vector<std::vector<double>> dashes = {{}, {5, 3}, {1.5, 2.5}, {9, 3}, {9, 3, 1.5, 3}};
+    std::vector<SeriesStyle> styles;
+    for (std::size_t i = 0; i < result.series.size(); ++i) {
+        const std::string& policy = result.series[i].policyId;
+        const auto same = [&policy](const ReproducedSeries& series) { return series.policyId == policy; };
+        const auto begin = result.series.begin();
+        const auto before = static_cast<std::size_t>(std::count_if(begin, begin + static_cast<std::ptrdiff_t>(i), same));
+        const PolicyStyle own = policyStyle(policy, themeId);
+        SeriesStyle style{own.marker, own.colour, own.colour, own.dash};
+        if (std::count_if(begin, result.series.end(), same) > 1) {
+            style.marker = markers[before % markers.size()];
+            style.dash = dashes[before % dashes.size()];
+            style.fill = before % 2 == 1 ? theme.canvas : own.colour;
+        }
+        styles.push_back(std::move(style));
+    }
+    return styles;
+}
+
+void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedSeries& series, const SeriesStyle& style) {
     std::vector<Point> line;
     for (const ReproducedPoint& point : series.points) {
         if (!std::isfinite(point.summary.mean))
@@ -60,7 +86,8 @@ void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedS
     marks.points = std::make_shared<const std::vector<Point>>(std::move(line));
     marks.marker = style.marker;
     marks.radius = 3.2;
-    marks.fill = style.colour;
+    marks.fill = style.fill;
+    marks.stroke = {style.colour, 1.2, {}};
     marks.name = series.label;
     builder.points(std::move(marks));
 }
@@ -84,15 +111,10 @@ Scene drawReproduction(const Reproduction& reproduction, const ReproductionResul
     builder.text({12, 20}, builder.elide(reproduction.item, title, viewport.width - 24), title, theme.text1);
     drawGrid(builder, frame, theme);
     std::vector<LegendEntry> legend;
-    const std::vector<std::vector<double>> dashes = {{}, {5, 3}, {1.5, 2.5}};
-    std::size_t index = 0;
-    for (const ReproducedSeries& series : result.series) {
-        PolicyStyle style = policyStyle(series.policyId, viewport.theme);
-        if (reproduction.measures.size() > 1)
-            style.dash = dashes[index++ % dashes.size()];
-        drawSeries(builder, frame, series, style);
-        LegendEntry entry{series.label, style.marker, style.colour, {}, 3};
-        legend.push_back(std::move(entry));
+    const std::vector<SeriesStyle> styles = stylesOf(result, theme, viewport.theme);
+    for (std::size_t i = 0; i < styles.size(); ++i) {
+        drawSeries(builder, frame, result.series[i], styles[i]);
+        legend.push_back({result.series[i].label, styles[i].marker, styles[i].fill, {styles[i].colour, 1.2, {}}, 3});
     }
     drawAxes(builder, frame, {}, theme);
     drawLegend(builder, {frame.plot.x, 38}, viewport.width - frame.plot.x - 10, legend, theme);
