@@ -65,6 +65,11 @@ HostTensor headRows(const HostTensor& all, std::int64_t head) {
     return {{all.shape[1], all.shape[2]}, {first, first + size}};
 }
 
+/// Where what is made of the rows of one head is kept, so that another colour or method finds it again.
+std::string placeOf(const LayerRunner& runner, const ViewDataRequest& request, std::int64_t head) {
+    return fmt::format("{}projection|{}|{}|{}", runner.keyOf(request.capture), request.layer.value, request.options.choice("source"), head);
+}
+
 TsneRequest tsneRequest(const ParameterValues& options) {
     return {.perplexity = options.real("perplexity"),
             .iterations = static_cast<int>(options.integer("iterations")),
@@ -83,16 +88,16 @@ std::shared_ptr<ProjectionData> withEmbedding(const ProjectionData& plain, const
 ViewDataMaker::Value embed(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows, std::int64_t head,
                            const ProjectionData& plain, const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
     const TsneRequest asked = tsneRequest(request.options);
-    const std::string place = fmt::format("{}tsne|{}|{}|{}|{}", runner.keyOf(request.capture), request.layer.value, plain.source, head,
-                                          asked.perplexity);
+    const TsneWorkers workers{runner.engine().state().threads, {}};
+    const std::string place = fmt::format("{}|tsne {}", placeOf(runner, request, head), asked.perplexity);
     const auto shares = runner.cache().get<NeighbourShares>(place, checkpoint, [&] {
-        NeighbourShares made = neighbourShares(headRows(runner.engine().download(rows), head), asked.perplexity, {}, checkpoint.part(0, 0.1));
+        NeighbourShares made = neighbourShares(headRows(runner.engine().download(rows), head), asked.perplexity, workers, checkpoint.part(0, 0.1));
         const std::size_t bytes = made.share.size() * (sizeof(double) + sizeof(std::int32_t)) + made.nearest.size() * sizeof(std::int32_t);
         return StageCache::Made<NeighbourShares>{std::move(made), bytes};
     });
     const std::string key = fmt::format("{}|{}|{}", place, asked.iterations, asked.seed);
     const auto embedding = runner.cache().get<Embedding>(key, checkpoint, [&] {
-        Embedding made = tsne(*shares, asked, {}, checkpoint.part(0.1, 1),
+        Embedding made = tsne(*shares, asked, workers, checkpoint.part(0.1, 1),
                               [&](const Embedding& onItsWay) { partial(withEmbedding(plain, asked, onItsWay)); });
         const std::size_t bytes = made.points.data.size() * sizeof(float);
         return StageCache::Made<Embedding>{std::move(made), bytes};
@@ -100,18 +105,26 @@ ViewDataMaker::Value embed(const LayerRunner& runner, const ViewDataRequest& req
     return withEmbedding(plain, asked, *embedding);
 }
 
+bool asksForCentres(const ViewDataRequest& request) {
+    return request.options.choice("colour_by") == "cluster";
+}
+
 /// SubGen Fig. 1 marks 16 greedy centres among keys and values.
-void addClusters(const LayerRunner& runner, const ViewDataRequest& request, HostTensor rows, ProjectionData& data, const Checkpoint& checkpoint) {
-    const std::int64_t n = rows.shape[0], d = rows.shape[1];
-    CentersRequest wanted;
-    wanted.count = std::min(n, request.options.integer("centres"));
-    wanted.first = {0};
-    wanted.compareAll = true;
-    const Engine& engine = runner.engine();
-    const GreedyCenters found = engine.greedyCenters(engine.upload({{1, n, d}, std::move(rows.data)}), wanted, checkpoint.silent()).front();
-    data.centres = found.order;
-    data.cluster = found.centre;
-    data.radius = found.radius.back();
+std::shared_ptr<const GreedyCenters> centresOf(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows,
+                                               std::int64_t head, const Checkpoint& checkpoint) {
+    const std::int64_t wanted = std::min(rows.size(1), request.options.integer("centres"));
+    return runner.cache().get<GreedyCenters>(fmt::format("{}|centres {}", placeOf(runner, request, head), wanted), checkpoint, [&] {
+        const Engine& engine = runner.engine();
+        HostTensor one = headRows(engine.download(rows), head);
+        one.shape = {1, one.shape[0], one.shape[1]};
+        CentersRequest centres;
+        centres.count = wanted;
+        centres.first = {0};
+        centres.compareAll = true;
+        GreedyCenters made = engine.greedyCenters(engine.upload(std::move(one)), centres, checkpoint).front();
+        const std::size_t bytes = made.distances.size() * sizeof(double) + 2 * made.centre.size() * sizeof(std::int32_t);
+        return StageCache::Made<GreedyCenters>{std::move(made), bytes};
+    });
 }
 
 void addQueries(const LayerRunner& runner, const ViewDataRequest& request, TensorRole role, ProjectionData& data, const Checkpoint& checkpoint) {
@@ -126,29 +139,59 @@ void addQueries(const LayerRunner& runner, const ViewDataRequest& request, Tenso
     data.queryMean = columnMeans(data.queries);
 }
 
+std::size_t bytesOf(const ProjectionData& data) {
+    return (data.axes.axes.data.size() + data.keys.data.size() + data.queries.data.size()) * sizeof(float);
+}
+
+/// Axes, and keys and queries on them.
+ProjectionData onPrincipalAxes(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows, const Source& source,
+                               const Checkpoint& checkpoint) {
+    const std::string key = fmt::format("{}|plane {}", placeOf(runner, request, source.head), request.queryHead.value);
+    return *runner.cache().get<ProjectionData>(key, checkpoint, [&] {
+        const Engine& engine = runner.engine();
+        const int components = std::min<int>(kProjectionComponents, static_cast<int>(rows.size(2)));
+        ProjectionData plane;
+        plane.axes = engine.principalAxes(rows, source.head, components, checkpoint);
+        plane.keys = engine.project(rows, source.head, plane.axes);
+        addQueries(runner, request, source.role, plane, checkpoint.silent());
+        const std::size_t bytes = bytesOf(plane);
+        return StageCache::Made<ProjectionData>{std::move(plane), bytes};
+    });
+}
+
 } // namespace
+
+std::string projectionDetail(const ViewDataRequest& request) {
+    return asksForCentres(request) ? fmt::format("{} centres", request.options.integer("centres")) : std::string();
+}
 
 ViewDataMaker::Value makeProjectionData(const LayerRunner& runner, const ViewDataRequest& request,
                                         const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
     assert(request.queryHead.value < request.capture->info().numQueryHeads);
     const Engine& engine = runner.engine();
-    const auto [role, head] = sourceOf(request);
-    if (role == TensorRole::Queries)
+    const Source source = sourceOf(request);
+    if (source.role == TensorRole::Queries)
         checkQueries(request);
-    const Tensor rows = runner.tensor(request.capture, request.layer, role, checkpoint.silent());
-    auto data = std::make_shared<ProjectionData>();
-    data->source = request.options.choice("source");
+    const Tensor rows = runner.tensor(request.capture, request.layer, source.role, checkpoint.silent());
+    const bool unfold = request.options.choice("method") == "tsne";
+    std::shared_ptr<const GreedyCenters> centres;
+    const double share = !asksForCentres(request) ? 0 : unfold ? 0.05 : 0.5; // of the time, about
+    const Checkpoint rest = checkpoint.part(share, 1);
+    if (share > 0)
+        centres = centresOf(runner, request, rows, source.head, checkpoint.part(0, share));
+    ProjectionData data = unfold ? ProjectionData{} : onPrincipalAxes(runner, request, rows, source, rest);
+    data.source = request.options.choice("source");
     const HostTensor norms = engine.download(engine.rowNorms(rows, checkpoint.silent()));
-    const auto first = norms.data.begin() + head * norms.shape[1];
-    data->norms.assign(first, first + norms.shape[1]);
-    addClusters(runner, request, headRows(engine.download(rows), head), *data, checkpoint);
-    if (request.options.choice("method") == "tsne")
-        return embed(runner, request, rows, head, *data, checkpoint, partial);
-    const int components = std::min<int>(kProjectionComponents, static_cast<int>(rows.size(2)));
-    data->axes = engine.principalAxes(rows, head, components, checkpoint);
-    data->keys = engine.project(rows, head, data->axes);
-    addQueries(runner, request, role, *data, checkpoint);
-    return data;
+    const auto first = norms.data.begin() + source.head * norms.shape[1];
+    data.norms.assign(first, first + norms.shape[1]);
+    if (centres) {
+        data.centres = centres->order;
+        data.cluster = centres->centre;
+        data.radius = centres->radius.back();
+    }
+    if (unfold)
+        return embed(runner, request, rows, source.head, data, rest, partial);
+    return std::make_shared<const ProjectionData>(std::move(data));
 }
 
 } // namespace kvscope

@@ -77,7 +77,7 @@ const PaneRequest& ViewDataRequest::shownPane() const {
 const std::vector<ViewDataMaker>& viewDataMakers() {
     using enum DataScope;
     static const std::vector<ViewDataMaker> makers = {
-        {"projection", {Layer, KvHead, QueryHead}, makeProjectionData},
+        {"projection", {Layer, KvHead, QueryHead}, makeProjectionData, projectionDetail},
         {"attention_map", {Layer, KvHead, QueryHead, Frame}, makeAttentionMapData},
         {"curves", {Layer, KvHead, Cut, Policies, Seed}, makeCurvesData},
         {"clustering", {Layer, KvHead, Cut, ActivePane, Seed}, makeClusteringData},
@@ -116,6 +116,8 @@ std::string ViewDataMaker::identity(const ViewDataRequest& request) const {
 
 std::string ViewDataMaker::key(const ViewDataRequest& request) const {
     std::string key = identity(request) + "|" + request.options.key(Stage::Combine);
+    if (detail)
+        key += "|" + detail(request);
     if (std::find(scopes.begin(), scopes.end(), DataScope::Frame) == scopes.end())
         return key;
     key += fmt::format("|{}x{}", request.width, request.height);

@@ -14,7 +14,7 @@
 namespace kvscope {
 
 /// What the data of a view are computed from. A maker reads only what its scopes name, besides the capture and those
-/// options of the view that stand in stage Features.
+/// options of the view that stand in stage Features, but for what its `detail` adds.
 struct ViewDataRequest {
     std::shared_ptr<const CaptureReader> capture;
     LayerIndex layer;
@@ -48,6 +48,9 @@ struct ViewDataMaker {
     std::string id; ///< as in ViewCard::data
     std::vector<DataScope> scopes;
     Make make = nullptr;
+    /// What else the data depend on, as a text that goes into key() but not into identity(): the present data stay on the
+    /// screen until those with another detail are made. Null: nothing.
+    std::string (*detail)(const ViewDataRequest& request) = nullptr;
 
     /// Equal identities: data of the same thing, though perhaps of another part of it (the frame, options of stage Combine).
     std::string identity(const ViewDataRequest& request) const;

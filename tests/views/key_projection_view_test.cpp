@@ -2,13 +2,17 @@
 // picture, and the sentence below it counts right.
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
+#include "core/engine/forwarding_engine.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_fixture.h"
 #include "views/key_projection/key_projection_view.h"
+#include "views/key_projection/projection_marks.h"
+#include "views/scene/categories.h"
 #include "views/scene/text_painter.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -203,6 +207,7 @@ private slots:
             }
         for (const char* colour : {"position", "score", "norm", "cluster", "panes"}) {
             options.setText("colour_by", colour);
+            fillData(input, keyProjectionView(), options);
             for (const double width : {220.0, 300.0, 640.0}) {
                 const Scene scene = build(input, options, width, 260);
                 QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
@@ -244,9 +249,96 @@ private slots:
         for (const Drawable& item : scene.items)
             if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "kept")
                 for (const std::int64_t token : *cloud->ids)
-                    QCOMPARE(cloud->fill, colourMap("viridis", (std::min(23, static_cast<int>(float(nearest[std::size_t(token)]) / 6.0F * 24)) + 0.5) / 24));
+                    QCOMPARE(cloud->fill, categoryColour(std::size_t(nearest[std::size_t(token)]), ThemeId::Light));
         const auto texts = textsOf(scene);
         QVERIFY(std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.starts_with("7 greedy centres, radius "); }));
+        std::set<std::string> names;
+        for (const Drawable& item : scene.items)
+            if (const auto* text = std::get_if<TextItem>(&item); text && text->style.weight == FontWeight::Bold)
+                names.insert(text->text);
+        QCOMPARE(names, (std::set<std::string>{"0", "1", "2", "3", "4", "5", "6"}));
+    }
+
+    // More centres than colours: whoever shares one lies farther away than it would under any other colour.
+    void colourRepeatsFarAway() {
+        const ParameterValues options = optionsOf(keyProjectionView(), {{"colour_by", "cluster"}, {"centres", "40"}});
+        const ViewInput input = inputFor(keyProjectionView(), {"snapkv@0.2"}, options);
+        const auto& data = *dataAs<ProjectionData>(input);
+        const ProjectionMarks marks = makeMarks(input, input.panes[0], options);
+        QCOMPARE(marks.categoryOfCentre.size(), std::size_t{40});
+        const auto gap = [&](std::size_t centre, std::int32_t colour) {
+            double least = INFINITY;
+            for (std::size_t other = 0; other < centre; ++other)
+                if (marks.categoryOfCentre[other] == colour) {
+                    const Point a = keyPoint(data, marks, data.centres[centre]), b = keyPoint(data, marks, data.centres[other]);
+                    least = std::min(least, std::hypot(a.x - b.x, a.y - b.y));
+                }
+            return least;
+        };
+        for (std::size_t centre = 0; centre < 40; ++centre) {
+            if (centre < kCategoryColours)
+                QCOMPARE(marks.categoryOfCentre[centre], std::int32_t(centre));
+            for (std::int32_t colour = 0; centre >= kCategoryColours && colour < std::int32_t(kCategoryColours); ++colour)
+                QVERIFY(gap(centre, marks.categoryOfCentre[centre]) >= gap(centre, colour));
+        }
+        for (std::size_t token = 0; token < marks.category.size(); ++token)
+            QCOMPARE(marks.category[token], marks.categoryOfCentre[std::size_t(data.cluster[token])]);
+        const auto texts = textsOf(build(input, options, 1200, 700));
+        QVERIFY(std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.find("colours repeat") != std::string::npos; }));
+    }
+
+    // A pass over the keys for every centre: nobody pays for it who looks at another colour.
+    void centresAreSoughtOnlyWhereTheyAreShown() {
+        struct Watched final : ForwardingEngine {
+            using ForwardingEngine::ForwardingEngine;
+            mutable std::map<std::string, int> calls;
+            const Engine& to(const char* primitive) const override {
+                ++calls[primitive];
+                return ForwardingEngine::to(primitive);
+            }
+        };
+        const auto engine = makeCpuEngine(2);
+        const auto watched = std::make_shared<Watched>(*engine);
+        const LayerRunner fresh(watched);
+        ViewInput input = needleInput({"keydiff@0.1"});
+        const ViewDataMaker& maker = *makerFor(keyProjectionView());
+        const auto make = [&](const ParameterValues& options) {
+            ViewDataRequest request;
+            request.capture = input.capture;
+            request.layer = input.layer;
+            request.kvHead = input.kvHead;
+            request.queryHead = input.queryHead;
+            request.options = options;
+            input.data.value = maker.make(fresh, request, {}, [](const auto&) {});
+            return request;
+        };
+        std::set<std::string> keys, identities;
+        for (const char* colour : {"state", "position", "score", "norm", "panes"}) {
+            const ViewDataRequest request = make(optionsOf(keyProjectionView(), {{"colour_by", colour}, {"centres", "9"}}));
+            keys.insert(maker.key(request));
+            identities.insert(maker.identity(request));
+            QVERIFY(dataAs<ProjectionData>(input)->cluster.empty() && dataAs<ProjectionData>(input)->centres.empty());
+        }
+        QCOMPARE(watched->calls["greedyCenters"], 0);
+        QCOMPARE(keys.size(), std::size_t{1}); // another colour, the same data
+        // Until the centres are there the old picture stays, and says what it waits for.
+        const ParameterValues clusters = optionsOf(keyProjectionView(), {{"colour_by", "cluster"}, {"centres", "9"}});
+        const Scene before = build(input, clusters);
+        const auto texts = textsOf(before);
+        QVERIFY(std::count(texts.begin(), texts.end(), std::string("looking for the greedy centres…")) == 1);
+        QVERIFY(!cloudNamed(before, "centres"));
+        QCOMPARE(cloudNamed(before, "kept")->fill, themeOf(ThemeId::Light).kept);
+        QCOMPARE(keyProjectionView().table(input, clusters).cell(3, 6), std::string());
+        const ViewDataRequest asked = make(clusters);
+        QVERIFY(!keys.contains(maker.key(asked)) && identities.contains(maker.identity(asked)));
+        QCOMPARE(watched->calls["greedyCenters"], 1);
+        QCOMPARE(dataAs<ProjectionData>(input)->centres.size(), std::size_t{9});
+        QCOMPARE(dataAs<ProjectionData>(input)->cluster.size(), std::size_t{1028});
+        QVERIFY(!keyProjectionView().table(input, clusters).cell(3, 6).empty());
+        make(optionsOf(keyProjectionView()));
+        make(clusters); // both are kept
+        QCOMPARE(watched->calls["greedyCenters"], 1);
+        QCOMPARE(watched->calls["principalAxes"], 1);
     }
 
     void emptyStatesSayWhy() {

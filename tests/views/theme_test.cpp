@@ -1,6 +1,7 @@
 // Recomputes what the design promises about colours: WCAG contrasts and that states and identities stay apart.
 #include "core/base/error.h"
-#include "views/scene/theme.h"
+#include "core/policies/policy.h"
+#include "views/scene/categories.h"
 
 #include <QtTest>
 
@@ -137,6 +138,40 @@ private slots:
             for (const Vision vision : {Vision::Normal, Vision::Deutan, Vision::Protan, Vision::Tritan}) {
                 const double found = leastDistance(families, vision);
                 QVERIFY2(found >= least, qPrintable(QString("theme %1 vision %2: %3").arg(int(id)).arg(int(vision)).arg(found)));
+            }
+        }
+    }
+
+    // Overlaps, rails and strips tell policies apart by colour alone, so relatives differ too.
+    void everyPolicyHasAColourOfItsOwn() {
+        for (const auto& [id, least] : {std::pair{ThemeId::Light, 6.5}, {ThemeId::Dark, 7.4}, {ThemeId::Paper, 6.5}}) {
+            std::vector<Colour> colours;
+            for (const Policy* policy : allPolicies()) {
+                colours.push_back(policyStyle(policy->card().id, id).colour);
+                QVERIFY2(colours.back() != policyStyle("somebody's list", id).colour, policy->card().id.c_str()); // it is in the table
+                QVERIFY2(contrast(colours.back(), themeOf(id).canvas) >= 3.0, policy->card().id.c_str());
+                if (policy->card().id == "exact")
+                    colours.pop_back(); // ink, as thick as no other line
+            }
+            QVERIFY(colours.size() >= 15);
+            for (const Vision vision : {Vision::Normal, Vision::Deutan, Vision::Protan, Vision::Tritan}) {
+                const double found = leastDistance(colours, vision);
+                QVERIFY2(found >= least, qPrintable(QString("theme %1 vision %2: %3").arg(int(id)).arg(int(vision)).arg(found)));
+            }
+        }
+    }
+
+    void categoriesStayApartForEveryVision() {
+        for (const auto& [id, least, six] : {std::tuple{ThemeId::Light, 8.8, 10.0}, {ThemeId::Dark, 9.7, 12.5}, {ThemeId::Paper, 8.8, 10.0}}) {
+            std::vector<Colour> colours;
+            for (std::size_t i = 0; i < kCategoryColours; ++i) {
+                colours.push_back(categoryColour(i, id));
+                QVERIFY(contrast(colours.back(), themeOf(id).canvas) >= 3.0);
+            }
+            QCOMPARE(categoryColour(kCategoryColours + 3, id), colours[3]);
+            for (const Vision vision : {Vision::Normal, Vision::Deutan, Vision::Protan, Vision::Tritan}) {
+                QVERIFY2(leastDistance(colours, vision) >= least, qPrintable(QString("theme %1 vision %2: %3").arg(int(id)).arg(int(vision)).arg(leastDistance(colours, vision))));
+                QVERIFY(leastDistance({colours.begin(), colours.begin() + 6}, vision) >= six); // few groups: farther apart
             }
         }
     }

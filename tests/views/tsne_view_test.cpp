@@ -1,5 +1,6 @@
 // The key projection by t-SNE: labelled with what made it, never with a variance, and without anything that has no place
 // in an embedding; refusals and the way there have their words.
+#include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
 #include "tests/support/offscreen_main.h"
@@ -9,7 +10,9 @@
 #include <QtTest>
 
 #include <algorithm>
-#include <atomic>
+#include <ctime>
+#include <set>
+#include <thread>
 
 using namespace kvscope;
 using namespace kvscope::scene_checks;
@@ -104,6 +107,33 @@ private slots:
         }
     }
 
+    // In pixels: marks of both states all over the plot, none beyond it, at twice the size and in every theme.
+    void pictureShowsTokensApart() {
+        const ParameterValues options = tsneOptions({{"iterations", "300"}});
+        const ViewInput input = inputFor(view(), {"keydiff@0.25"}, options);
+        for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark, ThemeId::Paper}) {
+            const Scene scene = view().buildScene(input, options, viewport(900, 700, *m_text, theme));
+            const QImage image = renderScene(scene, 2);
+            QCOMPARE(image.size(), QSize(1800, 1400));
+            int kept = 0, evicted = 0, outside = 0;
+            std::set<int> cells; // of a raster of 12 x 12 over the plot
+            const auto is = [&](const QColor& pixel, Colour c) { return pixel.red() == c.r && pixel.green() == c.g && pixel.blue() == c.b; };
+            for (int y = 80; y < image.height(); ++y) // below the legend
+                for (int x = 0; x < image.width(); ++x) {
+                    const QColor pixel = image.pixelColor(x, y);
+                    const bool isKept = is(pixel, themeOf(theme).kept), isEvicted = is(pixel, themeOf(theme).evicted);
+                    kept += isKept;
+                    evicted += isEvicted;
+                    const double column = (x / 2.0 - scene.plot.x) / scene.plot.width, row = (y / 2.0 - scene.plot.y) / scene.plot.height;
+                    outside += (isKept || isEvicted) && (column < -0.01 || column > 1.01 || row < -0.01 || row > 1.01);
+                    if (isKept || isEvicted)
+                        cells.insert(static_cast<int>(row * 12) * 12 + static_cast<int>(column * 12));
+                }
+            const QString counts = QString("%1 kept, %2 evicted, %3 outside, %4 cells").arg(kept).arg(evicted).arg(outside).arg(cells.size());
+            QVERIFY2(kept > 2000 && evicted > 2000 && outside == 0 && cells.size() > 50, qPrintable(counts));
+        }
+    }
+
     void findingSaysHowFarToBelieveIt() {
         const ParameterValues options = tsneOptions();
         const ViewInput input = inputFor(view(), {"keydiff@0.25"}, options);
@@ -151,6 +181,28 @@ private slots:
         QVERIFY_EXCEPTION_THROWN((void)makerFor(view())->make(runner(), requestOf(capture, tsneOptions()), checkpoint, [](const auto&) {}), Cancelled);
         QVERIFY(std::is_sorted(seen.begin(), seen.end()));
         QVERIFY(seen.back() < 0.5);
+    }
+
+    // Neighbours, descent and judgement alike: for an engine of one thread nobody but the caller computes.
+    void takesNoMoreThreadsThanTheEngine() {
+        const auto capture = makeRandomCapture(8, 2500, 1, 2, 1, 8);
+        const auto othersShare = [&](int threads) {
+            const LayerRunner runner(std::shared_ptr<const Engine>(makeCpuEngine(threads)));
+            QTest::qWait(100); // workers of other tests fall asleep
+            const auto seconds = [](clockid_t clock) {
+                timespec time{};
+                clock_gettime(clock, &time);
+                return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+            };
+            const double all = seconds(CLOCK_PROCESS_CPUTIME_ID), mine = seconds(CLOCK_THREAD_CPUTIME_ID);
+            makerFor(view())->make(runner, requestOf(capture, tsneOptions()), {}, [](const auto&) {});
+            const double own = seconds(CLOCK_THREAD_CPUTIME_ID) - mine;
+            return (seconds(CLOCK_PROCESS_CPUTIME_ID) - all - own) / own;
+        };
+        const double alone = othersShare(1), three = othersShare(3);
+        QVERIFY2(alone < 0.02, qPrintable(QString("others took %1 of the caller's time").arg(alone)));
+        if (std::thread::hardware_concurrency() > 1)
+            QVERIFY2(three > 0.05, qPrintable(QString("others took %1 of the caller's time").arg(three)));
     }
 
     void tooManyTokensAreRefusedWithARemedy() {

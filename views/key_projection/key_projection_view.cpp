@@ -48,7 +48,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       {"cluster", "Cluster", "the nearest of the greedy centres, which are marked (SubGen Fig. 1)"},
                      {"panes", "Panes", "how many panes keep the token"}}),
         integerOption("centres", "Centres", "Greedy k-centers of the vectors in the head, the first token first; colour by cluster shows them.",
-                      "SubGen section 3.2, Fig. 1", 2, 64, 16, Stage::Features),
+                      "SubGen section 3.2, Fig. 1", 2, 64, 16),
         flagOption("retained_only", "Kept tokens only", "Hides evicted tokens, so that only what is left is seen.", marks),
         flagOption("show_queries", "Queries", "Shows the query head's captured queries on the axes of the keys.", marks),
         flagOption("show_after_cut", "Tokens after the cut", "Shows the keys that no policy has seen as small grey dots.", marks)});
@@ -129,6 +129,8 @@ std::vector<std::string> notesOf(const ViewInput& input, const PaneData& pane, c
         notes.push_back(tsneNote(*run));
     if (const std::string& source = projectionOf(input).source; source == "values" || source == "queries")
         notes.push_back(source == "values" ? "values of the KV head" : fmt::format("queries of query head {}", input.queryHead.value));
+    if (marks.colourBy == "cluster" && projectionOf(input).centres.empty())
+        notes.emplace_back("looking for the greedy centres…");
     if (marks.evictedStride > 1 && !marks.retainedOnly)
         notes.push_back(fmt::format("showing {} of {}; all kept shown", formatCount(marks.keptTotal + marks.evictedShown),
                                     formatCount(marks.keptTotal + marks.evictedTotal)));
@@ -259,7 +261,7 @@ ViewTable KeyProjectionView::table(const ViewInput& input, const ParameterValues
         case 3: return kStates[static_cast<int>(marks->states[static_cast<std::size_t>(row)])];
         case 4: return fmt::format("{:.6g}", keyPoint(*projection, *marks, token).x);
         case 5: return fmt::format("{:.6g}", keyPoint(*projection, *marks, token).y);
-        default: return std::to_string(projection->cluster[static_cast<std::size_t>(row)]);
+        default: return projection->cluster.empty() ? "" : std::to_string(projection->cluster[static_cast<std::size_t>(row)]);
         }
     };
     return table;

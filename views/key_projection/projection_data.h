@@ -25,8 +25,8 @@ struct ProjectionData : ViewData {
     PrincipalAxes axes;         ///< empty for an embedding
     HostTensor keys;            ///< [n, components] the rows that the source names
     std::vector<float> norms;   ///< [n] of these rows
-    std::vector<TokenIndex> centres;   ///< greedy k-centers of these rows in the head (SubGen section 3.2), as picked
-    std::vector<std::int32_t> cluster; ///< [n] position in `centres` of the nearest one
+    std::vector<TokenIndex> centres;   ///< greedy k-centers of these rows in the head (SubGen section 3.2), as picked; empty: not asked for
+    std::vector<std::int32_t> cluster; ///< [n] position in `centres` of the nearest one; empty as they are
     double radius = 0;                 ///< largest distance of a row to its nearest centre
     HostTensor queries;         ///< [w, components] or empty: query head's queries on the keys' axes
     TokenIndex firstQuery = 0;

@@ -2,6 +2,7 @@
 // by a fixed stride, kept ones never are.
 #include "views/key_projection/projection_marks.h"
 
+#include "views/scene/categories.h"
 #include "views/token_marks.h"
 
 #include <algorithm>
@@ -146,7 +147,7 @@ public:
           m_radii(radiiFor(input.capture->info().numTokens)) {}
 
     void drawClouds() {
-        if (!m_marks.shade.empty())
+        if (!m_marks.shade.empty() || !m_marks.category.empty())
             return drawShaded();
         CloudPoints kept, guarded, evicted, later;
         std::int64_t evictedSeen = 0;
@@ -171,37 +172,38 @@ public:
         m_builder.points(cloudOf(kept, "kept", Marker::Circle, m_radii.kept, withAlpha(m_theme.kept, keptFade), {}));
     }
 
-    /// The same marks, filled and hollow, coloured by a value in steps.
+    /// The same marks, filled and hollow, coloured by a value in steps, or by cluster.
     void drawShaded() {
-        constexpr int kSteps = 24;
         const double fade = m_input.focus.brushing ? 0.25 : 1;
+        const int steps = stepCount();
         for (const TokenState state : {TokenState::AfterCut, TokenState::Evicted, TokenState::Protected, TokenState::Kept}) {
-            std::vector<CloudPoints> steps(kSteps + 1); // the last: no value
+            std::vector<CloudPoints> clouds(static_cast<std::size_t>(steps) + 1); // the last: no value
             std::int64_t seen = 0;
             for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
                 const auto token = static_cast<TokenIndex>(i);
                 if (m_marks.states[i] != state || !isDrawn(m_marks, token) || (state == TokenState::Evicted && seen++ % m_marks.evictedStride != 0))
                     continue;
-                const float shade = m_marks.shade[i];
-                const int step = std::isnan(shade) ? kSteps : std::min(kSteps - 1, static_cast<int>(shade * kSteps));
-                steps[static_cast<std::size_t>(step)].add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
+                clouds[static_cast<std::size_t>(stepOf(i))].add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
             }
-            for (int step = 0; step <= kSteps; ++step)
-                if (!steps[static_cast<std::size_t>(step)].ids->empty())
-                    drawStep(steps[static_cast<std::size_t>(step)], state,
-                             withAlpha(step == kSteps ? m_theme.notANumber : colourMap("viridis", (step + 0.5) / kSteps), fade));
+            for (int step = 0; step <= steps; ++step)
+                if (!clouds[static_cast<std::size_t>(step)].ids->empty())
+                    drawStep(clouds[static_cast<std::size_t>(step)], state, withAlpha(stepColour(step), fade));
         }
         drawQueries(fade);
     }
 
+    /// Diamonds with their numbers: colours alone would be hard to name, and from the seventeenth on they repeat.
     void drawCentres() {
-        if (m_marks.colourBy != "cluster")
+        if (m_marks.category.empty())
             return;
         const ProjectionData& projection = projectionOf(m_input);
         CloudPoints centres;
         for (const TokenIndex token : projection.centres)
             centres.add(pixelOf(m_frame, projection, m_marks, token), token);
         m_builder.points(cloudOf(centres, "centres", Marker::Diamond, 5, m_theme.anchor, {m_theme.text1, 1, {}}));
+        std::vector<Box> taken;
+        for (std::size_t i = 0; i < centres.points->size(); ++i)
+            nameCentre((*centres.points)[i], std::to_string(i), taken);
     }
 
     void drawSelection() {
@@ -229,6 +231,38 @@ public:
     }
 
 private:
+    static constexpr int kSteps = 24; ///< of a scale
+
+    int stepCount() const { return m_marks.category.empty() ? kSteps : static_cast<int>(kCategoryColours); }
+
+    int stepOf(std::size_t token) const {
+        if (!m_marks.category.empty())
+            return m_marks.category[token];
+        const float shade = m_marks.shade[token];
+        return std::isnan(shade) ? kSteps : std::min(kSteps - 1, static_cast<int>(shade * kSteps));
+    }
+
+    Colour stepColour(int step) const {
+        if (step == stepCount())
+            return m_theme.notANumber;
+        return m_marks.category.empty() ? colourMap("viridis", (step + 0.5) / kSteps) : categoryColour(static_cast<std::size_t>(step), m_theme.id);
+    }
+
+    /// Beside the diamond, on the side where the plot goes on; left out where another name stands or nothing fits.
+    void nameCentre(Point at, const std::string& name, std::vector<Box>& taken) {
+        const TextStyle style{FontFace::Monospace, 10, FontWeight::Bold};
+        const double width = m_builder.width(name, style) + 4, height = 13;
+        const double x = at.x + 7 + width <= m_frame.plot.right() ? at.x + 7 : at.x - 7 - width;
+        const Box box{x, at.y - height / 2, width, height};
+        const auto inside = [&](Point p) { return m_frame.plot.contains(p); };
+        const auto meets = [&](const Box& b) { return b.x < box.right() && box.x < b.right() && b.y < box.bottom() && box.y < b.bottom(); };
+        if (!inside({box.x, box.y}) || !inside({box.right(), box.bottom()}) || std::any_of(taken.begin(), taken.end(), meets))
+            return;
+        taken.push_back(box);
+        m_builder.rectangle(box, withAlpha(m_theme.canvas, 0.8), {}, 3);
+        m_builder.text({x + width / 2, at.y}, name, style, m_theme.text1, HorizontalAlign::Centre, VerticalAlign::Middle);
+    }
+
     void drawStep(const CloudPoints& points, TokenState state, Colour colour) {
         const bool hollow = state == TokenState::Evicted || state == TokenState::AfterCut;
         const Marker marker = state == TokenState::Protected ? Marker::Square : Marker::Circle;
@@ -293,12 +327,16 @@ void drawMarks(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& i
 
 std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks, const Theme& theme) {
     std::vector<LegendEntry> entries;
-    if (!marks.shade.empty()) {
-        entries = {{"kept " + formatCount(marks.keptTotal), Marker::Circle, colourMap("viridis", 0.5), {}, 3, false},
-                   {"evicted " + formatCount(marks.evictedTotal), Marker::Circle, kTransparent, {colourMap("viridis", 0.5), 1.2, {}}, 3, false},
-                   {"colour: " + shadeTitle(pane, marks), Marker::Square, colourMap("viridis", 0.9), {}, 4, false}};
-        if (const ProjectionData& data = projectionOf(input); marks.colourBy == "cluster")
-            entries.push_back({formatCount(static_cast<std::int64_t>(data.centres.size())) + " greedy centres, radius " + formatShort(data.radius),
+    const bool clusters = !marks.category.empty();
+    if (!marks.shade.empty() || clusters) {
+        const Colour sample = clusters ? theme.text2 : colourMap("viridis", 0.5);
+        entries = {{"kept " + formatCount(marks.keptTotal), Marker::Circle, sample, {}, 3, false},
+                   {"evicted " + formatCount(marks.evictedTotal), Marker::Circle, kTransparent, {sample, 1.2, {}}, 3, false}};
+        if (!clusters)
+            entries.push_back({"colour: " + shadeTitle(pane, marks), Marker::Square, colourMap("viridis", 0.9), {}, 4, false});
+        if (const ProjectionData& data = projectionOf(input); clusters)
+            entries.push_back({formatCount(static_cast<std::int64_t>(data.centres.size())) + " greedy centres, radius " + formatShort(data.radius) +
+                                   (data.centres.size() > kCategoryColours ? "; colours repeat" : ""),
                                Marker::Diamond, theme.anchor, {theme.text1, 1, {}}, 4, false});
         return entries;
     }

@@ -16,6 +16,8 @@ struct ProjectionMarks {
     std::string colourBy = "state";
     std::vector<float> shade;       ///< [n] 0..1 on the colour map, NaN without a value; empty: coloured by state
     std::vector<Tick> shadeTicks;   ///< of the scale, value 0..1
+    std::vector<std::int32_t> category; ///< [n] place of the token's colour among categoryColour; empty: not coloured by cluster
+    std::vector<std::int32_t> categoryOfCentre; ///< the same for each greedy centre
     std::int64_t evictedStride = 1; ///< every so many-th evicted token is drawn
     std::int64_t evictedShown = 0, evictedTotal = 0, keptTotal = 0, protectedTotal = 0;
 };
@@ -24,7 +26,7 @@ constexpr std::int64_t kMostEvictedMarks = 20'000;
 
 ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const ParameterValues& options);
 
-/// Position, score, norm or the number of panes that keep a token, as shades: what `colourBy` says.
+/// Position, score, norm or the number of panes that keep a token as shades, clusters as categories: what `colourBy` says.
 void addShades(const ViewInput& input, const PaneData& pane, ProjectionMarks& marks);
 /// "position", "score −cos(μ, k)" ...: what the shades mean.
 std::string shadeTitle(const PaneData& pane, const ProjectionMarks& marks);

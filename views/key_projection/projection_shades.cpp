@@ -2,7 +2,10 @@
 // of it, how long it is, how many panes agree on it.
 #include "views/key_projection/projection_marks.h"
 
+#include "views/scene/categories.h"
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -26,6 +29,27 @@ void stretch(std::vector<float>& values, std::int64_t visible, ProjectionMarks& 
     for (float& value : values)
         value = std::isfinite(value) ? std::clamp((value - low) / span, 0.0F, 1.0F) : kNone;
     marks.shadeTicks = {{0, formatShort(static_cast<double>(low))}, {1, formatShort(static_cast<double>(high))}};
+}
+
+/// A colour of its own for each centre while there are enough; then the one whose centres lie farthest away in the picture.
+std::vector<std::int32_t> categoriesOf(const ProjectionData& data, const ProjectionMarks& marks) {
+    std::vector<std::int32_t> category;
+    std::vector<Point> places;
+    for (const TokenIndex centre : data.centres) {
+        places.push_back(keyPoint(data, marks, centre));
+        if (category.size() < kCategoryColours) {
+            category.push_back(static_cast<std::int32_t>(category.size()));
+            continue;
+        }
+        std::array<double, kCategoryColours> nearest;
+        nearest.fill(std::numeric_limits<double>::infinity());
+        for (std::size_t other = 0; other < category.size(); ++other) {
+            double& best = nearest[static_cast<std::size_t>(category[other])];
+            best = std::min(best, std::hypot(places[other].x - places.back().x, places[other].y - places.back().y));
+        }
+        category.push_back(static_cast<std::int32_t>(std::max_element(nearest.begin(), nearest.end()) - nearest.begin()));
+    }
+    return category;
 }
 
 std::vector<float> scoresOf(const ViewInput& input, const PaneData& pane, std::size_t n) {
@@ -56,10 +80,9 @@ void addShades(const ViewInput& input, const PaneData& pane, ProjectionMarks& ma
         stretch(marks.shade, visible, marks);
     } else if (marks.colourBy == "cluster") {
         const ProjectionData& data = projectionOf(input);
-        const auto last = std::max<std::size_t>(1, data.centres.size() - 1);
-        for (const std::int32_t cluster : data.cluster)
-            marks.shade.push_back(static_cast<float>(cluster) / static_cast<float>(last));
-        marks.shadeTicks = {{0, "0"}, {1, std::to_string(data.centres.size() - 1)}};
+        marks.categoryOfCentre = categoriesOf(data, marks);
+        for (const std::int32_t cluster : data.cluster) // empty while they are on their way: until then marks say their state
+            marks.category.push_back(marks.categoryOfCentre[static_cast<std::size_t>(cluster)]);
     } else if (marks.colourBy == "panes") {
         const auto panes = readyPanes(input);
         marks.shade.assign(n, 0);
@@ -76,7 +99,7 @@ void addShades(const ViewInput& input, const PaneData& pane, ProjectionMarks& ma
 std::string shadeTitle(const PaneData& pane, const ProjectionMarks& marks) {
     if (marks.colourBy == "score")
         return pane.result->request.recorded ? "recorded score" : policyById(pane.policyId).scoreLabel(pane.result->request.policy.values);
-    return marks.colourBy == "panes" ? "panes that keep it" : marks.colourBy == "cluster" ? "nearest centre" : marks.colourBy;
+    return marks.colourBy == "panes" ? "panes that keep it" : marks.colourBy;
 }
 
 } // namespace kvscope

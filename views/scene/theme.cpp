@@ -1,6 +1,7 @@
 // The colour tokens of the design, light and dark, and the identities of the policies. No other file writes a colour.
 #include "views/scene/theme.h"
 
+#include "views/scene/categories.h"
 #include "core/base/error.h"
 #include "views/scene/colour_map_tables.h"
 
@@ -64,20 +65,34 @@ struct Identity {
 
 constexpr std::array<double, 4> kSolid{}, kDashed{5, 2.5}, kDotted{1, 2.5}, kDashDot{6, 2, 1, 2};
 
-constexpr std::array<Identity, 12> kIdentities = {{
+// Six families as far apart as four kinds of vision allow; the others fill what room is left (smallest distance 6.5 light,
+// 7.4 dark), a relative with the marker of its family.
+constexpr std::array<Identity, 17> kIdentities = {{
     {"keydiff", 0x036569, 0x26F7E4, Marker::Circle, kSolid},
-    {"key_norm", 0x036569, 0x26F7E4, Marker::Circle, kDashed},
+    {"key_norm", 0x009DBE, 0x60D5E3, Marker::Circle, kDashed},
     {"snapkv", 0x5D5004, 0x9A9802, Marker::Square, kSolid},
-    {"pyramidkv", 0x5D5004, 0x9A9802, Marker::Square, kDashed},
+    {"pyramidkv", 0x687F22, 0xB5E245, Marker::Square, kDashed},
     {"compactor", 0x8C50C6, 0xA34AA9, Marker::Diamond, kSolid},
+    {"leverage", 0x5B33B3, 0xCA63AD, Marker::Diamond, kDashed},
     {"balancekv", 0xC97393, 0xEA81A7, Marker::TriangleUp, kSolid},
+    {"balancekv_stream", 0x6F0000, 0xC92B00, Marker::TriangleUp, kDashed},
     {"subgen", 0x669C15, 0x607A58, Marker::TriangleDown, kSolid},
+    {"subgen_kcenter", 0x078D62, 0x6CC948, Marker::TriangleDown, kDashed},
     {"h2o", 0x391D96, 0xB1A8FE, Marker::Hexagon, kSolid},
-    {"tova", 0x391D96, 0xB1A8FE, Marker::Hexagon, kDashed},
-    {"streaming_llm", 0x5A3413, 0xEED0B1, Marker::Cross, kDashDot},
-    {"uniform", 0x7C848F, 0x7F838B, Marker::Plus, kDotted},
+    {"tova", 0xA975FF, 0x8C7EFF, Marker::Hexagon, kDashed},
+    {"streaming_llm", 0x765D3E, 0xF2DB9F, Marker::Cross, kDashDot},
+    {"uniform", 0x2F3231, 0x6C5C6A, Marker::Plus, kDotted},
+    {"score", 0x4E0062, 0x2D62DA, Marker::Star, kSolid},
+    {"imported", 0x3A4848, 0xD6BBA1, Marker::Star, kDashed},
     {"exact", 0x14181F, 0xF4F6F9, Marker::Circle, kSolid},
 }};
+
+constexpr std::array<std::uint32_t, kCategoryColours> kLightCategories = {
+    0x2D1974, 0xAC9406, 0x237FA6, 0x75590F, 0x9B80FF, 0x3B2900, 0x93215C, 0xBE4972,
+    0x4858AA, 0x23A1C2, 0x95730A, 0x855CDE, 0x574106, 0x2929A4, 0xD87A7D, 0x5D0044};
+constexpr std::array<std::uint32_t, kCategoryColours> kDarkCategories = {
+    0x22FBAD, 0x7945B6, 0xCF5700, 0xAE86FF, 0xF8AD0D, 0x1D8C7A, 0xC3E1FF, 0x08B17B,
+    0x2F6874, 0x1BD5A3, 0x9062E4, 0xBC73BB, 0xB6B4FF, 0xAB3A02, 0xEA7E10, 0xFFDC32};
 
 std::uint32_t entryOf(std::string_view name, double t) {
     const auto index = static_cast<std::size_t>(std::lround(t * 255));
@@ -121,8 +136,6 @@ ThemeId themeByName(std::string_view name) {
 }
 
 PolicyStyle policyStyle(std::string_view policyId, ThemeId theme) {
-    if (policyId.starts_with("balancekv_") || policyId.starts_with("subgen_")) // all forms look alike
-        policyId = policyId.substr(0, policyId.find('_'));
     for (const Identity& identity : kIdentities) {
         if (identity.policy != policyId)
             continue;
@@ -131,6 +144,10 @@ PolicyStyle policyStyle(std::string_view policyId, ThemeId theme) {
         return style;
     }
     return {themeOf(theme).text3, Marker::Diamond, {2, 2}};
+}
+
+Colour categoryColour(std::size_t index, ThemeId theme) {
+    return rgb((theme == ThemeId::Dark ? kDarkCategories : kLightCategories)[index % kCategoryColours]);
 }
 
 Colour colourMap(std::string_view name, double t, bool inverted) {
