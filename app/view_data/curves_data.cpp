@@ -1,8 +1,9 @@
-// Curves over budgets: the same runs as a sweep makes, for the policies that are on the screen. A policy that draws
-// random numbers runs with several seeds, so that luck is seen as a band.
+// Curves over budgets or over a parameter: the same runs as a sweep makes, for the policies that are on the screen. A
+// policy that draws random numbers runs with several seeds, so that luck is seen as a band.
 #include "app/view_data/curves_data.h"
 
 #include "app/view_data/head_values.h"
+#include "app/view_data/phase_axis.h"
 #include "core/base/error.h"
 #include "views/curves/curves_data.h"
 
@@ -25,6 +26,28 @@ bool hasBudgets(const PaneRequest& pane) {
     return pane.recordedPath.empty() && policyById(pane.run.policy.policy).card().usesBudget;
 }
 
+constexpr std::size_t kValues = 9; // of a parameter, where nobody lists them
+
+bool hasParameter(const PaneRequest& pane, const std::string& id) {
+    return pane.recordedPath.empty() && pane.run.policy.values.has(id);
+}
+
+/// The values that `typed` names, spread about the default of the first policy that has the parameter; the active pane's
+/// before the others.
+PhaseAxis axisFor(const ViewDataRequest& request, const std::string& typed) {
+    const std::string id = typed.substr(0, typed.find('='));
+    const PaneRequest* owner = &request.shownPane();
+    for (const PaneRequest& pane : request.panes)
+        if (!hasParameter(*owner, id) && hasParameter(pane, id))
+            owner = &pane;
+    if (!owner->recordedPath.empty())
+        throw Error({"a recorded list has no parameters to vary", "curves", "Add a pane with a policy", {}});
+    PhaseAxis axis = phaseAxisOf(typed, owner->run.policy, kValues, request.cut.token); // throws where nobody has it
+    if (!axis.isNumeric)
+        throw Error({"'" + id + "' is a choice, and a curve needs numbers", "curves", "Show it in the phase map", {}});
+    return axis;
+}
+
 class CurveMaker {
 public:
     CurveMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
@@ -32,6 +55,11 @@ public:
         : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial),
           m_wholeLayer(request.options.choice("heads") == "layer") {
         m_data.measure = request.options.choice("measure");
+        if (const std::string varied = request.options.text("vary"); !varied.empty() && varied != "budget") {
+            m_axis = axisFor(request, varied);
+            m_data.parameter = m_axis.id;
+            m_data.title = m_axis.title;
+        }
         m_data.where = m_wholeLayer ? "all heads of the layer" : "KV head " + std::to_string(request.kvHead.value);
         for (const PaneRequest& pane : request.panes)
             m_total += runsOf(pane);
@@ -47,9 +75,12 @@ private:
     int seedsOf(const PaneRequest& pane) const {
         return drawsRandomNumbers(pane) ? static_cast<int>(m_request.options.integer("seeds")) : 1;
     }
-    double runsOf(const PaneRequest& pane) const {
-        return (hasBudgets(pane) ? static_cast<double>(kLadder.size()) : 1.0) * seedsOf(pane);
+    std::size_t settingsOf(const PaneRequest& pane) const {
+        if (!m_data.parameter.empty())
+            return hasParameter(pane, m_data.parameter) ? m_axis.texts.size() : 1;
+        return hasBudgets(pane) ? kLadder.size() : 1;
     }
+    double runsOf(const PaneRequest& pane) const { return static_cast<double>(settingsOf(pane)) * seedsOf(pane); }
 
     double valueOf(const RunResult& result) const {
         const Fidelity& fidelity = requireFidelity(result);
@@ -68,12 +99,15 @@ private:
             curve.policyName = chooser.policyName;
             curve.variant = chooser.variant;
             m_data.curves.push_back(curve);
-            if (!hasBudgets(pane))
-                return addPoint(mine.run, seedsOf(pane));
-            for (const double retention : kLadder) {
-                mine.run.budget = {Budget::Unit::Fraction, retention};
-                addPoint(mine.run, seedsOf(pane));
-            }
+            if (settingsOf(pane) == 1)
+                addPoint(mine.run, seedsOf(pane), {});
+            else if (!m_data.parameter.empty())
+                addValues(mine.run, seedsOf(pane));
+            else
+                for (const double retention : kLadder) {
+                    mine.run.budget = {Budget::Unit::Fraction, retention};
+                    addPoint(mine.run, seedsOf(pane), {});
+                }
         } catch (const Error& error) {
             if (m_data.curves.empty() || m_data.curves.back().letter != letter)
                 m_data.curves.push_back(curve);
@@ -81,9 +115,24 @@ private:
         }
     }
 
-    void addPoint(RunRequest run, int seeds) {
+    /// A value that the policy refuses leaves a gap; the next one may do.
+    void addValues(RunRequest run, int seeds) {
+        for (std::size_t i = 0; i < m_axis.texts.size(); ++i) {
+            const double before = m_done;
+            try {
+                run.policy.values.setText(m_axis.id, m_axis.texts[i]);
+                addPoint(run, seeds, {m_axis.numbers[i], m_axis.texts[i]});
+            } catch (const Error& error) {
+                m_done = before + seeds;
+                m_data.curves.back().error = error.what();
+            }
+        }
+    }
+
+    void addPoint(RunRequest run, int seeds, const std::pair<double, std::string>& setting) {
         CurvePoint point;
-        point.asked = run.budget.value;
+        point.asked = setting.second.empty() ? run.budget.value : setting.first;
+        point.setting = setting.second;
         point.seeds = seeds;
         point.low = INFINITY;
         point.high = -INFINITY;
@@ -110,10 +159,19 @@ private:
     const ViewDataMaker::Partial& m_partial;
     const bool m_wholeLayer;
     CurvesData m_data;
+    PhaseAxis m_axis; ///< of the parameter that varies
     double m_done = 0, m_total = 0;
 };
 
 } // namespace
+
+std::string curvesDetail(const ViewDataRequest& request) {
+    std::string budgets;
+    if (!request.options.text("vary").empty())
+        for (const PaneRequest& pane : request.panes)
+            budgets += pane.run.budget.text() + ";";
+    return budgets;
+}
 
 ViewDataMaker::Value makeCurvesData(const LayerRunner& runner, const ViewDataRequest& request,
                                     const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {

@@ -119,7 +119,7 @@ PhaseAxis phaseAxisOf(const std::string& typed, const PolicySpec& policy, std::s
     const std::string id = typed.substr(0, equals);
     const std::vector<std::string> values = equals < typed.size() ? listed(typed.substr(equals + 1)) : std::vector<std::string>{};
     if (equals < typed.size() && values.empty())
-        throw Error({"the axis '" + id + "' has no values", "phase_map", "Write " + id + "=v1,v2, or " + id + " alone", {}});
+        throw Error({"the axis '" + id + "' has no values", "axis", "Write " + id + "=v1,v2, or " + id + " alone", {}});
     if (id == "budget") {
         PhaseAxis axis = budgetAxis(values, points);
         dropRepeats(axis);
@@ -129,7 +129,7 @@ PhaseAxis phaseAxisOf(const std::string& typed, const PolicySpec& policy, std::s
     const ParameterTable& table = policy.values.table();
     const auto spec = std::find_if(table.begin(), table.end(), [&](const ParameterSpec& s) { return s.id == id; });
     if (spec->kind == ParameterKind::Text && values.empty())
-        throw Error({"'" + id + "' is a text and has no range", "phase_map", "Write " + id + "=v1,v2", {}});
+        throw Error({"'" + id + "' is a text and has no range", "axis", "Write " + id + "=v1,v2", {}});
     PhaseAxis axis = parameterAxis(*spec, values, policy.values, points, tokens);
     dropRepeats(axis);
     return axis;
@@ -144,7 +144,7 @@ std::string standardAxis(const PolicyCard& card, const std::string& taken) {
             if (spec.id != taken && spec.kind != ParameterKind::Text && (number || !numbersOnly))
                 return spec.id;
         }
-    throw Error({card.name + " has nothing that could be varied", "phase_map", "Make a pane with another policy the active one", {}});
+    throw Error({card.name + " has nothing that could be varied", "axis", "Make a pane with another policy the active one", {}});
 }
 
 } // namespace kvscope

@@ -6,7 +6,7 @@
 
 namespace kvscope {
 
-/// The axis that somebody typed: "id", "id=v1,v2" or "budget". Values that are not given are spread about the default by
+/// The axis of a phase map or of curves that somebody typed: "id", "id=v1,v2" or "budget". Values that are not given are spread about the default by
 /// at most `points` of them; parameters that end at the number of tokens end at `tokens`. Throws Error for what the
 /// policy does not know.
 PhaseAxis phaseAxisOf(const std::string& typed, const PolicySpec& policy, std::size_t points, std::int64_t tokens);

@@ -79,7 +79,7 @@ const std::vector<ViewDataMaker>& viewDataMakers() {
     static const std::vector<ViewDataMaker> makers = {
         {"projection", {Layer, KvHead, QueryHead}, makeProjectionData, projectionDetail},
         {"attention_map", {Layer, KvHead, QueryHead, Frame}, makeAttentionMapData},
-        {"curves", {Layer, KvHead, Cut, Policies, Seed}, makeCurvesData},
+        {"curves", {Layer, KvHead, Cut, Policies, Seed}, makeCurvesData, curvesDetail},
         {"clustering", {Layer, KvHead, Cut, ActivePane, Seed}, makeClusteringData},
         {"theory", {Layer, Cut, ActivePane, Seed}, makeTheoryData},
         {"leverage", {Layer, KvHead, Cut, Seed}, makeLeverageData},

@@ -1,6 +1,7 @@
 // The views that read results and runs (token profile, curves, layer x head grid, block timeline) on the sample: their
 // numbers against the results themselves, their words, their layout at every size.
 #include "app/text/qt_text_service.h"
+#include "tests/support/error_message.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_fixture.h"
@@ -18,7 +19,7 @@
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
-using kvscope::scene_checks::cloudNamed;
+using namespace kvscope::scene_checks;
 
 namespace {
 
@@ -81,6 +82,91 @@ private slots:
         QVERIFY(curvesView().factsAt(input, options, scene, {2, 2}).rows.empty());
         input.panes[0].policyId = "snapkv"; // the pane has changed since: the curve is not its own any more
         QVERIFY(!curvesView().factsAt(input, options, scene, cloudNamed(scene, "A KeyDiff")->points->at(3)).adoption);
+    }
+
+    // Each value of a parameter is a run of its own at the pane's own budget; who lacks it is the same at each value.
+    void aParameterRunsAlongTheCurves() {
+        const ParameterValues options = optionsOf(curvesView(), {{"vary", "window=8,32,64"}, {"scale", "linear"}});
+        ViewInput input = inputFor(curvesView(), {"snapkv@0.1", "keydiff@0.25"}, options);
+        const auto data = dataAs<CurvesData>(input);
+        QCOMPARE(data->parameter, std::string("window"));
+        const auto errorOf = [](const std::string& spec) {
+            double sum = 0;
+            for (std::size_t q = 4; q < 8; ++q) // the query heads of KV head 1
+                sum += measured(spec, 3)->fidelity->meanOutputError[q];
+            return sum / 4;
+        };
+        const auto& points = data->curves[0].points;
+        QCOMPARE(points.size(), std::size_t{3});
+        const std::vector<std::string> windows = {"8", "32", "64"};
+        int better = 0;
+        for (std::size_t i = 0; i < 3; ++i) {
+            QCOMPARE(points[i].setting, windows[i]);
+            QCOMPARE(points[i].asked, std::stod(windows[i]));
+            QCOMPARE(points[i].mean, errorOf("snapkv,window=" + windows[i] + "@0.1"));
+            better += points[i].mean < errorOf("keydiff@0.25");
+        }
+        QCOMPARE(data->curves[1].points.size(), std::size_t{1});
+        QCOMPARE(data->curves[1].points[0].mean, errorOf("keydiff@0.25"));
+        const Scene scene = curvesView().buildScene(input, options, viewport(900, 700, *m_text));
+        QCOMPARE(cloudNamed(scene, "A SnapKV")->points->size(), std::size_t{3});
+        QVERIFY(!cloudNamed(scene, "B KeyDiff")); // a level line, not a mark that could be clicked
+        const auto texts = textsOf(scene);
+        QVERIFY(std::count(texts.begin(), texts.end(), data->title) == 1);
+        QVERIFY(std::count(texts.begin(), texts.end(), std::string("B KeyDiff (has no window)")) == 1);
+        const std::string winner = better >= 2 ? "SnapKV" : "KeyDiff";
+        QVERIFY2(curvesView().finding(input, options).starts_with(winner + " has the smallest output error at "), curvesView().finding(input, options).c_str());
+        QVERIFY(curvesView().finding(input, options).find("of 3 values of window") != std::string::npos);
+        const PointFacts facts = curvesView().factsAt(input, options, scene, cloudNamed(scene, "A SnapKV")->points->at(2));
+        QVERIFY(facts.adoption && !facts.adoption->budget);
+        QCOMPARE(facts.adoption->values, (std::vector<std::pair<std::string, std::string>>{{"window", "64"}}));
+        QCOMPARE(facts.rows.back(), (std::pair<std::string, std::string>{"click", "gives pane A this window"}));
+        const ViewTable table = curvesView().table(input, options);
+        QCOMPARE(table.cell(1, 3) + "=" + table.cell(1, 4), std::string("window=32"));
+        for (const double width : {320.0, 700.0, 1600.0}) {
+            const Scene sized = curvesView().buildScene(input, options, viewport(width, 400, *m_text));
+            QCOMPARE(overlappingTexts(sized, *m_text), QStringList());
+            QCOMPARE(clippedTexts(sized, *m_text), QStringList());
+        }
+    }
+
+    // A value that the policy refuses is a gap, not the end; other budgets are other data of the same kind.
+    void refusedValuesAreGapsAndChoicesNoAxis() {
+        const auto refusal = [](const char* vary) {
+            return errorMessage([&] { inputFor(curvesView(), {"keydiff@0.25", "snapkv@0.25"}, optionsOf(curvesView(), {{"vary", vary}})); });
+        };
+        QVERIFY(refusal("anchor").find("phase map") != std::string::npos);
+        QVERIFY(refusal("windw").find("windw") != std::string::npos);
+        QVERIFY(refusal("window=").find("no values") != std::string::npos);
+        const auto keyAt = [](const char* vary, double budget) {
+            ViewDataRequest request;
+            request.capture = needleCapture();
+            request.panes.push_back({needleRequest("snapkv@0.25"), {}});
+            request.panes[0].run.budget = {Budget::Unit::Fraction, budget};
+            request.options = optionsOf(curvesView(), {{"vary", vary}});
+            const ViewDataMaker& maker = *makerFor(curvesView());
+            return std::pair(maker.key(request), maker.identity(request));
+        };
+        QCOMPARE(keyAt("", 0.1), keyAt("", 0.2)); // curves over budgets serve every budget
+        QVERIFY(keyAt("window", 0.1).first != keyAt("window", 0.2).first);
+        QCOMPARE(keyAt("window", 0.1).second, keyAt("window", 0.2).second); // the old picture stays meanwhile
+        CurvesData data;
+        data.measure = "output_error";
+        data.parameter = "window";
+        data.where = "KV head 1";
+        const auto curve = [](char letter, const char* policy, std::vector<std::pair<double, double>> places) {
+            Curve made;
+            made.letter = letter;
+            made.policyId = policy;
+            made.policyName = policy;
+            for (const auto& [at, error] : places)
+                made.points.push_back({at, std::to_string(int(at)), 0.1, 1, error, error, error, 1});
+            return made;
+        };
+        data.curves = {curve('A', "snapkv", {{1, 0.5}, {2, 0.1}, {3, 0.5}}), curve('B', "pyramidkv", {{1, 0.4}, {3, 0.4}})}; // 2 was refused
+        ViewInput input = needleInput({"snapkv@0.25", "pyramidkv@0.25"});
+        input.data.value = std::make_shared<const CurvesData>(data);
+        QCOMPARE(curvesView().finding(input, optionsOf(curvesView())), std::string("pyramidkv has the smallest output error at 2 of 2 values of window in KV head 1"));
     }
 
     void randomPoliciesHaveABandOverTheirSeeds() {

@@ -8,9 +8,10 @@
 
 namespace kvscope {
 
-/// One budget of one policy, over seeds.
+/// One budget, or one value of a parameter, of one policy, over seeds.
 struct CurvePoint {
-    double asked = 0;     ///< retention asked for, 0..1
+    double asked = 0;     ///< retention asked for, 0..1, or the value of the parameter
+    std::string setting;  ///< that value as it is typed; empty: the budget varies
     double retention = 0; ///< realised: tokens kept of those before the cut
     double bytes = 0;     ///< stored by all KV heads of the layer
     double mean = 0, low = 0, high = 0; ///< of the measure over seeds; low and high are its extremes
@@ -20,14 +21,16 @@ struct CurvePoint {
 struct Curve {
     char letter = 'A';
     std::string policyId, policyName, variant;
-    std::vector<CurvePoint> points; ///< ascending in retention
+    std::vector<CurvePoint> points; ///< ascending in what was asked for; one where the policy has nothing to vary
     bool simulated = false;
-    std::string error;              ///< why the curve ends or is missing
+    std::string error;              ///< why the curve ends, has gaps or is missing
 };
 
-/// A measure against the budget, for the policies of the panes.
+/// A measure against the budget or against a parameter, for the policies of the panes.
 struct CurvesData : ViewData {
-    std::string measure; ///< id of the option
+    std::string measure;   ///< id of the option
+    std::string parameter; ///< id of what varies at each pane's own budget; empty: the budget varies
+    std::string title;     ///< of that parameter: "Window W, tokens"
     std::string where;   ///< "KV head 1", "all heads of the layer"
     std::vector<Curve> curves;
 };

@@ -4,6 +4,7 @@
 
 #include "views/chart.h"
 #include "views/explanations.h"
+#include "views/parameter_option.h"
 #include "views/phase_map/phase_painter.h"
 #include "views/view_facts.h"
 #include "views/view_options.h"
@@ -19,23 +20,10 @@ namespace {
 
 constexpr const char* kSource = "KeyDiff Tables 9 to 13, BalanceKV Fig. 3, Compactor 3.3";
 
-/// The unit says what the text is, so that a host can offer the parameters of the active pane's policy.
-ParameterSpec axisOption(std::string id, std::string label, std::string help) {
-    ParameterSpec spec;
-    spec.id = std::move(id);
-    spec.label = std::move(label);
-    spec.help = std::move(help);
-    spec.source = kSource;
-    spec.unit = "parameter";
-    spec.kind = ParameterKind::Text;
-    spec.stage = Stage::Features;
-    return spec;
-}
-
 std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(ParameterTable{
-        axisOption("x", "Across", "Parameter of the horizontal axis, as id or id=v1,v2; empty: the budget."),
-        axisOption("y", "Upwards", "Parameter of the vertical axis, as id or id=v1,v2; empty: the policy's first number."),
+        parameterOption("x", "Across", "Parameter of the horizontal axis, as id or id=v1,v2; empty: the budget.", kSource, kParameterUnit),
+        parameterOption("y", "Upwards", "Parameter of the vertical axis, as id or id=v1,v2; empty: the policy's first number.", kSource, kParameterUnit),
         choiceOption("colour", "Colour", "What a cell shows.", kSource,
                      {{"measure", "Measure", "of the active pane's policy"}, {"winner", "Winner", "the pane that does best there"}},
                      Stage::Features),
@@ -180,7 +168,7 @@ PointFacts PhaseMapView::factsAt(const ViewInput& input, const ParameterValues&,
         facts.rows.emplace_back("result", "waiting");
     if (!cell.error.empty())
         facts.rows.emplace_back("why", cell.error);
-    facts.rows.emplace_back("click", fmt::format("gives it to pane {}", static_cast<char>('A' + data->activePane)));
+    facts.rows.emplace_back("click", fmt::format("gives both to pane {}", static_cast<char>('A' + data->activePane)));
     facts.adoption = adoptionOf(*data, index);
     return facts;
 }

@@ -4,6 +4,7 @@
 #include "app/window/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
+#include "views/parameter_option.h"
 
 #include <QHBoxLayout>
 #include <QInputDialog>
@@ -65,6 +66,26 @@ void addQuestion(QMenu* menu, Workbench& workbench, const View& view, const Para
     QObject::connect(action, &QAction::triggered, menu, [menu, &workbench, &view, spec] { askFor(menu->parentWidget(), workbench, view, spec); });
 }
 
+/// The active pane's parameters by name; values for one of them are still typed.
+void fillParameters(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
+    const Session& now = workbench.session();
+    const std::string chosen = viewOptions(now, view).text(spec.id);
+    menu->clear();
+    const bool any = spec.unit == kParameterUnit;
+    addEntry(menu, workbench, view, spec, any ? QObject::tr("Automatic") : QObject::tr("Budget"), {}, chosen.empty());
+    if (any)
+        addEntry(menu, workbench, view, spec, QObject::tr("Budget"), "budget", chosen == "budget");
+    const auto pane = static_cast<std::size_t>(now.activePane);
+    if (pane < now.panes.size() && now.panes[pane].recordedPath.empty())
+        for (const ParameterSpec& one : now.panes[pane].policy.values.table()) {
+            const bool number = one.kind == ParameterKind::Real || one.kind == ParameterKind::Integer;
+            if (number || (one.kind != ParameterKind::Text && any))
+                addEntry(menu, workbench, view, spec, fromUtf8(one.label), one.id, chosen == one.id);
+        }
+    menu->addSeparator();
+    addQuestion(menu, workbench, view, spec);
+}
+
 QString chipText(const ParameterSpec& spec, const ParameterValues& values) {
     for (const ParameterChoice& choice : spec.choices)
         if (choice.id == values.choice(spec.id))
@@ -81,6 +102,8 @@ void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view) {
             addEntry(menu, workbench, view, spec, fromUtf8(spec.label), values.flag(spec.id) ? "false" : "true", values.flag(spec.id));
         else if (spec.kind == ParameterKind::Choice || (spec.kind == ParameterKind::Integer && spec.max - spec.min < kMostNumbers))
             fillChoices(menu->addMenu(fromUtf8(spec.label)), workbench, view, spec);
+        else if (spec.unit == kParameterUnit || spec.unit == kNumberUnit)
+            fillParameters(menu->addMenu(fromUtf8(spec.label)), workbench, view, spec);
         else
             addQuestion(menu, workbench, view, spec);
     }
