@@ -80,7 +80,7 @@ constexpr std::array<Identity, 17> kIdentities = {{
     {"subgen_kcenter", 0x078D62, 0x6CC948, Marker::TriangleDown, kDashed},
     {"h2o", 0x391D96, 0xB1A8FE, Marker::Hexagon, kSolid},
     {"tova", 0xA975FF, 0x8C7EFF, Marker::Hexagon, kDashed},
-    {"streaming_llm", 0x765D3E, 0xF2DB9F, Marker::Cross, kDashDot},
+    {"streaming_llm", 0xBC3096, 0xF2DB9F, Marker::Cross, kDashDot},
     {"uniform", 0x2F3231, 0x6C5C6A, Marker::Plus, kDotted},
     {"score", 0x4E0062, 0x2D62DA, Marker::Star, kSolid},
     {"imported", 0x3A4848, 0xD6BBA1, Marker::Star, kDashed},
