@@ -193,6 +193,11 @@ bool CanvasArea::hasLockedCell() const {
     return std::any_of(all.begin(), all.end(), [](ViewCanvas* canvas) { return canvas->hasLockedCell(); });
 }
 
+bool CanvasArea::abandonLassos() {
+    const auto all = canvases();
+    return std::count_if(all.begin(), all.end(), [](ViewCanvas* canvas) { return canvas->canvas()->abandonLasso(); }) > 0;
+}
+
 bool CanvasArea::hasPinnedReadOut() const {
     const auto all = canvases();
     return std::any_of(all.begin(), all.end(), [](ViewCanvas* canvas) { return canvas->readOut()->isPinned(); });

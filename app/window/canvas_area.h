@@ -25,6 +25,7 @@ public:
     ViewCanvas* currentCanvas() const;
     void releaseReadOuts();
     bool releaseCells(); ///< of the views that have locked one; false: none has
+    bool abandonLassos(); ///< lines that are being drawn or waited for; false: none
     bool hasPinnedReadOut() const;
     bool hasLockedCell() const;
 

@@ -50,6 +50,7 @@ KeySheet::KeySheet(const WindowActions& actions, QWidget* parent) : QDialog(pare
         {tr("Ctrl+drag"), tr("zoom to a box")},
         {tr("double click"), tr("fit")},
         {tr("Shift+drag"), tr("select what lies in the box")},
+        {tr("Alt+drag"), tr("select what a line goes round (L, then drag does too); Shift adds it, Ctrl takes it away")},
         {tr("Shift+click, Ctrl+click"), tr("extend the selection, add or remove a token")},
         {tr("click"), tr("pin the read-out; arrows then move it")},
         {tr("map: click"), tr("lock a cell, show its neighbourhood; arrows move it, Shift by 10")},

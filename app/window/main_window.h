@@ -52,6 +52,7 @@ public:
     void showDataOfCurrent();
     void resetCurrent();
     void frameCurrent();
+    void armLasso(); ///< the next drag over the current view draws a line round tokens
     void focusFind();
     void findNext();
     void showGoTo();

@@ -110,7 +110,14 @@ void MainWindow::offerTour() {
     });
 }
 
+void MainWindow::armLasso() {
+    if (ViewCanvas* canvas = m_canvases->currentCanvas())
+        canvas->canvas()->armLasso();
+}
+
 void MainWindow::escape() {
+    if (m_canvases->abandonLassos())
+        return;
     const auto& panes = m_workbench.viewInput().panes;
     bool cancelled = false;
     for (std::size_t pane = 0; pane < panes.size(); ++pane)

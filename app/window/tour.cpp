@@ -43,7 +43,7 @@ protected:
 std::vector<Tour::Step> Tour::firstRun() {
     return {{"budgetBar", tr("One budget for all"), tr("Drag the slider: every policy keeps that share of the tokens before the cut, and all pictures follow while you drag.")},
             {"canvasArea", tr("One policy per pane"), tr("Filled blue tokens stay in the cache, hollow orange ones are evicted. The bold number is what that costs: the relative error of the attention output.")},
-            {"token_strip", tr("One selection everywhere"), tr("The text below and the pictures above show the same tokens. Point at one to see it in all views, click to pin its facts, Shift+drag to select.")},
+            {"token_strip", tr("One selection everywhere"), tr("The text below and the pictures above show the same tokens. Point at one to see it in all views, click to pin its facts, Shift+drag or Alt+drag to select.")},
             {"layoutSwitch", tr("Four layouts"), tr("Explore one head, compare policies, teach step by step, or look at the whole model. Panels can be moved; each layout remembers.")},
             {"topBar", tr("Lessons and keys"), tr("Help > Lessons has five short lessons that can be played, each with a question. F1 shows all keys; Help > Tour again brings this back.")}};
 }

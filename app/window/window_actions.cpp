@@ -90,6 +90,7 @@ void WindowActions::addEditActions() {
     add("selectNeedle", tr("Select the &needle"), {QKeySequence("N")}, [this] { selectNextSegment(m_workbench, SegmentKind::Needle); });
     add("selectionBack", tr("Pre&vious selection"), {QKeySequence("Ctrl+[")}, [this] { stepSelection(-1); });
     add("selectionForward", tr("Ne&xt selection"), {QKeySequence("Ctrl+]")}, [this] { stepSelection(1); });
+    add("lasso", tr("Select with a &lasso"), {QKeySequence("L")}, [this] { m_window.armLasso(); });
     add("clear", tr("Clear the selection"), {QKeySequence("Esc")}, [this] { m_window.escape(); });
 }
 
@@ -173,7 +174,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     QMenu* file = fill(bar->addMenu(tr("&File")), {"open", "openBeside"});
     m_recent = file->addMenu(tr("Open &recent"));
     fill(file, {"reload", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "-", "close", "quit"});
-    fill(bar->addMenu(tr("&Edit")), {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "selectNeedle", "selectionBack", "selectionForward", "clear"});
+    fill(bar->addMenu(tr("&Edit")), {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "selectNeedle", "selectionBack", "selectionForward", "lasso", "clear"});
     QMenu* views = bar->addMenu(tr("&View"));
     fill(views, {"explore", "compare", "teach", "wholeModel"});
     m_panels = views->addMenu(tr("Pa&nels and views"));

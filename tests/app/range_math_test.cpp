@@ -3,7 +3,9 @@
 
 #include <QTest>
 
+#include <cmath>
 #include <memory>
+#include <random>
 
 using namespace kvscope;
 
@@ -118,6 +120,57 @@ private slots:
         QCOMPARE(tokensInBox(scene, {100, 100}, {50, 20}), (std::vector<TokenIndex>{3, 5, 7}));
         QCOMPARE(positionOfToken(scene, 8)->x, 300.0);
         QVERIFY(!positionOfToken(scene, 99));
+    }
+
+    // Against the angle that the line turns through as seen from the point: 0 outside, a full turn inside.
+    void aLassoHoldsWhatItsLineSurrounds() {
+        const unsigned seed = 20;
+        std::mt19937 random(seed);
+        std::uniform_real_distribution<double> radius(30, 140), place(-20, 320);
+        for (int round = 0; round < 30; ++round) {
+            Lasso lasso;
+            for (int corner = 0; corner < 40; ++corner) { // a star without crossings, concave nearly everywhere
+                const double angle = 2 * M_PI * corner / 40, r = radius(random);
+                lasso.add({150 + r * std::cos(angle), 150 + r * std::sin(angle)});
+            }
+            const Lasso::Inside inside(lasso.path());
+            for (int i = 0; i < 400; ++i) {
+                const Point at{place(random), place(random)};
+                double turn = 0;
+                for (std::size_t k = 0; k < lasso.path().size(); ++k) {
+                    const Point a = lasso.path()[k], b = lasso.path()[(k + 1) % lasso.path().size()];
+                    turn += std::remainder(std::atan2(b.y - at.y, b.x - at.x) - std::atan2(a.y - at.y, a.x - at.x), 2 * M_PI);
+                }
+                QVERIFY2(inside.contains(at) == (std::abs(turn) > M_PI), qPrintable(QString("round %1: %2, %3 turns by %4").arg(round).arg(at.x).arg(at.y).arg(turn)));
+            }
+        }
+    }
+
+    void aLassoTakesMarksAndNoShortWays() {
+        Scene scene = sceneWithPlot();
+        for (int i = 0; i < 5; ++i)
+            scene.items.push_back(CircleItem{{60.0 + 20 * i, 80}, 3, {}, {}, {PickId::Kind::Token, 9 - i}});
+        Lasso lasso;
+        for (const Point at : {Point{70, 60}, {70.5, 60.5}, {130, 60}, {130, 100}, {70, 100}}) // the second is no step
+            lasso.add(at);
+        QCOMPARE(lasso.path().size(), std::size_t{4});
+        QCOMPARE(tokensInLasso(scene, lasso), (std::vector<TokenIndex>{6, 7, 8}));
+        lasso.clear();
+        lasso.add({0, 0});
+        lasso.add({300, 300});
+        QVERIFY(tokensInLasso(scene, lasso).empty()); // a line surrounds nothing
+    }
+
+    // What is zoomed out of the picture is not selected with what is left of it.
+    void marksBehindTheClipAreNotSelected() {
+        Scene scene = sceneWithPlot();
+        scene.items.push_back(PushClipItem{{50, 50, 60, 60}});
+        for (int i = 0; i < 5; ++i)
+            scene.items.push_back(CircleItem{{60.0 + 20 * i, 80}, 3, {}, {}, {PickId::Kind::Token, i}});
+        scene.items.push_back(PopClipItem{});
+        scene.items.push_back(CircleItem{{150, 80}, 3, {}, {}, {PickId::Kind::Token, 9}});
+        QCOMPARE(tokensInBox(scene, {0, 0}, {300, 300}), (std::vector<TokenIndex>{0, 1, 2, 9}));
+        QVERIFY(positionOfToken(scene, 4).has_value()); // it has a place all the same
     }
 
     void aSceneWithoutAxesHasNoPlot() { QVERIFY(!ShownPlot::of(Scene{}).valid); }

@@ -292,12 +292,14 @@ private:
     void drawOwnMark(Point at, TokenIndex token) {
         const TokenState state = m_marks.states[static_cast<std::size_t>(token)];
         const double r = m_radii.kept + 0.6;
+        const bool byState = m_marks.shade.empty() && m_marks.category.empty();
+        const auto own = [&](Colour ofState) { return byState ? ofState : stepColour(stepOf(static_cast<std::size_t>(token))); };
         if (state == TokenState::Kept)
-            m_builder.circle(at, r, m_theme.kept);
+            m_builder.circle(at, r, own(m_theme.kept));
         else if (state == TokenState::Protected)
-            m_builder.rectangle({at.x - r, at.y - r, 2 * r, 2 * r}, m_theme.protectedToken);
+            m_builder.rectangle({at.x - r, at.y - r, 2 * r, 2 * r}, own(m_theme.protectedToken));
         else if (state == TokenState::Evicted)
-            m_builder.circle(at, r - 0.3, kTransparent, {m_theme.evicted, 1.2, {}});
+            m_builder.circle(at, r - 0.3, kTransparent, {own(m_theme.evicted), 1.2, {}});
         else
             m_builder.circle(at, r - 0.6, m_theme.text3);
     }
@@ -318,8 +320,8 @@ void drawMarks(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& i
     MarkPainter painter(builder, frame, input, pane, marks, theme);
     builder.pushClip(frame.plot);
     painter.drawClouds();
-    painter.drawCentres();
     painter.drawSelection();
+    painter.drawCentres();
     painter.drawAnchor();
     painter.drawHover();
     builder.popClip();

@@ -1,5 +1,6 @@
 // The mouse half of the canvas, as users of napari, Tracy or RenderDoc expect it: left drag pans, Ctrl+drag zooms a box,
-// Shift+drag brushes, the wheel zooms at the cursor (Alt: x only, Shift: y only), a double click fits.
+// Shift+drag brushes, Alt+drag draws a lasso (Shift adds, Ctrl takes away; armed, a plain drag does, where a desktop moves
+// windows with Alt), the wheel zooms at the cursor (Alt: x only, Shift: y only), a double click fits.
 #include "app/window/canvas/canvas_widget.h"
 
 #include "app/window/appearance.h"
@@ -29,6 +30,8 @@ Point CanvasWidget::toScene(const QPointF& position) const {
 CanvasWidget::Gesture CanvasWidget::gestureFor(Qt::KeyboardModifiers modifiers) const {
     if (m_pressedPick.kind == PickId::Kind::Handle)
         return Gesture::Handle;
+    if (m_lassoArmed || modifiers & Qt::AltModifier)
+        return Gesture::Outline;
     if (modifiers & Qt::ShiftModifier)
         return Gesture::Brush;
     if (!ShownPlot::of(m_scene).valid)
@@ -51,7 +54,8 @@ void CanvasWidget::mouseMoveEvent(QMouseEvent* event) {
     if (m_gesture == Gesture::None) {
         const PickId pick = pickAt(scene(), at, kPickTolerance);
         const bool upright = pick == kLowHandle || pick == kHighHandle;
-        setCursor(upright                             ? Qt::SizeVerCursor
+        setCursor(m_lassoArmed                        ? Qt::CrossCursor
+                  : upright                           ? Qt::SizeVerCursor
                   : pick.kind == PickId::Kind::Handle ? Qt::SizeHorCursor
                   : pick.kind == PickId::Kind::None   ? Qt::ArrowCursor
                                                       : Qt::PointingHandCursor);
@@ -60,8 +64,11 @@ void CanvasWidget::mouseMoveEvent(QMouseEvent* event) {
     }
     if (m_gesture == Gesture::Press && std::hypot(at.x - m_pressed.x, at.y - m_pressed.y) < kDragStart)
         return;
-    if (m_gesture == Gesture::Press)
+    if (m_gesture == Gesture::Press) {
         m_gesture = gestureFor(m_pressedModifiers);
+        m_lasso.clear();
+        m_lasso.add(m_pressed);
+    }
     continueGesture(at);
 }
 
@@ -75,9 +82,35 @@ void CanvasWidget::continueGesture(Point at) {
         emit scrollWanted(-moved.y);
     else if (m_gesture == Gesture::Brush)
         emit brushed(tokensInBox(scene(), m_pressed, at), false);
+    else if (m_gesture == Gesture::Outline)
+        outline(at, false);
     else if (m_gesture == Gesture::Handle)
         emit handleDragged(m_pressedPick, {at.x, at.y}, false);
     update();
+}
+
+void CanvasWidget::outline(Point at, bool finished) {
+    m_lasso.add(at);
+    emit lassoed(tokensInLasso(scene(), m_lasso), m_pressedModifiers, finished);
+}
+
+void CanvasWidget::armLasso() {
+    m_lassoArmed = true;
+    setCursor(Qt::CrossCursor);
+}
+
+bool CanvasWidget::abandonLasso() {
+    const bool drawing = m_gesture == Gesture::Outline, something = drawing || m_lassoArmed;
+    m_lassoArmed = false;
+    if (!something)
+        return false;
+    unsetCursor();
+    if (!drawing)
+        return true;
+    m_gesture = Gesture::None;
+    emit lassoAbandoned();
+    update();
+    return true;
 }
 
 void CanvasWidget::mouseReleaseEvent(QMouseEvent* event) {
@@ -99,8 +132,16 @@ void CanvasWidget::finishGesture(Point at) {
         emit rangeWanted(zoomToBox(shown, m_pressed, at));
     else if (m_gesture == Gesture::Brush)
         emit brushed(tokensInBox(scene(), m_pressed, at), true);
+    else if (m_gesture == Gesture::Outline)
+        finishOutline(at);
     else if (m_gesture == Gesture::Handle)
         emit handleDragged(m_pressedPick, {at.x, at.y}, true);
+}
+
+void CanvasWidget::finishOutline(Point at) {
+    m_lassoArmed = false;
+    unsetCursor();
+    outline(at, true);
 }
 
 void CanvasWidget::mouseDoubleClickEvent(QMouseEvent* event) {

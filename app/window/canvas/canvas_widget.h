@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/window/canvas/lasso.h"
 #include "app/window/canvas/range_math.h"
 #include "views/scene/text_service.h"
 
@@ -27,6 +28,8 @@ public:
     void invalidate();
     const Scene& scene(); ///< up to date
     void setFaded(bool faded); ///< the old picture at 35 % while a new one is computed
+    void armLasso();        ///< the next drag draws a line, whatever the keys
+    bool abandonLasso();    ///< the line that is being drawn, or that the next drag would draw; false: none
     int framesDrawn() const { return m_frames; }
 
 signals:
@@ -35,6 +38,9 @@ signals:
     void focused(); ///< it got the keyboard focus
     void clicked(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& widgetPosition);
     void brushed(const std::vector<TokenIndex>& tokens, bool finished);
+    /// Shift and Ctrl as they were when the line began.
+    void lassoed(const std::vector<TokenIndex>& tokens, Qt::KeyboardModifiers modifiers, bool finished);
+    void lassoAbandoned();
     void rangeWanted(const Viewport::Range& range);
     void fitWanted();
     void scrollWanted(double delta); ///< scene pixels, for scenes without a plot
@@ -57,13 +63,15 @@ protected:
     void focusOutEvent(QFocusEvent* event) override;
 
 private:
-    enum class Gesture { None, Press, Pan, BoxZoom, Brush, Handle };
+    enum class Gesture { None, Press, Pan, BoxZoom, Brush, Outline, Handle };
     struct Renderer; ///< ImGui context and painter
 
     Point toScene(const QPointF& widgetPosition) const;
     Gesture gestureFor(Qt::KeyboardModifiers modifiers) const;
     void continueGesture(Point at);
     void finishGesture(Point at);
+    void outline(Point at, bool finished);
+    void finishOutline(Point at);
     void releaseRenderer();
     std::optional<Box> bandToDraw() const;
     Scene withOverlays(Scene picture) const; ///< rubber band, focus ring, fading
@@ -77,6 +85,8 @@ private:
 
     Gesture m_gesture = Gesture::None;
     Point m_pressed, m_last;
+    Lasso m_lasso;
+    bool m_lassoArmed = false;
     PickId m_pressedPick;
     Qt::KeyboardModifiers m_pressedModifiers;
 };

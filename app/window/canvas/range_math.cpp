@@ -22,25 +22,40 @@ double yData(const ShownPlot& s, double y) {
     return s.yDown ? s.range.yMin + down : s.range.yMax - down;
 }
 
-/// Calls `use(token, point)` for every mark that stands for a token.
-void forEachTokenMark(const Scene& scene, const std::function<void(TokenIndex, Point)>& use) {
-    const auto single = [&](const PickId& pick, Point at) {
+/// Calls `use(token, point, shown)` for every mark that stands for a token; marks outside the clip are not shown.
+void forEachTokenMark(const Scene& scene, const std::function<void(TokenIndex, Point, bool)>& use) {
+    std::vector<Box> clips;
+    const auto mark = [&](const PickId& pick, Point at) {
         if (pick.kind == PickId::Kind::Token)
-            use(static_cast<TokenIndex>(pick.index), at);
+            use(static_cast<TokenIndex>(pick.index), at, std::all_of(clips.begin(), clips.end(), [&](const Box& clip) { return clip.contains(at); }));
     };
     for (const Drawable& item : scene.items) {
-        if (const auto* circle = std::get_if<CircleItem>(&item))
-            single(circle->pick, circle->centre);
+        if (const auto* clip = std::get_if<PushClipItem>(&item))
+            clips.push_back(clip->box);
+        else if (std::holds_alternative<PopClipItem>(item))
+            clips.pop_back();
+        else if (const auto* circle = std::get_if<CircleItem>(&item))
+            mark(circle->pick, circle->centre);
         else if (const auto* box = std::get_if<RectangleItem>(&item))
-            single(box->pick, {box->box.x + box->box.width / 2, box->box.y + box->box.height / 2});
+            mark(box->pick, {box->box.x + box->box.width / 2, box->box.y + box->box.height / 2});
         else if (const auto* text = std::get_if<TextItem>(&item))
-            single(text->pick, text->position);
-        const auto* cloud = std::get_if<PointCloudItem>(&item);
-        if (!cloud || cloud->pickKind != PickId::Kind::Token)
-            continue;
-        for (std::size_t i = 0; i < cloud->points->size(); ++i)
-            use(static_cast<TokenIndex>(cloud->ids ? (*cloud->ids)[i] : static_cast<std::int64_t>(i)), (*cloud->points)[i]);
+            mark(text->pick, text->position);
+        else if (const auto* cloud = std::get_if<PointCloudItem>(&item))
+            for (std::size_t i = 0; i < cloud->points->size(); ++i)
+                mark({cloud->pickKind, cloud->ids ? (*cloud->ids)[i] : static_cast<std::int64_t>(i)}, (*cloud->points)[i]);
     }
+}
+
+/// Tokens with a mark on the screen at which `holds` is true; ascending, each once.
+template <class Predicate> std::vector<TokenIndex> tokensWhere(const Scene& scene, const Predicate& holds) {
+    std::vector<TokenIndex> tokens;
+    forEachTokenMark(scene, [&](TokenIndex token, Point at, bool shown) {
+        if (shown && holds(at))
+            tokens.push_back(token);
+    });
+    std::sort(tokens.begin(), tokens.end());
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    return tokens;
 }
 
 } // namespace
@@ -78,15 +93,11 @@ Viewport::Range zoomToBox(const ShownPlot& shown, Point a, Point b) {
 }
 
 std::vector<TokenIndex> tokensInBox(const Scene& scene, Point a, Point b) {
-    const Box box = boxBetween(a, b);
-    std::vector<TokenIndex> tokens;
-    forEachTokenMark(scene, [&](TokenIndex token, Point at) {
-        if (box.contains(at))
-            tokens.push_back(token);
-    });
-    std::sort(tokens.begin(), tokens.end());
-    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
-    return tokens;
+    return tokensWhere(scene, [box = boxBetween(a, b)](Point at) { return box.contains(at); });
+}
+
+std::vector<TokenIndex> tokensInLasso(const Scene& scene, const Lasso& lasso) {
+    return tokensWhere(scene, [inside = Lasso::Inside(lasso.path())](Point at) { return inside.contains(at); });
 }
 
 std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector<TokenIndex>& tokens) {
@@ -99,7 +110,7 @@ std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector
     }
     constexpr double far = std::numeric_limits<double>::infinity();
     Viewport::Range around{far, -far, far, -far};
-    forEachTokenMark(scene, [&](TokenIndex token, Point at) {
+    forEachTokenMark(scene, [&](TokenIndex token, Point at, bool) {
         if (!std::binary_search(tokens.begin(), tokens.end(), token))
             return;
         const double x = xData(shown, at.x), y = yData(shown, at.y);
@@ -128,7 +139,7 @@ std::optional<TokenIndex> tokenBoxAt(const Scene& scene, Point at) {
 
 std::optional<Point> positionOfToken(const Scene& scene, TokenIndex token) {
     std::optional<Point> found;
-    forEachTokenMark(scene, [&](TokenIndex candidate, Point at) {
+    forEachTokenMark(scene, [&](TokenIndex candidate, Point at, bool) {
         if (candidate == token && !found)
             found = at;
     });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/window/canvas/lasso.h"
 #include "views/scene/scene.h"
 #include "views/view.h"
 
@@ -29,6 +30,8 @@ Viewport::Range zoomToBox(const ShownPlot& shown, Point a, Point b);
 
 /// Tokens whose marks (points, rectangles, texts, circles) lie in the pixel box; ascending, each once.
 std::vector<TokenIndex> tokensInBox(const Scene& scene, Point a, Point b);
+/// Those whose marks lie inside a line drawn around them.
+std::vector<TokenIndex> tokensInLasso(const Scene& scene, const Lasso& lasso);
 /// The range that shows the marks of these tokens with a margin. In a scene that runs over positions (yDown) it is those
 /// positions across, and the rows stay. Nothing for a scene without plot or without any of the tokens.
 std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector<TokenIndex>& tokens);

@@ -63,6 +63,8 @@ private:
     bool selectGroup(const QPointF& at); ///< the tokens that a mark stands for; false: for none
     void adopt(const Adoption& adoption, const QString& mergeKey = {});
     void brush(const std::vector<TokenIndex>& tokens, bool finished);
+    void lasso(const std::vector<TokenIndex>& tokens, Qt::KeyboardModifiers modifiers, bool finished);
+    void takeLassoBack(); ///< what was selected before the line began is selected again
     void scrollBy(double delta);
     void dragHandle(const PickId& handle, const QPointF& at, bool finished);
     void showMenu(const QPoint& globalPosition);
@@ -81,6 +83,7 @@ private:
     QPointer<ReadOut> m_readOut; ///< the window's child once it has been shown
     Scene m_lastScene;
     TokenIndex m_lastClicked = -1;
+    std::optional<std::vector<TokenIndex>> m_beforeLasso; ///< what was selected when the line began
     std::vector<TokenIndex> m_revealed;
     bool m_shown = false; ///< counted by the workbench
 };

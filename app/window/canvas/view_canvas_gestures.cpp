@@ -18,6 +18,8 @@
 #include <QMenu>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace kvscope {
 
@@ -51,6 +53,8 @@ void ViewCanvas::connectGestures() {
     connect(m_canvas, &CanvasWidget::hovered, this, &ViewCanvas::hover);
     connect(m_canvas, &CanvasWidget::clicked, this, &ViewCanvas::click);
     connect(m_canvas, &CanvasWidget::brushed, this, &ViewCanvas::brush);
+    connect(m_canvas, &CanvasWidget::lassoed, this, &ViewCanvas::lasso);
+    connect(m_canvas, &CanvasWidget::lassoAbandoned, this, &ViewCanvas::takeLassoBack);
     connect(m_canvas, &CanvasWidget::scrollWanted, this, &ViewCanvas::scrollBy);
     connect(m_canvas, &CanvasWidget::handleDragged, this, &ViewCanvas::dragHandle);
     connect(m_canvas, &CanvasWidget::handleReset, this, &ViewCanvas::resetHandle);
@@ -187,6 +191,29 @@ void ViewCanvas::brush(const std::vector<TokenIndex>& tokens, bool finished) {
         m_workbench.endMerge();
 }
 
+/// As clicks do: Shift extends what is selected, Ctrl takes away from it. Both count from where the line began, so that
+/// what it leaves again while it is drawn is as before.
+void ViewCanvas::lasso(const std::vector<TokenIndex>& tokens, Qt::KeyboardModifiers modifiers, bool finished) {
+    if (!m_beforeLasso)
+        m_beforeLasso = m_workbench.session().selected;
+    const std::vector<TokenIndex>& before = *m_beforeLasso;
+    std::vector<TokenIndex> chosen;
+    if (modifiers & Qt::ShiftModifier)
+        std::set_union(before.begin(), before.end(), tokens.begin(), tokens.end(), std::back_inserter(chosen));
+    else if (modifiers & Qt::ControlModifier)
+        std::set_difference(before.begin(), before.end(), tokens.begin(), tokens.end(), std::back_inserter(chosen));
+    else
+        chosen = tokens;
+    brush(chosen, finished);
+    if (finished)
+        m_beforeLasso.reset();
+}
+
+void ViewCanvas::takeLassoBack() {
+    if (m_beforeLasso)
+        brush(*std::exchange(m_beforeLasso, std::nullopt), true);
+}
+
 void ViewCanvas::scrollBy(double delta) {
     const Scene& scene = m_canvas->scene();
     const double furthest = std::max(0.0, scene.contentHeight - scene.height);
@@ -262,6 +289,7 @@ void ViewCanvas::showMenu(const QPoint& at) {
     menu.addSeparator();
     menu.addAction(tr("Reset view"), this, &ViewCanvas::resetView);
     menu.addAction(tr("Range…"), this, &ViewCanvas::showRange)->setEnabled(ShownPlot::of(m_canvas->scene()).valid);
+    menu.addAction(tr("Select with a lasso"), m_canvas, &CanvasWidget::armLasso);
     if (!m_view.card().options->empty()) {
         menu.addSeparator();
         addOptionEntries(&menu, m_workbench, m_view);

@@ -1,0 +1,161 @@
+// A click on a mark of a curve or on a cell of the phase map gives its setting to the pane that it belongs to, by real mouse
+// events on a canvas; the read-out says so before, and one undo takes it back.
+#include "app/text/qt_text_service.h"
+#include "app/window/appearance.h"
+#include "app/window/canvas/view_canvas.h"
+#include "core/engine/engine.h"
+#include "tests/app/sample.h"
+#include "views/curves/curves_view.h"
+#include "views/phase_map/phase_map_view.h"
+
+#include <QApplication>
+#include <QSettings>
+#include <QTest>
+
+#include <map>
+#include <memory>
+
+using namespace kvscope;
+using kvscope::testing::kSample;
+
+namespace {
+
+/// One view on the sample, with these panes, everything computed.
+struct OneView {
+    QtTextService text;
+    WorkerPool workers{2};
+    Workbench bench{std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2))),
+                    [this](Scheduler::Task task) { workers.run(std::move(task)); },
+                    [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
+    std::unique_ptr<ViewCanvas> view;
+
+    OneView(const View& what, const std::vector<std::string>& policies, const std::map<std::string, std::string>& options) {
+        bench.openCapture(kSample);
+        (void)QTest::qWaitFor([&] { return bench.capture() != nullptr; }, 10000);
+        bench.change(
+            [&](Session& s) {
+                s.panes.clear();
+                for (const std::string& policy : policies)
+                    s.panes.push_back({PolicySpec::parse(policy), {}, {}});
+                s.activePane = 0;
+                s.viewOptions[what.card().id] = options;
+            },
+            "Set up");
+        view = std::make_unique<ViewCanvas>(bench, what, 0, text);
+        view->resize(900, 600);
+        view->show();
+        (void)QTest::qWaitForWindowExposed(view.get());
+    }
+    bool ready() {
+        return QTest::qWaitFor(
+            [&] {
+                const ViewInput input = bench.viewInput(view->view());
+                for (const PaneData& pane : input.panes)
+                    if (!pane.result || pane.computing)
+                        return false;
+                return input.data.value && !input.data.computing;
+            },
+            30000);
+    }
+    QPoint widgetPoint(Point at) const { return {qRound(at.x * appearance().scale), qRound(at.y * appearance().scale)}; }
+    std::string valueOf(std::size_t pane, const std::string& id) const { return bench.session().panes[pane].policy.values.text(id); }
+};
+
+/// Marks of pane A's curve.
+const PointCloudItem* marksOf(const Scene& scene, char letter) {
+    for (const Drawable& item : scene.items)
+        if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name.starts_with(letter))
+            return cloud;
+    return nullptr;
+}
+
+} // namespace
+
+class AdoptionEventsTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope adoption test");
+        QCoreApplication::setOrganizationName("KVScope test");
+        QSettings().clear();
+    }
+
+    void aMarkOfACurveGivesItsParameter_data() {
+        QTest::addColumn<QString>("policy");
+        QTest::addColumn<QString>("other");
+        QTest::addColumn<QString>("parameter");
+        QTest::addColumn<QString>("values");
+        QTest::newRow("window") << "snapkv@0.25" << "keydiff@0.25" << "window" << "8,16,64";
+        QTest::newRow("block size") << "keydiff@0.25" << "streaming_llm@0.25" << "prompt_block" << "64,128,256";
+        QTest::newRow("sketch size") << "compactor@0.25" << "keydiff@0.25" << "sketch_size" << "8,32,64";
+        QTest::newRow("lambda") << "compactor@0.25" << "keydiff@0.25" << "lambda" << "0.1,0.5,0.9";
+    }
+    void aMarkOfACurveGivesItsParameter() {
+        QFETCH(QString, policy);
+        QFETCH(QString, other);
+        QFETCH(QString, parameter);
+        QFETCH(QString, values);
+        const std::string id = parameter.toStdString();
+        OneView one(curvesView(), {other.toStdString(), policy.toStdString()}, {{"vary", (parameter + "=" + values).toStdString()}, {"seeds", "1"}});
+        QVERIFY(one.ready());
+        const std::string before = one.valueOf(1, id);
+        const auto session = one.bench.session();
+        CanvasWidget* canvas = one.view->canvas();
+        const PointCloudItem* marks = marksOf(canvas->scene(), 'B');
+        QVERIFY(marks && marks->points->size() == 3);
+        const QPoint at = one.widgetPoint(marks->points->at(1));
+        const std::string wanted = values.split(',')[1].toStdString();
+        QTest::mouseMove(canvas, at);
+        QTRY_VERIFY(one.view->readOut()->text().contains("gives pane B this " + parameter));
+        QTest::mouseClick(canvas, Qt::LeftButton, {}, at);
+        QCOMPARE(one.valueOf(1, id), wanted);
+        QCOMPARE(one.bench.session().activePane, 1);
+        QVERIFY(one.bench.session().panes[0] == session.panes[0]);
+        QVERIFY(one.bench.session().budget == session.budget); // a parameter, not a budget
+        QVERIFY(one.ready());
+        QCOMPARE(one.bench.viewInput().panes[1].result->request.policy.values.text(id), wanted); // it runs
+        one.bench.undo(); // one step
+        QCOMPARE(one.valueOf(1, id), before);
+        QCOMPARE(one.bench.session().activePane, 0);
+    }
+
+    void aCellOfThePhaseMapGivesBothParameters() {
+        OneView one(phaseMapView(), {"snapkv@0.25", "keydiff@0.25"}, {{"x", "pool_width=1,3,7"}, {"y", "window=8,16,64"}});
+        QVERIFY(one.ready());
+        const auto session = one.bench.session();
+        CanvasWidget* canvas = one.view->canvas();
+        const RectangleItem* cell = nullptr;
+        for (const Drawable& item : canvas->scene().items)
+            if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == PickId{PickId::Kind::Cell, 5})
+                cell = box;
+        QVERIFY(cell);
+        const QPoint at = one.widgetPoint({cell->box.x + cell->box.width / 2, cell->box.y + cell->box.height / 2});
+        QTest::mouseMove(canvas, at);
+        QTRY_VERIFY2(one.view->readOut()->text().contains("gives both to pane A"), qPrintable(one.view->readOut()->text()));
+        QTest::mouseClick(canvas, Qt::LeftButton, {}, at);
+        QCOMPARE(one.valueOf(0, "pool_width"), std::string("7"));
+        QCOMPARE(one.valueOf(0, "window"), std::string("16"));
+        QVERIFY(one.bench.session().panes[1] == session.panes[1]);
+        one.bench.undo();
+        QVERIFY(one.bench.session().panes[0] == session.panes[0]);
+    }
+
+    void aMarkOfABudgetCurveGivesItsBudget() {
+        OneView one(curvesView(), {"keydiff@0.25"}, {});
+        QVERIFY(one.ready());
+        const Budget before = one.bench.session().budget;
+        CanvasWidget* canvas = one.view->canvas();
+        const PointCloudItem* marks = marksOf(canvas->scene(), 'A');
+        QVERIFY(marks && marks->points->size() == 11);
+        QTest::mouseMove(canvas, one.widgetPoint(marks->points->at(2)));
+        QTRY_VERIFY(one.view->readOut()->text().contains("gives pane A this budget"));
+        QTest::mouseClick(canvas, Qt::LeftButton, {}, one.widgetPoint(marks->points->at(2)));
+        QCOMPARE(one.bench.session().budget.text(), std::string("0.1"));
+        one.bench.undo();
+        QVERIFY(one.bench.session().budget == before);
+    }
+};
+
+QTEST_MAIN(AdoptionEventsTest)
+#include "adoption_events_test.moc"
