@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <utility>
 
 namespace kvscope {
 
@@ -16,6 +17,8 @@ class DeviceEngine : public Engine {
 public:
     /// Of what a primitive, upload or download threw. Ours: anything that is not the device's fault.
     virtual DeviceFailure classify(const std::exception& failure) const = 0;
+    /// As upload, from another thread than the one that runs primitives and beside them; complete when it returns.
+    virtual Tensor uploadBeside(HostTensor numbers) const { return upload(std::move(numbers)); }
     /// From now on less memory for intermediate results. False when it cannot get less.
     virtual bool shrink() const = 0;
     /// False when the device computes in host memory, which it cannot lose.

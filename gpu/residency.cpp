@@ -145,6 +145,26 @@ Tensor Residency::on(Place place, const Tensor& tensor) {
     return storage.end < 0 ? block.device : m_device->rows(block.device, storage.begin, storage.end);
 }
 
+void Residency::bringAhead(const Tensor& tensor) {
+    if (tensor.empty() || !m_device->hasOwnMemory())
+        return;
+    Block& block = *storageOf(tensor).block;
+    const auto fits = [&] { return m_memoryBytes == 0 || m_state->bytes + block.bytes() <= m_memoryBytes; };
+    std::shared_ptr<const HostTensor> numbers;
+    {
+        const std::lock_guard lock(m_state->mutex);
+        if (!block.device.empty() || !fits())
+            return;
+        numbers = block.host;
+    }
+    if (!numbers)
+        return;
+    const Tensor there = m_device->uploadBeside(HostTensor(*numbers)); // without the lock: primitives go on
+    const std::lock_guard lock(m_state->mutex);
+    if (block.device.empty() && fits())
+        admit(block, there);
+}
+
 HostTensor Residency::download(const Tensor& tensor) {
     const Storage& storage = storageOf(tensor);
     Tensor onDevice;

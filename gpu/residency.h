@@ -24,6 +24,10 @@ public:
     /// Rows [begin, end) of axis 1; shares the numbers.
     static Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end);
 
+    /// Uploads what lies on the host alone and fits beside what is there; the primitives go on meanwhile. Throws what
+    /// uploading throws.
+    void bringAhead(const Tensor& tensor);
+
     /// The tensor in the form that the engine of that place takes. Throws TensorsLost, and what uploading throws.
     Tensor on(Place place, const Tensor& tensor);
     HostTensor download(const Tensor& tensor);

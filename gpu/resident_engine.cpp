@@ -88,6 +88,17 @@ Tensor ResidentEngine::upload(HostTensor tensor) const {
     return m_residency.upload(std::move(tensor));
 }
 
+void ResidentEngine::prefetch(const Tensor& tensor) const {
+    if (m_lost)
+        return;
+    try {
+        m_residency.bringAhead(tensor);
+    } catch (const std::exception& failure) {
+        if (m_device->classify(failure) == DeviceFailure::Ours)
+            throw;
+    }
+}
+
 HostTensor ResidentEngine::download(const Tensor& tensor) const {
     try {
         return m_residency.download(tensor);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/engine/prefetching.h"
 #include "gpu/residency.h"
 
 #include <atomic>
@@ -13,7 +14,7 @@ namespace kvscope {
 /// memory budget, and no failure of the device stops the program. Out of memory: everything resident leaves, smaller
 /// batches, and at last the CPU engine for that call. Device lost: the CPU engine from then on (TensorsLost for what
 /// only the device had). state().notice says which of these happened last. Thread-safe.
-class ResidentEngine final : public Engine {
+class ResidentEngine final : public Engine, public Prefetching {
 public:
     /// memoryBytes 0: no bound on what is resident.
     ResidentEngine(std::shared_ptr<const DeviceEngine> device, std::shared_ptr<const Engine> cpu,
@@ -25,6 +26,7 @@ public:
 
     Tensor upload(HostTensor tensor) const override;
     HostTensor download(const Tensor& tensor) const override;
+    void prefetch(const Tensor& tensor) const override;
     Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const override;
     Tensor gatherRows(const Tensor& tensor, const RowPositions& rows) const override;
 

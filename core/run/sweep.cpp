@@ -4,6 +4,7 @@
 
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/engine/prefetching.h"
 #include "core/policies/common_parameters.h"
 #include "core/run/calibration.h"
 #include "core/run/selection_formats.h"
@@ -187,8 +188,9 @@ double bytesToRead(const CaptureInfo& info, LayerIndex layer, const std::vector<
     return floats * sizeof(float);
 }
 
-/// Reads the next layer while this one is computed, so that neither waits for the other; the runner's cache hands it
-/// over. What fails here fails again, with its reason, when the layer's turn comes.
+/// Reads the next layer while this one is computed, and takes it to the engine's own memory where it has any, so that
+/// neither waits for the other; the runner's cache hands it over. What fails here fails again, with its reason, when the
+/// layer's turn comes.
 class ReadAhead {
 public:
     ReadAhead(const LayerRunner& runner, const Checkpoint& checkpoint)
@@ -199,8 +201,12 @@ public:
             return;
         m_reading = std::async(std::launch::async, [this, plan, roles] {
             try {
-                for (const TensorRole role : roles)
-                    m_runner.tensor(plan.capture, plan.layer, role, m_checkpoint);
+                const auto* device = dynamic_cast<const Prefetching*>(&m_runner.engine());
+                for (const TensorRole role : roles) {
+                    const Tensor tensor = m_runner.tensor(plan.capture, plan.layer, role, m_checkpoint);
+                    if (device)
+                        device->prefetch(tensor);
+                }
             } catch (const Error&) {
             } catch (const Cancelled&) {
             }

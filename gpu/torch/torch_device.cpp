@@ -62,6 +62,20 @@ template <class Number> at::Tensor copied(std::span<const Number> numbers, at::S
     return at::from_blob(data, {static_cast<std::int64_t>(numbers.size())}, type).to(deviceOf(cuda), at::kLong == type || at::kInt == type ? at::kLong : at::kDouble, false, true);
 }
 
+/// This thread's current stream, for a while.
+class StreamInUse {
+public:
+    StreamInUse(const c10::impl::VirtualGuardImpl& guard, c10::Stream stream)
+        : m_guard(guard), m_before(guard.exchangeStream(stream)) {}
+    ~StreamInUse() { m_guard.exchangeStream(m_before); }
+    StreamInUse(const StreamInUse&) = delete;
+    StreamInUse& operator=(const StreamInUse&) = delete;
+
+private:
+    const c10::impl::VirtualGuardImpl& m_guard;
+    c10::Stream m_before;
+};
+
 } // namespace
 
 [[gnu::weak]] bool kernelsRunOnTheCpu() {
@@ -112,6 +126,20 @@ at::Tensor TorchDevice::upload(HostTensor numbers) const {
         return here;
     // Pinned memory is copied by the GPU itself; LibTorch keeps the staging buffer until the copy is done.
     return here.pin_memory().to(deviceOf(true), /*non_blocking=*/true);
+}
+
+at::Tensor TorchDevice::uploadBeside(HostTensor numbers) const {
+    if (!m_cuda)
+        return upload(std::move(numbers));
+    const c10::impl::VirtualGuardImpl guard(at::kCUDA);
+    const c10::Stream computing = guard.getStream(deviceOf(true));
+    const c10::Stream copying = guard.getStreamFromGlobalPool(deviceOf(true));
+    const StreamInUse inUse(guard, copying);
+    const at::Tensor there = upload(std::move(numbers));
+    guard.synchronizeStream(copying);
+    // When the tensor is let go its memory must not be filled again before the last primitive that reads it has ended.
+    guard.recordDataPtrOnStream(there.storage().data_ptr(), computing);
+    return there;
 }
 
 at::Tensor TorchDevice::listOf(std::span<const double> numbers) const {

@@ -32,6 +32,8 @@ public:
     std::size_t residentBytes() const { return m_residentBytes; }
 
     at::Tensor upload(HostTensor numbers) const;
+    /// On a stream of its own, beside what the current stream computes; complete when it returns.
+    at::Tensor uploadBeside(HostTensor numbers) const;
     /// Lists of the host on the device, one axis.
     at::Tensor listOf(std::span<const double> numbers) const;
     at::Tensor listOf(std::span<const std::int64_t> numbers) const;

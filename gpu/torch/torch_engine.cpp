@@ -23,6 +23,10 @@ Tensor TorchEngine::upload(HostTensor tensor) const {
     return tensorOf(m_device.upload(std::move(tensor)));
 }
 
+Tensor TorchEngine::uploadBeside(HostTensor tensor) const {
+    return tensorOf(m_device.uploadBeside(std::move(tensor)));
+}
+
 HostTensor TorchEngine::download(const Tensor& tensor) const {
     return hostTensorOf(numbersOf(tensor));
 }

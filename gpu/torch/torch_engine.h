@@ -24,6 +24,7 @@ public:
     std::size_t residentBytes() const { return m_device.residentBytes(); }
 
     Tensor upload(HostTensor tensor) const override;
+    Tensor uploadBeside(HostTensor tensor) const override;
     HostTensor download(const Tensor& tensor) const override;
     Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const override;
     Tensor gatherRows(const Tensor& tensor, const RowPositions& rows) const override;

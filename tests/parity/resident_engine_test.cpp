@@ -3,11 +3,16 @@
 #include "core/capture/memory_capture.h"
 #include "core/engine/forwarding_engine.h"
 #include "core/run/run.h"
+#include "core/run/sweep.h"
 #include "gpu/resident_engine.h"
 
 #include <QtTest>
 
+#include <chrono>
+#include <functional>
+#include <future>
 #include <map>
+#include <mutex>
 #include <new>
 
 using namespace kvscope;
@@ -28,7 +33,19 @@ public:
     mutable std::map<std::string, int> outOfMemory; ///< how many of the next calls fail
     mutable bool gone = false;
     mutable std::string goneFrom; ///< the call during which the device is lost
+    std::function<void()> duringCopy; ///< on the thread of an upload beside the primitives
 
+    Tensor uploadBeside(HostTensor numbers) const override {
+        const Engine& engine = to("uploadBeside");
+        if (duringCopy)
+            duringCopy();
+        return engine.upload(std::move(numbers));
+    }
+
+    int count(const char* call) const {
+        const std::lock_guard lock(m_mutex);
+        return calls[call];
+    }
     DeviceFailure classify(const std::exception& failure) const override {
         if (dynamic_cast<const std::bad_alloc*>(&failure))
             return DeviceFailure::OutOfMemory;
@@ -42,6 +59,7 @@ private:
         : BasicForwardingEngine(*engine), m_engine(std::move(engine)) {}
 
     const Engine& to(const char* call) const override {
+        const std::lock_guard lock(m_mutex);
         ++calls[call];
         gone = gone || goneFrom == call;
         if (gone)
@@ -52,6 +70,7 @@ private:
     }
 
     std::unique_ptr<Engine> m_engine;
+    mutable std::mutex m_mutex;
 };
 
 struct Rig {
@@ -204,6 +223,98 @@ private slots:
         }
     }
 
+    void whatIsBroughtAheadIsNotUploadedAgain() {
+        const Rig rig;
+        const Tensor rows = rig.engine->upload(someRows(2, 30, 4)), part = rig.engine->rows(rows, 3, 20);
+        rig.engine->prefetch(part); // the whole: rows share their numbers
+        rig.engine->prefetch(rows);
+        QCOMPARE(rig.device->calls["uploadBeside"], 1);
+        QCOMPARE(rig.engine->state().residentBytes, std::size_t{2 * 30 * 4 * 4});
+        QCOMPARE(normsOn(*rig.engine, rows), normsOnCpu(someRows(2, 30, 4)));
+        QCOMPARE(rig.device->calls["upload"], 0);
+        const Tensor norms = rig.engine->rowNorms(rows, {}); // there already, and nowhere else
+        rig.engine->prefetch(norms);
+        rig.engine->prefetch(Tensor());
+        QCOMPARE(rig.device->calls["uploadBeside"], 1);
+    }
+
+    void bringingAheadThrowsNobodyOut() {
+        const std::size_t bytes = 1 * 16 * 4 * 4;
+        const Rig rig(2 * bytes);
+        std::vector<Tensor> tensors;
+        for (int i = 0; i < 3; ++i) {
+            tensors.push_back(rig.engine->upload(someRows(1, 16, 4, static_cast<float>(i))));
+            rig.engine->prefetch(tensors.back());
+        }
+        QCOMPARE(rig.device->calls["uploadBeside"], 2);
+        QCOMPARE(rig.engine->state().residentBytes, 2 * bytes);
+        QCOMPARE(normsOn(*rig.engine, tensors[0]), normsOnCpu(someRows(1, 16, 4, 0)));
+        QCOMPARE(rig.device->calls["upload"], 0); // it is still there
+    }
+
+    // The copy ends only after a primitive on another tensor has ended: whoever held the other up would wait in vain.
+    void primitivesGoOnWhileATensorIsCopied() {
+        Rig rig;
+        std::promise<void> begun, computed;
+        rig.device->duringCopy = [&, waiting = computed.get_future().share()] {
+            begun.set_value();
+            QVERIFY(waiting.wait_for(std::chrono::seconds(20)) == std::future_status::ready);
+        };
+        const Tensor next = rig.engine->upload(someRows(2, 40, 4, 1)), now = rig.engine->upload(someRows(2, 40, 4));
+        auto copying = std::async(std::launch::async, [&] { rig.engine->prefetch(next); });
+        begun.get_future().wait();
+        QCOMPARE(normsOn(*rig.engine, now), normsOnCpu(someRows(2, 40, 4)));
+        computed.set_value();
+        copying.get();
+        QCOMPARE(normsOn(*rig.engine, next), normsOnCpu(someRows(2, 40, 4, 1)));
+        QCOMPARE(rig.device->calls["upload"], 1); // `now` alone
+    }
+
+    void whatCannotBeBroughtAheadIsMetAgainInItsTurn() {
+        const Rig full;
+        const Tensor rows = full.engine->upload(someRows(2, 30, 4));
+        full.device->outOfMemory["uploadBeside"] = 1;
+        full.engine->prefetch(rows);
+        QVERIFY(full.engine->state().notice.empty());
+        QCOMPARE(normsOn(*full.engine, rows), normsOnCpu(someRows(2, 30, 4)));
+        const Rig lost;
+        lost.device->goneFrom = "uploadBeside";
+        const Tensor others = lost.engine->upload(someRows(2, 30, 4));
+        lost.engine->prefetch(others);
+        QVERIFY(lost.device->gone);
+        QCOMPARE(normsOn(*lost.engine, others), normsOnCpu(someRows(2, 30, 4)));
+        QCOMPARE(lost.engine->state().notice, std::string("The GPU stopped answering: going on with the CPU"));
+        lost.engine->prefetch(lost.engine->upload(someRows(1, 9, 2)));
+        QCOMPARE(lost.device->calls["uploadBeside"], 1); // the device is not asked again
+    }
+
+    void aSweepBringsItsNextLayerAhead() {
+        const auto capture = makeRandomCapture(11, 120, 3, 4, 2, 8);
+        SweepRequest request;
+        request.captures = {capture};
+        request.cut = "80";
+        request.policies = {PolicySpec::parse("snapkv,window=8")};
+        request.budgets = {Budget::parse("0.25"), Budget::parse("0.5")};
+        const Rig rig;
+        const auto listsOf = [&](std::shared_ptr<const Engine> engine, const std::function<void(int)>& afterLayer) {
+            std::vector<std::vector<TokenIndex>> lists;
+            runSweep(LayerRunner(std::move(engine)), request, {}, [&](const SweepRow& row) {
+                for (const HeadSelection& head : row.result->selection.heads)
+                    lists.push_back(head.kept);
+                afterLayer(row.result->request.layer.value);
+            });
+            return lists;
+        };
+        // Layers 0 and 1 are held back until keys, values and queries of the next one are there.
+        const auto lists = listsOf(rig.engine, [&](int layer) {
+            if (layer < 2)
+                QTRY_COMPARE_WITH_TIMEOUT(rig.device->count("uploadBeside"), 3 * (layer + 1), 20000);
+        });
+        QCOMPARE(rig.device->count("uploadBeside"), 6);
+        QCOMPARE(lists.size(), std::size_t{3 * 2 * 2});
+        QVERIFY(lists == listsOf(std::shared_ptr<const Engine>(makeCpuEngine(1)), [](int) {}));
+    }
+
     void ourOwnErrorsPass() {
         const Rig rig;
         HostTensor scores{Shape{1, 3}, {1, std::nanf(""), 2}};
@@ -229,5 +340,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(ResidentEngineTest)
+QTEST_GUILESS_MAIN(ResidentEngineTest)
 #include "resident_engine_test.moc"
