@@ -113,9 +113,14 @@ private slots:
         ValueSlider* slider = open.window.budgetBar()->slider();
         slider->setFocus();
         QTest::keyClick(slider, Qt::Key_Right);
-        QVERIFY(open.bench.session().budget.value > 0.25);
+        const double oneStep = open.bench.session().budget.value;
+        QVERIFY(oneStep > 0.25);
         QTest::keyClick(slider, Qt::Key_Home);
         QCOMPARE(open.bench.session().budget.value, 0.01);
+        open.bench.undo(); // each key that was pressed and released is a step
+        QCOMPARE(open.bench.session().budget.value, oneStep);
+        open.bench.undo();
+        QCOMPARE(open.bench.session().budget.value, 0.25);
     }
 
     void aTypedBudgetIsExactAndABadOneIsRefusedInAStrip() {
@@ -306,11 +311,13 @@ private slots:
 
     void idleDrawsNoFrames() {
         OpenWindow open;
-        QTest::qWait(1500); // the survey of heads ends
-        CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
+        const CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
+        QVERIFY(!open.framesWhenStill().empty()); // the survey of heads has ended too
         const int frames = canvas->framesDrawn();
         QTest::qWait(400);
         QCOMPARE(canvas->framesDrawn(), frames);
+        open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.4}); }, "Budget");
+        QTRY_VERIFY(canvas->framesDrawn() > frames); // the count would show it
     }
 
     void panesComeAndGo() {

@@ -183,18 +183,14 @@ private slots:
         open.openLesson(5);
         QTRY_COMPARE(open.steps().steps(), 7);
         open.steps().goTo(2);
-        open.wait(20);
+        QVERIFY(!open.framesWhenStill().empty());
         std::vector<int> before;
         for (ViewDock* dock : open.window.canvases()->docks())
             before.push_back(dock->canvas()->canvas()->framesDrawn());
-        open.wait(15);
-        std::size_t i = 0;
-        for (ViewDock* dock : open.window.canvases()->docks())
-            QCOMPARE(dock->canvas()->canvas()->framesDrawn(), before[i++]);
         // A step draws the story, and nothing that has none.
         open.steps().goTo(3);
-        open.wait(5);
-        i = 0;
+        QVERIFY(!open.framesWhenStill().empty());
+        std::size_t i = 0;
         for (ViewDock* dock : open.window.canvases()->docks()) {
             const View& view = dock->canvas()->view();
             const bool drawn = dock->canvas()->canvas()->framesDrawn() > before[i++];

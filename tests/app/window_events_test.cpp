@@ -22,6 +22,8 @@
 #include <QTemporaryDir>
 #include <QTimer>
 
+#include <array>
+
 using namespace kvscope;
 using kvscope::testing::dropUrl;
 using kvscope::testing::kSample;
@@ -324,17 +326,25 @@ private slots:
         open.pane(0)->canvas()->showRange();
         auto* dialog = open.window.findChild<RangeDialog*>();
         QVERIFY(dialog && dialog->isVisible());
-        auto* from = dialog->findChild<QLineEdit*>("xFrom");
-        auto* to = dialog->findChild<QLineEdit*>("xTo");
         QPushButton* apply = dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Apply);
-        from->selectAll();
-        QTest::keyClicks(from, "-1.5");
+        const auto type = [&](const char* field, const char* number) {
+            auto* edit = dialog->findChild<QLineEdit*>(field);
+            edit->selectAll();
+            QTest::keyClicks(edit, number);
+        };
+        const auto range = [&] {
+            const Viewport::Range& r = open.bench.session().look.ranges.at("key_projection");
+            return std::array{r.xMin, r.xMax, r.yMin, r.yMax};
+        };
+        type("xFrom", "-1.5");
+        type("xTo", "2");
+        type("yFrom", "-3");
+        type("yTo", "4.25");
         QTest::mouseClick(apply, Qt::LeftButton);
-        QCOMPARE(open.bench.session().look.ranges.at("key_projection").xMin, -1.5);
-        to->selectAll();
-        QTest::keyClicks(to, "-2"); // ends before it begins
+        QCOMPARE(range(), (std::array{-1.5, 2.0, -3.0, 4.25}));
+        type("xTo", "-2"); // ends before it begins
         QTest::mouseClick(apply, Qt::LeftButton);
-        QVERIFY(open.bench.session().look.ranges.at("key_projection").xMax > -1.5);
+        QCOMPARE(range(), (std::array{-1.5, 2.0, -3.0, 4.25}));
     }
 
     void theSystemsThemeIsFollowed() {

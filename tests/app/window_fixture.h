@@ -50,6 +50,20 @@ struct OpenWindow {
                 return dock->canvas();
         return nullptr;
     }
+    /// Frames that each canvas has drawn, once none has drawn any for most of a second.
+    std::vector<int> framesWhenStill() const {
+        std::vector<int> before, now;
+        for (int tries = 0; tries < 40; ++tries) {
+            before = std::move(now);
+            now.clear();
+            for (const CanvasWidget* canvas : window.findChildren<CanvasWidget*>())
+                now.push_back(canvas->framesDrawn());
+            if (now == before)
+                return now;
+            QTest::qWait(600);
+        }
+        return {};
+    }
     QString kept(std::size_t i) const { return pane(i)->header()->findChild<QLabel*>("paneKept")->text(); }
     QStringList visibleTexts() const {
         QStringList texts;
