@@ -51,6 +51,11 @@ private slots:
         QCOMPARE(decades.back().value, 1.0);
         QVERIFY(decades.size() <= 7);
         QVERIFY(logarithmicTicks(0, 1).empty());
+        for (const auto& [low, high] : {std::pair(0.71, 0.93), {1.02, 1.9}, {21.0, 48.0}}) { // between 1, 2 and 5
+            const auto narrow = logarithmicTicks(low, high, 7);
+            QVERIFY2(narrow.size() >= 2 && narrow.size() <= 8, qPrintable(QString("%1 ticks from %2").arg(narrow.size()).arg(low)));
+            QVERIFY(narrow.front().value >= low && narrow.back().value <= high);
+        }
         const auto positions = positionTicks(0, 4096);
         QCOMPARE(positions.size(), std::size_t(9));
         QCOMPARE(positions[1].label, std::string("512"));

@@ -89,6 +89,8 @@ std::vector<Tick> logarithmicTicks(double low, double high, int most) {
             for (const double factor : *pattern)
                 if (const double v = factor * std::pow(10, decade); v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9))
                     ticks.push_back({v, v >= 1000 && v < 1e6 ? formatCount(std::llround(v)) : formatShort(v)});
+        if (pattern == patterns.rbegin() && ticks.size() < 2) // even 1, 2, 5 miss a narrow range, over which a logarithm is nearly straight
+            return linearTicks(low, high, most);
         if (static_cast<int>(ticks.size()) <= most)
             break;
     }
