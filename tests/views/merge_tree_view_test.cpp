@@ -95,7 +95,7 @@ class MergeTreeViewTest : public ViewTest {
     Q_OBJECT
 
     const ParameterValues m_options{mergeTreeView().card().options};
-    const Colour m_live = policyStyle("balancekv_stream", ThemeId::Light).colour;
+    const Colour m_live = policyStyle("balancekv", ThemeId::Light).colour;
 
     Scene sceneOf(const ViewInput& input, double width = 860, double height = 410) const {
         return m_view.buildScene(input, m_options, viewport(width, height, m_text));

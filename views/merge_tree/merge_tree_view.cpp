@@ -115,7 +115,7 @@ Scene MergeTreeView::buildScene(const ViewInput& input, const ParameterValues&, 
     scene.height = viewport.height;
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
-    const Colour policy = policyStyle("balancekv_stream", viewport.theme).colour;
+    const Colour policy = policyStyle("balancekv", viewport.theme).colour; // its family's, on which dark numbers can be read
     const TreePicture picture{input, *data, state, layout, theme, policy, darkOf(theme)};
     drawHead(builder, *data, viewport, theme, policy);
     paintTree(builder, picture);
