@@ -71,6 +71,19 @@ private slots:
         QCOMPARE(barsOf(scene, policyStyle("snapkv", ThemeId::Light).colour), std::int64_t{199});
     }
 
+    void setsOfQueryHeadsAreDrawnAsTheirUnionAndSaidToBe() {
+        const ViewInput own = needleInput({"snapkv:minference@0.1"}), shared = needleInput({"snapkv@0.1"});
+        const HeadSelection& head = own.panes[0].result->selection.heads[1];
+        QVERIFY(head.kept.size() > 100 && head.attendedTokens() == 100);
+        QCOMPARE(barsOf(whole(own, m_options), policyStyle("snapkv", ThemeId::Light).colour), std::int64_t(head.kept.size()));
+        const auto said = [](const ViewInput& input) { return QString::fromStdString(provenance(input, {&input.panes[0]})); };
+        QVERIFY(said(own).endsWith("kept: union of the group's query heads"));
+        QVERIFY(!said(shared).contains("union"));
+        const QString share = QString::fromStdString(keptShare(*own.panes[0].result, own.kvHead));
+        QVERIFY2(share.startsWith("10.1 % per query head, ") && share.endsWith(" % in union"), qPrintable(share));
+        QCOMPARE(keptShare(*shared.panes[0].result, shared.kvHead), std::string("10.1 %"));
+    }
+
     void differencesShowWhatOnlyOnePaneKeeps() {
         const ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2"});
         const auto &a = input.panes[0].result->selection.heads[1].kept, &b = input.panes[1].result->selection.heads[1].kept;
