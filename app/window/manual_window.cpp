@@ -100,14 +100,32 @@ void ManualPage::doSetSource(const QUrl& name, QTextDocument::ResourceType type)
 }
 
 void ManualPage::changeEvent(QEvent* event) {
+    const int top = place();
     QTextBrowser::changeEvent(event);
     const bool restyled = event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange;
     if (!restyled || source().isEmpty() || appearance() == m_drawn)
-        return;
-    const int top = verticalScrollBar()->value();
+        return scrollTo(top); // a new font lays the page out anew
     reload(); // the ground of commands has the theme's colour, margins and pictures have the interface's scale
-    verticalScrollBar()->setValue(static_cast<int>(top * appearance().scale / m_drawn.scale));
+    scrollTo(static_cast<int>(top * appearance().scale / m_drawn.scale));
     m_drawn = appearance();
+}
+
+void ManualPage::resizeEvent(QResizeEvent* event) {
+    const int top = place();
+    QTextBrowser::resizeEvent(event);
+    scrollTo(top);
+}
+
+void ManualPage::scrollTo(int top) {
+    (void)document()->size(); // laid out to its end: a page that grows bit by bit cuts the place off
+    verticalScrollBar()->setValue(top);
+    m_wanted = top;
+    m_given = verticalScrollBar()->value();
+}
+
+int ManualPage::place() const {
+    const int now = verticalScrollBar()->value();
+    return now == m_given ? m_wanted : now;
 }
 
 void ManualPage::keyPressEvent(QKeyEvent* event) {

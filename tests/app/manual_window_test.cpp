@@ -87,6 +87,7 @@ private slots:
         auto* page = window.findChild<ManualPage*>("manualPage");
         page->setSource(QUrl("compare.md"));
         window.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&window));
         page->verticalScrollBar()->setValue(40);
         QCOMPARE(page->verticalScrollBar()->value(), 40);
         const auto heightOfPictures = [&] {
