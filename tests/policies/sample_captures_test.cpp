@@ -8,6 +8,8 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <span>
+#include <utility>
 
 using namespace kvscope;
 
@@ -243,30 +245,47 @@ private:
         }
     }
 
-    // Exactly the budget, ascending, inside the cut; nothing evicted scores above a kept free token.
+    // Exactly the budget, ascending, inside the cut; nothing evicted scores above a kept free token. Where query heads keep
+    // sets of their own this holds for each of them, by its own scores.
     void checkChoice(const PolicyOutcome& outcome, const TestLayer& layer, const std::string& spec) const {
-        for (const HeadSelection& head : outcome.selection.heads)
-            QVERIFY2(static_cast<std::int64_t>(head.kept.size()) == outcome.requested, spec.c_str());
+        for (const HeadSelection& head : outcome.selection.heads) {
+            QVERIFY2(!head.queryHeads.empty() || std::cmp_equal(head.kept.size(), outcome.requested), spec.c_str());
+            for (const QueryHeadSet& set : head.queryHeads)
+                QVERIFY2(std::cmp_equal(set.kept.size(), outcome.requested), spec.c_str());
+        }
         checkLists(outcome, layer.plain.tokens(), spec);
         checkBestKept(outcome, spec);
     }
 
     void checkBestKept(const PolicyOutcome& outcome, const std::string& spec) const {
-        const auto scores = m_bench.engine().download(outcome.scores.total);
+        const bool own = outcome.selection.perQueryHead();
+        const HostTensor scores = m_bench.engine().download(own ? outcome.scores.perQueryHead : outcome.scores.total);
         for (std::size_t h = 0; h < outcome.selection.heads.size(); ++h) {
             const HeadSelection& head = outcome.selection.heads[h];
-            float worstKept = std::numeric_limits<float>::infinity(), bestEvicted = -worstKept;
-            for (std::int64_t r = 0; r < scores.shape[1]; ++r) {
-                const TokenIndex token =
-                    outcome.positions.empty() ? TokenIndex(r) : outcome.positions[h][std::size_t(r)];
-                const float score = scores.data[h * std::size_t(scores.shape[1]) + std::size_t(r)];
-                if (!std::binary_search(head.kept.begin(), head.kept.end(), token))
-                    bestEvicted = std::max(bestEvicted, score);
-                else if (!std::binary_search(head.protectedTokens.begin(), head.protectedTokens.end(), token))
-                    worstKept = std::min(worstKept, score);
-            }
-            QVERIFY2(worstKept >= bestEvicted, spec.c_str());
+            const auto positions = outcome.positions.empty() ? nullptr : &outcome.positions[h];
+            if (!own)
+                checkBestOf(head.kept, head, positions, rowOf(scores, h), spec);
+            for (const QueryHeadSet& set : head.queryHeads)
+                checkBestOf(set.kept, head, positions, rowOf(scores, std::size_t(set.queryHead)), spec);
         }
+    }
+
+    static std::span<const float> rowOf(const HostTensor& scores, std::size_t row) {
+        const auto width = std::size_t(scores.shape[1]);
+        return std::span(scores.data).subspan(row * width, width);
+    }
+
+    static void checkBestOf(const std::vector<TokenIndex>& kept, const HeadSelection& head, const std::vector<TokenIndex>* positions,
+                            std::span<const float> scores, const std::string& spec) {
+        float worstKept = std::numeric_limits<float>::infinity(), bestEvicted = -worstKept;
+        for (std::size_t r = 0; r < scores.size(); ++r) {
+            const TokenIndex token = positions ? (*positions)[r] : TokenIndex(r);
+            if (!std::binary_search(kept.begin(), kept.end(), token))
+                bestEvicted = std::max(bestEvicted, scores[r]);
+            else if (!std::binary_search(head.protectedTokens.begin(), head.protectedTokens.end(), token))
+                worstKept = std::min(worstKept, scores[r]);
+        }
+        QVERIFY2(worstKept >= bestEvicted, spec.c_str());
     }
 
     PolicyBench m_bench;
