@@ -96,16 +96,16 @@ void drawLives(SceneBuilder& builder, const std::vector<Life>& lives, const Plot
 }
 
 void drawFocus(SceneBuilder& builder, const ViewInput& input, const std::vector<Life>& lives, const PlotFrame& frame, const Theme& theme) {
-    const auto mark = [&](TokenIndex token, double width) {
+    const auto mark = [&](TokenIndex token, double width, double opacity) {
         if (token < 0 || std::cmp_greater_equal(token, lives.size()))
             return;
         const Life& life = lives[static_cast<std::size_t>(token)];
         const double y = static_cast<double>(token) + 0.5;
-        builder.line(frame.toPixels(token, y), frame.toPixels(life.left, y), {theme.ink, width, {}});
+        builder.line(frame.toPixels(token, y), frame.toPixels(life.left, y), {withAlpha(theme.ink, opacity), width, {}});
     };
     for (const TokenIndex token : input.focus.selected)
-        mark(token, 1.3);
-    mark(input.focus.hovered, 2);
+        mark(token, 1.3, 0.45); // what became of it is seen through the mark
+    mark(input.focus.hovered, 2, 1);
 }
 
 Scene BlockTimelineView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
