@@ -200,8 +200,8 @@ private slots:
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, {"compactor@0.25"}, options);
         const VariantList& list = dataAs<VariantDiffData>(input)->lists.back();
-        const Scene scene = m_view.buildScene(input, options, viewport(420, 220, m_text));
-        const std::string text = paintSceneAsText(scene);
+        const Scene scene = m_view.buildScene(input, options, viewport(420, 300, m_text));
+        const std::string all = paintSceneAsText(scene), text = all.substr(all.rfind('"' + list.label + '"'));
         const std::size_t more = text.rfind(" more");
         QVERIFY2(more != std::string::npos, text.c_str());
         const std::size_t number = text.rfind("… ", more) + std::string("… ").size();

@@ -111,15 +111,17 @@ Inset placed(const MapLayout& layout, const AttentionMapData& data, const Viewpo
     return {};
 }
 
-/// Short enough for a cell: ".031", "4e−4", "−1.2".
+/// Short enough for a cell: ".03", "4e−4", "−1.2"; what no colour of a map tells from nothing is "≈0".
 std::string shortNumber(float cell) {
     const double value = static_cast<double>(cell), magnitude = std::abs(value);
+    const std::string sign = value < 0 ? "−" : "";
     if (magnitude >= 0.995 || magnitude == 0)
         return formatFixed(value, magnitude == 0 || magnitude >= 10 ? 0 : 1);
     if (magnitude >= 0.01)
-        return (value < 0 ? "\u2212" : "") + formatFixed(magnitude, 2).substr(1);
-    const int exponent = static_cast<int>(std::floor(std::log10(magnitude)));
-    return fmt::format("{}{:.0f}e\u2212{}", value < 0 ? "\u2212" : "", magnitude / std::pow(10.0, exponent), -exponent);
+        return sign + formatFixed(magnitude, 2).substr(1);
+    const std::string digits = fmt::format("{:.0e}", magnitude); // "4e-04": a mantissa that rounds to 10 is 1
+    const int exponent = std::stoi(digits.substr(3));
+    return exponent > 9 ? "≈0" : fmt::format("{}{}e−{}", sign, digits.front(), exponent);
 }
 
 Colour readableOn(Colour ground, const Theme& theme) {
