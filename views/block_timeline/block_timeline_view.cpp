@@ -95,17 +95,24 @@ void drawLives(SceneBuilder& builder, const std::vector<Life>& lives, const Plot
     builder.points(std::move(evictions));
 }
 
+/// Selected tokens have a dash before their line, which keeps the colour of what became of them; the first ones, where there
+/// is no room before it, and the one under the pointer have the line itself in ink.
 void drawFocus(SceneBuilder& builder, const ViewInput& input, const std::vector<Life>& lives, const PlotFrame& frame, const Theme& theme) {
-    const auto mark = [&](TokenIndex token, double width, double opacity) {
+    constexpr double kDash = 7, kGap = 2;
+    const auto mark = [&](TokenIndex token, double width, bool before) {
         if (token < 0 || std::cmp_greater_equal(token, lives.size()))
             return;
-        const Life& life = lives[static_cast<std::size_t>(token)];
         const double y = static_cast<double>(token) + 0.5;
-        builder.line(frame.toPixels(token, y), frame.toPixels(life.left, y), {withAlpha(theme.ink, opacity), width, {}});
+        Point from = frame.toPixels(token, y), to = frame.toPixels(lives[static_cast<std::size_t>(token)].left, y);
+        if (before && from.x - kGap - kDash >= frame.plot.x) {
+            to.x = from.x - kGap;
+            from.x = to.x - kDash;
+        }
+        builder.line(from, to, {theme.ink, width, {}});
     };
     for (const TokenIndex token : input.focus.selected)
-        mark(token, 1.3, 0.45); // what became of it is seen through the mark
-    mark(input.focus.hovered, 2, 1);
+        mark(token, 1.3, true);
+    mark(input.focus.hovered, 2, false);
 }
 
 Scene BlockTimelineView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
