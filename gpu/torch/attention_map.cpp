@@ -1,5 +1,6 @@
 // The attention map at screen resolution: logits of some rows over all the keys that they see, softmax, and the largest
 // cell of every pixel by a scattered maximum. Nothing of size n x n ever exists.
+#include "core/engine/map_keys.h"
 #include "gpu/torch/kernel_calls.h"
 #include "gpu/torch/logits.h"
 #include "gpu/torch/map_rows.h"
@@ -24,23 +25,6 @@ namespace {
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-struct Span {
-    std::int64_t begin, end;
-    std::int64_t count() const { return std::max<std::int64_t>(0, end - begin); }
-    Span and_(Span other) const { return {std::max(begin, other.begin), std::min(end, other.end)}; }
-};
-
-Span seenBy(const AttentionMapInput& input, std::int64_t row) {
-    const std::int64_t n = input.keys.size(1), window = input.rule.slidingWindow;
-    const Span near = window > 0 ? Span{row - window + 1, row + window} : Span{0, n};
-    Span seen{0, n};
-    if (input.mask == MapMask::Causal)
-        seen.end = row + 1;
-    else if (input.mask == MapMask::Chunks)
-        seen = {row / input.chunk * input.chunk, (row / input.chunk + 1) * input.chunk};
-    return seen.and_(near).and_({0, n});
-}
-
 class MapWork {
 public:
     MapWork(const TorchDevice& device, const AttentionMapInput& input, at::ScalarType type, AttentionMap& map)
@@ -59,8 +43,8 @@ public:
 
     void add(const MapRow* rows, std::int64_t count) {
         const bool known = m_input.value == MapValue::Logit || allKnown(rows, count);
-        Span keys = seenBy(m_input, rows[0].position);
-        keys.end = seenBy(m_input, rows[count - 1].position).end;
+        KeySpan keys = keysSeenBy(m_input, rows[0].position);
+        keys.end = keysSeenBy(m_input, rows[count - 1].position).end;
         if (known)
             keys = keys.and_({m_input.keyBegin, m_input.keyEnd});
         if (keys.count() == 0)
@@ -68,7 +52,7 @@ public:
         std::vector<std::int64_t> places;
         Visible perRow, perLane;
         for (std::int64_t r = 0; r < count; ++r) {
-            const Span seen = seenBy(m_input, rows[r].position);
+            const KeySpan seen = keysSeenBy(m_input, rows[r].position);
             places.push_back(rows[r].position - m_input.firstQuery);
             perRow.add(seen.begin, seen.end);
             for (std::int64_t head = 0; head < m_heads; ++head)
@@ -89,7 +73,7 @@ public:
     void finish() {
         const at::Tensor cells = at::where(m_cells == kMinusInfinity, double{kNaN}, m_cells);
         m_map.cells = hostTensorOf(cells);
-        const Span shown{m_input.keyBegin, m_input.keyEnd};
+        const KeySpan shown{m_input.keyBegin, m_input.keyEnd};
         const std::vector<double> columns = doublesOf(m_columns.narrow(0, shown.begin, shown.count()));
         std::vector<double> sums(static_cast<std::size_t>(m_input.width));
         for (std::int64_t i = 0; i < shown.count(); ++i)
@@ -146,8 +130,8 @@ private:
         return m_input.combine == GroupRule::Mean ? sum / static_cast<double>(m_heads) : sum;
     }
 
-    void pool(at::Tensor cells, const at::Tensor& hidden, const MapRow* rows, std::int64_t count, Span keys) {
-        const Span shown = keys.and_({m_input.keyBegin, m_input.keyEnd});
+    void pool(at::Tensor cells, const at::Tensor& hidden, const MapRow* rows, std::int64_t count, KeySpan keys) {
+        const KeySpan shown = keys.and_({m_input.keyBegin, m_input.keyEnd});
         if (shown.count() == 0)
             return;
         if (m_input.value == MapValue::Weight) // what is hidden weighs 0

@@ -2,6 +2,7 @@
 // the largest cell of every pixel. Nothing of size n x n ever exists.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/logit_block.h"
+#include "core/engine/map_keys.h"
 
 #include <tbb/enumerable_thread_specific.h>
 
@@ -18,12 +19,6 @@ namespace kvscope::cpu {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-struct Span {
-    std::int64_t begin, end;
-    std::int64_t count() const { return std::max<std::int64_t>(0, end - begin); }
-    Span and_(Span other) const { return {std::max(begin, other.begin), std::min(end, other.end)}; }
-};
 
 /// Begin of piece `index` when `length` rows or keys are cut into `pieces` nearly equal ones.
 std::int64_t cutAt(std::int64_t length, std::int64_t pieces, std::int64_t index) {
@@ -56,18 +51,9 @@ public:
         return m_input.keyBegin + cutAt(m_input.keyEnd - m_input.keyBegin, m_input.width, x + 1);
     }
 
-    Span seenBy(std::int64_t row) const {
-        const std::int64_t n = m_input.keys.size(1), window = m_input.rule.slidingWindow;
-        const Span near = window > 0 ? Span{row - window + 1, row + window} : Span{0, n};
-        Span seen{0, n};
-        if (m_input.mask == MapMask::Causal)
-            seen.end = row + 1;
-        else if (m_input.mask == MapMask::Chunks)
-            seen = {row / m_input.chunk * m_input.chunk, (row / m_input.chunk + 1) * m_input.chunk};
-        return seen.and_(near).and_({0, n});
-    }
+    KeySpan seenBy(std::int64_t row) const { return keysSeenBy(m_input, row); }
 
-    Span window() const { return {m_input.keyBegin, m_input.keyEnd}; }
+    KeySpan window() const { return {m_input.keyBegin, m_input.keyEnd}; }
 
 private:
     const AttentionMapInput& m_input;
@@ -155,7 +141,7 @@ private:
             for (const std::int32_t head : m_input.queryHeads)
                 lanes.push_back({viewOf(m_input.queries).head(head) + (row.position - m_input.firstQuery) * d,
                                  m_input.mask == MapMask::Causal || m_reach > 0 ? row.position : n});
-        Span keys{m_geometry.seenBy(rows.front().position).begin, m_geometry.seenBy(rows.back().position).end};
+        KeySpan keys{m_geometry.seenBy(rows.front().position).begin, m_geometry.seenBy(rows.back().position).end};
         const bool known = allKnown(rows);
         if (known)
             keys = keys.and_(m_geometry.window());
@@ -168,7 +154,7 @@ private:
         const std::vector<double> factors = m_input.value == MapValue::Weight
                                                 ? shares(logits, rows, known)
                                                 : std::vector<double>(rows.size() * heads, 1);
-        const Span shown = keys.and_(m_geometry.window());
+        const KeySpan shown = keys.and_(m_geometry.window());
         for (std::int64_t key = shown.begin; key < shown.end;) {
             const std::int64_t x = m_geometry.pixelOfKey(key), end = std::min(shown.end, m_geometry.endOfPixel(x));
             pool(logits, rows, factors, {key, end}, keys.begin, x);
@@ -195,7 +181,7 @@ private:
     }
 
     /// The largest cell of every row among some keys of pixel column x.
-    void pool(const LogitBlock& logits, const std::vector<MapRow>& rows, const std::vector<double>& factors, Span keys,
+    void pool(const LogitBlock& logits, const std::vector<MapRow>& rows, const std::vector<double>& factors, KeySpan keys,
               std::int64_t firstKey, std::int64_t x) const {
         std::array<double, kMaxLanes> best;
         best.fill(-std::numeric_limits<double>::infinity());
@@ -227,7 +213,7 @@ private:
 
     /// Sum of the weights of all rows among some keys; masked ones are 0. Logits have no such sum.
     double sumOf(const LogitBlock& logits, const std::vector<MapRow>& rows, const std::vector<double>& factors,
-                 Span keys, std::int64_t firstKey) const {
+                 KeySpan keys, std::int64_t firstKey) const {
         if (m_input.value == MapValue::Logit)
             return 0;
         const double* terms = logits.values() + (keys.begin - firstKey) * logits.lanes();
