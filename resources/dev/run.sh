@@ -11,7 +11,7 @@ if [ "${1:-}" = --with-gpu ]; then
 elif [ -e /dev/nvidiactl ]; then
     fetch=fetch-gpu
 fi
-"$root/resources/dev/setup.sh" release "$fetch"
+"$root/resources/dev/setup.sh" release "$fetch" app/all gpu/all engine-check # without the tests
 kvscope=$root/build/release/bin/kvscope
 capture=${1:-$root/sample_data/needle-1k.h5}
 

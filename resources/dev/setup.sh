@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of packages.txt that are missing, fetches LibTorch when told to, then configures and builds.
-# Asks for nothing. Usage: resources/dev/setup.sh [PRESET] [fetch | fetch-gpu] (default release, fetches nothing).
+# Asks for nothing. Usage: resources/dev/setup.sh [PRESET] [fetch | fetch-gpu | ""] [TARGET...]
+# (default release, fetches nothing, builds everything).
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 preset=${1:-release}
@@ -39,4 +40,5 @@ export KVSCOPE_COMPILER_LAUNCHER=${KVSCOPE_COMPILER_LAUNCHER-ccache}
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 configured=$(cmake --preset "$preset") # errors go to stderr and end the script
 grep -E "LibTorch|CUDA kernels" <<<"$configured" || true
-cmake --build --preset "$preset" -j "${KVSCOPE_JOBS:-$(nproc)}"
+targets=("${@:3}")
+cmake --build --preset "$preset" -j "${KVSCOPE_JOBS:-$(nproc)}" ${targets[0]:+--target "${targets[@]}"}
