@@ -10,6 +10,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kvscope {
 
 namespace {
@@ -30,8 +32,7 @@ public:
 
     void run(const CommandContext& context) override {
         if (m_list) {
-            for (const Reproduction& row : allReproductions())
-                fmt::print("{:<20}{}{}\n", row.id, row.item, row.elsewhere.empty() ? "" : " [" + row.elsewhere + "]");
+            printList();
             return;
         }
         const Reproduction& reproduction = reproductionById(m_id);
@@ -50,6 +51,14 @@ public:
     }
 
 private:
+    static void printList() {
+        std::size_t width = 0;
+        for (const Reproduction& row : allReproductions())
+            width = std::max(width, row.id.size());
+        for (const Reproduction& row : allReproductions())
+            fmt::print("{:<{}}  {}{}\n", row.id, width, row.item, row.elsewhere.empty() ? "" : " [" + row.elsewhere + "]");
+    }
+
     void checkOptions() const {
         if (m_captures.empty())
             throw Error({.sentence = "reproduce needs a capture",

@@ -1,0 +1,46 @@
+// `kvscope reproduce` as its users run it: the list of rows, what is refused, and the files of a row.
+#include "tests/app/command_test.h"
+
+#include "core/run/reproduction.h"
+#include "tests/app/sample.h"
+
+using namespace kvscope;
+
+namespace {
+
+const QString kCapture = QString::fromStdString(testing::kSample);
+
+} // namespace
+
+class ReproduceCommandTest : public testing::CommandTest {
+    Q_OBJECT
+
+private slots:
+    // Ids in one column and titles in another, also next to the longest id.
+    void theListIsATable() {
+        const auto outcome = m_program.run({"reproduce", "--list"});
+        QVERIFY2(outcome.code == 0, outcome.error);
+        const QList<QByteArray> lines = outcome.out.trimmed().split('\n');
+        QCOMPARE(std::size_t(lines.size()), allReproductions().size());
+        qsizetype column = -1;
+        for (qsizetype i = 0; i < lines.size(); ++i) {
+            const Reproduction& row = allReproductions()[std::size_t(i)];
+            QVERIFY2(lines[i].startsWith(QByteArray::fromStdString(row.id + "  ")), lines[i]);
+            const qsizetype at = lines[i].indexOf(QByteArray::fromStdString("  " + row.item)) + 2;
+            column = column < 0 ? at : column;
+            QCOMPARE(at, column);
+            QVERIFY2(lines[i].contains(QByteArray::fromStdString(row.elsewhere)), lines[i]);
+        }
+    }
+
+    void mistakes() {
+        expectRefused({"reproduce", "keydiff-tabel13", kCapture}, "keydiff-table13");
+        expectRefused({"reproduce", "keydiff-table13"}, "needs a capture");
+        expectRefused({"reproduce", "keydiff-table13", kCapture}, "nothing would be written");
+        expectRefused({"reproduce", "keydiff-ttft", kCapture, "--csv", "a.csv"}, "needs the model");
+        expectRefused({"reproduce", "keydiff-table13", kCapture, "--csv", "a.txt"}, ".csv");
+    }
+};
+
+QTEST_GUILESS_MAIN(ReproduceCommandTest)
+#include "reproduce_command_test.moc"
