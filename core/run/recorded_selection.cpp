@@ -33,21 +33,47 @@ std::string layersOf(const RecordedSelection& list) {
     return layers.empty() ? "none" : fmt::format("{}", fmt::join(layers, ", "));
 }
 
+/// Row `row` of [rows, cut] from the scores of all tokens; where there is no row yet, all begin as NaN.
+void takeScores(HostTensor& table, std::int64_t rows, std::int64_t row, std::int64_t visible, const std::vector<float>& scores) {
+    if (scores.empty())
+        return;
+    if (table.empty())
+        table = {{rows, visible}, std::vector<float>(static_cast<std::size_t>(rows * visible), std::numeric_limits<float>::quiet_NaN())};
+    std::copy_n(scores.begin(), visible, table.data.begin() + row * visible);
+}
+
 void takeHead(RunResult& result, const RecordedHead& head) {
     HeadSelection& selection = result.selection.heads[static_cast<std::size_t>(head.kvHead)];
     selection.kept = head.kept;
     selection.numeratorWeights = head.numeratorWeights;
     selection.denominatorWeights = head.denominatorWeights;
     selection.margin = static_cast<float>(head.margin);
-    selection.queryHeads = head.queryHeads;
-    if (head.scores.empty())
+    selection.queryHeads.assign(head.queryHeads.begin(), head.queryHeads.end());
+    const CaptureInfo& info = result.request.capture->info();
+    takeScores(result.scores, info.numKvHeads, head.kvHead, result.visible, head.scores);
+    for (const RecordedQueryHead& own : head.queryHeads)
+        takeScores(result.queryHeadScores, info.numQueryHeads, own.queryHead, result.visible, own.scores);
+}
+
+/// Where some query heads have scores of their own, those that share a set were chosen for by the group's.
+void completeQueryHeadScores(RunResult& result) {
+    if (result.queryHeadScores.empty())
         return;
-    const std::int64_t heads = result.request.capture->info().numKvHeads;
-    if (result.scores.empty())
-        result.scores = {{heads, result.visible},
-                         std::vector<float>(static_cast<std::size_t>(heads * result.visible),
-                                            std::numeric_limits<float>::quiet_NaN())};
-    std::copy_n(head.scores.begin(), result.visible, result.scores.data.begin() + head.kvHead * result.visible);
+    const std::vector<std::int32_t>& kvOfQ = result.request.capture->info().layerInfo(result.request.layer).kvOfQ;
+    for (std::size_t q = 0; q < kvOfQ.size() && !result.scores.empty(); ++q)
+        if (result.selection.heads[static_cast<std::size_t>(kvOfQ[q])].queryHeads.empty())
+            std::copy_n(result.scores.data.begin() + kvOfQ[q] * result.visible, result.visible,
+                        result.queryHeadScores.data.begin() + static_cast<std::int64_t>(q) * result.visible);
+}
+
+/// Row `row` of [rows, cut] as the scores of all tokens; empty where the table is.
+std::vector<float> scoresOf(const RunResult& result, const HostTensor& table, std::int64_t row) {
+    if (table.empty())
+        return {};
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    std::vector<float> scores(static_cast<std::size_t>(result.request.capture->info().numTokens), nan);
+    std::copy_n(table.data.begin() + row * result.visible, result.visible, scores.begin());
+    return scores;
 }
 
 RecordedHead recordedHead(const RunResult& result, std::size_t kvHead, bool withScores) {
@@ -59,14 +85,13 @@ RecordedHead recordedHead(const RunResult& result, std::size_t kvHead, bool with
     head.numeratorWeights = selection.numeratorWeights;
     head.denominatorWeights = selection.denominatorWeights;
     head.margin = selection.margin;
-    head.queryHeads = selection.queryHeads;
-    if (!withScores || result.scores.empty())
-        return head;
-    head.scores.assign(static_cast<std::size_t>(result.request.capture->info().numTokens),
-                       std::numeric_limits<float>::quiet_NaN());
-    std::copy_n(result.scores.data.begin() + static_cast<std::int64_t>(kvHead) * result.visible, result.visible,
-                head.scores.begin());
-    head.ranks = ranksOf(head.kept, head.scores);
+    for (const QueryHeadSet& own : selection.queryHeads) {
+        RecordedQueryHead& recorded = head.queryHeads.emplace_back(RecordedQueryHead{own});
+        if (withScores)
+            recorded.scores = scoresOf(result, result.queryHeadScores, own.queryHead);
+    }
+    if (withScores)
+        head.scores = scoresOf(result, result.scores, static_cast<std::int64_t>(kvHead));
     return head;
 }
 
@@ -132,6 +157,7 @@ void takeRecorded(RunResult& result) {
     result.selection.heads.assign(static_cast<std::size_t>(request.capture->info().numKvHeads), undecided);
     for (const RecordedHead* head : heads)
         takeHead(result, *head);
+    completeQueryHeadScores(result);
     result.requested = list.budgetKept;
     result.simulated = list.simulated;
     const std::vector<std::int32_t> missing = headsNotRecorded(result);

@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view kHeader = "layer,kv_head,position,rank,score,weight,token_id,token_text";
 constexpr std::string_view kDenominatorColumn = "denominator_weight";
 constexpr std::string_view kQueryHeadsColumn = "query_heads"; // those that keep the token, "4 6"
+constexpr std::string_view kOwnRanksColumn = "query_head_ranks", kOwnScoresColumn = "query_head_scores"; // of those, in turn
 constexpr std::string_view kMarginPrefix = "margin."; // margin.<layer>.<KV head>: one line per head, also an empty one
 constexpr std::string_view kOwnMarginPrefix = "query_head_margin."; // .<layer>.<KV head>.<query head>: one per set
 
@@ -46,7 +47,7 @@ float weightAt(const std::vector<float>& weights, std::size_t i) {
 
 /// Columns that only some lists need.
 struct MoreColumns {
-    bool denominators = false, queryHeads = false;
+    bool denominators = false, queryHeads = false, ownScores = false;
 };
 
 MoreColumns moreColumnsOf(const RecordedSelection& selection) {
@@ -54,16 +55,31 @@ MoreColumns moreColumnsOf(const RecordedSelection& selection) {
     for (const RecordedHead& head : selection.heads) {
         more.denominators = more.denominators || !head.denominatorWeights.empty();
         more.queryHeads = more.queryHeads || !head.queryHeads.empty();
+        for (const RecordedQueryHead& own : head.queryHeads)
+            more.ownScores = more.ownScores || !own.scores.empty();
     }
     return more;
 }
 
-std::string keepersOf(const RecordedHead& head, TokenIndex token) {
-    std::vector<std::int32_t> keepers;
-    for (const QueryHeadSet& own : head.queryHeads)
-        if (std::binary_search(own.kept.begin(), own.kept.end(), token))
-            keepers.push_back(own.queryHead);
-    return fmt::format("{}", fmt::join(keepers, " "));
+/// The query heads that keep a token, with its rank and score in each; a word stands for every one of them.
+struct Keepers {
+    std::vector<std::int32_t> heads;
+    std::vector<std::int64_t> ranks;
+    std::vector<std::string> scores;
+};
+
+Keepers keepersOf(const RecordedHead& head, TokenIndex token) {
+    Keepers keepers;
+    for (const RecordedQueryHead& own : head.queryHeads) {
+        const auto at = std::lower_bound(own.kept.begin(), own.kept.end(), token);
+        if (at == own.kept.end() || *at != token)
+            continue;
+        keepers.heads.push_back(own.queryHead);
+        keepers.ranks.push_back(own.scores.empty() ? -1 : own.ranks[static_cast<std::size_t>(at - own.kept.begin())]);
+        const float score = own.scores.empty() ? std::numeric_limits<float>::quiet_NaN() : own.scores[static_cast<std::size_t>(token)];
+        keepers.scores.push_back(std::isnan(score) ? "nan" : shortest(score));
+    }
+    return keepers;
 }
 
 void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const TokenTable& tokens, const MoreColumns& more) {
@@ -76,16 +92,29 @@ void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const
                         known ? csvField(displayText(tokens.textOf(head.kept[i]))) : "");
     if (more.denominators)
         text += ',' + shortest(weightAt(head.denominatorWeights, i));
+    const Keepers keepers = keepersOf(head, head.kept[i]);
     if (more.queryHeads)
-        text += ',' + keepersOf(head, head.kept[i]);
+        text += fmt::format(",{}", fmt::join(keepers.heads, " "));
+    if (more.ownScores)
+        text += fmt::format(",{},{}", fmt::join(keepers.ranks, " "), fmt::join(keepers.scores, " "));
     text += '\n';
 }
 
-/// Rows of one head as they come, before scores find their places.
+/// Rows of one head as they come: scores stand per kept token, also those of its query heads, before they find their places.
 struct CsvHead {
     RecordedHead head;
     std::vector<float> keptScores;
 };
+
+std::vector<std::string> wordsOf(const std::string& text) {
+    std::vector<std::string> words;
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find(' ', begin), text.size());
+        words.push_back(text.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return words;
+}
 
 class CsvReader {
 public:
@@ -151,13 +180,13 @@ private:
         return numbers;
     }
 
-    QueryHeadSet& ownSet(RecordedHead& head, std::int64_t queryHead, const std::string& place) const {
+    RecordedQueryHead& ownSet(RecordedHead& head, std::int64_t queryHead, const std::string& place) const {
         if (!std::in_range<std::int32_t>(queryHead))
             throw Error({"query head " + std::to_string(queryHead) + " is out of range", place, {}, m_path});
-        for (QueryHeadSet& own : head.queryHeads)
+        for (RecordedQueryHead& own : head.queryHeads)
             if (own.queryHead == queryHead)
                 return own;
-        head.queryHeads.push_back({static_cast<std::int32_t>(queryHead), {}, std::numeric_limits<float>::infinity()});
+        head.queryHeads.push_back({{static_cast<std::int32_t>(queryHead), {}, std::numeric_limits<float>::infinity()}});
         return head.queryHeads.back();
     }
 
@@ -197,17 +226,26 @@ private:
         entry.head.denominatorWeights.push_back(static_cast<float>(number(kDenominatorColumn, 1)));
         entry.head.ranks.push_back(static_cast<std::int64_t>(number("rank", -1)));
         entry.keptScores.push_back(static_cast<float>(number("score", std::numeric_limits<double>::quiet_NaN())));
-        if (const auto at = m_columns.find(kQueryHeadsColumn); at != m_columns.end())
-            takeKeepers(entry.head, fields[at->second], place);
+        takeKeepers(entry.head, fields, place);
     }
 
     /// The last kept token belongs to these query heads.
-    void takeKeepers(RecordedHead& head, const std::string& keepers, const std::string& place) const {
-        for (std::size_t begin = 0; begin < keepers.size();) {
-            const std::size_t end = std::min(keepers.find(' ', begin), keepers.size());
-            const std::int64_t keeper = readWhole(std::string_view(keepers).substr(begin, end - begin), place, m_path);
-            ownSet(head, keeper, place).kept.push_back(head.kept.back());
-            begin = end + 1;
+    void takeKeepers(RecordedHead& head, const std::vector<std::string>& fields, const std::string& place) const {
+        const auto words = [&](std::string_view column) {
+            const auto at = m_columns.find(column);
+            return at == m_columns.end() ? std::vector<std::string>() : wordsOf(fields[at->second]);
+        };
+        const std::vector<std::string> keepers = words(kQueryHeadsColumn), ranks = words(kOwnRanksColumn), scores = words(kOwnScoresColumn);
+        for (const auto& [column, given] : {std::pair(kOwnRanksColumn, &ranks), {kOwnScoresColumn, &scores}})
+            if (!given->empty() && given->size() != keepers.size())
+                throw Error({fmt::format("{} has {} numbers for {} query heads", column, given->size(), keepers.size()), place,
+                             "Give one for each of " + std::string(kQueryHeadsColumn), m_path});
+        for (std::size_t i = 0; i < keepers.size(); ++i) {
+            RecordedQueryHead& own = ownSet(head, readWhole(keepers[i], place, m_path), place);
+            own.kept.push_back(head.kept.back());
+            own.ranks.push_back(ranks.empty() ? -1 : readWhole(ranks[i], place, m_path));
+            own.scores.push_back(scores.empty() ? std::numeric_limits<float>::quiet_NaN()
+                                                : static_cast<float>(readNumber(scores[i], place, m_path)));
         }
     }
 
@@ -225,19 +263,33 @@ private:
 
     RecordedHead finished(CsvHead& entry) const {
         RecordedHead& head = entry.head;
-        const bool scored = std::any_of(entry.keptScores.begin(), entry.keptScores.end(),
-                                        [](float score) { return !std::isnan(score); });
-        if (!scored) {
-            head.ranks.clear();
-            return head;
+        head.scores = spread(head.kept, entry.keptScores);
+        dropMissing(head.ranks);
+        for (RecordedQueryHead& own : head.queryHeads) {
+            own.scores = spread(own.kept, own.scores);
+            dropMissing(own.ranks);
         }
-        const auto last = std::max<std::int64_t>(0, *std::max_element(head.kept.begin(), head.kept.end()));
-        head.scores.assign(static_cast<std::size_t>(std::max(m_selection.captureTokens, last + 1)),
-                           std::numeric_limits<float>::quiet_NaN());
-        for (std::size_t i = 0; i < head.kept.size(); ++i)
-            if (head.kept[i] >= 0)
-                head.scores[static_cast<std::size_t>(head.kept[i])] = entry.keptScores[i];
         return head;
+    }
+
+    /// Without the column every rank is -1; then they follow from the scores.
+    static void dropMissing(std::vector<std::int64_t>& ranks) {
+        if (std::all_of(ranks.begin(), ranks.end(), [](std::int64_t rank) { return rank < 0; }))
+            ranks.clear();
+    }
+
+    /// Scores of kept tokens at the places of the tokens, [n]; empty where there are none.
+    std::vector<float> spread(const std::vector<TokenIndex>& kept, const std::vector<float>& keptScores) const {
+        const bool scored = std::any_of(keptScores.begin(), keptScores.end(), [](float score) { return !std::isnan(score); });
+        if (!scored)
+            return {};
+        const auto last = std::max<std::int64_t>(0, *std::max_element(kept.begin(), kept.end()));
+        std::vector<float> scores(static_cast<std::size_t>(std::max(m_selection.captureTokens, last + 1)),
+                                  std::numeric_limits<float>::quiet_NaN());
+        for (std::size_t i = 0; i < kept.size(); ++i)
+            if (kept[i] >= 0)
+                scores[static_cast<std::size_t>(kept[i])] = keptScores[i];
+        return scores;
     }
 
     std::string m_path;
@@ -261,7 +313,8 @@ std::string selectionCsv(const RecordedSelection& selection, const TokenTable& t
             text += fmt::format("# {}{}.{}.{}: {}\n", kOwnMarginPrefix, head.layer, head.kvHead, own.queryHead, shortest(own.margin));
     const MoreColumns more = moreColumnsOf(selection);
     text += kHeader;
-    for (const auto& [wanted, column] : {std::pair{more.denominators, kDenominatorColumn}, {more.queryHeads, kQueryHeadsColumn}})
+    for (const auto& [wanted, column] : {std::pair{more.denominators, kDenominatorColumn}, {more.queryHeads, kQueryHeadsColumn},
+                                         {more.ownScores, kOwnRanksColumn}, {more.ownScores, kOwnScoresColumn}})
         if (wanted)
             text.append(",").append(column);
     text += '\n';

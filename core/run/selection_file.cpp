@@ -38,6 +38,11 @@ bool isContentHash(const std::string& hash) {
     return !hash.empty() && hash.find(':') == std::string::npos;
 }
 
+void checkScores(const std::vector<float>& scores, const CaptureInfo& info, const std::string& place) {
+    if (!scores.empty() && std::cmp_not_equal(scores.size(), info.numTokens))
+        misfit("it has " + std::to_string(scores.size()) + " scores for " + std::to_string(info.numTokens) + " tokens", place, {});
+}
+
 /// All query heads that read the KV head have a set, or none has.
 void checkQueryHeads(const RecordedHead& head, const CaptureInfo& info, const std::string& place) {
     if (head.queryHeads.empty())
@@ -47,7 +52,7 @@ void checkQueryHeads(const RecordedHead& head, const CaptureInfo& info, const st
     for (std::size_t q = 0; q < kvOfQ.size(); ++q)
         if (kvOfQ[q] == head.kvHead)
             group.push_back(static_cast<std::int32_t>(q));
-    for (const QueryHeadSet& own : head.queryHeads)
+    for (const RecordedQueryHead& own : head.queryHeads)
         listed.push_back(own.queryHead);
     if (listed != group)
         misfit(fmt::format("it has sets for query heads {}, and query heads {} read this KV head", fmt::join(listed, ", "),
@@ -64,10 +69,9 @@ void checkHead(const RecordedHead& head, const CaptureInfo& info, TokenIndex cut
         misfit("token " + std::to_string(head.kept.back()) + " is kept, but the cut is " + std::to_string(cut), place,
                "Kept tokens lie before the cut");
     checkQueryHeads(head, info, place);
-    if (!head.scores.empty() && std::cmp_not_equal(head.scores.size(), info.numTokens))
-        misfit("it has " + std::to_string(head.scores.size()) + " scores for " + std::to_string(info.numTokens) +
-                   " tokens",
-               place, {});
+    checkScores(head.scores, info, place);
+    for (const RecordedQueryHead& own : head.queryHeads)
+        checkScores(own.scores, info, place + ", query head " + std::to_string(own.queryHead));
 }
 
 } // namespace

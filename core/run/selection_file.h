@@ -10,6 +10,13 @@
 
 namespace kvscope {
 
+/// A query head's own set, and what it was chosen by.
+struct RecordedQueryHead : QueryHeadSet {
+    std::vector<float> scores = {};       ///< as RecordedHead::scores, of this query head
+    std::vector<std::int64_t> ranks = {}; ///< per token of its set, among the scores of this query head
+    friend bool operator==(const RecordedQueryHead&, const RecordedQueryHead&) = default;
+};
+
 struct RecordedHead {
     int layer = 0, kvHead = 0;
     std::vector<TokenIndex> kept;                            ///< strictly ascending
@@ -17,7 +24,8 @@ struct RecordedHead {
     std::vector<float> scores;       ///< [n of the capture], NaN where there is none (from the cut on); or empty
     std::vector<std::int64_t> ranks; ///< per kept token, 0 = best of its head; empty exactly when scores are
     double margin = std::numeric_limits<double>::infinity(); ///< +infinity where nothing was decided
-    std::vector<QueryHeadSet> queryHeads = {}; ///< as in HeadSelection; empty: they share `kept`
+    /// As in HeadSelection; empty: they share `kept`. Scores and ranks beside `kept` are then the group's.
+    std::vector<RecordedQueryHead> queryHeads = {};
     friend bool operator==(const RecordedHead&, const RecordedHead&) = default;
 };
 
@@ -41,9 +49,9 @@ struct RecordedSelection {
 /// By extension: .json, .csv, .h5. Writes are atomic (a temporary file beside, then renamed). Throws Error.
 /// JSON: an object, one line per head. CSV: "# key: value" lines, then one row per kept token: layer, kv_head,
 /// position, rank, score, weight, token_id, token_text (and denominator_weight where it differs from weight; query_heads,
-/// "4 6", where query heads have sets of their own). HDF5: the same as attributes and data sets. What is read equals what
-/// was written, except that CSV holds the scores of kept tokens only (NaN for the others) and that weights which are all 1
-/// are left out.
+/// "4 6", where query heads have sets of their own, with query_head_ranks and query_head_scores in the same order). HDF5:
+/// the same as attributes and data sets. What is read equals what was written, except that CSV holds the scores of kept
+/// tokens only (NaN for the others) and that weights which are all 1 are left out.
 void writeSelection(const std::string& path, const RecordedSelection& selection, const TokenTable& tokens);
 /// Throws Error for a file that is none of these or contradicts itself. Fields besides format, version and heads may be
 /// missing, so that anybody can write a list.

@@ -58,7 +58,18 @@ void checkAscending(const std::vector<TokenIndex>& kept, const std::string& plac
                      place, "Sort them and leave out repetitions", path});
 }
 
-void tidyQueryHeads(RecordedHead& head, const std::string& path) {
+void tidyScores(const std::vector<TokenIndex>& kept, const std::vector<float>& scores, std::vector<std::int64_t>& ranks,
+                std::int64_t tokens, const std::string& place, const std::string& path) {
+    const bool tooFew = !kept.empty() && std::cmp_greater_equal(kept.back(), scores.size());
+    if (!scores.empty() && (tooFew || (tokens > 0 && std::cmp_not_equal(scores.size(), tokens))))
+        throw Error({std::to_string(scores.size()) + " scores, not one per token of the capture", place, {}, path});
+    if (scores.empty())
+        ranks.clear();
+    else if (ranks.size() != kept.size())
+        ranks = ranksOf(kept, scores);
+}
+
+void tidyQueryHeads(RecordedHead& head, std::int64_t tokens, const std::string& path) {
     if (head.queryHeads.empty())
         return;
     if (!head.numeratorWeights.empty() || !head.denominatorWeights.empty())
@@ -67,11 +78,12 @@ void tidyQueryHeads(RecordedHead& head, const std::string& path) {
               [](const QueryHeadSet& a, const QueryHeadSet& b) { return a.queryHead < b.queryHead; });
     std::vector<TokenIndex> all;
     for (std::size_t i = 0; i < head.queryHeads.size(); ++i) {
-        const QueryHeadSet& own = head.queryHeads[i];
+        RecordedQueryHead& own = head.queryHeads[i];
         const std::string place = headName(head) + ", query head " + std::to_string(own.queryHead);
         if (own.queryHead < 0 || (i > 0 && own.queryHead == head.queryHeads[i - 1].queryHead))
             throw Error({"a query head is negative or has two sets", place, {}, path});
         checkAscending(own.kept, place, path);
+        tidyScores(own.kept, own.scores, own.ranks, tokens, place, path);
         all.insert(all.end(), own.kept.begin(), own.kept.end());
     }
     std::sort(all.begin(), all.end());
@@ -87,17 +99,8 @@ void tidyHead(RecordedHead& head, std::int64_t tokens, const std::string& path) 
     checkAscending(head.kept, headName(head), path);
     checkWeights(head, head.numeratorWeights, path);
     checkWeights(head, head.denominatorWeights, path);
-    tidyQueryHeads(head, path);
-    const bool tooFew = !head.kept.empty() && std::cmp_greater_equal(head.kept.back(), head.scores.size());
-    if (!head.scores.empty() && (tooFew || (tokens > 0 && std::cmp_not_equal(head.scores.size(), tokens))))
-        throw Error({std::to_string(head.scores.size()) + " scores, not one per token of the capture",
-                     headName(head),
-                     {},
-                     path});
-    if (head.scores.empty())
-        head.ranks.clear();
-    else if (head.ranks.size() != head.kept.size())
-        head.ranks = ranksOf(head.kept, head.scores);
+    tidyQueryHeads(head, tokens, path);
+    tidyScores(head.kept, head.scores, head.ranks, tokens, headName(head), path);
 }
 
 } // namespace

@@ -40,7 +40,8 @@ RecordedSelection parseSelectionCsv(const std::string& text, const std::string& 
 /// Attributes of the root: the fields, parameters as one JSON text. /heads/{layer, kv_head, margin} [H],
 /// /heads/offsets [H + 1] into /kept/{position, token_id, and where there are any: rank, weight, denominator_weight};
 /// /scores [H, n] (NaN: none). Where query heads have sets of their own: /query_heads/{head (a row of /heads), query_head,
-/// margin} [S], /query_heads/offsets [S + 1] into /query_heads/position.
+/// margin} [S], /query_heads/offsets [S + 1] into /query_heads/{position, and where there are any: rank},
+/// /query_heads/scores [S, n].
 void writeSelectionHdf5(const std::string& path, const RecordedSelection& selection, const TokenTable& tokens);
 RecordedSelection readSelectionHdf5(const std::string& path);
 

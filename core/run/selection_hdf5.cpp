@@ -48,17 +48,38 @@ struct Columns {
     bool scored = false, weighted = false, denominators = false;
     // Sets of query heads: the row of their head, and the tokens of all of them divided by ownOffsets.
     std::vector<std::int32_t> ownHead, ownQueryHead, ownPosition;
-    std::vector<std::int64_t> ownOffsets = {0};
+    std::vector<std::int64_t> ownOffsets = {0}, ownRank;
     std::vector<double> ownMargin;
+    std::vector<float> ownScores;
+    bool ownScored = false;
 };
 
-void appendQueryHeads(Columns& columns, const RecordedHead& head) {
-    for (const QueryHeadSet& own : head.queryHeads) {
+/// A row more of [rows, width]; NaN where there are no scores.
+void appendScores(std::vector<float>& column, const std::vector<float>& scores, std::size_t width) {
+    const std::size_t end = column.size() + width;
+    column.insert(column.end(), scores.begin(), scores.end());
+    column.resize(end, std::numeric_limits<float>::quiet_NaN());
+}
+
+/// Row `i` of `rows` of them; empty where it holds no score.
+std::vector<float> scoresAt(const std::vector<float>& column, std::size_t rows, std::size_t i) {
+    const auto width = static_cast<std::int64_t>(column.size() / rows);
+    const auto row = column.begin() + static_cast<std::int64_t>(i) * width;
+    const bool scored = std::any_of(row, row + width, [](float score) { return !std::isnan(score); });
+    return scored ? std::vector<float>(row, row + width) : std::vector<float>();
+}
+
+void appendQueryHeads(Columns& columns, const RecordedHead& head, std::size_t width) {
+    for (const RecordedQueryHead& own : head.queryHeads) {
         columns.ownHead.push_back(static_cast<std::int32_t>(columns.layer.size()) - 1);
         columns.ownQueryHead.push_back(own.queryHead);
         columns.ownMargin.push_back(static_cast<double>(own.margin));
         columns.ownPosition.insert(columns.ownPosition.end(), own.kept.begin(), own.kept.end());
         columns.ownOffsets.push_back(std::ssize(columns.ownPosition));
+        columns.ownRank.insert(columns.ownRank.end(), own.ranks.begin(), own.ranks.end());
+        columns.ownRank.resize(columns.ownPosition.size(), -1);
+        appendScores(columns.ownScores, own.scores, width);
+        columns.ownScored = columns.ownScored || !own.scores.empty();
     }
 }
 
@@ -72,8 +93,11 @@ void appendWeights(std::vector<float>& column, const std::vector<float>& weights
 Columns columnsOf(const RecordedSelection& selection, const TokenTable& tokens) {
     Columns columns;
     std::size_t width = 0;
-    for (const RecordedHead& head : selection.heads)
+    for (const RecordedHead& head : selection.heads) {
         width = std::max(width, head.scores.size());
+        for (const RecordedQueryHead& own : head.queryHeads)
+            width = std::max(width, own.scores.size());
+    }
     for (const RecordedHead& head : selection.heads) {
         columns.layer.push_back(head.layer);
         columns.kvHead.push_back(head.kvHead);
@@ -84,9 +108,8 @@ Columns columnsOf(const RecordedSelection& selection, const TokenTable& tokens) 
         columns.rank.resize(columns.position.size(), -1);
         appendWeights(columns.weight, head.numeratorWeights, head.kept.size());
         appendWeights(columns.denominatorWeight, head.denominatorWeights, head.kept.size());
-        columns.scores.insert(columns.scores.end(), head.scores.begin(), head.scores.end());
-        columns.scores.resize(columns.layer.size() * width, std::numeric_limits<float>::quiet_NaN());
-        appendQueryHeads(columns, head);
+        appendScores(columns.scores, head.scores, width);
+        appendQueryHeads(columns, head, width);
         columns.scored = columns.scored || !head.scores.empty();
         columns.weighted = columns.weighted || !head.numeratorWeights.empty();
         columns.denominators = columns.denominators || !head.denominatorWeights.empty();
@@ -95,6 +118,18 @@ Columns columnsOf(const RecordedSelection& selection, const TokenTable& tokens) 
                 columns.tokenId.push_back(tokens.ids[static_cast<std::size_t>(token)]);
     }
     return columns;
+}
+
+RecordedQueryHead queryHeadAt(const Columns& columns, std::size_t i) {
+    const auto begin = columns.ownOffsets[i], end = columns.ownOffsets[i + 1];
+    RecordedQueryHead own;
+    own.queryHead = columns.ownQueryHead[i];
+    own.kept.assign(columns.ownPosition.begin() + begin, columns.ownPosition.begin() + end);
+    own.margin = static_cast<float>(columns.ownMargin[i]);
+    own.scores = scoresAt(columns.ownScores, columns.ownHead.size(), i);
+    if (!own.scores.empty() && !columns.ownRank.empty())
+        own.ranks.assign(columns.ownRank.begin() + begin, columns.ownRank.begin() + end);
+    return own;
 }
 
 RecordedHead headAt(const Columns& columns, std::size_t i) {
@@ -110,20 +145,12 @@ RecordedHead headAt(const Columns& columns, std::size_t i) {
     part(head.kept, columns.position);
     part(head.numeratorWeights, columns.weight);
     part(head.denominatorWeights, columns.denominatorWeight);
-    const std::size_t width = columns.scores.size() / columns.layer.size();
-    const auto row = columns.scores.begin() + static_cast<std::int64_t>(i * width);
-    const bool scored =
-        std::any_of(row, row + static_cast<std::int64_t>(width), [](float s) { return !std::isnan(s); });
-    if (scored) {
-        head.scores.assign(row, row + static_cast<std::int64_t>(width));
+    head.scores = scoresAt(columns.scores, columns.layer.size(), i);
+    if (!head.scores.empty())
         part(head.ranks, columns.rank);
-    }
     for (std::size_t own = 0; own < columns.ownHead.size(); ++own)
         if (std::cmp_equal(columns.ownHead[own], i))
-            head.queryHeads.push_back({columns.ownQueryHead[own],
-                                       {columns.ownPosition.begin() + columns.ownOffsets[own],
-                                        columns.ownPosition.begin() + columns.ownOffsets[own + 1]},
-                                       static_cast<float>(columns.ownMargin[own])});
+            head.queryHeads.push_back(queryHeadAt(columns, own));
     return head;
 }
 
@@ -144,8 +171,10 @@ void checkColumns(const Columns& c, const std::string& path) {
     const bool known = std::all_of(c.ownHead.begin(), c.ownHead.end(),
                                    [&](std::int32_t head) { return head >= 0 && std::cmp_less(head, heads); });
     if (!known || c.ownQueryHead.size() != sets || c.ownMargin.size() != sets ||
-        !divides(c.ownOffsets, sets, c.ownPosition.size()))
+        !divides(c.ownOffsets, sets, c.ownPosition.size()) || (!c.ownRank.empty() && c.ownRank.size() != c.ownPosition.size()))
         refuse("/query_heads");
+    if (sets > 0 && c.ownScores.size() % sets != 0)
+        refuse("/query_heads/scores");
     for (const std::size_t size : {c.rank.size(), c.weight.size(), c.denominatorWeight.size()})
         if (size != 0 && size != kept)
             refuse("/kept");
@@ -196,6 +225,11 @@ void writeSelectionHdf5(const std::string& path, const RecordedSelection& select
         file.put("/query_heads/offsets", columns.ownOffsets);
         file.put("/query_heads/position", columns.ownPosition);
     }
+    if (columns.ownScored) {
+        const std::int64_t sets = std::ssize(columns.ownHead);
+        file.put("/query_heads/rank", columns.ownRank);
+        file.put("/query_heads/scores", columns.ownScores, {sets, std::ssize(columns.ownScores) / sets});
+    }
     if (columns.scored) {
         const auto heads = static_cast<std::int64_t>(columns.layer.size());
         file.put("/kept/rank", columns.rank);
@@ -232,6 +266,10 @@ RecordedSelection readSelectionHdf5(const std::string& path) {
         columns.ownMargin = file.readDouble("/query_heads/margin");
         columns.ownOffsets = file.readInt64("/query_heads/offsets");
         columns.ownPosition = file.readInt32("/query_heads/position");
+        if (file.exists("/query_heads/rank"))
+            columns.ownRank = file.readInt64("/query_heads/rank");
+        if (file.exists("/query_heads/scores"))
+            columns.ownScores = file.readFloat("/query_heads/scores");
     }
     checkColumns(columns, path);
     for (std::size_t i = 0; i < columns.layer.size(); ++i)

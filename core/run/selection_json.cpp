@@ -42,8 +42,14 @@ Json headJson(const RecordedHead& head) {
     json["layer"] = head.layer;
     json["kv_head"] = head.kvHead;
     json["kept"] = head.kept;
-    for (const QueryHeadSet& own : head.queryHeads)
-        json["query_heads"].push_back({{"query_head", own.queryHead}, {"kept", own.kept}, {"margin", marginJson(own.margin)}});
+    for (const RecordedQueryHead& own : head.queryHeads) {
+        Json& set = json["query_heads"].emplace_back();
+        set["query_head"] = own.queryHead;
+        set["kept"] = own.kept;
+        if (!own.scores.empty())
+            set["scores"] = floatsJson(own.scores);
+        set["margin"] = marginJson(own.margin);
+    }
     if (!head.numeratorWeights.empty())
         json["weights"]["numerator"] = floatsJson(head.numeratorWeights);
     if (!head.denominatorWeights.empty())
@@ -149,19 +155,20 @@ private:
     std::string m_place, m_path;
 };
 
-std::vector<QueryHeadSet> parseQueryHeads(const Reader& head) {
-    std::vector<QueryHeadSet> sets;
+std::vector<RecordedQueryHead> parseQueryHeads(const Reader& head) {
+    std::vector<RecordedQueryHead> sets;
     const Json* list = head.find("query_heads");
     if (list && !list->is_array())
         head.refuse("query_heads");
     for (std::size_t i = 0; list && i < list->size(); ++i) {
         const Reader reader((*list)[i], head.placeOf("query_heads") + "[" + std::to_string(i) + "]", head.path());
-        QueryHeadSet own{0, {}, std::numeric_limits<float>::infinity()};
+        RecordedQueryHead own{{0, {}, std::numeric_limits<float>::infinity()}};
         for (const char* key : {"query_head", "kept"})
             if (!reader.find(key))
                 reader.refuse(key);
         reader.read("query_head", own.queryHead);
         reader.readList("kept", own.kept);
+        reader.readList("scores", own.scores);
         reader.read("margin", own.margin);
         sets.push_back(std::move(own));
     }

@@ -1,6 +1,6 @@
 // Why a token is kept or evicted: where it stands among the scores of its head, how far the decision was from going the
 // other way, and the smallest budget that keeps it.
-#include "core/run/run.h"
+#include "core/run/selection_file.h"
 
 #include <algorithm>
 #include <cassert>
@@ -55,15 +55,51 @@ std::span<const float> rowOf(const HostTensor& scores, std::int64_t head, std::i
     return {scores.data.data() + head * visible, static_cast<std::size_t>(visible)};
 }
 
-std::vector<QueryHeadStanding> queryHeadsOf(const RunResult& result, const HeadSelection& head, TokenIndex token) {
+/// What the list itself says about a head; null where the policy chose.
+const RecordedHead* recordedHeadOf(const RunResult& result, std::int64_t kvHead) {
+    if (!result.request.recorded)
+        return nullptr;
+    for (const RecordedHead& head : result.request.recorded->heads)
+        if (head.layer == result.request.layer.value && head.kvHead == kvHead)
+            return &head;
+    return nullptr;
+}
+
+/// Where a scored token stands. A list may hold the scores of kept tokens alone (CSV): then their ranks are those that it
+/// states, and the distance from the evicted ones is unknown.
+struct Place {
+    std::int64_t rank = 0;
+    double margin = kUnknown;
+};
+
+Place placeOf(std::span<const float> scores, const HeadSelection& head, const std::vector<TokenIndex>& kept, TokenIndex token,
+              const std::vector<std::int64_t>* statedRanks) {
+    Place place{betterIn(scores, 0, std::ssize(scores), token), marginOf(scores, head, kept, token)};
+    if (!statedRanks)
+        return place;
+    const auto at = std::lower_bound(kept.begin(), kept.end(), token);
+    if (statedRanks->size() == kept.size() && at != kept.end() && *at == token)
+        place.rank = (*statedRanks)[static_cast<std::size_t>(at - kept.begin())];
+    const bool gaps = std::any_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); });
+    if (gaps && std::isinf(place.margin) && !contains(head.protectedTokens, token))
+        place.margin = kUnknown;
+    return place;
+}
+
+std::vector<QueryHeadStanding> queryHeadsOf(const RunResult& result, std::int64_t kvHead, TokenIndex token) {
+    const HeadSelection& head = result.selection.heads[static_cast<std::size_t>(kvHead)];
+    const RecordedHead* recorded = recordedHeadOf(result, kvHead);
     std::vector<QueryHeadStanding> standings;
-    for (const QueryHeadSet& own : head.queryHeads) {
+    for (std::size_t i = 0; i < head.queryHeads.size(); ++i) {
+        const QueryHeadSet& own = head.queryHeads[i];
         QueryHeadStanding standing{own.queryHead, contains(own.kept, token), 0, kUnknown, kUnknown};
-        if (!result.queryHeadScores.empty()) {
-            const std::span<const float> scores = rowOf(result.queryHeadScores, own.queryHead, result.visible);
-            standing.score = scores[static_cast<std::size_t>(token)];
-            standing.rank = betterIn(scores, 0, result.visible, token);
-            standing.margin = marginOf(scores, head, own.kept, token);
+        if (!result.queryHeadScores.empty())
+            standing.score = rowOf(result.queryHeadScores, own.queryHead, result.visible)[static_cast<std::size_t>(token)];
+        if (!std::isnan(standing.score)) {
+            const Place place = placeOf(rowOf(result.queryHeadScores, own.queryHead, result.visible), head, own.kept, token,
+                                        recorded ? &recorded->queryHeads[i].ranks : nullptr);
+            standing.rank = place.rank;
+            standing.margin = place.margin;
         }
         standings.push_back(standing);
     }
@@ -74,7 +110,7 @@ std::vector<QueryHeadStanding> queryHeadsOf(const RunResult& result, const HeadS
 double largestMargin(const std::vector<QueryHeadStanding>& heads) {
     double largest = heads.front().margin;
     for (const QueryHeadStanding& head : heads)
-        largest = std::max(largest, head.margin);
+        largest = std::isnan(largest) ? largest : std::isnan(head.margin) ? kUnknown : std::max(largest, head.margin);
     return largest;
 }
 
@@ -138,16 +174,17 @@ TokenStanding standingOf(const RunResult& result, KvHeadIndex head, TokenIndex t
     standing.kept = contains(selection.kept, token);
     standing.isProtected = contains(selection.protectedTokens, token);
     standing.score = standing.margin = kUnknown;
-    standing.queryHeads = queryHeadsOf(result, selection, token);
+    standing.queryHeads = queryHeadsOf(result, head.value, token);
     const std::size_t at = h * static_cast<std::size_t>(result.visible) + static_cast<std::size_t>(token);
     if (result.scores.empty() || std::isnan(result.scores.data[at]))
         return standing;
     const std::span<const float> scores = rowOf(result.scores, head.value, result.visible);
     standing.scored = true;
     standing.score = result.scores.data[at];
-    standing.rank = betterIn(scores, 0, result.visible, token);
-    standing.margin = standing.queryHeads.empty() ? marginOf(scores, selection, selection.kept, token)
-                                                  : largestMargin(standing.queryHeads);
+    const RecordedHead* recorded = recordedHeadOf(result, head.value);
+    const Place place = placeOf(scores, selection, selection.kept, token, recorded ? &recorded->ranks : nullptr);
+    standing.rank = place.rank;
+    standing.margin = standing.queryHeads.empty() ? place.margin : largestMargin(standing.queryHeads);
     for (const auto& [name, part] : result.parts)
         standing.parts.emplace_back(name, part.data[at]);
     if (result.request.recorded || result.simulated)
