@@ -202,7 +202,10 @@ void addSelection(py::module_& module) {
         .def_property_readonly(
             "denominator_weights", [](const LayerSelection& s) { return s.weights(false); },
             "Per kept token, or None: all 1.")
-        .def_property_readonly("scores", &LayerSelection::scores, "[KV heads, tokens before the cut], or None.")
+        .def_property_readonly("scores", &LayerSelection::scores,
+                               "[KV heads, tokens before the cut], or None; the group's where query heads have sets of their own.")
+        .def_property_readonly("query_head_scores", &LayerSelection::queryHeadScores,
+                               "[query heads, tokens before the cut], or None: those of a group share a set.")
         .def_property_readonly("margins", &LayerSelection::margins,
                                "For each KV head how far the closest decision was from going the other way.")
         .def_property_readonly("retention", &LayerSelection::retention,

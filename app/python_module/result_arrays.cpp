@@ -72,9 +72,17 @@ py::object LayerSelection::weights(bool numerator) const {
 }
 
 py::object LayerSelection::scores() const {
-    if (m_result->scores.empty())
+    return viewed(m_result->scores);
+}
+
+py::object LayerSelection::queryHeadScores() const {
+    return viewed(m_result->queryHeadScores);
+}
+
+py::object LayerSelection::viewed(const HostTensor& table) const {
+    if (table.empty())
         return py::none();
-    return ArrayMemory{m_result, m_result->scores.data.data(), 4, "f", axes(m_result->scores.shape)}.array();
+    return ArrayMemory{m_result, table.data.data(), 4, "f", axes(table.shape)}.array();
 }
 
 py::object LayerSelection::mask() const {

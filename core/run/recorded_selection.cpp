@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -64,6 +65,23 @@ void completeQueryHeadScores(RunResult& result) {
         if (result.selection.heads[static_cast<std::size_t>(kvOfQ[q])].queryHeads.empty())
             std::copy_n(result.scores.data.begin() + kvOfQ[q] * result.visible, result.visible,
                         result.queryHeadScores.data.begin() + static_cast<std::int64_t>(q) * result.visible);
+}
+
+/// As in CSV: tokens were evicted, and no score of theirs is there.
+bool keptScoresOnly(const RunResult& result) {
+    std::size_t evicted = 0;
+    for (std::size_t h = 0; h < result.selection.heads.size() && !result.scores.empty(); ++h) {
+        const std::vector<TokenIndex>& kept = result.selection.heads[h].kept;
+        const float* row = result.scores.data.data() + static_cast<std::int64_t>(h) * result.visible;
+        for (TokenIndex token = 0; token < result.visible; ++token) {
+            if (std::binary_search(kept.begin(), kept.end(), token))
+                continue;
+            if (!std::isnan(row[token]))
+                return false;
+            ++evicted;
+        }
+    }
+    return evicted > 0;
 }
 
 /// Row `row` of [rows, cut] as the scores of all tokens; empty where the table is.
@@ -160,6 +178,8 @@ void takeRecorded(RunResult& result) {
     completeQueryHeadScores(result);
     result.requested = list.budgetKept;
     result.simulated = list.simulated;
+    if (keptScoresOnly(result))
+        result.notes.push_back("the list holds scores of kept tokens alone: rank correlations are over those");
     const std::vector<std::int32_t> missing = headsNotRecorded(result);
     if (!missing.empty())
         result.notes.push_back(fmt::format("the list leaves out KV heads {} of this layer", fmt::join(missing, ", ")));

@@ -35,7 +35,8 @@ def run(*words: object) -> subprocess.CompletedProcess[str]:
 def evicted(policy: str, cut: str, layer: int) -> list[dict]:
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "kept.json"
-        done = run("evict", SAMPLE, "--policy", policy, "--cut", cut, "--layers", layer, "--seed", 5, "--out", out)
+        words = ["--policy", policy, "--cut", cut, "--layers", layer, "--seed", 5, "--scores", "--out", out]
+        done = run("evict", SAMPLE, *words)
         assert done.returncode == 0, done.stderr
         return json.loads(out.read_text())["heads"]
 
@@ -45,10 +46,22 @@ class ModuleTest(unittest.TestCase):
     def setUpClass(cls) -> None:
         cls.capture = kvscope.open(SAMPLE)
 
+    def assert_same_scores(self, table: np.ndarray | None, stated: list[list[float | None]]) -> None:
+        """Lists state a number for every token of the capture, null where there is none."""
+        if table is None:
+            self.assertEqual(stated, [])
+            return
+        rows = [np.array([np.nan if x is None else x for x in row], np.float32)[: table.shape[1]] for row in stated]
+        np.testing.assert_array_equal(table, np.array(rows))
+
     def assert_same(self, selection: kvscope.Selection, heads: list[dict]) -> None:
         self.assertEqual([k.tolist() for k in selection.kept], [head["kept"] for head in heads])
         own = [own["kept"] for head in heads for own in head.get("query_heads", [])]
         self.assertEqual(own, [k.tolist() for k in selection.query_heads or []])
+        self.assert_same_scores(selection.scores, [head["scores"] for head in heads if "scores" in head])
+        scores = [own["scores"] for head in heads for own in head.get("query_heads", [])]
+        self.assert_same_scores(selection.query_head_scores, scores)
+        self.assertEqual(selection.query_head_scores is None, selection.query_heads is None)
         for weights, name in ((selection.numerator_weights, "numerator"), (selection.denominator_weights, "denominator")):
             stated = [head.get("weights", {}).get(name) for head in heads]
             if any(stated):

@@ -214,6 +214,9 @@ private slots:
         for (int kv = 0; kv < kQueryHeads / kGroup; ++kv)
             for (TokenIndex token = 0; token < a->visible; ++token)
                 compareStanding(standingOf(*again, KvHeadIndex(kv), token), standingOf(*a, KvHeadIndex(kv), token), name.endsWith("csv"));
+        const bool told = std::any_of(again->notes.begin(), again->notes.end(),
+                                      [](const std::string& note) { return note.starts_with("the list holds scores of kept tokens alone"); });
+        QCOMPARE(told, name.endsWith("csv"));
         if (const std::vector<std::string> ids = {"score_correlation"}; !name.endsWith("csv"))
             QVERIFY(m_runner.measure(*again, ids, {})[0].perHead == m_runner.measure(*a, ids, {})[0].perHead);
     }

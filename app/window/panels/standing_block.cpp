@@ -71,7 +71,7 @@ void StandingBlock::refresh() {
         facts.emplace_back(standing.kept ? tr("Above the cut-off by") : tr("Below the cut-off by"),
                            scoreText(std::abs(standing.margin)));
     } else {
-        facts.emplace_back(tr("The policy gives it no score"), QString());
+        facts.emplace_back(pane->result->request.recorded ? tr("The list holds no score of it") : tr("The policy gives it no score"), QString());
     }
     for (const QueryHeadStanding& own : standing.isProtected ? std::vector<QueryHeadStanding>() : standing.queryHeads)
         facts.emplace_back(tr("  query head %1: %2").arg(own.queryHead).arg(own.kept ? tr("keeps it") : tr("evicts it")),
