@@ -1,16 +1,23 @@
 // Curves over budgets or over a parameter: the same runs as a sweep makes, for the policies that are on the screen. A
-// policy that draws random numbers runs with several seeds, so that luck is seen as a band.
+// policy that draws random numbers runs with several seeds, so that luck is seen as a band. On several captures each gives
+// a curve of its own, and what is said is their mean.
 #include "app/view_data/curves_data.h"
 
+#include "app/view_data/further_captures.h"
 #include "app/view_data/head_values.h"
 #include "app/view_data/phase_axis.h"
 #include "core/base/error.h"
+#include "core/metrics/statistics.h"
+#include "core/run/named_dataset.h"
 #include "views/curves/curves_data.h"
+#include "views/file_option.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <memory>
+#include <set>
 
 namespace kvscope {
 
@@ -48,12 +55,42 @@ PhaseAxis axisFor(const ViewDataRequest& request, const std::string& typed) {
     return axis;
 }
 
+/// The means over captures where all have a point, with the 95 % interval of the mean. A capture that still runs takes part
+/// where it has got to.
+std::vector<CurvePoint> meanOf(const std::vector<CaptureCurve>& captures, bool lastIsRunning) {
+    if (captures.size() == 1)
+        return captures.front().points;
+    std::map<double, std::vector<const CurvePoint*>> byAsked;
+    for (const CaptureCurve& one : captures)
+        for (const CurvePoint& point : one.points)
+            byAsked[point.asked].push_back(&point);
+    std::vector<CurvePoint> means;
+    for (const auto& [asked, points] : byAsked) {
+        if (points.size() + (lastIsRunning ? 1 : 0) < captures.size())
+            continue;
+        CurvePoint mean{.asked = asked, .setting = points.front()->setting, .seeds = points.front()->seeds};
+        std::vector<double> values;
+        for (const CurvePoint* point : points) {
+            values.push_back(point->mean);
+            mean.retention += point->retention / static_cast<double>(points.size());
+            mean.bytes += point->bytes / static_cast<double>(points.size());
+        }
+        const Summary summary = summaryOf(values);
+        mean.mean = summary.mean;
+        mean.low = summary.mean - summary.halfInterval();
+        mean.high = summary.mean + summary.halfInterval();
+        means.push_back(mean);
+    }
+    return means;
+}
+
 class CurveMaker {
 public:
     CurveMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
                const ViewDataMaker::Partial& partial)
         : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial),
-          m_wholeLayer(request.options.choice("heads") == "layer") {
+          m_wholeLayer(request.options.choice("heads") == "layer"),
+          m_captures(capturesWith(request.options.text("captures"), runner, request, checkpoint)) {
         m_data.measure = request.options.choice("measure");
         if (const std::string varied = request.options.text("vary"); !varied.empty() && varied != "budget") {
             m_axis = axisFor(request, varied);
@@ -61,8 +98,13 @@ public:
             m_data.title = m_axis.title;
         }
         m_data.where = m_wholeLayer ? "all heads of the layer" : "KV head " + std::to_string(request.kvHead.value);
+        m_data.captures = m_captures.size();
+        std::set<std::string> models;
+        for (const auto& capture : m_captures)
+            models.insert(capture->info().modelId);
+        m_data.models = models.size();
         for (const PaneRequest& pane : request.panes)
-            m_total += runsOf(pane);
+            m_total += runsOf(pane) * static_cast<double>(capturesOf(pane));
     }
 
     ViewDataMaker::Value run() {
@@ -81,6 +123,8 @@ private:
         return hasBudgets(pane) ? kLadder.size() : 1;
     }
     double runsOf(const PaneRequest& pane) const { return static_cast<double>(settingsOf(pane)) * seedsOf(pane); }
+    /// A recorded list belongs to the capture that it was made on.
+    std::size_t capturesOf(const PaneRequest& pane) const { return pane.recordedPath.empty() ? m_captures.size() : 1; }
 
     double valueOf(const RunResult& result) const {
         const Fidelity& fidelity = requireFidelity(result);
@@ -88,31 +132,41 @@ private:
                              m_wholeLayer);
     }
 
+    Curve& curve() { return m_data.curves.back(); }
+
     void addCurve(const PaneRequest& pane, char letter) {
-        Curve curve;
-        curve.letter = letter;
-        try {
-            PaneRequest mine = pane;
-            mine.run = resolvePane(pane, true);
-            const Chooser chooser = chooserOf(mine.run);
-            curve.policyId = chooser.policyId;
-            curve.policyName = chooser.policyName;
-            curve.variant = chooser.variant;
-            m_data.curves.push_back(curve);
-            if (settingsOf(pane) == 1)
-                addPoint(mine.run, seedsOf(pane), {});
-            else if (!m_data.parameter.empty())
-                addValues(mine.run, seedsOf(pane));
-            else
-                for (const double retention : kLadder) {
-                    mine.run.budget = {Budget::Unit::Fraction, retention};
-                    addPoint(mine.run, seedsOf(pane), {});
-                }
-        } catch (const Error& error) {
-            if (m_data.curves.empty() || m_data.curves.back().letter != letter)
-                m_data.curves.push_back(curve);
-            m_data.curves.back().error = error.what();
+        m_data.curves.emplace_back();
+        curve().letter = letter;
+        for (std::size_t i = 0; i < capturesOf(pane); ++i) {
+            const double before = m_done;
+            const CaptureInfo& info = m_captures[i]->info();
+            curve().captures.push_back({info.fileName, {}});
+            try {
+                addCapture(pane, onCapture(pane, m_captures[i]));
+            } catch (const Error& error) {
+                curve().error = (i == 0 ? "" : info.fileName + ": ") + error.what();
+            }
+            m_done = before + runsOf(pane);
+            curve().points = meanOf(curve().captures, false);
         }
+        if (curve().captures.size() == 1)
+            curve().captures.clear();
+    }
+
+    void addCapture(const PaneRequest& pane, RunRequest run) {
+        const Chooser chooser = chooserOf(run);
+        curve().policyId = chooser.policyId;
+        curve().policyName = chooser.policyName;
+        curve().variant = chooser.variant;
+        if (settingsOf(pane) == 1)
+            addPoint(run, seedsOf(pane), {});
+        else if (!m_data.parameter.empty())
+            addValues(run, seedsOf(pane));
+        else
+            for (const double retention : kLadder) {
+                run.budget = {Budget::Unit::Fraction, retention};
+                addPoint(run, seedsOf(pane), {});
+            }
     }
 
     /// A value that the policy refuses leaves a gap; the next one may do.
@@ -124,7 +178,7 @@ private:
                 addPoint(run, seeds, {m_axis.numbers[i], m_axis.texts[i]});
             } catch (const Error& error) {
                 m_done = before + seeds;
-                m_data.curves.back().error = error.what();
+                curve().error = error.what();
             }
         }
     }
@@ -147,9 +201,10 @@ private:
             point.high = std::max(point.high, value);
             point.retention += keptShareOf(*result, m_request, m_wholeLayer) / seeds;
             point.bytes += static_cast<double>(storedBytes(*result)) / seeds;
-            m_data.curves.back().simulated |= result->simulated;
+            curve().simulated |= result->simulated;
         }
-        m_data.curves.back().points.push_back(point);
+        curve().captures.back().points.push_back(point);
+        curve().points = meanOf(curve().captures, true);
         m_partial(std::make_shared<const CurvesData>(m_data));
     }
 
@@ -158,6 +213,7 @@ private:
     const Checkpoint& m_checkpoint;
     const ViewDataMaker::Partial& m_partial;
     const bool m_wholeLayer;
+    const std::vector<std::shared_ptr<const CaptureReader>> m_captures;
     CurvesData m_data;
     PhaseAxis m_axis; ///< of the parameter that varies
     double m_done = 0, m_total = 0;
@@ -166,11 +222,13 @@ private:
 } // namespace
 
 std::string curvesDetail(const ViewDataRequest& request) {
-    std::string budgets;
+    std::string detail;
     if (!request.options.text("vary").empty())
         for (const PaneRequest& pane : request.panes)
-            budgets += pane.run.budget.text() + ";";
-    return budgets;
+            detail += pane.run.budget.text() + ";";
+    for (const std::string& path : filesOf(request.options.text("captures")))
+        detail += path + "@" + pathStamp(path) + ";";
+    return detail;
 }
 
 ViewDataMaker::Value makeCurvesData(const LayerRunner& runner, const ViewDataRequest& request,

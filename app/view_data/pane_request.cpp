@@ -2,22 +2,11 @@
 #include "app/view_data/pane_request.h"
 
 #include "core/policies/policy.h"
+#include "core/run/named_dataset.h"
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 namespace kvscope {
-
-namespace {
-
-std::string stampOf(const std::string& path) {
-    std::error_code ignored;
-    const auto time = std::filesystem::last_write_time(path, ignored);
-    return fmt::format("{}@{}", path, time.time_since_epoch().count());
-}
-
-} // namespace
 
 RunRequest resolvePane(const PaneRequest& pane, bool ownCut) {
     RunRequest request = pane.run;
@@ -39,7 +28,7 @@ Chooser chooserOf(const RunRequest& run) {
 
 std::string chooserKey(const PaneRequest& pane) {
     const RunRequest& run = pane.run;
-    const std::string chooser = pane.recordedPath.empty() ? run.policy.text() : stampOf(pane.recordedPath);
+    const std::string chooser = pane.recordedPath.empty() ? run.policy.text() : pane.recordedPath + "@" + pathStamp(pane.recordedPath);
     return fmt::format("{}|{}|{}{}|{}", chooser, run.budget.text(), run.cut.token, run.cut.judgedOnSeen ? "s" : "",
                        run.seed);
 }

@@ -122,7 +122,7 @@ private slots:
         QCOMPARE(facts.adoption->values, (std::vector<std::pair<std::string, std::string>>{{"window", "64"}}));
         QCOMPARE(facts.rows.back(), (std::pair<std::string, std::string>{"click", "gives pane A this window"}));
         const ViewTable table = curvesView().table(input, options);
-        QCOMPARE(table.cell(1, 3) + "=" + table.cell(1, 4), std::string("window=32"));
+        QCOMPARE(table.cell(1, 4) + "=" + table.cell(1, 5), std::string("window=32"));
         for (const double width : {320.0, 700.0, 1600.0}) {
             const Scene sized = curvesView().buildScene(input, options, viewport(width, 400, *m_text));
             QCOMPARE(overlappingTexts(sized, *m_text), QStringList());

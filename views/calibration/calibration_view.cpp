@@ -6,6 +6,7 @@
 #include "views/calibration/calibration_curves.h"
 #include "views/chart.h"
 #include "views/explanations.h"
+#include "views/file_option.h"
 #include "views/view_facts.h"
 #include "views/view_options.h"
 
@@ -33,14 +34,9 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         realOption("weight", "w", "How much more a curve above a point weighs than one below it.", source, 1, 20,
                    kCalibrationWeight, Stage::Features),
         realOption("k", "k", "The curvature of points = given.", source, -20, 5, -5, Stage::Select)};
-    ParameterSpec table;
-    table.id = "table";
-    table.label = "Table of triples";
-    table.kind = ParameterKind::Text;
-    table.help = "FILE.csv for points = table: retention, quality or nll_full and nll_compressed, nll_context, context, policy, variant.";
-    table.source = source;
-    table.stage = Stage::Features;
-    rows.push_back(std::move(table));
+    rows.push_back(fileOption("table", "Table of triples",
+                              "FILE.csv for points = table: retention, quality or nll_full and nll_compressed, nll_context, context, policy, variant.",
+                              source, kTableFileUnit));
     return std::make_shared<const ParameterTable>(std::move(rows));
 }
 

@@ -14,14 +14,23 @@ struct CurvePoint {
     std::string setting;  ///< that value as it is typed; empty: the budget varies
     double retention = 0; ///< realised: tokens kept of those before the cut
     double bytes = 0;     ///< stored by all KV heads of the layer
-    double mean = 0, low = 0, high = 0; ///< of the measure over seeds; low and high are its extremes
+    double mean = 0, low = 0, high = 0; ///< of the measure; low and high: extremes over seeds, or the interval over captures
     int seeds = 1;
+};
+
+/// What one of several captures gives.
+struct CaptureCurve {
+    std::string capture; ///< the file's name
+    std::vector<CurvePoint> points; ///< ascending in what was asked for; means and extremes over seeds
 };
 
 struct Curve {
     char letter = 'A';
     std::string policyId, policyName, variant;
-    std::vector<CurvePoint> points; ///< ascending in what was asked for; one where the policy has nothing to vary
+    /// Ascending in what was asked for; one where the policy has nothing to vary. With several captures: the means of
+    /// theirs, and the 95 % interval of that mean (Summary::halfInterval).
+    std::vector<CurvePoint> points;
+    std::vector<CaptureCurve> captures; ///< each one's own, where there are several
     bool simulated = false;
     std::string error;              ///< why the curve ends, has gaps or is missing
 };
@@ -32,6 +41,8 @@ struct CurvesData : ViewData {
     std::string parameter; ///< id of what varies at each pane's own budget; empty: the budget varies
     std::string title;     ///< of that parameter: "Window W, tokens"
     std::string where;   ///< "KV head 1", "all heads of the layer"
+    std::size_t captures = 1; ///< that the means are over
+    std::size_t models = 1;   ///< that these were taken from
     std::vector<Curve> curves;
 };
 

@@ -137,6 +137,8 @@ namespace {
 void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
     if (entry.bar && entry.stroke.colour.a > 0) {
         builder.polyline({{at.x - 8, at.y}, {at.x + 8, at.y}}, entry.stroke);
+        if (entry.fill.a > 0)
+            drawLegendMark(builder, {"", entry.marker, entry.fill, {}, entry.radius}, at);
     } else if (entry.bar) {
         builder.rectangle({at.x - 8, at.y - 1.3, 16, 2.6}, entry.fill);
     } else if (entry.marker == Marker::Star) {

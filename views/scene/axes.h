@@ -65,7 +65,7 @@ struct LegendEntry {
     Colour fill = kTransparent;
     Stroke stroke;
     double radius = 3;
-    bool bar = false; ///< a short horizontal bar instead of a marker; with a stroke, a line of that stroke
+    bool bar = false; ///< a short horizontal bar instead of a marker; with a stroke, a line of it under a filled marker
 };
 
 /// Entries in a row from the left, as many as fit; returns the right end.

@@ -1,0 +1,234 @@
+// Curves with their bands, each pane in its policy's colour, dash and marker. Of several captures the mean is drawn over
+// the thin lines of each one, so that nobody takes the mean for what a single prompt does.
+#include "views/curves/curves_painter.h"
+
+#include "views/chart.h"
+#include "views/view_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+bool variesBudget(const CurvesData& data) {
+    return data.parameter.empty();
+}
+
+bool isLevel(const CurvesData& data, const Curve& curve) {
+    return !variesBudget(data) && !curve.points.empty() && curve.points.front().setting.empty();
+}
+
+namespace {
+
+double xOf(const CurvePoint& point, const ParameterValues& options) {
+    if (!point.setting.empty())
+        return point.asked;
+    return options.choice("against") == "bytes" ? point.bytes / 1024 : 100 * point.retention;
+}
+
+struct Extent {
+    double low = INFINITY, high = -INFINITY;
+    void include(double value) {
+        low = std::min(low, value);
+        high = std::max(high, value);
+    }
+};
+
+/// The axis over all values, with a margin; logarithmic where that is asked for and possible.
+AxisSpec axisOver(Extent extent, bool logarithmic, std::string title) {
+    if (logarithmic && extent.low > 0) {
+        const double factor = std::pow(extent.high / extent.low, 0.06) * 1.02;
+        return {extent.low / factor, extent.high * factor, AxisScale::Logarithmic, std::move(title)};
+    }
+    const double margin = std::max(0.05 * (extent.high - extent.low), 1e-9);
+    return {std::max(0.0, extent.low - margin), extent.high + margin, AxisScale::Linear, std::move(title)};
+}
+
+std::string yTitle(const CurvesData& data, const Viewport& viewport) {
+    const bool mass = data.measure == "retained_mass";
+    const std::string measure = mass ? "Retained attention mass" : "Relative output error";
+    if (data.captures < 2)
+        return measure;
+    const bool isLow = viewport.height < 340; // no room for a long title beside the axis
+    return fmt::format("{}, mean of {}{}", isLow ? (mass ? "Mass" : "Error") : measure, data.captures, isLow ? "" : " captures");
+}
+
+Chart chartFor(const CurvesData& data, const ParameterValues& options, const Viewport& viewport) {
+    Extent x, y;
+    const auto include = [&](const std::vector<CurvePoint>& points, bool band) {
+        for (const CurvePoint& point : points) {
+            if (variesBudget(data) || !point.setting.empty())
+                x.include(xOf(point, options));
+            y.include(band ? point.low : point.mean);
+            y.include(band ? point.high : point.mean);
+        }
+    };
+    for (const Curve& curve : data.curves) {
+        include(curve.points, curve.captures.size() < 2); // an interval may reach below 0, where no axis goes
+        for (const CaptureCurve& one : curve.captures)
+            include(one.points, false);
+    }
+    if (x.low > x.high) // no pane has got to its first value
+        x = {0, 1};
+    const bool logarithmic = options.choice("scale") == "log";
+    const bool mass = data.measure == "retained_mass";
+    const char* budget = options.choice("against") == "bytes" ? "KiB stored in the layer" : "Kept, % of the tokens before the cut";
+    return Chart(viewport, axisOver(x, logarithmic, variesBudget(data) ? budget : data.title),
+                 axisOver(y, logarithmic && !mass, yTitle(data, viewport)));
+}
+
+/// Of two panes with the same policy the second is dashed.
+std::vector<double> dashOf(const CurvesData& data, std::size_t index, const PolicyStyle& style) {
+    for (std::size_t earlier = 0; earlier < index; ++earlier)
+        if (data.curves[earlier].policyId == data.curves[index].policyId)
+            return {2, 2};
+    return style.dash;
+}
+
+bool hasBand(const Curve& curve) {
+    return curve.captures.size() > 1 || curve.points.front().seeds > 1;
+}
+
+/// A value that the axis has no place for (an interval's end below 0 on a logarithmic one) stands at the axis.
+double yPixel(const PlotFrame& frame, double value) {
+    return frame.toPixels(frame.x.low, std::max(value, frame.y.low)).y;
+}
+
+void drawBand(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, const ParameterValues& options, Colour colour) {
+    if (curve.points.size() < 2 || !hasBand(curve))
+        return;
+    std::vector<Point> outline;
+    for (const CurvePoint& point : curve.points)
+        outline.push_back({frame.toPixels(xOf(point, options), frame.y.low).x, yPixel(frame, point.high)});
+    for (auto point = curve.points.rbegin(); point != curve.points.rend(); ++point)
+        outline.push_back({frame.toPixels(xOf(*point, options), frame.y.low).x, yPixel(frame, point->low)});
+    builder.polygon(std::move(outline), withAlpha(colour, 0.18));
+}
+
+/// Each capture's own curve, thin.
+void drawCaptures(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, const ParameterValues& options, Colour colour) {
+    for (const CaptureCurve& one : curve.captures) {
+        std::vector<Point> line;
+        for (const CurvePoint& point : one.points)
+            line.push_back(frame.toPixels(xOf(point, options), point.mean));
+        if (line.size() > 1)
+            builder.polyline(std::move(line), {withAlpha(colour, 0.55), 0.8, {}});
+    }
+}
+
+const std::vector<double> kLevelDash = {1, 3};
+
+void drawLevel(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, const PolicyStyle& style) {
+    const CurvePoint& point = curve.points.front();
+    const double high = yPixel(frame, point.high), mean = yPixel(frame, point.mean);
+    if (hasBand(curve))
+        builder.rectangle({frame.plot.x, high, frame.plot.width, yPixel(frame, point.low) - high}, withAlpha(style.colour, 0.18));
+    builder.line({frame.plot.x, mean}, {frame.plot.right(), mean}, {style.colour, 1.6, kLevelDash});
+}
+
+constexpr std::int64_t kMostPoints = 4096; // of a curve, for pick ids
+
+void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const CurvesData& data, std::size_t index, const ParameterValues& options,
+               const PolicyStyle& style, const std::vector<double>& dash) {
+    const Curve& curve = data.curves[index];
+    if (isLevel(data, curve))
+        return drawLevel(builder, frame, curve, style);
+    drawBand(builder, frame, curve, options, style.colour);
+    drawCaptures(builder, frame, curve, options, style.colour);
+    auto points = std::make_shared<std::vector<Point>>();
+    auto ids = std::make_shared<std::vector<std::int64_t>>();
+    for (const CurvePoint& point : curve.points) {
+        ids->push_back(static_cast<std::int64_t>(index) * kMostPoints + static_cast<std::int64_t>(points->size()));
+        points->push_back(frame.toPixels(xOf(point, options), point.mean));
+    }
+    if (points->size() > 1)
+        builder.polyline(*points, {style.colour, 1.6, dash});
+    PointCloudItem marks;
+    marks.points = points;
+    marks.ids = ids;
+    marks.pickKind = PickId::Kind::Node;
+    marks.marker = style.marker;
+    marks.radius = 3.2;
+    marks.fill = style.colour;
+    marks.name = std::string(1, curve.letter) + " " + curve.policyName;
+    builder.points(std::move(marks));
+}
+
+/// Where the active pane stands on the axis; nothing where it has no place there.
+std::optional<double> presentPlace(const CurvesData& data, const ViewInput& input, const ParameterValues& options) {
+    const PaneData* pane = activePane(input);
+    if (!pane || !pane->result)
+        return {};
+    const RunResult& result = *pane->result;
+    if (variesBudget(data) && options.choice("against") == "bytes")
+        return {};
+    if (variesBudget(data))
+        return 100 * result.selection.heads[static_cast<std::size_t>(input.kvHead.value)].attendedTokens() / static_cast<double>(result.visible);
+    const ParameterValues& values = result.request.policy.values;
+    return !result.request.recorded && values.has(data.parameter) ? std::optional(values.real(data.parameter)) : std::nullopt;
+}
+
+/// A hairline there.
+void drawPresent(SceneBuilder& builder, const PlotFrame& frame, std::optional<double> place, const Theme& theme) {
+    if (!place)
+        return;
+    const double x = frame.toPixels(*place, frame.y.low).x;
+    if (x > frame.plot.x && x < frame.plot.right())
+        builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, {theme.ink, 1, {4, 3}});
+}
+
+std::string legendNote(const CurvesData& data, const Curve& curve) {
+    std::string note;
+    if (isLevel(data, curve))
+        note = fmt::format(" (has no {})", data.parameter);
+    else if (!curve.error.empty())
+        note = " (incomplete)";
+    return curve.simulated ? note + " (simulated)" : note;
+}
+
+/// The line as it is drawn, with its marker; a level has no marks and a single point no line.
+LegendEntry legendEntry(const CurvesData& data, const Curve& curve, const PolicyStyle& style, const std::vector<double>& dash) {
+    const bool level = isLevel(data, curve), line = level || curve.points.size() > 1;
+    return {.label = std::string(1, curve.letter) + " " + curve.policyName + legendNote(data, curve),
+            .marker = style.marker,
+            .fill = level ? kTransparent : style.colour,
+            .stroke = line ? Stroke{style.colour, 1.6, level ? kLevelDash : dash} : Stroke{},
+            .radius = 3,
+            .bar = line};
+}
+
+} // namespace
+
+Scene drawCurves(const CurvesData& data, const ViewInput& input, const ParameterValues& options, const Viewport& viewport) {
+    const Theme& theme = themeOf(viewport.theme);
+    Chart chart = chartFor(data, options, viewport);
+    SceneBuilder builder = chart.builder(viewport);
+    drawGrid(builder, chart.frame, theme);
+    builder.pushClip(chart.frame.plot);
+    drawPresent(builder, chart.frame, presentPlace(data, input, options), theme);
+    std::vector<LegendEntry> legend;
+    for (std::size_t i = 0; i < data.curves.size(); ++i) {
+        const Curve& curve = data.curves[i];
+        const PolicyStyle style = policyStyle(curve.policyId, viewport.theme);
+        const std::vector<double> dash = dashOf(data, i, style);
+        drawCurve(builder, chart.frame, data, i, options, style, dash);
+        legend.push_back(legendEntry(data, curve, style, dash));
+    }
+    if (data.captures > 1)
+        legend.push_back({"thin: one capture; band: 95 % interval of the mean", Marker::Circle, kTransparent, {}, 0});
+    builder.popClip();
+    finishChart(chart, legend, input, viewport, false);
+    return std::move(chart.scene);
+}
+
+std::optional<CurveMark> curveMarkAt(const CurvesData& data, const Scene& scene, Point at) {
+    const PickId pick = pickAt(scene, at, 4);
+    const CurveMark mark{static_cast<std::size_t>(pick.index / kMostPoints), static_cast<std::size_t>(pick.index % kMostPoints)};
+    if (pick.kind != PickId::Kind::Node || mark.curve >= data.curves.size() || mark.point >= data.curves[mark.curve].points.size())
+        return {};
+    return mark;
+}
+
+} // namespace kvscope
