@@ -44,16 +44,6 @@ QPolygonF polygonOf(const std::vector<Point>& points) {
     return polygon;
 }
 
-void drawCross(QPainter& painter, Marker marker, double r) {
-    if (marker == Marker::Plus) {
-        painter.drawLine(QPointF(-r, 0), QPointF(r, 0));
-        painter.drawLine(QPointF(0, -r), QPointF(0, r));
-    } else {
-        painter.drawLine(QPointF(-0.75 * r, -0.75 * r), QPointF(0.75 * r, 0.75 * r));
-        painter.drawLine(QPointF(-0.75 * r, 0.75 * r), QPointF(0.75 * r, -0.75 * r));
-    }
-}
-
 class ItemPainter {
 public:
     ItemPainter(QPainter& painter, const Scene& scene, const PaintOptions& options)
@@ -131,19 +121,17 @@ void ItemPainter::operator()(const TextItem& item) {
 }
 
 void ItemPainter::drawMarks(QPainter& painter, const PointCloudItem& item) {
+    const auto arms = markerArms(item.marker, item.radius);
     painter.setBrush(brushOf(item.fill));
-    painter.setPen(penOf(item.stroke));
+    painter.setPen(penOf(arms.empty() ? item.stroke : armStroke(item.stroke, item.fill)));
     const QPolygonF outline = polygonOf(markerOutline(item.marker, item.radius));
     for (const Point p : *item.points) {
-        if (item.marker == Marker::Circle) {
+        if (item.marker == Marker::Circle)
             painter.drawEllipse(QPointF(p.x, p.y), item.radius, item.radius);
-        } else if (item.marker == Marker::Plus || item.marker == Marker::Cross) {
-            painter.translate(p.x, p.y);
-            drawCross(painter, item.marker, item.radius);
-            painter.translate(-p.x, -p.y);
-        } else {
+        else if (arms.empty())
             painter.drawPolygon(outline.translated(p.x, p.y));
-        }
+        for (const auto& [from, to] : arms)
+            painter.drawLine(QPointF(p.x + from.x, p.y + from.y), QPointF(p.x + to.x, p.y + to.y));
     }
 }
 

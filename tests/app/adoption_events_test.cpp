@@ -1,14 +1,9 @@
 // A click on a mark of a curve or on a cell of the phase map gives its setting to the pane that it belongs to, by real mouse
 // events on a canvas; the read-out says so before, and one undo takes it back.
-#include "app/text/qt_text_service.h"
-#include "app/window/appearance.h"
-#include "app/window/canvas/view_canvas.h"
-#include "core/engine/engine.h"
-#include "tests/app/sample.h"
+#include "tests/app/one_view.h"
 #include "views/curves/curves_view.h"
 #include "views/phase_map/phase_map_view.h"
 
-#include <QApplication>
 #include <QSettings>
 #include <QTest>
 
@@ -16,50 +11,9 @@
 #include <memory>
 
 using namespace kvscope;
-using kvscope::testing::kSample;
+using kvscope::testing::OneView;
 
 namespace {
-
-/// One view on the sample, with these panes, everything computed.
-struct OneView {
-    QtTextService text;
-    WorkerPool workers{2};
-    Workbench bench{std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2))),
-                    [this](Scheduler::Task task) { workers.run(std::move(task)); },
-                    [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
-    std::unique_ptr<ViewCanvas> view;
-
-    OneView(const View& what, const std::vector<std::string>& policies, const std::map<std::string, std::string>& options) {
-        bench.openCapture(kSample);
-        (void)QTest::qWaitFor([&] { return bench.capture() != nullptr; }, 10000);
-        bench.change(
-            [&](Session& s) {
-                s.panes.clear();
-                for (const std::string& policy : policies)
-                    s.panes.push_back({PolicySpec::parse(policy), {}, {}});
-                s.activePane = 0;
-                s.viewOptions[what.card().id] = options;
-            },
-            "Set up");
-        view = std::make_unique<ViewCanvas>(bench, what, 0, text);
-        view->resize(900, 600);
-        view->show();
-        (void)QTest::qWaitForWindowExposed(view.get());
-    }
-    bool ready() {
-        return QTest::qWaitFor(
-            [&] {
-                const ViewInput input = bench.viewInput(view->view());
-                for (const PaneData& pane : input.panes)
-                    if (!pane.result || pane.computing)
-                        return false;
-                return input.data.value && !input.data.computing;
-            },
-            30000);
-    }
-    QPoint widgetPoint(Point at) const { return {qRound(at.x * appearance().scale), qRound(at.y * appearance().scale)}; }
-    std::string valueOf(std::size_t pane, const std::string& id) const { return bench.session().panes[pane].policy.values.text(id); }
-};
 
 /// Marks of pane A's curve.
 const PointCloudItem* marksOf(const Scene& scene, char letter) {

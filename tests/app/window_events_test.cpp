@@ -5,6 +5,7 @@
 #include "app/window/system_theme.h"
 #include "app/window/widgets/choice_box.h"
 #include "app/window/window_actions.h"
+#include "tests/app/answer_file_dialog.h"
 #include "tests/app/drop_url.h"
 #include "tests/app/window_fixture.h"
 
@@ -12,7 +13,6 @@
 #include <QAction>
 #include <QClipboard>
 #include <QDialogButtonBox>
-#include <QFileDialog>
 #include <QLineEdit>
 #include <QMimeData>
 #include <QPushButton>
@@ -25,25 +25,12 @@
 #include <array>
 
 using namespace kvscope;
+using kvscope::testing::answerFileDialog;
 using kvscope::testing::dropUrl;
 using kvscope::testing::kSample;
 using kvscope::testing::OpenWindow;
 
 namespace {
-
-/// Answers the next file dialog with a path, as typing it and pressing Enter would.
-void answerFileDialog(const QString& path) {
-    auto* timer = new QTimer(qApp);
-    QObject::connect(timer, &QTimer::timeout, qApp, [timer, path] {
-        auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
-        if (!dialog)
-            return;
-        timer->deleteLater();
-        dialog->findChild<QLineEdit*>("fileNameEdit")->setText(path);
-        QTest::keyClick(dialog->findChild<QLineEdit*>("fileNameEdit"), Qt::Key_Return);
-    });
-    timer->start(30);
-}
 
 QPoint centreOf(const CanvasWidget* canvas, const Box& box) {
     Q_UNUSED(canvas);

@@ -6,12 +6,12 @@
 #include "app/window/widgets/value_slider.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/window_actions.h"
+#include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
 
 #include <QAction>
 #include <QDialogButtonBox>
 #include <QFile>
-#include <QFileDialog>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSettings>
@@ -23,6 +23,7 @@
 #include <thread>
 
 using namespace kvscope;
+using kvscope::testing::answerFileDialog;
 using kvscope::testing::kSample;
 using kvscope::testing::OpenWindow;
 
@@ -185,16 +186,7 @@ private slots:
         OpenWindow open;
         QTemporaryDir folder;
         const QString path = folder.filePath("page.html");
-        auto* timer = new QTimer(qApp);
-        connect(timer, &QTimer::timeout, qApp, [timer, path] {
-            auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
-            if (!dialog)
-                return;
-            timer->deleteLater();
-            dialog->findChild<QLineEdit*>("fileNameEdit")->setText(path);
-            QTest::keyClick(dialog->findChild<QLineEdit*>("fileNameEdit"), Qt::Key_Return);
-        });
-        timer->start(30);
+        answerFileDialog(path);
         open.window.actions()->byName("report")->trigger();
         QTRY_VERIFY(open.window.notices().messages().join(' ').contains("Writing the report"));
         open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.1}); }, "Budget"); // the window goes on

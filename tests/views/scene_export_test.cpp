@@ -4,6 +4,8 @@
 #include "core/base/error.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "views/scene/axes.h"
+#include "views/scene/theme.h"
 
 #include <QProcess>
 #include <QTemporaryDir>
@@ -55,6 +57,36 @@ private slots:
         QCOMPARE(image.size(), QSize(600, 240));
         QCOMPARE(image.text("Comment").toStdString(), kCommand);
         QCOMPARE(QColor(image.pixel(2 * 20, 2 * 60)), QColor(0x00, 0x72, 0xB2));
+    }
+
+    // Plus and cross have no inside: their arms are drawn in the fill's colour where no stroke is given.
+    void everyMarkerIsSeenInItsColour() {
+        const Colour blue{0, 0x72, 0xB2, 255};
+        for (const Marker marker : {Marker::Circle, Marker::Square, Marker::Diamond, Marker::TriangleUp, Marker::TriangleDown, Marker::Hexagon,
+                                    Marker::Star, Marker::Plus, Marker::Cross}) {
+            Scene scene = sampleScene(0);
+            const QtTextService text;
+            SceneBuilder builder(scene, text);
+            PointCloudItem cloud;
+            cloud.points = std::make_shared<std::vector<Point>>(std::vector<Point>{{100, 80}});
+            cloud.marker = marker;
+            cloud.radius = 6;
+            cloud.fill = blue;
+            builder.points(cloud);
+            drawLegend(builder, {150, 80}, 100, {{"", marker, blue, {}, 6}}, themeOf(ThemeId::Light));
+            exportScene(scene, file("marker.png"), {.scale = 4, .command = kCommand});
+            const QImage image(QString::fromStdString(file("marker.png")));
+            const auto painted = [&](int centre) {
+                int count = 0;
+                for (int x = 4 * (centre - 8); x < 4 * (centre + 8); ++x)
+                    for (int y = 4 * 72; y < 4 * 88; ++y)
+                        count += QColor(image.pixel(x, y)) == QColor(0x00, 0x72, 0xB2);
+                return count;
+            };
+            QVERIFY2(painted(100) > 150 && painted(156) > 150, qPrintable(QString("marker %1: %2, %3").arg(static_cast<int>(marker)).arg(painted(100)).arg(painted(156))));
+            if (marker == Marker::Plus || marker == Marker::Cross)
+                QVERIFY(painted(100) < 700); // lines, no disc
+        }
     }
 
     void pdfHasFontsTextAndCommand() {

@@ -104,7 +104,7 @@ void drawBand(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve,
         outline.push_back({frame.toPixels(xOf(point, options), frame.y.low).x, yPixel(frame, point.high)});
     for (auto point = curve.points.rbegin(); point != curve.points.rend(); ++point)
         outline.push_back({frame.toPixels(xOf(*point, options), frame.y.low).x, yPixel(frame, point->low)});
-    builder.polygon(std::move(outline), withAlpha(colour, 0.18));
+    builder.polygon(std::move(outline), withAlpha(colour, curve.captures.size() > 1 ? 0.1 : 0.18)); // the lines in it count
 }
 
 /// Each capture's own curve, thin.

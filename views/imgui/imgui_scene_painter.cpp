@@ -93,15 +93,10 @@ void drawCircle(ImDrawList& list, Point centre, double radius, Colour fill, cons
     drawLine(list, ring, stroke, true);
 }
 
-void drawStrokes(ImDrawList& list, Marker marker, Point c, double r, const Stroke& stroke) {
-    const double d = marker == Marker::Cross ? r / std::numbers::sqrt2 : r;
-    if (marker == Marker::Plus) {
-        drawLine(list, {{c.x - d, c.y}, {c.x + d, c.y}}, stroke, false);
-        drawLine(list, {{c.x, c.y - d}, {c.x, c.y + d}}, stroke, false);
-    } else {
-        drawLine(list, {{c.x - d, c.y - d}, {c.x + d, c.y + d}}, stroke, false);
-        drawLine(list, {{c.x - d, c.y + d}, {c.x + d, c.y - d}}, stroke, false);
-    }
+void drawArms(ImDrawList& list, const PointCloudItem& item, Point c) {
+    const Stroke stroke = armStroke(item.stroke, item.fill);
+    for (const auto& [from, to] : markerArms(item.marker, item.radius))
+        drawLine(list, {{c.x + from.x, c.y + from.y}, {c.x + to.x, c.y + to.y}}, stroke, false);
 }
 
 double horizontalShift(HorizontalAlign align, double width) {
@@ -160,7 +155,7 @@ void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list)
     std::vector<Point> placed(outline.size());
     for (const Point& point : *item.points) {
         if (outline.empty()) {
-            drawStrokes(list, item.marker, point, item.radius, item.stroke);
+            drawArms(list, item, point);
             continue;
         }
         for (std::size_t i = 0; i < outline.size(); ++i)

@@ -141,6 +141,9 @@ void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
             drawLegendMark(builder, {"", entry.marker, entry.fill, {}, entry.radius}, at);
     } else if (entry.bar) {
         builder.rectangle({at.x - 8, at.y - 1.3, 16, 2.6}, entry.fill);
+    } else if (const auto arms = markerArms(entry.marker, entry.radius); !arms.empty()) {
+        for (const auto& [from, to] : arms)
+            builder.line({at.x + from.x, at.y + from.y}, {at.x + to.x, at.y + to.y}, armStroke(entry.stroke, entry.fill));
     } else if (entry.marker == Marker::Star) {
         builder.star(at, entry.radius, entry.fill, entry.stroke);
     } else if (const auto outline = markerOutline(entry.marker, entry.radius); !outline.empty()) {

@@ -133,4 +133,17 @@ std::vector<Point> markerOutline(Marker marker, double radius) {
     return points;
 }
 
+std::vector<std::array<Point, 2>> markerArms(Marker marker, double radius) {
+    if (marker == Marker::Plus)
+        return {{{{-radius, 0}, {radius, 0}}}, {{{0, -radius}, {0, radius}}}};
+    const double reach = radius / std::numbers::sqrt2;
+    if (marker == Marker::Cross)
+        return {{{{-reach, -reach}, {reach, reach}}}, {{{-reach, reach}, {reach, -reach}}}};
+    return {};
+}
+
+Stroke armStroke(const Stroke& stroke, Colour fill) {
+    return stroke.colour.a > 0 ? stroke : Stroke{fill, 1.6, {}};
+}
+
 } // namespace kvscope

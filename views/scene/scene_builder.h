@@ -4,6 +4,7 @@
 #include "views/scene/text_service.h"
 #include "views/scene/theme.h"
 
+#include <array>
 #include <string>
 
 namespace kvscope {
@@ -45,5 +46,10 @@ Box textBounds(const TextItem& item, const TextService& text);
 
 /// Corners of a marker of the given radius around the origin; empty for circle, plus and cross.
 std::vector<Point> markerOutline(Marker marker, double radius);
+
+/// Plus and cross are lines: their arms around the origin, each a pair of ends; empty for the other markers.
+std::vector<std::array<Point, 2>> markerArms(Marker marker, double radius);
+/// What such arms are drawn with: the stroke, or the fill's colour where there is none.
+Stroke armStroke(const Stroke& stroke, Colour fill);
 
 } // namespace kvscope

@@ -4,8 +4,11 @@
 #include "app/window/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
+#include "views/file_option.h"
 #include "views/parameter_option.h"
 
+#include <QFileDialog>
+#include <QFileInfo>
 #include <QHBoxLayout>
 #include <QInputDialog>
 #include <QLineEdit>
@@ -86,6 +89,45 @@ void fillParameters(QMenu* menu, Workbench& workbench, const View& view, const P
     addQuestion(menu, workbench, view, spec);
 }
 
+std::string joined(const std::vector<std::string>& files) {
+    std::string text;
+    for (const std::string& file : files)
+        text += (text.empty() ? "" : ";") + file;
+    return text;
+}
+
+/// A table takes the place of the one before; captures join those that are there.
+void chooseFiles(QWidget* parent, Workbench& workbench, const View& view, const ParameterSpec& spec) {
+    const bool captures = spec.unit == kCaptureFilesUnit;
+    const QString label = fromUtf8(spec.label), folder = QFileInfo(fromUtf8(workbench.session().capturePath)).path();
+    QStringList chosen = captures ? QFileDialog::getOpenFileNames(parent, label, folder, QObject::tr("Captures (*.h5 *.hdf5);;All files (*)"))
+                                  : QStringList(QFileDialog::getOpenFileName(parent, label, folder, QObject::tr("Tables (*.csv);;All files (*)")));
+    chosen.removeAll(QString());
+    if (chosen.isEmpty())
+        return;
+    std::vector<std::string> files = captures ? filesOf(viewOptions(workbench.session(), view).text(spec.id)) : std::vector<std::string>{};
+    for (const QString& file : chosen)
+        if (const std::string path = file.toStdString(); std::find(files.begin(), files.end(), path) == files.end())
+            files.push_back(path);
+    workbench.change([&](Session& s) { setViewOption(s, view.card().id, spec.id, joined(files)); }, label);
+}
+
+/// The files that are named, each of which can be taken away, and a way to choose others.
+void fillFiles(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
+    const std::vector<std::string> files = filesOf(viewOptions(workbench.session(), view).text(spec.id));
+    menu->clear();
+    addEntry(menu, workbench, view, spec, QObject::tr("None"), {}, files.empty());
+    for (const std::string& file : files) {
+        std::vector<std::string> others = files;
+        others.erase(std::find(others.begin(), others.end(), file));
+        addEntry(menu, workbench, view, spec, QFileInfo(fromUtf8(file)).fileName(), joined(others), true);
+    }
+    menu->addSeparator();
+    QAction* choose = menu->addAction(QObject::tr("Choose…"));
+    QObject::connect(choose, &QAction::triggered, menu, [menu, &workbench, &view, spec] { chooseFiles(menu->parentWidget(), workbench, view, spec); });
+    addQuestion(menu, workbench, view, spec);
+}
+
 QString chipText(const ParameterSpec& spec, const ParameterValues& values) {
     for (const ParameterChoice& choice : spec.choices)
         if (choice.id == values.choice(spec.id))
@@ -104,6 +146,8 @@ void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view) {
             fillChoices(menu->addMenu(fromUtf8(spec.label)), workbench, view, spec);
         else if (spec.unit == kParameterUnit || spec.unit == kNumberUnit)
             fillParameters(menu->addMenu(fromUtf8(spec.label)), workbench, view, spec);
+        else if (spec.unit == kCaptureFilesUnit || spec.unit == kTableFileUnit)
+            fillFiles(menu->addMenu(fromUtf8(spec.label)), workbench, view, spec);
         else
             addQuestion(menu, workbench, view, spec);
     }
