@@ -4,6 +4,8 @@
 
 #include "views/scene/axes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -11,23 +13,44 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kTop = 50, kLine = 13;
+constexpr double kTop = 34, kLine = 13, kLegendRow = 16, kLeastPlot = 320;
+
+bool isPowerLaw(const Reproduction& reproduction) {
+    return reproduction.method == ReproductionMethod::PowerLaw;
+}
+
+/// x counts categories, which bear the points' texts: values of a parameter, or bins with a bar each.
+bool hasCategories(const Reproduction& reproduction) {
+    return reproduction.axis == ReproductionAxis::Parameter || reproduction.method == ReproductionMethod::Lengths;
+}
 
 /// The range of some numbers with a little room; one number gets room of its own.
-AxisSpec axisOver(const std::vector<double>& numbers, const std::string& title) {
+AxisSpec axisOver(std::vector<double> numbers, const std::string& title, bool logarithmic) {
     AxisSpec axis;
     axis.title = title;
+    if (logarithmic)
+        std::erase_if(numbers, [](double x) { return x <= 0; });
     if (numbers.empty())
         return axis;
     const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
+    if (logarithmic) {
+        axis.scale = AxisScale::Logarithmic;
+        axis.low = *low / 1.2;
+        axis.high = *high * 1.2;
+        return axis;
+    }
     const double room = *high > *low ? 0.06 * (*high - *low) : std::max(0.5, 0.1 * std::abs(*high));
     axis.low = *low - room;
     axis.high = *high + room;
     return axis;
 }
 
-PlotFrame frameOf(const ReproductionResult& result, const Viewport& viewport, double bottom) {
+PlotFrame frameOf(const Reproduction& reproduction, const ReproductionResult& result, const Viewport& viewport, double top,
+                  double bottom) {
+    const bool bars = reproduction.method == ReproductionMethod::Lengths;
     std::vector<double> x, y;
+    if (bars)
+        y.push_back(0);
     for (const ReproducedSeries& series : result.series)
         for (const ReproducedPoint& point : series.points) {
             if (!std::isfinite(point.summary.mean))
@@ -36,9 +59,15 @@ PlotFrame frameOf(const ReproductionResult& result, const Viewport& viewport, do
             y.push_back(point.summary.mean - point.summary.halfInterval());
             y.push_back(point.summary.mean + point.summary.halfInterval());
         }
-    PlotFrame frame{{}, axisOver(x, result.xTitle), axisOver(y, result.yTitle)};
-    frame.plot =
-        plotBoxFor({8, kTop, viewport.width - 22, viewport.height - kTop - bottom}, frame.y, {}, *viewport.text);
+    const bool logarithmic = isPowerLaw(reproduction);
+    PlotFrame frame{{}, axisOver(x, result.xTitle, logarithmic), axisOver(y, result.yTitle, logarithmic)};
+    if (bars)
+        frame.y.low = 0; // a bar begins at nothing
+    if (hasCategories(reproduction) && !x.empty()) {
+        frame.x.low = *std::min_element(x.begin(), x.end()) - 0.5;
+        frame.x.high = *std::max_element(x.begin(), x.end()) + 0.5;
+    }
+    frame.plot = plotBoxFor({8, top, viewport.width - 22, viewport.height - top - bottom}, frame.y, {}, *viewport.text);
     return frame;
 }
 
@@ -70,17 +99,63 @@ std::vector<SeriesStyle> stylesOf(const ReproductionResult& result, const Theme&
     return styles;
 }
 
+/// Instead of ticks, since a category is no number. Bins of several series stand below each other, a line each.
+void drawCategories(SceneBuilder& builder, const PlotFrame& frame, const ReproductionResult& result, const Theme& theme) {
+    const TextStyle style{FontFace::Interface, 11};
+    std::vector<std::vector<std::string>> drawn;
+    for (const ReproducedSeries& series : result.series) {
+        std::vector<std::string> texts;
+        for (const ReproducedPoint& point : series.points)
+            texts.push_back(point.xText);
+        if (std::find(drawn.begin(), drawn.end(), texts) != drawn.end())
+            continue;
+        for (const ReproducedPoint& point : series.points)
+            builder.text({frame.toPixels(point.x, frame.y.low).x, frame.plot.bottom() + 6 + 12 * static_cast<double>(drawn.size())},
+                         point.xText, style, theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
+        drawn.push_back(std::move(texts));
+    }
+}
+
+/// Series stand side by side in a bin.
+void drawBars(SceneBuilder& builder, const PlotFrame& frame, const ReproductionResult& result, const std::vector<SeriesStyle>& styles) {
+    const double width = 0.8 / static_cast<double>(result.series.size());
+    for (std::size_t i = 0; i < result.series.size(); ++i)
+        for (const ReproducedPoint& point : result.series[i].points) {
+            if (!(point.summary.mean > 0))
+                continue;
+            const double left = point.x - 0.4 + width * static_cast<double>(i);
+            const Point top = frame.toPixels(left, point.summary.mean), end = frame.toPixels(left + width, 0);
+            builder.rectangle({top.x, top.y, end.x - top.x - 1, end.y - top.y}, styles[i].fill, {styles[i].colour, 1.2, {}});
+        }
+}
+
+void drawLaw(SceneBuilder& builder, const PlotFrame& frame, const ReproducedSeries& series, const SeriesStyle& style) {
+    const PowerLaw& law = *series.law;
+    if (!std::isfinite(law.exponent) || series.points.empty())
+        return;
+    std::vector<Point> ends;
+    for (const double x : {series.points.front().x, series.points.back().x})
+        ends.push_back(frame.toPixels(x, law.factor * std::pow(x, law.exponent)));
+    builder.polyline(ends, {style.colour, 1.2, style.dash});
+}
+
 void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedSeries& series, const SeriesStyle& style) {
     std::vector<Point> line;
     for (const ReproducedPoint& point : series.points) {
         if (!std::isfinite(point.summary.mean))
             continue;
-        const double half = point.summary.halfInterval();
+        // A logarithmic axis has no room for an interval that reaches 0.
+        const bool logarithmic = frame.y.scale == AxisScale::Logarithmic;
+        const double half = logarithmic ? std::min(point.summary.halfInterval(), point.summary.mean - frame.y.low) : point.summary.halfInterval();
+        if (logarithmic && point.summary.mean <= 0)
+            continue;
         line.push_back(frame.toPixels(point.x, point.summary.mean));
         builder.line(frame.toPixels(point.x, point.summary.mean - half),
                      frame.toPixels(point.x, point.summary.mean + half), {style.colour, 1.2, {}});
     }
-    if (line.size() > 1)
+    if (series.law)
+        drawLaw(builder, frame, series, style);
+    else if (line.size() > 1)
         builder.polyline(line, {style.colour, 1.5, style.dash});
     PointCloudItem marks;
     marks.points = std::make_shared<const std::vector<Point>>(std::move(line));
@@ -92,10 +167,36 @@ void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedS
     builder.points(std::move(marks));
 }
 
+std::string legendText(const ReproducedSeries& series) {
+    if (!series.law)
+        return series.label;
+    return fmt::format("{}: power {} ± {}", series.label, formatFixed(series.law->exponent, 2), formatFixed(series.law->halfInterval, 2));
+}
+
+/// In as many rows as it takes, so that no series goes unnamed; returns how many.
+std::size_t drawLegendRows(SceneBuilder& builder, const ReproductionResult& result, const std::vector<SeriesStyle>& styles, double left,
+                       double width, const Theme& theme) {
+    std::size_t row = 0;
+    double x = left;
+    for (std::size_t i = 0; i < styles.size(); ++i) {
+        const std::vector<LegendEntry> entry = {{legendText(result.series[i]), styles[i].marker, styles[i].fill, {styles[i].colour, 1.2, {}}, 3}};
+        const auto end = [&] { return drawLegend(builder, {x, kTop + kLegendRow * static_cast<double>(row)}, left + width - x, entry, theme); };
+        const double before = x;
+        x = end();
+        if (x == before && x > left) {
+            x = left;
+            ++row;
+            x = end();
+        }
+    }
+    return row + 1;
+}
+
 } // namespace
 
-Scene drawReproduction(const Reproduction& reproduction, const ReproductionResult& result, const Viewport& viewport) {
-    const Theme& theme = themeOf(viewport.theme);
+Scene drawReproduction(const Reproduction& reproduction, const ReproductionResult& result, const Viewport& wanted) {
+    const Theme& theme = themeOf(wanted.theme);
+    Viewport viewport = wanted;
     Scene scene;
     scene.width = viewport.width;
     scene.height = viewport.height;
@@ -106,18 +207,31 @@ Scene drawReproduction(const Reproduction& reproduction, const ReproductionResul
     for (const std::string& text : result.notes)
         for (std::string& part : builder.wrap(text, note, viewport.width - 24))
             lines.push_back(std::move(part));
-    const double bottom = 10 + kLine * static_cast<double>(lines.size());
-    const PlotFrame frame = frameOf(result, viewport, bottom);
-    builder.text({12, 20}, builder.elide(reproduction.item, title, viewport.width - 24), title, theme.text1);
-    drawGrid(builder, frame, theme);
-    std::vector<LegendEntry> legend;
+    const double bottom = 10 + kLine * static_cast<double>(lines.size()), legendLeft = 60;
     const std::vector<SeriesStyle> styles = stylesOf(result, theme, viewport.theme);
-    for (std::size_t i = 0; i < styles.size(); ++i) {
-        drawSeries(builder, frame, result.series[i], styles[i]);
-        legend.push_back({result.series[i].label, styles[i].marker, styles[i].fill, {styles[i].colour, 1.2, {}}, 3});
+    builder.text({12, 20}, builder.elide(reproduction.item, title, viewport.width - 24), title, theme.text1);
+    const std::size_t rows = drawLegendRows(builder, result, styles, legendLeft, viewport.width - legendLeft - 10, theme);
+    const bool categories = hasCategories(reproduction);
+    const double top = kTop + kLegendRow * static_cast<double>(rows) - 4;
+    scene.height = viewport.height = std::max(viewport.height, top + kLeastPlot + bottom); // many notes do not flatten the plot
+    const PlotFrame frame = frameOf(reproduction, result, viewport, top, bottom);
+    PlotFrame axes = frame;
+    if (categories) { // named below instead: a range without a tick
+        axes.x.scale = AxisScale::Position;
+        axes.x.low = 0.25;
+        axes.x.high = 0.75;
+        if (reproduction.method == ReproductionMethod::Lengths)
+            axes.x.title.clear(); // the bins of both series stand there
     }
-    drawAxes(builder, frame, {}, theme);
-    drawLegend(builder, {frame.plot.x, 38}, viewport.width - frame.plot.x - 10, legend, theme);
+    drawGrid(builder, axes, theme);
+    if (reproduction.method == ReproductionMethod::Lengths)
+        drawBars(builder, frame, result, styles);
+    else
+        for (std::size_t i = 0; i < styles.size(); ++i)
+            drawSeries(builder, frame, result.series[i], styles[i]);
+    drawAxes(builder, axes, {}, theme);
+    if (categories)
+        drawCategories(builder, frame, result, theme);
     double y = viewport.height - bottom + kLine;
     for (const std::string& text : lines) {
         builder.text({12, y}, text, note, theme.text3);

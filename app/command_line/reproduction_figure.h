@@ -5,7 +5,8 @@
 
 namespace kvscope {
 
-/// A line per series with its 95 % intervals, a legend, and below it what the data are.
-Scene drawReproduction(const Reproduction& reproduction, const ReproductionResult& result, const Viewport& viewport);
+/// A line per series with its 95 % intervals, a legend, and below it what the data are; higher than wanted where many notes
+/// would leave the plot no room.
+Scene drawReproduction(const Reproduction& reproduction, const ReproductionResult& result, const Viewport& wanted);
 
 } // namespace kvscope

@@ -3,6 +3,7 @@
 #include "core/metrics/statistics.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -97,6 +98,43 @@ Summary summaryOf(std::span<const double> numbers) {
         squares += std::isnan(number) ? 0 : (number - summary.mean) * (number - summary.mean);
     summary.deviation = summary.count > 1 ? std::sqrt(squares / static_cast<double>(summary.count - 1)) : 0;
     return summary;
+}
+
+// The first quantiles as in every table; beyond them the Cornish-Fisher series around the normal one is exact to 2e-4.
+double studentQuantile95(std::int64_t degrees) {
+    constexpr std::array kFirst = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281};
+    assert(degrees >= 1);
+    if (degrees <= std::ssize(kFirst))
+        return kFirst[static_cast<std::size_t>(degrees - 1)];
+    const double z = 1.959964, z2 = z * z, n = static_cast<double>(degrees);
+    return z + z * (z2 + 1) / (4 * n) + z * ((5 * z2 + 16) * z2 + 3) / (96 * n * n) +
+           z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / (384 * n * n * n);
+}
+
+PowerLaw fitPowerLaw(std::span<const double> x, std::span<const double> y) {
+    assert(x.size() == y.size());
+    std::vector<double> u, v;
+    for (std::size_t i = 0; i < x.size(); ++i)
+        if (x[i] > 0 && y[i] > 0 && std::isfinite(x[i]) && std::isfinite(y[i])) {
+            u.push_back(std::log(x[i]));
+            v.push_back(std::log(y[i]));
+        }
+    PowerLaw law{kNaN, kNaN, kNaN, std::ssize(u)};
+    const double meanU = summaryOf(u).mean, meanV = summaryOf(v).mean;
+    double spread = 0, along = 0, residual = 0;
+    for (std::size_t i = 0; i < u.size(); ++i) {
+        spread += (u[i] - meanU) * (u[i] - meanU);
+        along += (u[i] - meanU) * (v[i] - meanV);
+    }
+    if (!(spread > 0))
+        return law;
+    law.exponent = along / spread;
+    law.factor = std::exp(meanV - law.exponent * meanU);
+    for (std::size_t i = 0; i < u.size(); ++i)
+        residual += std::pow(v[i] - meanV - law.exponent * (u[i] - meanU), 2);
+    if (const std::int64_t degrees = law.points - 2; degrees > 0)
+        law.halfInterval = studentQuantile95(degrees) * std::sqrt(residual / static_cast<double>(degrees) / spread);
+    return law;
 }
 
 ShareInterval wilsonInterval(std::int64_t successes, std::int64_t trials) {

@@ -26,6 +26,18 @@ struct ShareInterval {
 /// Wilson's 95 % score interval of a probability that was seen `successes` times in `trials` > 0 draws.
 ShareInterval wilsonInterval(std::int64_t successes, std::int64_t trials);
 
+/// y = factor x^exponent, fitted to the logarithms by least squares.
+struct PowerLaw {
+    double exponent = 0, factor = 0;
+    /// Half the 95 % interval of the exponent by Student's t with points - 2 degrees of freedom; NaN with two points.
+    double halfInterval = 0;
+    std::int64_t points = 0; ///< that took part
+};
+/// Pairs that are not both positive and finite are left out; NaN with fewer than two different x.
+PowerLaw fitPowerLaw(std::span<const double> x, std::span<const double> y);
+/// What Student's t with so many degrees of freedom exceeds in absolute value with a chance of 5 %.
+double studentQuantile95(std::int64_t degrees);
+
 /// Spearman's rank correlation of pairs in which neither is NaN; NaN with fewer than two or without variation.
 double spearman(std::span<const double> x, std::span<const double> y);
 

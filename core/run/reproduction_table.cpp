@@ -13,6 +13,39 @@ using enum ReproductionAxis;
 const std::vector<std::string> kBudgets = reproductionBudgets();
 const std::vector<std::string> kKeyDiffRivals = {"keydiff", "snapkv", "tova", "streaming_llm", "h2o"};
 
+Reproduction lengthRow(const char* id, const char* item, const char* paperData, const char* measure, ReproductionMethod method) {
+    Reproduction row;
+    row.id = id;
+    row.item = item;
+    row.paperData = paperData;
+    row.measures = {measure};
+    row.method = method;
+    return row;
+}
+
+/// Memory from a thirty-second of the cache to a quarter, in steps of the root of 2, and batches that store about as much
+/// of a prompt of a thousand tokens.
+Reproduction memoryRow() {
+    Reproduction row;
+    row.id = "balancekv-memory";
+    row.item = "BalanceKV Thms 3.1, 3.4: memory against epsilon, balancing and sampling";
+    row.paperData = "theorems; no run in the paper: memory goes with 1/eps for balancing and with 1/eps^2 for sampling, so eps with "
+                    "memory to the power -1 and -0.5, up to logarithms";
+    row.caveat = "eps is the error of the numerator that MergeAndReduce bounds, the mean of these queries and not the worst case; eps "
+                 "of the quotient depends on a second tree, whose sum can come near 0; nothing is kept exactly but the last incomplete "
+                 "batches; where norms are large the theory's walk tosses coins (B1) and gain 4 balances greedily; a share k/n drawn "
+                 "without repetition errs by sqrt(1 - k/n) less than the law says";
+    row.policies = {"balancekv_stream,levels=8,steps=gain", "balancekv_stream,levels=8",
+                    "balancekv,sink=0,recent=0,halving=smaller_group", "uniform:reweighted"};
+    row.budgets = {"0.03125", "0.0442", "0.0625", "0.0884", "0.125", "0.1768", "0.25"};
+    row.varied = {"batch", {"16", "23", "32", "45", "64", "91", "128"}};
+    row.measures = {"numerator_error"};
+    row.axis = Memory;
+    row.seeds = 5;
+    row.method = ReproductionMethod::PowerLaw;
+    return row;
+}
+
 std::vector<Reproduction> balanceRows() {
     return {
         {"balancekv-fig1",
@@ -94,6 +127,7 @@ std::vector<Reproduction> balanceRows() {
          Retention,
          "default",
          3},
+        memoryRow(),
         {"balancekv-theory", "BalanceKV Thms 3.2 to 3.4: demanded sizes and errors over their bounds", "theorems; no run in the paper",
          "kvscope plot theory CAPTURE --policy balancekv"},
         {"balancekv-thm33", "BalanceKV Thm 3.3: the walk against fair coins", "a theorem; no run in the paper",
@@ -162,23 +196,37 @@ std::vector<Reproduction> keyDiffRows() {
          {"output_error"},
          Parameter},
         {"keydiff-table14",
-         "KeyDiff Table 14: anchors",
+         "KeyDiff Table 14: output error and overlap of lists by anchor",
          model + ", LongBench accuracy",
          "",
          {"keydiff"},
          {"0.25"},
          {"anchor", {"mean", "normalised_mean", "median", "pairwise"}},
-         {"output_error"},
-         Parameter},
+         {"output_error", "overlap"},
+         Parameter,
+         "default",
+         1,
+         false,
+         "mean"},
         {"keydiff-table15",
-         "KeyDiff Table 15: similarity metrics",
+         "KeyDiff Table 15: output error and overlap of lists by similarity metric",
          model + ", LongBench accuracy",
          "",
          {"keydiff"},
          {"0.25"},
          {"metric", {"cosine", "dot", "euclidean"}},
-         {"output_error"},
-         Parameter},
+         {"output_error", "overlap"},
+         Parameter,
+         "default",
+         1,
+         false,
+         "cosine"},
+        lengthRow("keydiff-table8", "KeyDiff Table 8: share of a prompt that a cache of N tokens holds",
+                  "LongBench, 4,120 prompts by the Llama tokenizer, N = 2K, 4K, 6K, 8K: 0.31, 0.53, 0.67, 0.77 as a mean over 21 corpora",
+                  "kept_share", ReproductionMethod::KeptShares),
+        lengthRow("keydiff-fig18", "KeyDiff Fig. 18, Table 7: lengths of the prompts",
+                  "LongBench, 4,120 prompts: 230 up to 2K, 514 up to 4K, 628 up to 6K, 418 up to 8K, 2,330 longer", "prompts",
+                  ReproductionMethod::Lengths),
         {"keydiff-c2",
          "KeyDiff C.2: sum of cosines of the kept set and its minimum by exchange",
          "a derivation; no run in the paper",

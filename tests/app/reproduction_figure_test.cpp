@@ -7,6 +7,8 @@
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 
 using namespace kvscope;
@@ -18,6 +20,21 @@ ReproducedSeries seriesOf(const std::string& policy, const std::string& label, d
     for (const double x : {0.1, 0.25, 0.5})
         series.points.push_back({x, {}, summaryOf(std::vector<double>{height - x, height - x + 0.1})});
     return series;
+}
+
+/// Texts of a figure that stand in it word for word.
+bool shows(const Scene& scene, const std::string& words) {
+    return std::any_of(scene.items.begin(), scene.items.end(), [&](const Drawable& item) {
+        const auto* text = std::get_if<TextItem>(&item);
+        return text && text->text == words;
+    });
+}
+
+Scene drawn(const char* row, std::vector<ReproducedSeries> series, const TextService& text, std::vector<std::string> notes = {}) {
+    const ReproductionResult result{std::move(series), "the axis", "its measure", "captures", std::move(notes)};
+    Viewport viewport;
+    viewport.text = &text;
+    return drawReproduction(reproductionById(row), result, viewport);
 }
 
 Scene figureOf(std::vector<ReproducedSeries> series, const TextService& text) {
@@ -64,6 +81,84 @@ private slots:
         QCOMPARE(std::get<1>(looks[0]), policyStyle("keydiff", ThemeId::Light).marker);
         QCOMPARE(std::get<1>(looks[1]), policyStyle("snapkv", ThemeId::Light).marker);
         QCOMPARE(std::get<2>(looks[0]), std::get<3>(looks[0])); // filled
+    }
+
+    // Twelve names do not fit one row; none is left out, and none lies over another.
+    void everySeriesIsNamed() {
+        const QtTextService text;
+        std::vector<ReproducedSeries> series;
+        for (int i = 0; i < 12; ++i)
+            series.push_back(seriesOf("compactor", "compactor with some parameter=" + std::to_string(100 + i), i));
+        const Scene scene = drawn("compactor-table4", series, text);
+        for (const ReproducedSeries& one : series)
+            QVERIFY2(shows(scene, one.label), one.label.c_str());
+        QVERIFY(scene_checks::overlappingTexts(scene, text).isEmpty());
+        QVERIFY(scene_checks::clippedTexts(scene, text).isEmpty());
+    }
+
+    void manyNotesLeaveThePlotItsRoom() {
+        const QtTextService text;
+        const Scene few = drawn("keydiff-table8", {seriesOf("keydiff", "keydiff", 1)}, text);
+        const Scene many = drawn("keydiff-table8", {seriesOf("keydiff", "keydiff", 1)}, text, std::vector<std::string>(40, "data here: a prompt"));
+        QVERIFY(many.height > few.height + 300);
+        QVERIFY(scene_checks::overlappingTexts(many, text).isEmpty() && scene_checks::clippedTexts(many, text).isEmpty());
+    }
+
+    // Values of a parameter are named at their places, not numbered.
+    void categoriesBearTheirNames() {
+        const QtTextService text;
+        ReproducedSeries series{"keydiff", "keydiff", "overlap", {}};
+        for (const char* anchor : {"mean", "median", "pairwise"})
+            series.points.push_back({static_cast<double>(series.points.size()), anchor, summaryOf(std::vector<double>{0.5, 0.7})});
+        const Scene scene = drawn("keydiff-table14", {series}, text);
+        QVERIFY(shows(scene, "mean") && shows(scene, "median") && shows(scene, "pairwise") && shows(scene, "the axis"));
+        QVERIFY(!shows(scene, "1.5"));
+        QVERIFY(scene_checks::overlappingTexts(scene, text).isEmpty());
+    }
+
+    // A bar for every bin that holds a prompt, as high as there are, and the bins of both series named.
+    void lengthsAreBars() {
+        const QtTextService text;
+        ReproducedSeries same{"the paper's edges", "exact", "prompts", {}}, scaled{"scaled edges", "exact", "prompts", {}};
+        const std::vector<double> counts = {4, 0, 2};
+        for (std::size_t bin = 0; bin < counts.size(); ++bin) {
+            same.points.push_back({static_cast<double>(bin), "bin " + std::to_string(bin), {6, counts[bin], 0}});
+            scaled.points.push_back({static_cast<double>(bin), "scaled " + std::to_string(bin), {6, counts[2 - bin], 0}});
+        }
+        const Scene scene = drawn("keydiff-fig18", {same, scaled}, text);
+        std::vector<double> heights;
+        for (const Drawable& item : scene.items)
+            if (const auto* box = std::get_if<RectangleItem>(&item); box && box->stroke.width == 1.2 && box->box.height > 20)
+                heights.push_back(box->box.height);
+        QCOMPARE(heights.size(), std::size_t{4});
+        std::sort(heights.begin(), heights.end());
+        QVERIFY(std::abs(heights[3] - 2 * heights[0]) < 1e-6 && heights[0] == heights[1]);
+        QVERIFY(shows(scene, "bin 1") && shows(scene, "scaled 1") && !shows(scene, "the axis"));
+        QVERIFY(scene_checks::overlappingTexts(scene, text).isEmpty());
+    }
+
+    // On two logarithmic axes a power law is a straight line through points that obey it; the legend says the power.
+    void powerLawsAreStraightLines() {
+        const QtTextService text;
+        ReproducedSeries series{"uniform", "uniform", "numerator_error", {}};
+        for (const double x : {32.0, 64.0, 128.0, 256.0})
+            series.points.push_back({x, {}, summaryOf(std::vector<double>{1 / std::sqrt(x)})});
+        series.law = PowerLaw{-0.5, 1, 0.04, 4};
+        const Scene scene = drawn("balancekv-memory", {series}, text);
+        QVERIFY(shows(scene, "uniform: power −0.50 ± 0.04"));
+        const auto cloud = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) {
+            const auto* points = std::get_if<PointCloudItem>(&item);
+            return points && points->name == "uniform";
+        });
+        QVERIFY(cloud != scene.items.end());
+        const std::vector<Point>& at = *std::get<PointCloudItem>(*cloud).points;
+        for (std::size_t i = 0; i + 1 < at.size(); ++i) // equal steps in both directions
+            QVERIFY(std::abs(at[i + 1].x - at[i].x - (at[1].x - at[0].x)) < 1e-6 && std::abs(at[i + 1].y - at[i].y - (at[1].y - at[0].y)) < 1e-6);
+        const bool line = std::any_of(scene.items.begin(), scene.items.end(), [&](const Drawable& item) {
+            const auto* path = std::get_if<PolylineItem>(&item);
+            return path && path->points.size() == 2 && std::abs(path->points[0].y - at[0].y) < 1e-6 && std::abs(path->points[1].y - at[3].y) < 1e-6;
+        });
+        QVERIFY(line);
     }
 };
 

@@ -46,21 +46,6 @@ RecordedHead randomHead(std::mt19937& random, int layer, int kvHead, std::int64_
     return head;
 }
 
-/// Two query heads that chose from the tokens before the cut, each by scores of its own.
-RecordedHead randomSets(std::mt19937& random, int layer, int kvHead, std::int64_t tokens, TokenIndex cut) {
-    RecordedHead head = randomHead(random, layer, kvHead, tokens, cut);
-    head.kept.clear();
-    for (const std::int32_t query : {2 * kvHead, 2 * kvHead + 1}) {
-        RecordedHead own = randomHead(random, layer, kvHead, tokens, cut);
-        own.scores[3] = kNaN; // a token without a score of this query head
-        head.kept.insert(head.kept.end(), own.kept.begin(), own.kept.end());
-        head.queryHeads.push_back({{query, own.kept, static_cast<float>(own.margin)}, own.scores});
-    }
-    std::sort(head.kept.begin(), head.kept.end());
-    head.kept.erase(std::unique(head.kept.begin(), head.kept.end()), head.kept.end());
-    return head;
-}
-
 RecordedSelection randomList(unsigned seed, bool withScores) {
     std::mt19937 random(seed);
     RecordedSelection list;
@@ -81,14 +66,8 @@ RecordedSelection randomList(unsigned seed, bool withScores) {
     list.simulated = true;
     for (const auto& [layer, kvHead] : {std::pair(0, 0), std::pair(0, 1), std::pair(7, 1)}) {
         list.heads.push_back(randomHead(random, layer, kvHead, 40, 30));
-    }
-    list.heads.push_back(randomSets(random, 7, 2, 40, 30));
-    for (RecordedHead& head : list.heads) {
-        if (withScores)
-            continue;
-        head.scores.clear();
-        for (RecordedQueryHead& own : head.queryHeads)
-            own.scores.clear();
+        if (!withScores)
+            list.heads.back().scores.clear();
     }
     list.heads.front().kept.clear(); // a head may keep nothing
     return list;
@@ -100,15 +79,6 @@ bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
                                         return (std::isnan(x) && std::isnan(y)) ||
                                                (x == y && std::signbit(x) == std::signbit(y));
                                     }));
-}
-
-/// CSV keeps the scores of kept tokens alone.
-bool sameScores(const std::vector<TokenIndex>& kept, const std::vector<float>& a, const std::vector<float>& b, bool keptOnly) {
-    if (!keptOnly)
-        return sameBits(a, b);
-    return a.empty() || std::all_of(kept.begin(), kept.end(), [&](TokenIndex token) {
-        return sameBits({a[static_cast<std::size_t>(token)]}, {b[static_cast<std::size_t>(token)]});
-    });
 }
 
 void compare(const RecordedSelection& a, const RecordedSelection& b, bool keptScoresOnly) {
@@ -137,15 +107,14 @@ void compare(const RecordedSelection& a, const RecordedSelection& b, bool keptSc
         QVERIFY(sameBits(x.numeratorWeights, y.numeratorWeights));
         QVERIFY(sameBits(x.denominatorWeights, y.denominatorWeights));
         QCOMPARE(x.margin, y.margin);
-        QVERIFY(sameScores(x.kept, x.scores, y.scores, keptScoresOnly));
-        QCOMPARE(x.queryHeads.size(), y.queryHeads.size());
-        for (std::size_t q = 0; q < x.queryHeads.size(); ++q) {
-            const RecordedQueryHead &own = x.queryHeads[q], &read = y.queryHeads[q];
-            QVERIFY(static_cast<const QueryHeadSet&>(own) == read);
-            QVERIFY(sameScores(own.kept, own.scores, read.scores, keptScoresOnly));
-            QCOMPARE(read.scores.empty(), own.scores.empty());
-            QCOMPARE(read.ranks.size(), own.scores.empty() ? 0 : own.kept.size());
+        if (!keptScoresOnly) {
+            QVERIFY(sameBits(x.scores, y.scores));
+            continue;
         }
+        for (const TokenIndex token : x.kept)
+            if (!x.scores.empty())
+                QVERIFY(
+                    sameBits({x.scores[static_cast<std::size_t>(token)]}, {y.scores[static_cast<std::size_t>(token)]}));
     }
 }
 
@@ -189,11 +158,8 @@ private slots:
             writeSelection(path, back, fortyTokens());
             const RecordedSelection twice = readSelection(path);
             compare(back, twice, false);
-            for (std::size_t i = 0; i < back.heads.size(); ++i) {
+            for (std::size_t i = 0; i < back.heads.size(); ++i)
                 QVERIFY(back.heads[i].ranks == twice.heads[i].ranks);
-                for (std::size_t q = 0; q < back.heads[i].queryHeads.size(); ++q)
-                    QVERIFY(back.heads[i].queryHeads[q].ranks == twice.heads[i].queryHeads[q].ranks);
-            }
         }
     }
 
@@ -235,41 +201,12 @@ private slots:
         QCOMPARE(root["budget"].toObject()["kept"].toInt(), 8);
         QCOMPARE(root["simulated"].toBool(), true);
         const QJsonArray heads = root["heads"].toArray();
-        QCOMPARE(heads.size(), 4);
+        QCOMPARE(heads.size(), 3);
         QVERIFY(!heads[0].toObject().contains("weights")); // all 1
         QVERIFY(heads[0].toObject()["margin"].isNull());   // nothing was decided
         QCOMPARE(heads[1].toObject()["weights"].toObject().keys(), QStringList({"denominator", "numerator"}));
         QCOMPARE(heads[1].toObject()["scores"].toArray().size(), 40);
         QVERIFY(heads[1].toObject()["scores"].toArray()[39].isNull()); // after the cut
-        const QJsonArray own = heads[3].toObject()["query_heads"].toArray();
-        QCOMPARE(own.size(), 2);
-        QCOMPARE(own[1].toObject().keys(), QStringList({"kept", "margin", "query_head", "scores"}));
-        QCOMPARE(own[1].toObject()["scores"].toArray().size(), 40);
-        QVERIFY(own[1].toObject()["scores"].toArray()[3].isNull());
-    }
-
-    // Rank and score of a token in each query head that keeps it, in the order in which these are named.
-    void csvNamesWhatEachQueryHeadChoseBy() {
-        RecordedHead head;
-        head.kept = {0, 2};
-        head.scores = {3, 1, 2, 0};
-        head.queryHeads = {{{5, {2}, 1.5F}, {0.25F, kNaN, 0.5F, 1}}, {{4, {0, 2}, 0.5F}, {-1, 4, 0.125F, 2}}};
-        RecordedSelection list;
-        list.heads = {head};
-        writeSelection(at("own.csv"), list, {});
-        const QString text = QString::fromStdString(readWholeFile(at("own.csv")));
-        QVERIFY2(text.endsWith("layer,kv_head,position,rank,score,weight,token_id,token_text,query_heads,query_head_ranks,"
-                               "query_head_scores\n0,0,0,0,3,1,,,4,3,-1\n0,0,2,1,2,1,,,4 5,2 1,0.125 0.5\n"),
-                 qPrintable(text));
-    }
-
-    // Somebody's table may have scores and no ranks: they follow, as far as the table knows.
-    void csvWithoutRanks() {
-        const RecordedSelection list = readSelection(write("ranks.csv", "# format: kvscope-selection\nlayer,kv_head,position,score,"
-                                                                        "query_heads,query_head_scores\n0,0,1,0.5,0 1,2 3\n0,0,4,2,1,nan\n"));
-        QVERIFY(list.heads[0].ranks == (std::vector<std::int64_t>{1, 0}));
-        QVERIFY(list.heads[0].queryHeads[0].ranks == (std::vector<std::int64_t>{0}));
-        QVERIFY(list.heads[0].queryHeads[1].ranks == (std::vector<std::int64_t>{0, -1}));
     }
 
     void anybodyCanWriteOne() {
@@ -349,12 +286,6 @@ private slots:
         QTest::newRow("csv version") << "a.csv"
                                      << "# format: kvscope-selection\n# version: 9\n"
                                      << "version 9";
-        const QString own = "# format: kvscope-selection\nlayer,kv_head,position,query_heads,query_head_ranks,query_head_scores\n";
-        QTest::newRow("csv ranks") << "a.csv" << own + "0,0,1,4 5,7,\n" << "query_head_ranks has 1 numbers for 2 query heads";
-        QTest::newRow("csv scores") << "a.csv" << own + "0,0,1,4,7,0.5 1\n" << "query_head_scores has 2 numbers for 1 query heads";
-        QTest::newRow("csv score") << "a.csv" << own + "0,0,1,4,7,x\n" << "'x' is not a number";
-        QTest::newRow("own scores") << "a.json" << head(R"("kept": [7], "query_heads": [{"query_head": 3, "kept": [7], "scores": [1, 2]}])")
-                                    << "KV head 0, query head 3";
         QTest::newRow("csv margin") << "a.csv"
                                     << "# format: kvscope-selection\n# margin.0: 1\n"
                                     << "margin.0";
@@ -386,26 +317,6 @@ private slots:
         refused("HDF5", [](const std::string& path) { writeFileAtomically(path, "text"); });
         refused("HDF5", [](const std::string& path) { std::filesystem::resize_file(path, 700); });
         refused("not a kvscope-selection", [](const std::string& path) { h5::Writer(path).close(); });
-        const auto withSets = [](const std::string& path, const std::vector<std::int64_t>& ranks, const std::vector<float>& scores) {
-            h5::Writer file(path);
-            file.attribute("/", "format", std::string("kvscope-selection"));
-            file.put("/heads/layer", std::vector<std::int32_t>{0});
-            file.put("/heads/kv_head", std::vector<std::int32_t>{0});
-            file.put("/heads/offsets", std::vector<std::int64_t>{0, 1});
-            file.put("/kept/position", std::vector<std::int32_t>{1});
-            file.put("/query_heads/head", std::vector<std::int32_t>{0, 0});
-            file.put("/query_heads/query_head", std::vector<std::int32_t>{0, 1});
-            file.put("/query_heads/margin", std::vector<double>{0, 0});
-            file.put("/query_heads/offsets", std::vector<std::int64_t>{0, 1, 2});
-            file.put("/query_heads/position", std::vector<std::int32_t>{1, 1});
-            file.put("/query_heads/rank", ranks);
-            file.put("/query_heads/scores", scores);
-            file.close();
-        };
-        withSets(at("sets.h5"), {0, 1}, {2, 1, 1, 2, 3, 4});
-        QVERIFY(readSelection(at("sets.h5")).heads[0].queryHeads[1].scores == (std::vector<float>{2, 3, 4}));
-        refused("/query_heads)", [&](const std::string& path) { withSets(path, {0}, {2, 1, 1, 2, 3, 4}); });
-        refused("/query_heads/scores", [&](const std::string& path) { withSets(path, {0, 1}, {2, 1, 1, 2, 3}); });
         refused("do not fit together", [](const std::string& path) {
             h5::Writer file(path);
             file.attribute("/", "format", std::string("kvscope-selection"));
@@ -430,7 +341,7 @@ private slots:
     }
 
     void checkedAgainstTheCapture() {
-        const auto capture = makeRandomCapture(1, 40, 8, 6, 3, 4);
+        const auto capture = makeRandomCapture(1, 40, 8, 2, 2, 4);
         capture->captureInfo.hash = "0123abcd";
         const RecordedSelection good = randomList(3, true);
         checkAgainst(good, *capture);
@@ -444,8 +355,7 @@ private slots:
         refused("another one", [](auto& list) { list.captureHash = "ffff"; });
         refused("from 41 tokens", [](auto& list) { list.captureTokens = 41; });
         refused("layer", [](auto& list) { list.heads[2].layer = 8; });
-        refused("KV heads 0 to 2", [](auto& list) { list.heads[2].kvHead = 3; });
-        refused("query head 5", [](auto& list) { list.heads[3].queryHeads[1].scores.pop_back(); });
+        refused("KV heads 0 to 1", [](auto& list) { list.heads[2].kvHead = 2; });
         refused("but the cut is 5", [](auto& list) { list.cutToken = 5; });
         refused("its cut 41", [](auto& list) { list.cutToken = 41; });
         refused("names no cut", [](auto& list) { list.cutToken = 0, list.cut.clear(); });

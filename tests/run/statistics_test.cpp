@@ -67,6 +67,48 @@ class StatisticsTest : public QObject {
     Q_OBJECT
 
 private slots:
+    // Quantiles of a table; a power law without noise is found, one with noise as often as its interval says.
+    void studentQuantiles() {
+        for (const auto& [degrees, quantile] : {std::pair(1, 12.706), {2, 4.303}, {5, 2.571}, {10, 2.228}, {11, 2.201}, {20, 2.086}, {60, 2.000}})
+            QVERIFY2(std::abs(studentQuantile95(degrees) - quantile) < 6e-4, std::to_string(degrees).c_str());
+    }
+
+    void powerLawsByHand() {
+        const std::vector<double> x = {1, 2, 4, 8}, y = {12, 6, 3, 1.5};
+        const PowerLaw exact = fitPowerLaw(x, y);
+        QVERIFY(std::abs(exact.exponent + 1) < 1e-12 && std::abs(exact.factor - 12) < 1e-9 && exact.halfInterval < 1e-9);
+        // ln y over ln x in units of ln 2: 0, 1, 1, 2 over 0, 1, 2, 3. Slope 3/5; residuals -0.1, 0.3, -0.3, 0.1, so
+        // s^2 = 0.2 / 2 and the slope's error sqrt(0.1 / 5).
+        const std::vector<double> bent = {1, 2, 2, 4};
+        const PowerLaw law = fitPowerLaw(x, bent);
+        QVERIFY(std::abs(law.exponent - 0.6) < 1e-12);
+        QVERIFY(std::abs(law.halfInterval - 4.3027 * std::sqrt(0.02)) < 1e-4);
+        QCOMPARE(law.points, 4);
+        const PowerLaw some = fitPowerLaw(std::vector<double>{1, 0, 2, NAN, 4}, std::vector<double>{1, 5, 4, 3, 16});
+        QVERIFY(std::abs(some.exponent - 2) < 1e-12);
+        QCOMPARE(some.points, 3);
+        QVERIFY(std::isnan(fitPowerLaw(std::vector<double>{2, 2}, std::vector<double>{1, 3}).exponent));
+        QVERIFY(std::isnan(fitPowerLaw({}, {}).exponent));
+    }
+
+    // 2,000 noisy laws: 95 % of the intervals hold the truth. 94 to 96 % is two standard deviations; 93.3 to 96.7 false in
+    // one of two thousand runs, and the seed is fixed.
+    void intervalsOfPowerLawsHoldTheTruth() {
+        std::mt19937 random(5);
+        std::normal_distribution<double> noise(0, 0.3);
+        int held = 0;
+        for (int trial = 0; trial < 2000; ++trial) {
+            std::vector<double> x, y;
+            for (int i = 0; i < 7; ++i) {
+                x.push_back(std::exp(0.3 * i));
+                y.push_back(std::exp(2 - 0.5 * 0.3 * i + noise(random)));
+            }
+            const PowerLaw law = fitPowerLaw(x, y);
+            held += std::abs(law.exponent + 0.5) <= law.halfInterval ? 1 : 0;
+        }
+        QVERIFY2(held > 1866 && held < 1934, std::to_string(held).c_str());
+    }
+
     void summaryByHand() {
         const std::vector<double> numbers = {2, NAN, 4, 6};
         const Summary summary = summaryOf(numbers);
