@@ -142,6 +142,14 @@ AttentionMap chosenMap(const LayerRunner& runner, const ViewDataRequest& request
     return shown;
 }
 
+/// Made here, on a worker, because a picture asks for them at every step of a drag.
+HostTensor logsOf(const HostTensor& weights) {
+    HostTensor logs{weights.shape, weights.data};
+    for (float& cell : logs.data)
+        cell = std::log10(cell); // of 0 -infinity, of a masked one NaN
+    return logs;
+}
+
 AttentionMapData draw(const LayerRunner& runner, const ViewDataRequest& request, const Source& source, std::int64_t rowsPerPixel,
                       const Checkpoint& checkpoint) {
     AttentionMapData data = *source.data;
@@ -155,6 +163,8 @@ AttentionMapData draw(const LayerRunner& runner, const ViewDataRequest& request,
     if (data.isWeight)
         data.columnSums = std::move(shown.columnSums);
     data.cells = std::move(shown.cells);
+    if (data.isWeight)
+        data.logs = logsOf(data.cells);
     data.rowsLookedAt = shown.rows;
     data.sampled = shown.rows < input.rowEnd - input.rowBegin;
     return data;
@@ -207,7 +217,7 @@ ViewDataMaker::Value makeAttentionMapData(const LayerRunner& runner, const ViewD
                 partial(withCell(first, locked));
         }
         AttentionMapData exact = draw(runner, request, source, 0, glance ? checkpoint.part(0.1, 0.95) : checkpoint.part(0, 0.95));
-        const std::size_t bytes = (exact.cells.data.size() + exact.columnSums.data.size()) * sizeof(float);
+        const std::size_t bytes = (exact.cells.data.size() + exact.logs.data.size() + exact.columnSums.data.size()) * sizeof(float);
         return StageCache::Made<AttentionMapData>{std::move(exact), bytes};
     });
     return withCell(*map, cell(checkpoint.part(0.95, 1)));

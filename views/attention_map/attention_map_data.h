@@ -25,6 +25,7 @@ struct MapNeighbourhood {
 /// A part of the attention map of one head, at screen resolution.
 struct AttentionMapData : ViewData {
     HostTensor cells;                     ///< [height, width]; NaN: masked
+    HostTensor logs;                      ///< [height, width] log10 of weights (-infinity of 0), made with them; empty: not made
     HostTensor columnSums;                ///< [width]; empty where a sum means nothing (logits, cosines, differences)
     std::int64_t rowBegin = 0, rowEnd = 0; ///< query positions
     std::int64_t keyBegin = 0, keyEnd = 0;

@@ -25,6 +25,12 @@ float largestMagnitude(const std::vector<float>& cells) {
     return largest;
 }
 
+/// Where an axis from 0 ends.
+double topOf(const std::vector<float>& cells) {
+    const float largest = largestMagnitude(cells);
+    return largest > 0 ? static_cast<double>(largest) : 1;
+}
+
 std::vector<float> topsOfRows(const HostTensor& cells) {
     std::vector<float> tops;
     for (std::int64_t row = 0; row < cells.shape[0]; ++row) {
@@ -60,7 +66,6 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options)
     const std::string& scale = options.choice("scale");
     m_map = options.choice("colours");
     m_inverted = options.flag("invert");
-    const double largest = static_cast<double>(largestMagnitude(data.cells.data));
     m_kind = !data.isWeight     ? Kind::Signed
              : scale == "log"    ? Kind::Logarithmic
              : scale == "linear" ? Kind::Linear
@@ -74,7 +79,7 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options)
         m_columnLow = m_low - kDecadesBelowFloor;
         m_columnHigh = 0;
         break;
-    case Kind::Linear: m_high = m_columnHigh = largest > 0 ? largest : 1; break;
+    case Kind::Linear: m_high = m_columnHigh = topOf(data.cells.data); break;
     case Kind::Row:
         m_quantity = "row";
         m_rowTops = topsOfRows(data.cells);
@@ -84,7 +89,7 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options)
         m_sorted = sortedCells(data.cells);
         break;
     case Kind::Signed:
-        m_high = m_columnHigh = largest > 0 ? largest : 1;
+        m_high = m_columnHigh = topOf(data.cells.data);
         m_low = m_columnLow = -m_high;
         m_map = "rdbu"; // signed values, centred at 0
         break;
@@ -160,12 +165,18 @@ double MapScale::placeOf(double value) const {
     return std::clamp((levelOfValue(value) - m_columnLow) / (m_columnHigh - m_columnLow), 0.0, 1.0);
 }
 
+/// The levels of the cells that are not masked.
+template <class Visit> void MapScale::eachLevel(const Visit& visit) const {
+    const std::int64_t height = m_data.cells.shape[0], width = m_data.cells.shape[1];
+    for (std::int64_t row = 0; row < height; ++row)
+        for (std::int64_t i = row * width; i < (row + 1) * width; ++i)
+            if (!std::isnan(m_data.cells.data[static_cast<std::size_t>(i)]))
+                visit(levelOfCell(row, i));
+}
+
 std::vector<double> MapScale::sortedLevels() const {
     std::vector<double> levels;
-    const std::int64_t width = m_data.cells.shape[1];
-    for (std::size_t i = 0; i < m_data.cells.data.size(); ++i)
-        if (!std::isnan(m_data.cells.data[i]))
-            levels.push_back(level(m_data.cells.data[i], static_cast<std::int64_t>(i) / width));
+    eachLevel([&](double at) { levels.push_back(at); });
     std::sort(levels.begin(), levels.end());
     return levels;
 }
@@ -181,15 +192,11 @@ std::pair<double, double> MapScale::middle(double leftOut) const {
 
 std::pair<double, double> MapScale::sharesBeyond() const {
     std::int64_t below = 0, above = 0, all = 0;
-    const std::int64_t width = m_data.cells.shape[1];
-    for (std::size_t i = 0; i < m_data.cells.data.size(); ++i) {
-        if (std::isnan(m_data.cells.data[i]))
-            continue;
-        const double at = level(m_data.cells.data[i], static_cast<std::int64_t>(i) / width);
+    eachLevel([&](double at) {
         ++all;
         below += at < m_low;
         above += at > m_high;
-    }
+    });
     const double cells = std::max<double>(1, static_cast<double>(all));
     return {static_cast<double>(below) / cells, static_cast<double>(above) / cells};
 }
@@ -220,19 +227,15 @@ std::vector<Tick> MapScale::ticks() const {
 
 ColourColumnSpec MapScale::column() const {
     ColourColumnSpec spec{m_map, m_inverted, ticks(), std::vector<double>(kBins, 0.0)};
-    const double span = m_columnHigh - m_columnLow;
-    const std::int64_t width = m_data.cells.shape[1];
+    const double span = m_columnHigh - m_columnLow, perLevel = static_cast<double>(kBins) / span;
     bool below = false, above = false;
-    for (std::size_t i = 0; i < m_data.cells.data.size(); ++i) {
-        const float cell = m_data.cells.data[i];
-        if (std::isnan(cell))
-            continue;
-        const double at = level(cell, static_cast<std::int64_t>(i) / width);
+    std::array<std::int64_t, kBins> counts{};
+    eachLevel([&](double at) {
         below |= at < m_low;
         above |= at > m_high;
-        const double bin = std::clamp((at - m_columnLow) / span, 0.0, 1.0) * static_cast<double>(kBins);
-        spec.histogram[std::min(kBins - 1, static_cast<std::size_t>(bin))] += 1;
-    }
+        ++counts[static_cast<std::size_t>(std::clamp((at - m_columnLow) * perLevel, 0.0, kBins - 1.0))];
+    });
+    std::copy(counts.begin(), counts.end(), spec.histogram.begin());
     spec.low = (m_low - m_columnLow) / span;
     spec.high = (m_high - m_columnLow) / span;
     spec.lowLabel = (below ? "≤" : "") + formatBound(valueOfLevel(m_low));

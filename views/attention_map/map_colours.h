@@ -19,7 +19,9 @@ public:
     MapScale(const AttentionMapData& data, const ParameterValues& options);
 
     /// `row`: of the cells, for the row-normalised scale. Values beyond the ends get the end.
-    double place(float value, std::int64_t row) const { return std::clamp((level(value, row) - m_low) / (m_high - m_low), 0.0, 1.0); }
+    double place(float value, std::int64_t row) const { return placeOfLevel(level(value, row)); }
+    /// Of one of the data's cells, which is not masked.
+    double placeOfCell(std::int64_t row, std::int64_t column) const { return placeOfLevel(levelOfCell(row, row * m_data.cells.shape[1] + column)); }
     const std::string& colourMapName() const { return m_map; }
     bool inverted() const { return m_inverted; }
     ColourColumnSpec column() const; ///< with the histogram of the data's cells, without handles
@@ -43,6 +45,12 @@ public:
 private:
     enum class Kind { Logarithmic, Linear, Row, Rank, Signed };
     double level(float value, std::int64_t row) const;
+    double levelOfCell(std::int64_t row, std::int64_t index) const {
+        const auto i = static_cast<std::size_t>(index);
+        return m_kind == Kind::Logarithmic && !m_data.logs.data.empty() ? static_cast<double>(m_data.logs.data[i]) : level(m_data.cells.data[i], row);
+    }
+    double placeOfLevel(double level) const { return std::clamp((level - m_low) / (m_high - m_low), 0.0, 1.0); }
+    template <class Visit> void eachLevel(const Visit& visit) const;
     double valueOfLevel(double level) const;
     double levelOfValue(double value) const;
     void choose(const ValueRange& chosen);

@@ -11,23 +11,34 @@ namespace {
 
 constexpr double kMarginalDecades = 4; // below the largest column sum
 
-/// The cell of largest value (of a difference: largest magnitude) among those that fall on one image pixel; NaN when all
-/// are masked. Pooling by maximum twice is pooling by maximum once, so nothing is lost where the image is smaller.
-struct Pooled {
-    float cell = std::nanf("");
-    std::int64_t row = 0;
+/// A cell by its place; row -1: none, all are masked.
+struct CellPlace {
+    std::int64_t row = -1, column = 0;
 };
 
-Pooled pooled(const AttentionMapData& data, std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right) {
-    Pooled best;
+/// The cell of largest value (of a difference: largest magnitude) among those that fall on one image pixel. Pooling by
+/// maximum twice is pooling by maximum once, so nothing is lost where the image is smaller.
+CellPlace pooled(const AttentionMapData& data, std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right) {
+    CellPlace place;
+    float best = 0;
     for (std::int64_t y = top; y < bottom; ++y)
         for (std::int64_t x = left; x < right; ++x) {
             const float cell = data.cells.data[static_cast<std::size_t>(y * data.cells.shape[1] + x)];
-            const bool larger = data.isDifference ? std::abs(cell) > std::abs(best.cell) : cell > best.cell;
-            if (larger || (std::isnan(best.cell) && !std::isnan(cell)))
-                best = {cell, y};
+            const bool larger = place.row < 0 || (data.isDifference ? std::abs(cell) > std::abs(best) : cell > best);
+            if (std::isnan(cell) || !larger)
+                continue;
+            place = {y, x};
+            best = cell;
         }
-    return best;
+    return place;
+}
+
+/// Where the pixels of an image begin among so many cells, and where the last one ends.
+std::vector<std::int64_t> pixelBounds(std::int64_t cells, std::int64_t pixels) {
+    std::vector<std::int64_t> bounds;
+    for (std::int64_t i = 0; i <= pixels; ++i)
+        bounds.push_back(cells * i / pixels);
+    return bounds;
 }
 
 ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const Box& box, double pixelScale,
@@ -42,19 +53,18 @@ ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const Box
     image.width = static_cast<int>(columns);
     image.height = static_cast<int>(rows);
     image.pick = {PickId::Kind::Cell, 0};
-    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
-    pixels->reserve(static_cast<std::size_t>(4 * rows * columns));
     std::vector<Colour> colours; // 256 places are all that a map has
     for (int i = 0; i < 256; ++i)
         colours.push_back(colourMap(scale.colourMapName(), i / 255.0, scale.inverted()));
-    for (std::int64_t y = 0; y < rows; ++y)
-        for (std::int64_t x = 0; x < columns; ++x) {
-            const auto [cell, row] = pooled(data, height * y / rows, height * (y + 1) / rows, width * x / columns,
-                                            width * (x + 1) / columns);
-            const Colour c = std::isnan(cell)
-                                 ? theme.masked
-                                 : colours[static_cast<std::size_t>(std::lround(255 * scale.place(cell, row)))];
-            pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
+    const std::vector<std::int64_t> x = pixelBounds(width, columns), y = pixelBounds(height, rows);
+    auto pixels = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(4 * rows * columns), 255);
+    std::uint8_t* out = pixels->data();
+    for (std::size_t j = 0; j + 1 < y.size(); ++j)
+        for (std::size_t i = 0; i + 1 < x.size(); ++i, out += 4) {
+            const CellPlace cell = pooled(data, y[j], y[j + 1], x[i], x[i + 1]);
+            const Colour c = cell.row < 0 ? theme.masked
+                                          : colours[static_cast<std::size_t>(255 * scale.placeOfCell(cell.row, cell.column) + 0.5)];
+            out[0] = c.r, out[1] = c.g, out[2] = c.b;
         }
     image.rgba = std::move(pixels);
     return image;
