@@ -133,18 +133,21 @@ private:
     }
 
     Curve& curve() { return m_data.curves.back(); }
+    /// Says also which of several captures refuses.
+    void note(const Error& error) {
+        curve().error = (m_captures.size() > 1 ? curve().captures.back().capture + ": " : "") + error.what();
+    }
 
     void addCurve(const PaneRequest& pane, char letter) {
         m_data.curves.emplace_back();
         curve().letter = letter;
         for (std::size_t i = 0; i < capturesOf(pane); ++i) {
             const double before = m_done;
-            const CaptureInfo& info = m_captures[i]->info();
-            curve().captures.push_back({info.fileName, {}});
+            curve().captures.push_back({m_captures[i]->info().fileName, {}});
             try {
                 addCapture(pane, onCapture(pane, m_captures[i]));
             } catch (const Error& error) {
-                curve().error = (i == 0 ? "" : info.fileName + ": ") + error.what();
+                note(error);
             }
             m_done = before + runsOf(pane);
             curve().points = meanOf(curve().captures, false);
@@ -178,7 +181,7 @@ private:
                 addPoint(run, seeds, {m_axis.numbers[i], m_axis.texts[i]});
             } catch (const Error& error) {
                 m_done = before + seeds;
-                curve().error = error.what();
+                note(error);
             }
         }
     }

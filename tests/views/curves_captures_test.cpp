@@ -131,6 +131,7 @@ private slots:
             const std::pair<std::string, std::string> row{one.capture, formatShort(pointAt(one.points, points[2].asked).mean)};
             QVERIFY2(std::count(facts.rows.begin(), facts.rows.end(), row) == 1, one.capture.c_str());
         }
+        QCOMPARE(std::count_if(facts.rows.begin(), facts.rows.end(), [](const auto& row) { return row.first.ends_with(".h5"); }), 3);
         const ViewTable table = curvesView().table(m_input, m_options);
         std::map<std::string, int> rows;
         for (std::int64_t row = 0; row < table.rowCount; ++row)
@@ -150,6 +151,18 @@ private slots:
         QCOMPARE(data->curves[1].points.size(), std::size_t{1}); // a level
         QVERIFY(isNear(data->curves[1].points[0].mean, (errorOn(kNames[0], "keydiff@0.1") + errorOn(kNames[1], "keydiff@0.1")) / 2));
         QVERIFY(cloudNamed(curvesView().buildScene(input, options, viewport(700, 500, *m_text)), "A SnapKV"));
+    }
+
+    // 970 tokens lie before the cut of one capture and not of the other: no mean over one of two.
+    void whatOneCaptureRefusesHasNoMean() {
+        const ParameterValues options = optionsOf(curvesView(), {{"captures", sample(kNames[1])}, {"vary", "window=8,32"}});
+        const ViewInput input = inputFor(curvesView(), {"snapkv@970t", "keydiff@0.5"}, options);
+        const Curve& curve = dataAs<CurvesData>(input)->curves[0];
+        QCOMPARE(curve.captures[0].points.size(), std::size_t{2});
+        QVERIFY(curve.captures[1].points.empty() && curve.points.empty());
+        QVERIFY2(curve.error.starts_with("fewshot-1k.h5: "), curve.error.c_str());
+        const auto texts = textsOf(curvesView().buildScene(input, options, viewport(900, 500, *m_text)));
+        QVERIFY(std::count(texts.begin(), texts.end(), std::string("A SnapKV (incomplete)")) == 1);
     }
 
     void whatCannotJoinIsRefusedByName() {
