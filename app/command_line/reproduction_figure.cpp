@@ -139,6 +139,19 @@ void drawLaw(SceneBuilder& builder, const PlotFrame& frame, const ReproducedSeri
     builder.polyline(ends, {style.colour, 1.2, style.dash});
 }
 
+/// Powers to compare with, through the middle of all points, across the plot or as far as it is high.
+void drawPowers(SceneBuilder& builder, const PlotFrame& frame, const std::vector<double>& powers, const Theme& theme) {
+    const double midX = std::sqrt(frame.x.low * frame.x.high), midY = std::sqrt(frame.y.low * frame.y.high);
+    for (const double power : powers) {
+        const double room = std::log(frame.y.high / midY) / std::abs(power), wide = std::log(frame.x.high / midX);
+        const double reach = 0.94 * std::min(room, wide);
+        const auto at = [&](double way) { return frame.toPixels(midX * std::exp(way), midY * std::exp(power * way)); };
+        builder.polyline({at(-reach), at(reach)}, {theme.text3, 1, {2, 4}});
+        builder.text({at(reach).x - 14, at(reach).y}, "power " + formatShort(power), {FontFace::Interface, 10}, theme.text3,
+                     HorizontalAlign::Right, VerticalAlign::Bottom); // below a falling line
+    }
+}
+
 void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedSeries& series, const SeriesStyle& style) {
     std::vector<Point> line;
     for (const ReproducedPoint& point : series.points) {
@@ -224,6 +237,8 @@ Scene drawReproduction(const Reproduction& reproduction, const ReproductionResul
             axes.x.title.clear(); // the bins of both series stand there
     }
     drawGrid(builder, axes, theme);
+    if (frame.y.scale == AxisScale::Logarithmic)
+        drawPowers(builder, frame, reproduction.powers, theme);
     if (reproduction.method == ReproductionMethod::Lengths)
         drawBars(builder, frame, result, styles);
     else

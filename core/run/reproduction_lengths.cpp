@@ -23,8 +23,8 @@ ReproducedSeries emptySeries(const std::string& label, const std::string& measur
 }
 
 std::string scaleNote(const std::vector<std::int64_t>& lengths) {
-    return fmt::format("scaled: 8K of the paper is {:.0f} tokens here, the length that at least {} of {} prompts (Table 7) do not "
-                       "exceed; 2K, 4K and 6K in proportion",
+    return fmt::format("scaled: 8K of the paper is {:.0f} tokens here, so that it holds as large a share of these prompts whole as 8K "
+                       "of LongBench's ({} of {}, Table 7); 2K, 4K and 6K in proportion",
                        scaledTokens(kPaperTokens.back(), lengths), kPaperWhole, kPaperPrompts);
 }
 

@@ -25,16 +25,22 @@ LayerRunner makeRunner() {
 /// No policy of the table wants more tokens than this, so no row may refuse.
 constexpr TokenIndex kEnoughForEveryRow = 400;
 
-/// The mean output error of one run.
-double errorOf(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, int layer,
-               const std::string& policy) {
+std::shared_ptr<const RunResult> run(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, int layer,
+                                     const std::string& policy, std::uint64_t seed = 0) {
     RunRequest request;
     request.capture = capture;
     request.layer = LayerIndex(layer);
     request.policy = PolicySpec::parse(policy);
     request.budget = *request.policy.budget;
     request.cut = Cut::resolve("default", *capture);
-    return meanOfNumbers(runner.run(request, {})->fidelity->meanOutputError);
+    request.seed = seed;
+    return runner.run(request, {});
+}
+
+/// The mean output error of one run.
+double errorOf(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, int layer,
+               const std::string& policy) {
+    return meanOfNumbers(run(runner, capture, layer, policy)->fidelity->meanOutputError);
 }
 
 bool near(double a, double b) {
@@ -43,15 +49,8 @@ bool near(double a, double b) {
 
 std::vector<std::set<TokenIndex>> keptOf(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, int layer,
                                          const std::string& policy, std::uint64_t seed) {
-    RunRequest request;
-    request.capture = capture;
-    request.layer = LayerIndex(layer);
-    request.policy = PolicySpec::parse(policy);
-    request.budget = *request.policy.budget;
-    request.cut = Cut::resolve("default", *capture);
-    request.seed = seed;
     std::vector<std::set<TokenIndex>> sets;
-    const auto result = runner.run(request, {});
+    const auto result = run(runner, capture, layer, policy, seed);
     for (const HeadSelection& head : result->selection.heads)
         sets.emplace_back(head.kept.begin(), head.kept.end());
     return sets;
