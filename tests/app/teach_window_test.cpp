@@ -102,6 +102,30 @@ private slots:
         QTRY_VERIFY(open.find<QLabel>("stepCaption")->text().contains("128 leave"));
     }
 
+    void everyButtonOfThePlayerDoesWhatItSays() {
+        Classroom open;
+        open.openLesson(5);
+        open.bench.change([](Session& s) { s.look.reducedMotion = true; }, "Reduced motion");
+        QTRY_COMPARE(open.steps().steps(), 7);
+        open.steps().goTo(4);
+        const auto click = [&](const char* name) { QTest::mouseClick(open.find<QToolButton>(name), Qt::LeftButton); };
+        click("stepBack");
+        QCOMPARE(open.steps().step(), 3);
+        click("stepForward");
+        QCOMPARE(open.steps().step(), 4);
+        click("stepLast");
+        QCOMPARE(open.steps().step(), 7);
+        QVERIFY(!open.find<QToolButton>("stepForward")->isEnabled() && !open.find<QToolButton>("stepLast")->isEnabled());
+        click("stepFirst");
+        QCOMPARE(open.steps().step(), 0);
+        QVERIFY(!open.find<QToolButton>("stepBack")->isEnabled() && !open.find<QToolButton>("stepFirst")->isEnabled());
+        click("stepPlay");
+        QVERIFY(open.steps().isPlaying());
+        QCOMPARE(open.steps().step(), 1);
+        click("stepPlay");
+        QVERIFY(!open.steps().isPlaying());
+    }
+
     void keysPlayAndStep() {
         Classroom open;
         open.openLesson(5);
