@@ -139,16 +139,19 @@ void drawLaw(SceneBuilder& builder, const PlotFrame& frame, const ReproducedSeri
     builder.polyline(ends, {style.colour, 1.2, style.dash});
 }
 
+Stroke strokeOfPower(std::size_t i, const Theme& theme) {
+    return {theme.text3, 1, i % 2 == 0 ? std::vector<double>{2, 4} : std::vector<double>{9, 4, 2, 4}};
+}
+
 /// Powers to compare with, through the middle of all points, across the plot or as far as it is high.
 void drawPowers(SceneBuilder& builder, const PlotFrame& frame, const std::vector<double>& powers, const Theme& theme) {
     const double midX = std::sqrt(frame.x.low * frame.x.high), midY = std::sqrt(frame.y.low * frame.y.high);
-    for (const double power : powers) {
+    for (std::size_t i = 0; i < powers.size(); ++i) {
+        const double power = powers[i];
         const double room = std::log(frame.y.high / midY) / std::abs(power), wide = std::log(frame.x.high / midX);
         const double reach = 0.94 * std::min(room, wide);
         const auto at = [&](double way) { return frame.toPixels(midX * std::exp(way), midY * std::exp(power * way)); };
-        builder.polyline({at(-reach), at(reach)}, {theme.text3, 1, {2, 4}});
-        builder.text({at(reach).x - 14, at(reach).y}, "power " + formatShort(power), {FontFace::Interface, 10}, theme.text3,
-                     HorizontalAlign::Right, VerticalAlign::Bottom); // below a falling line
+        builder.polyline({at(-reach), at(reach)}, strokeOfPower(i, theme));
     }
 }
 
@@ -186,14 +189,22 @@ std::string legendText(const ReproducedSeries& series) {
     return fmt::format("{}: power {} ± {}", series.label, formatFixed(series.law->exponent, 2), formatFixed(series.law->halfInterval, 2));
 }
 
+std::vector<LegendEntry> legendOf(const Reproduction& reproduction, const ReproductionResult& result, const std::vector<SeriesStyle>& styles,
+                                  const Theme& theme) {
+    std::vector<LegendEntry> entries;
+    for (std::size_t i = 0; i < styles.size(); ++i)
+        entries.push_back({legendText(result.series[i]), styles[i].marker, styles[i].fill, {styles[i].colour, 1.2, {}}, 3});
+    for (std::size_t i = 0; i < reproduction.powers.size(); ++i)
+        entries.push_back({"theory: power " + formatShort(reproduction.powers[i]), Marker::Circle, kTransparent, strokeOfPower(i, theme), 3, true});
+    return entries;
+}
+
 /// In as many rows as it takes, so that no series goes unnamed; returns how many.
-std::size_t drawLegendRows(SceneBuilder& builder, const ReproductionResult& result, const std::vector<SeriesStyle>& styles, double left,
-                       double width, const Theme& theme) {
+std::size_t drawLegendRows(SceneBuilder& builder, const std::vector<LegendEntry>& entries, double left, double width, const Theme& theme) {
     std::size_t row = 0;
     double x = left;
-    for (std::size_t i = 0; i < styles.size(); ++i) {
-        const std::vector<LegendEntry> entry = {{legendText(result.series[i]), styles[i].marker, styles[i].fill, {styles[i].colour, 1.2, {}}, 3}};
-        const auto end = [&] { return drawLegend(builder, {x, kTop + kLegendRow * static_cast<double>(row)}, left + width - x, entry, theme); };
+    for (const LegendEntry& entry : entries) {
+        const auto end = [&] { return drawLegend(builder, {x, kTop + kLegendRow * static_cast<double>(row)}, left + width - x, {entry}, theme); };
         const double before = x;
         x = end();
         if (x == before && x > left) {
@@ -223,7 +234,8 @@ Scene drawReproduction(const Reproduction& reproduction, const ReproductionResul
     const double bottom = 10 + kLine * static_cast<double>(lines.size()), legendLeft = 60;
     const std::vector<SeriesStyle> styles = stylesOf(result, theme, viewport.theme);
     builder.text({12, 20}, builder.elide(reproduction.item, title, viewport.width - 24), title, theme.text1);
-    const std::size_t rows = drawLegendRows(builder, result, styles, legendLeft, viewport.width - legendLeft - 10, theme);
+    const std::vector<LegendEntry> legend = legendOf(reproduction, result, styles, theme);
+    const std::size_t rows = drawLegendRows(builder, legend, legendLeft, viewport.width - legendLeft - 10, theme);
     const bool categories = hasCategories(reproduction);
     const double top = kTop + kLegendRow * static_cast<double>(rows) - 4;
     scene.height = viewport.height = std::max(viewport.height, top + kLeastPlot + bottom); // many notes do not flatten the plot

@@ -146,7 +146,7 @@ private slots:
         series.law = PowerLaw{-0.5, 1, 0.04, 4};
         const Scene scene = drawn("balancekv-memory", {series}, text);
         QVERIFY(shows(scene, "uniform: power −0.50 ± 0.04"));
-        QVERIFY(shows(scene, "power −1") && shows(scene, "power −0.5")); // what theory expects
+        QVERIFY(shows(scene, "theory: power −1") && shows(scene, "theory: power −0.5")); // what theory expects
         QVERIFY(scene_checks::overlappingTexts(scene, text).isEmpty() && scene_checks::clippedTexts(scene, text).isEmpty());
         const auto cloud = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) {
             const auto* points = std::get_if<PointCloudItem>(&item);
