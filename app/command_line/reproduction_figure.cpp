@@ -56,8 +56,8 @@ PlotFrame frameOf(const Reproduction& reproduction, const ReproductionResult& re
             if (!std::isfinite(point.summary.mean))
                 continue;
             x.push_back(point.x);
-            y.push_back(point.summary.mean - point.summary.halfInterval());
-            y.push_back(point.summary.mean + point.summary.halfInterval());
+            y.push_back(point.summary.mean - point.summary.studentHalfInterval());
+            y.push_back(point.summary.mean + point.summary.studentHalfInterval());
         }
     const bool logarithmic = isPowerLaw(reproduction);
     PlotFrame frame{{}, axisOver(x, result.xTitle, logarithmic), axisOver(y, result.yTitle, logarithmic)};
@@ -162,7 +162,7 @@ void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedS
             continue;
         // A logarithmic axis has no room for an interval that reaches 0.
         const bool logarithmic = frame.y.scale == AxisScale::Logarithmic;
-        const double half = logarithmic ? std::min(point.summary.halfInterval(), point.summary.mean - frame.y.low) : point.summary.halfInterval();
+        const double half = logarithmic ? std::min(point.summary.studentHalfInterval(), point.summary.mean - frame.y.low) : point.summary.studentHalfInterval();
         if (logarithmic && point.summary.mean <= 0)
             continue;
         line.push_back(frame.toPixels(point.x, point.summary.mean));

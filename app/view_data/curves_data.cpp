@@ -77,8 +77,8 @@ std::vector<CurvePoint> meanOf(const std::vector<CaptureCurve>& captures, bool l
         }
         const Summary summary = summaryOf(values);
         mean.mean = summary.mean;
-        mean.low = summary.mean - summary.halfInterval();
-        mean.high = summary.mean + summary.halfInterval();
+        mean.low = summary.mean - summary.studentHalfInterval();
+        mean.high = summary.mean + summary.studentHalfInterval();
         means.push_back(mean);
     }
     return means;

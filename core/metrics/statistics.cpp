@@ -84,6 +84,12 @@ double Summary::halfInterval() const {
     return count == 0 ? kNaN : 1.96 * deviation / std::sqrt(static_cast<double>(count));
 }
 
+double Summary::studentHalfInterval() const {
+    if (count < 2)
+        return count == 0 ? kNaN : 0;
+    return studentQuantile95(count - 1) * deviation / std::sqrt(static_cast<double>(count));
+}
+
 Summary summaryOf(std::span<const double> numbers) {
     Summary summary;
     for (const double number : numbers) {

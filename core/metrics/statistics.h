@@ -15,8 +15,11 @@ struct Summary {
     std::int64_t count = 0;
     double mean = 0;
     double deviation = 0; ///< sample standard deviation, divisor count - 1; 0 for one number
-    /// 1.96 deviation / sqrt(count): half the 95 % confidence interval of the mean, as in BalanceKV Table 3.
+    /// 1.96 deviation / sqrt(count): half the 95 % confidence interval of the mean of many numbers, as in BalanceKV Table 3.
     double halfInterval() const;
+    /// The same by Student's t, for few numbers (captures, seeds, layers), where 1.96 would promise too much: of three it
+    /// is 4.30. NaN of none, 0 of one.
+    double studentHalfInterval() const;
 };
 Summary summaryOf(std::span<const double> numbers);
 

@@ -159,7 +159,7 @@ std::string reproductionCsv(const Reproduction& reproduction, const Reproduction
         for (const ReproducedPoint& p : series.points)
             text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csvField(series.label), series.policyId, series.measure,
                                 shortest(p.x), csvField(p.xText), shortest(p.summary.mean), shortest(p.summary.deviation),
-                                shortest(p.summary.halfInterval()), p.summary.count);
+                                shortest(p.summary.studentHalfInterval()), p.summary.count);
     return text;
 }
 

@@ -116,7 +116,9 @@ private slots:
         QCOMPARE(summary.mean, 4.0);
         QCOMPARE(summary.deviation, 2.0); // sqrt((4 + 0 + 4) / 2)
         QVERIFY(std::abs(summary.halfInterval() - 1.96 * 2 / std::sqrt(3.0)) < 1e-12);
-        QVERIFY(std::isnan(summaryOf({}).mean));
+        QVERIFY(std::abs(summary.studentHalfInterval() - 4.302653 * 2 / std::sqrt(3.0)) < 1e-3); // two degrees of freedom
+        QVERIFY(std::isnan(summaryOf({}).mean) && std::isnan(summaryOf({}).studentHalfInterval()));
+        QCOMPARE(summaryOf(std::vector<double>{3}).studentHalfInterval(), 0.0);
     }
 
     void tiesGetTheMeanOfTheirRanks() {

@@ -28,7 +28,7 @@ struct Curve {
     char letter = 'A';
     std::string policyId, policyName, variant;
     /// Ascending in what was asked for; one where the policy has nothing to vary. With several captures: the means of
-    /// theirs, and the 95 % interval of that mean (Summary::halfInterval).
+    /// theirs, and the 95 % interval of that mean (Summary::studentHalfInterval).
     std::vector<CurvePoint> points;
     std::vector<CaptureCurve> captures; ///< each one's own, where there are several
     bool simulated = false;
