@@ -27,6 +27,8 @@ std::string xTitleOf(const Reproduction& reproduction) {
     case ReproductionAxis::Retention:
         break;
     }
+    if (reproduction.exactFirst > 0)
+        return fmt::format("Share kept of the tokens between the first {} and the cut", reproduction.exactFirst);
     return "Retention (fraction kept)";
 }
 
@@ -55,6 +57,23 @@ SweepRequest sweepOf(const Reproduction& reproduction,
         request.budgets.push_back(Budget::parse(budget));
     for (int seed = 1; seed < reproduction.seeds; ++seed)
         request.seeds.push_back(static_cast<std::uint64_t>(seed));
+    return request;
+}
+
+/// The request for one capture, with budgets in tokens: as many for a share as its own length makes of it.
+SweepRequest besideExactTokens(SweepRequest request, const Reproduction& reproduction,
+                               const std::shared_ptr<const CaptureReader>& capture) {
+    const std::int64_t visible = Cut::resolve(request.cut, *capture).token;
+    if (visible <= reproduction.exactFirst)
+        throw Error({.sentence = fmt::format("'{}' keeps the first {} tokens exactly, and only {} lie before the cut {}", reproduction.id,
+                                             reproduction.exactFirst, visible, request.cut),
+                     .place = {},
+                     .remedy = "Give a longer capture",
+                     .path = capture->info().path});
+    request.captures = {capture};
+    request.budgets.clear();
+    for (const std::string& budget : reproduction.budgets)
+        request.budgets.push_back(budgetOf(reproduction, budget, visible));
     return request;
 }
 
@@ -94,7 +113,13 @@ ReproductionResult sweepResult(const LayerRunner& runner, const Reproduction& re
     ReproductionResult result;
     const SweepRequest request = sweepOf(reproduction, captures, layers, result.notes);
     GatheredSeries gathered(runner, reproduction);
-    runSweep(runner, request, checkpoint, [&](const SweepRow& row) { gathered.add(row); });
+    const auto take = [&](const SweepRow& row) { gathered.add(row); };
+    if (reproduction.exactFirst == 0)
+        runSweep(runner, request, checkpoint, take);
+    for (std::size_t i = 0; i < captures.size() && reproduction.exactFirst > 0; ++i) {
+        const auto part = [&](std::size_t at) { return static_cast<double>(at) / static_cast<double>(captures.size()); };
+        runSweep(runner, besideExactTokens(request, reproduction, captures[i]), checkpoint.part(part(i), part(i + 1)), take);
+    }
     result.series = gathered.series(captures.size() > 1);
     result.xTitle = xTitleOf(reproduction);
     result.samples = captures.size() > 1 ? "captures" : reproduction.overHeads ? "heads" : "layers and seeds";

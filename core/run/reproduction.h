@@ -37,6 +37,8 @@ struct Reproduction {
     bool overHeads = false; ///< a sample is a head, as in BalanceKV Table 3; else the mean over the heads of a run
     std::string reference = {}; ///< value of the varied parameter whose lists "overlap" compares with
     ReproductionMethod method = ReproductionMethod::Sweep;
+    /// First tokens that every policy of the row keeps exactly: budgets and retentions are shares of the others before the cut.
+    std::int64_t exactFirst = 0;
     std::vector<double> powers = {}; ///< that theory expects of the fits, drawn beside them
     std::string caveat = {};         ///< what a reader of the numbers must know besides
 };

@@ -64,6 +64,14 @@ PowerLaw lawOf(const ReproducedSeries& series) {
 
 } // namespace
 
+Budget budgetOf(const Reproduction& reproduction, const std::string& text, std::int64_t visible) {
+    const Budget share = Budget::parse(text);
+    if (reproduction.exactFirst == 0 || share.unit != Budget::Unit::Fraction)
+        return share;
+    const double others = std::floor(share.value * static_cast<double>(visible - reproduction.exactFirst));
+    return {Budget::Unit::Tokens, static_cast<double>(reproduction.exactFirst) + std::max(1.0, others)};
+}
+
 void GatheredSeries::add(const SweepRow& row) {
     for (const std::string& measure : m_reproduction.measures)
         if (const std::vector<double> values = samplesOf(*row.result, measure); !values.empty())
@@ -158,6 +166,9 @@ std::string GatheredSeries::placeOf(const RunRequest& run) const {
     case ReproductionAxis::Retention:
         break;
     }
+    for (const std::string& budget : m_reproduction.budgets)
+        if (budgetOf(m_reproduction, budget, run.cut.token) == run.budget)
+            return budget;
     return run.budget.text();
 }
 
@@ -177,7 +188,8 @@ double GatheredSeries::xOf(const SweepRow& row) const {
     case ReproductionAxis::Retention:
         break;
     }
-    return row.retention;
+    const auto exact = static_cast<double>(m_reproduction.exactFirst);
+    return exact == 0 ? row.retention : (row.keptTokens - exact) / (static_cast<double>(run.cut.token) - exact);
 }
 
 } // namespace kvscope

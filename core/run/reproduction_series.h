@@ -20,6 +20,10 @@ struct PointSamples {
     std::map<const CaptureReader*, std::map<int, PerSeed>> values = {}; ///< apart for each capture and layer
 };
 
+/// A budget of the row where so many tokens lie before the cut: in tokens where some are exact, then of the others as many
+/// as halving leaves, rounded down and at least one.
+Budget budgetOf(const Reproduction& reproduction, const std::string& budget, std::int64_t visible);
+
 /// Rows of a sweep gathered into points.
 class GatheredSeries {
 public:

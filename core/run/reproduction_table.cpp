@@ -1,8 +1,8 @@
 // Which tables and figures of the papers can be made from captures, each as policies, budgets and measures. A further
 // one is a row here.
+#include "core/run/reproduction_table.h"
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
-#include "core/run/reproduction_table.h"
 
 namespace kvscope {
 
@@ -13,7 +13,8 @@ using enum ReproductionAxis;
 const std::vector<std::string> kBudgets = reproductionBudgets();
 const std::vector<std::string> kKeyDiffRivals = {"keydiff", "snapkv", "tova", "streaming_llm", "h2o"};
 
-Reproduction lengthRow(const char* id, const char* item, const char* paperData, const char* measure, ReproductionMethod method) {
+Reproduction lengthRow(const char* id, const char* item, const char* paperData, const char* measure,
+                       ReproductionMethod method) {
     Reproduction row;
     row.id = id;
     row.item = item;
@@ -23,18 +24,23 @@ Reproduction lengthRow(const char* id, const char* item, const char* paperData, 
     return row;
 }
 
-/// Memory from a thirty-second of the cache to a quarter, in steps of the root of 2, and batches that store about as much
-/// of a prompt of a thousand tokens.
+/// Memory from a thirty-second of the cache to a quarter, in steps of the root of 2, and batches that store about as
+/// much of a prompt of a thousand tokens.
 Reproduction memoryRow() {
     Reproduction row;
     row.id = "balancekv-memory";
     row.item = "BalanceKV Thms 3.1, 3.4: memory against epsilon, balancing and sampling";
-    row.paperData = "theorems; no run in the paper: memory goes with 1/eps for balancing and with 1/eps^2 for sampling, so eps with "
+    row.paperData = "theorems; no run in the paper: memory goes with 1/eps for balancing and with 1/eps^2 for "
+                    "sampling, so eps with "
                     "memory to the power -1 and -0.5, up to logarithms";
-    row.caveat = "eps is the error of the numerator that MergeAndReduce bounds, the mean of these queries and not the worst case; eps "
-                 "of the quotient depends on a second tree, whose sum can come near 0; nothing is kept exactly but the last incomplete "
-                 "batches; where norms are large the theory's walk tosses coins (B1) and gain 4 balances greedily; a share k/n drawn "
-                 "without repetition errs by sqrt(1 - k/n) less than the law says, and where few tokens carry the sum the mean falls more "
+    row.caveat = "eps is the error of the numerator that MergeAndReduce bounds, the mean of these queries and not the "
+                 "worst case; eps "
+                 "of the quotient depends on a second tree, whose sum can come near 0; nothing is kept exactly but the "
+                 "last incomplete "
+                 "batches; where norms are large the theory's walk tosses coins (B1) and gain 4 balances greedily; a "
+                 "share k/n drawn "
+                 "without repetition errs by sqrt(1 - k/n) less than the law says, and where few tokens carry the sum "
+                 "the mean falls more "
                  "slowly than the root mean square that the law is about";
     row.policies = {"balancekv_stream,levels=8,steps=gain", "balancekv_stream,levels=8",
                     "balancekv,sink=0,recent=0,halving=smaller_group", "uniform:reweighted"};
@@ -48,43 +54,55 @@ Reproduction memoryRow() {
     return row;
 }
 
+/// B.1: exact are the first 256 tokens and those from 256 before the end on, which are the ones after the cut. What is
+/// halved lies between, by BalanceKV or by a draw whose tokens stand for as many.
+Reproduction besideSinks(Reproduction row) {
+    row.exactFirst = 256;
+    row.caveat = "exact are the first 256 tokens and the last 256 with those that follow, as in B.1; a drawn token "
+                 "counts for all that it "
+                 "was drawn from, as a balanced one does";
+    return row;
+}
+
 std::vector<Reproduction> balanceRows() {
     return {
-        {"balancekv-fig1",
-         "BalanceKV Fig. 1: output error against retention",
-         "Llama-3.1-8B and Ministral-8B, TriviaQA (LongBench-E), layers 0, 1, 4, sink = recent = 256, B = 256, 10 "
-         "seeds",
-         "",
-         {"balancekv", "uniform"},
-         {"0.5", "0.25", "0.125", "0.0625"},
-         {},
-         {"output_error"},
-         Retention,
-         "last:256",
-         10},
-        {"balancekv-fig3",
-         "BalanceKV Fig. 3: output error against retention and block size",
-         "Llama-3.1-8B, TriviaQA, layers 1 and 15, sink = recent = 256; 10.4 to 28.6 % in layer 1. The notebook divides "
-         "by the positive part of the output (B14), so its numbers are larger",
-         "",
-         {"balancekv:notebook"},
-         {"0.5", "0.25", "0.125"},
-         {"block", {"64", "128", "256"}},
-         {"output_error"},
-         Retention,
-         "last:256",
-         10},
-        {"balancekv-fig3-time",
-         "BalanceKV Fig. 3: time against retention and block size",
-         "A100 80GB, Llama-3.1-8B, TriviaQA, layer 1: 19 to 179 ms; unsynchronised clock in layer 15 (B15)",
-         "",
-         {"balancekv:notebook"},
-         {"0.5", "0.25", "0.125"},
-         {"block", {"64", "128", "256"}},
-         {"policy_ms"},
-         Retention,
-         "last:256",
-         3},
+        besideSinks(
+            {"balancekv-fig1",
+             "BalanceKV Fig. 1: output error against retention",
+             "Llama-3.1-8B and Ministral-8B, TriviaQA (LongBench-E), layers 0, 1, 4, sink = recent = 256, B = 256, 10 "
+             "seeds",
+             "",
+             {"balancekv,recent=0", "uniform:reweighted,protect_first=256"},
+             {"0.5", "0.25", "0.125", "0.0625"},
+             {},
+             {"output_error"},
+             Retention,
+             "last:256",
+             10}),
+        besideSinks({"balancekv-fig3",
+                     "BalanceKV Fig. 3: output error against retention and block size",
+                     "Llama-3.1-8B, TriviaQA, layers 1 and 15, sink = recent = 256; 10.4 to 28.6 % in layer 1. The "
+                     "notebook divides "
+                     "by the positive part of the output (B14), so its numbers are larger",
+                     "",
+                     {"balancekv:notebook,recent=0"},
+                     {"0.5", "0.25", "0.125"},
+                     {"block", {"64", "128", "256"}},
+                     {"output_error"},
+                     Retention,
+                     "last:256",
+                     10}),
+        besideSinks({"balancekv-fig3-time",
+                     "BalanceKV Fig. 3: time against retention and block size",
+                     "A100 80GB, Llama-3.1-8B, TriviaQA, layer 1: 19 to 179 ms; unsynchronised clock in layer 15 (B15)",
+                     "",
+                     {"balancekv:notebook,recent=0"},
+                     {"0.5", "0.25", "0.125"},
+                     {"block", {"64", "128", "256"}},
+                     {"policy_ms"},
+                     Retention,
+                     "last:256",
+                     3}),
         {"balancekv-table2",
          "BalanceKV Table 2: time of the policies against length",
          "RTX A6000, 16,384 tokens in, whole model: prefill 3.032 s exact, 3.66 to 3.76 s compressed",
@@ -96,10 +114,10 @@ std::vector<Reproduction> balanceRows() {
          Tokens},
         {"balancekv-table6",
          "BalanceKV Table 6: against SubGen's k-center",
-         "Llama-3.1-8B, LongBench-E accuracy: BalanceKV 46.77, k-center 46.62",
+         "Llama-3.1-8B, LongBench-E accuracy at a quarter: BalanceKV 46.77, k-center 46.62; scripts keep 32 sinks and recents",
          "",
-         {"balancekv", "subgen_kcenter"},
-         kBudgets,
+         {"balancekv:longbench", "subgen_kcenter"},
+         {"0.125", "0.25", "0.5", "0.75"},
          {},
          {"output_error"},
          Retention,
@@ -122,7 +140,7 @@ std::vector<Reproduction> balanceRows() {
          "BalanceKV (2): epsilon achieved against retention",
          "a theorem; no run in the paper",
          "",
-         {"balancekv", "uniform", "keydiff", "snapkv"},
+         {"balancekv,sink=0,recent=0", "uniform:reweighted", "keydiff", "snapkv"},
          kBudgets,
          {},
          {"eps_f"},
@@ -130,8 +148,8 @@ std::vector<Reproduction> balanceRows() {
          "default",
          3},
         memoryRow(),
-        {"balancekv-theory", "BalanceKV Thms 3.2 to 3.4: demanded sizes and errors over their bounds", "theorems; no run in the paper",
-         "kvscope plot theory CAPTURE --policy balancekv"},
+        {"balancekv-theory", "BalanceKV Thms 3.2 to 3.4: demanded sizes and errors over their bounds",
+         "theorems; no run in the paper", "kvscope plot theory CAPTURE --policy balancekv"},
         {"balancekv-thm33", "BalanceKV Thm 3.3: the walk against fair coins", "a theorem; no run in the paper",
          "kvscope plot walk CAPTURE --policy balancekv"},
         {"balancekv-fig4", "BalanceKV Fig. 4: needle in a haystack", "Llama-3.1-8B", "needs the model's answers"},
@@ -224,11 +242,12 @@ std::vector<Reproduction> keyDiffRows() {
          false,
          "cosine"},
         lengthRow("keydiff-table8", "KeyDiff Table 8: share of a prompt that a cache of N tokens holds",
-                  "LongBench, 4,120 prompts by the Llama tokenizer, N = 2K, 4K, 6K, 8K: 0.31, 0.53, 0.67, 0.77 as a mean over 21 corpora",
+                  "LongBench, 4,120 prompts by the Llama tokenizer, N = 2K, 4K, 6K, 8K: 0.31, 0.53, 0.67, 0.77 as a "
+                  "mean over 21 corpora",
                   "kept_share", ReproductionMethod::KeptShares),
         lengthRow("keydiff-fig18", "KeyDiff Fig. 18, Table 7: lengths of the prompts",
-                  "LongBench, 4,120 prompts: 230 up to 2K, 514 up to 4K, 628 up to 6K, 418 up to 8K, 2,330 longer", "prompts",
-                  ReproductionMethod::Lengths),
+                  "LongBench, 4,120 prompts: 230 up to 2K, 514 up to 4K, 628 up to 6K, 418 up to 8K, 2,330 longer",
+                  "prompts", ReproductionMethod::Lengths),
         {"keydiff-c2",
          "KeyDiff C.2: sum of cosines of the kept set and its minimum by exchange",
          "a derivation; no run in the paper",

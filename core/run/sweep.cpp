@@ -148,6 +148,27 @@ SweepRow rowOf(std::shared_ptr<const RunResult> result) {
     return row;
 }
 
+SweepRow madeRow(const LayerRunner& runner, const SweepRequest& request, const RunRequest& run, const Checkpoint& checkpoint) {
+    SweepRow made = rowOf(runner.run(run, checkpoint));
+    if (request.countWork)
+        made.work = policyWork(runner, made.result->request, checkpoint.silent());
+    made.measures = measuresOf(runner, *made.result, request.measures, checkpoint.silent());
+    return made;
+}
+
+/// Among several captures an error says which one it is about.
+SweepRow rowOfRun(const LayerRunner& runner, const SweepRequest& request, const RunRequest& run, const Checkpoint& checkpoint) {
+    try {
+        return madeRow(runner, request, run, checkpoint);
+    } catch (const Error& error) {
+        if (!error.parts().path.empty() || request.captures.size() < 2)
+            throw;
+        Error::Parts parts = error.parts();
+        parts.path = run.capture->info().path;
+        throw Error(std::move(parts));
+    }
+}
+
 bool sameLayer(const Plan& a, const Plan& b) {
     return a.capture == b.capture && a.layer == b.layer;
 }
@@ -243,11 +264,7 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
             run.cut = plan.cut;
             run.seed = request.seeds[i];
             run.random = request.random;
-            SweepRow made = rowOf(runner.run(run, checkpoint.part(done / total, (done + 1) / total)));
-            if (request.countWork)
-                made.work = policyWork(runner, made.result->request, checkpoint.silent());
-            made.measures = measuresOf(runner, *made.result, request.measures, checkpoint.silent());
-            row(made);
+            row(rowOfRun(runner, request, run, checkpoint.part(done / total, (done + 1) / total)));
             ++done;
         }
     }

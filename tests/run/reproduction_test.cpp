@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/capture/memory_capture.h"
 #include "core/run/reproduction.h"
+#include "tests/support/error_message.h"
 
 #include <QtTest>
 
@@ -214,6 +215,47 @@ private slots:
         QVERIFY(std::isnan(result.series[0].law->halfInterval)); // two points leave no residual
     }
 
+    // B.1: 256 sinks stay, and of the other 44 tokens before the cut a half, a quarter ... by BalanceKV or by a weighted draw.
+    void sharesBesideExactTokens() {
+        const LayerRunner runner = makeRunner();
+        Reproduction row = reproductionById("balancekv-fig1");
+        row.cut = "default";
+        row.seeds = 1;
+        const auto all = captures(1, kEnoughForEveryRow);
+        const ReproductionResult result = reproduce(runner, row, all, {1}, {});
+        QCOMPARE(result.series.size(), 2U);
+        const std::vector<std::pair<std::string, int>> shares = {{"0.0625", 2}, {"0.125", 5}, {"0.25", 11}, {"0.5", 22}};
+        for (const ReproducedSeries& series : result.series) {
+            QCOMPARE(series.points.size(), 4U);
+            const std::string policy = series.policyId == "balancekv" ? "balancekv,sink=256,recent=0@" : "uniform,reweight=true,protect_first=256@";
+            for (std::size_t i = 0; i < 4; ++i) {
+                const auto& [text, tokens] = shares[i];
+                QCOMPARE(series.points[i].xText, text);
+                QVERIFY(near(series.points[i].x, tokens / 44.0));
+                QVERIFY(near(series.points[i].summary.mean, errorOf(runner, all[0], 1, policy + std::to_string(256 + tokens) + "t")));
+            }
+        }
+    }
+
+    // Captures of different lengths meet in the same point; one that is too short is named.
+    void sharesOfCapturesOfDifferentLengths() {
+        const LayerRunner runner = makeRunner();
+        Reproduction row = reproductionById("balancekv-fig1");
+        row.cut = "default";
+        row.seeds = 1;
+        std::vector<std::shared_ptr<const CaptureReader>> all = captures(1, kEnoughForEveryRow);
+        all.push_back(captures(1, 500).front());
+        const ReproductionResult result = reproduce(runner, row, all, {0}, {});
+        QCOMPARE(result.series[0].points.size(), 4U);
+        QCOMPARE(result.series[0].points[3].summary.count, 2);
+        QVERIFY(near(result.series[0].points[3].x, (22.0 / 44 + 59.0 / 119) / 2));
+        const auto tooShort = makeRandomCapture(1, 300, 1, 2, 1, 8);
+        tooShort->captureInfo.path = "folder/short.h5";
+        all.push_back(tooShort);
+        const std::string message = errorMessage([&] { reproduce(runner, row, all, {0}, {}); });
+        QVERIFY2(message.find("only 225 lie before the cut") != std::string::npos && message.find("folder/short.h5") != std::string::npos, message.c_str());
+    }
+
     // BalanceKV Fig. 3 is a table of block sizes by rates: a series for each block, a point for each rate.
     void aVariedParameterMakesASeriesForEachValue() {
         const LayerRunner runner = makeRunner();
@@ -221,6 +263,7 @@ private slots:
         Reproduction row = reproductionById("balancekv-fig3");
         const std::string spec = "balancekv:notebook,sink=4,recent=4"; // as many as so short a prompt leaves
         row.policies = {spec};
+        row.exactFirst = 0;
         row.cut = "default";
         row.seeds = 1;
         const ReproductionResult result = reproduce(runner, row, capture, {1}, {});

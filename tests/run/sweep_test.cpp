@@ -3,6 +3,7 @@
 #include "core/capture/memory_capture.h"
 #include "core/run/sweep.h"
 #include "tests/run/counting_engine.h"
+#include "tests/support/error_message.h"
 
 #include <QtTest>
 
@@ -262,6 +263,23 @@ private slots:
             QVERIFY2(std::string(error.what()).find("the disk is gone") != std::string::npos, error.what());
         }
         QCOMPARE(rows, 2); // both policies on layer 0
+    }
+
+    // A policy knows no file; which of several captures it could not run on is said all the same.
+    void errorsNameTheCapture() {
+        SweepRequest request;
+        const auto whole = makeRandomCapture(1, 100, 1, 4, 2, 8), blind = makeRandomCapture(2, 80, 1, 4, 2, 8);
+        blind->captureInfo.path = "folder/without_queries.h5";
+        for (LayerInfo& layer : blind->captureInfo.layers)
+            layer.queryCount = 0;
+        request.captures = {whole, blind};
+        request.policies = {PolicySpec::parse("snapkv@0.5")};
+        const Rig rig;
+        const std::string several = errorMessage([&] { rig.rows(request); });
+        QVERIFY2(several.ends_with("folder/without_queries.h5"), several.c_str());
+        request.captures = {blind}; // the only one there is needs no name
+        const std::string one = errorMessage([&] { rig.rows(request); });
+        QVERIFY2(!one.empty() && one.find("folder") == std::string::npos, one.c_str());
     }
 
     void cancellingStopsTheReading() {
