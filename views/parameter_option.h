@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/parameters/parameters.h"
+#include "views/view_options.h"
 
 #include <string>
 #include <utility>
@@ -12,14 +12,9 @@ inline constexpr const char *kParameterUnit = "parameter", *kNumberUnit = "numbe
 
 /// The row of such an option: "id", "id=v1,v2" or empty. It changes what is computed.
 inline ParameterSpec parameterOption(std::string id, std::string label, std::string help, std::string source, const char* unit) {
-    ParameterSpec spec;
-    spec.id = std::move(id);
-    spec.label = std::move(label);
-    spec.help = std::move(help);
-    spec.source = std::move(source);
+    ParameterSpec spec =
+        textOption(std::move(id), std::move(label), std::move(help), std::move(source), {}, nullptr, Stage::Features);
     spec.unit = unit;
-    spec.kind = ParameterKind::Text;
-    spec.stage = Stage::Features;
     return spec;
 }
 

@@ -61,6 +61,16 @@ ParameterSpec realOption(std::string id, std::string label, std::string help, st
     return spec;
 }
 
+ParameterSpec textOption(std::string id, std::string label, std::string help, std::string source, std::string standard,
+                         void (*check)(std::string_view), Stage stage) {
+    ParameterSpec spec =
+        row(std::move(id), std::move(label), std::move(help), std::move(source), ParameterKind::Text, stage);
+    spec.step = 0;
+    spec.defaultText = std::move(standard);
+    spec.check = check;
+    return spec;
+}
+
 ParameterSpec colourMapOption() {
     return choiceOption("colours", "Colours", "Sequential colour map.", "viridis is even in lightness",
                         {{"viridis", "viridis", "even steps of lightness"},

@@ -61,12 +61,8 @@ std::string MapCell::text() const {
 }
 
 ParameterSpec mapCellOption() {
-    ParameterSpec spec = choiceOption("cell", "Cell", "QUERY,KEY of the cell whose neighbourhood is shown large, like 920,615; none.",
-                                      "a click on the map", {}, Stage::Combine);
-    spec.kind = ParameterKind::Text;
-    spec.defaultText = "none";
-    spec.check = check;
-    return spec;
+    return textOption("cell", "Cell", "QUERY,KEY of the cell whose neighbourhood is shown large, like 920,615; none.", "a click on the map",
+                      "none", check, Stage::Combine);
 }
 
 ParameterSpec mapAroundOption() {
