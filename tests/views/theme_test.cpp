@@ -21,11 +21,11 @@ double linear(std::uint8_t channel) {
     return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
 }
 
-double luminance(Colour c) { return 0.2126 * linear(c.r) + 0.7152 * linear(c.g) + 0.0722 * linear(c.b); }
+double wcagLuminance(Colour c) { return 0.2126 * linear(c.r) + 0.7152 * linear(c.g) + 0.0722 * linear(c.b); }
 
 /// WCAG 2 contrast ratio.
 double contrast(Colour a, Colour b) {
-    const double la = luminance(a), lb = luminance(b);
+    const double la = wcagLuminance(a), lb = wcagLuminance(b);
     return (std::max(la, lb) + 0.05) / (std::min(la, lb) + 0.05);
 }
 

@@ -124,12 +124,6 @@ std::string shortNumber(float cell) {
     return exponent > 9 ? "≈0" : fmt::format("{}{}e−{}", sign, digits.front(), exponent);
 }
 
-Colour readableOn(Colour ground, const Theme& theme) {
-    const double light = 0.299 * ground.r + 0.587 * ground.g + 0.114 * ground.b;
-    const bool inkIsDark = theme.ink.r < 128;
-    return (light > 140) == inkIsDark ? theme.ink : theme.paper;
-}
-
 void drawCells(SceneBuilder& builder, const Inset& inset, const AttentionMapData& data, const MapScale& scale, const Theme& theme) {
     const MapNeighbourhood& around = *data.locked;
     const std::int64_t rows = around.cells.shape[0], columns = around.cells.shape[1];
@@ -152,7 +146,7 @@ void drawCells(SceneBuilder& builder, const Inset& inset, const AttentionMapData
         for (std::int64_t x = 0; x < columns; ++x)
             if (const float cell = around.at(around.rowBegin + y, around.keyBegin + x); !std::isnan(cell))
                 builder.text({inset.grid.x + inset.cell * (static_cast<double>(x) + 0.5), inset.grid.y + inset.cell * (static_cast<double>(y) + 0.5)},
-                             shortNumber(cell), number, readableOn(colours[static_cast<std::size_t>(y * columns + x)], theme),
+                             shortNumber(cell), number, textOn(colours[static_cast<std::size_t>(y * columns + x)]),
                              HorizontalAlign::Centre, VerticalAlign::Middle);
     builder.rectangle(inset.grid, kTransparent, {theme.axis, 1, {}}, 0, kGrid);
     const Box own{inset.grid.x + inset.cell * static_cast<double>(around.key - around.keyBegin),

@@ -1,6 +1,8 @@
 // The parts of the attention map: one image, thin rails of kept tokens along its edges, and lines over it.
 #include "views/attention_map/map_painter.h"
 
+#include "views/pane_identity.h"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -87,15 +89,18 @@ std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, dou
 }
 
 /// `along` x: the rail lies; else it stands.
-void drawRail(SceneBuilder& builder, const Box& box, bool along, const std::vector<double>& shares, Colour colour,
+void drawRail(SceneBuilder& builder, const Box& box, bool along, const std::vector<double>& shares, const PaneIdentity& identity,
               const Theme& theme) {
+    const int count = static_cast<int>(shares.size()), across = identity.isRepeated() ? static_cast<int>(kRailHeight) : 1;
+    const int width = along ? count : across, height = along ? across : count;
     auto pixels = std::make_shared<std::vector<std::uint8_t>>();
-    for (const double share : shares) {
-        const Colour c = share > 0 ? blend(withAlpha(colour, 0.2 + 0.8 * share), theme.sunken) : theme.sunken;
-        pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
-    }
-    const int count = static_cast<int>(shares.size());
-    builder.scene().items.push_back(ImageItem{box, along ? count : 1, along ? 1 : count, pixels, {}});
+    for (int y = 0; y < height; ++y)
+        for (int x = 0; x < width; ++x) {
+            const double share = identity.railHas(along ? y : x) ? shares[static_cast<std::size_t>(along ? x : y)] : 0;
+            const Colour c = share > 0 ? blend(withAlpha(identity.colour(), 0.2 + 0.8 * share), theme.sunken) : theme.sunken;
+            pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
+        }
+    builder.scene().items.push_back(ImageItem{box, width, height, pixels, {}});
 }
 
 } // namespace
@@ -120,7 +125,7 @@ void drawRails(SceneBuilder& builder, const MapLayout& layout, const ViewInput& 
     double y = layout.rails.y;
     for (std::size_t i = 0; i < input.panes.size(); ++i) {
         const PaneData& pane = input.panes[i];
-        const Colour colour = policyStyle(pane.policyId, theme.id).colour;
+        const PaneIdentity identity = identityOf(input, pane, theme.id);
         const Box rail{layout.rails.x, y, layout.rails.width, kRailHeight};
         builder.text({rail.x - 5, y + kRailHeight / 2}, std::string(1, pane.letter), letter, theme.text2,
                      HorizontalAlign::Right, VerticalAlign::Middle);
@@ -128,12 +133,12 @@ void drawRails(SceneBuilder& builder, const MapLayout& layout, const ViewInput& 
         if (!pane.result)
             continue;
         const auto along = static_cast<std::size_t>(std::max(1.0, rail.width));
-        drawRail(builder, rail, true, keptShares(input, pane, layout.frame.x.low, layout.frame.x.high, along), colour, theme);
+        drawRail(builder, rail, true, keptShares(input, pane, layout.frame.x.low, layout.frame.x.high, along), identity, theme);
         if (std::cmp_not_equal(i, input.activePane) || layout.sideRail.width <= 0)
             continue;
         const auto down = static_cast<std::size_t>(std::max(1.0, layout.sideRail.height));
         drawRail(builder, layout.sideRail, false,
-                 keptShares(input, pane, layout.frame.y.high, layout.frame.y.low, down), colour, theme);
+                 keptShares(input, pane, layout.frame.y.high, layout.frame.y.low, down), identity, theme);
         builder.text({layout.sideRail.x + layout.sideRail.width / 2, layout.sideRail.y - 4}, std::string(1, pane.letter),
                      letter, theme.text2, HorizontalAlign::Centre);
     }

@@ -2,6 +2,7 @@
 // about it, and the retention at which it meets the wanted quality.
 #include "views/calibration/calibration_curves.h"
 
+#include "views/pane_identity.h"
 #include "core/run/calibration.h"
 #include "views/view_facts.h"
 
@@ -64,14 +65,15 @@ std::string kindOf(const CalibrationSeries& series) {
 
 SeriesLook lookOf(const CalibrationViewData& data, std::size_t index, ThemeId theme) {
     const CalibrationSeries& series = data.series[index];
-    std::size_t samePolicy = 0, sameContexts = 0;
+    int samePolicy = 0;
+    std::size_t sameContexts = 0;
     for (std::size_t i = 0; i < index; ++i) {
         samePolicy += data.series[i].own && data.series[i].policyId == series.policyId ? 1 : 0;
         sameContexts += !data.series[i].own && data.series[i].pane == series.pane ? 1 : 0;
     }
     if (series.own) {
-        const PolicyStyle style = policyStyle(series.policyId, theme);
-        return {style.colour, style.marker, samePolicy > 0 ? std::vector<double>{2, 2} : style.dash};
+        const PaneIdentity identity(series.policyId, samePolicy, theme);
+        return {identity.colour(), identity.marker(), identity.dash()};
     }
     static const std::array<Marker, 5> markers = {Marker::Circle, Marker::Square, Marker::TriangleUp, Marker::Hexagon, Marker::Diamond};
     static const std::array<std::vector<double>, 5> dashes = {{{}, {5, 3}, {8, 3, 2, 3}, {2, 2}, {10, 4}}};

@@ -3,6 +3,7 @@
 
 #include "views/chart.h"
 #include "views/explanations.h"
+#include "views/pane_identity.h"
 #include "views/view_facts.h"
 #include "views/view_options.h"
 
@@ -121,12 +122,7 @@ std::string whyNoPicture(const ViewInput& input, const ParameterValues& options)
     return std::isnan(compare(input, options).mean()) ? "No query judges both panes: give them the same cut." : "";
 }
 
-/// Of two panes of one policy the second has hollow bars.
-bool isHollow(const Comparison& c, bool above) {
-    return c.above->policyId == c.below->policyId && !above;
-}
-
-void drawBars(SceneBuilder& builder, const Comparison& c, const PlotFrame& frame, const Viewport& viewport) {
+void drawBars(SceneBuilder& builder, const ViewInput& input, const Comparison& c, const PlotFrame& frame, const Viewport& viewport) {
     const double pitch = std::abs(frame.toPixels(c.firstQuery + 1, 0).x - frame.toPixels(c.firstQuery, 0).x);
     const double zero = frame.toPixels(c.firstQuery, 0).y;
     const auto perPixel = static_cast<std::size_t>(std::max(1.0, std::ceil(1 / std::max(pitch, 1e-9))));
@@ -139,11 +135,14 @@ void drawBars(SceneBuilder& builder, const Comparison& c, const PlotFrame& frame
         const double width = std::max(1.0, pitch * static_cast<double>(perPixel) - (pitch > 3 ? 1 : 0));
         for (const bool above : {true, false}) {
             const double tip = frame.toPixels(0, above ? high : low).y;
-            const Colour colour = policyStyle((above ? c.above : c.below)->policyId, viewport.theme).colour;
-            const bool hollow = isHollow(c, above);
-            if (above ? high > 0 : low < 0)
-                builder.rectangle({left, std::min(tip, zero), width, std::abs(tip - zero)}, hollow ? withAlpha(colour, 0.35) : colour,
-                                  hollow && width > 3 ? Stroke{colour, 1, {}} : Stroke{});
+            const PaneIdentity identity = identityOf(input, above ? *c.above : *c.below, viewport.theme);
+            const Box bar{left, std::min(tip, zero), width, std::abs(tip - zero)};
+            if (above ? high <= 0 : low >= 0)
+                continue;
+            if (width > 3)
+                identity.drawArea(builder, bar);
+            else
+                builder.rectangle(bar, identity.areaFill());
         }
     }
 }
@@ -165,15 +164,15 @@ Scene ErrorDifferenceView::buildScene(const ViewInput& input, const ParameterVal
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
     builder.pushClip(chart.frame.plot);
-    drawBars(builder, c, chart.frame, viewport);
+    drawBars(builder, input, c, chart.frame, viewport);
     const double zero = chart.frame.toPixels(first, 0).y, mean = chart.frame.toPixels(first, c.mean()).y;
     builder.line({chart.frame.plot.x, zero}, {chart.frame.plot.right(), zero}, {theme.axis, 1, {}});
     builder.line({chart.frame.plot.x, mean}, {chart.frame.plot.right(), mean}, {theme.ink, 1, {5, 3}});
     builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
     builder.popClip();
     const auto entry = [&](const PaneData& pane, bool above) {
-        return LegendEntry{fmt::format("{} {} better: {} queries", pane.letter, pane.policyName, formatCount(c.wins(above))), Marker::Square,
-                           policyStyle(pane.policyId, viewport.theme).colour, {}, 4};
+        return identityOf(input, pane, viewport.theme)
+            .legend(fmt::format("{} {} better: {} queries", pane.letter, pane.policyName, formatCount(c.wins(above))));
     };
     std::vector<LegendEntry> legend = {entry(*c.above, true), entry(*c.below, false)};
     if (c.seenQueries)

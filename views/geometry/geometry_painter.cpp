@@ -3,6 +3,7 @@
 
 #include "core/metrics/theory.h"
 #include "views/chart.h"
+#include "views/pane_identity.h"
 #include "views/view_facts.h"
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ struct Look {
 };
 
 /// Keys in ink, queries in their own colour, values dashed: none of them is a policy.
-Look lookOf(const GeometryData& data, std::size_t index, ThemeId themeId) {
+Look lookOf(const ViewInput& input, const GeometryData& data, std::size_t index, ThemeId themeId) {
     const Theme& theme = themeOf(themeId);
     const GeometrySeries& series = data.series[index];
     switch (series.role) {
@@ -31,11 +32,8 @@ Look lookOf(const GeometryData& data, std::size_t index, ThemeId themeId) {
     case GeometrySeries::Role::Values: return {theme.text2, {5, 2.5}};
     case GeometrySeries::Role::Policy: break;
     }
-    const PolicyStyle style = policyStyle(series.policyId, themeId);
-    for (std::size_t earlier = 0; earlier < index; ++earlier)
-        if (data.series[earlier].policyId == series.policyId)
-            return {style.colour, {2, 2}};
-    return {style.colour, style.dash};
+    const PaneIdentity identity = identityOf(input, series.letter, series.policyId, themeId);
+    return {identity.colour(), identity.dash()};
 }
 
 double shareOf(const Histogram& histogram, std::size_t bin) {
@@ -134,10 +132,10 @@ Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const 
     std::vector<LegendEntry> legend;
     for (std::size_t i = 0; i < data.series.size(); ++i) {
         const GeometrySeries& series = data.series[i];
-        const Look look = lookOf(data, i, viewport.theme);
+        const Look look = lookOf(input, data, i, viewport.theme);
         drawSteps(builder, chart.frame, series.histogram, look);
         const std::string letter = series.role == GeometrySeries::Role::Policy ? std::string(1, series.letter) + " " : "";
-        legend.push_back({fmt::format("{}{} {}", letter, series.name, meanText(series.histogram.summary())), Marker::Square, look.colour, {}, 4, true});
+        legend.push_back({fmt::format("{}{} {}", letter, series.name, meanText(series.histogram.summary())), Marker::Square, look.colour, {look.colour, 1.5, look.dash}, 4, true});
     }
     builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
     builder.popClip();

@@ -45,9 +45,9 @@ std::vector<std::int64_t> agreement(const ViewInput& input, const std::vector<co
 }
 
 void drawBadge(SceneBuilder& builder, const PaneData& pane, Point centre, ThemeId theme) {
-    builder.rectangle({centre.x - 8, centre.y - 8, 16, 16}, policyStyle(pane.policyId, theme).colour, {}, 3);
-    const Colour letter = theme == ThemeId::Dark ? themeOf(theme).paper : themeOf(ThemeId::Light).paper;
-    builder.text(centre, std::string(1, pane.letter), {FontFace::Interface, 11, FontWeight::SemiBold}, letter, HorizontalAlign::Centre,
+    const Colour ground = policyStyle(pane.policyId, theme).colour;
+    builder.rectangle({centre.x - 8, centre.y - 8, 16, 16}, ground, {}, 3);
+    builder.text(centre, std::string(1, pane.letter), {FontFace::Interface, 11, FontWeight::SemiBold}, textOn(ground), HorizontalAlign::Centre,
                  VerticalAlign::Middle);
 }
 

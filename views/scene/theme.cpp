@@ -169,4 +169,18 @@ Colour blend(Colour over, Colour under) {
     return {mix(under.r, over.r, t), mix(under.g, over.g, t), mix(under.b, over.b, t), 255};
 }
 
+double luminance(Colour colour) {
+    const auto linear = [](int value) {
+        const double v = value / 255.0;
+        return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4);
+    };
+    return 0.2126 * linear(colour.r) + 0.7152 * linear(colour.g) + 0.0722 * linear(colour.b);
+}
+
+Colour textOn(Colour ground) {
+    static const Colour dark = makeLight().ink, bright = makeDark().ink;
+    const double here = luminance(ground) + 0.05;
+    return here / (luminance(dark) + 0.05) > (luminance(bright) + 0.05) / here ? dark : bright;
+}
+
 } // namespace kvscope

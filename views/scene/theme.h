@@ -35,5 +35,7 @@ Colour colourMap(std::string_view name, double t, bool inverted = false);
 
 Colour withAlpha(Colour colour, double alpha); ///< alpha 0..1 times the colour's own
 Colour blend(Colour over, Colour under);       ///< opaque result
+double luminance(Colour colour);               ///< WCAG 2, relative, 0..1
+Colour textOn(Colour ground);                  ///< near-black or near-white, whichever has more contrast there
 
 } // namespace kvscope

@@ -4,6 +4,7 @@
 
 #include "views/chart.h"
 #include "views/explanations.h"
+#include "views/pane_identity.h"
 #include "views/token_classes/token_classes_data.h"
 #include "views/token_groups.h"
 #include "views/view_facts.h"
@@ -149,13 +150,7 @@ Layout layoutOf(const Tally& tally, const Viewport& viewport, const TextService&
     return layout;
 }
 
-/// Of two panes with the same policy the second is hollow.
-bool isSecond(const Tally& tally, std::size_t pane) {
-    return std::any_of(tally.panes.begin(), tally.panes.begin() + static_cast<std::ptrdiff_t>(pane),
-                       [&](const PaneData* earlier) { return earlier->policyId == tally.panes[pane]->policyId; });
-}
-
-void drawRow(SceneBuilder& builder, const Tally& tally, std::size_t row, const Layout& layout, const Viewport& viewport) {
+void drawRow(SceneBuilder& builder, const ViewInput& input, const Tally& tally, std::size_t row, const Layout& layout, const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
     const TextStyle label{FontFace::Interface, 11}, number{FontFace::Monospace, 10};
     const double middle = layout.top(row) + layout.rowPitch / 2;
@@ -168,12 +163,10 @@ void drawRow(SceneBuilder& builder, const Tally& tally, std::size_t row, const L
                      VerticalAlign::Middle);
     }
     for (std::size_t pane = 0; pane < tally.panes.size(); ++pane) {
-        const Colour colour = policyStyle(tally.panes[pane]->policyId, viewport.theme).colour;
-        const bool hollow = isSecond(tally, pane);
         const Box bar = layout.bar(row, pane, tally.share(row, pane));
         const PickId pick{PickId::Kind::Cell, static_cast<std::int64_t>(row * tally.panes.size() + pane)};
         builder.rectangle({bar.x, bar.y, layout.frame.plot.width, bar.height}, kTransparent, {}, 0, pick); // a short bar is hit too
-        builder.rectangle(bar, hollow ? withAlpha(colour, 0.35) : colour, hollow ? Stroke{colour, 1, {2, 2}} : Stroke{}, 0, pick);
+        identityOf(input, *tally.panes[pane], viewport.theme).drawArea(builder, bar, pick);
         const double tick = layout.frame.toPixels(tally.blind(row, pane), 0).x;
         builder.line({tick, bar.y - 0.5}, {tick, bar.bottom() + 0.5}, {theme.casing, 3, {}});
         builder.line({tick, bar.y - 0.5}, {tick, bar.bottom() + 0.5}, {theme.ink, 1, {}});
@@ -208,11 +201,10 @@ Scene TokenClassesView::buildScene(const ViewInput& input, const ParameterValues
     SceneBuilder builder(scene, *viewport.text);
     std::vector<LegendEntry> legend;
     for (const PaneData* pane : tally.panes)
-        legend.push_back({fmt::format("{} {}", pane->letter, pane->policyName), Marker::Square,
-                          policyStyle(pane->policyId, viewport.theme).colour, {}, 4});
+        legend.push_back(identityOf(input, *pane, viewport.theme).legend(fmt::format("{} {}", pane->letter, pane->policyName)));
     drawLegend(builder, {12, 13}, viewport.width - 20, legend, theme);
     for (std::size_t row = 0; row < tally.rows.size(); ++row)
-        drawRow(builder, tally, row, layout, viewport);
+        drawRow(builder, input, tally, row, layout, viewport);
     drawScale(builder, layout, theme);
     drawProvenance(builder, input, viewport);
     return scene;

@@ -82,16 +82,14 @@ private:
             const double pitch = m_strip.panes.size() > 3 ? 1.7 : 2.4, height = m_strip.panes.size() > 3 ? 1.4 : 2.0;
             for (std::size_t pane = 0; pane < m_strip.panes.size(); ++pane)
                 if (keptBy(pane, t))
-                    m_builder.rectangle({box.x, box.y + kBarTop - 0.4 + pitch * static_cast<double>(pane), width, height},
-                                        policyStyle(m_strip.panes[pane]->policyId, m_strip.themeId).colour);
+                    m_strip.identities[pane].drawThinBar(m_builder, {box.x, box.y + kBarTop - 0.4 + pitch * static_cast<double>(pane), width, height});
         } else if (m_strip.mode == StripMode::State) {
             if (keptByActive(t))
                 m_builder.rectangle({box.x, box.y + kBarTop, width, 2}, m_strip.theme.kept);
             else
                 m_builder.line({box.x, box.y + kBarTop + 1}, {box.x + width, box.y + kBarTop + 1}, {m_strip.theme.evicted, 1, {1.5, 2}});
         } else if (const int only = onlyIn(t); only >= 0 && (only == 0) == (m_strip.mode == StripMode::OnlyInA) && m_strip.mode != StripMode::Score) {
-            m_builder.rectangle({box.x, box.y + kBarTop, width, 2.6},
-                                policyStyle(m_strip.panes[static_cast<std::size_t>(only)]->policyId, m_strip.themeId).colour);
+            m_strip.identities[static_cast<std::size_t>(only)].drawThinBar(m_builder, {box.x, box.y + kBarTop, width, 2.6});
         }
     }
 
@@ -100,11 +98,8 @@ private:
         if (afterCut(t))
             return theme.text3;
         const float rank = m_strip.ranks.empty() ? NAN : m_strip.ranks[static_cast<std::size_t>(t)];
-        if (m_strip.mode == StripMode::Score && !std::isnan(rank)) { // dark on bright grounds, bright on dark ones
-            const Colour ground = colourMap(m_strip.colourMapName, rank);
-            const double luma = 0.299 * ground.r + 0.587 * ground.g + 0.114 * ground.b;
-            return luma > 128 ? themeOf(ThemeId::Light).text1 : themeOf(ThemeId::Dark).text1;
-        }
+        if (m_strip.mode == StripMode::Score && !std::isnan(rank))
+            return textOn(colourMap(m_strip.colourMapName, rank));
         return emphasised(t) ? theme.text1 : theme.text3;
     }
 

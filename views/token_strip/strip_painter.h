@@ -1,5 +1,6 @@
 #pragma once
 
+#include "views/pane_identity.h"
 #include "views/scene/scene_builder.h"
 #include "views/token_strip/strip_layout.h"
 #include "views/view_facts.h"
@@ -15,6 +16,7 @@ struct StripScene {
     StripMode mode;
     std::vector<const PaneData*> panes;              ///< with results, in pane order
     std::vector<std::vector<TokenState>> states;     ///< of `panes`
+    std::vector<PaneIdentity> identities;            ///< of `panes`
     const PaneData* active = nullptr;
     std::vector<TokenState> activeStates;
     std::vector<float> ranks;                        ///< [n] 0..1 of the active pane's score; NaN without one

@@ -74,11 +74,12 @@ std::vector<float> scoreRanks(const ViewInput& input, const PaneData* active) {
 }
 
 StripScene stripSceneOf(const ViewInput& input, const StripLayout& layout, const ParameterValues& options, ThemeId theme) {
-    StripScene strip{input, layout, modeOf(options), {}, {}, nullptr, {}, {}, themeOf(theme), theme, options.choice("colour_map")};
+    StripScene strip{input, layout, modeOf(options), {}, {}, {}, nullptr, {}, {}, themeOf(theme), theme, options.choice("colour_map")};
     for (const PaneData& pane : input.panes)
         if (pane.result) {
             strip.panes.push_back(&pane);
             strip.states.push_back(tokenStates(input, pane));
+            strip.identities.push_back(identityOf(input, pane, theme));
         }
     const auto active = static_cast<std::size_t>(std::max(0, input.activePane));
     if (active < input.panes.size() && input.panes[active].result) {
@@ -93,9 +94,10 @@ StripScene stripSceneOf(const ViewInput& input, const StripLayout& layout, const
 std::vector<LegendEntry> legendOf(const StripScene& strip) {
     std::vector<LegendEntry> entries;
     const auto bar = [&](const PaneData& pane, const std::string& words) {
+        const PaneIdentity identity = identityOf(strip.input, pane, strip.themeId);
         LegendEntry entry;
         entry.label = words;
-        entry.fill = policyStyle(pane.policyId, strip.themeId).colour;
+        entry.stroke = {identity.colour(), 2.6, identity.isRepeated() ? identity.dash() : std::vector<double>{}};
         entry.bar = true;
         entries.push_back(entry);
     };

@@ -16,11 +16,6 @@ void repolish(QWidget* widget) {
     widget->update();
 }
 
-/// WCAG 2 relative luminance, good enough to choose black or white letters.
-double luminance(Colour colour) {
-    return (0.2126 * colour.r + 0.7152 * colour.g + 0.0722 * colour.b) / 255.0;
-}
-
 } // namespace
 
 QLabel* roleLabel(const QString& text, const char* role, QWidget* parent) {
@@ -99,7 +94,7 @@ void LetterBadge::paintEvent(QPaintEvent*) {
     painter.setPen(Qt::NoPen);
     painter.setBrush(qColor(ground));
     painter.drawRoundedRect(rect(), px(3), px(3));
-    painter.setPen(luminance(ground) > 0.45 ? QColor(0x0B, 0x0D, 0x10) : QColor(Qt::white));
+    painter.setPen(qColor(textOn(ground)));
     QFont font = interfaceFont(12, QFont::DemiBold);
     font.setPixelSize(std::max(8, height() * 64 / 100));
     painter.setFont(font);

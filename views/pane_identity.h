@@ -1,0 +1,45 @@
+#pragma once
+
+#include "views/scene/axes.h"
+#include "views/scene/theme.h"
+#include "views/view.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvscope {
+
+/// How one pane looks wherever several stand side by side: its policy's colour and marker. The first pane of a policy has
+/// the policy's own dash and solid areas. A further one is dashed (the second 2-2), its areas are paler with an outline in
+/// that dash and its thin bars are broken by it, so that two panes of one policy differ by more than their letters.
+class PaneIdentity {
+public:
+    /// `earlier`: panes of the same policy before this one.
+    PaneIdentity(std::string_view policyId, int earlier, ThemeId theme);
+
+    Colour colour() const { return m_style.colour; }
+    Marker marker() const { return m_style.marker; }
+    const std::vector<double>& dash() const { return m_style.dash; } ///< of its lines
+    bool isRepeated() const { return m_earlier > 0; }
+
+    Colour areaFill() const;
+    Stroke areaOutline() const; ///< transparent for the first pane
+    LegendEntry legend(std::string label) const; ///< a square of such an area
+    /// A bar or a cell.
+    void drawArea(SceneBuilder& builder, const Box& box, PickId pick = {}) const;
+    /// A lying bar too thin for an outline.
+    void drawThinBar(SceneBuilder& builder, const Box& box) const;
+    /// Across the thickness of a rail: whether its line so many pixels from the edge has the colour.
+    bool railHas(double fromEdge) const;
+
+private:
+    PolicyStyle m_style;
+    int m_earlier = 0;
+};
+
+/// Of the pane with this letter among the input's, or of data of the policy that it had when they were made.
+PaneIdentity identityOf(const ViewInput& input, char letter, std::string_view policyId, ThemeId theme);
+PaneIdentity identityOf(const ViewInput& input, const PaneData& pane, ThemeId theme);
+
+} // namespace kvscope
