@@ -162,7 +162,7 @@ PlotFrame ClusteringPainter::sampling(const Box& area) {
 std::vector<LegendEntry> ClusteringPainter::legend(const std::string& picture) const {
     std::vector<LegendEntry> entries;
     const auto diamond = [&](std::string label, bool filled) {
-        entries.push_back({std::move(label), Marker::Diamond, filled ? m_colour : kTransparent, {m_colour, 1.1, {}}, 4});
+        entries.push_back({std::move(label), Marker::Diamond, filled ? m_theme.anchor : kTransparent, {filled ? m_theme.text1 : ballColour(), 1, {}}, 4});
     };
     if (picture == "delta")
         for (std::size_t i = 0; i < m_data.curves.size(); ++i)
@@ -172,7 +172,7 @@ std::vector<LegendEntry> ClusteringPainter::legend(const std::string& picture) c
         diamond("cluster of one", false);
         const std::string& balls = m_options.choice("balls");
         if (balls != "none")
-            entries.push_back({balls == "head" ? "ball of max ‖k − x‖ ≤ δ" : "its members in this plane", Marker::Circle, withAlpha(m_colour, 0.1), {m_colour, 1, {}}, 5});
+            entries.push_back({balls == "head" ? "ball of max ‖k − x‖ ≤ δ" : "its members in this plane", Marker::Circle, withAlpha(m_colour, 0.1), {ballColour(), 1.2, {}}, 5});
     }
     if (picture == "overview" && m_data.centres)
         diamond(fmt::format("{} greedy centres", formatCount(std::ssize(m_data.centres->order))), true);

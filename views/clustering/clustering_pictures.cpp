@@ -86,6 +86,10 @@ void ClusteringPainter::cursorLine(const PlotFrame& frame) {
     m_builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, {m_theme.ink, 1, {5, 3}});
 }
 
+Colour ClusteringPainter::ballColour() const {
+    return blend(withAlpha(m_theme.ink, 0.35), m_colour); // the policy's green alone is as dim as the grey of the keys
+}
+
 std::vector<double> ClusteringPainter::ballRadii() const {
     if (m_options.choice("balls") == "head")
         return m_state.radii;
@@ -106,13 +110,13 @@ void ClusteringPainter::balls(const PlotFrame& frame) {
     const std::vector<double> reach = ballRadii();
     const std::size_t count = std::min(order.size(), kMostBalls);
     const double strength = std::min(1.0, 8.0 / static_cast<double>(count)); // so that many do not add up to a wall
+    const Colour outline = withAlpha(ballColour(), 0.35 + 0.55 * strength);
     for (std::size_t i = count; i-- > 0;) {
         const std::size_t c = order[i];
         if (m_state.counts[c] < 2)
             continue;
         const Point at = keyPlace(m_data.stream->representatives[c]);
-        m_builder.circle(frame.toPixels(at.x, at.y), reach[c] * unit, withAlpha(m_colour, 0.07 * strength),
-                         {withAlpha(m_colour, 0.25 + 0.45 * strength), 1, {}});
+        m_builder.circle(frame.toPixels(at.x, at.y), reach[c] * unit, withAlpha(m_colour, 0.01 + 0.07 * strength), {outline, 1.2, {}});
     }
 }
 
@@ -122,8 +126,8 @@ void ClusteringPainter::representatives(const PlotFrame& frame) {
         const Point at = keyPlace(m_data.stream->representatives[c]);
         (m_state.counts[c] > 1 ? shared : alone).add(frame.toPixels(at.x, at.y), static_cast<std::int64_t>(c));
     }
-    m_builder.points(alone.as(emptyCloud("clusters of one", PickId::Kind::Cell, Marker::Diamond, 3.4, kTransparent, {m_colour, 1.1, {}})));
-    m_builder.points(shared.as(emptyCloud("representatives", PickId::Kind::Cell, Marker::Diamond, 4, m_colour, {m_theme.canvas, 0.8, {}})));
+    m_builder.points(alone.as(emptyCloud("clusters of one", PickId::Kind::Cell, Marker::Diamond, 3.4, kTransparent, {ballColour(), 1.2, {}})));
+    m_builder.points(shared.as(emptyCloud("representatives", PickId::Kind::Cell, Marker::Diamond, 4, m_theme.anchor, {m_theme.text1, 1, {}})));
 }
 
 void ClusteringPainter::centreMarks(const PlotFrame& frame) {
@@ -132,7 +136,7 @@ void ClusteringPainter::centreMarks(const PlotFrame& frame) {
         const Point at = keyPlace(m_data.centres->order[i]);
         centres.add(frame.toPixels(at.x, at.y), static_cast<std::int64_t>(i));
     }
-    m_builder.points(centres.as(emptyCloud("centres", PickId::Kind::Cell, Marker::Diamond, 3.6, m_colour, {m_theme.canvas, 0.6, {}})));
+    m_builder.points(centres.as(emptyCloud("centres", PickId::Kind::Cell, Marker::Diamond, 3.6, m_theme.anchor, {m_theme.text1, 1, {}})));
 }
 
 void ClusteringPainter::ring(const PlotFrame& frame, TokenIndex token, Point place) {

@@ -27,6 +27,7 @@ public:
 
 private:
     void balls(const PlotFrame& frame);
+    Colour ballColour() const;
     std::vector<double> ballRadii() const; ///< [clusters] in the units of the keys, as the option says
     void representatives(const PlotFrame& frame);
     void centreMarks(const PlotFrame& frame);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMostPoints = 600; // of a curve
 constexpr int kBins = 40;
+constexpr double kNoteRow = 16;
 constexpr std::int64_t kMostMarks = 20'000; // of tokens that neither choice keeps
 
 /// Numbers 0 .. count - 1 spaced so that a curve over a logarithmic axis stays smooth.
@@ -103,24 +104,38 @@ void LeveragePainter::budgetLine(const PlotFrame& frame, double x) {
     m_builder.line({at, frame.plot.y}, {at, frame.plot.bottom()}, {m_theme.ink, 1, {5, 3}});
 }
 
-void LeveragePainter::label(const PlotFrame& frame, const std::vector<std::string>& lines, bool top) {
+void LeveragePainter::label(const PlotFrame& frame, const std::vector<std::string>& lines, Corner corner) {
+    const Box& plot = frame.plot;
+    if (plot.height < 60 || plot.width < 90)
+        return;
     const TextStyle bold{FontFace::Interface, 11, FontWeight::SemiBold}, plain{FontFace::Interface, 11};
     std::vector<std::pair<std::string, TextStyle>> rows;
-    for (const std::string& line : lines)
-        for (const std::string& part : m_builder.wrap(line, rows.empty() ? bold : plain, frame.plot.width - 12))
-            rows.push_back({m_builder.elide(part, plain, frame.plot.width - 12), &line == &lines.front() ? bold : plain});
-    if (frame.plot.height < 16 * static_cast<double>(rows.size()) + 60)
-        rows.resize(std::min<std::size_t>(rows.size(), 1));
-    if (frame.plot.height < 60 || frame.plot.width < 90)
-        return;
-    const double height = 16 * static_cast<double>(rows.size());
-    double y = top ? frame.plot.y + 4 : frame.plot.bottom() - height - 4, width = 0;
+    double width = 0;
+    // Of a triangle above the diagonal: as narrow as it takes to stay inside, then fewer lines.
+    for (const double share : {0.95, 0.7, 0.55, 0.45}) {
+        rows.clear();
+        width = 0;
+        for (const std::string& line : lines) {
+            const TextStyle& style = &line == &lines.front() ? bold : plain;
+            for (const std::string& part : m_builder.wrap(line, style, share * plot.width - 12)) {
+                rows.push_back({m_builder.elide(part, style, share * plot.width - 12), style});
+                width = std::max(width, m_builder.width(rows.back().first, style));
+            }
+        }
+        if (corner != Corner::AboveDiagonal || (width + 11) / plot.width + (kNoteRow * static_cast<double>(rows.size()) + 4) / plot.height < 1)
+            break;
+    }
+    const double most = corner == Corner::AboveDiagonal ? plot.height * (1 - (width + 11) / plot.width) : plot.height - 60;
+    rows.resize(std::clamp<std::size_t>(static_cast<std::size_t>(std::max(0.0, most / kNoteRow)), 1, rows.size()));
+    width = 0;
     for (const auto& [text, style] : rows)
         width = std::max(width, m_builder.width(text, style));
-    m_builder.rectangle({frame.plot.x + 3, y, width + 8, height}, withAlpha(m_theme.canvas, 0.93));
+    const double height = kNoteRow * static_cast<double>(rows.size()), left = corner == Corner::BottomRight ? plot.right() - width - 11 : plot.x + 3;
+    double y = corner == Corner::BottomLeft || corner == Corner::BottomRight ? plot.bottom() - height - 4 : plot.y + 4;
+    m_builder.rectangle({left, y, width + 8, height}, withAlpha(m_theme.canvas, 0.93));
     for (const auto& [text, style] : rows) {
-        m_builder.text({frame.plot.x + 7, y + 8}, text, style, m_theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
-        y += 16;
+        m_builder.text({left + 4, y + kNoteRow / 2}, text, style, m_theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+        y += kNoteRow;
     }
 }
 
@@ -137,7 +152,7 @@ PlotFrame LeveragePainter::sorted(const Box& area) {
     curve(plot.frame, rankCurve(m_data.sketched, plot.frame.y.low), true);
     if (m_choice.budget > 0)
         label(plot.frame, {fmt::format("top {} hold {} of the sum", formatCount(m_choice.budget), percent(m_choice.shareOfBest(m_choice.budget)))},
-              false);
+              Corner::BottomLeft);
     m_builder.popClip();
     m_builder.rectangle(plot.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0});
     drawAxes(m_builder, plot.frame, plot.style, m_theme);
@@ -154,13 +169,10 @@ PlotFrame LeveragePainter::cumulative(const Box& area) {
     m_builder.polyline({plot.frame.toPixels(0, 0), plot.frame.toPixels(100, 100)}, {m_theme.axis, 1, {1, 3}});
     curve(plot.frame, cumulativeCurve(m_data.exact), false);
     curve(plot.frame, cumulativeCurve(m_data.sketched), true);
-    label(plot.frame, {fmt::format("half of the sum lies on {} of the tokens", [&] {
-              for (const Point& p : cumulativeCurve(m_data.exact))
-                  if (p.y >= 50)
-                      return percent(p.x / 100);
-              return std::string("none");
-          }())},
-          false);
+    const std::vector<Point> exact = cumulativeCurve(m_data.exact);
+    const auto half = std::find_if(exact.begin(), exact.end(), [](const Point& p) { return p.y >= 50; });
+    const char* words = plot.frame.plot.width < 400 ? "half lies on {} of the tokens" : "half of the sum lies on {} of the tokens";
+    label(plot.frame, {fmt::format(fmt::runtime(words), half == exact.end() ? "none" : percent(half->x / 100))}, Corner::BottomRight);
     m_builder.popClip();
     drawAxes(m_builder, plot.frame, plot.style, m_theme);
     return plot.frame;
@@ -247,7 +259,7 @@ PlotFrame LeveragePainter::tokens(const Box& area) {
         level(last, {5, 3});
         lines.insert(lines.begin(), fmt::format("rank {}: l ≥ {} stays", formatCount(m_choice.budget), formatShort(last)));
     }
-    label(plot.frame, lines, true);
+    label(plot.frame, lines, Corner::TopLeft);
     m_builder.popClip();
     drawAxes(m_builder, plot.frame, plot.style, m_theme);
     return plot.frame;

@@ -36,7 +36,8 @@ public:
 private:
     void curve(const PlotFrame& frame, const std::vector<Point>& points, bool sketched);
     void budgetLine(const PlotFrame& frame, double x);
-    void label(const PlotFrame& frame, const std::vector<std::string>& lines, bool top);
+    enum class Corner { TopLeft, BottomLeft, BottomRight, AboveDiagonal }; ///< the last: top left, clear of the diagonal
+    void label(const PlotFrame& frame, const std::vector<std::string>& lines, Corner corner);
     void clouds(const PlotFrame& frame, const std::vector<Point>& places);
     void band(const PlotFrame& frame, const SketchTheorem& theorem);
     std::vector<std::string> scatterNotes(const SketchTheorem& theorem) const;

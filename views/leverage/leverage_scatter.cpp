@@ -74,7 +74,7 @@ PlotFrame LeveragePainter::scatter(const Box& area) {
         places.push_back(x > 0 && y > 0 ? Point{static_cast<double>(x), static_cast<double>(y)} : Point{NAN, NAN});
     }
     clouds(plot.frame, places);
-    label(plot.frame, scatterNotes(theorem), true);
+    label(plot.frame, scatterNotes(theorem), Corner::AboveDiagonal);
     m_builder.popClip();
     drawAxes(m_builder, plot.frame, plot.style, m_theme);
     return plot.frame;
@@ -95,7 +95,7 @@ PlotFrame LeveragePainter::spectrum(const Box& area) {
     label(plot.frame,
           {fmt::format("rank {} of {}", m_data.exact.rank, m_data.keyDim),
            fmt::format("condition number {}, sketched {}", formatShort(conditionOf(m_data.exact)), formatShort(conditionOf(m_data.sketched)))},
-          false);
+          Corner::BottomLeft);
     drawAxes(m_builder, plot.frame, plot.style, m_theme);
     return plot.frame;
 }

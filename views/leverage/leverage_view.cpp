@@ -19,7 +19,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
     constexpr const char* paper = "Compactor 3.1";
     return std::make_shared<const ParameterTable>(ParameterTable{
         choiceOption("picture", "Picture", "Which plot.", paper,
-                     {{"overview", "Overview", "sorted leverage and the scatter, as far as there is room"},
+                     {{"overview", "Overview", "sorted and cumulative leverage and the scatter, as far as there is room"},
                       {"sorted", "Sorted", "leverage over rank, both logarithmic"},
                       {"cumulative", "Cumulative", "share of the sum on the best tokens"},
                       {"histogram", "Histogram", "tokens per bin of leverage"},
@@ -72,6 +72,21 @@ bool showsCurves(const std::string& picture) {
     return picture != "tokens" && picture != "scatter";
 }
 
+/// Curve left, square scatter right; what the square leaves of its column goes to the cumulative curve above it.
+PlotFrame drawOverview(LeveragePainter& painter, const Box& area) {
+    constexpr double kAxes = 22, kGap = 10, kLeastAbove = 104, kLeastScatter = 170; // kAxes: by how much a square's area is wider than high
+    double width = std::min(area.height + kAxes, 0.5 * area.width), above = area.height - (width - kAxes);
+    if (above > kGap && area.height - kLeastAbove >= kLeastScatter) {
+        above = std::max(above, kLeastAbove);
+        width = std::min(width, area.height - above + kAxes);
+        painter.cumulative({area.right() - width, area.y, width, above - kGap});
+    } else {
+        above = 0;
+    }
+    painter.scatter({area.right() - width, area.y + above, width, area.height - above});
+    return painter.sorted({area.x, area.y, area.width - width - 12, area.height});
+}
+
 PlotFrame draw(LeveragePainter& painter, const std::string& picture, const Box& area) {
     if (picture == "cumulative")
         return painter.cumulative(area);
@@ -83,11 +98,7 @@ PlotFrame draw(LeveragePainter& painter, const std::string& picture, const Box& 
         return painter.spectrum(area);
     if (picture == "scatter")
         return painter.scatter(area);
-    if (picture != "overview")
-        return painter.sorted(area);
-    const double right = std::min(area.height + 40, 0.5 * area.width);
-    painter.scatter({area.right() - right, area.y, right, area.height});
-    return painter.sorted({area.x, area.y, area.width - right - 12, area.height});
+    return picture == "overview" ? drawOverview(painter, area) : painter.sorted(area);
 }
 
 Scene LeverageView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
