@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -60,12 +61,17 @@ std::string ValueRange::text() const {
 }
 
 ParameterSpec valueRangeOption(void (*check)(std::string_view)) {
-    ParameterSpec spec = choiceOption(kValueRangeOption, "Colour range", "Values at the ends of the colours, like 0.001..0.2; auto: as the scale has them.",
-                                      "the handles of the colour column", {});
-    spec.kind = ParameterKind::Text;
-    spec.defaultText = "auto";
-    spec.check = check;
-    return spec;
+    return textOption(kValueRangeOption, "Colour range", "Values at the ends of the colours, like 0.001..0.2; auto: as the scale has them.",
+                      "the handles of the colour column", "auto", check);
+}
+
+void checkValueRange(std::string_view text, std::span<const std::string_view> known, const char* whose) {
+    const ValueRange range = ValueRange::parse(text);
+    if (range.quantity.empty() || std::find(known.begin(), known.end(), range.quantity) != known.end())
+        return;
+    throw Error({.sentence = fmt::format("{} has no values called '{}'", whose, range.quantity),
+                 .place = "option range",
+                 .remedy = fmt::format("Write one of {} before the colon, or leave it out", fmt::join(known, ", "))});
 }
 
 double roundedValue(double value) {

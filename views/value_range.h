@@ -4,6 +4,7 @@
 #include "views/view.h"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,10 @@ struct ValueRange {
 /// none of the view's.
 ParameterSpec valueRangeOption(void (*check)(std::string_view));
 inline constexpr const char* kValueRangeOption = "range";
+
+/// For such a check: throws Error where the text is no range, or one of a quantity that is not among the `known` ones of
+/// `whose` ("an attention map").
+void checkValueRange(std::string_view text, std::span<const std::string_view> known, const char* whose);
 
 /// A value that a pointer chose: three significant digits, so that what is shown is what is stored.
 double roundedValue(double value);

@@ -8,9 +8,13 @@
 #include "views/attention_map/attention_map_view.h"
 #include "views/scene/text_painter.h"
 
+#include <fmt/format.h>
+
 #include <QtTest>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 using namespace kvscope;
@@ -87,6 +91,20 @@ class AttentionMapViewTest : public QObject {
         ViewInput input = needleInput({"keydiff@0.25", "snapkv@0.25", "streaming_llm@0.25"});
         fillData(input, m_view, options);
         return input;
+    }
+
+    /// A part of the map, a pixel per cell up to `pixels`.
+    ViewDataMaker::Value part(const ParameterValues& options, const Viewport::Range& range, int pixels) const {
+        const ViewInput input = needleInput({"keydiff@0.25"});
+        ViewDataRequest request;
+        request.capture = input.capture;
+        request.layer = input.layer;
+        request.kvHead = input.kvHead;
+        request.queryHead = input.queryHead;
+        request.options = options;
+        request.range = range;
+        request.width = request.height = pixels;
+        return makerFor(m_view)->make(runner(), request, {}, [](const auto&) {});
     }
 
 private slots:
@@ -235,11 +253,63 @@ private slots:
         const Point at{scene.plot.x + scene.plot.width * 615.5 / 1028, scene.plot.y + scene.plot.height * 920.5 / 1028};
         const PointFacts facts = m_view.factsAt(input, options, scene, at);
         QCOMPARE(facts.token, 615);
-        QCOMPARE(facts.rows.size(), std::size_t{6});
+        QCOMPARE(facts.rows.size(), std::size_t{7});
         QVERIFY(facts.rows[0].second.starts_with("920 “") && facts.rows[1].second.starts_with("615 “"));
         QVERIFY(m_view.factsAt(input, options, scene, {1, 1}).rows.empty());
         const Point masked{scene.plot.right() - 2, scene.plot.y + 2};
         QCOMPARE(m_view.factsAt(input, options, scene, masked).rows[2].second, std::string("masked"));
+    }
+
+    // A pixel per cell: the rank is that of the key among all that its query sees, by plain loops.
+    void theReadOutRanksTheKeyInItsRow() {
+        const ParameterValues options = optionsWith({});
+        const std::vector<double> weights = causalRow(*needleCapture(), 3, 4, 920);
+        std::vector<std::int64_t> order(weights.size());
+        std::iota(order.begin(), order.end(), std::int64_t{0});
+        std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return weights[std::size_t(a)] > weights[std::size_t(b)]; });
+        for (const Viewport::Range& range : {Viewport::Range{0, 1028, 900, 940}, Viewport::Range{600, 640, 900, 940}}) {
+            ViewInput input = inputWith(options);
+            input.data.value = part(options, range, 2000);
+            Viewport frame = viewport(1300, 900, *m_service);
+            frame.range = range;
+            const Scene scene = m_view.buildScene(input, options, frame);
+            const auto ranked = [&](std::int64_t key) {
+                const double x = (double(key) + 0.5 - range.xMin) / (range.xMax - range.xMin), y = (920.5 - range.yMin) / (range.yMax - range.yMin);
+                const PointFacts facts = m_view.factsAt(input, options, scene, {scene.plot.x + scene.plot.width * x, scene.plot.y + scene.plot.height * y});
+                return facts.rows.size() > 3 && facts.rows[3].first.starts_with("rank in its row") ? facts.rows[3].second : std::string("nothing");
+            };
+            const bool all = range.xMin == 0;
+            std::int64_t among = 0;
+            for (std::size_t place = 0; place < order.size(); ++place) {
+                if (double(order[place]) < range.xMin || double(order[place]) >= range.xMax)
+                    continue;
+                ++among;
+                if (place % 7 == 0 || !all)
+                    QCOMPARE(ranked(order[place]), fmt::format(fmt::runtime(all ? "{} of 921 keys" : "{} of the 40 keys shown"), among));
+            }
+            QCOMPARE(all ? ranked(925) : "nothing", std::string("nothing")); // masked
+        }
+        // Several cells a pixel: the words say so.
+        const ViewInput input = inputWith(options);
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 560, *m_service));
+        const Point sink{scene.plot.x + 0.5, scene.plot.y + scene.plot.height * 920.5 / 1028};
+        const auto data = dataAs<AttentionMapData>(input);
+        const float* pixels = data->cells.data.data() + 358 * 400; // rows 920 and 921
+        const auto larger = std::count_if(pixels, pixels + 400, [&](float cell) { return cell > pixels[0]; });
+        QCOMPARE(m_view.factsAt(input, options, scene, sink).rows[3].second, fmt::format("{} of the 359 pixels shown", larger + 1));
+    }
+
+    void theReadOutSaysWhereTheKeyStandsInEachPane() {
+        const ParameterValues options = optionsWith({});
+        const ViewInput input = inputWith(options);
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 560, *m_service));
+        const Point at{scene.plot.x + scene.plot.width * 615.5 / 1028, scene.plot.y + scene.plot.height * 920.5 / 1028};
+        const auto rows = m_view.factsAt(input, options, scene, at).rows;
+        const HostTensor& scores = input.panes[0].result->scores;
+        const float* head = scores.data.data() + input.kvHead.value * scores.shape[1];
+        const auto better = std::count_if(head, head + scores.shape[1], [&](float score) { return score > head[615]; });
+        const bool kept = tokenStates(input, input.panes[0])[615] == TokenState::Kept;
+        QCOMPARE(rows[4].second, fmt::format("{}, score rank {} from 0", kept ? "kept" : "evicted", better));
     }
 
     void theTableHoldsThePixels() {

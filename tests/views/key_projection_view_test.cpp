@@ -241,8 +241,14 @@ private slots:
             centres.push_back(std::max_element(best.begin(), best.end()) - best.begin());
         }
         const Scene scene = build(input, options, 900, 700);
-        const PointCloudItem* marks = cloudNamed(scene, "centres");
-        QVERIFY(marks && std::equal(centres.begin(), centres.end(), marks->ids->begin(), marks->ids->end()));
+        std::vector<std::int64_t> marked;
+        for (const Drawable& item : scene.items)
+            if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "centres") {
+                QCOMPARE(cloud->fill, categoryColour(marked.size(), ThemeId::Light)); // its cluster's
+                QCOMPARE(cloud->stroke.colour, themeOf(ThemeId::Light).ink);
+                marked.insert(marked.end(), cloud->ids->begin(), cloud->ids->end());
+            }
+        QCOMPARE(marked, centres);
         const ViewTable table = keyProjectionView().table(input, options);
         for (std::int64_t t = 0; t < n; ++t)
             QCOMPARE(table.cell(t, 6), std::to_string(nearest[std::size_t(t)]));

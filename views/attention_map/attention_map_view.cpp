@@ -5,10 +5,8 @@
 #include "views/attention_map/map_facts.h"
 #include "views/attention_map/map_inset.h"
 #include "views/attention_map/map_painter.h"
-#include "views/attention_map/map_range.h"
 #include "views/cell_lock.h"
 #include "views/chart.h"
-#include "views/drag_handles.h"
 #include "views/explanations.h"
 #include "views/view_options.h"
 
@@ -70,7 +68,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(std::move(options));
 }
 
-class AttentionMapView final : public View, public DragHandles, public ColourRangeView, public CellLockView {
+class AttentionMapView final : public View, public ColourScaleView, public CellLockView {
 public:
     AttentionMapView()
         : View({.id = "attention_map",
@@ -85,15 +83,12 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-    std::optional<Adoption> draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene, PickId handle,
-                                      Point at) const override;
-    std::optional<ValueRange> colourRange(const ViewInput& input, const ParameterValues& options) const override;
-    std::optional<Adoption> withColourRange(const ViewInput& input, const ParameterValues& options, double low, double high) const override;
-    std::optional<Adoption> withEndMoved(const ViewInput& input, const ParameterValues& options, bool highEnd, int hundredths) const override;
-    std::optional<Adoption> withShareLeftOut(const ViewInput& input, const ParameterValues& options, double share) const override;
     bool isLocked(const ParameterValues& options) const override { return !options.isDefault("cell"); }
     std::optional<Adoption> lockMoved(const ViewInput& input, const ParameterValues& options, int across, int down) const override;
     Adoption released() const override { return lockOf(std::nullopt); }
+
+private:
+    std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
@@ -228,43 +223,9 @@ PointFacts AttentionMapView::factsAt(const ViewInput& input, const ParameterValu
     return data ? mapFactsAt(input, *data, options, scene, at) : PointFacts{};
 }
 
-std::optional<Adoption> AttentionMapView::draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                                    PickId handle, Point at) const {
-    const auto data = dataAs<AttentionMapData>(input);
-    const auto place = placeOnColumn(scene, at);
-    if (!data || !place || (handle != kLowHandle && handle != kHighHandle))
-        return std::nullopt;
-    return endMovedTo(MapScale(*data, options), handle == kHighHandle, *place);
-}
-
-std::optional<ValueRange> AttentionMapView::colourRange(const ViewInput& input, const ParameterValues& options) const {
-    const auto data = dataAs<AttentionMapData>(input);
-    return data ? std::optional(MapScale(*data, options).range()) : std::nullopt;
-}
-
-std::optional<Adoption> AttentionMapView::withColourRange(const ViewInput& input, const ParameterValues& options, double low,
-                                                          double high) const {
-    const auto data = dataAs<AttentionMapData>(input);
-    return data ? rangeSetTo(MapScale(*data, options), low, high) : std::nullopt;
-}
-
-std::optional<Adoption> AttentionMapView::withEndMoved(const ViewInput& input, const ParameterValues& options, bool highEnd,
-                                                       int hundredths) const {
-    const auto data = dataAs<AttentionMapData>(input);
-    if (!data)
-        return std::nullopt;
-    const MapScale scale(*data, options);
-    const ValueRange range = scale.range();
-    return endMovedTo(scale, highEnd, scale.placeOf(highEnd ? *range.high : *range.low) + hundredths / 100.0);
-}
-
-std::optional<Adoption> AttentionMapView::withShareLeftOut(const ViewInput& input, const ParameterValues& options, double share) const {
-    const auto data = dataAs<AttentionMapData>(input);
-    if (!data)
-        return std::nullopt;
-    const MapScale scale(*data, options);
-    const auto [low, high] = scale.middle(share);
-    return rangeSetTo(scale, roundedValue(low), roundedValue(high));
+std::unique_ptr<const ColourScale> AttentionMapView::scaleOf(const ViewInput& input, const ParameterValues& options) const {
+    const auto data = dataAs<AttentionMapData>(input); // held by the input
+    return data ? std::make_unique<const MapScale>(*data, options) : nullptr;
 }
 
 std::optional<Adoption> AttentionMapView::lockMoved(const ViewInput& input, const ParameterValues& options, int across, int down) const {

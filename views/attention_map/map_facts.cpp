@@ -1,8 +1,8 @@
 // Every number of the picture can be read: under the pointer, and as a table.
 #include "views/attention_map/map_facts.h"
 
+#include "views/attention_map/map_colours.h"
 #include "views/attention_map/map_inset.h"
-#include "views/attention_map/map_range.h"
 
 #include <fmt/format.h>
 
@@ -30,33 +30,74 @@ std::optional<MapCell> pixelAt(const AttentionMapData& data, double key, double 
                    firstOf(data.keyBegin, data.keyEnd, width, x), firstOf(data.keyBegin, data.keyEnd, width, x + 1) - 1};
 }
 
-float valueOf(const AttentionMapData& data, const MapCell& pixel) {
+/// Row by row.
+std::size_t indexOf(const AttentionMapData& data, const MapCell& pixel) {
     const std::int64_t y = ((pixel.firstQuery - data.rowBegin + 1) * data.cells.shape[0] - 1) / (data.rowEnd - data.rowBegin);
     const std::int64_t x = ((pixel.firstKey - data.keyBegin + 1) * data.cells.shape[1] - 1) / (data.keyEnd - data.keyBegin);
-    return data.cells.data[static_cast<std::size_t>(y * data.cells.shape[1] + x)];
+    return static_cast<std::size_t>(y * data.cells.shape[1] + x);
+}
+
+bool holds(const MapCell& cells, const MapNeighbourhood& locked) {
+    return locked.query >= cells.firstQuery && locked.query <= cells.lastQuery && locked.key >= cells.firstKey && locked.key <= cells.lastKey;
+}
+
+bool isSingle(const MapCell& cells) {
+    return cells.firstQuery == cells.lastQuery && cells.firstKey == cells.lastKey;
+}
+
+/// Largest first, from 1, as for a locked cell. The picture knows its own pixels alone: where they are not all the keys
+/// that the query sees, one by one, the words say among what the rank counts.
+std::string rankInRow(const ViewInput& input, const AttentionMapData& data, const MapCell& cells) {
+    if (data.locked && isSingle(cells) && holds(cells, *data.locked))
+        return fmt::format("{} of {} keys", formatCount(data.locked->rank), formatCount(data.locked->seen));
+    if (cells.firstQuery < data.rowBegin || cells.lastQuery >= data.rowEnd || cells.firstKey < data.keyBegin || cells.lastKey >= data.keyEnd)
+        return {}; // magnified beyond the edge of the picture
+    const std::int64_t width = data.cells.shape[1];
+    const bool keyByKey = width == data.keyEnd - data.keyBegin, rowByRow = data.cells.shape[0] == data.rowEnd - data.rowBegin;
+    if (isSingle(cells) && !(keyByKey && rowByRow))
+        return {}; // magnified, of a picture that pools
+    const std::size_t index = indexOf(data, cells), first = index - index % static_cast<std::size_t>(width);
+    const float own = data.cells.data[index];
+    std::int64_t rank = 0, seen = 0;
+    for (std::size_t i = first; i < first + static_cast<std::size_t>(width); ++i) {
+        const float other = data.cells.data[i];
+        seen += !std::isnan(other);
+        rank += other > own || (other == own && i <= index);
+    }
+    const bool toTheLast = data.keyEnd == input.capture->info().numTokens || std::isnan(data.cells.data[first + static_cast<std::size_t>(width) - 1]);
+    const bool all = data.keyBegin == 0 && toTheLast;
+    const char* what = !(keyByKey && rowByRow) ? "the {} pixels shown" : all ? "{} keys" : "the {} keys shown";
+    return fmt::format("{} of ", formatCount(rank)) + fmt::format(fmt::runtime(what), formatCount(seen));
 }
 
 std::string tokenText(const ViewInput& input, TokenIndex token) {
     return fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)));
 }
 
-PointFacts factsOf(const ViewInput& input, const AttentionMapData& data, TokenIndex query, TokenIndex key, const std::string& name, float value) {
+/// "evicted, score rank 612 from 0".
+std::string standingText(const ViewInput& input, const PaneData& pane, TokenIndex key) {
+    const TokenState state = tokenStates(input, pane)[static_cast<std::size_t>(key)];
+    const char* words[] = {"kept", "kept, protected", "evicted", "after the cut"};
+    std::string text = words[static_cast<int>(state)];
+    if (state == TokenState::AfterCut)
+        return text;
+    const TokenStanding standing = standingOf(*pane.result, input.kvHead, key);
+    return standing.scored ? fmt::format("{}, score rank {} from 0", text, formatCount(standing.rank)) : text;
+}
+
+PointFacts factsOf(const ViewInput& input, const AttentionMapData& data, const MapCell& cells, TokenIndex query, TokenIndex key,
+                   const std::string& name, float value) {
     PointFacts facts;
     facts.token = key;
     facts.rows = {{data.rowsAreKeys ? "key down" : "query", tokenText(input, query)},
                   {"key", tokenText(input, key)},
                   {name, cellText(value)}};
+    if (const std::string rank = std::isnan(value) ? "" : rankInRow(input, data, cells); !rank.empty())
+        facts.rows.emplace_back("rank in its row, from 1", rank);
     for (const PaneData& pane : input.panes)
-        if (pane.result) {
-            const TokenState state = tokenStates(input, pane)[static_cast<std::size_t>(key)];
-            const char* words[] = {"kept", "kept, protected", "evicted", "after the cut"};
-            facts.rows.emplace_back(fmt::format("{} {}", pane.letter, pane.policyName), words[static_cast<int>(state)]);
-        }
+        if (pane.result)
+            facts.rows.emplace_back(fmt::format("{} {}", pane.letter, pane.policyName), standingText(input, pane, key));
     return facts;
-}
-
-bool holds(const MapCell& cells, const MapNeighbourhood& locked) {
-    return locked.query >= cells.firstQuery && locked.query <= cells.lastQuery && locked.key >= cells.firstKey && locked.key <= cells.lastKey;
 }
 
 /// A click on what is locked releases it. Masked cells are not locked: there is nothing to magnify.
@@ -74,8 +115,9 @@ PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, cons
     if (const auto cell = magnifiedCellAt(data, scene, at)) {
         const auto [query, key] = *cell;
         const float value = data.locked->at(query, key);
-        PointFacts facts = factsOf(input, data, query, key, name, value);
-        addLock(facts, data, {query, query, key, key}, value);
+        const MapCell cells{query, query, key, key};
+        PointFacts facts = factsOf(input, data, cells, query, key, name, value);
+        addLock(facts, data, cells, value);
         return facts;
     }
     if (isOnInset(scene, at))
@@ -87,10 +129,9 @@ PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, cons
     const auto pixel = pixelAt(data, key, row);
     if (!pixel)
         return {};
-    const float value = valueOf(data, *pixel);
-    const bool single = pixel->firstQuery == pixel->lastQuery && pixel->firstKey == pixel->lastKey;
-    PointFacts facts = factsOf(input, data, static_cast<TokenIndex>(row), static_cast<TokenIndex>(key),
-                               std::string(name) + (single ? "" : ", largest of the pixel"), value);
+    const float value = data.cells.data[indexOf(data, *pixel)];
+    PointFacts facts = factsOf(input, data, *pixel, static_cast<TokenIndex>(row), static_cast<TokenIndex>(key),
+                               std::string(name) + (isSingle(*pixel) ? "" : ", largest of the pixel"), value);
     addLock(facts, data, *pixel, value);
     return facts;
 }

@@ -4,18 +4,25 @@
 #include "views/chart.h"
 #include "views/explanations.h"
 #include "views/head_grid/head_grid_data.h"
-#include "views/scene/colour_column.h"
+#include "views/colour_scale.h"
 #include "views/view_facts.h"
 #include "views/view_options.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace kvscope {
 
 namespace {
+
+void checkRange(std::string_view text) {
+    constexpr std::array<std::string_view, 8> known{"output_error", "retained_mass", "error_difference", "overlap",
+                                                    "kept_tokens", "selection_kept", "survival_budget", "mean_cosine"};
+    checkValueRange(text, known, "the grid");
+}
 
 std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(ParameterTable{
@@ -29,10 +36,10 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       {"survival_budget", "Survival budget", "smallest retention at which the whole selection is kept"},
                       {"mean_cosine", "cos(mean key, mean query)", "KeyDiff Fig. 14"}},
                      Stage::Features),
-        colourMapOption()});
+        colourMapOption(), valueRangeOption(checkRange)});
 }
 
-class HeadGridView final : public View {
+class HeadGridView final : public View, public ColourScaleView {
 public:
     HeadGridView()
         : View({.id = "head_grid",
@@ -47,37 +54,24 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+
+private:
+    std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
     return whyNoData<HeadGridData>(input, "Computing the first layer…");
 }
 
-struct Extent {
-    double low = 0, high = 1;
-    bool any = false;
-};
-
-/// The range of the colours: symmetric for signed values, from 0 for shares.
-Extent extentOf(const HeadGridData& data) {
-    Extent extent{INFINITY, -INFINITY, false};
+/// Of the cells that are there, as far as the data have come.
+ValueScale scaleFor(const HeadGridData& data, const ParameterValues& options) {
+    std::vector<double> values;
     for (const HeadGridData::Row& row : data.rows)
-        for (const double value : row.values)
-            if (!std::isnan(value)) {
-                extent.low = std::min(extent.low, value);
-                extent.high = std::max(extent.high, value);
-                extent.any = true;
-            }
-    if (!extent.any)
-        return {};
-    if (data.isSigned) {
-        extent.high = std::max({std::abs(extent.low), std::abs(extent.high), 1e-12});
-        extent.low = -extent.high;
-    } else if (extent.high - extent.low < 1e-12) {
-        extent.high = extent.low + 1;
-    }
-    return extent;
+        values.insert(values.end(), row.values.begin(), row.values.end());
+    return {std::move(values), data.isSigned, data.quantity, "heads", options.choice("colours"), ValueRange::parse(options.text(kValueRangeOption))};
 }
+
+constexpr double kLeastWithColumn = 320; // wide; below it the column goes
 
 struct Layout {
     Box grid;
@@ -91,7 +85,7 @@ struct Layout {
 };
 
 Layout layoutOf(const ViewInput& input, const HeadGridData& data, const Viewport& viewport) {
-    const double column = viewport.width >= 320 ? kColourColumnWidth + 4 : 0;
+    const double column = viewport.width >= kLeastWithColumn ? kLabelledColumnWidth : 0;
     Layout layout;
     layout.grid = {40, 44, viewport.width - 48 - column, viewport.height - 62 - (viewport.forExport ? 16 : 0)};
     const int kvHeads = input.capture->info().numKvHeads;
@@ -105,7 +99,7 @@ Layout layoutOf(const ViewInput& input, const HeadGridData& data, const Viewport
 }
 
 void drawCell(SceneBuilder& builder, const HeadGridData& data, const HeadGridData::Row& row, int column, const Box& box,
-              const Extent& extent, const std::string& map, PickId pick, const Theme& theme) {
+              const ValueScale& scale, PickId pick, const Theme& theme) {
     const double value = row.values[static_cast<std::size_t>(column)];
     if (!row.computed) {
         builder.rectangle(box, kTransparent, {theme.border, 1, {}}, 0, pick);
@@ -114,7 +108,7 @@ void drawCell(SceneBuilder& builder, const HeadGridData& data, const HeadGridDat
         if (data.neverIsNan)
             builder.line({box.x + 1, box.bottom() - 1}, {box.right() - 1, box.y + 1}, {theme.text3, 1, {}});
     } else {
-        builder.rectangle(box, colourMap(map, (value - extent.low) / (extent.high - extent.low)), {}, 0, pick);
+        builder.rectangle(box, scale.colourOf(value), {}, 0, pick);
     }
 }
 
@@ -160,8 +154,7 @@ Scene HeadGridView::buildScene(const ViewInput& input, const ParameterValues& op
     const auto data = dataAs<HeadGridData>(input);
     const Theme& theme = themeOf(viewport.theme);
     const Layout layout = layoutOf(input, *data, viewport);
-    const Extent extent = extentOf(*data);
-    const std::string map = data->isSigned ? "rdbu" : options.choice("colours");
+    const ValueScale scale = scaleFor(*data, options);
     Scene scene;
     scene.width = viewport.width;
     scene.height = viewport.height;
@@ -169,21 +162,24 @@ Scene HeadGridView::buildScene(const ViewInput& input, const ParameterValues& op
     SceneBuilder builder(scene, *viewport.text);
     for (std::size_t row = 0; row < data->rows.size(); ++row)
         for (int column = 0; column < data->columns; ++column)
-            drawCell(builder, *data, data->rows[row], column, layout.cell(row, column), extent, map,
+            drawCell(builder, *data, data->rows[row], column, layout.cell(row, column), scale,
                      {PickId::Kind::Cell, static_cast<std::int64_t>(row) * data->columns + column}, theme);
     drawLabels(builder, viewport.forExport ? std::string() : input.cut.label, *data, layout, theme);
     drawPresent(builder, input, *data, layout, theme);
-    if (viewport.width >= 320 && extent.any) {
-        ColourColumnSpec column{map, false, {}, {}};
-        for (Tick tick : linearTicks(extent.low, extent.high, 5)) {
-            tick.value = (tick.value - extent.low) / (extent.high - extent.low);
-            column.ticks.push_back(std::move(tick));
-        }
+    if (viewport.width >= kLeastWithColumn && !scale.isEmpty()) {
+        ColourColumnSpec column = scale.column();
+        column.handles = !viewport.forExport;
         const double height = std::min(layout.grid.height, std::max(60.0, layout.cellHeight * static_cast<double>(data->rows.size())));
-        drawColourColumn(builder, {viewport.width - kColourColumnWidth - 4, layout.grid.y, kColourColumnWidth, height}, column, theme);
+        drawColourColumn(builder, {viewport.width - kLabelledColumnWidth, layout.grid.y, kLabelledColumnWidth, height}, column, theme);
     }
     drawProvenance(builder, input, viewport, true);
     return scene;
+}
+
+std::unique_ptr<const ColourScale> HeadGridView::scaleOf(const ViewInput& input, const ParameterValues& options) const {
+    const auto data = whyNoPicture(input).empty() ? dataAs<HeadGridData>(input) : nullptr;
+    auto scale = data ? std::make_unique<const ValueScale>(scaleFor(*data, options)) : nullptr;
+    return scale && !scale->isEmpty() ? std::move(scale) : nullptr;
 }
 
 std::string headName(const HeadGridData& data, const HeadGridData::Row& row, std::size_t column) {
@@ -218,9 +214,11 @@ std::string HeadGridView::finding(const ViewInput& input, const ParameterValues&
                        data->neverIsNan && never > 0 ? fmt::format("; unknown in {} heads", never) : "", rest);
 }
 
-PointFacts HeadGridView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+PointFacts HeadGridView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
     const auto data = dataAs<HeadGridData>(input);
     const PickId pick = pickAt(scene, at, 0);
+    if (const auto scale = scaleOf(input, options); scale && placeOnColumn(scene, at) && pick.kind != PickId::Kind::Cell)
+        return rangeFacts(*scale, scene, at);
     if (!data || pick.kind != PickId::Kind::Cell || data->columns == 0)
         return {};
     const auto row = static_cast<std::size_t>(pick.index / data->columns), column = static_cast<std::size_t>(pick.index % data->columns);

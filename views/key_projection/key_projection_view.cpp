@@ -5,7 +5,6 @@
 #include "views/explanations.h"
 #include "views/view_options.h"
 #include "views/key_projection/projection_marks.h"
-#include "views/scene/colour_column.h"
 
 #include <fmt/format.h>
 
@@ -51,10 +50,11 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       "SubGen section 3.2, Fig. 1", 2, 64, 16),
         flagOption("retained_only", "Kept tokens only", "Hides evicted tokens, so that only what is left is seen.", marks),
         flagOption("show_queries", "Queries", "Shows the query head's captured queries on the axes of the keys.", marks),
-        flagOption("show_after_cut", "Tokens after the cut", "Shows the keys that no policy has seen as small grey dots.", marks)});
+        flagOption("show_after_cut", "Tokens after the cut", "Shows the keys that no policy has seen as small grey dots.", marks),
+        valueRangeOption(checkShadeRange)});
 }
 
-class KeyProjectionView final : public View {
+class KeyProjectionView final : public View, public ColourScaleView {
 public:
     KeyProjectionView()
         : View({.id = "key_projection",
@@ -69,6 +69,10 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+
+private:
+    std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
 };
 
 std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) {
@@ -149,6 +153,14 @@ std::vector<std::string> notesOf(const ViewInput& input, const PaneData& pane, c
     return notes;
 }
 
+ColourColumnSpec columnOf(const ProjectionMarks& marks, const Viewport& viewport) {
+    if (!marks.scale)
+        return {"viridis", false, marks.shadeTicks, {}};
+    ColourColumnSpec column = marks.scale->column();
+    column.handles = !viewport.forExport;
+    return column;
+}
+
 Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input, options); !why.empty())
         return emptyScene(why, viewport);
@@ -168,7 +180,7 @@ Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValue
     frame.y = axisOf(projectionOf(input), marks.yAxis, range.yMin, range.yMax);
     const double top = room.legend ? 26 : 4, noteHeight = room.caption ? 32 : room.axes.titles ? 4 : 0;
     const bool scale = !marks.shade.empty() && viewport.width >= 300 && viewport.height >= 150;
-    const Box area{8, top, viewport.width - 12 - (scale ? kColourColumnWidth : 0), viewport.height - top - noteHeight - 4};
+    const Box area{8, top, viewport.width - 12 - (scale ? kLabelledColumnWidth + 6 : 0), viewport.height - top - noteHeight - 4};
     frame.plot = plotBoxFor(area, frame.y, room.axes, *viewport.text);
     if (!viewport.range)
         makeAspectEqual(frame.x, frame.y, frame.plot);
@@ -178,7 +190,7 @@ Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValue
     drawMarks(builder, frame, input, pane, marks, theme);
     drawAxes(builder, frame, room.axes, theme);
     if (scale)
-        drawColourColumn(builder, {frame.plot.right() + 14, frame.plot.y, kColourColumnWidth, frame.plot.height}, {"viridis", false, marks.shadeTicks, {}}, theme);
+        drawColourColumn(builder, {frame.plot.right() + 10, frame.plot.y, kLabelledColumnWidth, frame.plot.height}, columnOf(marks, viewport), theme);
     if (room.legend)
         drawLegend(builder, {frame.plot.x, 15}, viewport.width - frame.plot.x - 4, legendOf(input, pane, marks, theme), theme);
 
@@ -226,6 +238,19 @@ std::string rimFinding(const ViewInput& input, const PaneData& pane, const Proje
     });
     return fmt::format("{} keeps {} of the {} tokens farthest from the mean in this plane, at {} kept overall", pane.policyName,
                        formatCount(kept), formatCount(static_cast<std::int64_t>(rim)), keptShare(*pane.result, input.kvHead));
+}
+
+std::unique_ptr<const ColourScale> KeyProjectionView::scaleOf(const ViewInput& input, const ParameterValues& options) const {
+    if (!whyNoPicture(input, options).empty())
+        return nullptr;
+    const ProjectionMarks marks = makeMarks(input, *activePane(input), options);
+    return marks.scale ? std::make_unique<const ValueScale>(*marks.scale) : nullptr;
+}
+
+/// Of the colour column alone: a token's read-out is the common one.
+PointFacts KeyProjectionView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+    const auto scale = placeOnColumn(scene, at) ? scaleOf(input, options) : nullptr;
+    return scale ? rangeFacts(*scale, scene, at) : PointFacts{};
 }
 
 std::string KeyProjectionView::finding(const ViewInput& input, const ParameterValues& options) const {

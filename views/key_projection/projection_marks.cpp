@@ -70,7 +70,7 @@ ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const Pa
     marks.showAfterCut = options.flag("show_after_cut");
     marks.states = tokenStates(input, pane);
     marks.colourBy = options.choice("colour_by");
-    addShades(input, pane, marks);
+    addShades(input, pane, ValueRange::parse(options.text(kValueRangeOption)), marks);
     for (const TokenState state : marks.states) {
         marks.evictedTotal += state == TokenState::Evicted;
         marks.keptTotal += state == TokenState::Kept || state == TokenState::Protected;
@@ -192,18 +192,19 @@ public:
         drawQueries(fade);
     }
 
-    /// Diamonds with their numbers: colours alone would be hard to name, and from the seventeenth on they repeat.
+    /// Diamonds of the colours of their clusters with their numbers: colours alone would be hard to name, and from the seventeenth on they repeat.
     void drawCentres() {
         if (m_marks.category.empty())
             return;
         const ProjectionData& projection = projectionOf(m_input);
-        CloudPoints centres;
-        for (const TokenIndex token : projection.centres)
-            centres.add(pixelOf(m_frame, projection, m_marks, token), token);
-        m_builder.points(cloudOf(centres, "centres", Marker::Diamond, 5, m_theme.anchor, {m_theme.text1, 1, {}}));
         std::vector<Box> taken;
-        for (std::size_t i = 0; i < centres.points->size(); ++i)
-            nameCentre((*centres.points)[i], std::to_string(i), taken);
+        for (std::size_t i = 0; i < projection.centres.size(); ++i) {
+            const TokenIndex token = projection.centres[i];
+            CloudPoints centre;
+            centre.add(pixelOf(m_frame, projection, m_marks, token), token);
+            m_builder.points(cloudOf(centre, "centres", Marker::Diamond, 5, stepColour(stepOf(static_cast<std::size_t>(token))), {m_theme.ink, 1.2, {}}));
+            nameCentre(centre.points->front(), std::to_string(i), taken);
+        }
     }
 
     void drawSelection() {
@@ -339,7 +340,7 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
         if (const ProjectionData& data = projectionOf(input); clusters)
             entries.push_back({formatCount(static_cast<std::int64_t>(data.centres.size())) + " greedy centres, radius " + formatShort(data.radius) +
                                    (data.centres.size() > kCategoryColours ? "; colours repeat" : ""),
-                               Marker::Diamond, theme.anchor, {theme.text1, 1, {}}, 4, false});
+                               Marker::Diamond, theme.text2, {theme.ink, 1.2, {}}, 4, false});
         return entries;
     }
     entries.push_back({"kept " + formatCount(marks.keptTotal), Marker::Circle, theme.kept, {}, 3, false});

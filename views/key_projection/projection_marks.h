@@ -1,9 +1,11 @@
 #pragma once
 
+#include "views/colour_scale.h"
 #include "views/key_projection/projection_data.h"
 #include "views/scene/axes.h"
 #include "views/view_facts.h"
 
+#include <memory>
 #include <vector>
 
 namespace kvscope {
@@ -15,7 +17,8 @@ struct ProjectionMarks {
     std::vector<TokenState> states; ///< [n]
     std::string colourBy = "state";
     std::vector<float> shade;       ///< [n] 0..1 on the colour map, NaN without a value; empty: coloured by state
-    std::vector<Tick> shadeTicks;   ///< of the scale, value 0..1
+    std::shared_ptr<const ValueScale> scale; ///< behind the shades; null where they count panes
+    std::vector<Tick> shadeTicks;   ///< of the scale, value 0..1, where there is no other
     std::vector<std::int32_t> category; ///< [n] place of the token's colour among categoryColour; empty: not coloured by cluster
     std::vector<std::int32_t> categoryOfCentre; ///< the same for each greedy centre
     std::int64_t evictedStride = 1; ///< every so many-th evicted token is drawn
@@ -27,7 +30,9 @@ constexpr std::int64_t kMostEvictedMarks = 20'000;
 ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const ParameterValues& options);
 
 /// Position, score, norm or the number of panes that keep a token as shades, clusters as categories: what `colourBy` says.
-void addShades(const ViewInput& input, const PaneData& pane, ProjectionMarks& marks);
+void addShades(const ViewInput& input, const PaneData& pane, const ValueRange& chosen, ProjectionMarks& marks);
+/// The check of the view's range option.
+void checkShadeRange(std::string_view text);
 /// "position", "score −cos(μ, k)" ...: what the shades mean.
 std::string shadeTitle(const PaneData& pane, const ProjectionMarks& marks);
 

@@ -15,20 +15,11 @@ namespace {
 
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 
-/// To 0..1 between the smallest and the largest value before the cut; the ends become the ticks.
-void stretch(std::vector<float>& values, std::int64_t visible, ProjectionMarks& marks) {
-    float low = std::numeric_limits<float>::infinity(), high = -low;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(visible); ++i)
-        if (std::isfinite(values[i])) {
-            low = std::min(low, values[i]);
-            high = std::max(high, values[i]);
-        }
-    if (!(low <= high))
-        low = high = 0;
-    const float span = std::max(high - low, std::numeric_limits<float>::min());
+/// To 0..1 between the smallest and the largest value before the cut, or between the chosen ends.
+void stretch(std::vector<float>& values, std::int64_t visible, const std::string& quantity, const ValueRange& chosen, ProjectionMarks& marks) {
+    marks.scale = std::make_shared<const ValueScale>(std::vector<double>(values.begin(), values.begin() + visible), false, quantity, "tokens", "viridis", chosen);
     for (float& value : values)
-        value = std::isfinite(value) ? std::clamp((value - low) / span, 0.0F, 1.0F) : kNone;
-    marks.shadeTicks = {{0, formatShort(static_cast<double>(low))}, {1, formatShort(static_cast<double>(high))}};
+        value = std::isfinite(value) ? static_cast<float>(marks.scale->place(static_cast<double>(value))) : kNone;
 }
 
 /// A colour of its own for each centre while there are enough; then the one whose centres lie farthest away in the picture.
@@ -64,20 +55,27 @@ std::vector<float> scoresOf(const ViewInput& input, const PaneData& pane, std::s
 
 } // namespace
 
-void addShades(const ViewInput& input, const PaneData& pane, ProjectionMarks& marks) {
+void checkShadeRange(std::string_view text) {
+    std::vector<std::string_view> known{"position", "norm", "recorded"};
+    for (const Policy* policy : allPolicies())
+        known.push_back(policy->card().id);
+    checkValueRange(text, known, "the key projection");
+}
+
+void addShades(const ViewInput& input, const PaneData& pane, const ValueRange& chosen, ProjectionMarks& marks) {
     const std::size_t n = marks.states.size();
     const std::int64_t visible = pane.result->visible;
     if (marks.colourBy == "position") {
         for (std::size_t i = 0; i < n; ++i)
             marks.shade.push_back(static_cast<float>(i));
-        stretch(marks.shade, visible, marks);
+        stretch(marks.shade, visible, "position", chosen, marks);
     } else if (marks.colourBy == "score") {
         marks.shade = scoresOf(input, pane, n);
-        stretch(marks.shade, visible, marks);
+        stretch(marks.shade, visible, pane.policyId, chosen, marks); // scores of two policies are not one quantity
     } else if (marks.colourBy == "norm") {
         marks.shade = projectionOf(input).norms;
         marks.shade.resize(n, kNone);
-        stretch(marks.shade, visible, marks);
+        stretch(marks.shade, visible, "norm", chosen, marks);
     } else if (marks.colourBy == "cluster") {
         const ProjectionData& data = projectionOf(input);
         marks.categoryOfCentre = categoriesOf(data, marks);

@@ -4,6 +4,7 @@
 
 #include "views/chart.h"
 #include "views/explanations.h"
+#include "views/pane_identity.h"
 #include "views/parameter_option.h"
 #include "views/phase_map/phase_painter.h"
 #include "views/view_facts.h"
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace kvscope {
@@ -19,6 +21,11 @@ namespace kvscope {
 namespace {
 
 constexpr const char* kSource = "KeyDiff Tables 9 to 13, BalanceKV Fig. 3, Compactor 3.3";
+
+void checkRange(std::string_view text) {
+    constexpr std::array<std::string_view, 2> known{"output_error", "retained_mass"};
+    checkValueRange(text, known, "the phase map");
+}
 
 std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(ParameterTable{
@@ -34,10 +41,11 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         choiceOption("heads", "Heads", "Over which query heads the mean runs.", kSource,
                      {{"kv_head", "This KV head", "the query heads that read it"}, {"layer", "The layer", "all query heads"}},
                      Stage::Features),
-        integerOption("grid", "Grid", "Values along each axis.", "the map's own", 2, 24, 8, Stage::Features), colourMapOption()});
+        integerOption("grid", "Grid", "Values along each axis.", "the map's own", 2, 24, 8, Stage::Features), colourMapOption(),
+        valueRangeOption(checkRange)});
 }
 
-class PhaseMapView final : public View {
+class PhaseMapView final : public View, public ColourScaleView {
 public:
     PhaseMapView()
         : View({.id = "phase_map",
@@ -52,6 +60,9 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+
+private:
+    std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
@@ -84,15 +95,21 @@ Scene PhaseMapView::buildScene(const ViewInput& input, const ParameterValues& op
     SceneBuilder builder(scene, *viewport.text);
     std::vector<LegendEntry> legend;
     for (const PhasePane& pane : data->panes)
-        legend.push_back({fmt::format("{} {}", pane.letter, pane.policyName), Marker::Square, policyStyle(pane.policyId, viewport.theme).colour, {}, 4});
+        legend.push_back(identityOf(input, pane.letter, pane.policyId, viewport.theme).legend(fmt::format("{} {}", pane.letter, pane.policyName)));
     const std::string words = fmt::format("{}, {}", data->winners ? "best pane by " + measureWords(*data) : measureWords(*data), data->where);
     legend.push_back({words, Marker::Circle, kTransparent, {}, 0});
     drawLegend(builder, {12, 13}, viewport.width - 20, legend, theme);
-    drawPhaseCells(builder, layout, *data, options.choice("colours"), viewport);
+    drawPhaseCells(builder, input, layout, *data, phaseScale(*data, options), viewport);
     drawPhasePresent(builder, layout, *data, input, theme);
     drawPhaseAxes(builder, layout, *data, theme);
     drawProvenance(builder, input, viewport);
     return scene;
+}
+
+std::unique_ptr<const ColourScale> PhaseMapView::scaleOf(const ViewInput& input, const ParameterValues& options) const {
+    const auto data = whyNoPicture(input).empty() ? dataAs<PhaseMapData>(input) : nullptr;
+    auto scale = data ? std::make_unique<const ValueScale>(phaseScale(*data, options)) : nullptr;
+    return scale && !scale->isEmpty() ? std::move(scale) : nullptr;
 }
 
 std::string settingOf(const PhaseMapData& data, std::size_t cell) {
@@ -150,9 +167,11 @@ Adoption adoptionOf(const PhaseMapData& data, std::size_t cell) {
     return adoption;
 }
 
-PointFacts PhaseMapView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+PointFacts PhaseMapView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
     const auto data = dataAs<PhaseMapData>(input);
     const PickId pick = pickAt(scene, at, 0);
+    if (const auto scale = scaleOf(input, options); scale && placeOnColumn(scene, at) && pick.kind != PickId::Kind::Cell)
+        return rangeFacts(*scale, scene, at);
     if (!data || pick.kind != PickId::Kind::Cell || std::cmp_greater_equal(pick.index, data->cells.size()))
         return {};
     const auto index = static_cast<std::size_t>(pick.index);

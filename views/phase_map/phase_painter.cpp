@@ -1,7 +1,7 @@
 // The cells of a phase map: a sequential map for a measure, the winner's identity with its letter otherwise.
 #include "views/phase_map/phase_painter.h"
 
-#include "views/scene/colour_column.h"
+#include "views/pane_identity.h"
 #include "views/view_facts.h"
 
 #include <algorithm>
@@ -12,27 +12,11 @@ namespace kvscope {
 
 namespace {
 
-struct Extent {
-    double low = INFINITY, high = -INFINITY;
-};
-
-Extent extentOf(const PhaseMapData& data) {
-    Extent extent;
-    for (const PhaseCell& cell : data.cells)
-        if (cell.computed && !std::isnan(cell.values.front())) {
-            extent.low = std::min(extent.low, cell.values.front());
-            extent.high = std::max(extent.high, cell.values.front());
-        }
-    if (extent.high - extent.low < 1e-12)
-        extent.high = extent.low + 1e-12;
-    return extent;
-}
-
-void drawWinner(SceneBuilder& builder, const PhaseMapData& data, const PhaseCell& cell, const Box& box, PickId pick, ThemeId themeId) {
+void drawWinner(SceneBuilder& builder, const ViewInput& input, const PhaseMapData& data, const PhaseCell& cell, const Box& box, PickId pick, ThemeId themeId) {
     const PhasePane& pane = data.panes[static_cast<std::size_t>(data.winner(cell))];
-    const Colour colour = policyStyle(pane.policyId, themeId).colour;
-    builder.rectangle(box, colour, {}, 0, pick);
-    const Colour letter = themeId == ThemeId::Dark ? themeOf(themeId).paper : themeOf(ThemeId::Light).paper;
+    const PaneIdentity identity = identityOf(input, pane.letter, pane.policyId, themeId);
+    identity.drawArea(builder, box, pick);
+    const Colour letter = textOn(blend(identity.areaFill(), themeOf(themeId).canvas));
     if (box.width >= 14 && box.height >= 14)
         builder.text({box.x + box.width / 2, box.y + box.height / 2}, std::string(1, pane.letter), {FontFace::Interface, 11, FontWeight::SemiBold},
                      letter, HorizontalAlign::Centre, VerticalAlign::Middle);
@@ -45,6 +29,14 @@ std::size_t strideFor(double pitch, double least) {
 
 } // namespace
 
+ValueScale phaseScale(const PhaseMapData& data, const ParameterValues& options) {
+    std::vector<double> values;
+    for (const PhaseCell& cell : data.cells)
+        if (cell.computed && !data.winners)
+            values.push_back(cell.values.front());
+    return {std::move(values), false, data.measure, "settings", options.choice("colours"), ValueRange::parse(options.text(kValueRangeOption))};
+}
+
 PhaseLayout phaseLayoutOf(const PhaseMapData& data, const Viewport& viewport) {
     const TextStyle label{FontFace::Monospace, 10};
     double names = 0;
@@ -55,12 +47,12 @@ PhaseLayout phaseLayoutOf(const PhaseMapData& data, const Viewport& viewport) {
     layout.titles = viewport.width >= 220 && viewport.height >= 160;
     const double left = 14 + std::min(names, 0.3 * viewport.width) + (layout.titles ? 18 : 0);
     const double bottom = 20 + (layout.titles ? 18 : 0) + (viewport.forExport ? 16 : 0), top = 28;
-    const double right = data.winners || viewport.width < 320 ? 0 : kColourColumnWidth + 6;
+    const double right = data.winners || viewport.width < 320 ? 0 : kLabelledColumnWidth + 6;
     layout.grid = {left, top, viewport.width - left - 12 - right, std::max(20.0, viewport.height - top - bottom)};
     layout.cellWidth = layout.grid.width / static_cast<double>(data.x.texts.size());
     layout.cellHeight = layout.grid.height / static_cast<double>(layout.rows);
     if (right > 0)
-        layout.column = {layout.grid.right() + 8, layout.grid.y, kColourColumnWidth, layout.grid.height};
+        layout.column = {layout.grid.right() + 8, layout.grid.y, kLabelledColumnWidth, layout.grid.height};
     return layout;
 }
 
@@ -87,10 +79,9 @@ std::string presentText(const ViewInput& input, const PhaseAxis& axis) {
     return request.policy.values.has(axis.id) ? request.policy.values.text(axis.id) : std::string();
 }
 
-void drawPhaseCells(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const std::string& map,
+void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLayout& layout, const PhaseMapData& data, const ValueScale& scale,
                     const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
-    const Extent extent = extentOf(data);
     for (std::size_t i = 0; i < data.cells.size(); ++i) {
         const PhaseCell& cell = data.cells[i];
         const Box box = layout.cell(i % data.x.texts.size(), i / data.x.texts.size());
@@ -100,17 +91,14 @@ void drawPhaseCells(SceneBuilder& builder, const PhaseLayout& layout, const Phas
         else if (data.winner(cell) < 0)
             builder.rectangle(box, theme.notANumber, {}, 0, pick);
         else if (data.winners)
-            drawWinner(builder, data, cell, box, pick, viewport.theme);
+            drawWinner(builder, input, data, cell, box, pick, viewport.theme);
         else
-            builder.rectangle(box, colourMap(map, (cell.values.front() - extent.low) / (extent.high - extent.low)), {}, 0, pick);
+            builder.rectangle(box, scale.colourOf(cell.values.front()), {}, 0, pick);
     }
-    if (layout.column.width <= 0 || extent.low > extent.high)
+    if (layout.column.width <= 0 || scale.isEmpty())
         return;
-    ColourColumnSpec column{map, false, {}, {}};
-    for (Tick tick : linearTicks(extent.low, extent.high, 5)) {
-        tick.value = (tick.value - extent.low) / (extent.high - extent.low);
-        column.ticks.push_back(std::move(tick));
-    }
+    ColourColumnSpec column = scale.column();
+    column.handles = !viewport.forExport;
     drawColourColumn(builder, layout.column, column, theme);
 }
 

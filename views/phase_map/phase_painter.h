@@ -1,5 +1,6 @@
 #pragma once
 
+#include "views/colour_scale.h"
 #include "views/phase_map/phase_map_data.h"
 #include "views/scene/scene_builder.h"
 #include "views/view.h"
@@ -31,7 +32,9 @@ std::optional<double> placeOnAxis(const PhaseAxis& axis, const std::string& text
 /// The text of an axis' parameter in the active pane.
 std::string presentText(const ViewInput& input, const PhaseAxis& axis);
 
-void drawPhaseCells(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const std::string& map,
+/// Of the measure in the cells that are there; empty where winners are shown.
+ValueScale phaseScale(const PhaseMapData& data, const ParameterValues& options);
+void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLayout& layout, const PhaseMapData& data, const ValueScale& scale,
                     const Viewport& viewport);
 void drawPhaseAxes(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const Theme& theme);
 /// A ring where the active pane stands.

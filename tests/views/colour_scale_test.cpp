@@ -1,0 +1,191 @@
+// One colour column for every view that has values: what its scale says about any list, and that head grid, phase map and
+// key projection draw, pull, type and read it as the attention map does.
+#include "core/base/error.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_test.h"
+#include "views/colour_scale.h"
+#include "views/head_grid/head_grid_data.h"
+#include "views/head_grid/head_grid_view.h"
+#include "views/phase_map/phase_map_data.h"
+#include "views/phase_map/phase_map_view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+using Set = std::vector<std::pair<std::string, std::string>>;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+/// A view with a column, as a test asks for it.
+struct Case {
+    const View* view;
+    Set set;
+    const char* quantity;
+    std::vector<std::string> panes = {"keydiff@0.25"};
+};
+
+const std::vector<Case>& cases() {
+    static const std::vector<Case> all = {
+        {&headGridView(), {}, "output_error"},
+        {&headGridView(), {{"quantity", "kept_tokens"}}, "kept_tokens", {"pyramidkv@0.25"}},
+        {&phaseMapView(), {{"x", "budget=0.1,0.2,0.4"}, {"y", "window=8,64"}}, "output_error", {"snapkv@0.25"}},
+        {&keyProjectionView(), {{"colour_by", "score"}}, "keydiff"},
+        {&keyProjectionView(), {{"colour_by", "norm"}}, "norm"},
+        {&keyProjectionView(), {{"colour_by", "position"}}, "position"}};
+    return all;
+}
+
+/// The tip of a handle's triangle on the bar.
+std::optional<Point> handleAt(const Scene& scene, PickId handle) {
+    for (const Drawable& item : scene.items)
+        if (const auto* triangle = std::get_if<PolygonItem>(&item); triangle && triangle->pick == handle)
+            return triangle->points[1];
+    return std::nullopt;
+}
+
+ValueRange rangeOf(const std::optional<Adoption>& adoption) {
+    if (!adoption || adoption->options.size() != 1 || adoption->options[0].first != kValueRangeOption)
+        return {};
+    return ValueRange::parse(adoption->options[0].second);
+}
+
+ValueScale scaleOf(std::vector<double> values, bool isSigned = false, const char* range = "auto") {
+    return {std::move(values), isSigned, "error", "heads", "magma", ValueRange::parse(range)};
+}
+
+} // namespace
+
+class ColourScaleTest : public ViewTest {
+    Q_OBJECT
+
+public:
+    ColourScaleTest() : ViewTest(headGridView()) {}
+
+private slots:
+    void coloursRunOverTheValues() {
+        const ValueScale scale = scaleOf({3, kNaN, 1, 2, 5});
+        QCOMPARE(*scale.range().low, 1.0);
+        QCOMPARE(*scale.range().high, 5.0);
+        QCOMPARE(scale.colourOf(2), colourMap("magma", 0.25));
+        QCOMPARE(scale.colourOf(7), colourMap("magma", 1));
+        QCOMPARE(scale.sharesBeyond(), (std::pair<double, double>{0, 0}));
+        QVERIFY(scaleOf({kNaN}).isEmpty() && !scale.isEmpty());
+        const ValueScale alike = scaleOf({0.25, 0.25});
+        QVERIFY(*alike.range().low == 0.25 && *alike.range().high > 0.25);
+        const ColourColumnSpec column = scale.column();
+        QCOMPARE(column.lowLabel, std::string("1")); // nothing lies beyond
+        QCOMPARE(std::count(column.histogram.begin(), column.histogram.end(), 1.0), std::ptrdiff_t{4});
+    }
+
+    void signedValuesKeepZeroInTheMiddle() {
+        const ValueScale scale = scaleOf({-0.5, 2}, true);
+        QCOMPARE(*scale.range().low, -2.0);
+        QCOMPARE(scale.colourOf(0), colourMap("rdbu", 0.5));
+        const ValueRange moved = rangeOf(endMovedTo(scale, false, 0.25));
+        QCOMPARE(*moved.low, -1.0);
+        QCOMPARE(*moved.high, 1.0);
+    }
+
+    void aChosenRangeAppliesToItsOwnQuantity() {
+        const ValueScale chosen = scaleOf({1, 2, 3, 4, 10}, false, "error:2..4"), other = scaleOf({1, 10}, false, "mass:2..4");
+        QCOMPARE(chosen.colourOf(3), colourMap("magma", 0.5));
+        QCOMPARE(chosen.sharesBeyond(), (std::pair<double, double>{0.2, 0.2}));
+        QCOMPARE(chosen.column().lowLabel, std::string("≤2"));
+        QCOMPARE(chosen.column().highLabel, std::string("≥4"));
+        QVERIFY(std::abs(chosen.column().low - 1.0 / 9) < 1e-12); // the column still holds all values
+        QCOMPARE(*other.range().high, 10.0);
+        QCOMPARE(scaleOf({1, 10}, false, "..20").placeOf(20), 1.0); // and what was chosen beyond them
+        QCOMPARE(scaleOf({1, 2, 3, 4, 10}).middle(0.2), (std::pair<double, double>{2, 4}));
+        const ValueRange pushed = rangeOf(endMovedTo(chosen, false, 0.9));
+        QVERIFY(*pushed.low < *pushed.high && *pushed.low > 3.8); // a hundredth of the column stays
+        QVERIFY(!rangeSetTo(chosen, 3, 3) && !rangeSetTo(chosen, 4, INFINITY));
+    }
+
+    void everyColumnCanBePulledTypedAndRead() {
+        for (const Case& one : cases()) {
+            const ParameterValues options = optionsOf(*one.view, one.set);
+            const ViewInput input = inputWith(one, options);
+            const auto* colours = dynamic_cast<const ColourRangeView*>(one.view);
+            const auto* handles = dynamic_cast<const DragHandles*>(one.view);
+            QVERIFY2(colours && handles, one.quantity);
+            const Scene scene = one.view->buildScene(input, options, viewport(700, 420, m_text));
+            const auto low = handleAt(scene, kLowHandle), high = handleAt(scene, kHighHandle);
+            QVERIFY2(low && high && low->y - high->y > 50, one.quantity);
+            const ValueRange now = *colours->colourRange(input, options);
+            QCOMPARE(now.quantity, std::string(one.quantity));
+            // Half way up: the middle of the values, to three digits.
+            const Point middle{low->x, (low->y + high->y) / 2};
+            const ValueRange pulled = rangeOf(handles->draggedTo(input, options, scene, kLowHandle, middle));
+            const double expected = (*now.low + *now.high) / 2;
+            QVERIFY2(std::abs(*pulled.low - expected) < 0.006 * std::max(std::abs(expected), *now.high - *now.low), one.quantity);
+            QCOMPARE(*pulled.high, *now.high);
+            QVERIFY(*rangeOf(colours->withEndMoved(input, options, true, -50)).high < *now.high);
+            QVERIFY(!handles->draggedTo(input, options, scene, {PickId::Kind::Handle, 7}, middle));
+            const PointFacts facts = one.view->factsAt(input, options, scene, {low->x + 4, middle.y});
+            QVERIFY2(facts.rows.size() == 3 && facts.rows[0].first == "here", one.quantity);
+            Viewport paper = viewport(700, 420, m_text);
+            paper.forExport = true;
+            QVERIFY(!handleAt(one.view->buildScene(input, options, paper), kLowHandle));
+        }
+    }
+
+    void marksAndCellsTakeTheirColoursFromTheRange() {
+        const ParameterValues options = optionsOf(headGridView(), {{"range", "output_error:0.2..0.6"}});
+        const ViewInput input = inputFor(headGridView(), {"keydiff@0.25"}, options);
+        const auto data = dataAs<HeadGridData>(input);
+        const Scene scene = build(input, options);
+        std::size_t looked = 0;
+        for (const Drawable& item : scene.items)
+            if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Cell) {
+                const double value = data->rows[std::size_t(box->pick.index / data->columns)].values[std::size_t(box->pick.index % data->columns)];
+                QCOMPARE(box->fill, colourMap("viridis", std::clamp((value - 0.2) / 0.4, 0.0, 1.0)));
+                ++looked;
+            }
+        QCOMPARE(looked, data->rows.size() * std::size_t(data->columns));
+        // Norms: the tokens below the range have its first colour.
+        const View& projection = keyProjectionView();
+        const ParameterValues byNorm = optionsOf(projection, {{"colour_by", "norm"}, {"range", "norm:1000..2000"}});
+        const Scene cloud = projection.buildScene(inputFor(projection, {"keydiff@0.25"}, byNorm), byNorm, viewport(700, 420, m_text));
+        const Colour first = colourMap("viridis", 0.5 / 24);
+        for (const Drawable& item : cloud.items)
+            if (const auto* points = std::get_if<PointCloudItem>(&item); points && points->name == "kept")
+                QCOMPARE(points->fill, first);
+    }
+
+    void rangesOfOtherThingsAreRefused() {
+        for (const View* view : {&headGridView(), &phaseMapView(), &keyProjectionView()}) {
+            QVERIFY_EXCEPTION_THROWN(optionsOf(*view, {{"range", "weight:0..1"}}), Error);
+            QVERIFY_EXCEPTION_THROWN(optionsOf(*view, {{"range", "1..0"}}), Error);
+            QCOMPARE(optionsOf(*view, {{"range", "0..1"}}).text("range"), std::string("0..1"));
+        }
+        // Winners and states have no scale, so there is nothing to pull.
+        for (const Case& one : {Case{&phaseMapView(), {{"colour", "winner"}, {"x", "budget=0.1,0.4"}, {"y", "window=8"}}, "", {"snapkv@0.25", "keydiff@0.25"}},
+                                Case{&keyProjectionView(), {}, ""}}) {
+            const ParameterValues options = optionsOf(*one.view, one.set);
+            const ViewInput input = inputWith(one, options);
+            QVERIFY(!dynamic_cast<const ColourRangeView*>(one.view)->colourRange(input, options));
+        }
+    }
+
+    void nothingOverlapsOrIsClipped() {
+        for (const Case& one : cases())
+            for (const QSize size : {QSize(420, 300), QSize(600, 420), QSize(1400, 900)}) {
+                const ParameterValues options = optionsOf(*one.view, one.set);
+                const Scene scene = one.view->buildScene(inputWith(one, options), options, viewport(size.width(), size.height(), m_text));
+                QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+                QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
+            }
+    }
+
+private:
+    static ViewInput inputWith(const Case& one, const ParameterValues& options) { return inputFor(*one.view, one.panes, options); }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(ColourScaleTest)
+#include "colour_scale_test.moc"
