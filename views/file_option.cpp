@@ -9,8 +9,8 @@
 namespace kvscope {
 
 ParameterSpec fileOption(std::string id, std::string label, std::string help, std::string source, const char* unit) {
-    ParameterSpec spec = choiceOption(std::move(id), std::move(label), std::move(help), std::move(source), {}, Stage::Features);
-    spec.kind = ParameterKind::Text;
+    ParameterSpec spec =
+        textOption(std::move(id), std::move(label), std::move(help), std::move(source), {}, nullptr, Stage::Features);
     spec.unit = unit;
     return spec;
 }

@@ -67,6 +67,22 @@ void drawTitle(SceneBuilder& builder, const ViewInput& input, const PaneData& pa
         builder.text({box.x + 8, box.y + 35}, builder.elide(factsOf(input, pane), plain, box.width - 16), plain, theme.text2);
 }
 
+/// Panes side by side while that leaves them wide, else in rows: as many columns as give the largest panels, a little wider
+/// than high. Ties go to fewer rows.
+std::size_t columnsFor(std::size_t panes, double width, double height) {
+    std::size_t best = panes;
+    double largest = -1;
+    for (std::size_t columns = panes; columns > 0; --columns) {
+        const auto rows = static_cast<double>((panes + columns - 1) / columns);
+        const double side = std::min(width / static_cast<double>(columns), 1.3 * (height / rows - kTitleHeight));
+        if (side > largest) {
+            largest = side;
+            best = columns;
+        }
+    }
+    return best;
+}
+
 } // namespace
 
 void placeScene(Scene& whole, const Scene& part, Point offset) {
@@ -92,16 +108,17 @@ Scene buildFigure(const View& view, ViewInput input, const ParameterValues& opti
     figure.height = viewport.height;
     figure.background = themeOf(viewport.theme).canvas;
     SceneBuilder builder(figure, *viewport.text);
-    const double width = viewport.width / static_cast<double>(panes.size());
+    const std::size_t columns = columnsFor(panes.size(), viewport.width, viewport.height), rows = (panes.size() + columns - 1) / columns;
+    const double width = viewport.width / static_cast<double>(columns), height = viewport.height / static_cast<double>(rows);
     for (std::size_t i = 0; i < panes.size(); ++i) {
-        const Box box{width * static_cast<double>(i), 0, width, kTitleHeight};
+        const Box box{width * static_cast<double>(i % columns), height * static_cast<double>(i / columns), width, kTitleHeight};
         drawTitle(builder, input, input.panes[panes[i]], panes.size() > 1, box, viewport.theme);
         Viewport panel = viewport;
         panel.width = width;
-        panel.height = viewport.height - kTitleHeight;
+        panel.height = height - kTitleHeight;
         input.activePane = static_cast<int>(panes[i]);
         const Scene scene = view.buildScene(input, options, panel);
-        placeScene(figure, scene, {box.x, kTitleHeight});
+        placeScene(figure, scene, {box.x, box.y + kTitleHeight});
         if (i == 0) {
             figure.plot = {scene.plot.x, scene.plot.y + kTitleHeight, scene.plot.width, scene.plot.height};
             figure.yDown = scene.yDown;

@@ -19,6 +19,18 @@ using kvscope::testing::OpenWindow;
 
 namespace {
 
+QPoint widgetPoint(Point p) {
+    return {static_cast<int>(p.x * appearance().scale), static_cast<int>(p.y * appearance().scale)};
+}
+
+/// Inside a handle's triangle; left of everything where there is none.
+QPoint handleOn(const Scene& scene, PickId pick) {
+    for (const Drawable& item : scene.items)
+        if (const auto* triangle = std::get_if<PolygonItem>(&item); triangle && triangle->pick == pick)
+            return widgetPoint({triangle->points[1].x - 5, triangle->points[1].y});
+    return {-1, -1};
+}
+
 /// The window with a map in it that has its data.
 struct OpenMap : OpenWindow {
     ViewCanvas* map = nullptr;
@@ -37,18 +49,12 @@ struct OpenMap : OpenWindow {
         QTRY_VERIFY_WITH_TIMEOUT(map && map->isVisible() && data() && !bench.viewInput(attentionMapView()).data.computing && !canvas()->scene().plot.contains({0, 0}) && canvas()->scene().plot.width > 50, 20000);
     }
     std::string option(const std::string& id) const { return viewOptions(bench.session(), attentionMapView()).text(id); }
-    QPoint widgetPoint(Point p) const { return {static_cast<int>(p.x * appearance().scale), static_cast<int>(p.y * appearance().scale)}; }
     QPoint pixelOf(double key, double query) const {
         const Scene& scene = canvas()->scene();
         return widgetPoint({scene.plot.x + scene.plot.width * (key - scene.xMin) / (scene.xMax - scene.xMin),
                             scene.plot.y + scene.plot.height * (query - scene.yMin) / (scene.yMax - scene.yMin)});
     }
-    QPoint handle(PickId pick) const {
-        for (const Drawable& item : canvas()->scene().items)
-            if (const auto* triangle = std::get_if<PolygonItem>(&item); triangle && triangle->pick == pick)
-                return widgetPoint({triangle->points[1].x - 5, triangle->points[1].y});
-        return {-1, -1};
-    }
+    QPoint handle(PickId pick) const { return handleOn(canvas()->scene(), pick); }
 };
 
 } // namespace
@@ -87,6 +93,49 @@ private slots:
         open.bench.redo();
         QTest::mouseDClick(open.canvas(), Qt::LeftButton, {}, open.handle(kHighHandle));
         QCOMPARE(open.option("range"), std::string("auto"));
+    }
+
+    // Every other view with a colour column has the same handles, keys and double click.
+    void otherColumnsArePulledTheSameWay_data() {
+        QTest::addColumn<QString>("view");
+        QTest::addColumn<int>("layout");
+        QTest::newRow("head grid") << "head_grid" << static_cast<int>(WindowLayout::WholeModel);
+        QTest::newRow("key projection") << "key_projection" << static_cast<int>(WindowLayout::ExploreHead);
+    }
+
+    void otherColumnsArePulledTheSameWay() {
+        QFETCH(QString, view);
+        QFETCH(int, layout);
+        const std::string id = view.toStdString();
+        OpenWindow open;
+        open.bench.change([&](Session& s) {
+            s.layout = static_cast<WindowLayout>(layout);
+            setViewOption(s, "key_projection", "colour_by", "norm");
+        }, "Layout");
+        ViewCanvas* canvas = nullptr;
+        for (ViewDock* dock : open.window.canvases()->docks())
+            if (dock->canvas()->view().card().id == id)
+                canvas = dock->canvas();
+        QVERIFY(canvas);
+        const auto handle = [&] { return handleOn(canvas->canvas()->scene(), kLowHandle); };
+        QTRY_VERIFY_WITH_TIMEOUT(handle().x() > 0, 20000);
+        const View& shown = viewById(id);
+        QTRY_VERIFY_WITH_TIMEOUT(!open.bench.viewInput(shown).data.computing, 20000);
+        const auto range = [&] { return viewOptions(open.bench.session(), shown).text("range"); };
+        const auto selected = open.bench.session().selected;
+        const QPoint from = handle();
+        QTest::mousePress(canvas->canvas(), Qt::LeftButton, {}, from);
+        for (int step = 1; step <= 5; ++step)
+            QTest::mouseMove(canvas->canvas(), from - QPoint(0, 6 * step));
+        QTest::mouseRelease(canvas->canvas(), Qt::LeftButton, {}, from - QPoint(0, 30));
+        QVERIFY2(ValueRange::parse(range()).isChosen(), range().c_str());
+        QVERIFY(std::abs(handle().y() - (from.y() - 30)) <= 3);
+        QVERIFY(open.bench.session().look.ranges.count(id) == 0 && open.bench.session().selected == selected);
+        QTest::mouseDClick(canvas->canvas(), Qt::LeftButton, {}, handle());
+        QCOMPARE(range(), std::string("auto"));
+        canvas->canvas()->setFocus();
+        QTest::keyClick(canvas->canvas(), Qt::Key_PageUp, Qt::ShiftModifier);
+        QVERIFY2(ValueRange::parse(range()).isChosen(), range().c_str());
     }
 
     void keysMoveTheEnds() {

@@ -96,12 +96,7 @@ class AttentionMapViewTest : public QObject {
     /// A part of the map, a pixel per cell up to `pixels`.
     ViewDataMaker::Value part(const ParameterValues& options, const Viewport::Range& range, int pixels) const {
         const ViewInput input = needleInput({"keydiff@0.25"});
-        ViewDataRequest request;
-        request.capture = input.capture;
-        request.layer = input.layer;
-        request.kvHead = input.kvHead;
-        request.queryHead = input.queryHead;
-        request.options = options;
+        ViewDataRequest request = dataRequest(input, options);
         request.range = range;
         request.width = request.height = pixels;
         return makerFor(m_view)->make(runner(), request, {}, [](const auto&) {});

@@ -309,12 +309,7 @@ private slots:
         ViewInput input = needleInput({"keydiff@0.1"});
         const ViewDataMaker& maker = *makerFor(keyProjectionView());
         const auto make = [&](const ParameterValues& options) {
-            ViewDataRequest request;
-            request.capture = input.capture;
-            request.layer = input.layer;
-            request.kvHead = input.kvHead;
-            request.queryHead = input.queryHead;
-            request.options = options;
+            ViewDataRequest request = dataRequest(input, options);
             input.data.value = maker.make(fresh, request, {}, [](const auto&) {});
             return request;
         };

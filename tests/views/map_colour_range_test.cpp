@@ -111,12 +111,7 @@ private slots:
         const auto colourIn = [&](const Set& set, const Viewport::Range& range) {
             const ParameterValues options = optionsOf(m_view, set);
             ViewInput input = needleInput({"keydiff@0.25"});
-            ViewDataRequest request;
-            request.capture = input.capture;
-            request.layer = input.layer;
-            request.kvHead = input.kvHead;
-            request.queryHead = input.queryHead;
-            request.options = options;
+            ViewDataRequest request = dataRequest(input, options);
             request.range = range;
             request.width = request.height = 2000; // a pixel per cell
             input.data.value = makerFor(m_view)->make(runner(), request, {}, [](const auto&) {});

@@ -25,6 +25,8 @@ private slots:
         QCOMPARE(formatShort(0.25), std::string("0.25"));
         QCOMPARE(formatShort(-5), std::string("−5"));
         QCOMPARE(formatShort(2.5e7), std::string("2.5e7"));
+        QCOMPARE(formatShort(23629.4), std::string("23,629"));
+        QCOMPARE(formatShort(-1000), std::string("−1,000"));
     }
 
     void linearTicksAreRoundInsideAndEnough() {

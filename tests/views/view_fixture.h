@@ -17,8 +17,8 @@ inline const LayerRunner& runner() {
     return shared;
 }
 
-/// The data that a view asks for, computed as the window would.
-inline void fillData(ViewInput& input, const View& view, const ParameterValues& options) {
+/// What the window would ask for.
+inline ViewDataRequest dataRequest(const ViewInput& input, const ParameterValues& options) {
     ViewDataRequest request;
     request.capture = input.capture;
     request.layer = input.layer;
@@ -30,7 +30,12 @@ inline void fillData(ViewInput& input, const View& view, const ParameterValues& 
     request.activePane = input.activePane;
     request.selected = input.focus.selected;
     request.options = options;
-    input.data.value = makerFor(view)->make(runner(), request, {}, [](const auto&) {});
+    return request;
+}
+
+/// The data that a view asks for, computed as the window would.
+inline void fillData(ViewInput& input, const View& view, const ParameterValues& options) {
+    input.data.value = makerFor(view)->make(runner(), dataRequest(input, options), {}, [](const auto&) {});
 }
 
 /// What the window would hand to a view: real policies run on a real capture.

@@ -328,6 +328,18 @@ void drawMarks(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& i
     builder.popClip();
 }
 
+namespace {
+
+/// What lies over the marks in every colouring.
+void addOverlays(std::vector<LegendEntry>& entries, const ViewInput& input, const ProjectionMarks& marks, const Theme& theme) {
+    if (!input.focus.selected.empty())
+        entries.push_back({selectionWord(input.focus), Marker::Circle, theme.casing, {theme.ink, 1.3, {}}, 4, false});
+    if (marks.showQueries && !projectionOf(input).queries.empty())
+        entries.push_back({"queries", Marker::TriangleUp, kTransparent, {theme.query, 1, {}}, 3, false});
+}
+
+} // namespace
+
 std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks, const Theme& theme) {
     std::vector<LegendEntry> entries;
     const bool clusters = !marks.category.empty();
@@ -341,19 +353,17 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
             entries.push_back({formatCount(static_cast<std::int64_t>(data.centres.size())) + " greedy centres, radius " + formatShort(data.radius) +
                                    (data.centres.size() > kCategoryColours ? "; colours repeat" : ""),
                                Marker::Diamond, theme.text2, {theme.ink, 1.2, {}}, 4, false});
+        addOverlays(entries, input, marks, theme);
         return entries;
     }
     entries.push_back({"kept " + formatCount(marks.keptTotal), Marker::Circle, theme.kept, {}, 3, false});
     if (!marks.retainedOnly)
         entries.push_back({"evicted " + formatCount(marks.evictedTotal), Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3, false});
-    if (!input.focus.selected.empty())
-        entries.push_back({selectionWord(input.focus), Marker::Circle, theme.casing, {theme.ink, 1.3, {}}, 4, false});
     if (marks.protectedTotal > 0)
         entries.push_back({"of them protected " + formatCount(marks.protectedTotal), Marker::Square, theme.protectedToken, {}, 3, false});
     if (const auto anchor = anchorMark(input, pane, marks))
         entries.push_back({anchor->scaled ? "anchor direction" : "anchor", Marker::Star, theme.anchor, {theme.text1, 1, {}}, 5, false});
-    if (marks.showQueries && !projectionOf(input).queries.empty())
-        entries.push_back({"queries", Marker::TriangleUp, kTransparent, {theme.query, 1, {}}, 3, false});
+    addOverlays(entries, input, marks, theme);
     if (marks.showAfterCut)
         entries.push_back({"after the cut", Marker::Circle, withAlpha(theme.text3, 0.5), {}, 2, false});
     return entries;

@@ -239,7 +239,8 @@ void LeveragePainter::clouds(const PlotFrame& frame, const std::vector<Point>& p
 PlotFrame LeveragePainter::tokens(const Box& area) {
     const auto n = static_cast<double>(m_data.exact.scores.size());
     const double high = n > 0 ? static_cast<double>(m_data.exact.scores[static_cast<std::size_t>(m_data.exact.order.front())]) : 1;
-    const Viewport::Range range = m_viewport.range.value_or(Viewport::Range{0, n, 0, std::max(1e-9, 1.06 * high)});
+    // Room for the note above the marks.
+    const Viewport::Range range = m_viewport.range.value_or(Viewport::Range{0, n, 0, std::max(1e-9, (1.04 + 2.4 * kNoteRow / area.height) * high)});
     const SubPlot plot(m_viewport, area, {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
                        {range.yMin, range.yMax, AxisScale::Linear, "Leverage l, exact"});
     drawGrid(m_builder, plot.frame, m_theme);

@@ -44,8 +44,7 @@ std::vector<std::string> LeveragePainter::scatterNotes(const SketchTheorem& theo
         notes.push_back(fmt::format("overlap {} %", formatFixed(100 * m_choice.overlap(), 1)));
     notes.push_back(fmt::format("ratio {} to {}", formatShort(theorem.measuredLow), formatShort(theorem.measuredHigh)));
     const bool promised = static_cast<double>(m_data.columns) >= theorem.demanded;
-    const bool grouped = theorem.factor >= 1000 && theorem.factor < 1e6;
-    const std::string factor = grouped ? formatCount(std::llround(theorem.factor)) : formatShort(theorem.factor);
+    const std::string factor = formatShort(theorem.factor);
     notes.push_back(fmt::format("Thm 2, ε = {}: within 1/{} and {}; asks for k ≥ {}{}", formatShort(theorem.epsilon), factor, factor, formatCount(std::llround(std::ceil(theorem.demanded))),
                                 promised ? "" : ", not met"));
     if (m_choice.withoutLeverage > 0)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace kvscope {
@@ -156,20 +157,48 @@ void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
     }
 }
 
+constexpr double kLegendGap = 14, kLeastLegendLabel = 40;
+
+/// Mark and gaps of an entry: all but its label.
+double legendFrame(const LegendEntry& entry) {
+    return (entry.bar ? 16 : 12) + 5 + kLegendGap;
+}
+
+/// The width above which labels are cut so that all of them fit into the room.
+double longestLabel(std::vector<double> widths, double room) {
+    std::sort(widths.begin(), widths.end());
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+        const double share = room / static_cast<double>(widths.size() - i);
+        if (widths[i] > share)
+            return share;
+        room -= widths[i];
+    }
+    return std::numeric_limits<double>::infinity();
+}
+
 } // namespace
 
 double drawLegend(SceneBuilder& builder, Point leftMiddle, double width, const std::vector<LegendEntry>& entries,
                   const Theme& theme) {
     const TextStyle style{FontFace::Interface, 11};
-    double x = leftMiddle.x;
+    std::vector<double> widths;
+    double room = width + kLegendGap;
     for (const LegendEntry& entry : entries) {
-        const double mark = entry.bar ? 8 : 6, label = builder.width(entry.label, style);
-        if (x + 2 * mark + 5 + label > leftMiddle.x + width)
-            break;
-        drawLegendMark(builder, entry, {x + mark, leftMiddle.y});
-        builder.text({x + 2 * mark + 5, leftMiddle.y}, entry.label, style, theme.text2, HorizontalAlign::Left,
-                     VerticalAlign::Middle);
-        x += 2 * mark + 5 + label + 14;
+        widths.push_back(builder.width(entry.label, style));
+        room -= legendFrame(entry);
+    }
+    double most = longestLabel(widths, room);
+    while (most < kLeastLegendLabel && widths.size() > 1) {
+        widths.pop_back();
+        room += legendFrame(entries[widths.size()]);
+        most = longestLabel(widths, room);
+    }
+    double x = leftMiddle.x;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+        const double frame = legendFrame(entries[i]) - kLegendGap;
+        drawLegendMark(builder, entries[i], {x + (frame - 5) / 2, leftMiddle.y});
+        const std::string label = widths[i] > most ? builder.elide(entries[i].label, style, most) : entries[i].label;
+        x += frame + builder.text({x + frame, leftMiddle.y}, label, style, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle) + kLegendGap;
     }
     return x;
 }

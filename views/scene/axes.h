@@ -68,7 +68,7 @@ struct LegendEntry {
     bool bar = false; ///< a short horizontal bar instead of a marker; with a stroke, a line of it under a filled marker
 };
 
-/// Entries in a row from the left, as many as fit; returns the right end.
+/// Entries in a row from the left; where they do not fit, long labels are cut, then the last ones go. Returns the right end.
 double drawLegend(SceneBuilder& builder, Point leftMiddle, double width, const std::vector<LegendEntry>& entries,
                   const Theme& theme);
 

@@ -61,6 +61,8 @@ std::string formatShort(double value) {
         const int exponent = static_cast<int>(std::floor(std::log10(magnitude)));
         return withMinus(trimmed(fmt::format("{:.1f}", value / std::pow(10, exponent))) + "e" + std::to_string(exponent));
     }
+    if (magnitude >= 1000)
+        return formatCount(std::llround(value));
     const int decimals = magnitude >= 100 || magnitude == 0 ? 0 : 2 - static_cast<int>(std::floor(std::log10(magnitude)));
     return withMinus(trimmed(fmt::format("{:.{}f}", value, std::max(0, decimals))));
 }

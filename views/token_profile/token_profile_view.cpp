@@ -138,14 +138,6 @@ void drawCutOff(SceneBuilder& builder, const Profile& profile, const PlotFrame& 
     if (y <= frame.plot.y || y >= frame.plot.bottom())
         return;
     builder.line({frame.plot.x, y}, {frame.plot.right(), y}, {theme.ink, 1, {5, 3}});
-    const TextStyle style{FontFace::Interface, 11};
-    const std::string label = fmt::format("rank {}: score ≥ {} stays", formatCount(profile.choices), formatShort(profile.cutOff));
-    const double width = builder.width(label, style);
-    if (width + 20 > frame.plot.width)
-        return;
-    const double top = y + 18 < frame.plot.bottom() ? y + 3 : y - 17;
-    builder.rectangle({frame.plot.right() - width - 10, top, width + 8, 14}, withAlpha(theme.canvas, 0.93));
-    builder.text({frame.plot.right() - 6, top + 7}, label, style, theme.text1, HorizontalAlign::Right, VerticalAlign::Middle);
 }
 
 Scene TokenProfileView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
@@ -174,6 +166,9 @@ Scene TokenProfileView::buildScene(const ViewInput& input, const ParameterValues
                                        {"evicted " + count(TokenState::Evicted), Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
     if (std::find(profile.states.begin(), profile.states.end(), TokenState::Protected) != profile.states.end())
         legend.push_back({"protected " + count(TokenState::Protected), Marker::Square, theme.protectedToken, {}, 3});
+    if (!std::isnan(profile.cutOff)) // not in the plot: marks lie on both sides of the line
+        legend.push_back({fmt::format("rank {}: score ≥ {} stays", formatCount(profile.choices), formatShort(profile.cutOff)), Marker::Circle, kTransparent,
+                          {theme.ink, 1, {5, 3}}, 3, true});
     finishChart(chart, legend, input, viewport, true);
     return std::move(chart.scene);
 }

@@ -1,0 +1,96 @@
+// Several panes in one figure, and the row of names above a plot: nobody is left out, nothing is cut off.
+#include "app/export/figure.h"
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_test.h"
+
+#include <set>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+/// Where the panels of a figure begin: the corners of their coloured lines.
+std::set<std::pair<int, int>> panelsOf(const Scene& figure, const ViewInput& input) {
+    std::set<std::pair<int, int>> corners;
+    for (const Drawable& item : figure.items)
+        if (const auto* line = std::get_if<RectangleItem>(&item); line && line->box.height == 2)
+            for (const PaneData& pane : input.panes)
+                if (line->fill == policyStyle(pane.policyId, ThemeId::Light).colour)
+                    corners.insert({static_cast<int>(line->box.x - 8), static_cast<int>(line->box.y - 4)});
+    return corners;
+}
+
+} // namespace
+
+class FigurePanesTest : public ViewTest {
+    Q_OBJECT
+
+public:
+    FigurePanesTest() : ViewTest(keyProjectionView()) {}
+
+private slots:
+    void panesStandWhereTheyAreLargest_data() {
+        using Corners = std::set<std::pair<int, int>>;
+        QTest::addColumn<int>("panes");
+        QTest::addColumn<QSize>("size");
+        QTest::addColumn<Corners>("corners");
+        QTest::newRow("two side by side") << 2 << QSize(600, 420) << Corners{{0, 0}, {300, 0}};
+        QTest::newRow("two in a column") << 2 << QSize(400, 900) << Corners{{0, 0}, {0, 450}};
+        QTest::newRow("four in a square") << 4 << QSize(600, 420) << Corners{{0, 0}, {300, 0}, {0, 210}, {300, 210}};
+        QTest::newRow("four in a row") << 4 << QSize(1600, 420) << Corners{{0, 0}, {400, 0}, {800, 0}, {1200, 0}};
+        QTest::newRow("three: two above, one below") << 3 << QSize(900, 800) << Corners{{0, 0}, {450, 0}, {0, 400}};
+    }
+
+    void panesStandWhereTheyAreLargest() {
+        using Corners = std::set<std::pair<int, int>>;
+        QFETCH(int, panes);
+        QFETCH(QSize, size);
+        QFETCH(Corners, corners);
+        const std::vector<std::string> policies = {"keydiff@0.25", "snapkv@0.25", "compactor@0.25", "h2o@0.25"};
+        const ViewInput input = needleInput({policies.begin(), policies.begin() + panes});
+        std::vector<std::size_t> all;
+        for (std::size_t i = 0; i < input.panes.size(); ++i)
+            all.push_back(i);
+        Viewport frame = viewport(size.width(), size.height(), m_text);
+        frame.forExport = true;
+        const Scene figure = buildFigure(m_view, input, optionsOf(m_view), all, frame);
+        QCOMPARE(panelsOf(figure, input), corners);
+        QCOMPARE(scene_checks::clippedTexts(figure, m_text), QStringList());
+        QCOMPARE(scene_checks::overlappingTexts(figure, m_text), QStringList());
+    }
+
+    void everyEntryOfALegendIsNamed() {
+        const std::vector<LegendEntry> entries = {{"A KeyDiff 359 ± 11.4"}, {"B"}, {"C Compactor 365 ± 12, a long one"}, {"D BalanceKV 344 ± 12.2"}};
+        const auto drawn = [&](double width) {
+            Scene scene;
+            SceneBuilder builder(scene, m_text);
+            const double end = drawLegend(builder, {10, 10}, width, entries, themeOf(ThemeId::Light));
+            std::vector<std::string> names;
+            for (const Drawable& item : scene.items)
+                if (const auto* text = std::get_if<TextItem>(&item)) {
+                    names.push_back(text->text);
+                    if (textBounds(*text, m_text).right() > 10 + width + 0.5)
+                        names.emplace_back("beyond the end");
+                }
+            if (end > 10 + width + 15) // a gap follows the last
+                names.emplace_back("ends too late");
+            return names;
+        };
+        std::vector<std::string> whole;
+        for (const LegendEntry& entry : entries)
+            whole.push_back(entry.label);
+        QCOMPARE(drawn(1000), whole);
+        const auto cut = drawn(400); // the long ones are cut, the short one is not
+        QCOMPARE(cut.size(), std::size_t{4});
+        QCOMPARE(cut[1], std::string("B"));
+        QVERIFY2(cut[2].starts_with("C Compactor") && cut[2].ends_with("…"), cut[2].c_str());
+        QVERIFY(cut[3].starts_with("D Bal"));
+        const auto few = drawn(150); // nothing readable would be left of all four
+        QVERIFY(few.size() < 4 && few[0].starts_with("A"));
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(FigurePanesTest)
+#include "figure_panes_test.moc"
