@@ -31,7 +31,7 @@ std::string shareText(double share, const std::string& owners) {
 } // namespace
 
 ColourScale::ColourScale(Kind kind, std::string quantity, std::string owners, std::string map, bool inverted)
-    : m_kind(kind), m_quantity(std::move(quantity)), m_owners(std::move(owners)), m_map(kind == Kind::Signed ? "rdbu" : std::move(map)),
+    : m_kind(kind), m_quantity(std::move(quantity)), m_owners(std::move(owners)), m_map(isSigned() ? "rdbu" : std::move(map)),
       m_inverted(inverted) {}
 
 void ColourScale::setEnds(double low, double high) {
@@ -39,12 +39,17 @@ void ColourScale::setEnds(double low, double high) {
     m_high = m_columnHigh = high;
 }
 
+void ColourScale::stretchColumn(double below, double above) {
+    m_columnLow -= below;
+    m_columnHigh += above;
+}
+
 void ColourScale::choose(const ValueRange& chosen) {
     if (!chosen.applies(m_quantity))
         return;
     double low = m_low, high = m_high;
     if (isSigned()) {
-        high = std::max(std::abs(chosen.low.value_or(0)), std::abs(chosen.high.value_or(0)));
+        high = levelOfValue(std::max(std::abs(chosen.low.value_or(0)), std::abs(chosen.high.value_or(0))));
         low = -high;
     } else {
         // No logarithm: the end stays where the scale has it.
@@ -63,11 +68,11 @@ void ColourScale::choose(const ValueRange& chosen) {
 }
 
 double ColourScale::valueOfLevel(double level) const {
-    return isLogarithmic() ? std::pow(10.0, level) : level;
+    return isLogarithmic() ? std::pow(10.0, level) : m_kind == Kind::SignedRoot ? level * std::abs(level) : level;
 }
 
 double ColourScale::levelOfValue(double value) const {
-    return isLogarithmic() ? std::log10(value) : value;
+    return isLogarithmic() ? std::log10(value) : m_kind == Kind::SignedRoot ? std::copysign(std::sqrt(std::abs(value)), value) : value;
 }
 
 ValueRange ColourScale::range() const {
@@ -121,6 +126,8 @@ std::vector<Tick> ColourScale::ticks() const {
     if (isLogarithmic())
         for (double exponent = std::ceil(m_columnLow); exponent <= m_columnHigh; ++exponent)
             ticks.push_back({exponent, decadeLabel(exponent)});
+    else if (m_kind == Kind::SignedRoot)
+        ticks = {{0, "0"}}; // even steps of the root are no round values; the ends have theirs
     else
         ticks = linearTicks(m_columnLow, m_columnHigh, 6);
     for (Tick& tick : ticks)

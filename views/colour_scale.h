@@ -15,15 +15,15 @@
 namespace kvscope {
 
 /// From values to places on a colour map, between two ends that can be chosen, and the column that shows it. Between value
-/// and place lies the level: log10 of the value on a logarithmic scale, else the value itself.
+/// and place lies the level: log10 of the value on a logarithmic scale, its signed root on that one, else the value itself.
 class ColourScale {
 public:
-    enum class Kind { Linear, Logarithmic, Signed }; ///< Signed keeps 0 in the middle, so that one end moves the other
+    enum class Kind { Linear, Logarithmic, Signed, SignedRoot }; ///< signed: 0 in the middle, one end moves the other
     virtual ~ColourScale() = default;
 
     const std::string& colourMapName() const { return m_map; }
     bool inverted() const { return m_inverted; }
-    bool isSigned() const { return m_kind == Kind::Signed; }
+    bool isSigned() const { return m_kind == Kind::Signed || m_kind == Kind::SignedRoot; }
     bool isLogarithmic() const { return m_kind == Kind::Logarithmic; }
     /// What the ends of the range measure ("weight").
     const std::string& quantity() const { return m_quantity; }
@@ -42,7 +42,7 @@ protected:
     ColourScale(Kind kind, std::string quantity, std::string owners, std::string map, bool inverted);
     /// Colours and column both run between these levels until a range is chosen.
     void setEnds(double low, double high);
-    void lowerColumn(double levels) { m_columnLow -= levels; } ///< room to pull the lower end down
+    void stretchColumn(double below, double above); ///< by so many levels: room to pull the ends apart
     /// The chosen ends where they mean something on this scale; the column grows to hold them.
     void choose(const ValueRange& chosen);
     /// The levels of all values shown, in pieces of any length; minus infinity where a value has none.

@@ -9,6 +9,8 @@
 #include "views/head_grid/head_grid_view.h"
 #include "views/phase_map/phase_map_data.h"
 #include "views/phase_map/phase_map_view.h"
+#include "views/walk/walk_data.h"
+#include "views/walk/walk_view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -158,8 +160,37 @@ private slots:
                 QCOMPARE(points->fill, first);
     }
 
+    // Entries by their signed root or in proportion, 0 white; the column goes on towards the diagonal.
+    void aKernelMatrixIsColouredAndPulledAboutZero() {
+        const auto* colours = dynamic_cast<const ColourRangeView*>(&walkView());
+        for (const bool root : {true, false}) {
+            const Set set = {{"show", "kernel"}, {"scale", root ? "root" : "linear"}, {"range", "kernel:-50..50"}};
+            const ParameterValues options = optionsOf(walkView(), set);
+            const ViewInput input = inputFor(walkView(), {"balancekv,sink=32,recent=32@0.5"}, options);
+            const auto data = dataAs<WalkData>(input);
+            const WalkData::Walk& walk = data->walks.back();
+            const Scene scene = walkView().buildScene(input, options, viewport(700, 500, m_text));
+            const auto image = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) {
+                const auto* map = std::get_if<ImageItem>(&item);
+                return map && map->pick.kind == PickId::Kind::Cell;
+            });
+            QVERIFY(image != scene.items.end());
+            const auto& pixels = *std::get<ImageItem>(*image).rgba;
+            for (std::size_t i = 0; i < walk.kernel.size(); i += 97) {
+                const double t = std::clamp(double(walk.kernel[i]) / 50, -1.0, 1.0), shade = root ? std::copysign(std::sqrt(std::abs(t)), t) : t;
+                const Colour expected = colourMap("rdbu", (1 + shade) / 2);
+                QVERIFY(std::abs(pixels[4 * i] - expected.r) <= 1 && std::abs(pixels[4 * i + 1] - expected.g) <= 1 && std::abs(pixels[4 * i + 2] - expected.b) <= 1);
+            }
+            const ParameterValues automatic = optionsOf(walkView(), {set[0], set[1]});
+            QVERIFY(std::abs(*colours->colourRange(input, automatic)->high - walk.range) < 1e-9 * walk.range);
+            const ValueRange wider = rangeOf(colours->withEndMoved(input, automatic, true, 5)); // beyond the automatic end
+            QVERIFY(*wider.high > walk.range && *wider.low == -*wider.high);
+            QVERIFY(!colours->colourRange(input, optionsOf(walkView())));
+        }
+    }
+
     void rangesOfOtherThingsAreRefused() {
-        for (const View* view : {&headGridView(), &phaseMapView(), &keyProjectionView()}) {
+        for (const View* view : {&headGridView(), &phaseMapView(), &keyProjectionView(), &walkView()}) {
             QVERIFY_EXCEPTION_THROWN(optionsOf(*view, {{"range", "weight:0..1"}}), Error);
             QVERIFY_EXCEPTION_THROWN(optionsOf(*view, {{"range", "1..0"}}), Error);
             QCOMPARE(optionsOf(*view, {{"range", "0..1"}}).text("range"), std::string("0..1"));

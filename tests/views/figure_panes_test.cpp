@@ -3,6 +3,7 @@
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_test.h"
+#include "views/scene/axes.h"
 
 #include <set>
 
@@ -62,7 +63,9 @@ private slots:
     }
 
     void everyEntryOfALegendIsNamed() {
-        const std::vector<LegendEntry> entries = {{"A KeyDiff 359 ± 11.4"}, {"B"}, {"C Compactor 365 ± 12, a long one"}, {"D BalanceKV 344 ± 12.2"}};
+        std::vector<LegendEntry> entries;
+        for (const char* name : {"A KeyDiff 359 ± 11.4", "B", "C Compactor 365 ± 12, a long one", "D BalanceKV 344 ± 12.2"})
+            entries.push_back({name, Marker::Circle, themeOf(ThemeId::Light).kept, {}, 3});
         const auto drawn = [&](double width) {
             Scene scene;
             SceneBuilder builder(scene, m_text);

@@ -78,7 +78,7 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options,
     switch (look) {
     case Look::Logarithmic:
         setEnds(static_cast<double>(options.integer("floor")), 0);
-        lowerColumn(kDecadesBelowFloor);
+        stretchColumn(kDecadesBelowFloor, 0);
         break;
     case Look::Linear: setEnds(0, topOf(data.cells.data)); break;
     case Look::Row:

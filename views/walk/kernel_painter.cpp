@@ -1,6 +1,5 @@
 // The kernel matrix of a walk: what each pair's sign weighs for every other pair. Signed, so blue against red.
 #include "views/scene/axes.h"
-#include "views/scene/colour_column.h"
 #include "views/walk/walk_painter.h"
 
 #include <fmt/format.h>
@@ -12,17 +11,11 @@ namespace kvscope {
 
 namespace {
 
-/// -1 .. 1 within the range; "root" lifts small entries.
-double shade(double value, double range, bool root) {
-    const double t = std::clamp(value / range, -1.0, 1.0);
-    return root ? std::copysign(std::sqrt(std::abs(t)), t) : t;
-}
-
-ImageItem imageOf(const WalkData::Walk& walk, const Box& box, bool root) {
+ImageItem imageOf(const WalkData::Walk& walk, const Box& box, const KernelScale& scale) {
     auto pixels = std::make_shared<std::vector<std::uint8_t>>();
     pixels->reserve(walk.kernel.size() * 4);
     for (const float entry : walk.kernel) {
-        const Colour c = colourMap("rdbu", (1 + shade(static_cast<double>(entry), walk.range, root)) / 2);
+        const Colour c = scale.colourOf(static_cast<double>(entry));
         pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
     }
     const int side = static_cast<int>(walk.side);
@@ -39,25 +32,36 @@ void paintSignRail(SceneBuilder& b, const WalkPicture& p, const Box& map) {
     }
 }
 
-void paintScale(SceneBuilder& b, const WalkPicture& p, const Box& map, bool root) {
-    const double range = p.now.walk->range;
-    ColourColumnSpec column{"rdbu", false, {}, {}};
-    for (const double part : {-1.0, 0.0, 1.0}) {
-        const std::string label = formatShort(part * range);
-        column.ticks.push_back({(1 + shade(part * range, range, root)) / 2, part < 0 ? "≤ " + label : part > 0 ? "≥ " + label : "0"});
-    }
-    drawColourColumn(b, {map.right() + 12, map.y, kColourColumnWidth, map.height}, column, p.theme);
+double largestEntry(const WalkData::Walk& walk) {
+    double largest = 0;
+    for (const float entry : walk.kernel)
+        largest = std::max(largest, std::abs(static_cast<double>(entry)));
+    return largest;
 }
 
 } // namespace
 
-void paintKernel(SceneBuilder& b, const WalkPicture& p, const std::string& scale) {
-    const bool root = scale == "root";
-    const double left = 52, bottom = p.viewport.forExport ? 56 : 40, column = p.viewport.width >= 320 ? kColourColumnWidth + 24 : 12;
+KernelScale::KernelScale(const WalkData::Walk& walk, const ParameterValues& options)
+    : ColourScale(options.choice("scale") == "root" ? Kind::SignedRoot : Kind::Signed, "kernel", "cells", {}, false), m_walk(walk) {
+    const double end = levelOfValue(walk.range > 0 ? walk.range : 1), more = std::clamp(levelOfValue(largestEntry(walk)) - end, 0.0, end);
+    setEnds(-end, end);
+    stretchColumn(more, more); // towards the diagonal, which is far larger than the rest
+    choose(ValueRange::parse(options.text(kValueRangeOption)));
+}
+
+void KernelScale::visitLevels(const VisitLevels& visit) const {
+    std::vector<double> levels;
+    for (const float entry : m_walk.kernel)
+        levels.push_back(levelOfValue(static_cast<double>(entry)));
+    visit(levels);
+}
+
+void paintKernel(SceneBuilder& b, const WalkPicture& p, const KernelScale& scale) {
+    const double left = 52, bottom = p.viewport.forExport ? 56 : 40, column = p.viewport.width >= 320 ? kLabelledColumnWidth + 14 : 12;
     const double side = std::max(40.0, std::min(p.viewport.width - left - column, p.viewport.height - p.top - 16 - bottom));
     const Box map{left, p.top + 16, side, side};
     const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
-    b.scene().items.push_back(imageOf(*p.now.walk, map, root));
+    b.scene().items.push_back(imageOf(*p.now.walk, map, scale));
     b.rectangle(map, kTransparent, {p.theme.axis, 1, {}});
     paintSignRail(b, p, map);
     const auto size = static_cast<double>(p.now.size());
@@ -75,8 +79,11 @@ void paintKernel(SceneBuilder& b, const WalkPicture& p, const std::string& scale
         b.line({map.x, map.y + offset}, {map.right(), map.y + offset}, {p.theme.ink, 1, {}});
         b.line({map.x + offset, map.y}, {map.x + offset, map.bottom()}, {p.theme.ink, 1, {}});
     }
-    if (p.viewport.width >= 320)
-        paintScale(b, p, map, root);
+    if (p.viewport.width >= 320) {
+        ColourColumnSpec spec = scale.column();
+        spec.handles = !p.viewport.forExport;
+        drawColourColumn(b, {map.right() + 12, map.y, kLabelledColumnWidth, map.height}, spec, p.theme);
+    }
     Scene& scene = b.scene();
     scene.plot = map;
     scene.xMin = 0, scene.xMax = size, scene.yMin = 0, scene.yMax = size;

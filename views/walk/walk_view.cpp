@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace kvscope {
 
@@ -34,10 +35,14 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       Stage::Features),
         integerOption("coins", "Coin runs", "Runs of fair coins on the same kernel for the 10–90 % band; 0: none.", "BalanceKV Algorithm 2", 0, 400, 60, Stage::Features),
         choiceOption("scale", "Kernel colours", "Of the heat map.", "diverging for signed values",
-                     {{"root", "Signed root", "lifts small entries"}, {"linear", "Linear", "in proportion"}})});
+                     {{"root", "Signed root", "lifts small entries"}, {"linear", "Linear", "in proportion"}}),
+        valueRangeOption([](std::string_view text) {
+            constexpr std::array<std::string_view, 1> known{"kernel"};
+            checkValueRange(text, known, "the walk");
+        })});
 }
 
-class WalkView final : public View, public TokenGroups {
+class WalkView final : public View, public TokenGroups, public ColourScaleView {
 public:
     WalkView()
         : View({.id = "walk",
@@ -55,6 +60,9 @@ public:
     std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     Story story(const ViewInput& input, const ParameterValues& options) const override;
     std::string caption(const ViewInput& input, const ParameterValues& options) const override;
+
+private:
+    std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
@@ -105,7 +113,7 @@ Scene WalkView::buildScene(const ViewInput& input, const ParameterValues& option
     const WalkPicture picture{input, *data, now, viewport, theme, policyStyle("balancekv", viewport.theme).colour, top};
     drawHead(builder, picture, kernel);
     if (kernel)
-        paintKernel(builder, picture, options.choice("scale"));
+        paintKernel(builder, picture, KernelScale(*now.walk, options));
     else
         paintWalk(builder, picture);
     drawProvenance(builder, input, viewport);
@@ -149,7 +157,16 @@ std::string WalkView::caption(const ViewInput& input, const ParameterValues&) co
     return walkCaption(*data, walkNow(*data, input.cursor));
 }
 
+std::unique_ptr<const ColourScale> WalkView::scaleOf(const ViewInput& input, const ParameterValues& options) const {
+    if (options.choice("show") != "kernel" || !whyNoPicture(input).empty())
+        return nullptr;
+    const WalkNow now = walkNow(*dataAs<WalkData>(input), input.cursor); // of data that the input holds
+    return now.walk && !now.walk->kernel.empty() ? std::make_unique<const KernelScale>(*now.walk, options) : nullptr;
+}
+
 PointFacts WalkView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+    if (const auto scale = placeOnColumn(scene, at) ? scaleOf(input, options) : nullptr; scale && !scene.plot.contains(at))
+        return rangeFacts(*scale, scene, at);
     if (!whyNoPicture(input).empty() || pickAt(scene, at, 0).kind != PickId::Kind::Cell)
         return {};
     const auto data = dataAs<WalkData>(input);
