@@ -112,7 +112,7 @@ private slots:
             s.layout = static_cast<WindowLayout>(layout);
             setViewOption(s, "key_projection", "colour_by", "norm");
         }, "Layout");
-        ViewCanvas* canvas = nullptr;
+        ViewCanvas* canvas = id == "key_projection" ? open.pane(0)->canvas() : nullptr;
         for (ViewDock* dock : open.window.canvases()->docks())
             if (dock->canvas()->view().card().id == id)
                 canvas = dock->canvas();

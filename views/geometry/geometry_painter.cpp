@@ -135,7 +135,7 @@ Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const 
         const Look look = lookOf(input, data, i, viewport.theme);
         drawSteps(builder, chart.frame, series.histogram, look);
         const std::string letter = series.role == GeometrySeries::Role::Policy ? std::string(1, series.letter) + " " : "";
-        legend.push_back({fmt::format("{}{} {}", letter, series.name, meanText(series.histogram.summary())), Marker::Square, look.colour, {look.colour, 1.5, look.dash}, 4, true});
+        legend.push_back({fmt::format("{}{} {}", letter, series.name, meanText(series.histogram.summary())), Marker::Circle, kTransparent, {look.colour, 1.5, look.dash}, 3, true});
     }
     builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
     builder.popClip();

@@ -157,7 +157,7 @@ void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
     }
 }
 
-constexpr double kLegendGap = 14, kLeastLegendLabel = 40;
+constexpr double kLegendGap = 14, kLeastLegendLabel = 64;
 
 /// Mark and gaps of an entry: all but its label.
 double legendFrame(const LegendEntry& entry) {
