@@ -51,7 +51,7 @@ QStringList wordsOf(const QString& command) {
 
 /// A command that the samples are enough for; `kvscope FILE` would open a window.
 bool needsOnlySamples(const QStringList& words) {
-    static const QStringList kCommands = {"plot",    "evict",    "measure",  "sweep", "synth",
+    static const QStringList kCommands = {"plot",    "evict",    "measure",  "sweep", "synth", "reproduce",
                                           "inspect", "policies", "measures", "views"};
     return kCommands.contains(words.value(0)) && !words.contains("...") &&
            (words.contains("synth") || words.size() == 1 || words.filter("sample_data/").size() > 0);
