@@ -199,19 +199,20 @@ std::vector<LegendEntry> legendOf(const Reproduction& reproduction, const Reprod
     return entries;
 }
 
-/// In as many rows as it takes, so that no series goes unnamed; returns how many.
-std::size_t drawLegendRows(SceneBuilder& builder, const std::vector<LegendEntry>& entries, double left, double width, const Theme& theme) {
+/// In as many rows as it takes, so that no label is cut that has room in a row of its own; returns how many.
+std::size_t drawLegendRows(SceneBuilder& builder, const std::vector<LegendEntry>& entries, double left, double width,
+                           const Viewport& viewport) {
+    const Theme& theme = themeOf(viewport.theme);
+    Scene unseen; // where an entry shows how wide it is
+    SceneBuilder ruler(unseen, *viewport.text);
     std::size_t row = 0;
     double x = left;
     for (const LegendEntry& entry : entries) {
-        const auto end = [&] { return drawLegend(builder, {x, kTop + kLegendRow * static_cast<double>(row)}, left + width - x, {entry}, theme); };
-        const double before = x;
-        x = end();
-        if (x == before && x > left) {
+        if (x > left && x + drawLegend(ruler, {0, 0}, 1e6, {entry}, theme) > left + width) {
             x = left;
             ++row;
-            x = end();
         }
+        x = drawLegend(builder, {x, kTop + kLegendRow * static_cast<double>(row)}, left + width - x, {entry}, theme);
     }
     return row + 1;
 }
@@ -235,7 +236,7 @@ Scene drawReproduction(const Reproduction& reproduction, const ReproductionResul
     const std::vector<SeriesStyle> styles = stylesOf(result, theme, viewport.theme);
     builder.text({12, 20}, builder.elide(reproduction.item, title, viewport.width - 24), title, theme.text1);
     const std::vector<LegendEntry> legend = legendOf(reproduction, result, styles, theme);
-    const std::size_t rows = drawLegendRows(builder, legend, legendLeft, viewport.width - legendLeft - 10, theme);
+    const std::size_t rows = drawLegendRows(builder, legend, legendLeft, viewport.width - legendLeft - 10, viewport);
     const bool categories = hasCategories(reproduction);
     const double top = kTop + kLegendRow * static_cast<double>(rows) - 4;
     scene.height = viewport.height = std::max(viewport.height, top + kLeastPlot + bottom); // many notes do not flatten the plot
