@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace kvscope {
 
@@ -45,19 +46,34 @@ AxisSpec axisOver(std::vector<double> numbers, const std::string& title, bool lo
     return axis;
 }
 
+/// Two captures can give an interval of ten times the means; as far as it goes here it leaves these their room, and none
+/// goes below 0 where no mean does.
+std::pair<double, double> intervalRoom(const ReproductionResult& result) {
+    double low = std::numeric_limits<double>::infinity(), high = -low;
+    for (const ReproducedSeries& series : result.series)
+        for (const ReproducedPoint& point : series.points)
+            if (std::isfinite(point.summary.mean)) {
+                low = std::min(low, point.summary.mean);
+                high = std::max(high, point.summary.mean);
+            }
+    const double room = std::max(high - low, 0.5 * std::abs(high));
+    return {low >= 0 ? std::max(0.0, low - room) : low - room, high + room};
+}
+
 PlotFrame frameOf(const Reproduction& reproduction, const ReproductionResult& result, const Viewport& viewport, double top,
                   double bottom) {
     const bool bars = reproduction.method == ReproductionMethod::Lengths;
     std::vector<double> x, y;
     if (bars)
         y.push_back(0);
+    const auto [lowest, highest] = intervalRoom(result);
     for (const ReproducedSeries& series : result.series)
         for (const ReproducedPoint& point : series.points) {
             if (!std::isfinite(point.summary.mean))
                 continue;
             x.push_back(point.x);
-            y.push_back(point.summary.mean - point.summary.studentHalfInterval());
-            y.push_back(point.summary.mean + point.summary.studentHalfInterval());
+            y.push_back(std::max(lowest, point.summary.mean - point.summary.studentHalfInterval()));
+            y.push_back(std::min(highest, point.summary.mean + point.summary.studentHalfInterval()));
         }
     const bool logarithmic = isPowerLaw(reproduction);
     PlotFrame frame{{}, axisOver(x, result.xTitle, logarithmic), axisOver(y, result.yTitle, logarithmic)};
@@ -160,14 +176,12 @@ void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedS
     for (const ReproducedPoint& point : series.points) {
         if (!std::isfinite(point.summary.mean))
             continue;
-        // A logarithmic axis has no room for an interval that reaches 0.
-        const bool logarithmic = frame.y.scale == AxisScale::Logarithmic;
-        const double half = logarithmic ? std::min(point.summary.studentHalfInterval(), point.summary.mean - frame.y.low) : point.summary.studentHalfInterval();
-        if (logarithmic && point.summary.mean <= 0)
+        if (frame.y.scale == AxisScale::Logarithmic && point.summary.mean <= 0)
             continue;
         line.push_back(frame.toPixels(point.x, point.summary.mean));
-        builder.line(frame.toPixels(point.x, point.summary.mean - half),
-                     frame.toPixels(point.x, point.summary.mean + half), {style.colour, 1.2, {}});
+        const auto end = [&](double y) { return frame.toPixels(point.x, std::clamp(y, frame.y.low, frame.y.high)); };
+        const double half = point.summary.studentHalfInterval();
+        builder.line(end(point.summary.mean - half), end(point.summary.mean + half), {style.colour, 1.2, {}});
     }
     if (series.law)
         drawLaw(builder, frame, series, style);

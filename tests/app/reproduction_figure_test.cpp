@@ -96,6 +96,31 @@ private slots:
         QVERIFY(scene_checks::clippedTexts(scene, text).isEmpty());
     }
 
+    // Two samples far apart: Student's interval is twelve times their distance. The means keep their room, nothing leaves the
+    // plot, and no error below 0 is promised.
+    void wideIntervalsDoNotFlattenTheMeans() {
+        const QtTextService text;
+        ReproducedSeries series{"keydiff", "keydiff", "output_error", {}};
+        for (const double mean : {0.5, 0.3, 0.1})
+            series.points.push_back({1 - mean, {}, summaryOf(std::vector<double>{mean - 0.05, mean + 0.05})});
+        QVERIFY(series.points[0].summary.studentHalfInterval() > 0.6);
+        const Scene scene = drawn("keydiff-table8", {series}, text);
+        std::vector<double> marks, ends;
+        for (const Drawable& item : scene.items) {
+            if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "keydiff")
+                for (const Point& at : *cloud->points)
+                    marks.push_back(at.y);
+            if (const auto* bar = std::get_if<PolylineItem>(&item); bar && bar->stroke.width == 1.2 && bar->points.size() == 2)
+                for (const Point& at : bar->points)
+                    ends.push_back(at.y);
+        }
+        QCOMPARE(marks.size(), std::size_t{3});
+        QCOMPARE(ends.size(), std::size_t{6});
+        QVERIFY2(marks[2] - marks[0] > 100, std::to_string(marks[2] - marks[0]).c_str());
+        QVERIFY(*std::min_element(ends.begin(), ends.end()) > 0 && *std::max_element(ends.begin(), ends.end()) < scene.height);
+        QVERIFY(!shows(scene, "−0.2"));
+    }
+
     void manyNotesLeaveThePlotItsRoom() {
         const QtTextService text;
         const Scene few = drawn("keydiff-table8", {seriesOf("keydiff", "keydiff", 1)}, text);
