@@ -123,8 +123,10 @@ void MainWindow::followLook() {
     const Appearance wanted{themeFor(session.look.theme), session.look.scale, compactAt(session, height())};
     if (m_canvases && wanted == appearance())
         return;
+    const DockDesk::Sizes sizes = m_docks->sizes();
     setAppearance(wanted);
     buildChrome();
+    QTimer::singleShot(0, this, [this, sizes] { m_docks->resize(sizes); });
 }
 
 void MainWindow::followMotion() {

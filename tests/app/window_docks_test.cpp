@@ -10,6 +10,8 @@
 #include <QToolButton>
 
 #include <array>
+#include <cmath>
+#include <map>
 
 using namespace kvscope;
 using kvscope::testing::OpenWindow;
@@ -140,6 +142,37 @@ private slots:
         again.window.actions()->byName("resetPanels")->trigger();
         QVERIFY(again.window.docks()->dock("capture")->isVisible());
         QCOMPARE(again.window.dockWidgetArea(again.window.docks()->dock("fidelity")), Qt::RightDockWidgetArea);
+    }
+
+    // A theme or a scale exchanges what the docks hold; each keeps its place's size.
+    void anotherLookLeavesTheSizes_data() {
+        QTest::addColumn<int>("width");
+        for (const int width : {1280, 1440})
+            QTest::newRow(qPrintable(QString::number(width))) << width;
+    }
+    void anotherLookLeavesTheSizes() {
+        QFETCH(int, width);
+        OpenWindow open({width, 860});
+        const auto sizeOf = [&](const char* id) { return open.window.docks()->dock(id)->size(); };
+        QTRY_COMPARE(sizeOf("parameters").width(), width == 1280 ? 288 : 312); // arranged
+        QVERIFY(!open.framesWhenStill().empty());
+        std::map<const char*, QSize> before;
+        for (const char* id : {"parameters", "fidelity", "overlap", "token_strip"})
+            before[id] = sizeOf(id);
+        const auto comeBack = [&] {
+            return std::all_of(before.begin(), before.end(), [&](const auto& one) {
+                const QSize now = sizeOf(one.first);
+                return now.width() == one.second.width() && std::abs(now.height() - one.second.height()) <= 26; // a row of tabs
+            });
+        };
+        for (const ThemeChoice theme : {ThemeChoice::Dark, ThemeChoice::Light, ThemeChoice::Dark, ThemeChoice::Light}) {
+            look(open, theme);
+            QTRY_VERIFY(comeBack());
+        }
+        open.bench.change([](Session& s) { s.look.scale = 1.25; }, "Scale");
+        QTRY_COMPARE(sizeOf("parameters").width(), 360); // 288 logical pixels: both are narrow windows now
+        open.bench.change([](Session& s) { s.look.scale = 1; }, "Scale");
+        QTRY_COMPARE(sizeOf("parameters").width(), before["parameters"].width());
     }
 
     void aNarrowWindowFoldsTheLeftAndTabsTheRow() {

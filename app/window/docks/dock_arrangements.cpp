@@ -16,7 +16,7 @@ namespace kvscope {
 namespace {
 
 constexpr std::array kPlaced = {"capture", "panes", "parameters", "explanation", "fidelity", "why", "token_strip", "overlap", "metrics", "attention_map"};
-constexpr int kHeader = 28, kTabs = 26;
+constexpr int kHeader = 28;
 // Views that tell a story and those that show one of its events closely; of each the ones that there are.
 const std::vector<const char*> kStories = {"merge_tree", "block_timeline", "clustering", "calibration", "leverage", "score_plane", "attention_map"};
 const std::vector<const char*> kDetails = {"walk", "token_profile", "token_strip", "curves", "overlap"};

@@ -89,6 +89,31 @@ void DockDesk::reset() {
     arrangeByDefault();
 }
 
+bool DockDesk::hasTabs(PanelDock* dock) const {
+    const QList<QDockWidget*> others = m_window.tabifiedDockWidgets(dock);
+    return std::any_of(others.begin(), others.end(), [](const QDockWidget* other) { return !other->isHidden(); });
+}
+
+DockDesk::Sizes DockDesk::sizes() const {
+    Sizes sizes;
+    for (PanelDock* dock : m_docks)
+        if (!dock->isFloating() && !dock->visibleRegion().isEmpty()) // behind its tab it has no size of its own
+            sizes.emplace_back(dock, QSizeF(dock->size()) / appearance().scale + QSizeF(0, hasTabs(dock) ? kTabs : 0));
+    return sizes;
+}
+
+void DockDesk::resize(const Sizes& sizes) {
+    QList<QDockWidget*> docks;
+    QList<int> widths, heights;
+    for (const auto& [dock, size] : sizes) {
+        docks << dock;
+        widths << px(size.width());
+        heights << px(size.height());
+    }
+    m_window.resizeDocks(docks, widths, Qt::Horizontal);
+    m_window.resizeDocks(docks, heights, Qt::Vertical);
+}
+
 void DockDesk::bringToFront(const std::vector<std::string>& ids) {
     for (auto id = ids.rbegin(); id != ids.rend(); ++id)
         if (PanelDock* one = dock(QString::fromStdString(*id)))

@@ -3,8 +3,10 @@
 #include "app/window/docks/panel_dock.h"
 
 #include <QObject>
+#include <QSizeF>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 class QMainWindow;
@@ -32,6 +34,11 @@ public:
     void arrange(WindowLayout layout, WindowSize size);
     void remember(); ///< the arrangement shown, in the settings
     void reset();    ///< back to the default of the arrangement shown
+    /// Docks in sight with their sizes in logical pixels. New contents ask for other sizes: who exchanges them gives the
+    /// docks these again when the window has been laid out.
+    using Sizes = std::vector<std::pair<PanelDock*, QSizeF>>;
+    Sizes sizes() const;
+    void resize(const Sizes& sizes);
     /// Shows those that there are, in front of their tabs; the first one last.
     void bringToFront(const std::vector<std::string>& ids);
     /// Docks of the left side, which a narrow window folds away; true when they are shown now.
@@ -40,7 +47,9 @@ public:
     bool eventFilter(QObject* watched, QEvent* event) override;
 
 private:
+    static constexpr int kTabs = 26; ///< logical height of a row of tabs, which Qt counts to the docks under it
     QString settingsKey() const;
+    bool hasTabs(PanelDock* dock) const;
     void arrangeByDefault();
     void arrangePanes(); ///< Explore head, Compare policies
     void arrangeTeach();
