@@ -65,6 +65,12 @@ struct OpenWindow {
         return {};
     }
     QString kept(std::size_t i) const { return pane(i)->header()->findChild<QLabel*>("paneKept")->text(); }
+    /// The one strip that stands when a file has been read or refused; while it is being read, "Opening ..." may stand there.
+    QString verdict() {
+        const auto said = [this] { return window.notices().messages(); };
+        const bool one = QTest::qWaitFor([&] { return said().size() == 1 && !said()[0].startsWith("Opening "); }, 20000);
+        return one ? said()[0] : "not one strip: " + said().join(" | ");
+    }
     QStringList visibleTexts() const {
         QStringList texts;
         for (const QLabel* label : window.findChildren<QLabel*>())

@@ -142,8 +142,7 @@ private slots:
         QDir(m_folder.path()).mkpath("nothing");
         OpenWindow open;
         drop(open, name.toLatin1().constData());
-        QTRY_COMPARE(open.window.notices().messages().size(), 1);
-        const QString message = open.window.notices().messages()[0];
+        const QString message = open.verdict();
         QVERIFY2(message.contains(sentence) && message.contains(m_folder.filePath(name)), qPrintable(message));
         QCOMPARE(open.bench.capture()->info().fileName, std::string("needle-1k.h5"));
         QVERIFY(open.idle());
