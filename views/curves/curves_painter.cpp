@@ -3,6 +3,7 @@
 #include "views/curves/curves_painter.h"
 
 #include "views/chart.h"
+#include "views/pane_identity.h"
 #include "views/view_facts.h"
 
 #include <fmt/format.h>
@@ -79,14 +80,6 @@ Chart chartFor(const CurvesData& data, const ParameterValues& options, const Vie
                  axisOver(y, logarithmic && !mass, yTitle(data, viewport)));
 }
 
-/// Of two panes with the same policy the second is dashed.
-std::vector<double> dashOf(const CurvesData& data, std::size_t index, const PolicyStyle& style) {
-    for (std::size_t earlier = 0; earlier < index; ++earlier)
-        if (data.curves[earlier].policyId == data.curves[index].policyId)
-            return {2, 2};
-    return style.dash;
-}
-
 bool hasBand(const Curve& curve) {
     return curve.captures.size() > 1 || curve.points.front().seeds > 1;
 }
@@ -120,23 +113,23 @@ void drawCaptures(SceneBuilder& builder, const PlotFrame& frame, const Curve& cu
 
 const std::vector<double> kLevelDash = {1, 3};
 
-void drawLevel(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, const PolicyStyle& style) {
+void drawLevel(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, Colour colour) {
     const CurvePoint& point = curve.points.front();
     const double high = yPixel(frame, point.high), mean = yPixel(frame, point.mean);
     if (hasBand(curve))
-        builder.rectangle({frame.plot.x, high, frame.plot.width, yPixel(frame, point.low) - high}, withAlpha(style.colour, 0.18));
-    builder.line({frame.plot.x, mean}, {frame.plot.right(), mean}, {style.colour, 1.6, kLevelDash});
+        builder.rectangle({frame.plot.x, high, frame.plot.width, yPixel(frame, point.low) - high}, withAlpha(colour, 0.18));
+    builder.line({frame.plot.x, mean}, {frame.plot.right(), mean}, {colour, 1.6, kLevelDash});
 }
 
 constexpr std::int64_t kMostPoints = 4096; // of a curve, for pick ids
 
 void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const CurvesData& data, std::size_t index, const ParameterValues& options,
-               const PolicyStyle& style, const std::vector<double>& dash) {
+               const PaneIdentity& identity) {
     const Curve& curve = data.curves[index];
     if (isLevel(data, curve))
-        return drawLevel(builder, frame, curve, style);
-    drawBand(builder, frame, curve, options, style.colour);
-    drawCaptures(builder, frame, curve, options, style.colour);
+        return drawLevel(builder, frame, curve, identity.colour());
+    drawBand(builder, frame, curve, options, identity.colour());
+    drawCaptures(builder, frame, curve, options, identity.colour());
     auto points = std::make_shared<std::vector<Point>>();
     auto ids = std::make_shared<std::vector<std::int64_t>>();
     for (const CurvePoint& point : curve.points) {
@@ -144,14 +137,14 @@ void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const CurvesData& 
         points->push_back(frame.toPixels(xOf(point, options), point.mean));
     }
     if (points->size() > 1)
-        builder.polyline(*points, {style.colour, 1.6, dash});
+        builder.polyline(*points, {identity.colour(), 1.6, identity.dash()});
     PointCloudItem marks;
     marks.points = points;
     marks.ids = ids;
     marks.pickKind = PickId::Kind::Node;
-    marks.marker = style.marker;
+    marks.marker = identity.marker();
     marks.radius = 3.2;
-    marks.fill = style.colour;
+    marks.fill = identity.colour();
     marks.name = std::string(1, curve.letter) + " " + curve.policyName;
     builder.points(std::move(marks));
 }
@@ -189,12 +182,12 @@ std::string legendNote(const CurvesData& data, const Curve& curve) {
 }
 
 /// The line as it is drawn, with its marker; a level has no marks and a single point no line.
-LegendEntry legendEntry(const CurvesData& data, const Curve& curve, const PolicyStyle& style, const std::vector<double>& dash) {
+LegendEntry legendEntry(const CurvesData& data, const Curve& curve, const PaneIdentity& identity) {
     const bool level = isLevel(data, curve), line = level || curve.points.size() > 1;
     return {.label = std::string(1, curve.letter) + " " + curve.policyName + legendNote(data, curve),
-            .marker = style.marker,
-            .fill = level ? kTransparent : style.colour,
-            .stroke = line ? Stroke{style.colour, 1.6, level ? kLevelDash : dash} : Stroke{},
+            .marker = identity.marker(),
+            .fill = level ? kTransparent : identity.colour(),
+            .stroke = line ? Stroke{identity.colour(), 1.6, level ? kLevelDash : identity.dash()} : Stroke{},
             .radius = 3,
             .bar = line};
 }
@@ -211,10 +204,9 @@ Scene drawCurves(const CurvesData& data, const ViewInput& input, const Parameter
     std::vector<LegendEntry> legend;
     for (std::size_t i = 0; i < data.curves.size(); ++i) {
         const Curve& curve = data.curves[i];
-        const PolicyStyle style = policyStyle(curve.policyId, viewport.theme);
-        const std::vector<double> dash = dashOf(data, i, style);
-        drawCurve(builder, chart.frame, data, i, options, style, dash);
-        legend.push_back(legendEntry(data, curve, style, dash));
+        const PaneIdentity identity = identityOf(input, curve.letter, curve.policyId, viewport.theme);
+        drawCurve(builder, chart.frame, data, i, options, identity);
+        legend.push_back(legendEntry(data, curve, identity));
     }
     if (data.captures > 1)
         legend.push_back({"thin: one capture; band: 95 % interval of the mean", Marker::Circle, kTransparent, {}, 0});
