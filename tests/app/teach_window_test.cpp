@@ -65,7 +65,7 @@ private slots:
         for (const char* shown : {"lessons", "lesson", "steps", "block_timeline"})
             QTRY_VERIFY2(open.dock(shown)->isVisible() && !open.dock(shown)->visibleRegion().isEmpty(), shown);
         QVERIFY(!open.window.canvases()->isVisible()); // no panes in this layout
-        QTRY_COMPARE(open.steps().view()->card().id, std::string("block_timeline"));
+        QTRY_VERIFY(open.steps().view() && open.steps().view()->card().id == "block_timeline");
         QVERIFY(open.window.windowTitle().contains("needle-1k.h5")); // no session's file was taken over
         QVERIFY(open.bench.session().look.cursor.has_value());
     }
