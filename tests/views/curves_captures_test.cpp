@@ -176,6 +176,20 @@ private slots:
         QVERIFY(refusal(sample(kNames[1]) + ";" + sample("broken/../" + kNames[1])).contains("named twice"));
     }
 
+    void panesOfOnePolicyAreToldApart() {
+        const ParameterValues options = optionsOf(curvesView());
+        const ViewInput input = inputFor(curvesView(), {"snapkv@0.25", "snapkv,window=8@0.25"}, options);
+        const std::string finding = curvesView().finding(input, options);
+        QVERIFY2(finding.starts_with("A SnapKV has") || finding.starts_with("B SnapKV has"), finding.c_str());
+        QVERIFY(curvesView().finding(m_input, m_options).find(" has ") > 3 && !curvesView().finding(m_input, m_options).starts_with("A "));
+        std::vector<std::vector<double>> dashes;
+        const Scene scene = curvesView().buildScene(input, options, viewport(900, 600, *m_text));
+        for (const Drawable& item : scene.items)
+            if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() > 5)
+                dashes.push_back(line->stroke.dash);
+        QCOMPARE(dashes, (std::vector<std::vector<double>>{{}, {2, 2}}));
+    }
+
     void aFileWrittenAgainIsAnotherKey() {
         QTemporaryDir folder;
         const std::string path = folder.filePath("copy.h5").toStdString();

@@ -114,6 +114,12 @@ Contest contestOf(const CurvesData& data) {
     return contest;
 }
 
+/// With its letter where several panes run the same policy.
+std::string nameOf(const CurvesData& data, const Curve& curve) {
+    const auto same = std::count_if(data.curves.begin(), data.curves.end(), [&](const Curve& other) { return other.policyId == curve.policyId; });
+    return same > 1 ? std::string(1, curve.letter) + " " + curve.policyName : curve.policyName;
+}
+
 std::string overCaptures(const CurvesData& data) {
     if (data.captures < 2)
         return "";
@@ -128,7 +134,7 @@ std::string CurvesView::finding(const ViewInput& input, const ParameterValues&) 
     if (contest.shared == 0)
         return variesBudget(*data) ? "One budget each: curves need policies that take a budget" : "No two values of " + data->parameter + " have been run yet";
     const auto most = static_cast<std::size_t>(std::max_element(contest.wins.begin(), contest.wins.end()) - contest.wins.begin());
-    return fmt::format("{} has the {} at {} of {} {} in {}{}", data->curves[most].policyName,
+    return fmt::format("{} has the {} at {} of {} {} in {}{}", nameOf(*data, data->curves[most]),
                        data->measure == "retained_mass" ? "largest retained mass" : "smallest output error", contest.wins[most], contest.shared,
                        variesBudget(*data) ? "budgets" : "values of " + data->parameter, data->where, overCaptures(*data));
 }
