@@ -360,7 +360,7 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
     if (!marks.retainedOnly)
         entries.push_back({"evicted " + formatCount(marks.evictedTotal), Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3, false});
     if (marks.protectedTotal > 0)
-        entries.push_back({"of them protected " + formatCount(marks.protectedTotal), Marker::Square, theme.protectedToken, {}, 3, false});
+        entries.push_back({"protected " + formatCount(marks.protectedTotal), Marker::Square, theme.protectedToken, {}, 3, false});
     if (const auto anchor = anchorMark(input, pane, marks))
         entries.push_back({anchor->scaled ? "anchor direction" : "anchor", Marker::Star, theme.anchor, {theme.text1, 1, {}}, 5, false});
     addOverlays(entries, input, marks, theme);
