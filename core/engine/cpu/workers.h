@@ -30,7 +30,8 @@ public:
     template <class Work> void each(std::int64_t pieces, const Work& work) const {
 #ifdef __SANITIZE_THREAD__
         // TBB's library is not instrumented: what its hand-over orders is said once more, so that a report means a race.
-        std::atomic<std::int64_t> handedOver{0};
+        // One counter for all: a piece cannot read where its own lies before it is ordered.
+        static std::atomic<std::int64_t> handedOver{0};
         const auto ordered = [&](std::int64_t piece) {
             handedOver.load(std::memory_order_acquire);
             work(piece);
