@@ -1,7 +1,7 @@
 // How much attention every key receives from the queries of its own chunk, without a causal mask (Compactor 3.2). A
 // chunk of a KV head is one piece of work for all query heads that read it.
 #include "core/engine/cpu/cpu_engine.h"
-#include "core/engine/cpu/logit_block.h"
+#include "core/engine/cpu/fast_logit_block.h"
 
 #include <tbb/enumerable_thread_specific.h>
 
@@ -15,7 +15,6 @@ namespace {
 /// Logits and column sums of the thread that holds it.
 struct ChunkScratch {
     LogitScratch logits;
-    std::vector<float> lanes, floats;
     std::vector<double> sums;
 };
 
@@ -63,51 +62,24 @@ public:
 private:
     void addQueries(std::int64_t head, const ChunkKeys& keys, std::int64_t first, std::int64_t count,
                     ChunkScratch& scratch) const {
-        if (m_fast)
-            addFast(head, keys, first, count, scratch);
-        else
-            addExact(head, keys, first, count, scratch);
-    }
-
-    void addExact(std::int64_t head, const ChunkKeys& keys, std::int64_t first, std::int64_t count,
-                  ChunkScratch& scratch) const {
         const std::int64_t d = m_input.keys.size(2);
         std::vector<QueryLane> lanes;
         for (std::int64_t j = first; j < first + count; ++j) // without a window at the end of time: every key is seen
             lanes.push_back({viewOf(m_input.queries).head(head) + j * d, m_reach > 0 ? j - keys.begin : keys.terms});
-        LogitBlock block(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms);
+        if (FastLogitBlock::pays(m_fast, lanes.size()))
+            addShares(FastLogitBlock(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms), keys, count, scratch.sums);
+        else
+            addShares(LogitBlock(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms), keys, count, scratch.sums);
+    }
+
+    template <class Block>
+    void addShares(Block&& block, const ChunkKeys& keys, std::int64_t count, std::vector<double>& sums) const {
         block.append({.rows = keys.rows, .first = 0, .count = keys.terms, .reach = m_reach, .padding = keys.count},
                      m_progress);
         std::array<double, kMaxLanes> shares{};
-        const auto& totals = block.exponentiate(nullptr);
+        const auto& totals = block.exponentiate();
         std::transform(totals.begin(), totals.end(), shares.begin(), [](double x) { return 1 / x; });
-        m_kernels.addAcrossLanes(block.values(), block.terms(), block.lanes(), shares.data(), 0, count,
-                                 scratch.sums.data());
-    }
-
-    void addFast(std::int64_t head, const ChunkKeys& keys, std::int64_t first, std::int64_t count,
-                 ChunkScratch& scratch) const {
-        const std::int64_t d = m_input.keys.size(2);
-        scratch.lanes.assign(static_cast<std::size_t>(d * kMaxLanes), 0.0F);
-        for (std::int64_t lane = 0; lane < count; ++lane) {
-            const float* row = viewOf(m_input.queries).head(head) + (first + lane) * d;
-            for (std::int64_t c = 0; c < d; ++c)
-                scratch.lanes[static_cast<std::size_t>(c * kMaxLanes + lane)] = row[c];
-        }
-        scratch.floats.resize(static_cast<std::size_t>(keys.terms * kMaxLanes));
-        m_kernels.fastColumnSums({.lanes = scratch.lanes.data(),
-                                  .laneCount = count,
-                                  .keys = keys.rows,
-                                  .terms = keys.terms,
-                                  .depth = d,
-                                  .scaling = static_cast<float>(m_rule.scaling),
-                                  .softcap = static_cast<float>(m_rule.softcap),
-                                  .firstLane = first - keys.begin,
-                                  .reach = m_reach,
-                                  .padding = keys.count,
-                                  .logits = scratch.floats.data(),
-                                  .sums = scratch.sums.data()});
-        m_progress.advance(static_cast<double>(keys.terms * kMaxLanes));
+        block.addAcrossLanes(0, keys.terms, shares.data(), 0, count, sums.data());
     }
 
     const Kernels& m_kernels;

@@ -1,7 +1,7 @@
 // How much attention every key receives from a window of queries: the column sums of the softmax matrix, per query
 // head (SnapKV's observation window, TOVA's last query, H2O's accumulated scores).
 #include "core/engine/cpu/cpu_engine.h"
-#include "core/engine/cpu/logit_block.h"
+#include "core/engine/cpu/fast_logit_block.h"
 
 #include <tbb/enumerable_thread_specific.h>
 
@@ -55,8 +55,8 @@ KeyTerms visibleKeys(const AttentionInput& input, std::int64_t kvHead, std::int6
 
 class ColumnSums {
 public:
-    ColumnSums(const Kernels& kernels, const AttentionInput& input, Progress& progress)
-        : m_kernels(kernels), m_input(input), m_progress(progress) {}
+    ColumnSums(const Kernels& kernels, const AttentionInput& input, bool fast, Progress& progress)
+        : m_kernels(kernels), m_input(input), m_fast(fast), m_progress(progress) {}
 
     /// Sums of the heads of one group into rows of out [Hq, m].
     void addGroup(const HeadGroup& group, LogitScratch& scratch, std::vector<float>& out) const {
@@ -75,7 +75,7 @@ public:
 private:
     void addBlock(const HeadGroup& group, std::int64_t begin, std::int64_t end, LogitScratch& scratch,
                   double* sums) const {
-        const std::int64_t d = m_input.queries.size(2), m = m_input.keys.size(1);
+        const std::int64_t d = m_input.queries.size(2);
         const TensorView queries = viewOf(m_input.queries);
         std::vector<QueryLane> lanes; // head after head, so that each head is a run of lanes
         for (std::int64_t h : group.queryHeads)
@@ -83,21 +83,28 @@ private:
                 lanes.push_back({queries.head(h) + j * d, m_input.firstQuery + j});
         const KeyTerms keys =
             visibleKeys(m_input, group.kvHead, m_input.firstQuery + begin, m_input.firstQuery + end - 1);
-        LogitBlock block(m_kernels, m_input.rule, lanes, d, scratch, keys.count);
-        block.append(keys, m_progress);
+        double* to = sums + keys.first;
+        const auto heads = static_cast<std::int64_t>(group.queryHeads.size());
+        if (FastLogitBlock::pays(m_fast, lanes.size()))
+            addShares(FastLogitBlock(m_kernels, m_input.rule, lanes, d, scratch, keys.count), keys, heads, end - begin, to);
+        else
+            addShares(LogitBlock(m_kernels, m_input.rule, lanes, d, scratch, keys.count), keys, heads, end - begin, to);
+    }
 
+    /// Lanes are one run of `queries` for each head, whose sums are a row of [heads, m].
+    template <class Block>
+    void addShares(Block&& block, const KeyTerms& keys, std::int64_t heads, std::int64_t queries, double* sums) const {
+        block.append(keys, m_progress);
         std::array<double, kMaxLanes> shares{}; // 1 / softmax denominator; 0 for a query that sees nothing
-        const auto& totals = block.exponentiate(nullptr);
+        const auto& totals = block.exponentiate();
         std::transform(totals.begin(), totals.end(), shares.begin(), [](double x) { return x > 0 ? 1 / x : x; });
-        for (std::size_t g = 0; g < group.queryHeads.size(); ++g) {
-            const auto first = static_cast<std::int64_t>(g) * (end - begin);
-            m_kernels.addAcrossLanes(block.values(), block.terms(), block.lanes(), shares.data(), first,
-                                     first + end - begin, sums + static_cast<std::int64_t>(g) * m + keys.first);
-        }
+        for (std::int64_t h = 0; h < heads; ++h, sums += m_input.keys.size(1))
+            block.addAcrossLanes(0, block.terms(), shares.data(), h * queries, (h + 1) * queries, sums);
     }
 
     const Kernels& m_kernels;
     const AttentionInput& m_input;
+    bool m_fast;
     Progress& m_progress;
 };
 
@@ -108,7 +115,7 @@ Tensor CpuEngine::attentionColumnSums(const AttentionInput& input, const Checkpo
     assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == heads);
     std::vector<float> out(static_cast<std::size_t>(heads * m));
     Progress progress(checkpoint, static_cast<double>(heads * w) * static_cast<double>(m));
-    const ColumnSums columnSums(m_kernels, input, progress);
+    const ColumnSums columnSums(m_kernels, input, m_arithmetic == Arithmetic::Fast, progress);
     const std::vector<HeadGroup> groups = groupsOf(input);
     tbb::enumerable_thread_specific<LogitScratch> scratch;
     m_workers.each(static_cast<std::int64_t>(groups.size()), [&](std::int64_t piece) {

@@ -1,7 +1,7 @@
 // The attention map at screen resolution: logits of a few rows at a time over all the keys that they see, softmax, and
 // the largest cell of every pixel. Nothing of size n x n ever exists.
 #include "core/engine/cpu/cpu_engine.h"
-#include "core/engine/cpu/logit_block.h"
+#include "core/engine/cpu/fast_logit_block.h"
 #include "core/engine/map_keys.h"
 
 #include <tbb/enumerable_thread_specific.h>
@@ -10,8 +10,10 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <utility>
 
 namespace kvscope::cpu {
@@ -20,25 +22,37 @@ namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
+/// The larger of two cells, either of which may be masked.
+float larger(float a, float b) {
+    return std::isnan(a) || b > a ? b : a;
+}
+
 /// Begin of piece `index` when `length` rows or keys are cut into `pieces` nearly equal ones.
 std::int64_t cutAt(std::int64_t length, std::int64_t pieces, std::int64_t index) {
     return length * index / pieces;
 }
+
+/// One row of the map that is looked at.
+struct MapRow {
+    std::int64_t pixel, position;
+};
 
 /// Rows and columns of a map, and what each row sees.
 class MapGeometry {
 public:
     explicit MapGeometry(const AttentionMapInput& input) : m_input(input) {}
 
-    /// Query positions that stand for pixel row y.
-    std::vector<std::int64_t> rowsOf(std::int64_t y) const {
-        const std::int64_t rows = m_input.rowEnd - m_input.rowBegin;
-        const std::int64_t begin = cutAt(rows, m_input.height, y), count = cutAt(rows, m_input.height, y + 1) - begin;
-        const std::int64_t taken = m_input.rowsPerPixel > 0 ? std::min(m_input.rowsPerPixel, count) : count;
-        std::vector<std::int64_t> positions;
-        for (std::int64_t i = 0; i < taken; ++i)
-            positions.push_back(m_input.rowBegin + begin + cutAt(count, taken, i));
-        return positions;
+    /// The rows that stand for each pixel row, in order of time.
+    std::vector<MapRow> rows() const {
+        const std::int64_t all = m_input.rowEnd - m_input.rowBegin;
+        std::vector<MapRow> rows;
+        for (std::int64_t y = 0; y < m_input.height; ++y) {
+            const std::int64_t begin = cutAt(all, m_input.height, y), count = cutAt(all, m_input.height, y + 1) - begin;
+            const std::int64_t taken = m_input.rowsPerPixel > 0 ? std::min(m_input.rowsPerPixel, count) : count;
+            for (std::int64_t i = 0; i < taken; ++i)
+                rows.push_back({y, m_input.rowBegin + begin + cutAt(count, taken, i)});
+        }
+        return rows;
     }
 
     std::int64_t pixelOfKey(std::int64_t key) const {
@@ -59,54 +73,47 @@ private:
     const AttentionMapInput& m_input;
 };
 
-/// The rows of neighbouring pixel rows, as many as fill the lanes of one block.
+using MapRows = std::span<const MapRow>;
+
+/// Neighbouring rows, the work of one thread, and what they give. Two bands may share a pixel row.
 struct Band {
-    std::int64_t firstPixel, endPixel;
+    MapRows rows;
+    std::vector<float> cells;       ///< [pixel rows, width] from that of the first row on
+    std::vector<double> columnSums; ///< [width]
 };
 
-std::vector<Band> bandsOf(const AttentionMapInput& input, const MapGeometry& geometry) {
-    const auto lanes = static_cast<std::int64_t>(input.queryHeads.size());
+/// Bands of several full blocks of lanes each, and enough of them for many threads.
+std::vector<Band> bandsOf(const AttentionMapInput& input, MapRows rows) {
+    constexpr std::size_t kMostBlocks = 8, kBands = 64;
+    const std::size_t perBlock = std::max<std::size_t>(1, kMaxLanes / input.queryHeads.size());
+    const std::size_t perBand = perBlock * std::clamp<std::size_t>(rows.size() / (perBlock * kBands), 1, kMostBlocks);
     std::vector<Band> bands;
-    std::int64_t filled = kMaxLanes;
-    for (std::int64_t y = 0; y < input.height; ++y) {
-        const std::int64_t wanted = lanes * static_cast<std::int64_t>(geometry.rowsOf(y).size());
-        if (bands.empty() || filled + wanted > kMaxLanes) {
-            bands.push_back({y, y});
-            filled = 0;
-        }
-        filled += wanted;
-        bands.back().endPixel = y + 1;
-    }
+    for (std::size_t begin = 0; begin < rows.size(); begin += perBand)
+        bands.push_back({rows.subspan(begin, std::min(perBand, rows.size() - begin)), {}, {}});
     return bands;
 }
 
-/// One row of the map that is looked at.
-struct MapRow {
-    std::int64_t pixel, position;
-};
-
 class MapBands {
 public:
-    MapBands(const Kernels& kernels, const AttentionMapInput& input, AttentionMap& map, Progress& progress)
-        : m_kernels(kernels), m_input(input), m_geometry(input), m_map(map), m_progress(progress) {
+    MapBands(const Kernels& kernels, const AttentionMapInput& input, bool fast, AttentionMap& map, Progress& progress)
+        : m_kernels(kernels), m_input(input), m_fast(fast), m_geometry(input), m_map(map), m_progress(progress) {
         if (input.mask == MapMask::Causal)
             return;
         m_reach = m_rule.slidingWindow; // before and after the query
         m_rule.slidingWindow = 0;
     }
 
-    void compute(const Band& band, LogitScratch& scratch, std::vector<double>& columnSums) const {
-        std::vector<MapRow> rows;
-        for (std::int64_t y = band.firstPixel; y < band.endPixel; ++y)
-            for (const std::int64_t position : m_geometry.rowsOf(y))
-                rows.push_back({y, position});
+    void compute(Band& band, LogitScratch& scratch) const {
+        const MapRows rows = band.rows;
+        const std::int64_t pixelRows = rows.back().pixel - rows.front().pixel + 1;
+        band.cells.assign(static_cast<std::size_t>(pixelRows * m_input.width), kNaN);
+        band.columnSums.assign(static_cast<std::size_t>(m_input.width), 0.0);
         const auto most = std::max<std::size_t>(1, kMaxLanes / m_input.queryHeads.size());
         for (std::size_t begin = 0; begin < rows.size();) {
             std::size_t end = begin + 1;
             while (end < rows.size() && end - begin < most && sameKeys(rows[begin], rows[end]))
                 ++end;
-            block({rows.begin() + static_cast<std::ptrdiff_t>(begin), rows.begin() + static_cast<std::ptrdiff_t>(end)},
-                  scratch, columnSums);
+            block(rows.subspan(begin, end - begin), scratch, band);
             begin = end;
         }
     }
@@ -123,7 +130,7 @@ private:
             .data[head * static_cast<std::size_t>(w) + static_cast<std::size_t>(position - m_input.firstQuery)];
     }
 
-    bool allKnown(const std::vector<MapRow>& rows) const {
+    bool allKnown(MapRows rows) const {
         if (m_input.value == MapValue::Logit)
             return true; // no sum is needed
         for (const MapRow& row : rows)
@@ -133,8 +140,7 @@ private:
         return true;
     }
 
-    void block(const std::vector<MapRow>& rows, LogitScratch& scratch, std::vector<double>& columnSums) const {
-        const std::size_t heads = m_input.queryHeads.size();
+    void block(MapRows rows, LogitScratch& scratch, Band& band) const {
         const std::int64_t d = m_input.queries.size(2), n = m_input.keys.size(1);
         std::vector<QueryLane> lanes; // row after row, the heads of a row side by side
         for (const MapRow& row : rows)
@@ -147,26 +153,37 @@ private:
             keys = keys.and_(m_geometry.window());
         if (keys.count() == 0)
             return;
+        if (FastLogitBlock::pays(m_fast, lanes.size()))
+            draw(FastLogitBlock(m_kernels, m_rule, lanes, d, scratch, keys.count()), rows, keys, known, band);
+        else
+            draw(LogitBlock(m_kernels, m_rule, lanes, d, scratch, keys.count()), rows, keys, known, band);
+    }
+
+    template <class Block>
+    void draw(Block&& logits, MapRows rows, KeySpan keys, bool known, Band& band) const {
         const std::int32_t kvHead = m_input.rule.kvOfQ[static_cast<std::size_t>(m_input.queryHeads.front())];
-        LogitBlock logits(m_kernels, m_rule, lanes, d, scratch, keys.count());
-        logits.append({.rows = viewOf(m_input.keys).head(kvHead), .first = keys.begin, .count = keys.count(), .reach = m_reach, .padding = n},
+        logits.append({.rows = viewOf(m_input.keys).head(kvHead),
+                       .first = keys.begin,
+                       .count = keys.count(),
+                       .reach = m_reach,
+                       .padding = m_input.keys.size(1)},
                       m_progress);
         const std::vector<double> factors = m_input.value == MapValue::Weight
                                                 ? shares(logits, rows, known)
-                                                : std::vector<double>(rows.size() * heads, 1);
+                                                : std::vector<double>(rows.size() * m_input.queryHeads.size(), 1);
         const KeySpan shown = keys.and_(m_geometry.window());
         for (std::int64_t key = shown.begin; key < shown.end;) {
             const std::int64_t x = m_geometry.pixelOfKey(key), end = std::min(shown.end, m_geometry.endOfPixel(x));
-            pool(logits, rows, factors, {key, end}, keys.begin, x);
-            columnSums[static_cast<std::size_t>(x)] += sumOf(logits, rows, factors, {key, end}, keys.begin);
+            pool(logits, rows, factors, {key, end}, keys.begin, x, band);
+            band.columnSums[static_cast<std::size_t>(x)] += sumOf(logits, rows, factors, {key, end}, keys.begin);
             key = end;
         }
     }
 
     /// Makes exponentials of the logits; what each lane's must be multiplied with to be softmax weights.
-    std::vector<double> shares(LogitBlock& logits, const std::vector<MapRow>& rows, bool known) const {
+    template <class Block> std::vector<double> shares(Block& logits, MapRows rows, bool known) const {
         const std::size_t heads = m_input.queryHeads.size();
-        const auto& totals = logits.exponentiate(nullptr);
+        const auto& totals = logits.exponentiate();
         std::vector<double> factors;
         for (std::size_t r = 0; r < rows.size(); ++r)
             for (std::size_t head = 0; head < heads; ++head) {
@@ -181,14 +198,15 @@ private:
     }
 
     /// The largest cell of every row among some keys of pixel column x.
-    void pool(const LogitBlock& logits, const std::vector<MapRow>& rows, const std::vector<double>& factors, KeySpan keys,
-              std::int64_t firstKey, std::int64_t x) const {
+    template <class Block>
+    void pool(const Block& logits, MapRows rows, const std::vector<double>& factors, KeySpan keys,
+              std::int64_t firstKey, std::int64_t x, Band& band) const {
         std::array<double, kMaxLanes> best;
         best.fill(-std::numeric_limits<double>::infinity());
         const std::size_t heads = m_input.queryHeads.size();
-        const double* terms = logits.values() + (keys.begin - firstKey) * logits.lanes();
+        const auto* terms = logits.values() + (keys.begin - firstKey) * logits.lanes();
         if (heads == 1) // a factor is positive: it may wait until the largest is found
-            m_kernels.raiseTops(terms, keys.count(), logits.lanes(), best.data());
+            logits.raise(keys.begin - firstKey, keys.count(), best.data());
         for (std::int64_t key = 0; key < keys.count() && heads > 1; ++key)
             for (std::size_t r = 0; r < rows.size(); ++r)
                 best[r] = std::max(best[r], combined(terms + key * logits.lanes(), factors, r * heads));
@@ -196,13 +214,14 @@ private:
             if (m_geometry.seenBy(rows[r].position).and_(keys).count() == 0)
                 continue; // masked, which is not the same as a weight of 0
             const auto cell = static_cast<float>(heads == 1 ? best[r] * factors[r] : best[r]);
-            float& pixel = m_map.cells.data[static_cast<std::size_t>(rows[r].pixel * m_input.width + x)];
-            pixel = std::isnan(pixel) ? cell : std::max(pixel, cell);
+            const std::int64_t y = rows[r].pixel - band.rows.front().pixel;
+            float& pixel = band.cells[static_cast<std::size_t>(y * m_input.width + x)];
+            pixel = larger(pixel, cell);
         }
     }
 
     /// The cell of one key and one row: its heads lie side by side from `lane` on.
-    double combined(const double* term, const std::vector<double>& factors, std::size_t lane) const {
+    template <class Real> double combined(const Real* term, const std::vector<double>& factors, std::size_t lane) const {
         double cell = term[lane] * factors[lane];
         for (std::size_t head = 1; head < m_input.queryHeads.size(); ++head) {
             const double other = term[lane + head] * factors[lane + head];
@@ -212,17 +231,18 @@ private:
     }
 
     /// Sum of the weights of all rows among some keys; masked ones are 0. Logits have no such sum.
-    double sumOf(const LogitBlock& logits, const std::vector<MapRow>& rows, const std::vector<double>& factors,
-                 KeySpan keys, std::int64_t firstKey) const {
+    template <class Block>
+    double sumOf(const Block& logits, MapRows rows, const std::vector<double>& factors, KeySpan keys,
+                 std::int64_t firstKey) const {
         if (m_input.value == MapValue::Logit)
             return 0;
-        const double* terms = logits.values() + (keys.begin - firstKey) * logits.lanes();
+        const auto* terms = logits.values() + (keys.begin - firstKey) * logits.lanes();
         const std::size_t heads = m_input.queryHeads.size();
         double sum = 0;
         if (heads == 1) {
             std::vector<double> sums(static_cast<std::size_t>(keys.count()));
-            m_kernels.addAcrossLanes(terms, keys.count(), logits.lanes(), factors.data(), 0,
-                                     static_cast<std::int64_t>(rows.size()), sums.data());
+            logits.addAcrossLanes(keys.begin - firstKey, keys.count(), factors.data(), 0,
+                                  static_cast<std::int64_t>(rows.size()), sums.data());
             return std::accumulate(sums.begin(), sums.end(), sum);
         }
         for (std::int64_t key = 0; key < keys.count(); ++key)
@@ -233,12 +253,24 @@ private:
 
     const Kernels& m_kernels;
     const AttentionMapInput& m_input;
+    bool m_fast;
     AttentionRule m_rule = m_input.rule;
     std::int64_t m_reach = 0; ///< window of a mask that is not causal; 0: none
     MapGeometry m_geometry;
     AttentionMap& m_map;
     Progress& m_progress;
 };
+
+/// In the order of the bands, whoever computed them.
+void collect(const std::vector<Band>& bands, AttentionMap& map) {
+    std::vector<double> sums(static_cast<std::size_t>(map.cells.shape[1]));
+    for (const Band& band : bands) {
+        float* cells = map.cells.data.data() + band.rows.front().pixel * map.cells.shape[1];
+        std::transform(band.cells.begin(), band.cells.end(), cells, cells, larger);
+        std::transform(sums.begin(), sums.end(), band.columnSums.begin(), sums.begin(), std::plus{});
+    }
+    map.columnSums = {{map.cells.shape[1]}, {sums.begin(), sums.end()}};
+}
 
 void check(const AttentionMapInput& input) {
     assert(!input.queryHeads.empty() && std::cmp_less_equal(input.queryHeads.size(), kMaxLanes));
@@ -263,27 +295,18 @@ AttentionMap CpuEngine::attentionMap(const AttentionMapInput& input, const Check
         map.rowLogSums = {{heads, input.queries.size(1)},
                           std::vector<float>(static_cast<std::size_t>(heads * input.queries.size(1)), kNaN)};
     const MapGeometry geometry(input);
+    const std::vector<MapRow> rows = geometry.rows();
+    map.rows = static_cast<std::int64_t>(rows.size());
     double logits = 0;
-    for (std::int64_t y = 0; y < input.height; ++y)
-        for (const std::int64_t row : geometry.rowsOf(y)) {
-            logits += static_cast<double>(heads * geometry.seenBy(row).count());
-            ++map.rows;
-        }
+    for (const MapRow& row : rows)
+        logits += static_cast<double>(heads * geometry.seenBy(row.position).count());
     Progress progress(checkpoint, logits);
-    const MapBands work(m_kernels, input, map, progress);
-    const std::vector<Band> bands = bandsOf(input, geometry);
-    std::vector<std::vector<double>> sums(bands.size(), std::vector<double>(static_cast<std::size_t>(input.width)));
+    const MapBands work(m_kernels, input, m_arithmetic == Arithmetic::Fast, map, progress);
+    std::vector<Band> bands = bandsOf(input, rows);
     tbb::enumerable_thread_specific<LogitScratch> scratch;
-    m_workers.each(static_cast<std::int64_t>(bands.size()), [&](std::int64_t piece) {
-        work.compute(bands[static_cast<std::size_t>(piece)], scratch.local(), sums[static_cast<std::size_t>(piece)]);
-    });
-    map.columnSums = {{input.width}, {}};
-    for (std::size_t x = 0; x < static_cast<std::size_t>(input.width); ++x) {
-        double sum = 0; // in the order of the bands, whoever computed them
-        for (const std::vector<double>& band : sums)
-            sum += band[x];
-        map.columnSums.data.push_back(static_cast<float>(sum));
-    }
+    m_workers.each(static_cast<std::int64_t>(bands.size()),
+                   [&](std::int64_t piece) { work.compute(bands[static_cast<std::size_t>(piece)], scratch.local()); });
+    collect(bands, map);
     return map;
 }
 

@@ -35,18 +35,13 @@ struct BalancingKernel {
     double logScale, logShift, valueScale, valueConstant;
 };
 
-/// Column sums of the softmax of up to 32 queries over some keys, in float.
-struct FastColumns {
-    const float* lanes; ///< [depth, kMaxLanes] queries side by side; zero beyond laneCount
-    std::int64_t laneCount;
-    const float* keys; ///< [terms, depth]
+/// Scaled and capped logits of up to 32 queries over some keys, in float.
+struct FastLogits {
+    const float* lanes; ///< [depth, kMaxLanes] queries side by side, padded with zeros
+    const float* keys;  ///< [terms, depth]
     std::int64_t terms, depth;
     float scaling, softcap;
-    std::int64_t firstLane; ///< row of lane 0 among the terms
-    std::int64_t reach;     ///< a lane sees terms at a distance below it, and those from `padding` on; 0: all
-    std::int64_t padding;
-    float* logits; ///< [terms, kMaxLanes] memory
-    double* sums;  ///< [terms] += share of each key
+    float* logits; ///< [terms, kMaxLanes]
 };
 
 /// Points per step of the repulsion; arrays are padded to a multiple of it.
@@ -93,8 +88,13 @@ struct Kernels {
     /// sums a step; steps in double.
     void (*repulsion)(const float* x, const float* y, std::int64_t count, std::int64_t row, double* sums);
 
-    // kernels/fast_attention.cpp: float, outside the index contract.
-    void (*fastColumnSums)(const FastColumns& columns);
+    // kernels/fast_attention.cpp: float, outside the index contract. x is [terms, kMaxLanes], all lanes are computed.
+    void (*fastLogits)(const FastLogits& logits);
+    void (*fastRaiseTops)(const float* x, std::int64_t terms, float* top);
+    /// x = e^(x - top[lane]), tops finite; total[lane] += x.
+    void (*fastExponentials)(float* x, std::int64_t terms, const float* top, double* total);
+    /// sum[term] += sum over lanes of x[term][lane] * factor[lane].
+    void (*fastAddAcrossLanes)(const float* x, std::int64_t terms, const float* factor, double* sum);
 };
 
 /// "" picks the best this processor has; "v2", "v3" or "v4" (x86-64 levels) is refused with Error where it is missing.

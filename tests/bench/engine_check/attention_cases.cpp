@@ -16,7 +16,8 @@ EngineCase columnCase(const std::string& name, const naive::Attention& in) {
                                      in.keyPositions, in.rule};
                 return [&e, input] { return Outcome{e.download(e.attentionColumnSums(input, {})).data}; };
             },
-            [in] { return naive::attentionColumnSums(in); }};
+            [in] { return naive::attentionColumnSums(in); },
+            fastAttentionError(in.queries, in.keys, in.rule)};
 }
 
 naive::Attention attention(std::int64_t w, std::int64_t n, std::int64_t d, double spread = 1) {
@@ -51,7 +52,8 @@ EngineCase weightedCase(const std::string& name, const naive::Weighted& in) {
                     return out;
                 };
             },
-            [in] { return naive::weightedAttention(in); }};
+            [in] { return naive::weightedAttention(in); },
+            kFastNearZero};
 }
 
 naive::Weighted weighted(std::int64_t w, std::int64_t n, std::int64_t d, std::int64_t dv) {
@@ -81,6 +83,7 @@ std::vector<WeightedSet> samples(std::int64_t cut) {
 
 void addColumnCases(std::vector<EngineCase>& cases) {
     cases.push_back(columnCase("window-32", attention(32, 203, 24)));
+    cases.push_back(columnCase("many-keys", attention(32, 700, 16))); // sums of several parts
     cases.push_back(columnCase("last-query", attention(1, 130, 40)));
     cases.push_back(columnCase("all-queries", attention(75, 75, 16)));
     cases.push_back(columnCase("one-token", attention(1, 1, 3)));
@@ -88,6 +91,11 @@ void addColumnCases(std::vector<EngineCase>& cases) {
     naive::Attention capped = attention(7, 61, 16, 4);
     capped.rule.softcap = 5;
     cases.push_back(columnCase("softcap", capped));
+    cases.push_back(columnCase("softcap-many-queries", [&] {
+        naive::Attention many = attention(33, 75, 16, 4); // enough lanes for the fast path
+        many.rule.softcap = 5;
+        return many;
+    }()));
     naive::Attention sliding = attention(40, 150, 16);
     sliding.rule.slidingWindow = 13;
     cases.push_back(columnCase("sliding-window", sliding));

@@ -46,26 +46,6 @@ naive::Block deficient(std::int64_t n, std::int64_t d) {
     return rows;
 }
 
-/// Largest |scaling q.k| of a query and a key.
-double largestLogit(const naive::ChunksCase& in) {
-    double largest = 0;
-    for (std::size_t h = 0; h < in.rule.kvOfQ.size(); ++h)
-        for (std::int64_t i = 0; i < in.queries.rows; ++i)
-            for (std::int64_t j = 0; j < in.keys.rows; ++j) {
-                double dot = 0;
-                for (std::int64_t c = 0; c < in.keys.width; ++c)
-                    dot += in.queries.at(std::int64_t(h), i, c) * in.keys.at(in.rule.kvOfQ[h], j, c);
-                largest = std::max(largest, std::abs(in.rule.scaling * dot));
-            }
-    return largest;
-}
-
-/// In float a logit is a sum of products, off by about two units of its size; a share divides two exponentials of such
-/// logits, which turns these into relative errors; e^x, the sum and the division add 8 units.
-double fastChunksError(const naive::ChunksCase& in) {
-    return 0x1.0p-24 * (8 + 4 * largestLogit(in));
-}
-
 EngineCase chunksCase(const std::string& name, std::int64_t n, std::int64_t chunk, std::int64_t zeroKeys,
                       std::int64_t uniformRows, double softcap, double scaling, std::int64_t window = 0) {
     const naive::ChunksCase in{randomBlock(82, 6, n, 20), randomBlock(83, 2, n, 20, 1, 0.3),
@@ -81,7 +61,7 @@ EngineCase chunksCase(const std::string& name, std::int64_t n, std::int64_t chun
                 };
             },
             [in] { return naive::attentionChunkSums(in); },
-            fastChunksError(in)};
+            fastAttentionError(in.queries, in.keys, in.rule)};
 }
 
 EngineCase standardiseCase(const std::string& name, const naive::Block& scores, const Standardisation& how) {

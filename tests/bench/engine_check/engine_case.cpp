@@ -23,6 +23,19 @@ double errorOf(const std::vector<float>& got, const naive::Numbers& expected) {
     return worst;
 }
 
+double fastAttentionError(const naive::Block& queries, const naive::Block& keys, const AttentionRule& rule) {
+    double largest = 0;
+    for (std::size_t h = 0; h < rule.kvOfQ.size(); ++h)
+        for (std::int64_t i = 0; i < queries.rows; ++i)
+            for (std::int64_t j = 0; j < keys.rows; ++j) {
+                double sizes = 0;
+                for (std::int64_t c = 0; c < keys.width; ++c)
+                    sizes += std::abs(queries.at(std::int64_t(h), i, c) * keys.at(rule.kvOfQ[h], j, c));
+                largest = std::max(largest, rule.scaling * sizes);
+            }
+    return 0x1.0p-24 * (8 + 4 * largest);
+}
+
 naive::Block randomBlock(unsigned seed, std::int64_t heads, std::int64_t rows, std::int64_t width, double spread,
                          double shift) {
     naive::Block block{heads, rows, width, std::vector<float>(static_cast<std::size_t>(heads * rows * width))};

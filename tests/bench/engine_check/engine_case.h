@@ -36,6 +36,12 @@ inline constexpr double kOneRounding = 0x1.0p-24 * 1.01;
 /// lets sums that cancel keep the error of their parts.
 double errorOf(const std::vector<float>& got, const naive::Numbers& expected);
 
+/// What float arithmetic makes of the shares or logits of these queries [Hq, w, d] and keys [Hkv, n, d], in the measure of
+/// errorOf. A logit is a sum of products, off by about two units of the sum of their sizes; a share divides two
+/// exponentials of such logits, which turns these into relative errors; e^x, the sum and the division add 8 units.
+inline constexpr double kFastNearZero = 2e-3; ///< of logits and outputs: those near 0 keep the error of their parts
+double fastAttentionError(const naive::Block& queries, const naive::Block& keys, const AttentionRule& rule);
+
 /// Seeded numbers, roughly normal around `shift` with this spread; the same on every machine.
 naive::Block randomBlock(unsigned seed, std::int64_t heads, std::int64_t rows, std::int64_t width, double spread = 1,
                          double shift = 0);

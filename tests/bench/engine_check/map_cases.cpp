@@ -60,7 +60,8 @@ EngineCase mapCase(const std::string& name, const naive::Map& map, bool known = 
                 }
                 return [&e, now] { return Outcome{numbersOf(e.attentionMap(now, {}))}; };
             },
-            [map] { return naive::attentionMap(map); }};
+            [map] { return naive::attentionMap(map); },
+            in.value == MapValue::Logit ? kFastNearZero : fastAttentionError(map.queries, map.keys, in.rule)};
 }
 
 void addZooms(std::vector<EngineCase>& cases) {

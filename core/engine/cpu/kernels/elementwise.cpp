@@ -184,6 +184,9 @@ const Kernels kKernels = {KVSCOPE_NAME(KVSCOPE_LEVEL),
                           balancingKernel,
                           addScaledRows,
                           repulsion,
-                          fastColumnSums};
+                          fastLogits,
+                          fastRaiseTops,
+                          fastExponentials,
+                          fastAddAcrossLanes};
 
 } // namespace kvscope::cpu::KVSCOPE_LEVEL

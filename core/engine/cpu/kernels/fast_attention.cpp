@@ -1,5 +1,5 @@
-// The fast mode of chunked attention: products, exponentials and their sums over keys in float, which is about twice
-// as fast as double. Its results depend on the instruction set in the last digits and lie outside the index contract.
+// The fast mode of attention: products, exponentials and their sums over keys in float, which is about three times as
+// fast as double. Its results depend on the instruction set in the last digits and lie outside the index contract.
 #include "core/engine/cpu/kernels/lanes.h"
 
 namespace kvscope::cpu::KVSCOPE_LEVEL {
@@ -33,7 +33,7 @@ typedef std::int32_t Integers __attribute__((vector_size(kFloats * sizeof(std::i
 }
 
 /// Logits of NV vectors of lanes and NK keys.
-template <int NV, int NK> void floatTile(const FastColumns& p, I lane, I term) {
+template <int NV, int NK> void floatTile(const FastLogits& p, I lane, I term) {
     Floats sum[NK][NV] = {};
     for (I c = 0; c < p.depth; ++c) {
 #pragma GCC unroll 8
@@ -49,7 +49,7 @@ template <int NV, int NK> void floatTile(const FastColumns& p, I lane, I term) {
             storeFloats(p.logits + (term + k) * kMaxLanes + lane + v * kFloats, sum[k][v]);
 }
 
-void products(const FastColumns& p) {
+void products(const FastLogits& p) {
     constexpr int kVectors = kLanes == 8 ? 2 : 4, kKeys = kLanes == 8 ? 12 : 3;
     for (I lane = 0; lane < kMaxLanes; lane += kVectors * kFloats) {
         I term = 0;
@@ -60,16 +60,8 @@ void products(const FastColumns& p) {
     }
 }
 
-/// Takes out what lies beyond the reach; never of padding lanes, whose shares must stay numbers.
-void hideFar(const FastColumns& p) {
-    for (I t = 0; p.reach > 0 && t < p.padding; ++t)
-        for (I lane = 0; lane < p.laneCount; ++lane)
-            if (t - (p.firstLane + lane) >= p.reach || p.firstLane + lane - t >= p.reach)
-                p.logits[t * kMaxLanes + lane] = -__builtin_inff();
-}
-
 /// Scaled logits in place.
-void shape(const FastColumns& p) {
+void shape(const FastLogits& p) {
     for (I t = 0; t < p.terms; ++t)
         for (I v = 0; v < kMaxLanes / kFloats; ++v) {
             float* at = p.logits + t * kMaxLanes + v * kFloats;
@@ -80,43 +72,56 @@ void shape(const FastColumns& p) {
         }
 }
 
-void raiseTops(const FastColumns& p, Floats* top) {
-    for (I t = 0; t < p.terms; ++t)
-        for (I v = 0; v < kMaxLanes / kFloats; ++v) {
-            const Floats x = loadFloats(p.logits + t * kMaxLanes + v * kFloats);
-            top[v] = x > top[v] ? x : top[v];
-        }
-}
+constexpr I kVectors = kMaxLanes / kFloats;
 
 } // namespace
 
-void fastColumnSums(const FastColumns& p) {
-    constexpr I kVectors = kMaxLanes / kFloats;
-    Floats top[kVectors], total[kVectors] = {}, share[kVectors];
-    for (I v = 0; v < kVectors; ++v)
-        top[v] = Floats{} - __builtin_inff();
+void fastLogits(const FastLogits& p) {
     products(p);
     shape(p);
-    hideFar(p);
-    raiseTops(p, top);
-    for (I t = 0; t < p.terms; ++t)
+}
+
+void fastRaiseTops(const float* x, I terms, float* top) {
+    Floats best[kVectors];
+    for (I v = 0; v < kVectors; ++v)
+        best[v] = loadFloats(top + v * kFloats);
+    for (I t = 0; t < terms; ++t)
         for (I v = 0; v < kVectors; ++v) {
-            float* at = p.logits + t * kMaxLanes + v * kFloats;
-            const Floats e = expOf(loadFloats(at) - top[v]);
-            storeFloats(at, e);
-            total[v] += e;
+            const Floats value = loadFloats(x + t * kMaxLanes + v * kFloats);
+            best[v] = value > best[v] ? value : best[v];
         }
     for (I v = 0; v < kVectors; ++v)
-        for (int l = 0; l < kFloats; ++l) // padding lanes have no share
-            share[v][l] = v * kFloats + l < p.laneCount ? 1 / total[v][l] : 0;
-    for (I t = 0; t < p.terms; ++t) {
+        storeFloats(top + v * kFloats, best[v]);
+}
+
+void fastExponentials(float* x, I terms, const float* top, double* total) {
+    constexpr I kTermsPerSum = 256; // longer sums leave float, whose roundings would add up
+    for (I begin = 0; begin < terms; begin += kTermsPerSum) {
+        const I end = begin + kTermsPerSum < terms ? begin + kTermsPerSum : terms;
+        for (I v = 0; v < kVectors; ++v) {
+            const Floats shift = loadFloats(top + v * kFloats);
+            Floats sum{};
+            for (I t = begin; t < end; ++t) {
+                float* at = x + t * kMaxLanes + v * kFloats;
+                const Floats e = expOf(loadFloats(at) - shift);
+                storeFloats(at, e);
+                sum += e;
+            }
+            for (int l = 0; l < kFloats; ++l)
+                total[v * kFloats + l] += double(sum[l]);
+        }
+    }
+}
+
+void fastAddAcrossLanes(const float* x, I terms, const float* factor, double* total) {
+    for (I t = 0; t < terms; ++t) {
         Floats sum{};
         for (I v = 0; v < kVectors; ++v)
-            sum += loadFloats(p.logits + t * kMaxLanes + v * kFloats) * share[v];
+            sum += loadFloats(x + t * kMaxLanes + v * kFloats) * loadFloats(factor + v * kFloats);
         double all = 0;
         for (int l = 0; l < kFloats; ++l)
             all += double(sum[l]);
-        p.sums[t] += all;
+        total[t] += all;
     }
 }
 

@@ -104,6 +104,9 @@ template <class Operation> void blockProduct(const Product& p) {
 void rowProducts(const float* rows, I n, I d, const float* other, double* dots, double* squares);
 void widenFloats(const float* from, I count, double* to);
 void exactProduct(const Product& p);
-void fastColumnSums(const FastColumns& p);
+void fastLogits(const FastLogits& p);
+void fastRaiseTops(const float* x, I terms, float* top);
+void fastExponentials(float* x, I terms, const float* top, double* total);
+void fastAddAcrossLanes(const float* x, I terms, const float* factor, double* sum);
 
 } // namespace kvscope::cpu::KVSCOPE_LEVEL

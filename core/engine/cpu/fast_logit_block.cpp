@@ -1,0 +1,74 @@
+// The same three readings of a block of logits as in logit_block.cpp, in float and on the keys as they lie in memory.
+#include "core/engine/cpu/fast_logit_block.h"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+namespace kvscope::cpu {
+
+namespace {
+
+constexpr std::int64_t kPanelsPerStep = 256; // some milliseconds between checkpoints
+
+} // namespace
+
+FastLogitBlock::FastLogitBlock(const Kernels& kernels, const AttentionRule& rule, const std::vector<QueryLane>& queries,
+                               std::int64_t d, LogitScratch& scratch, std::int64_t capacity)
+    : m_kernels(kernels), m_rule(rule), m_depth(d), m_lanes(static_cast<std::size_t>(d * kMaxLanes)),
+      m_mask(queries, kMaxLanes, rule.slidingWindow), m_values(scratch.fast.atLeast(capacity * kMaxLanes)) {
+    for (std::size_t lane = 0; lane < queries.size(); ++lane)
+        for (std::int64_t c = 0; c < d; ++c)
+            m_lanes[static_cast<std::size_t>(c * kMaxLanes) + lane] = queries[lane].row[c];
+    m_tops.fill(-std::numeric_limits<float>::infinity());
+}
+
+void FastLogitBlock::append(const KeyTerms& terms, Progress& progress) {
+    assert(!terms.indices);
+    double pending = 0;
+    for (std::int64_t first = 0; first < terms.count; first += kPanelRows) {
+        const std::int64_t count = std::min(kPanelRows, terms.count - first);
+        float* logits = m_values + (m_terms + first) * kMaxLanes;
+        m_kernels.fastLogits({.lanes = m_lanes.data(),
+                              .keys = terms.rows + (terms.first + first) * m_depth,
+                              .terms = count,
+                              .depth = m_depth,
+                              .scaling = static_cast<float>(m_rule.scaling),
+                              .softcap = static_cast<float>(m_rule.softcap),
+                              .logits = logits});
+        m_mask.hide(terms, first, count, logits);
+        m_kernels.fastRaiseTops(logits, count, m_tops.data());
+        pending += static_cast<double>(count * kMaxLanes);
+        if (first / kPanelRows % kPanelsPerStep == 0)
+            progress.advance(std::exchange(pending, 0.0));
+    }
+    progress.advance(pending);
+    m_terms += terms.count;
+}
+
+const std::array<double, kMaxLanes>& FastLogitBlock::exponentiate() {
+    m_totals.fill(0.0);
+    std::array<float, kMaxLanes> shifts = m_tops;
+    for (float& shift : shifts) // a query that sees nothing: all its terms become 0
+        shift = std::max(shift, std::numeric_limits<float>::lowest());
+    m_kernels.fastExponentials(m_values, m_terms, shifts.data(), m_totals.data());
+    return m_totals;
+}
+
+void FastLogitBlock::raise(std::int64_t first, std::int64_t count, double* best) const {
+    std::array<float, kMaxLanes> top;
+    top.fill(-std::numeric_limits<float>::infinity());
+    m_kernels.fastRaiseTops(m_values + first * kMaxLanes, count, top.data());
+    for (std::size_t lane = 0; lane < top.size(); ++lane)
+        best[lane] = std::max(best[lane], double{top[lane]});
+}
+
+void FastLogitBlock::addAcrossLanes(std::int64_t first, std::int64_t count, const double* factors, std::int64_t begin,
+                                    std::int64_t end, double* sums) const {
+    std::array<float, kMaxLanes> shares{};
+    for (auto lane = static_cast<std::size_t>(begin); std::cmp_less(lane, end); ++lane)
+        shares[lane] = static_cast<float>(factors[lane]);
+    m_kernels.fastAddAcrossLanes(m_values + first * kMaxLanes, count, shares.data(), sums);
+}
+
+} // namespace kvscope::cpu
