@@ -93,11 +93,13 @@ private:
 
     /// The demands of the paper whose theorems begin with `paper`; of BalanceKV's T only the description.
     void addDemands(int head, const TheoryTargets& targets, const std::string& paper) {
-        for (const TheoryDemand& demand : theoryDemands(norms(head), targets)) {
+        const std::vector<TheoryDemand> demands = theoryDemands(norms(head), targets);
+        for (std::size_t i = 0; i < demands.size(); ++i) {
+            const TheoryDemand& demand = demands[i];
             if (!demand.theorem.starts_with(paper))
                 continue;
             TheoryRow row{demand.quantity == "levels T" ? Kind::Describes : Kind::AtLeast, demand.theorem, demand.quantity, demand.formula, head,
-                          demand.demanded, demand.set, kNaN, kNaN};
+                          demand.demanded, demand.set, kNaN, kNaN, demandOverEpsilon(head, targets, i)};
             if (demand.quantity == "levels T")
                 row.set = setByHand(m_policy == "balancekv" ? "rounds" : "levels");
             if (demand.quantity == "c" && values().has("c") && values().choice("steps") == "manual")
@@ -112,15 +114,34 @@ private:
         }
     }
 
-    void addBound(int head, std::string theorem, std::string quantity, std::string formula, double bound, MeanAndWorst measured) {
-        m_rows.push_back({Kind::Bound, std::move(theorem), std::move(quantity), std::move(formula), head, bound, kNaN, measured.mean, measured.worst});
+    /// What one of the demands becomes as ε goes along theoryEpsilons().
+    std::vector<double> demandOverEpsilon(int head, TheoryTargets targets, std::size_t demand) const {
+        return overEpsilon([&](double epsilon) {
+            targets.epsilon = epsilon;
+            return theoryDemands(norms(head), targets)[demand].demanded;
+        });
+    }
+
+    /// Empty where ε plays no part.
+    template <class Demand> static std::vector<double> overEpsilon(const Demand& demandedAt) {
+        std::vector<double> demanded;
+        for (const double epsilon : theoryEpsilons())
+            demanded.push_back(demandedAt(epsilon));
+        const bool constant = std::all_of(demanded.begin(), demanded.end(), [&](double x) { return x == demanded.front(); });
+        return constant ? std::vector<double>{} : demanded;
+    }
+
+    TheoryRow& addBound(int head, std::string theorem, std::string quantity, std::string formula, double bound, MeanAndWorst measured) {
+        return m_rows.emplace_back(TheoryRow{Kind::Bound, std::move(theorem), std::move(quantity), std::move(formula), head, bound, kNaN,
+                                             measured.mean, measured.worst, {}});
     }
 
     void addErrors(const char* measure, const char* theorem, const char* quantity, const Checkpoint& checkpoint) {
         const std::string id = measure;
         const auto measured = m_runner.measure(*m_result, std::span(&id, 1), checkpoint);
         for (int head = 0; head < heads(); ++head)
-            addBound(head, theorem, quantity, measureById(id).help, m_asked.epsilon, overGroup(measured.front(), kvOfQ(), head));
+            addBound(head, theorem, quantity, measureById(id).help, m_asked.epsilon, overGroup(measured.front(), kvOfQ(), head)).overEpsilon =
+                theoryEpsilons();
     }
 
     void balance(const Checkpoint& checkpoint) {
@@ -192,7 +213,8 @@ private:
             const auto h = static_cast<std::size_t>(head);
             if (!drawn->distortion.empty())
                 addBound(head, "Compactor Thm 1", "distortion of drawn rows", "‖(KᵀK)^-½ K̂ᵀK̂ (KᵀK)^-½ − I‖₂ ≤ ε, as many draws as tokens are kept",
-                         m_asked.epsilon, {drawn->distortion[h], drawn->distortion[h]});
+                         m_asked.epsilon, {drawn->distortion[h], drawn->distortion[h]})
+                    .overEpsilon = theoryEpsilons();
             if (sketched && !values().flag("centred") && values().integer("token_chunk") == 0)
                 addRatio(head, *exact, *used);
         }
@@ -210,10 +232,14 @@ private:
             if (x > 0 && y > 0)
                 worst = std::max({worst, x / y, y / x});
         }
-        if (rank > 0 && m_asked.epsilon < 1)
-            addBound(head, "Compactor Thm 2", "sketched over exact leverage", "at most κ (1 + ε)/(1 − ε), κ = (s_max/s_min)², or its inverse",
-                     leverageRatioBounds(static_cast<double>(spectrum[0]), static_cast<double>(spectrum[rank - 1]), m_asked.epsilon).high,
-                     {worst, worst});
+        if (rank == 0 || m_asked.epsilon >= 1)
+            return;
+        const auto most = [&](double epsilon) {
+            return leverageRatioBounds(static_cast<double>(spectrum[0]), static_cast<double>(spectrum[rank - 1]), epsilon).high;
+        };
+        addBound(head, "Compactor Thm 2", "sketched over exact leverage", "at most κ (1 + ε)/(1 − ε), κ = (s_max/s_min)², or its inverse",
+                 most(m_asked.epsilon), {worst, worst})
+            .overEpsilon = overEpsilon(most);
     }
 
     /// The points of every query head that reads a KV head, over the judged queries.
@@ -246,7 +272,7 @@ private:
         constexpr double kDegrees = 180 / std::numbers::pi;
         const auto angle = [](double cosine) { return kDegrees * std::acos(std::clamp(cosine, -1.0, 1.0)); };
         TheoryRow row{Kind::Describes, "KeyDiff Lemma 3.1", "angle of k* and q", "no statement: the bound is 180 degrees for every judged query",
-                      head, kNaN, kNaN, kNaN, kNaN};
+                      head, kNaN, kNaN, kNaN, kNaN, {}};
         for (const TheoremPoint& point : pointsOf(head, checkpoint)) {
             const double most = angle(point.leastCosKey), got = angle(point.cosKey);
             if (point.leastCosKey <= -1 || (row.kind == Kind::Bound && most / got >= row.margin()))
@@ -277,7 +303,7 @@ private:
                 if (kvOfQ()[q] == head && a < 0 && b > 0)
                     bound = std::fmin(bound, largestCosineToMean(a, b));
             }
-            TheoryRow row{Kind::Bound, "KeyDiff Thm 3.2", "cos(k̄, k*)", "1 − (a − b)²/2 with a = cos(k̄, q̄) < 0 < b = cos(k*, q̄)", head, bound, kNaN, farthest, farthest};
+            TheoryRow row{Kind::Bound, "KeyDiff Thm 3.2", "cos(k̄, k*)", "1 − (a − b)²/2 with a = cos(k̄, q̄) < 0 < b = cos(k*, q̄)", head, bound, kNaN, farthest, farthest, {}};
             if (std::isnan(bound)) {
                 row.kind = Kind::Describes;
                 row.formula = "no statement: needs cos(k̄, q̄) < 0 < cos(k*, q̄)";
@@ -307,19 +333,6 @@ void checkAsked(const RunRequest& request, const TheoryAsked& asked) {
 }
 
 } // namespace
-
-bool TheoryRow::hasMargin() const {
-    return kind == Kind::AtLeast ? !std::isnan(set) : kind == Kind::Bound && !std::isnan(measured) && !std::isnan(demanded);
-}
-
-double TheoryRow::margin() const {
-    if (!hasMargin())
-        return kNaN;
-    if (kind == Kind::AtLeast)
-        return set / demanded;
-    // A bound on a signed number (a cosine) has no ratio: what is left of the way is added to 1.
-    return measured > 0 && demanded > 0 ? demanded / measured : 1 + demanded - measured;
-}
 
 std::vector<TheoryNorms> theoryNorms(const LayerRunner& runner, const RunResult& result, const Checkpoint& checkpoint) {
     const Engine& engine = runner.engine();

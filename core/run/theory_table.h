@@ -23,11 +23,16 @@ struct TheoryRow {
     double set = std::numeric_limits<double>::quiet_NaN();      ///< what the parameter is, where there is one
     double measured = std::numeric_limits<double>::quiet_NaN(); ///< the mean where there are many queries
     double worst = std::numeric_limits<double>::quiet_NaN();    ///< the largest of them
+    std::vector<double> overEpsilon; ///< what `demanded` is at theoryEpsilons(); empty where ε plays no part
 
     bool hasMargin() const;
     /// Set over demanded, or bound over measured: 1 and more is what the theorem asks for or promises.
-    double margin() const;
+    double margin() const { return marginAgainst(demanded); }
+    double marginAgainst(double otherDemand) const;
 };
+
+/// From 0.01 to 0.99, evenly on a logarithmic axis.
+const std::vector<double>& theoryEpsilons();
 
 struct TheoryAsked {
     double epsilon = 0.5, delta = 0.01;

@@ -53,6 +53,9 @@ private slots:
         QCOMPARE(decades.back().value, 1.0);
         QVERIFY(decades.size() <= 7);
         QVERIFY(logarithmicTicks(0, 1).empty());
+        const auto wide = logarithmicTicks(1e-7, 1e6, 5); // more decades than room: every third
+        QCOMPARE(wide.size(), std::size_t(5));
+        QVERIFY(wide[0].value == 1e-6 && wide[2].label == "1" && wide[4].value == 1e6);
         for (const auto& [low, high] : {std::pair(0.71, 0.93), {1.02, 1.9}, {21.0, 48.0}}) { // between 1, 2 and 5
             const auto narrow = logarithmicTicks(low, high, 7);
             QVERIFY2(narrow.size() >= 2 && narrow.size() <= 8, qPrintable(QString("%1 ticks from %2").arg(narrow.size()).arg(low)));

@@ -235,6 +235,50 @@ private slots:
                  finding.c_str());
     }
 
+    // What a row says about another ε is what the table says when it is asked for that ε.
+    void rowsKnowWhatOtherErrorsAskFor() {
+        const std::size_t at = 7;
+        const double epsilon = theoryEpsilons()[at];
+        QVERIFY(theoryEpsilons().front() == 0.01 && near(theoryEpsilons().back(), 0.99));
+        int moved = 0;
+        for (const char* spec : {"balancekv_stream@0.25", "subgen,delta_quantile=0.2@0.25", "compactor,sketch_size=16@0.25", "keydiff@0.25"}) {
+            const auto rows = rowsOf(spec), asked = rowsOf(spec, {epsilon, 0.01});
+            QCOMPARE(rows.size(), asked.size());
+            for (std::size_t i = 0; i < rows.size(); ++i) {
+                const bool moves = !rows[i].overEpsilon.empty();
+                moved += moves ? 1 : 0;
+                QVERIFY2(near(moves ? rows[i].overEpsilon[at] : rows[i].demanded, asked[i].demanded) || std::isnan(asked[i].demanded),
+                         rows[i].quantity.c_str());
+                QVERIFY(!moves || rows[i].quantity == "levels T" || rows[i].overEpsilon.front() != rows[i].overEpsilon.back());
+            }
+        }
+        QVERIFY(moved >= 2 * (3 + 3 + 4)); // two KV heads
+    }
+
+    void linesOverEpsilonPassTheMarksBelow() {
+        const ViewInput in = input("compactor,sketch_size=16@0.25");
+        const auto linesOf = [&](double height) {
+            std::vector<PolylineItem> lines;
+            for (const Drawable& item : m_view.buildScene(in, m_options, viewport(800, height, m_text)).items)
+                if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() == theoryEpsilons().size())
+                    lines.push_back(*line);
+            return lines;
+        };
+        QVERIFY(linesOf(300).empty()); // no room
+        const auto lines = linesOf(700);
+        const auto data = dataAs<TheoryData>(in);
+        std::vector<const TheoryRow*> rows;
+        for (const TheoryRow& row : data->rows)
+            if (row.kvHead == kHead && row.hasMargin())
+                rows.push_back(&row);
+        QCOMPARE(lines.size(), rows.size());
+        // Heights are logarithms of margins: a ratio of differences does not depend on the axis.
+        const auto decades = [&](std::size_t row, std::size_t i) { return std::log10(rows[row]->marginAgainst(rows[row]->overEpsilon[i])); };
+        const double drawn = (lines[0].points[20].y - lines[2].points[10].y) / (lines[1].points[15].y - lines[3].points[5].y);
+        QVERIFY(near(drawn, (decades(0, 20) - decades(2, 10)) / (decades(1, 15) - decades(3, 5)), 1e-6));
+        QVERIFY(lines[0].points[3].x < lines[0].points[4].x);
+    }
+
     void factsNameFormulaAndHead() {
         const ViewInput in = input("subgen,delta_quantile=0.2@0.25");
         const Scene scene = m_view.buildScene(in, m_options, viewport(800, 400, m_text));

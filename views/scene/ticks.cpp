@@ -35,6 +35,16 @@ double roundStep(double rough) {
     return 10 * power;
 }
 
+/// These multiples of every step-th power of ten.
+std::vector<Tick> decadeTicks(double low, double high, const std::vector<double>& factors, int step) {
+    std::vector<Tick> ticks;
+    for (double decade = std::floor(std::log10(low)); decade <= std::ceil(std::log10(high)); ++decade)
+        for (const double factor : factors)
+            if (const double v = factor * std::pow(10, decade); v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9) && std::fmod(decade, step) == 0)
+                ticks.push_back({v, v >= 1000 && v < 1e6 ? formatCount(std::llround(v)) : formatShort(v)});
+    return ticks;
+}
+
 } // namespace
 
 std::string formatCount(std::int64_t value) {
@@ -81,21 +91,19 @@ std::vector<Tick> linearTicks(double low, double high, int most) {
 }
 
 std::vector<Tick> logarithmicTicks(double low, double high, int most) {
-    std::vector<Tick> ticks;
     if (!(low > 0) || !(high > low))
-        return ticks;
-    const std::array<std::vector<double>, 3> patterns = {{{1}, {1, 3}, {1, 2, 5}}};
-    for (auto pattern = patterns.rbegin(); pattern != patterns.rend(); ++pattern) {
-        ticks.clear();
-        for (double decade = std::floor(std::log10(low)); decade <= std::ceil(std::log10(high)); ++decade)
-            for (const double factor : *pattern)
-                if (const double v = factor * std::pow(10, decade); v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9))
-                    ticks.push_back({v, v >= 1000 && v < 1e6 ? formatCount(std::llround(v)) : formatShort(v)});
-        if (pattern == patterns.rbegin() && ticks.size() < 2) // even 1, 2, 5 miss a narrow range, over which a logarithm is nearly straight
+        return {};
+    std::vector<Tick> ticks;
+    const std::array<std::vector<double>, 3> patterns = {{{1, 2, 5}, {1, 3}, {1}}};
+    for (const std::vector<double>& pattern : patterns) {
+        ticks = decadeTicks(low, high, pattern, 1);
+        if (&pattern == patterns.data() && ticks.size() < 2) // even 1, 2, 5 miss a narrow range, over which a logarithm is nearly straight
             return linearTicks(low, high, most);
         if (static_cast<int>(ticks.size()) <= most)
-            break;
+            return ticks;
     }
+    for (int step = 2; static_cast<int>(ticks.size()) > std::max(2, most); ++step)
+        ticks = decadeTicks(low, high, patterns.back(), step);
     return ticks;
 }
 

@@ -5,6 +5,7 @@
 #include "views/chart.h"
 #include "views/explanations.h"
 #include "views/theory/theory_data.h"
+#include "views/theory/theory_slider.h"
 #include "views/view_facts.h"
 #include "views/view_options.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 using Kind = TheoryRow::Kind;
 
-constexpr double kDecades = 6, kHeader = 22, kLeastRow = 18, kMostRow = 44;
+constexpr double kDecades = 6, kHeader = 22, kLeastRow = 18, kMostRow = 44, kAxisHeight = 34;
 
 std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(ParameterTable{
@@ -62,9 +63,11 @@ std::vector<std::size_t> rowsOf(const TheoryData& data, int kvHead) {
 std::string numbersOf(const TheoryRow& row) {
     if (row.kind == Kind::Bound)
         return std::isnan(row.measured) ? "not measured" : fmt::format("{} ≤ {}", formatShort(row.measured), formatShort(row.demanded));
-    const std::string set = std::isnan(row.set) ? "" : ", set " + formatShort(row.set);
-    if (row.kind == Kind::Describes && std::isnan(row.demanded))
+    if (row.kind == Kind::Describes && (std::isnan(row.demanded) || row.formula.starts_with("no statement")))
         return "no statement";
+    if (row.kind == Kind::Describes && row.demanded <= 0)
+        return formatShort(row.demanded) + ": no compression"; // BalanceKV's T
+    const std::string set = std::isnan(row.set) ? "" : ", set " + formatShort(row.set);
     return fmt::format("{}{}{}", row.kind == Kind::AtLeast ? "asks " : "", formatShort(row.demanded), set);
 }
 
@@ -86,7 +89,7 @@ Layout layoutOf(std::size_t rows, const Viewport& viewport) {
     Layout layout;
     layout.names = std::clamp(0.32 * viewport.width, 80.0, 210.0);
     layout.numbers = std::clamp(0.28 * viewport.width, 64.0, 220.0);
-    const double axis = viewport.height >= 150 ? 34 : 4, foot = axis + (viewport.forExport ? 18 : 2);
+    const double axis = viewport.height >= 150 ? kAxisHeight : 4, foot = axis + (viewport.forExport ? 18 : 2);
     const double height = std::max(1.0, viewport.height - kHeader - foot);
     layout.rowHeight = std::clamp(height / std::max<double>(1, static_cast<double>(rows)), kLeastRow, kMostRow);
     layout.plot = {8 + layout.names, kHeader, std::max(20.0, viewport.width - layout.names - layout.numbers - 24),
@@ -179,6 +182,8 @@ Scene TheoryView::buildScene(const ViewInput& input, const ParameterValues&, con
         drawNames(builder, data->rows[rows[i]], layout, y, theme);
         drawMarks(builder, *data, rows[i], layout, y, theme);
     }
+    const double below = layout.plot.bottom() + kAxisHeight + 10;
+    drawTheoryOverEpsilon(builder, *data, rows, {8, below, viewport.width - 16, viewport.height - below - (viewport.forExport ? 18 : 2)}, viewport);
     drawProvenance(builder, input, viewport);
     return scene;
 }
