@@ -26,7 +26,7 @@ struct AttentionMapInput {
     Tensor keys;    ///< [Hkv, n, d], key i at position i
     TokenIndex firstQuery = 0;
     AttentionRule rule;
-    std::vector<std::int32_t> queryHeads; ///< 1 to 32 heads that read one KV head
+    std::vector<std::int32_t> queryHeads; ///< at least one; all read one KV head
     GroupRule combine = GroupRule::Mean;
     MapMask mask = MapMask::Causal;
     std::int64_t chunk = 256; ///< C of MapMask::Chunks

@@ -8,7 +8,8 @@
 
 namespace kvscope::gpu {
 
-inline constexpr std::int32_t kMostMembers = 32; ///< query heads of one KV head that a kernel takes at once
+inline constexpr std::int32_t kMostMembers = 32;  ///< query heads of one KV head that a kernel takes at once
+inline constexpr std::int32_t kMostMapHeads = 64; ///< likewise of the map, which cannot add parts: the rows of a tile
 
 /// Query heads listed KV head by KV head, at most 32 of each: those from place 32 * `part` of each group on.
 struct HeadLists {

@@ -106,7 +106,7 @@ private:
     }
 
     static HeadLists listOf(const AttentionMapInput& input) {
-        assert(!input.queryHeads.empty() && std::cmp_less_equal(input.queryHeads.size(), kMostMembers));
+        assert(!input.queryHeads.empty() && std::cmp_less_equal(input.queryHeads.size(), kMostMapHeads));
         HeadLists lists({}, 0, 0);
         lists.heads = input.queryHeads;
         lists.largest = static_cast<std::int32_t>(lists.heads.size());

@@ -1,6 +1,7 @@
 // The attention map at screen resolution: logits of some rows over all the keys that they see, softmax, and the largest
 // cell of every pixel by a scattered maximum. Nothing of size n x n ever exists.
 #include "core/engine/map_keys.h"
+#include "gpu/primitives/attention_lists.h"
 #include "gpu/torch/kernel_calls.h"
 #include "gpu/torch/logits.h"
 #include "gpu/torch/map_rows.h"
@@ -17,6 +18,7 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace kvscope::gpu {
 
@@ -162,7 +164,7 @@ AttentionMap TorchEngine::attentionMap(const AttentionMapInput& input, const Che
     assert(!input.queryHeads.empty() && input.rowBegin < input.rowEnd && input.keyBegin < input.keyEnd);
     assert(input.rowBegin >= input.firstQuery && input.rowEnd <= input.firstQuery + input.queries.size(1));
     if constexpr (KVSCOPE_HAS_KERNELS)
-        if (m_device.runsKernels())
+        if (m_device.runsKernels() && std::cmp_less_equal(input.queryHeads.size(), kMostMapHeads))
             return kernels::attentionMap(m_device, input, m_arithmetic, checkpoint);
     const auto heads = static_cast<std::int64_t>(input.queryHeads.size());
     const std::vector<MapRow> rows = mapRowsOf(input);

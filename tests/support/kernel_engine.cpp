@@ -2,6 +2,7 @@
 // them.
 #include "tests/support/kernel_engine.h"
 
+#include "gpu/primitives/attention_lists.h"
 #include "gpu/primitives/primitives.h"
 
 #include <bit>
@@ -82,6 +83,8 @@ public:
         });
     }
     AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const override {
+        if (std::cmp_greater(input.queryHeads.size(), gpu::kMostMapHeads)) // has no kernel either
+            return m_cpu->attentionMap(input, checkpoint);
         const OnDevice q = put(input.queries), k = put(input.keys);
         return gpu::attentionMap(*m_memory, q.rows, k.rows, input, m_arithmetic, checkpoint);
     }

@@ -93,6 +93,18 @@ std::vector<Band> bandsOf(const AttentionMapInput& input, MapRows rows) {
     return bands;
 }
 
+/// Rows that are computed together, the keys that are looked at and those of them that are shown.
+struct Look {
+    MapRows rows;
+    KeySpan keys, shown;
+    bool known; ///< the sums of all the rows
+};
+
+/// Some of the input's query heads.
+struct Heads {
+    std::size_t first, count;
+};
+
 class MapBands {
 public:
     MapBands(const Kernels& kernels, const AttentionMapInput& input, bool fast, AttentionMap& map, Progress& progress)
@@ -134,122 +146,144 @@ private:
         if (m_input.value == MapValue::Logit)
             return true; // no sum is needed
         for (const MapRow& row : rows)
-            for (std::size_t head = 0; head < m_input.queryHeads.size(); ++head)
+            for (std::size_t head = 0; head < heads(); ++head)
                 if (std::isnan(logSum(head, row.position)))
                     return false;
         return true;
     }
 
     void block(MapRows rows, LogitScratch& scratch, Band& band) const {
-        const std::int64_t d = m_input.queries.size(2), n = m_input.keys.size(1);
-        std::vector<QueryLane> lanes; // row after row, the heads of a row side by side
-        for (const MapRow& row : rows)
-            for (const std::int32_t head : m_input.queryHeads)
-                lanes.push_back({viewOf(m_input.queries).head(head) + (row.position - m_input.firstQuery) * d,
-                                 m_input.mask == MapMask::Causal || m_reach > 0 ? row.position : n});
         KeySpan keys{m_geometry.seenBy(rows.front().position).begin, m_geometry.seenBy(rows.back().position).end};
         const bool known = allKnown(rows);
         if (known)
             keys = keys.and_(m_geometry.window());
+        const Look look{rows, keys, keys.and_(m_geometry.window()), known};
         if (keys.count() == 0)
             return;
-        if (FastLogitBlock::pays(m_fast, lanes.size()))
-            draw(FastLogitBlock(m_kernels, m_rule, lanes, d, scratch, keys.count()), rows, keys, known, band);
+        if (heads() == 1)
+            withLogits(look, {0, 1}, scratch, [&](const auto& logits, const auto& factors) { drawHead(logits, factors, look, band); });
         else
-            draw(LogitBlock(m_kernels, m_rule, lanes, d, scratch, keys.count()), rows, keys, known, band);
+            drawHeads(look, scratch, band);
     }
 
-    template <class Block>
-    void draw(Block&& logits, MapRows rows, KeySpan keys, bool known, Band& band) const {
+    /// Calls work(logits or exponentials, factors): lanes row after row, the heads of a row side by side.
+    template <class Work> void withLogits(const Look& look, Heads part, LogitScratch& scratch, const Work& work) const {
+        const std::int64_t d = m_input.queries.size(2), n = m_input.keys.size(1);
+        std::vector<QueryLane> lanes;
+        for (const MapRow& row : look.rows)
+            for (std::size_t head = part.first; head < part.first + part.count; ++head)
+                lanes.push_back({viewOf(m_input.queries).head(m_input.queryHeads[head]) + (row.position - m_input.firstQuery) * d,
+                                 m_input.mask == MapMask::Causal || m_reach > 0 ? row.position : n});
         const std::int32_t kvHead = m_input.rule.kvOfQ[static_cast<std::size_t>(m_input.queryHeads.front())];
-        logits.append({.rows = viewOf(m_input.keys).head(kvHead),
-                       .first = keys.begin,
-                       .count = keys.count(),
-                       .reach = m_reach,
-                       .padding = m_input.keys.size(1)},
-                      m_progress);
-        const std::vector<double> factors = m_input.value == MapValue::Weight
-                                                ? shares(logits, rows, known)
-                                                : std::vector<double>(rows.size() * m_input.queryHeads.size(), 1);
-        const KeySpan shown = keys.and_(m_geometry.window());
-        for (std::int64_t key = shown.begin; key < shown.end;) {
-            const std::int64_t x = m_geometry.pixelOfKey(key), end = std::min(shown.end, m_geometry.endOfPixel(x));
-            pool(logits, rows, factors, {key, end}, keys.begin, x, band);
-            band.columnSums[static_cast<std::size_t>(x)] += sumOf(logits, rows, factors, {key, end}, keys.begin);
-            key = end;
-        }
+        const auto run = [&](auto&& logits) {
+            logits.append({.rows = viewOf(m_input.keys).head(kvHead),
+                           .first = look.keys.begin,
+                           .count = look.keys.count(),
+                           .reach = m_reach,
+                           .padding = n},
+                          m_progress);
+            work(logits, m_input.value == MapValue::Weight ? shares(logits, look, part) : std::vector<double>(lanes.size(), 1));
+        };
+        if (FastLogitBlock::pays(m_fast, lanes.size()))
+            run(FastLogitBlock(m_kernels, m_rule, lanes, d, scratch, look.keys.count()));
+        else
+            run(LogitBlock(m_kernels, m_rule, lanes, d, scratch, look.keys.count()));
     }
 
     /// Makes exponentials of the logits; what each lane's must be multiplied with to be softmax weights.
-    template <class Block> std::vector<double> shares(Block& logits, MapRows rows, bool known) const {
-        const std::size_t heads = m_input.queryHeads.size();
+    template <class Block> std::vector<double> shares(Block& logits, const Look& look, Heads part) const {
         const auto& totals = logits.exponentiate();
         std::vector<double> factors;
-        for (std::size_t r = 0; r < rows.size(); ++r)
-            for (std::size_t head = 0; head < heads; ++head) {
-                const std::size_t lane = r * heads + head;
-                float& sum = logSum(head, rows[r].position);
-                if (!known && totals[lane] > 0)
+        for (const MapRow& row : look.rows)
+            for (std::size_t head = part.first; head < part.first + part.count; ++head) {
+                const std::size_t lane = factors.size();
+                float& sum = logSum(head, row.position);
+                if (!look.known && totals[lane] > 0)
                     sum = static_cast<float>(std::log(totals[lane]) + logits.top(lane));
                 const bool nothing = totals[lane] <= 0;
-                factors.push_back(nothing ? 0 : known ? std::exp(logits.top(lane) - double{sum}) : 1 / totals[lane]);
+                factors.push_back(nothing ? 0 : look.known ? std::exp(logits.top(lane) - double{sum}) : 1 / totals[lane]);
             }
         return factors;
     }
 
-    /// The largest cell of every row among some keys of pixel column x.
-    template <class Block>
-    void pool(const Block& logits, MapRows rows, const std::vector<double>& factors, KeySpan keys,
-              std::int64_t firstKey, std::int64_t x, Band& band) const {
-        std::array<double, kMaxLanes> best;
-        best.fill(-std::numeric_limits<double>::infinity());
-        const std::size_t heads = m_input.queryHeads.size();
-        const auto* terms = logits.values() + (keys.begin - firstKey) * logits.lanes();
-        if (heads == 1) // a factor is positive: it may wait until the largest is found
-            logits.raise(keys.begin - firstKey, keys.count(), best.data());
-        for (std::int64_t key = 0; key < keys.count() && heads > 1; ++key)
-            for (std::size_t r = 0; r < rows.size(); ++r)
-                best[r] = std::max(best[r], combined(terms + key * logits.lanes(), factors, r * heads));
-        for (std::size_t r = 0; r < rows.size(); ++r) {
-            if (m_geometry.seenBy(rows[r].position).and_(keys).count() == 0)
-                continue; // masked, which is not the same as a weight of 0
-            const auto cell = static_cast<float>(heads == 1 ? best[r] * factors[r] : best[r]);
-            const std::int64_t y = rows[r].pixel - band.rows.front().pixel;
-            float& pixel = band.cells[static_cast<std::size_t>(y * m_input.width + x)];
-            pixel = larger(pixel, cell);
+    /// Calls work(x, keys) for the shown keys of each pixel column.
+    template <class Work> void eachPixel(const Look& look, const Work& work) const {
+        for (std::int64_t key = look.shown.begin; key < look.shown.end;) {
+            const std::int64_t x = m_geometry.pixelOfKey(key), end = std::min(look.shown.end, m_geometry.endOfPixel(x));
+            work(x, KeySpan{key, end});
+            key = end;
         }
     }
 
-    /// The cell of one key and one row: its heads lie side by side from `lane` on.
-    template <class Real> double combined(const Real* term, const std::vector<double>& factors, std::size_t lane) const {
-        double cell = term[lane] * factors[lane];
-        for (std::size_t head = 1; head < m_input.queryHeads.size(); ++head) {
-            const double other = term[lane + head] * factors[lane + head];
-            cell = m_input.combine == GroupRule::Max ? std::max(cell, other) : cell + other;
-        }
-        return m_input.combine == GroupRule::Mean ? cell / static_cast<double>(m_input.queryHeads.size()) : cell;
+    /// One head: a factor is positive, so it may wait until the largest of a pixel is found.
+    template <class Block>
+    void drawHead(const Block& logits, const std::vector<double>& factors, const Look& look, Band& band) const {
+        std::vector<double> sums;
+        eachPixel(look, [&](std::int64_t x, KeySpan keys) {
+            std::array<double, kMaxLanes> best;
+            best.fill(-std::numeric_limits<double>::infinity());
+            const std::int64_t first = keys.begin - look.keys.begin;
+            logits.raise(first, keys.count(), best.data());
+            for (std::size_t r = 0; r < look.rows.size(); ++r)
+                raise(look.rows[r], keys, x, best[r] * factors[r], band);
+            sums.assign(static_cast<std::size_t>(keys.count()), 0.0);
+            logits.addAcrossLanes(first, keys.count(), factors.data(), 0, std::ssize(look.rows), sums.data());
+            add(std::accumulate(sums.begin(), sums.end(), 0.0), x, band);
+        });
     }
 
-    /// Sum of the weights of all rows among some keys; masked ones are 0. Logits have no such sum.
-    template <class Block>
-    double sumOf(const Block& logits, MapRows rows, const std::vector<double>& factors, KeySpan keys,
-                 std::int64_t firstKey) const {
-        if (m_input.value == MapValue::Logit)
-            return 0;
-        const auto* terms = logits.values() + (keys.begin - firstKey) * logits.lanes();
-        const std::size_t heads = m_input.queryHeads.size();
-        double sum = 0;
-        if (heads == 1) {
-            std::vector<double> sums(static_cast<std::size_t>(keys.count()));
-            logits.addAcrossLanes(keys.begin - firstKey, keys.count(), factors.data(), 0,
-                                  static_cast<std::int64_t>(rows.size()), sums.data());
-            return std::accumulate(sums.begin(), sums.end(), sum);
+    /// Several heads, a block of lanes at a time: their cells, then the largest of each pixel.
+    void drawHeads(const Look& look, LogitScratch& scratch, Band& band) const {
+        const double start = m_input.combine == GroupRule::Max ? -std::numeric_limits<double>::infinity() : 0;
+        std::vector<double> cells(look.rows.size() * static_cast<std::size_t>(look.shown.count()), start);
+        for (std::size_t first = 0; first < heads(); first += kMaxLanes) {
+            const Heads part{first, std::min<std::size_t>(kMaxLanes, heads() - first)};
+            withLogits(look, part, scratch, [&](const auto& logits, const auto& factors) { combine(logits, factors, look, part, cells); });
         }
-        for (std::int64_t key = 0; key < keys.count(); ++key)
-            for (std::size_t r = 0; r < rows.size(); ++r)
-                sum += combined(terms + key * logits.lanes(), factors, r * heads);
-        return sum;
+        const double scale = m_input.combine == GroupRule::Mean ? 1 / static_cast<double>(heads()) : 1;
+        eachPixel(look, [&](std::int64_t x, KeySpan keys) {
+            double sum = 0;
+            for (std::size_t r = 0; r < look.rows.size(); ++r) {
+                const double* of = cells.data() + r * static_cast<std::size_t>(look.shown.count());
+                const double *begin = of + (keys.begin - look.shown.begin), *end = begin + keys.count();
+                raise(look.rows[r], keys, x, *std::max_element(begin, end) * scale, band);
+                sum = std::accumulate(begin, end, sum);
+            }
+            add(sum * scale, x, band);
+        });
     }
+
+    /// Adds some heads to cells [rows, shown keys].
+    template <class Block>
+    void combine(const Block& logits, const std::vector<double>& factors, const Look& look, Heads part, std::vector<double>& cells) const {
+        auto cell = cells.begin();
+        for (std::size_t lane = 0; lane < factors.size(); lane += part.count)
+            for (std::int64_t key = look.shown.begin; key < look.shown.end; ++key, ++cell) {
+                const auto* term = logits.values() + (key - look.keys.begin) * logits.lanes();
+                for (std::size_t head = lane; head < lane + part.count; ++head) {
+                    const double one = term[head] * factors[head];
+                    *cell = m_input.combine == GroupRule::Max ? std::max(*cell, one) : *cell + one;
+                }
+            }
+    }
+
+    /// The pixel of a row in column x, which shows the largest cell; where the row sees none of the keys it stays masked,
+    /// which is not the same as a weight of 0.
+    void raise(const MapRow& row, KeySpan keys, std::int64_t x, double cell, Band& band) const {
+        if (m_geometry.seenBy(row.position).and_(keys).count() == 0)
+            return;
+        const std::int64_t y = row.pixel - band.rows.front().pixel;
+        float& pixel = band.cells[static_cast<std::size_t>(y * m_input.width + x)];
+        pixel = larger(pixel, static_cast<float>(cell));
+    }
+
+    /// To the sum of a pixel column; logits have no such sum.
+    void add(double sum, std::int64_t x, Band& band) const {
+        if (m_input.value == MapValue::Weight)
+            band.columnSums[static_cast<std::size_t>(x)] += sum;
+    }
+
+    std::size_t heads() const { return m_input.queryHeads.size(); }
 
     const Kernels& m_kernels;
     const AttentionMapInput& m_input;
@@ -273,7 +307,7 @@ void collect(const std::vector<Band>& bands, AttentionMap& map) {
 }
 
 void check(const AttentionMapInput& input) {
-    assert(!input.queryHeads.empty() && std::cmp_less_equal(input.queryHeads.size(), kMaxLanes));
+    assert(!input.queryHeads.empty());
     assert(input.rowBegin >= input.firstQuery && input.rowBegin < input.rowEnd &&
            input.rowEnd <= input.firstQuery + input.queries.size(1));
     assert(input.keyBegin >= 0 && input.keyBegin < input.keyEnd && input.keyEnd <= input.keys.size(1));

@@ -25,6 +25,24 @@ naive::Map mapOf(std::int64_t w, std::int64_t n, std::int64_t d) {
     return map;
 }
 
+/// More heads of one KV head than a block of lanes or a tile of a kernel holds (multi-query attention).
+naive::Map manyHeads(std::int32_t heads, GroupRule rule) {
+    naive::Map map{randomBlock(63, heads, 40, 12), randomBlock(64, 1, 45, 12), {}};
+    AttentionMapInput& in = map.input;
+    in.firstQuery = 5;
+    in.rule.scaling = 0.4;
+    in.combine = rule;
+    for (std::int32_t head = 0; head < heads; ++head) {
+        in.rule.kvOfQ.push_back(0);
+        in.queryHeads.push_back(heads - 1 - head);
+    }
+    in.rowBegin = 5;
+    in.rowEnd = in.keyEnd = 45;
+    in.height = 7;
+    in.width = 9;
+    return map;
+}
+
 AttentionMapInput uploaded(const Engine& engine, const naive::Map& map) {
     AttentionMapInput in = map.input;
     in.queries = uploadRows(engine, map.queries);
@@ -94,6 +112,8 @@ std::vector<EngineCase> mapCases() {
     cases.push_back(mapCase("group-mean", group));
     group.input.combine = GroupRule::Max;
     cases.push_back(mapCase("group-max", group));
+    for (const GroupRule rule : {GroupRule::Mean, GroupRule::Max})
+        cases.push_back(mapCase(rule == GroupRule::Mean ? "fifty-heads-mean" : "fifty-heads-max", manyHeads(50, rule)));
     naive::Map all = mapOf(60, 90, 16);
     all.input.mask = MapMask::All;
     cases.push_back(mapCase("non-causal", all));
