@@ -19,7 +19,8 @@ class GpuCheckTest : public QObject {
 private slots:
     void kernelsKeepWhatTheCpuEngineKeeps() {
         const auto kernels =
-            gpu::makeKernelEngine(std::make_shared<HostMemory>(), Arithmetic::Exact, gpu::ElementType::BFloat16);
+            gpu::makeKernelEngine(std::make_shared<HostMemory>(), std::shared_ptr<const Engine>(makeCpuEngine(1)),
+                                  Arithmetic::Exact, gpu::ElementType::BFloat16);
         const auto cpu = makeCpuEngine(1);
         int lists = 0;
         for (const ParityRow& row : kernelParity(*kernels, *cpu, 180)) {

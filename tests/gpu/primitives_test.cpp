@@ -1,8 +1,9 @@
 // The engines' cases, with their oracles, on the kernels: what a policy asks for goes through lists, slices and kernels
 // on the emulated device and comes back right. Also stops, refusals and continued runs.
 #include "core/base/error.h"
-#include "tests/bench/engine_check/engine_case.h"
+#include "tests/bench/gpu_check/kernel_cases.h"
 #include "tests/gpu/kernel_data.h"
+#include "tests/support/host_engine.h"
 #include "tests/support/kernel_engine.h"
 
 #include <QtTest>
@@ -15,30 +16,23 @@ using gpu::HostMemory;
 
 namespace {
 
-/// Cases of primitives that have kernels.
-std::vector<EngineCase> kernelCases() {
-    static const std::set<std::string> primitives = {
-        "rowNorms",      "anchor",         "similarity",          "topK",
-        "greedyCenters", "balancingWalks", "attentionColumnSums", "attentionChunkSums",
-        "attentionMap"};
-    std::vector<EngineCase> cases = allCases();
-    std::erase_if(cases, [](const EngineCase& c) {
-        return !c.naive || c.name.find("/median") != std::string::npos ||
-               !primitives.contains(c.name.substr(0, c.name.find('/')));
-    });
-    return cases;
-}
-
 class PrimitivesTest : public QObject {
     Q_OBJECT
 
 private slots:
     void casesOfTheEngines_data() {
         QTest::addColumn<int>("index");
+        QTest::addColumn<int>("arithmetic");
+        QTest::addColumn<int>("type");
         int index = 0;
         std::set<std::string> seen;
         for (const EngineCase& c : kernelCases()) {
-            QTest::newRow(c.name.c_str()) << index++;
+            for (const auto arithmetic : {Arithmetic::Exact, Arithmetic::Fast})
+                for (const auto type : {gpu::ElementType::Float32, gpu::ElementType::BFloat16})
+                    QTest::addRow("%s, %s, %s", c.name.c_str(), arithmetic == Arithmetic::Fast ? "fast" : "exact",
+                                  type == gpu::ElementType::BFloat16 ? "bfloat16" : "float")
+                        << index << static_cast<int>(arithmetic) << static_cast<int>(type);
+            ++index;
             seen.insert(c.name.substr(0, c.name.find('/')));
         }
         QVERIFY2(seen.size() >= 8, "the cases were renamed");
@@ -46,10 +40,15 @@ private slots:
 
     void casesOfTheEngines() {
         QFETCH(int, index);
+        QFETCH(int, arithmetic);
+        QFETCH(int, type);
         const EngineCase c = kernelCases()[static_cast<std::size_t>(index)];
+        const auto engine =
+            gpu::makeKernelEngine(std::make_shared<HostMemory>(), std::shared_ptr<const Engine>(makeHostEngine()),
+                                  static_cast<Arithmetic>(arithmetic), static_cast<gpu::ElementType>(type));
         const std::int64_t before = gpu::emulation::launches();
-        const double error = errorOf(c.prepare(*m_engine)().numbers, c.naive());
-        QVERIFY2(error <= c.allowedError, qPrintable(QString::number(error)));
+        const CaseResult result = resultOf(c, *engine);
+        QVERIFY2(result.good(), qPrintable(QString("%1, allowed %2").arg(result.error).arg(result.allowed)));
         QVERIFY2(gpu::emulation::launches() > before, "no kernel ran");
     }
 
@@ -122,7 +121,8 @@ private slots:
 
 private:
     std::unique_ptr<Engine> m_engine =
-        gpu::makeKernelEngine(std::make_shared<HostMemory>(), Arithmetic::Exact, gpu::ElementType::BFloat16);
+        gpu::makeKernelEngine(std::make_shared<HostMemory>(), std::shared_ptr<const Engine>(makeCpuEngine()),
+                              Arithmetic::Exact, gpu::ElementType::BFloat16);
 };
 
 } // namespace

@@ -2,6 +2,7 @@
 // them.
 #include "tests/support/kernel_engine.h"
 
+#include "core/engine/forwarding_engine.h"
 #include "gpu/primitives/attention_lists.h"
 #include "gpu/primitives/primitives.h"
 
@@ -32,14 +33,15 @@ struct OnDevice {
     const float* floats() const { return static_cast<const float*>(data.get()); }
 };
 
-class KernelEngine final : public Engine {
+class KernelEngine final : public ForwardingEngine {
 public:
-    KernelEngine(std::shared_ptr<const DeviceMemory> memory, Arithmetic arithmetic, ElementType rowType)
-        : m_memory(std::move(memory)), m_arithmetic(arithmetic), m_rowType(rowType),
-          m_cpu(makeCpuEngine(0, {}, arithmetic)) {}
+    KernelEngine(std::shared_ptr<const DeviceMemory> memory, std::shared_ptr<const Engine> rest, Arithmetic arithmetic,
+                 ElementType rowType)
+        : ForwardingEngine(*rest), m_memory(std::move(memory)), m_rest(std::move(rest)), m_arithmetic(arithmetic),
+          m_rowType(rowType) {}
 
     std::string name() const override { return "kernels"; }
-    std::string arithmetic() const override { return m_cpu->arithmetic(); }
+    std::string arithmetic() const override { return m_arithmetic == Arithmetic::Fast ? "fast" : "exact"; }
 
     Tensor rowNorms(const Tensor& keys, const Checkpoint&) const override {
         const OnDevice k = put(keys);
@@ -47,7 +49,7 @@ public:
     }
     Tensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const override {
         if (kind == AnchorKind::Median)
-            return m_cpu->anchor(keys, kind, checkpoint);
+            return m_rest->anchor(keys, kind, checkpoint);
         const OnDevice k = put(keys);
         return make({keys.size(0), keys.size(2)}, [&](float* out) { meanAnchor(*m_memory, k.rows, kind, out); });
     }
@@ -84,58 +86,9 @@ public:
     }
     AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const override {
         if (std::cmp_greater(input.queryHeads.size(), gpu::kMostMapHeads)) // has no kernel either
-            return m_cpu->attentionMap(input, checkpoint);
+            return m_rest->attentionMap(input, checkpoint);
         const OnDevice q = put(input.queries), k = put(input.keys);
         return gpu::attentionMap(*m_memory, q.rows, k.rows, input, m_arithmetic, checkpoint);
-    }
-
-    // What has no kernel.
-    Tensor upload(HostTensor tensor) const override { return m_cpu->upload(std::move(tensor)); }
-    HostTensor download(const Tensor& tensor) const override { return m_cpu->download(tensor); }
-    Tensor rows(const Tensor& t, std::int64_t begin, std::int64_t end) const override {
-        return m_cpu->rows(t, begin, end);
-    }
-    Tensor gatherRows(const Tensor& t, const RowPositions& r) const override { return m_cpu->gatherRows(t, r); }
-    Tensor pairwiseSums(const Tensor& k, SimilarityMetric m, const Checkpoint& c) const override {
-        return m_cpu->pairwiseSums(k, m, c);
-    }
-    Leverage leverage(const LeverageRequest& r, const Checkpoint& c) const override { return m_cpu->leverage(r, c); }
-    std::vector<double> spectralDistortion(const Tensor& r, std::span<const WeightedSet> s,
-                                           const Checkpoint& c) const override {
-        return m_cpu->spectralDistortion(r, s, c);
-    }
-    Tensor pool(const Tensor& s, PoolKind k, std::int64_t w) const override { return m_cpu->pool(s, k, w); }
-    Tensor reduceGroups(const Tensor& s, std::span<const std::int32_t> g, std::int64_t n, GroupRule r) const override {
-        return m_cpu->reduceGroups(s, g, n, r);
-    }
-    Tensor scale(const Tensor& s, double factor) const override { return m_cpu->scale(s, factor); }
-    Tensor standardise(const Tensor& s, const Standardisation& how) const override {
-        return m_cpu->standardise(s, how);
-    }
-    Tensor blend(const Tensor& a, const Tensor& b, double w) const override { return m_cpu->blend(a, b, w); }
-    Tensor multiply(const Tensor& a, const Tensor& b) const override { return m_cpu->multiply(a, b); }
-    std::vector<StreamClusters> streamClusters(const Tensor& k, std::span<const double> r, std::int64_t most,
-                                               const Checkpoint& c) const override {
-        return m_cpu->streamClusters(k, r, most, c);
-    }
-    WeightedAttention weightedAttention(const WeightedAttentionInput& i, const Checkpoint& c) const override {
-        return m_cpu->weightedAttention(i, c);
-    }
-    HostTensor singularValues(const Tensor& r, const RowPositions& p, const Checkpoint& c) const override {
-        return m_cpu->singularValues(r, p, c);
-    }
-    HostTensor prefixOperatorNorms(const Tensor& r, std::int64_t f, std::int64_t n,
-                                   const Checkpoint& c) const override {
-        return m_cpu->prefixOperatorNorms(r, f, n, c);
-    }
-    Tensor blockMeanProducts(const Tensor& k, std::int64_t b, const Checkpoint& c) const override {
-        return m_cpu->blockMeanProducts(k, b, c);
-    }
-    PrincipalAxes principalAxes(const Tensor& k, std::int64_t h, int n, const Checkpoint& c) const override {
-        return m_cpu->principalAxes(k, h, n, c);
-    }
-    HostTensor project(const Tensor& k, std::int64_t h, const PrincipalAxes& a) const override {
-        return m_cpu->project(k, h, a);
     }
 
 private:
@@ -146,13 +99,13 @@ private:
     }
 
     OnDevice putFloats(const Tensor& tensor) const {
-        return tensor.empty() ? OnDevice{} : stored(m_cpu->download(tensor).data);
+        return tensor.empty() ? OnDevice{} : stored(m_rest->download(tensor).data);
     }
 
     OnDevice put(const Tensor& tensor) const {
         if (tensor.empty())
             return {};
-        const HostTensor host = m_cpu->download(tensor);
+        const HostTensor host = m_rest->download(tensor);
         const auto narrow = m_rowType == ElementType::BFloat16 ? narrowed(host.data) : std::vector<std::uint16_t>{};
         OnDevice result = narrow.empty() ? stored(host.data) : stored(narrow);
         result.rows = packedRows(result.data.get(), narrow.empty() ? ElementType::Float32 : ElementType::BFloat16,
@@ -165,20 +118,20 @@ private:
         const auto out = m_memory->allocate(host.data.size() * sizeof(float));
         work(static_cast<float*>(out.get()));
         m_memory->copyOut(host.data.data(), out.get(), host.data.size() * sizeof(float));
-        return m_cpu->upload(std::move(host));
+        return m_rest->upload(std::move(host));
     }
 
     std::shared_ptr<const DeviceMemory> m_memory;
+    std::shared_ptr<const Engine> m_rest;
     Arithmetic m_arithmetic;
     ElementType m_rowType;
-    std::unique_ptr<Engine> m_cpu;
 };
 
 } // namespace
 
-std::unique_ptr<Engine> makeKernelEngine(std::shared_ptr<const DeviceMemory> memory, Arithmetic arithmetic,
-                                         ElementType rowType) {
-    return std::make_unique<KernelEngine>(std::move(memory), arithmetic, rowType);
+std::unique_ptr<Engine> makeKernelEngine(std::shared_ptr<const DeviceMemory> memory, std::shared_ptr<const Engine> rest,
+                                         Arithmetic arithmetic, ElementType rowType) {
+    return std::make_unique<KernelEngine>(std::move(memory), std::move(rest), arithmetic, rowType);
 }
 
 std::shared_ptr<void> HostMemory::allocate(std::size_t bytes) const {

@@ -81,16 +81,24 @@ std::vector<WeightedSet> samples(std::int64_t cut) {
     return sets;
 }
 
+/// With all digits of a float, and as 16-bit captures have them.
+void addColumnCase(std::vector<EngineCase>& cases, const std::string& name, naive::Attention in) {
+    cases.push_back(columnCase(name, in));
+    in.queries = inSixteenBits(in.queries);
+    in.keys = inSixteenBits(in.keys);
+    cases.push_back(columnCase(name + "-16-bit", in));
+}
+
 void addColumnCases(std::vector<EngineCase>& cases) {
-    cases.push_back(columnCase("window-32", attention(32, 203, 24)));
-    cases.push_back(columnCase("many-keys", attention(32, 700, 16))); // sums of several parts
-    cases.push_back(columnCase("last-query", attention(1, 130, 40)));
-    cases.push_back(columnCase("all-queries", attention(75, 75, 16)));
-    cases.push_back(columnCase("one-token", attention(1, 1, 3)));
-    cases.push_back(columnCase("huge-logits", attention(5, 90, 64, 8))); // logits in the hundreds
+    addColumnCase(cases, "window-32", attention(32, 203, 24));
+    addColumnCase(cases, "many-keys", attention(32, 700, 16)); // sums of several parts
+    addColumnCase(cases, "last-query", attention(1, 130, 40));
+    addColumnCase(cases, "all-queries", attention(75, 75, 16));
+    addColumnCase(cases, "one-token", attention(1, 1, 3));
+    addColumnCase(cases, "huge-logits", attention(5, 90, 64, 8)); // logits in the hundreds
     naive::Attention capped = attention(7, 61, 16, 4);
     capped.rule.softcap = 5;
-    cases.push_back(columnCase("softcap", capped));
+    addColumnCase(cases, "softcap", capped);
     cases.push_back(columnCase("softcap-many-queries", [&] {
         naive::Attention many = attention(33, 75, 16, 4); // enough lanes for the fast path
         many.rule.softcap = 5;
@@ -98,7 +106,7 @@ void addColumnCases(std::vector<EngineCase>& cases) {
     }()));
     naive::Attention sliding = attention(40, 150, 16);
     sliding.rule.slidingWindow = 13;
-    cases.push_back(columnCase("sliding-window", sliding));
+    addColumnCase(cases, "sliding-window", sliding);
     naive::Attention thinned = attention(9, 30, 16);
     thinned.firstQuery = 60;
     for (TokenIndex kv = 0; kv < 3; ++kv) {
@@ -106,10 +114,10 @@ void addColumnCases(std::vector<EngineCase>& cases) {
         for (TokenIndex r = 0; r < 30; ++r)
             thinned.keyPositions.back().push_back(10 + kv + 2 * r);
     }
-    cases.push_back(columnCase("evicted-rows", thinned));
+    addColumnCase(cases, "evicted-rows", thinned);
     thinned.rule.slidingWindow = 4;
     thinned.firstQuery = 66;
-    cases.push_back(columnCase("queries-that-see-nothing", thinned));
+    addColumnCase(cases, "queries-that-see-nothing", thinned);
 }
 
 void addWeightedCases(std::vector<EngineCase>& cases) {

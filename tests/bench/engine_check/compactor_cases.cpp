@@ -46,10 +46,8 @@ naive::Block deficient(std::int64_t n, std::int64_t d) {
     return rows;
 }
 
-EngineCase chunksCase(const std::string& name, std::int64_t n, std::int64_t chunk, std::int64_t zeroKeys,
-                      std::int64_t uniformRows, double softcap, double scaling, std::int64_t window = 0) {
-    const naive::ChunksCase in{randomBlock(82, 6, n, 20), randomBlock(83, 2, n, 20, 1, 0.3),
-                               AttentionRule{scaling, softcap, window, {0, 1, 1, 0, 1, 0}}, chunk, zeroKeys, uniformRows};
+EngineCase chunksCaseOf(const std::string& name, const naive::ChunksCase& in) {
+    const std::int64_t n = in.keys.rows, chunk = in.chunk, zeroKeys = in.zeroKeys, uniformRows = in.uniformRows;
     return {"attentionChunkSums/" + name,
             2.0 * 6 * double(n) * double(std::min(n, chunk)) * 20,
             4.0 * 8 * double(n) * 20,
@@ -62,6 +60,17 @@ EngineCase chunksCase(const std::string& name, std::int64_t n, std::int64_t chun
             },
             [in] { return naive::attentionChunkSums(in); },
             fastAttentionError(in.queries, in.keys, in.rule)};
+}
+
+/// With all digits of a float, and as 16-bit captures have them.
+void addChunksCase(std::vector<EngineCase>& cases, const std::string& name, std::int64_t n, std::int64_t chunk,
+                   std::int64_t zeroKeys, std::int64_t uniformRows, double softcap, double scaling, std::int64_t window = 0) {
+    naive::ChunksCase in{randomBlock(82, 6, n, 20), randomBlock(83, 2, n, 20, 1, 0.3),
+                         AttentionRule{scaling, softcap, window, {0, 1, 1, 0, 1, 0}}, chunk, zeroKeys, uniformRows};
+    cases.push_back(chunksCaseOf(name, in));
+    in.queries = inSixteenBits(in.queries);
+    in.keys = inSixteenBits(in.keys);
+    cases.push_back(chunksCaseOf(name + "-16-bit", in));
 }
 
 EngineCase standardiseCase(const std::string& name, const naive::Block& scores, const Standardisation& how) {
@@ -96,17 +105,17 @@ std::vector<EngineCase> compactorCases() {
               {.rows = naive::Block{1, 40, 8, std::vector<float>(320, 0.7F)},
                .sketch = randomBlock(90, 1, 8, 5),
                .centred = true});
-    cases.push_back(chunksCase("plain", 96, 32, 0, 0, 0, 1));
-    cases.push_back(chunksCase("short-last", 101, 32, 0, 0, 0, 0.3));
-    cases.push_back(chunksCase("zero-keys", 101, 32, 27, 27, 0, 0.3));
-    cases.push_back(chunksCase("uniform-rows", 101, 32, 0, 27, 2.5, 0.3));
-    cases.push_back(chunksCase("one-chunk", 77, 300, 0, 0, 0, 1));
-    cases.push_back(chunksCase("chunk-of-one", 9, 1, 0, 0, 0, 1));
-    cases.push_back(chunksCase("one-row", 1, 256, 255, 255, 0, 1));
-    cases.push_back(chunksCase("sliding", 150, 64, 0, 0, 0, 0.3, 20));
-    cases.push_back(chunksCase("sliding-one", 70, 32, 0, 0, 0, 1, 1));
-    cases.push_back(chunksCase("sliding-as-long-as-a-chunk", 70, 32, 0, 0, 0, 1, 32));
-    cases.push_back(chunksCase("sliding-zero-keys", 101, 40, 19, 19, 2.5, 0.3, 7));
+    addChunksCase(cases, "plain", 96, 32, 0, 0, 0, 1);
+    addChunksCase(cases, "short-last", 101, 32, 0, 0, 0, 0.3);
+    addChunksCase(cases, "zero-keys", 101, 32, 27, 27, 0, 0.3);
+    addChunksCase(cases, "uniform-rows", 101, 32, 0, 27, 2.5, 0.3);
+    addChunksCase(cases, "one-chunk", 77, 300, 0, 0, 0, 1);
+    addChunksCase(cases, "chunk-of-one", 9, 1, 0, 0, 0, 1);
+    addChunksCase(cases, "one-row", 1, 256, 255, 255, 0, 1);
+    addChunksCase(cases, "sliding", 150, 64, 0, 0, 0, 0.3, 20);
+    addChunksCase(cases, "sliding-one", 70, 32, 0, 0, 0, 1, 1);
+    addChunksCase(cases, "sliding-as-long-as-a-chunk", 70, 32, 0, 0, 0, 1, 32);
+    addChunksCase(cases, "sliding-zero-keys", 101, 40, 19, 19, 2.5, 0.3, 7);
     const naive::Block scores = randomBlock(91, 3, 1, 130, 1, 4);
     cases.push_back(standardiseCase("per-head", scores, {}));
     cases.push_back(standardiseCase("jointly-sample", scores, {true, 0, true, 1e-6}));

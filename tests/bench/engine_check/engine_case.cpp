@@ -2,6 +2,7 @@
 #include "tests/bench/engine_check/engine_case.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <random>
 
@@ -36,6 +37,13 @@ double fastAttentionError(const naive::Block& queries, const naive::Block& keys,
     return 0x1.0p-24 * (8 + 4 * largest);
 }
 
+double allowedErrorOf(const EngineCase& c, const Engine& engine) {
+    if (!engine.arithmetic().starts_with("fast") || c.fastError == 0)
+        return c.allowedError;
+    const bool onGpu = engine.name() == "cuda" || engine.name() == "kernels";
+    return std::max(c.allowedError, c.fastError + (onGpu ? kGpuExponential : 0));
+}
+
 naive::Block randomBlock(unsigned seed, std::int64_t heads, std::int64_t rows, std::int64_t width, double spread,
                          double shift) {
     naive::Block block{heads, rows, width, std::vector<float>(static_cast<std::size_t>(heads * rows * width))};
@@ -46,6 +54,12 @@ naive::Block randomBlock(unsigned seed, std::int64_t heads, std::int64_t rows, s
         const double sum = double((a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16)) / 65536 - 2;
         x = static_cast<float>(shift + spread * sum * std::sqrt(3.0));
     }
+    return block;
+}
+
+naive::Block inSixteenBits(naive::Block block) {
+    for (float& x : block.numbers)
+        x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
     return block;
 }
 

@@ -41,10 +41,16 @@ double errorOf(const std::vector<float>& got, const naive::Numbers& expected);
 /// exponentials of such logits, which turns these into relative errors; e^x, the sum and the division add 8 units.
 inline constexpr double kFastNearZero = 2e-3; ///< of logits and outputs: those near 0 keep the error of their parts
 double fastAttentionError(const naive::Block& queries, const naive::Block& keys, const AttentionRule& rule);
+/// The GPU's own float exponential is off by 2 + 1.2 |x| units in the last place, and a share counts while |x| < 14.
+inline constexpr double kGpuExponential = 0x1.0p-24 * 40;
+/// What the engine's arithmetic, exact or fast, is held to.
+double allowedErrorOf(const EngineCase& c, const Engine& engine);
 
 /// Seeded numbers, roughly normal around `shift` with this spread; the same on every machine.
 naive::Block randomBlock(unsigned seed, std::int64_t heads, std::int64_t rows, std::int64_t width, double spread = 1,
                          double shift = 0);
+/// The same numbers cut down to bfloat16, as most captures hold them: what tensor cores take.
+naive::Block inSixteenBits(naive::Block block);
 /// The block as a tensor [heads, rows, width].
 Tensor uploadRows(const Engine& engine, const naive::Block& block);
 /// A block with one row per head as a tensor [heads, width].

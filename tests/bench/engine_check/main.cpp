@@ -66,7 +66,7 @@ bool runCase(const EngineCase& c, const Engine& engine, const Ceilings& ceilings
     bool good = true;
     if (c.naive) {
         const double measured = errorOf(timed.outcome.numbers, c.naive());
-        const double allowed = engine.arithmetic().starts_with("fast") ? std::max(c.allowedError, c.fastError) : c.allowedError;
+        const double allowed = allowedErrorOf(c, engine);
         good = measured <= allowed;
         error = fmt::format("{:7.1e}", measured);
         verdict = good ? "ok" : fmt::format("FAILED, allowed {:.1e}", allowed);

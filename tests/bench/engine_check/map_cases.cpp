@@ -82,23 +82,31 @@ EngineCase mapCase(const std::string& name, const naive::Map& map, bool known = 
             in.value == MapValue::Logit ? kFastNearZero : fastAttentionError(map.queries, map.keys, in.rule)};
 }
 
+/// With all digits of a float, and as 16-bit captures have them.
+void addMapCase(std::vector<EngineCase>& cases, const std::string& name, naive::Map map, bool known = false) {
+    cases.push_back(mapCase(name, map, known));
+    map.queries = inSixteenBits(map.queries);
+    map.keys = inSixteenBits(map.keys);
+    cases.push_back(mapCase(name + "-16-bit", map, known));
+}
+
 void addZooms(std::vector<EngineCase>& cases) {
     naive::Map zoomed = mapOf(90, 120, 12);
     zoomed.input.rowBegin = 30;
     zoomed.input.rowEnd = 120;
     zoomed.input.keyBegin = 25;
     zoomed.input.keyEnd = 66;
-    cases.push_back(mapCase("zoomed", zoomed));
-    cases.push_back(mapCase("zoomed-known-sums", zoomed, true));
+    addMapCase(cases, "zoomed", zoomed);
+    addMapCase(cases, "zoomed-known-sums", zoomed, true);
     zoomed.input.rule.slidingWindow = 20; // the lower rows see nothing of the rectangle
-    cases.push_back(mapCase("zoomed-sliding", zoomed));
+    addMapCase(cases, "zoomed-sliding", zoomed);
     naive::Map sampled = mapOf(120, 120, 12);
     sampled.input.rowsPerPixel = 2;
-    cases.push_back(mapCase("sampled", sampled));
+    addMapCase(cases, "sampled", sampled);
     naive::Map cellByCell = mapOf(9, 40, 8);
     cellByCell.input.height = 9;
     cellByCell.input.width = 40;
-    cases.push_back(mapCase("one-cell-per-pixel", cellByCell));
+    addMapCase(cases, "one-cell-per-pixel", cellByCell);
 }
 
 } // namespace
@@ -106,39 +114,39 @@ void addZooms(std::vector<EngineCase>& cases) {
 std::vector<EngineCase> mapCases() {
     std::vector<EngineCase> cases;
     const naive::Map causal = mapOf(131, 131, 20);
-    cases.push_back(mapCase("causal", causal));
+    addMapCase(cases, "causal", causal);
     naive::Map group = mapOf(70, 100, 20);
     group.input.queryHeads = {1, 3};
-    cases.push_back(mapCase("group-mean", group));
+    addMapCase(cases, "group-mean", group);
     group.input.combine = GroupRule::Max;
-    cases.push_back(mapCase("group-max", group));
+    addMapCase(cases, "group-max", group);
     for (const GroupRule rule : {GroupRule::Mean, GroupRule::Max})
-        cases.push_back(mapCase(rule == GroupRule::Mean ? "fifty-heads-mean" : "fifty-heads-max", manyHeads(50, rule)));
+        addMapCase(cases, rule == GroupRule::Mean ? "fifty-heads-mean" : "fifty-heads-max", manyHeads(50, rule));
     naive::Map all = mapOf(60, 90, 16);
     all.input.mask = MapMask::All;
-    cases.push_back(mapCase("non-causal", all));
+    addMapCase(cases, "non-causal", all);
     naive::Map chunks = mapOf(100, 100, 16);
     chunks.input.mask = MapMask::Chunks;
     chunks.input.chunk = 24; // the last one is short
-    cases.push_back(mapCase("chunks", chunks));
+    addMapCase(cases, "chunks", chunks);
     chunks.input.queryHeads = {2, 5};
-    cases.push_back(mapCase("chunks-group", chunks));
+    addMapCase(cases, "chunks-group", chunks);
     chunks.input.rule.slidingWindow = 7; // shorter than the chunk: a band along the diagonal, cut at chunks
-    cases.push_back(mapCase("chunks-sliding", chunks));
+    addMapCase(cases, "chunks-sliding", chunks);
     chunks.input.keyBegin = 10;
     chunks.input.keyEnd = 50;
-    cases.push_back(mapCase("chunks-sliding-known-sums", chunks, true));
+    addMapCase(cases, "chunks-sliding-known-sums", chunks, true);
     chunks.input.value = MapValue::Logit;
-    cases.push_back(mapCase("chunks-sliding-logits", chunks));
+    addMapCase(cases, "chunks-sliding-logits", chunks);
     all.input.rule.slidingWindow = 11;
-    cases.push_back(mapCase("non-causal-sliding", all));
+    addMapCase(cases, "non-causal-sliding", all);
     naive::Map logits = mapOf(80, 80, 16);
     logits.input.value = MapValue::Logit;
     logits.input.rule.softcap = 6;
-    cases.push_back(mapCase("logits-softcap", logits));
+    addMapCase(cases, "logits-softcap", logits);
     naive::Map one = mapOf(1, 1, 4);
     one.input.height = one.input.width = 1;
-    cases.push_back(mapCase("one-token", one));
+    addMapCase(cases, "one-token", one);
     addZooms(cases);
     return cases;
 }

@@ -3,6 +3,7 @@
 #include "tests/bench/gpu_check/cuda_memory.h"
 
 #include "gpu/kernels/device_error.h"
+#include "tests/bench/gpu_check/rate_kernels.h"
 
 #include <cuda_runtime_api.h>
 
@@ -125,21 +126,26 @@ double secondsOf(const std::function<void(gpu::Stream)>& work) {
     const auto flush = memory.allocate(kFlushBytes);
     const Graph graph(work, stream);
     return medianMilliseconds(
-               stream, [&] { check(cudaMemsetAsync(flush.get(), 1, kFlushBytes, stream), "emptying the caches"); },
-               [&] { graph.launch(stream); }) /
+               stream, [&] { readBytes(flush.get(), kFlushBytes, stream); }, [&] { graph.launch(stream); }) /
            1e3;
 }
 
-double copyBandwidth() {
+DeviceRates measureRates() {
     const CudaMemory memory;
     const auto from = memory.allocate(kCopyBytes), to = memory.allocate(kCopyBytes);
-    const double milliseconds = medianMilliseconds(
-        memory.stream(), [] {},
-        [&] {
-            check(cudaMemcpyAsync(to.get(), from.get(), kCopyBytes, cudaMemcpyDeviceToDevice, memory.stream()),
-                  "copying inside the device");
-        });
-    return 2.0 * static_cast<double>(kCopyBytes) / (milliseconds / 1e3);
+    const auto secondsFor = [&](const std::function<void()>& launch) {
+        return medianMilliseconds(memory.stream(), [] {}, launch) / 1e3;
+    };
+    const double copying = secondsFor([&] {
+        check(cudaMemcpyAsync(to.get(), from.get(), kCopyBytes, cudaMemcpyDeviceToDevice, memory.stream()),
+              "copying inside the device");
+    });
+    int processors = 0;
+    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0), "asking for the device");
+    const double tensor = secondsFor([&] { multiplyMatrices(processors, to.get(), memory.stream()); });
+    const double doubles = secondsFor([&] { multiplyDoubles(processors, to.get(), memory.stream()); });
+    return {2.0 * static_cast<double>(kCopyBytes) / copying, matrixOperations(processors) / tensor,
+            doubleOperations(processors) / doubles};
 }
 
 } // namespace kvscope::check

@@ -16,9 +16,17 @@ std::string describeDevice();
 /// Memory of the first CUDA device, straight from CUDA, and a stream of its own.
 std::shared_ptr<const gpu::DeviceMemory> makeCudaMemory();
 
-/// Median seconds of a graph launch of what `work` enqueues, with the caches emptied before every launch.
+/// Median seconds of a graph launch of what `work` enqueues. Before every launch the caches are filled with clean lines,
+/// so that neither inputs lie there nor old results are written back in its time.
 double secondsOf(const std::function<void(gpu::Stream)>& work);
-/// Bytes read plus bytes written per second by a large copy inside the device.
-double copyBandwidth();
+
+/// What this device reaches with the simplest loops: shares of these are honest shares.
+struct DeviceRates {
+    double copyBytes = 0;   ///< read plus written per second by a large copy
+    double tensorFlops = 0; ///< bfloat16 products, float sums, by the instruction that the kernels use (mma.sync)
+    double doubleFlops = 0; ///< fused multiply-adds, two operations each
+};
+
+DeviceRates measureRates();
 
 } // namespace kvscope::check

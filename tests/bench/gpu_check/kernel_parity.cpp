@@ -4,7 +4,6 @@
 #include "tests/bench/engine_check/engine_case.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -15,10 +14,7 @@ namespace {
 constexpr std::int64_t kKvHeads = 4, kQueryHeads = 16, kWidth = 128, kWindow = 32, kBudgets = 15, kBlock = 256;
 
 naive::Block bfloatBlock(unsigned seed, std::int64_t heads, std::int64_t rows) {
-    naive::Block block = randomBlock(seed, heads, rows, kWidth, 1, 0.1);
-    for (float& x : block.numbers)
-        x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
-    return block;
+    return inSixteenBits(randomBlock(seed, heads, rows, kWidth, 1, 0.1));
 }
 
 /// What an engine chooses by some scores at several budgets.

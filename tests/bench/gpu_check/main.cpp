@@ -1,112 +1,227 @@
 // gpu-check: the CUDA kernels on a real device, against the engines' oracles, against the CPU engine, and against the
-// clock. Needs no LibTorch, window or capture. Exit code: 0 good, 1 a check failed, 2 wrong usage, 77 no CUDA device.
+// clock. Needs no LibTorch, window or capture, and of the CPU engine only what `parity` compares with: it builds where
+// there is nothing but nvcc. Exit code: 0 good, 1 a check failed, 2 wrong usage, 77 no CUDA device.
 #include "core/base/error.h"
-#include "tests/bench/engine_check/engine_case.h"
 #include "tests/bench/gpu_check/cuda_memory.h"
+#include "tests/bench/gpu_check/kernel_cases.h"
 #include "tests/bench/gpu_check/kernel_parity.h"
-#include "tests/bench/gpu_check/timed_kernels.h"
+#include "tests/bench/gpu_check/speed_table.h"
+#include "tests/support/host_engine.h"
 #include "tests/support/kernel_engine.h"
 
-#include <CLI/CLI.hpp>
-#include <fmt/core.h>
+#include <getopt.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstring>
 
 namespace kvscope::check {
 
 namespace {
 
 constexpr int kGood = 0, kFailed = 1, kUsage = 2, kNoDevice = 77;
+constexpr std::int64_t kLongTokens = 131072;
 
-/// Cases of the engines by kernels, rows as floats and, where nothing is lost, as bfloat16. Number of failures.
-int testCases(const std::shared_ptr<const gpu::DeviceMemory>& memory) {
+constexpr const char* kHelp = R"(Checks the CUDA kernels on this machine's GPU and measures them.
+Usage: gpu-check COMMAND [OPTIONS]
+  device                     say which CUDA device would be used
+  test                       run the engines' cases by kernels, exact and fast, against their oracles
+  parity                     count kept lists that differ from the CPU engine's
+    --tokens N[,N...]        lengths of random layers (4096,16384,65536)
+  bench                      time the kernels
+    --tokens N               length of the layer (16384)
+    --long-tokens N          length where targets are set for a long layer (131072)
+    --kv-heads N, --query-heads N   (8, 32) query heads: a multiple of the KV heads, at most 32 times as many
+    --flash-ms T             what PyTorch's flash attention forward took in this run, for H2O's target
+)";
+
+using Memory = std::shared_ptr<const gpu::DeviceMemory>;
+
+struct Options {
+    std::string command;
+    std::vector<std::int64_t> tokens;
+    std::int64_t longTokens = kLongTokens, kvHeads = 8, queryHeads = 32;
+    double flashMilliseconds = 0;
+};
+
+/// The engines' cases by kernels, exact and fast, rows as floats and, where nothing is lost, as bfloat16. Number of
+/// failures.
+int testCases(const Memory& memory) {
+    const std::shared_ptr<const Engine> host = makeHostEngine();
     int failed = 0, run = 0;
-    for (const auto type : {gpu::ElementType::Float32, gpu::ElementType::BFloat16}) {
-        const auto engine = gpu::makeKernelEngine(memory, Arithmetic::Exact, type);
-        for (const EngineCase& c : allCases()) {
-            if (!c.naive)
-                continue;
-            const double error = errorOf(c.prepare(*engine)().numbers, c.naive());
-            ++run;
-            if (error > c.allowedError) {
+    for (const auto arithmetic : {Arithmetic::Exact, Arithmetic::Fast})
+        for (const auto type : {gpu::ElementType::Float32, gpu::ElementType::BFloat16}) {
+            const auto engine = gpu::makeKernelEngine(memory, host, arithmetic, type);
+            for (const EngineCase& c : kernelCases()) {
+                const CaseResult result = resultOf(c, *engine);
+                ++run;
+                if (result.good())
+                    continue;
                 ++failed;
-                fmt::print("{:50} error {:.1e}, allowed {:.1e}  FAILED\n", c.name, error, c.allowedError);
+                std::printf("%-50s %s %s error %.1e, allowed %.1e  FAILED\n", result.name.c_str(),
+                            engine->arithmetic().c_str(), type == gpu::ElementType::Float32 ? "float" : "bfloat16",
+                            result.error, result.allowed);
             }
         }
-    }
-    fmt::print("{} cases, {} failed\n", run, failed);
+    std::printf("%d cases, %d failed\n", run, failed);
     return failed;
 }
 
-int parity(const std::shared_ptr<const gpu::DeviceMemory>& memory, const std::vector<std::int64_t>& tokens) {
-    const auto kernels = gpu::makeKernelEngine(memory, Arithmetic::Exact, gpu::ElementType::BFloat16);
-    const auto cpu = makeCpuEngine();
+#if KVSCOPE_HAS_CPU_ENGINE
+int parity(const Memory& memory, const std::vector<std::int64_t>& tokens) {
+    const std::shared_ptr<const Engine> cpu = makeCpuEngine();
+    const auto kernels = gpu::makeKernelEngine(memory, cpu, Arithmetic::Exact, gpu::ElementType::BFloat16);
     int wrong = 0;
     for (const std::int64_t n : tokens)
         for (const ParityRow& row : kernelParity(*kernels, *cpu, n)) {
-            fmt::print("{:7} tokens  {:24} {:5} lists, {:3} differ, smallest margin {:.1e}\n", n, row.name, row.lists,
-                       row.differing, row.smallestMargin);
+            std::printf("%7lld tokens  %-24s %5d lists, %3d differ, smallest margin %.1e\n", static_cast<long long>(n),
+                        row.name.c_str(), row.lists, row.differing, row.smallestMargin);
             wrong += row.differing;
         }
     return wrong;
 }
+#else
+int parity(const Memory&, const std::vector<std::int64_t>&) {
+    throw Error({"this build has no CPU engine to compare with",
+                 "gpu-check",
+                 "install libeigen3-dev, libspectra-dev, libtbb-dev and libfmt-dev, and build again",
+                 {}});
+}
+#endif
 
-void bench(const std::shared_ptr<const gpu::DeviceMemory>& memory, const LayerSize& size) {
-    const double copy = copyBandwidth();
-    fmt::print("copies inside the device: {:.0f} GB/s read and written\n", copy / 1e9);
-    fmt::print("{} tokens, {} KV heads, {} query heads, {} elements, bfloat16, cold caches\n", size.tokens,
-               size.kvHeads, size.queryHeads, size.width);
-    for (const auto& make : timedKernels(*memory, size)) {
+void benchTable(const Memory& memory, const std::vector<std::function<TimedKernel()>>& kernels,
+                const SpeedScale& scale) {
+    std::printf("%s\n", speedHeading().c_str());
+    for (const auto& make : kernels) {
         const TimedKernel kernel = make();
         memory->finish();
-        const double seconds = secondsOf(kernel.work);
-        fmt::print("{:48} {:10.4f} ms {:8.1f} GB/s {:4.0f} % of copy {:10.1f} GFLOP/s\n", kernel.name, seconds * 1e3,
-                   kernel.bytes / seconds / 1e9, 100 * kernel.bytes / seconds / copy,
-                   kernel.operations / seconds / 1e9);
+        std::printf("%s\n", speedLine(kernel, secondsOf(kernel.work), scale).c_str());
         std::fflush(stdout);
     }
 }
 
-int run(int argc, char** argv) {
-    CLI::App app{"Checks the CUDA kernels on this machine's GPU and measures them.", "gpu-check"};
-    LayerSize size;
-    std::vector<std::int64_t> tokens = {4096, 16384, 65536};
-    app.add_subcommand("device", "say which CUDA device would be used");
-    app.add_subcommand("test", "run the engines' cases by kernels against their oracles");
-    CLI::App* lists = app.add_subcommand("parity", "count kept lists that differ from the CPU engine's");
-    lists->add_option("--tokens", tokens, "lengths of random layers")->check(CLI::Range(64, 1 << 20));
-    CLI::App* speed = app.add_subcommand("bench", "time the kernels");
-    speed->add_option("--tokens", size.tokens, "length of the layer")
-        ->check(CLI::Range(512, 1 << 20))
-        ->capture_default_str();
-    speed->add_option("--kv-heads", size.kvHeads)->check(CLI::Range(1, 64))->capture_default_str();
-    speed->add_option("--query-heads", size.queryHeads, "a multiple of the KV heads, at most 32 times as many")
-        ->check(CLI::Range(1, 2048))
-        ->capture_default_str();
-    app.require_subcommand(1);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? kGood : kUsage;
+void bench(const Memory& memory, const Options& options) {
+    const DeviceRates rates = measureRates();
+    std::printf(
+        "this device: copies %.0f GB/s (read and written), bfloat16 matrices %.0f GFLOP/s (mma.sync), double %.0f "
+        "GFLOP/s\n",
+        rates.copyBytes / 1e9, rates.tensorFlops / 1e9, rates.doubleFlops / 1e9);
+    const LayerSize target;
+    LayerSize size{options.tokens.front(), options.kvHeads, options.queryHeads};
+    SpeedScale scale{rates.copyBytes, rates.tensorFlops, rates.doubleFlops, options.flashMilliseconds / 1e3};
+    const auto table = [&](const auto& kernels, std::int64_t targetTokens) {
+        scale.isTargetSize =
+            size.tokens == targetTokens && size.kvHeads == target.kvHeads && size.queryHeads == target.queryHeads;
+        std::printf("\n%lld tokens, %lld KV heads, %lld query heads, %lld elements, bfloat16, cold caches\n",
+                    static_cast<long long>(size.tokens), static_cast<long long>(size.kvHeads),
+                    static_cast<long long>(size.queryHeads), static_cast<long long>(size.width));
+        benchTable(memory, kernels(*memory, size), scale);
+    };
+    table(timedKernels, target.tokens);
+    size.tokens = options.longTokens;
+    table(longKernels, kLongTokens);
+}
+
+std::int64_t numberIn(const char* text, std::int64_t least, std::int64_t most) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text, text + std::strlen(text), number);
+    if (error != std::errc() || *end != '\0' || number < least || number > most)
+        throw Error(
+            {"\"" + std::string(text) + "\" is no number from " + std::to_string(least) + " to " + std::to_string(most),
+             "gpu-check",
+             "see --help",
+             {}});
+    return number;
+}
+
+std::vector<std::int64_t> numbersIn(std::string text) {
+    std::vector<std::int64_t> numbers;
+    for (char* piece = std::strtok(text.data(), ","); piece; piece = std::strtok(nullptr, ","))
+        numbers.push_back(numberIn(piece, 512, 1 << 20));
+    return numbers;
+}
+
+/// Throws Error for what cannot be meant.
+Options optionsOf(int argc, char** argv) {
+    static const option names[] = {{"tokens", required_argument, nullptr, 't'},
+                                   {"long-tokens", required_argument, nullptr, 'l'},
+                                   {"kv-heads", required_argument, nullptr, 'k'},
+                                   {"query-heads", required_argument, nullptr, 'q'},
+                                   {"flash-ms", required_argument, nullptr, 'f'},
+                                   {"help", no_argument, nullptr, 'h'},
+                                   {nullptr, 0, nullptr, 0}};
+    Options options;
+    for (int found = 0; (found = getopt_long(argc, argv, "h", names, nullptr)) != -1;) {
+        switch (found) {
+        case 't':
+            options.tokens = numbersIn(optarg);
+            break;
+        case 'l':
+            options.longTokens = numberIn(optarg, 512, 1 << 20);
+            break;
+        case 'k':
+            options.kvHeads = numberIn(optarg, 1, 64);
+            break;
+        case 'q':
+            options.queryHeads = numberIn(optarg, 1, 2048);
+            break;
+        case 'f':
+            options.flashMilliseconds = std::strtod(optarg, nullptr);
+            break;
+        case 'h':
+            options.command = "help";
+            return options;
+        default:
+            throw Error({"this option is not known or lacks its number", "gpu-check", "see --help", {}});
+        }
     }
-    if (size.queryHeads % size.kvHeads != 0 || size.queryHeads / size.kvHeads > 32) {
-        fmt::print(stderr, "gpu-check: --query-heads must be a multiple of --kv-heads, at most 32 times as many\n");
-        return kUsage;
-    }
+    if (optind + 1 != argc)
+        throw Error({"one command is needed: device, test, parity or bench", "gpu-check", "see --help", {}});
+    options.command = argv[optind];
+    if (options.tokens.empty())
+        options.tokens = options.command == "parity" ? std::vector<std::int64_t>{4096, 16384, 65536}
+                                                     : std::vector<std::int64_t>{LayerSize{}.tokens};
+    if (options.queryHeads % options.kvHeads != 0 || options.queryHeads / options.kvHeads > 32)
+        throw Error({"--query-heads must be a multiple of --kv-heads, at most 32 times as many",
+                     "gpu-check",
+                     "see --help",
+                     {}});
+    return options;
+}
+
+int runCommand(const Options& options) {
     if (const auto missing = missingDevice()) {
-        fmt::print("no CUDA device: {}\n", *missing);
+        std::printf("no CUDA device: %s\n", missing->c_str());
         return kNoDevice;
     }
+    std::printf("%s\n", describeDevice().c_str());
+    const auto memory = makeCudaMemory();
+    if (options.command == "test")
+        return testCases(memory) == 0 ? kGood : kFailed;
+    if (options.command == "parity")
+        return parity(memory, options.tokens) == 0 ? kGood : kFailed;
+    if (options.command == "bench")
+        bench(memory, options);
+    return kGood;
+}
+
+int run(int argc, char** argv) {
+    Options options;
     try {
-        fmt::print("{}\n", describeDevice());
-        const auto memory = makeCudaMemory();
-        if (app.got_subcommand("test"))
-            return testCases(memory) == 0 ? kGood : kFailed;
-        if (app.got_subcommand("parity"))
-            return parity(memory, tokens) == 0 ? kGood : kFailed;
-        if (app.got_subcommand("bench"))
-            bench(memory, size);
-        return kGood;
+        options = optionsOf(argc, argv);
     } catch (const Error& error) {
-        fmt::print(stderr, "gpu-check: {}\n", error.what());
+        std::fprintf(stderr, "gpu-check: %s\n", error.what());
+        return kUsage;
+    }
+    const auto is = [&](const char* command) { return options.command == command; };
+    if (is("help") || !(is("device") || is("test") || is("parity") || is("bench"))) {
+        std::fputs(kHelp, is("help") ? stdout : stderr);
+        return is("help") ? kGood : kUsage;
+    }
+    try {
+        return runCommand(options);
+    } catch (const Error& error) {
+        std::fprintf(stderr, "gpu-check: %s\n", error.what());
         return kFailed;
     }
 }

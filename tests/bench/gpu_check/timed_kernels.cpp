@@ -52,15 +52,15 @@ public:
         return packedRows(held.copy(m_memory, all), ElementType::BFloat16, heads, count, m_size.width);
     }
 
-    TimedKernel norms() const {
+    TimedKernel norms(SpeedTarget target) const {
         Held held;
         const DeviceRows keys = rows(held, 1, m_size.kvHeads, m_size.tokens);
         float* out = held.list<float>(m_memory, m_size.kvHeads * m_size.tokens);
         return {"key norms", keyBytes() + 4 * perToken(), 2 * numbers(),
-                [held, keys, out](Stream stream) { rowNorms(keys, out, stream); }};
+                [held, keys, out](Stream stream) { rowNorms(keys, out, stream); }, Rate::Double, target};
     }
 
-    TimedKernel keyDiff() const {
+    TimedKernel keyDiff(SpeedTarget target) const {
         Held held;
         const DeviceRows keys = rows(held, 2, m_size.kvHeads, m_size.tokens);
         float* out = held.list<float>(m_memory, m_size.kvHeads * m_size.tokens);
@@ -69,7 +69,8 @@ public:
         return {"KeyDiff (anchor and cosines)", 2 * keyBytes() + 4 * perToken(), 7 * numbers(),
                 [held, keys, out, anchor, scratch](Stream stream) {
                     anchorSimilarity(keys, true, Metric::Cosine, scratch, anchor, out, stream);
-                }};
+                },
+                Rate::Double, target};
     }
 
     TimedKernel best() const {
@@ -107,21 +108,90 @@ public:
         call.found = held.list<std::int32_t>(m_memory, m_size.kvHeads);
         call.scratch = held.bytes(m_memory, centersScratchBytes(call.keys));
         return {"greedy k-center, " + std::to_string(call.count) + " centres", keyBytes() * call.count,
-                3 * numbers() * call.count, [held, call](Stream stream) { greedyCenters(call, stream); }};
+                3 * numbers() * call.count, [held, call](Stream stream) { greedyCenters(call, stream); }, Rate::Double,
+                {.seconds = 20e-3}};
     }
 
-    TimedKernel walks() const {
+    /// T = 2 rounds: the second walks through every other row, as many as survive the first.
+    TimedKernel walks(const std::string& arithmetic, SpeedTarget target) const {
         Held held;
+        WalksCall first = walkInputs(held);
+        listWalks(held, first, 1);
+        WalksCall second = first;
+        listWalks(held, second, 2);
+        return {"BalanceKV, B = 256, T = 2, " + arithmetic, 1.5 * 2 * keyBytes(), 1.5 * 2 * 2 * numbers() * kBlock / 2,
+                [held, first, second](Stream stream) {
+                    balancingWalks(first, stream);
+                    balancingWalks(second, stream);
+                },
+                Rate::Double, target};
+    }
+
+    TimedKernel sums(const std::string& name, std::int64_t window, KernelArithmetic arithmetic, bool chunks,
+                     bool keepLogits, SpeedTarget target) const {
+        Held held;
+        AttentionSumsCall call{.attention = attention(held, m_size.kvHeads, window, arithmetic)};
+        if (chunks)
+            call.attention.mask = {MaskKind::Chunks, 0, kChunk};
+        call.shares = held.list<SoftmaxShare>(m_memory, m_size.queryHeads * window);
+        call.scratch = held.bytes(m_memory, softmaxScratchBytes(call.attention) + 1);
+        call.logits = keepLogits ? held.bytes(m_memory, keptLogitsBytes(call.attention)) : nullptr;
+        float* out = held.list<float>(m_memory, m_size.queryHeads * m_size.tokens);
+        const auto n = static_cast<double>(m_size.tokens), w = static_cast<double>(window);
+        const double seen = chunks ? double(kChunk) : window == m_size.tokens ? n / 2 : n;
+        return {name, keyBytes() + 2 * w * double(m_size.queryHeads * m_size.width),
+                2 * w * seen * double(m_size.queryHeads * m_size.width),
+                [held, call, out](Stream stream) {
+                    softmaxShares(call, stream);
+                    attentionColumnSums(call, out, stream);
+                },
+                rateOf(arithmetic), target};
+    }
+
+    TimedKernel map(SpeedTarget target) const {
+        Held held;
+        AttentionTileCall call;
+        call.attention = attention(held, 1, m_size.tokens, KernelArithmetic::Fast);
+        const std::int64_t members = m_size.queryHeads / m_size.kvHeads, pixels = std::min(kPixels, m_size.tokens);
+        std::vector<std::int32_t> pixelRows;
+        for (std::int64_t r = 0; r < m_size.tokens; ++r)
+            pixelRows.push_back(static_cast<std::int32_t>(((r + 1) * pixels - 1) / m_size.tokens));
+        call.pixelRows = held.copy(m_memory, pixelRows);
+        call.shares = held.copy(m_memory, std::vector<SoftmaxShare>(static_cast<std::size_t>(members * m_size.tokens),
+                                                                    {0, 1.0 / double(m_size.tokens)}));
+        call.keyEnd = m_size.tokens;
+        call.height = call.width = pixels;
+        call.cells = held.list<float>(m_memory, pixels * pixels);
+        call.columnSums = held.list<float>(m_memory, pixels);
+        call.scratch = held.bytes(m_memory, attentionTileScratchBytes(call));
+        const auto n = static_cast<double>(m_size.tokens);
+        return {"attention map 1000 x 1000 of one KV head, fast", 2 * 5 * n * double(m_size.width) + 4e6,
+                n * n * double(members * m_size.width), [held, call](Stream stream) { attentionTile(call, stream); },
+                Rate::Tensor, target};
+    }
+
+private:
+    static Rate rateOf(KernelArithmetic arithmetic) {
+        return arithmetic == KernelArithmetic::Fast ? Rate::Tensor : Rate::Double;
+    }
+
+    /// Keys and values of the layer.
+    WalksCall walkInputs(Held& held) const {
         WalksCall call;
         call.keys = rows(held, 5, m_size.kvHeads, m_size.tokens);
         call.values = rows(held, 6, m_size.kvHeads, m_size.tokens);
+        return call;
+    }
+
+    /// Walks through blocks of every `step`-th row, and room for their results.
+    void listWalks(Held& held, WalksCall& call, std::int64_t step) const {
         std::vector<WalkRule> rules;
         std::vector<std::int32_t> places;
         std::vector<std::int64_t> offsets{0};
         std::vector<double> uniforms;
         std::mt19937 random(7);
         for (std::int64_t head = 0; head < m_size.kvHeads; ++head)
-            for (std::int64_t begin = 0; begin + kBlock <= m_size.tokens; begin += kBlock) {
+            for (std::int64_t begin = 0; begin + kBlock * step <= m_size.tokens; begin += kBlock * step) {
                 rules.push_back({.head = head,
                                  .meanOver = kBlock,
                                  .gamma = 4,
@@ -129,7 +199,7 @@ public:
                                  .valueConstant = 0.025,
                                  .firstIsPlus = 1});
                 for (std::int64_t i = 0; i < kBlock; ++i) {
-                    places.push_back(static_cast<std::int32_t>(begin + i));
+                    places.push_back(static_cast<std::int32_t>(begin + i * step));
                     uniforms.push_back(std::uniform_real_distribution<double>()(random));
                 }
                 offsets.push_back(static_cast<std::int64_t>(places.size()));
@@ -147,65 +217,21 @@ public:
         call.endings = held.list<std::int32_t>(m_memory, call.walks);
         call.margins = held.list<double>(m_memory, call.walks);
         call.scratch = held.list<double>(m_memory, call.entries);
-        return {"BalanceKV, one round of blocks of 256", 2 * keyBytes(), 2 * 2 * numbers() * kBlock / 2,
-                [held, call](Stream stream) { balancingWalks(call, stream); }};
     }
 
-    TimedKernel sums(const std::string& name, std::int64_t window, KernelArithmetic arithmetic, bool chunks,
-                     bool keepLogits) const {
-        Held held;
-        AttentionSumsCall call{.attention = attention(held, window, arithmetic)};
-        if (chunks)
-            call.attention.mask = {MaskKind::Chunks, 0, kChunk};
-        call.shares = held.list<SoftmaxShare>(m_memory, m_size.queryHeads * window);
-        call.scratch = held.bytes(m_memory, softmaxScratchBytes(call.attention) + 1);
-        call.logits = keepLogits ? held.bytes(m_memory, keptLogitsBytes(call.attention)) : nullptr;
-        float* out = held.list<float>(m_memory, m_size.queryHeads * m_size.tokens);
-        const auto n = static_cast<double>(m_size.tokens), w = static_cast<double>(window);
-        const double seen = chunks ? double(kChunk) : window == m_size.tokens ? n / 2 : n;
-        return {name, keyBytes() + 2 * w * double(m_size.queryHeads * m_size.width),
-                2 * w * seen * double(m_size.queryHeads * m_size.width), [held, call, out](Stream stream) {
-                    softmaxShares(call, stream);
-                    attentionColumnSums(call, out, stream);
-                }};
-    }
-
-    TimedKernel map() const {
-        Held held;
-        AttentionTileCall call;
-        call.attention = attention(held, m_size.tokens, KernelArithmetic::Fast);
-        const std::int64_t members = m_size.queryHeads / m_size.kvHeads, pixels = std::min(kPixels, m_size.tokens);
-        call.attention.keys.heads = 1;
-        call.attention.slotCount = members;
-        std::vector<std::int32_t> pixelRows;
-        for (std::int64_t r = 0; r < m_size.tokens; ++r)
-            pixelRows.push_back(static_cast<std::int32_t>(((r + 1) * pixels - 1) / m_size.tokens));
-        call.pixelRows = held.copy(m_memory, pixelRows);
-        call.shares = held.copy(m_memory, std::vector<SoftmaxShare>(static_cast<std::size_t>(members * m_size.tokens),
-                                                                    {0, 1.0 / double(m_size.tokens)}));
-        call.keyEnd = m_size.tokens;
-        call.height = call.width = pixels;
-        call.cells = held.list<float>(m_memory, pixels * pixels);
-        call.columnSums = held.list<float>(m_memory, pixels);
-        call.scratch = held.bytes(m_memory, attentionTileScratchBytes(call));
-        const auto n = static_cast<double>(m_size.tokens);
-        return {"attention map 1000 x 1000 of one KV head, fast", 2 * 5 * n * double(m_size.width) + 4e6,
-                n * n * double(members * m_size.width), [held, call](Stream stream) { attentionTile(call, stream); }};
-    }
-
-private:
-    AttentionCall attention(Held& held, std::int64_t window, KernelArithmetic arithmetic) const {
+    /// The last `window` queries of the first `kvHeads` KV heads.
+    AttentionCall attention(Held& held, std::int64_t kvHeads, std::int64_t window, KernelArithmetic arithmetic) const {
         const std::int64_t members = m_size.queryHeads / m_size.kvHeads;
-        std::vector<std::int32_t> heads(static_cast<std::size_t>(m_size.queryHeads)), groups;
+        std::vector<std::int32_t> heads(static_cast<std::size_t>(kvHeads * members)), groups;
         std::iota(heads.begin(), heads.end(), 0);
-        for (std::int64_t kv = 0; kv <= m_size.kvHeads; ++kv)
+        for (std::int64_t kv = 0; kv <= kvHeads; ++kv)
             groups.push_back(static_cast<std::int32_t>(kv * members));
         AttentionCall call;
-        call.queries = rows(held, 8, m_size.queryHeads, window);
-        call.keys = rows(held, 9, m_size.kvHeads, m_size.tokens);
+        call.queries = rows(held, 8, kvHeads * members, window);
+        call.keys = rows(held, 9, kvHeads, m_size.tokens);
         call.heads = held.copy(m_memory, heads);
         call.groups = held.copy(m_memory, groups);
-        call.slotCount = m_size.queryHeads;
+        call.slotCount = kvHeads * members;
         call.largestGroup = static_cast<std::int32_t>(members);
         call.queryCount = window;
         call.firstQuery = m_size.tokens - window;
@@ -229,17 +255,26 @@ std::vector<std::function<TimedKernel()>> timedKernels(const DeviceMemory& memor
     constexpr auto kExact = KernelArithmetic::Exact, kFast = KernelArithmetic::Fast;
     const std::int64_t n = size.tokens, w = std::min(kWindow, n);
     return {
-        [work] { return work->norms(); },
-        [work] { return work->keyDiff(); },
+        [work] { return work->norms({}); },
+        [work] { return work->keyDiff({.seconds = 25e-6}); },
         [work] { return work->best(); },
-        [work, w] { return work->sums("SnapKV, 32 queries, exact", w, kExact, false, true); },
-        [work, w] { return work->sums("SnapKV, 32 queries, fast", w, kFast, false, false); },
-        [work, n] { return work->sums("chunks of 256, exact", n, kExact, true, false); },
-        [work, n] { return work->sums("chunks of 256, fast", n, kFast, true, false); },
-        [work, n] { return work->sums("H2O, all causal queries, fast", n, kFast, false, false); },
-        [work] { return work->walks(); },
+        [work, w] { return work->sums("SnapKV, 32 queries, exact", w, kExact, false, true, {.seconds = 0.5e-3}); },
+        [work, w] { return work->sums("SnapKV, 32 queries, fast", w, kFast, false, false, {.seconds = 0.1e-3}); },
+        [work, n] { return work->sums("chunks of 256, exact", n, kExact, true, false, {.seconds = 3e-3}); },
+        [work, n] { return work->sums("chunks of 256, fast", n, kFast, true, false, {.seconds = 0.3e-3}); },
+        [work, n] { return work->sums("H2O, all causal queries, fast", n, kFast, false, false, {.flashTimes = 1.5}); },
+        [work] { return work->walks("exact", {.seconds = 3e-3}); },
+        [work] { return work->walks("fast (the same kernel)", {.seconds = 0.4e-3}); },
         [work] { return work->centers(); },
-        [work] { return work->map(); },
+    };
+}
+
+std::vector<std::function<TimedKernel()>> longKernels(const DeviceMemory& memory, const LayerSize& size) {
+    const auto work = std::make_shared<Workload>(memory, size);
+    return {
+        [work] { return work->norms({.copies = 1.25}); },
+        [work] { return work->keyDiff({.copies = 1.25}); },
+        [work] { return work->map({.seconds = 16e-3}); },
     };
 }
 

@@ -1,0 +1,25 @@
+// Which of the engines' cases say something about the kernels.
+#include "tests/bench/gpu_check/kernel_cases.h"
+
+#include <set>
+
+namespace kvscope::check {
+
+std::vector<EngineCase> kernelCases() {
+    static const std::set<std::string> primitives = {
+        "rowNorms",      "anchor",         "similarity",          "topK",
+        "greedyCenters", "balancingWalks", "attentionColumnSums", "attentionChunkSums",
+        "attentionMap"};
+    std::vector<EngineCase> cases = allCases();
+    std::erase_if(cases, [](const EngineCase& c) {
+        return !c.naive || c.name.find("/median") != std::string::npos ||
+               !primitives.contains(c.name.substr(0, c.name.find('/')));
+    });
+    return cases;
+}
+
+CaseResult resultOf(const EngineCase& c, const Engine& engine) {
+    return {c.name, errorOf(c.prepare(engine)().numbers, c.naive()), allowedErrorOf(c, engine)};
+}
+
+} // namespace kvscope::check
