@@ -1,6 +1,7 @@
 // The parts of gpu-check that need no device, on the emulated one: kept lists of kernels and CPU engine agree, and
 // every timed workload runs on inputs of its size.
 #include "tests/bench/gpu_check/kernel_parity.h"
+#include "tests/bench/gpu_check/speed_table.h"
 #include "tests/bench/gpu_check/timed_kernels.h"
 #include "tests/gpu/kernel_data.h"
 #include "tests/support/kernel_engine.h"
@@ -33,8 +34,12 @@ private slots:
 
     void timedWorkloadsRun() {
         const HostMemory memory;
-        const auto kernels = timedKernels(memory, {512, 1, 2, 16});
+        const LayerSize size{512, 1, 2, 16};
+        auto kernels = timedKernels(memory, size);
         QCOMPARE(kernels.size(), std::size_t{11});
+        for (auto& make : longKernels(memory, size))
+            kernels.push_back(std::move(make));
+        QCOMPARE(kernels.size(), std::size_t{14});
         for (const auto& make : kernels) {
             const TimedKernel kernel = make();
             const std::int64_t before = gpu::emulation::launches();
@@ -42,6 +47,25 @@ private slots:
             QVERIFY2(gpu::emulation::launches() > before, kernel.name.c_str());
             QVERIFY(kernel.bytes > 0 && kernel.operations > 0);
         }
+    }
+
+    void aLineSaysWhetherTheTargetIsMet() {
+        SpeedScale scale{2e12, 5e14, 3e13, 0, true};
+        TimedKernel kernel{"walks", 1e9, 3e9, {}, Rate::Double, {.seconds = 1e-3}};
+        const auto has = [&](double seconds, const char* text) {
+            return speedLine(kernel, seconds, scale).find(text) != std::string::npos;
+        };
+        QVERIFY(has(1e-3, "1.0000 ms: met"));
+        QVERIFY(has(1.01e-3, "1.0000 ms: MISSED"));
+        QVERIFY(has(1e-3, "1000.0     50 %") && has(1e-3, "10 % fp64")); // a thousand GB/s, 3 TFLOP/s
+        kernel.target = {.copies = 1.25};
+        QVERIFY(has(0.62e-3, "0.6250 ms: met") && has(0.63e-3, "MISSED"));
+        kernel.target = {.flashTimes = 1.5};
+        QVERIFY(has(1e-3, "not measured"));
+        scale.flashSeconds = 1e-3;
+        QVERIFY(has(1.4e-3, "met") && has(1.6e-3, "MISSED"));
+        scale.isTargetSize = false;
+        QVERIFY(!has(1e-3, "met") && !has(1e-3, "MISSED"));
     }
 };
 

@@ -23,15 +23,12 @@ private slots:
     void casesOfTheEngines_data() {
         QTest::addColumn<int>("index");
         QTest::addColumn<int>("arithmetic");
-        QTest::addColumn<int>("type");
         int index = 0;
         std::set<std::string> seen;
         for (const EngineCase& c : kernelCases()) {
-            for (const auto arithmetic : {Arithmetic::Exact, Arithmetic::Fast})
-                for (const auto type : {gpu::ElementType::Float32, gpu::ElementType::BFloat16})
-                    QTest::addRow("%s, %s, %s", c.name.c_str(), arithmetic == Arithmetic::Fast ? "fast" : "exact",
-                                  type == gpu::ElementType::BFloat16 ? "bfloat16" : "float")
-                        << index << static_cast<int>(arithmetic) << static_cast<int>(type);
+            QTest::addRow("%s, exact", c.name.c_str()) << index << static_cast<int>(Arithmetic::Exact);
+            if (c.fastError > 0)
+                QTest::addRow("%s, fast", c.name.c_str()) << index << static_cast<int>(Arithmetic::Fast);
             ++index;
             seen.insert(c.name.substr(0, c.name.find('/')));
         }
@@ -41,11 +38,10 @@ private slots:
     void casesOfTheEngines() {
         QFETCH(int, index);
         QFETCH(int, arithmetic);
-        QFETCH(int, type);
         const EngineCase c = kernelCases()[static_cast<std::size_t>(index)];
         const auto engine =
             gpu::makeKernelEngine(std::make_shared<HostMemory>(), std::shared_ptr<const Engine>(makeHostEngine()),
-                                  static_cast<Arithmetic>(arithmetic), static_cast<gpu::ElementType>(type));
+                                  static_cast<Arithmetic>(arithmetic), gpu::ElementType::BFloat16);
         const std::int64_t before = gpu::emulation::launches();
         const CaseResult result = resultOf(c, *engine);
         QVERIFY2(result.good(), qPrintable(QString("%1, allowed %2").arg(result.error).arg(result.allowed)));

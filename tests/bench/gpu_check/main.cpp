@@ -44,25 +44,26 @@ struct Options {
     double flashMilliseconds = 0;
 };
 
-/// The engines' cases by kernels, exact and fast, rows as floats and, where nothing is lost, as bfloat16. Number of
-/// failures.
+/// The engines' cases by kernels, those of attention in fast arithmetic too; rows go to the device as bfloat16 where nothing
+/// is lost, else as floats. Number of failures.
 int testCases(const Memory& memory) {
     const std::shared_ptr<const Engine> host = makeHostEngine();
     int failed = 0, run = 0;
-    for (const auto arithmetic : {Arithmetic::Exact, Arithmetic::Fast})
-        for (const auto type : {gpu::ElementType::Float32, gpu::ElementType::BFloat16}) {
-            const auto engine = gpu::makeKernelEngine(memory, host, arithmetic, type);
-            for (const EngineCase& c : kernelCases()) {
-                const CaseResult result = resultOf(c, *engine);
-                ++run;
-                if (result.good())
-                    continue;
-                ++failed;
-                std::printf("%-50s %s %s error %.1e, allowed %.1e  FAILED\n", result.name.c_str(),
-                            engine->arithmetic().c_str(), type == gpu::ElementType::Float32 ? "float" : "bfloat16",
-                            result.error, result.allowed);
-            }
+    for (const auto arithmetic : {Arithmetic::Exact, Arithmetic::Fast}) {
+        const auto engine = gpu::makeKernelEngine(memory, host, arithmetic, gpu::ElementType::BFloat16);
+        for (const EngineCase& c : kernelCases()) {
+            if (arithmetic == Arithmetic::Fast && c.fastError == 0)
+                continue;
+            const CaseResult result = resultOf(c, *engine);
+            ++run;
+            if (result.good())
+                continue;
+            ++failed;
+            std::printf("%-50s %s error %.1e, allowed %.1e  FAILED\n", result.name.c_str(), engine->arithmetic().c_str(),
+                        result.error, result.allowed);
+            std::fflush(stdout);
         }
+    }
     std::printf("%d cases, %d failed\n", run, failed);
     return failed;
 }
