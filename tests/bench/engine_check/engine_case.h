@@ -27,6 +27,7 @@ struct EngineCase {
     /// The oracle; empty for the large cases, which are only timed.
     std::function<naive::Numbers()> naive;
     double fastError = 0; ///< what fast arithmetic is held to where it computes another way; else 0, and allowedError counts
+    double gpuTarget = 0; ///< seconds that an H200 is to take; 0: no target
 };
 
 /// Results are sums in double rounded to float once: half a unit in the last place, and a little for the double sums.

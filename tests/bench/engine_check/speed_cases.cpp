@@ -60,7 +60,7 @@ EngineCase mapCase(const char* name, std::int64_t rowsPerPixel) {
 }
 
 /// Compactor's two features on 16,384 tokens.
-EngineCase leverageSpeedCase(const char* name, std::int64_t k, LeverageRoute route) {
+EngineCase leverageSpeedCase(const char* name, std::int64_t k, LeverageRoute route, double gpuTarget = 0) {
     constexpr double kRows = kHeads * 16384.0;
     return {std::string("leverage/speed-") + name,
             k > 0 ? kRows * 2 * kWidth * double(k) + 4 * kRows * double(k * k) : 4 * kRows * kWidth * kWidth,
@@ -74,7 +74,9 @@ EngineCase leverageSpeedCase(const char* name, std::int64_t k, LeverageRoute rou
                     request.sketch = {Shape{kHeads, kWidth, k}, randomBlock(55, kHeads, kWidth, k, 0.1).numbers};
                 return [&e, request] { return Outcome{e.download(e.leverage(request, {}).scores).data}; };
             },
-            {}};
+            {},
+            0,
+            gpuTarget};
 }
 
 EngineCase chunksSpeedCase() {
@@ -106,8 +108,9 @@ std::vector<EngineCase> speedCases() {
                          };
                      },
                      {}});
-    cases.push_back(leverageSpeedCase("cholesky-64", 64, LeverageRoute::Cholesky));
+    cases.push_back(leverageSpeedCase("cholesky-64", 64, LeverageRoute::Cholesky, 0.4e-3));
     cases.push_back(leverageSpeedCase("gram-64", 64, LeverageRoute::Gram));
+    cases.push_back(leverageSpeedCase("svd-64", 64, LeverageRoute::Svd, 3e-3));
     cases.push_back(leverageSpeedCase("svd-exact", 0, LeverageRoute::Svd));
     cases.push_back(chunksSpeedCase());
     cases.push_back(columnsSpeedCase("window-32", 32, kTokens));
