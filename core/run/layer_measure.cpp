@@ -127,17 +127,17 @@ void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
     if (input.queries.empty())
         return;
     const auto make = [&] {
-        Timed<std::shared_ptr<Fidelity>> made;
-        const Stopwatch watch(made.milliseconds);
-        const auto all = exact(input, checkpoint.part(0, 0.5));
-        made.value = std::make_shared<Fidelity>(measureFidelity(m_engine, left(input, result, checkpoint.silent()), *all,
-                                                                weightedSetsOf(result.selection, m_layer.kvOfQ),
-                                                                checkpoint.part(0.5, 1)));
+        auto made = timed([&] {
+            const auto all = exact(input, checkpoint.part(0, 0.5));
+            return std::make_shared<Fidelity>(measureFidelity(m_engine, left(input, result, checkpoint.silent()), *all,
+                                                              weightedSetsOf(result.selection, m_layer.kvOfQ),
+                                                              checkpoint.part(0.5, 1)));
+        });
         const std::size_t bytes = 2 * bytesOf(made.value->outputError.shape);
         return StageCache::Made<Timed<std::shared_ptr<Fidelity>>>{std::move(made), bytes};
     };
     if (request.recorded) {
-        const auto made = make().value;
+        const Timed<std::shared_ptr<Fidelity>> made = make().value;
         leaveOutHeads(*made.value, headsNotRecorded(result), m_layer.kvOfQ);
         result.fidelity = made.value;
         result.times.measureMs = made.milliseconds;

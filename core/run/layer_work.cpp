@@ -92,13 +92,15 @@ AttentionRule LayerWork::attentionRule() const {
 }
 
 Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* milliseconds) const {
-    double ignored = 0;
-    const Stopwatch watch(milliseconds ? *milliseconds : ignored);
     const std::string key = fmt::format("{}tensor|{}", m_prefix, static_cast<int>(role));
-    return *m_cache.get<Tensor>(key, checkpoint, [&] {
+    const auto make = [&] {
         Tensor tensor = m_engine.upload(m_capture.read(m_layer.layer, role, checkpoint));
         return StageCache::Made<Tensor>{tensor, bytesOf(tensor.shape())};
-    });
+    };
+    const auto made = timed([&] { return m_cache.get<Tensor>(key, checkpoint, make); });
+    if (milliseconds)
+        *milliseconds += made.milliseconds;
+    return *made.value;
 }
 
 std::string LayerWork::keyOf(const char* step, const RunRequest& request, Stage stage) const {
@@ -159,11 +161,7 @@ std::shared_ptr<const Timed<Features>> LayerWork::features(RunResult& result, co
                                                            const PolicyInput& input) const {
     const std::string key = keyOf("features", result.request, Stage::Features);
     const auto make = [&] {
-        Timed<Features> made;
-        {
-            const Stopwatch watch(made.milliseconds);
-            made.value = policy.features(input, result.request.policy.values);
-        }
+        Timed<Features> made = timed([&] { return policy.features(input, result.request.policy.values); });
         std::size_t bytes = 0;
         for (const auto& [name, tensor] : made.value)
             bytes += bytesOf(tensor.shape());
@@ -172,22 +170,28 @@ std::shared_ptr<const Timed<Features>> LayerWork::features(RunResult& result, co
     return m_cache.get<Timed<Features>>(key, input.checkpoint, make, &result.times.featuresFromCache);
 }
 
+LayerWork::Scored LayerWork::combined(const RunRequest& request, const Policy& policy, const PolicyInput& input,
+                                      const Features& features) const {
+    Scored scored;
+    scored.scores = policy.combine(input, features, request.policy.values);
+    scored.total = byToken(m_engine, scored.scores.total, {}, request.cut.token);
+    scored.perQueryHead = byToken(m_engine, scored.scores.perQueryHead, {}, request.cut.token);
+    for (const auto& [name, part] : scored.scores.parts)
+        scored.parts[name] = byToken(m_engine, part, {}, request.cut.token);
+    if (const auto anchor = features.find("anchor"); anchor != features.end())
+        scored.anchor = m_engine.download(anchor->second);
+    return scored;
+}
+
 std::shared_ptr<const LayerWork::Scored> LayerWork::score(RunResult& result, const Policy& policy,
                                                           const PolicyInput& input) const {
     const RunRequest& request = result.request;
     result.times.featuresFromCache = true; // unless they are needed and not there
     const auto make = [&] {
         const auto made = features(result, policy, input);
-        Scored scored;
+        auto [scored, combineMs] = timed([&] { return combined(request, policy, input, made->value); });
         scored.featuresMs = made->milliseconds;
-        const Stopwatch watch(scored.combineMs);
-        scored.scores = policy.combine(input, made->value, request.policy.values);
-        scored.total = byToken(m_engine, scored.scores.total, {}, request.cut.token);
-        scored.perQueryHead = byToken(m_engine, scored.scores.perQueryHead, {}, request.cut.token);
-        for (const auto& [name, part] : scored.scores.parts)
-            scored.parts[name] = byToken(m_engine, part, {}, request.cut.token);
-        if (const auto anchor = made->value.find("anchor"); anchor != made->value.end())
-            scored.anchor = m_engine.download(anchor->second);
+        scored.combineMs = combineMs;
         const std::size_t bytes = 2 * ((1 + scored.parts.size()) * bytesOf(scored.total.shape) + bytesOf(scored.perQueryHead.shape));
         return StageCache::Made<Scored>{std::move(scored), bytes};
     };
@@ -202,25 +206,31 @@ std::shared_ptr<const LayerWork::Scored> LayerWork::score(RunResult& result, con
     return scored;
 }
 
+LayerWork::Chosen LayerWork::chosen(const RunRequest& request, const Policy& policy, const PolicyInput& input,
+                                    const Scored* scored) const {
+    Chosen made;
+    PolicyOutcome& outcome = made.outcome;
+    if (scored) {
+        outcome = selectOneShot(policy, request.policy.values, request.budget, input, scored->scores);
+    } else {
+        outcome = runPolicy(policy, request.policy.values, request.budget, input);
+        made.total = byToken(m_engine, outcome.scores.total, outcome.positions, request.cut.token);
+        for (const auto& [name, part] : outcome.scores.parts)
+            made.parts[name] = byToken(m_engine, part, outcome.positions, request.cut.token);
+    }
+    if (scored && outcome.scores.total.storage() != scored->scores.total.storage())
+        made.total = byToken(m_engine, outcome.scores.total, {}, request.cut.token);
+    outcome.scores = {};
+    outcome.positions = {};
+    return made;
+}
+
 std::shared_ptr<const LayerWork::Chosen> LayerWork::decide(RunResult& result, const Policy& policy,
                                                            const PolicyInput& input, const Scored* scored) const {
     const RunRequest& request = result.request;
     const auto make = [&] {
-        Chosen made;
-        const Stopwatch watch(made.selectMs);
-        PolicyOutcome& outcome = made.outcome;
-        if (scored) {
-            outcome = selectOneShot(policy, request.policy.values, request.budget, input, scored->scores);
-        } else {
-            outcome = runPolicy(policy, request.policy.values, request.budget, input);
-            made.total = byToken(m_engine, outcome.scores.total, outcome.positions, request.cut.token);
-            for (const auto& [name, part] : outcome.scores.parts)
-                made.parts[name] = byToken(m_engine, part, outcome.positions, request.cut.token);
-        }
-        if (scored && outcome.scores.total.storage() != scored->scores.total.storage())
-            made.total = byToken(m_engine, outcome.scores.total, {}, request.cut.token);
-        outcome.scores = {};
-        outcome.positions = {};
+        auto [made, selectMs] = timed([&] { return chosen(request, policy, input, scored); });
+        made.selectMs = selectMs;
         const std::size_t bytes = made.bytes();
         return StageCache::Made<Chosen>{std::move(made), bytes};
     };

@@ -8,25 +8,20 @@
 
 namespace kvscope {
 
-/// Adds the time of its life to a number of milliseconds.
-class Stopwatch {
-public:
-    explicit Stopwatch(double& milliseconds) : m_milliseconds(milliseconds) {}
-    ~Stopwatch() { m_milliseconds += std::chrono::duration<double, std::milli>(Clock::now() - m_start).count(); }
-    Stopwatch(const Stopwatch&) = delete;
-    Stopwatch& operator=(const Stopwatch&) = delete;
-
-private:
-    using Clock = std::chrono::steady_clock;
-    double& m_milliseconds;
-    Clock::time_point m_start = Clock::now();
-};
-
-/// A cached value that remembers what it cost.
+/// A value that remembers what it cost.
 template <class T> struct Timed {
     T value;
     double milliseconds = 0;
 };
+
+/// What `work` returns, with the time that it took.
+template <class Work> auto timed(const Work& work) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
+    Timed<decltype(work())> made{work()};
+    made.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    return made;
+}
 
 inline std::size_t bytesOf(const Shape& shape) {
     return static_cast<std::size_t>(shape.count()) * sizeof(float);
@@ -59,7 +54,11 @@ private:
     void chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) const;
     std::shared_ptr<const Timed<Features>> features(RunResult& result, const Policy& policy,
                                                     const PolicyInput& input) const;
+    Scored combined(const RunRequest& request, const Policy& policy, const PolicyInput& input,
+                    const Features& features) const;
     std::shared_ptr<const Scored> score(RunResult& result, const Policy& policy, const PolicyInput& input) const;
+    Chosen chosen(const RunRequest& request, const Policy& policy, const PolicyInput& input,
+                  const Scored* scored) const;
     std::shared_ptr<const Chosen> decide(RunResult& result, const Policy& policy, const PolicyInput& input,
                                          const Scored* scored) const;
     std::shared_ptr<const ExactAttention> exact(const FidelityInput& input, const Checkpoint& checkpoint) const;

@@ -191,6 +191,19 @@ private slots:
         QCOMPARE(rig.engine->count("kept attention"), 2);
     }
 
+    void everyStageSaysWhatItTook() {
+        const Rig rig;
+        const RunRequest request = requestOf(someCapture(), "snapkv,window=8");
+        const StageTimes times = rig.run(request)->times;
+        QVERIFY(times.readMs > 0 && times.featuresMs > 0 && times.combineMs > 0);
+        QVERIFY(times.selectMs > 0 && times.measureMs > 0);
+        const StageTimes again = rig.run(request)->times; // what it once cost
+        QCOMPARE(again.combineMs, times.combineMs);
+        QCOMPARE(again.selectMs, times.selectMs);
+        QCOMPARE(again.measureMs, times.measureMs);
+        QVERIFY(rig.run(requestOf(someCapture(), "keydiff,prompt_block=16"))->times.selectMs > 0);
+    }
+
     void aCombineKnobKeepsFeatures() {
         Rig rig;
         const auto capture = someCapture();
