@@ -49,6 +49,8 @@ void takeHead(RunResult& result, const RecordedHead& head) {
     selection.numeratorWeights = head.numeratorWeights;
     selection.denominatorWeights = head.denominatorWeights;
     selection.margin = static_cast<float>(head.margin);
+    selection.storedKeys = head.storedKeys;
+    selection.storedValues = head.storedValues;
     selection.queryHeads.assign(head.queryHeads.begin(), head.queryHeads.end());
     const CaptureInfo& info = result.request.capture->info();
     takeScores(result.scores, info.numKvHeads, head.kvHead, result.visible, head.scores);
@@ -103,6 +105,8 @@ RecordedHead recordedHead(const RunResult& result, std::size_t kvHead, bool with
     head.numeratorWeights = selection.numeratorWeights;
     head.denominatorWeights = selection.denominatorWeights;
     head.margin = selection.margin;
+    head.storedKeys = selection.storedKeys;
+    head.storedValues = selection.storedValues;
     for (const QueryHeadSet& own : selection.queryHeads) {
         RecordedQueryHead& recorded = head.queryHeads.emplace_back(RecordedQueryHead{own});
         if (withScores)
@@ -128,7 +132,7 @@ RecordedSelection describe(const RunResult& result, const RecordFilter& filter) 
         list.parameters.emplace_back(row.id, request.policy.values.text(row.id));
     list.budgetRequested = askedBudget(result).text();
     list.budgetOrigin = result.calibrated ? result.calibrated->text() : std::string();
-    list.budgetKept = result.requested;
+    list.budgetTokens = result.requested;
     list.seed = request.seed;
     list.engine = result.engine;
     list.arithmetic = result.arithmetic;
@@ -176,7 +180,7 @@ void takeRecorded(RunResult& result) {
     for (const RecordedHead* head : heads)
         takeHead(result, *head);
     completeQueryHeadScores(result);
-    result.requested = list.budgetKept;
+    result.requested = list.budgetTokens > 0 ? list.budgetTokens : std::llround(list.budgetKept);
     result.simulated = list.simulated;
     if (keptScoresOnly(result))
         result.notes.push_back("the list holds scores of kept tokens alone: rank correlations are over those");
@@ -204,11 +208,15 @@ RecordedSelection recordSelection(std::span<const std::shared_ptr<const RunResul
     const RunRequest& first = layers.front()->request;
     RecordedSelection list = describe(*layers.front(), filter);
     const std::vector<int> heads = chosenHeads(filter, first.capture->info().numKvHeads);
+    double attended = 0;
     for (const auto& result : layers) {
         assert(result->request.capture == first.capture && result->request.cut.token == first.cut.token);
-        for (const int head : heads)
+        for (const int head : heads) {
             list.heads.push_back(recordedHead(*result, static_cast<std::size_t>(head), filter.withScores));
+            attended += result->selection.heads[static_cast<std::size_t>(head)].attendedTokens();
+        }
     }
+    list.budgetKept = list.heads.empty() ? 0 : attended / static_cast<double>(list.heads.size());
     tidyHeads(list, {});
     return list;
 }

@@ -22,6 +22,7 @@ constexpr std::string_view kDenominatorColumn = "denominator_weight";
 constexpr std::string_view kQueryHeadsColumn = "query_heads"; // those that keep the token, "4 6"
 constexpr std::string_view kOwnRanksColumn = "query_head_ranks", kOwnScoresColumn = "query_head_scores"; // of those, in turn
 constexpr std::string_view kMarginPrefix = "margin."; // margin.<layer>.<KV head>: one line per head, also an empty one
+constexpr std::string_view kStoredKeysPrefix = "stored_keys.", kStoredValuesPrefix = "stored_values."; // as margin.
 constexpr std::string_view kOwnMarginPrefix = "query_head_margin."; // .<layer>.<KV head>.<query head>: one per set
 
 std::string escapedLine(std::string_view text) {
@@ -151,16 +152,21 @@ private:
         const std::string value = unescapedLine(std::string_view(comment).substr(begin));
         m_sawFormat = m_sawFormat || key == "format";
         if (key.starts_with(kMarginPrefix))
-            takeMargin(key, value);
+            headOf(key).margin = readNumber(value, key, m_path);
+        else if (key.starts_with(kStoredKeysPrefix))
+            headOf(key).storedKeys = readWhole(value, key, m_path);
+        else if (key.starts_with(kStoredValuesPrefix))
+            headOf(key).storedValues = readWhole(value, key, m_path);
         else if (key.starts_with(kOwnMarginPrefix))
             takeOwnMargin(key, value);
         else
             setSelectionField(m_selection, {key, value}, m_path);
     }
 
-    void takeMargin(const std::string& key, const std::string& value) {
+    /// The head that "margin.3.1" speaks of.
+    RecordedHead& headOf(const std::string& key) {
         const auto place = placeIn<2>(key);
-        headAt(place[0], place[1]).head.margin = readNumber(value, key, m_path);
+        return headAt(place[0], place[1]).head;
     }
 
     void takeOwnMargin(const std::string& key, const std::string& value) {
@@ -308,6 +314,10 @@ std::string selectionCsv(const RecordedSelection& selection, const TokenTable& t
         text += fmt::format("# {}: {}\n", key, escapedLine(value));
     for (const RecordedHead& head : selection.heads)
         text += fmt::format("# {}{}.{}: {}\n", kMarginPrefix, head.layer, head.kvHead, shortest(head.margin));
+    for (const RecordedHead& head : selection.heads)
+        for (const auto& [prefix, rows] : {std::pair(kStoredKeysPrefix, head.storedKeys), {kStoredValuesPrefix, head.storedValues}})
+            if (rows >= 0)
+                text += fmt::format("# {}{}.{}: {}\n", prefix, head.layer, head.kvHead, rows);
     for (const RecordedHead& head : selection.heads)
         for (const QueryHeadSet& own : head.queryHeads)
             text += fmt::format("# {}{}.{}.{}: {}\n", kOwnMarginPrefix, head.layer, head.kvHead, own.queryHead, shortest(own.margin));

@@ -26,6 +26,7 @@ struct RecordedHead {
     double margin = std::numeric_limits<double>::infinity(); ///< +infinity where nothing was decided
     /// As in HeadSelection; empty: they share `kept`. Scores and ranks beside `kept` are then the group's.
     std::vector<RecordedQueryHead> queryHeads = {};
+    std::int64_t storedKeys = -1, storedValues = -1; ///< as in HeadSelection: rows that the policy stores, or -1
     friend bool operator==(const RecordedHead&, const RecordedHead&) = default;
 };
 
@@ -39,7 +40,8 @@ struct RecordedSelection {
     std::vector<std::pair<std::string, std::string>> parameters;
     std::string budgetRequested;
     std::string budgetOrigin; ///< how a quality became a retention ("proxy" where it is one); empty otherwise
-    std::int64_t budgetKept = 0;
+    std::int64_t budgetTokens = 0; ///< the budget in tokens, as the policy rounds it; 0: unknown
+    double budgetKept = 0;         ///< tokens that a query head of the list attends to, on average
     std::uint64_t seed = 0;
     std::string engine, arithmetic, command;
     bool simulated = false;

@@ -96,6 +96,8 @@ void tidyQueryHeads(RecordedHead& head, std::int64_t tokens, const std::string& 
 void tidyHead(RecordedHead& head, std::int64_t tokens, const std::string& path) {
     if (head.layer < 0 || head.kvHead < 0)
         throw Error({"a layer or KV head is negative", headName(head), {}, path});
+    if (head.storedKeys < -1 || head.storedValues < -1)
+        throw Error({"a number of stored rows is negative", headName(head), "Leave it out where it is not known", path});
     checkAscending(head.kept, headName(head), path);
     checkWeights(head, head.numeratorWeights, path);
     checkWeights(head, head.denominatorWeights, path);
@@ -116,7 +118,8 @@ std::vector<SelectionField> selectionFields(const RecordedSelection& s) {
                                           {"policy", s.policy},
                                           {"variant", s.variant},
                                           {"budget_requested", s.budgetRequested},
-                                          {"budget_kept", std::to_string(s.budgetKept)},
+                                          {"budget_requested_tokens", std::to_string(s.budgetTokens)},
+                                          {"budget_kept", shortest(s.budgetKept)},
                                           {"budget_origin", s.budgetOrigin},
                                           {"seed", std::to_string(s.seed)},
                                           {"engine", s.engine},
@@ -150,7 +153,9 @@ void setSelectionField(RecordedSelection& s, const SelectionField& field, const 
     else if (key == "cut_token")
         s.cutToken = parse<TokenIndex>(value, key, path, "a token");
     else if (key == "budget_kept")
-        s.budgetKept = readWhole(value, key, path);
+        s.budgetKept = readNumber(value, key, path);
+    else if (key == "budget_requested_tokens")
+        s.budgetTokens = readWhole(value, key, path);
     else if (key == "seed")
         s.seed = parse<std::uint64_t>(value, key, path, "a seed");
     else if (key == "simulated")

@@ -38,7 +38,7 @@ RecordedSelection parseSelectionJson(const std::string& text, const std::string&
 std::string selectionCsv(const RecordedSelection& selection, const TokenTable& tokens);
 RecordedSelection parseSelectionCsv(const std::string& text, const std::string& path);
 /// Attributes of the root: the fields, parameters as one JSON text. /heads/{layer, kv_head, margin} [H],
-/// /heads/offsets [H + 1] into /kept/{position, token_id, and where there are any: rank, weight, denominator_weight};
+/// /heads/{stored_keys, stored_values} [H] where any head states them (-1: not this one), /heads/offsets [H + 1] into /kept/{position, token_id, and where there are any: rank, weight, denominator_weight};
 /// /scores [H, n] (NaN: none). Where query heads have sets of their own: /query_heads/{head (a row of /heads), query_head,
 /// margin} [S], /query_heads/offsets [S + 1] into /query_heads/{position, and where there are any: rank},
 /// /query_heads/scores [S, n].

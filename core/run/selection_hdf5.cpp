@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Numbers in the file's own form; everything else, and a seed beyond 63 bits, is text.
-const std::set<std::string> kWholeNumbers = {"version", "capture_tokens", "cut_token", "budget_kept"};
+const std::set<std::string> kWholeNumbers = {"version", "capture_tokens", "cut_token", "budget_requested_tokens"};
 
 void writeMetadata(h5::Writer& file, const RecordedSelection& selection) {
     RecordedSelection plain = selection;
@@ -30,6 +30,8 @@ void writeMetadata(h5::Writer& file, const RecordedSelection& selection) {
     for (const auto& [key, value] : selectionFields(plain)) {
         if (kWholeNumbers.contains(key))
             file.attribute("/", key, readWhole(value, key, {}));
+        else if (key == "budget_kept")
+            file.attribute("/", key, selection.budgetKept);
         else
             file.attribute("/", key, value);
     }
@@ -43,9 +45,10 @@ void writeMetadata(h5::Writer& file, const RecordedSelection& selection) {
 struct Columns {
     std::vector<std::int32_t> layer, kvHead, position, tokenId;
     std::vector<std::int64_t> offsets = {0}, rank;
+    std::vector<std::int64_t> storedKeys, storedValues;
     std::vector<double> margin;
     std::vector<float> weight, denominatorWeight, scores;
-    bool scored = false, weighted = false, denominators = false;
+    bool scored = false, weighted = false, denominators = false, stored = false;
     // Sets of query heads: the row of their head, and the tokens of all of them divided by ownOffsets.
     std::vector<std::int32_t> ownHead, ownQueryHead, ownPosition;
     std::vector<std::int64_t> ownOffsets = {0}, ownRank;
@@ -102,6 +105,9 @@ Columns columnsOf(const RecordedSelection& selection, const TokenTable& tokens) 
         columns.layer.push_back(head.layer);
         columns.kvHead.push_back(head.kvHead);
         columns.margin.push_back(head.margin);
+        columns.storedKeys.push_back(head.storedKeys);
+        columns.storedValues.push_back(head.storedValues);
+        columns.stored = columns.stored || head.storedKeys >= 0 || head.storedValues >= 0;
         columns.position.insert(columns.position.end(), head.kept.begin(), head.kept.end());
         columns.offsets.push_back(static_cast<std::int64_t>(columns.position.size()));
         columns.rank.insert(columns.rank.end(), head.ranks.begin(), head.ranks.end());
@@ -142,6 +148,8 @@ RecordedHead headAt(const Columns& columns, std::size_t i) {
     head.layer = columns.layer[i];
     head.kvHead = columns.kvHead[i];
     head.margin = columns.margin.empty() ? head.margin : columns.margin[i];
+    head.storedKeys = columns.storedKeys.empty() ? head.storedKeys : columns.storedKeys[i];
+    head.storedValues = columns.storedValues.empty() ? head.storedValues : columns.storedValues[i];
     part(head.kept, columns.position);
     part(head.numeratorWeights, columns.weight);
     part(head.denominatorWeights, columns.denominatorWeight);
@@ -159,8 +167,9 @@ void checkColumns(const Columns& c, const std::string& path) {
         throw Error({"the columns of the list do not fit together", place, "Write the list again", path});
     };
     const std::size_t heads = c.layer.size(), kept = c.position.size();
-    if (c.kvHead.size() != heads || (!c.margin.empty() && c.margin.size() != heads))
-        refuse("/heads");
+    for (const std::size_t size : {c.margin.size(), c.storedKeys.size(), c.storedValues.size()})
+        if (c.kvHead.size() != heads || (size != 0 && size != heads))
+            refuse("/heads");
     const auto divides = [](const std::vector<std::int64_t>& offsets, std::size_t parts, std::size_t whole) {
         return offsets.size() == parts + 1 && offsets.front() == 0 && std::cmp_equal(offsets.back(), whole) &&
                std::is_sorted(offsets.begin(), offsets.end());
@@ -186,7 +195,9 @@ void readMetadata(const h5::File& file, RecordedSelection& selection) {
     bool known = false;
     for (const auto& [key, ignored] : selectionFields({})) {
         auto text = file.stringAttribute("/", key);
-        if (const auto number = file.integerAttribute("/", key); !text && number)
+        if (const auto number = key == "budget_kept" ? file.realAttribute("/", key) : std::nullopt; !text && number)
+            text = shortest(*number);
+        if (const auto number = text ? std::nullopt : file.integerAttribute("/", key))
             text = std::to_string(*number);
         if (text)
             setSelectionField(selection, {key, *text}, file.path());
@@ -210,6 +221,10 @@ void writeSelectionHdf5(const std::string& path, const RecordedSelection& select
     file.put("/heads/layer", columns.layer);
     file.put("/heads/kv_head", columns.kvHead);
     file.put("/heads/margin", columns.margin);
+    if (columns.stored) {
+        file.put("/heads/stored_keys", columns.storedKeys);
+        file.put("/heads/stored_values", columns.storedValues);
+    }
     file.put("/heads/offsets", columns.offsets);
     file.put("/kept/position", columns.position);
     if (columns.tokenId.size() == columns.position.size())
@@ -252,6 +267,10 @@ RecordedSelection readSelectionHdf5(const std::string& path) {
     columns.position = file.readInt32("/kept/position");
     if (file.exists("/heads/margin"))
         columns.margin = file.readDouble("/heads/margin");
+    if (file.exists("/heads/stored_keys"))
+        columns.storedKeys = file.readInt64("/heads/stored_keys");
+    if (file.exists("/heads/stored_values"))
+        columns.storedValues = file.readInt64("/heads/stored_values");
     if (file.exists("/kept/weight"))
         columns.weight = file.readFloat("/kept/weight");
     if (file.exists("/kept/denominator_weight"))

@@ -32,6 +32,12 @@ Json floatsJson(const std::vector<float>& values) {
     return list;
 }
 
+/// Without a point where it is whole.
+Json numberJson(double value) {
+    const auto whole = static_cast<std::int64_t>(value);
+    return static_cast<double>(whole) == value ? Json(whole) : Json(value);
+}
+
 /// null: nothing was decided.
 Json marginJson(double margin) {
     return std::isfinite(margin) ? Json(margin) : Json(nullptr);
@@ -56,6 +62,10 @@ Json headJson(const RecordedHead& head) {
         json["weights"]["denominator"] = floatsJson(head.denominatorWeights);
     if (!head.scores.empty())
         json["scores"] = floatsJson(head.scores);
+    if (head.storedKeys >= 0)
+        json["stored"]["keys"] = head.storedKeys;
+    if (head.storedValues >= 0)
+        json["stored"]["values"] = head.storedValues;
     json["margin"] = marginJson(head.margin);
     return json;
 }
@@ -72,7 +82,7 @@ Json metadataJson(const RecordedSelection& s) {
     json["parameters"] = Json::object();
     for (const auto& [id, value] : s.parameters)
         json["parameters"][id] = value;
-    json["budget"] = {{"requested", s.budgetRequested}, {"kept", s.budgetKept}};
+    json["budget"] = {{"requested", s.budgetRequested}, {"requested_tokens", s.budgetTokens}, {"kept", numberJson(s.budgetKept)}};
     if (!s.budgetOrigin.empty())
         json["budget"]["origin"] = s.budgetOrigin;
     json["seed"] = s.seed;
@@ -186,6 +196,8 @@ RecordedHead parseHead(const Reader& reader) {
     const Reader weights = reader.object("weights");
     weights.readList("numerator", head.numeratorWeights);
     weights.readList("denominator", head.denominatorWeights);
+    reader.object("stored").read("keys", head.storedKeys);
+    reader.object("stored").read("values", head.storedValues);
     reader.readList("scores", head.scores);
     reader.read("margin", head.margin); // null: nothing was decided
     head.queryHeads = parseQueryHeads(reader);
@@ -204,6 +216,7 @@ void parseMetadata(const Reader& root, RecordedSelection& s) {
     for (const auto& [id, value] : parameters.json().items())
         parameters.read(id.c_str(), s.parameters.emplace_back(id, std::string()).second);
     root.object("budget").read("requested", s.budgetRequested);
+    root.object("budget").read("requested_tokens", s.budgetTokens);
     root.object("budget").read("kept", s.budgetKept);
     root.object("budget").read("origin", s.budgetOrigin);
     root.read("seed", s.seed);

@@ -153,7 +153,7 @@ private slots:
             QCOMPARE(row.storedBytes, storedBytes(*a));
             QCOMPARE(row.outputError, meanOfNumbers(a->fidelity->meanOutputError));
         });
-        QCOMPARE(recordSelection(std::vector{a}, {}).budgetKept, 20);
+        QCOMPARE(recordSelection(std::vector{a}, {}).budgetKept, 20.0);
         QCOMPARE(storedBytes(*a), std::uint64_t{kQueryHeads * 20 * 2 * 8 * 4});
         QVERIFY(a->notes.back().find("each of the 6 query heads keeps 20 tokens") != std::string::npos);
     }

@@ -8,6 +8,7 @@
 #include <QtTest>
 
 #include <cmath>
+#include <set>
 
 using namespace kvscope;
 
@@ -57,7 +58,8 @@ private slots:
         QCOMPARE(list.policy, std::string("snapkv"));
         QCOMPARE(list.variant, std::string("kvpress"));
         QCOMPARE(list.budgetRequested, std::string("0.2"));
-        QCOMPARE(list.budgetKept, 14); // kvpress rounds 75 (1 - 0.8) = 14.99... down
+        QCOMPARE(list.budgetTokens, 14); // kvpress rounds 75 (1 - 0.8) = 14.99... down
+        QCOMPARE(list.budgetKept, 14.0);
         QCOMPARE(list.seed, 5u);
         QVERIFY(list.simulated);
         QCOMPARE(list.command, std::string("kvscope evict ..."));
@@ -136,6 +138,45 @@ private slots:
         head.storedKeys = 14;
         head.storedValues = 9;
         QCOMPARE(storedBytes(result), (14 + 9 + 30) * row);
+    }
+
+    // What is kept, not what was asked for: heads of a joint choice differ, and a pyramid's layers do.
+    void keptIsCountedNotAsked() {
+        const auto joint = run("compactor:compactor_vllm,protect_first=2,protect_last=2,page=1", {0, 1});
+        double kept = 0;
+        std::set<std::size_t> counts;
+        for (const auto& result : joint)
+            for (const HeadSelection& head : result->selection.heads) {
+                kept += static_cast<double>(head.kept.size()) / 4;
+                counts.insert(head.kept.size());
+            }
+        QVERIFY(counts.size() > 1);
+        const RecordedSelection list = recordSelection(joint, {});
+        QCOMPARE(list.budgetKept, kept);
+        QCOMPARE(list.budgetTokens, 15);
+        QCOMPARE(recordSelection(joint, {{1}, false, {}}).budgetKept,
+                 static_cast<double>(joint[0]->selection.heads[1].kept.size() + joint[1]->selection.heads[1].kept.size()) / 2);
+        const auto pyramid = run("pyramidkv,window=2", {0});
+        QVERIFY(pyramid.front()->selection.heads[0].kept.size() > 15);
+        QCOMPARE(recordSelection(pyramid, {}).budgetKept, static_cast<double>(pyramid.front()->selection.heads[0].kept.size()));
+    }
+
+    // A list of a policy whose estimator stores other rows than one key and value per kept token costs the same bytes.
+    void storedRowsSurviveEveryForm_data() {
+        QTest::addColumn<QString>("name");
+        for (const char* name : {"list.json", "list.csv", "list.h5"})
+            QTest::addRow("%s", name) << name;
+    }
+
+    void storedRowsSurviveEveryForm() {
+        QFETCH(QString, name);
+        QTemporaryDir folder;
+        const std::string path = folder.filePath(name).toStdString();
+        for (const char* spec : {"subgen", "balancekv_stream,batch=16", "keydiff"}) {
+            const auto results = run(spec, {0});
+            writeSelection(path, recordSelection(results, {}), m_capture->tokens());
+            QCOMPARE(storedBytes(*m_runner.run(replay(readSelection(path), 0), {})), storedBytes(*results.front()));
+        }
     }
 
     void headsThatAreLeftOutHaveNoMeasure() {

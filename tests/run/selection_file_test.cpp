@@ -58,7 +58,8 @@ RecordedSelection randomList(unsigned seed, bool withScores) {
     list.variant = "paper";
     list.parameters = {{"anchor", "mean"}, {"window_share", "0.2"}};
     list.budgetRequested = "0.25";
-    list.budgetKept = 8;
+    list.budgetTokens = 8;
+    list.budgetKept = 7.25;
     list.seed = 18446744073709551615ULL;
     list.engine = "cpu";
     list.arithmetic = "exact index contract";
@@ -70,6 +71,8 @@ RecordedSelection randomList(unsigned seed, bool withScores) {
             list.heads.back().scores.clear();
     }
     list.heads.front().kept.clear(); // a head may keep nothing
+    list.heads.back().storedKeys = 17;
+    list.heads.back().storedValues = 0;
     return list;
 }
 
@@ -91,6 +94,7 @@ void compare(const RecordedSelection& a, const RecordedSelection& b, bool keptSc
     QCOMPARE(a.variant, b.variant);
     QVERIFY(a.parameters == b.parameters);
     QCOMPARE(a.budgetRequested, b.budgetRequested);
+    QCOMPARE(a.budgetTokens, b.budgetTokens);
     QCOMPARE(a.budgetKept, b.budgetKept);
     QCOMPARE(a.seed, b.seed);
     QCOMPARE(a.engine, b.engine);
@@ -107,6 +111,8 @@ void compare(const RecordedSelection& a, const RecordedSelection& b, bool keptSc
         QVERIFY(sameBits(x.numeratorWeights, y.numeratorWeights));
         QVERIFY(sameBits(x.denominatorWeights, y.denominatorWeights));
         QCOMPARE(x.margin, y.margin);
+        QCOMPARE(x.storedKeys, y.storedKeys);
+        QCOMPARE(x.storedValues, y.storedValues);
         if (!keptScoresOnly) {
             QVERIFY(sameBits(x.scores, y.scores));
             continue;
@@ -198,7 +204,9 @@ private slots:
         QCOMPARE(root["capture"].toObject().keys(), QStringList({"file", "hash", "tokens"}));
         QCOMPARE(root["cut"].toString(), "segment:context");
         QCOMPARE(root["parameters"].toObject()["window_share"].toString(), "0.2");
-        QCOMPARE(root["budget"].toObject()["kept"].toInt(), 8);
+        QCOMPARE(root["budget"].toObject()["requested"].toString(), "0.25");
+        QCOMPARE(root["budget"].toObject()["requested_tokens"].toInt(), 8);
+        QCOMPARE(root["budget"].toObject()["kept"].toDouble(), 7.25);
         QCOMPARE(root["simulated"].toBool(), true);
         const QJsonArray heads = root["heads"].toArray();
         QCOMPARE(heads.size(), 3);
