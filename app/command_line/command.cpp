@@ -63,9 +63,9 @@ void RunOptions::addTo(CLI::App& app, bool withBudget) {
 
 void RunOptions::addEngineTo(CLI::App& app) {
     app.add_option("--engine", engine, "cpu, torch (LibTorch on the CPU) or cuda (NVIDIA GPU)");
-    app.add_option("--threads", threads, "of the engine; 0: all cores")->check(CLI::NonNegativeNumber);
+    app.add_option("--threads", threads, "of the engine; 0: all cores")->check(CLI::Range(0, 1024));
     app.add_option("--gpu-memory", gpuMemory, "GiB for tensors that stay on the GPU; 0: most of what is free")
-        ->check(CLI::NonNegativeNumber);
+        ->check(CLI::Range(0, 1024));
     app.add_option("--arithmetic", arithmetic, "exact (default), or fast: float sums, results not comparable to the last token")
         ->check(CLI::IsMember({"exact", "fast"}));
 }

@@ -129,7 +129,7 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
     app.add_option("file", file, "capture, session or recorded list to open in the window");
     app.add_option("--engine", window.engine, "of the window: cpu, torch (LibTorch on the CPU) or cuda (NVIDIA GPU); the last chosen by default")
         ->check(CLI::IsMember({"cpu", "torch", "cuda"}));
-    app.add_option("--threads", window.threads, "of the engine; 0: all cores")->check(CLI::NonNegativeNumber);
+    app.add_option("--threads", window.threads, "of the engine; 0: all cores")->check(CLI::Range(0, 1024));
     app.require_subcommand(0, 1);
     const auto commands = makeCommands();
     for (const auto& command : commands)

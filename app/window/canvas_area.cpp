@@ -90,7 +90,7 @@ void CanvasArea::follow() {
     }
     while (m_panes.size() < wanted) {
         auto* frame = new PaneFrame(m_workbench, viewById("key_projection"), static_cast<int>(m_panes.size()), m_text, this);
-        frame->setMinimumSize(px(240), px(180));
+        frame->setMinimumSize(px(240), px(150));
         connectCanvas(frame->canvas());
         connect(frame->header(), &PaneHeader::exportWanted, this, [this, frame] { emit exportWanted(frame->canvas()); });
         connect(frame->header(), &PaneHeader::maximiseWanted, this, [this, frame] {

@@ -27,6 +27,7 @@
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/window_actions.h"
+#include "app/window/window_size.h"
 
 #include <QCloseEvent>
 #include <QCoreApplication>
@@ -46,17 +47,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr int kFoldBelow = 1360, kWideFrom = 1920; // widths of the design
-constexpr int kCompactBelowHeight = 820;
 constexpr const char* kGeometryKey = "window/geometry";
-
-bool compactAt(const Session& session, int windowHeight) {
-    return session.look.compact || windowHeight < kCompactBelowHeight * session.look.scale;
-}
-
-WindowSize sizeOf(int width) {
-    return width < px(kFoldBelow) ? WindowSize::Narrow : width >= px(kWideFrom) ? WindowSize::Wide : WindowSize::Normal;
-}
 
 } // namespace
 
@@ -120,13 +111,33 @@ void MainWindow::addDocks() {
 
 void MainWindow::followLook() {
     const Session& session = m_workbench.session();
-    const Appearance wanted{themeFor(session.look.theme), session.look.scale, compactAt(session, height())};
+    makeRoomFor(session.look.scale);
+    const double scale = fittingScale(session.look.scale, size());
+    sayScale(scale);
+    const Appearance wanted{themeFor(session.look.theme), scale, session.look.compact || isLow(height(), scale)};
     if (m_canvases && wanted == appearance())
         return;
     const DockDesk::Sizes sizes = m_docks->sizes();
     setAppearance(wanted);
     buildChrome();
     QTimer::singleShot(0, this, [this, sizes] { m_docks->resize(sizes); });
+}
+
+void MainWindow::sayScale(double scale) {
+    const double wanted = m_workbench.session().look.scale;
+    const QSize needed = leastWindow(wanted);
+    if (scale == wanted)
+        m_notices->dismiss("scale");
+    else
+        m_notices->show("scale", NoticeStrip::Tone::Notice,
+                        tr("The interface is shown at %1 %: %2 % needs a window of %3 × %4.")
+                            .arg(qRound(100 * scale)).arg(qRound(100 * wanted)).arg(needed.width()).arg(needed.height()));
+}
+
+void MainWindow::makeRoomFor(double scale) {
+    if (std::exchange(m_scaleAsked, scale) == scale || isMaximized() || isFullScreen())
+        return;
+    resize(size().expandedTo(leastWindow(scale)).boundedTo(size().expandedTo(screen()->availableSize())));
 }
 
 void MainWindow::followMotion() {
@@ -210,12 +221,8 @@ void MainWindow::fillLessons() {
     connect(list, &LessonList::chosen, m_files, &FileDesk::openLesson);
     connect(lesson, &LessonPanel::answered, list, &LessonList::refresh);
     connect(lesson, &LessonPanel::opened, this, [this](const Lesson& opened) {
-        // After the docks of its layout have been arranged.
-        QTimer::singleShot(0, this, [this, views = opened.views] {
-            m_docks->bringToFront(views);
-            if (!views.empty())
-                m_steps->prefer(viewById(views.front()));
-        });
+        m_wantedInFront = opened.views; // once the docks of its layout are arranged
+        arrangeDocksSoon();
     });
     m_docks->dock("lessons")->fillScrolled(list);
     m_docks->dock("lesson")->fillScrolled(lesson);
@@ -237,7 +244,11 @@ void MainWindow::arrangeDocksSoon() {
 void MainWindow::arrangeDocks() {
     m_arrangesSoon = false;
     fitWidth(); // the rail belongs to the layout
-    m_docks->arrange(m_workbench.session().layout, sizeOf(width()));
+    m_docks->arrange(m_workbench.session().layout);
+    const std::vector<std::string> front = std::exchange(m_wantedInFront, {});
+    m_docks->bringToFront(front);
+    if (!front.empty())
+        m_steps->prefer(viewById(front.front()));
 }
 
 void MainWindow::showEvent(QShowEvent* event) {

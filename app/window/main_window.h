@@ -83,6 +83,9 @@ protected:
 
 private:
     void followLook();
+    /// A window that is too small for a new interface scale grows, as far as the screen goes.
+    void makeRoomFor(double scale);
+    void sayScale(double scale); ///< the scale shown, where it is not the one that was asked for
     void followMotion();
     void buildChrome();
     void addDocks();
@@ -114,6 +117,8 @@ private:
     StepDriver* m_steps = nullptr;
     std::vector<LessonFile> m_lessons;
     bool m_shown = false, m_arrangesSoon = false;
+    double m_scaleAsked = 1;
+    std::vector<std::string> m_wantedInFront; ///< docks of a lesson that was opened
 };
 
 } // namespace kvscope

@@ -22,7 +22,7 @@ QStatusBar::item { border: none; }
 QMainWindow::separator { background: {window}; width: {6px}; height: {6px}; }
 QMainWindow::separator:hover { background: {border}; }
 QDockWidget { color: {text1}; }
-QTabBar { background: {window}; }
+QTabBar { background: {window}; qproperty-drawBase: 0; }
 QTabBar::tab { background: {window}; color: {text2}; font-size: {11px}; padding: 0 {10px}; height: {24px}; border: none; border-top: {2px} solid transparent; }
 QTabBar::tab:hover { background: {hover}; color: {text1}; }
 QTabBar::tab:selected { background: {panel}; color: {text1}; border-top-color: {ink}; }
@@ -89,7 +89,7 @@ QToolButton[look="status"] { color: {text2}; font-size: {11px}; padding: 0 {18px
 QToolButton[look="status"][tone="warning"] { color: {warning}; }
 QToolButton[look="status"]:hover { color: {text1}; }
 QToolButton[look="status"]:disabled { color: {text3}; }
-QToolButton[look="status"]::menu-indicator { image: url(:/icons/chevron_down.svg); width: {10px}; height: {10px}; subcontrol-position: center right; right: {5px}; }
+QToolButton[look="status"]::menu-indicator { image: url(:/icons/{chevron}.svg); width: {10px}; height: {10px}; subcontrol-position: center right; right: {5px}; }
 QToolButton[look="transport"] { background: {raised}; border: 1px solid {control}; }
 QToolButton[look="transport"]:hover { background: {hover}; }
 QToolButton[look="transport"]:focus { border: 2px solid {ink}; }
@@ -109,7 +109,7 @@ QComboBox { background: {raised}; color: {text1}; border: 1px solid {control}; b
 QComboBox:focus { border: 2px solid {ink}; padding: 0 {7px}; }
 QComboBox:disabled { color: {off}; border-color: {border}; }
 QComboBox::drop-down { border: none; width: {18px}; }
-QComboBox::down-arrow { image: url(:/icons/chevron_down.svg); width: {12px}; height: {12px}; }
+QComboBox::down-arrow { image: url(:/icons/{chevron}.svg); width: {12px}; height: {12px}; }
 QComboBox QAbstractItemView { background: {raised}; color: {text1}; border: 1px solid {control}; outline: none;
   selection-background-color: {ink}; selection-color: {paper}; font-size: {12px}; }
 QRadioButton { color: {text1}; font-size: {12px}; spacing: {7px}; background: transparent; min-height: {24px}; }
@@ -154,6 +154,7 @@ QHash<QString, QString> tokensOf(const Theme& theme) {
             {"raised", name(theme.raised)},   {"sunken", name(theme.sunken)},   {"hover", name(theme.hover)},
             {"border", name(theme.border)},   {"control", name(theme.control)}, {"grid", name(theme.grid)},
             {"text1", name(theme.text1)},     {"text2", name(theme.text2)},     {"text3", name(theme.text3)},
+            {"chevron", theme.id == ThemeId::Dark ? "chevron_down_light" : "chevron_down"},
             {"off", name(theme.off)},         {"ink", name(theme.ink)},         {"paper", name(theme.paper)},
             {"warning", name(theme.warning)}, {"warningGround", name(theme.warningGround)},
             {"warningLine", name(theme.warningLine)},                           {"error", name(theme.error)},

@@ -6,6 +6,7 @@
 #include "app/session/step_driver.h"
 #include "app/window/token_search.h"
 #include "app/window/file_desk.h"
+#include "app/window/interface_scales.h"
 #include "app/window/canvas/view_options.h"
 #include "app/window/docks/dock_desk.h"
 #include "app/window/main_window.h"
@@ -22,13 +23,13 @@
 #include <QSettings>
 
 #include <algorithm>
-#include <array>
 
 namespace kvscope {
 
 namespace {
-constexpr std::array kScales = {1.0, 1.25, 1.5, 2.0};
+
 constexpr const char* kMotionKey = "reducedMotion";
+
 } // namespace
 
 WindowActions::WindowActions(MainWindow& window, Workbench& workbench, FileDesk& files)
@@ -292,10 +293,10 @@ void WindowActions::stepSelection(int by) {
 
 void WindowActions::stepScale(int by) {
     const double now = m_workbench.session().look.scale;
-    const auto here = std::min_element(kScales.begin(), kScales.end(),
+    const auto here = std::min_element(kInterfaceScales.begin(), kInterfaceScales.end(),
                                        [&](double a, double b) { return std::abs(a - now) < std::abs(b - now); });
-    const auto next = std::clamp<std::ptrdiff_t>(here - kScales.begin() + by, 0, static_cast<std::ptrdiff_t>(kScales.size()) - 1);
-    const double scale = by == 0 ? 1 : kScales[static_cast<std::size_t>(next)];
+    const auto next = std::clamp<std::ptrdiff_t>(here - kInterfaceScales.begin() + by, 0, static_cast<std::ptrdiff_t>(kInterfaceScales.size()) - 1);
+    const double scale = by == 0 ? 1 : kInterfaceScales[static_cast<std::size_t>(next)];
     m_workbench.change([&](Session& s) { s.look.scale = scale; }, tr("Interface scale"));
 }
 

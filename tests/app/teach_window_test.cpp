@@ -258,6 +258,25 @@ private slots:
         QVERIFY(open.window.notices().messages().isEmpty());
     }
 
+    void aLessonOpenedFromAnotherLayoutShowsItsOwnViews_data() {
+        QTest::addColumn<QString>("file");
+        for (const char* file : {"balancing", "subgen", "keydiff", "compactor", "blocks"})
+            QTest::newRow(file) << QString("%1/resources/lessons/%2.kvscope").arg(KVSCOPE_SOURCE_DIR, file);
+    }
+    void aLessonOpenedFromAnotherLayoutShowsItsOwnViews() {
+        QFETCH(QString, file);
+        Classroom open;
+        QTest::keyClick(&open.window, Qt::Key_1, Qt::ControlModifier); // Explore head
+        open.wait();
+        open.window.openPath(file);
+        QTRY_VERIFY(lessonOf(open.bench.session()).has_value());
+        const std::vector<std::string> views = lessonOf(open.bench.session())->views;
+        QVERIFY(!views.empty());
+        QTRY_VERIFY2(!open.dock(views.front().c_str())->visibleRegion().isEmpty(), views.front().c_str());
+        open.wait(10); // and stays there
+        QVERIFY2(!open.dock(views.front().c_str())->visibleRegion().isEmpty(), views.front().c_str());
+    }
+
     void layoutsKeepWhatWasMadeOfThem() {
         Classroom open;
         open.openLesson(5);

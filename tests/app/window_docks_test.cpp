@@ -2,6 +2,7 @@
 // window gets another size or layout, in any order with what builds its chrome anew.
 #include "app/window/docks/dock_desk.h"
 #include "app/window/window_actions.h"
+#include "app/window/window_size.h"
 #include "tests/app/window_fixture.h"
 
 #include <QAction>
@@ -173,6 +174,72 @@ private slots:
         QTRY_COMPARE(sizeOf("parameters").width(), 360); // 288 logical pixels: both are narrow windows now
         open.bench.change([](Session& s) { s.look.scale = 1; }, "Scale");
         QTRY_COMPARE(sizeOf("parameters").width(), before["parameters"].width());
+    }
+
+    void spaceIsSharedAnewUnlessASeparatorWasMoved() {
+        OpenWindow open({1440, 860});
+        const auto widthOf = [&](const char* id) { return open.window.docks()->dock(id)->width(); };
+        open.bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
+        const auto isHalf = [&] { // the map beside the pane
+            return std::abs(widthOf("attention_map") - open.window.canvases()->width()) <= 40;
+        };
+        QTRY_VERIFY(isHalf());
+        open.window.resize(1800, 860); // the same arrangement
+        QTRY_VERIFY(isHalf());
+        // The separator between the map and the pane, by hand.
+        const PanelDock* map = open.window.docks()->dock("attention_map");
+        const QPoint grip = map->mapTo(&open.window, QPoint(map->width() + 2, map->height() / 2));
+        QVERIFY(!open.window.childAt(grip));
+        QTest::mousePress(&open.window, Qt::LeftButton, {}, grip);
+        for (const int by : {40, 80, 120})
+            QTest::mouseMove(&open.window, grip - QPoint(by, 0), 20); // Qt moves it when it is idle
+        QTest::qWait(40);
+        QTest::mouseRelease(&open.window, Qt::LeftButton, {}, grip - QPoint(120, 0));
+        QTRY_VERIFY(!isHalf());
+        const int chosen = widthOf("attention_map");
+        open.window.resize(1780, 860);
+        QTest::qWait(80);
+        QVERIFY2(!isHalf() && std::abs(widthOf("attention_map") - chosen) <= 30, qPrintable(QString::number(widthOf("attention_map"))));
+        open.bench.change([](Session& s) { s.layout = WindowLayout::Teach; }, "Layout"); // and back: it is remembered
+        QTRY_VERIFY(open.window.docks()->dock("lesson")->isVisible());
+        open.bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
+        QTRY_VERIFY(map->isVisible());
+        QTest::qWait(80);
+        QVERIFY2(std::abs(widthOf("attention_map") - chosen) <= 30, qPrintable(QString::number(widthOf("attention_map"))));
+    }
+
+    // 1920 x 1080 at scale 1.5 and 2560 x 1440 at scale 2 are both 1280 x 720.
+    void fourPanesFitAShortWindow() {
+        OpenWindow open({1280, 720});
+        open.bench.change([](Session& s) { addPane(s, {PolicySpec::parse("subgen"), {}, {}}); }, "Add pane");
+        QTRY_COMPARE(open.window.canvases()->panes().size(), std::size_t(4));
+        const QWidget* area = open.window.canvases();
+        const auto fit = [&] {
+            const auto& panes = open.window.canvases()->panes();
+            return std::all_of(panes.begin(), panes.end(), [&](const PaneFrame* pane) {
+                const QWidget* canvas = pane->canvas()->canvas();
+                const QRect there(canvas->mapTo(area, QPoint(0, 0)), canvas->size());
+                return canvas->height() >= 130 && area->rect().contains(there) && canvas->visibleRegion().boundingRect().size() == canvas->size();
+            });
+        };
+        QTRY_VERIFY(fit());
+        QCOMPARE(open.window.height(), 720);
+        QTRY_VERIFY(!open.window.docks()->dock("token_strip")->visibleRegion().isEmpty());
+        QVERIFY(open.window.tabifiedDockWidgets(open.window.docks()->dock("token_strip")).contains(open.window.docks()->dock("overlap")));
+    }
+
+    void aScaleThatDoesNotFitIsTakenBackAndSaid() {
+        OpenWindow open({1100, 700});
+        open.bench.change([](Session& s) { s.look.scale = 2; }, "Scale");
+        QTRY_VERIFY(open.window.width() > 1100); // as far as the screen goes
+        const double shown = fittingScale(2, open.window.size());
+        QVERIFY(shown < 2);
+        QTRY_COMPARE(appearance().scale, shown);
+        QTRY_VERIFY(open.window.notices().messages().join(' ').contains(QString("shown at %1 %: 200 % needs a window of 2048 × 1280").arg(qRound(100 * shown))));
+        QVERIFY(leastWindow(shown).width() <= open.window.width() && leastWindow(shown).height() <= open.window.height());
+        open.bench.change([](Session& s) { s.look.scale = 1; }, "Scale");
+        QTRY_COMPARE(appearance().scale, 1.0);
+        QVERIFY(open.window.notices().messages().isEmpty());
     }
 
     void aNarrowWindowFoldsTheLeftAndTabsTheRow() {

@@ -33,6 +33,12 @@ void deleteTexture(std::uint32_t texture) {
     glDeleteTextures(1, &name);
 }
 
+int largestTexture() {
+    GLint most = 0;
+    glGetIntegerv(GL_MAX_TEXTURE_SIZE, &most);
+    return std::max(kPageSize, static_cast<int>(most));
+}
+
 /// White with the coverage as alpha, so that the vertex colour tints it.
 std::vector<std::uint8_t> pixelsOf(const TextBitmap& bitmap) {
     const std::size_t count = static_cast<std::size_t>(bitmap.width) * static_cast<std::size_t>(bitmap.height);
@@ -80,21 +86,32 @@ void TexturePages::beginFrame() {
         image.used = false;
 }
 
+TexturePages::Page& TexturePages::addPage(int width, int height) {
+    const std::vector<std::uint8_t> empty(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4, 0);
+    m_pages.push_back({makeTexture(width, height, empty.data(), GL_LINEAR), width, height, 0, 0, 0});
+    return m_pages.back();
+}
+
 TexturePages::Page& TexturePages::pageFor(int width, int height) {
+    if (width >= kPageSize || height >= kPageSize) { // a long sentence at a large scale has a page of its own
+        Page& own = addPage(width + 1, height + 1);
+        if (m_pages.size() < 2)
+            return own;
+        std::swap(own, m_pages[m_pages.size() - 2]); // the open page stays the last one
+        return m_pages[m_pages.size() - 2];
+    }
     // One transparent pixel between neighbours, or the smoothing of one run would pick up the next.
     if (!m_pages.empty()) {
         Page& page = m_pages.back();
-        if (page.x + width + 1 > kPageSize) {
+        if (page.x + width + 1 > page.width) {
             page.x = 0;
             page.y += page.shelfHeight + 1;
             page.shelfHeight = 0;
         }
-        if (page.x + width + 1 <= kPageSize && page.y + height + 1 <= kPageSize)
+        if (page.x + width + 1 <= page.width && page.y + height + 1 <= page.height)
             return page;
     }
-    const std::vector<std::uint8_t> empty(static_cast<std::size_t>(kPageSize) * kPageSize * 4, 0);
-    m_pages.push_back({makeTexture(kPageSize, kPageSize, empty.data(), GL_LINEAR), 0, 0, 0});
-    return m_pages.back();
+    return addPage(kPageSize, kPageSize);
 }
 
 TextPatch TexturePages::text(const std::string& utf8, const TextStyle& style, double scale) {
@@ -103,7 +120,7 @@ TextPatch TexturePages::text(const std::string& utf8, const TextStyle& style, do
         return known->second;
     const TextBitmap bitmap = m_text.rasterise(utf8, style, scale);
     TextPatch patch;
-    const int width = std::min(bitmap.width, kPageSize - 1), height = std::min(bitmap.height, kPageSize - 1);
+    const int most = largestTexture() - 1, width = std::min(bitmap.width, most), height = std::min(bitmap.height, most);
     if (width <= 0 || height <= 0)
         return m_runs[key] = patch;
     Page& page = pageFor(width, height);
@@ -113,9 +130,10 @@ TextPatch TexturePages::text(const std::string& utf8, const TextStyle& style, do
     glPixelStorei(GL_UNPACK_ROW_LENGTH, bitmap.width);
     glTexSubImage2D(GL_TEXTURE_2D, 0, page.x, page.y, width, height, GL_RGBA, GL_UNSIGNED_BYTE, rgba.data());
     glPixelStorei(GL_UNPACK_ROW_LENGTH, 0);
-    const auto along = [](int at) { return static_cast<float>(at) / static_cast<float>(kPageSize); };
-    patch = {page.texture,         along(page.x),  along(page.y),          along(page.x + width), along(page.y + height),
-             bitmap.left,          bitmap.top,     width / scale,          height / scale,        !bitmap.colourPixels.empty()};
+    const auto u = [&](int x) { return static_cast<float>(x) / static_cast<float>(page.width); };
+    const auto v = [&](int y) { return static_cast<float>(y) / static_cast<float>(page.height); };
+    patch = {page.texture, u(page.x),   v(page.y),     u(page.x + width), v(page.y + height),
+             bitmap.left,  bitmap.top,  width / scale, height / scale,    !bitmap.colourPixels.empty()};
     page.x += width + 1;
     page.shelfHeight = std::max(page.shelfHeight, height);
     return m_runs[key] = patch;

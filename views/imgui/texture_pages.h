@@ -37,6 +37,7 @@ public:
 private:
     struct Page {
         std::uint32_t texture = 0;
+        int width = 0, height = 0;
         int x = 0, y = 0, shelfHeight = 0; ///< where the next run goes
     };
     struct Image {
@@ -45,6 +46,7 @@ private:
         bool used = false;
     };
     Page& pageFor(int width, int height);
+    Page& addPage(int width, int height);
     void clearText();
 
     const TextService& m_text;

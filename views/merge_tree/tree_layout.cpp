@@ -31,11 +31,16 @@ TreeLayout::TreeLayout(const TreeState& state, const Viewport& viewport, double 
 }
 
 void TreeLayout::placeRows(std::size_t levels) {
-    const double above = 34, below = 20; // room of the percentages, and of the batches' own height
-    const double height = std::max(10.0, plot.height - above - below);
-    pitch = levels == 0 ? height : height / static_cast<double>(levels);
-    nodeHeight = std::clamp(pitch - 24, 8.0, 24.0);
-    leafHeight = std::clamp(pitch - 20, 8.0, 16.0);
+    const double below = 20; // the batches' own height
+    const auto pitchUnder = [&](double above) {
+        return std::max(10.0, plot.height - above - below) / static_cast<double>(std::max<std::size_t>(1, levels));
+    };
+    pitch = pitchUnder(34); // room of the percentages
+    if (pitch < kPercentPitch)
+        pitch = std::min(kPercentPitch - 1, pitchUnder(12)); // none are written
+    const double least = std::min(8.0, 0.7 * pitch); // rows that are low keep a gap
+    nodeHeight = std::clamp(pitch - 24, least, 24.0);
+    leafHeight = std::clamp(pitch - 20, least, 16.0);
     for (std::size_t level = 0; level <= levels; ++level)
         rows.push_back(plot.bottom() - below - pitch * static_cast<double>(level));
 }

@@ -45,6 +45,8 @@ void paintGround(SceneBuilder& b, const TreePicture& p) {
 void paintEdge(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::int64_t place, const Stroke& stroke) {
     const std::int64_t parent = level == 0 ? place : place / 2;
     const Point from = p.layout.centreOf(p.state, level, place), to = p.layout.centreOf(p.state, level + 1, parent);
+    if (std::abs(from.x - to.x) < 1) // an elbow without arms has no direction to be drawn in
+        return b.polyline({from, to}, stroke);
     const double middle = (from.y + to.y) / 2;
     b.polyline({from, {from.x, middle}, {to.x, middle}, to}, stroke);
 }
@@ -85,7 +87,7 @@ void paintNodeWords(SceneBuilder& b, const TreePicture& p, std::int64_t level, s
     if (box.height >= 10 && b.width(count, size) + 4 <= box.width)
         b.text(centre, count, size, live ? p.onPolicy : p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Middle);
     const TextStyle percent{FontFace::Interface, 11, FontWeight::SemiBold};
-    if (!live || p.data.query < 0 || p.layout.pitch < 44)
+    if (!live || p.data.query < 0 || p.layout.pitch < kPercentPitch)
         return;
     const double share = p.data.nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)].discrepancy;
     const std::string words = fmt::format("{:.0f} %", 100 * share);

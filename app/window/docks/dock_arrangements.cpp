@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace kvscope {
 
@@ -30,6 +31,7 @@ void DockDesk::arrangeByDefault() {
             dock->setFloating(false);
     for (PanelDock* dock : m_docks)
         m_window.removeDockWidget(dock);
+    m_inFront.clear();
     if (m_layout == WindowLayout::Teach)
         arrangeTeach();
     else if (m_layout == WindowLayout::WholeModel)
@@ -37,8 +39,12 @@ void DockDesk::arrangeByDefault() {
     else
         arrangePanes();
     shareSpace();
-    // Once more when the tab bars have their heights.
-    QTimer::singleShot(0, this, &DockDesk::shareSpace);
+    // Once more when the tab bars are there and have their heights.
+    QTimer::singleShot(0, this, [this] {
+        shareSpace();
+        for (PanelDock* dock : std::exchange(m_inFront, {}))
+            dock->raise();
+    });
 }
 
 void DockDesk::arrangePanes() {
@@ -54,8 +60,8 @@ void DockDesk::arrangePanes() {
     hideAllBut(shown);
     if (m_size == WindowSize::Narrow)
         toggleLeft();
-    for (const char* front : {"parameters", "fidelity", "overlap", m_layout == WindowLayout::ExploreHead ? "token_strip" : "overlap"})
-        dock(front)->raise();
+    for (const char* front : {"parameters", "fidelity", "overlap", hasOneRow() ? "token_strip" : "overlap"})
+        m_inFront.push_back(dock(front));
 }
 
 PanelDock* DockDesk::firstOf(const std::vector<const char*>& ids) const {
@@ -103,8 +109,7 @@ void DockDesk::arrangeTeach() {
     hideAllBut(shown);
     if (m_size == WindowSize::Narrow)
         toggleLeft();
-    for (PanelDock* front : {story, detail, dock("explanation")})
-        front->raise();
+    m_inFront = {story, detail, dock("explanation")};
 }
 
 void DockDesk::arrangeModel() {
@@ -146,16 +151,20 @@ void DockDesk::placeRight() {
 
 void DockDesk::placeBottom() {
     m_window.addDockWidget(Qt::BottomDockWidgetArea, dock("overlap"));
-    if (m_layout == WindowLayout::ExploreHead)
+    if (hasOneRow())
         m_window.tabifyDockWidget(dock("overlap"), dock("token_strip"));
     else
         m_window.splitDockWidget(dock("overlap"), dock("token_strip"), Qt::Vertical);
-    if (m_size == WindowSize::Narrow || m_layout == WindowLayout::ExploreHead)
+    if (m_size == WindowSize::Narrow || hasOneRow())
         m_window.tabifyDockWidget(dock("overlap"), dock("metrics"));
     else
         m_window.splitDockWidget(dock("overlap"), dock("metrics"), Qt::Horizontal);
     for (PanelDock* view : viewsWithoutPlace())
         m_window.tabifyDockWidget(dock("overlap"), view);
+}
+
+bool DockDesk::hasOneRow() const {
+    return m_layout == WindowLayout::ExploreHead || m_short; // below the panes
 }
 
 bool DockDesk::whyStandsRight() const {
@@ -171,6 +180,9 @@ std::vector<PanelDock*> DockDesk::viewsWithoutPlace() const {
 }
 
 void DockDesk::shareSpace() {
+    if (m_byHand)
+        return;
+    m_shared = m_window.size();
     if (m_layout == WindowLayout::Teach)
         shareTeach();
     else if (m_layout == WindowLayout::WholeModel)
@@ -191,7 +203,7 @@ void DockDesk::shareTeach() {
     };
     PanelDock *story = present(kStories), *close = present(kDetails);
     if (story)
-        m_window.resizeDocks({dock("lessons"), story, dock("lesson")}, {px(left), px(middle), px(right)}, Qt::Horizontal);
+        m_window.resizeDocks({dock("lessons"), story, dock("lesson")}, {std::max(1, px(left)), px(middle), px(right)}, Qt::Horizontal);
     if (story && close)
         m_window.resizeDocks({story, close, dock("steps")}, {px(std::max(200, height - player - detail)), px(detail), px(player)}, Qt::Vertical);
     m_window.resizeDocks({dock("lesson"), dock("explanation")}, {px(height * 0.6), px(height * 0.4)}, Qt::Vertical);
@@ -223,7 +235,7 @@ void DockDesk::sharePanes() {
         m_window.resizeDocks({dock("capture"), dock("panes")}, {px(height - panes), px(panes)}, Qt::Vertical);
     else
         m_window.resizeDocks({dock("capture"), dock("panes"), dock("why")}, {px(std::max(200, height - panes - why)), px(panes), px(why)}, Qt::Vertical);
-    if (m_layout == WindowLayout::ExploreHead)
+    if (hasOneRow())
         return m_window.resizeDocks({dock("token_strip")}, {px(text + kTabs)}, Qt::Vertical);
     m_window.resizeDocks({dock("overlap"), dock("token_strip")}, {px(row), px(text)}, Qt::Vertical);
     if (!narrow)

@@ -6,6 +6,7 @@
 
 #include <QChildEvent>
 #include <QMainWindow>
+#include <QMouseEvent>
 #include <QSettings>
 #include <QTabBar>
 
@@ -15,6 +16,7 @@ namespace kvscope {
 
 namespace {
 
+constexpr const char* kByHand = "-by-hand";
 constexpr int kStateVersion = 1; // of the docks' names; another one starts from the defaults
 
 const char* wordOf(WindowSize size) {
@@ -48,6 +50,9 @@ bool DockDesk::eventFilter(QObject* watched, QEvent* event) {
             bar->setElideMode(Qt::ElideNone);
             bar->setDrawBase(false);
         }
+    // Where no widget lies, the window itself is pressed: a separator.
+    if (event->type() == QEvent::MouseButtonPress && !m_window.childAt(static_cast<QMouseEvent*>(event)->position().toPoint()))
+        m_byHand = true;
     return QObject::eventFilter(watched, event);
 }
 
@@ -63,29 +68,43 @@ PanelDock* DockDesk::dock(const QString& id) const {
 }
 
 QString DockDesk::settingsKey() const {
-    return QString("docks/%1-%2").arg(wordOf(m_layout), wordOf(m_size));
+    return QString("docks/%1-%2%3").arg(wordOf(m_layout), wordOf(m_size), m_short ? "-short" : "");
 }
 
-void DockDesk::arrange(WindowLayout layout, WindowSize size) {
-    if (m_arranged && layout == m_layout && size == m_size)
+void DockDesk::arrange(WindowLayout layout) {
+    const WindowSize size = sizeOf(m_window.width());
+    const bool isShortNow = isShort(m_window.height());
+    if (m_arranged && layout == m_layout && size == m_size && isShortNow == m_short) {
+        if (m_window.size() != m_shared)
+            shareSpace();
         return;
+    }
     if (m_arranged)
         remember();
     m_layout = layout;
     m_size = size;
+    m_short = isShortNow;
     m_arranged = true;
     // The default first: docks that the settings do not know yet have a place then.
+    m_byHand = false;
     arrangeByDefault();
-    m_window.restoreState(QSettings().value(settingsKey()).toByteArray(), kStateVersion);
+    m_byHand = QSettings().value(settingsKey() + kByHand).toBool();
+    if (m_window.restoreState(QSettings().value(settingsKey()).toByteArray(), kStateVersion))
+        m_inFront.clear(); // the tabs are as they were left
+    shareSpace();
 }
 
 void DockDesk::remember() {
-    if (m_arranged)
-        QSettings().setValue(settingsKey(), m_window.saveState(kStateVersion));
+    if (!m_arranged)
+        return;
+    QSettings().setValue(settingsKey(), m_window.saveState(kStateVersion));
+    QSettings().setValue(settingsKey() + kByHand, m_byHand);
 }
 
 void DockDesk::reset() {
     QSettings().remove(settingsKey());
+    QSettings().remove(settingsKey() + kByHand);
+    m_byHand = false;
     arrangeByDefault();
 }
 
@@ -117,7 +136,12 @@ void DockDesk::resize(const Sizes& sizes) {
 void DockDesk::bringToFront(const std::vector<std::string>& ids) {
     for (auto id = ids.rbegin(); id != ids.rend(); ++id)
         if (PanelDock* one = dock(QString::fromStdString(*id)))
-            one->present();
+            present(one);
+}
+
+void DockDesk::present(PanelDock* dock) {
+    dock->present();
+    m_inFront.push_back(dock); // also when an arrangement is still being laid out
 }
 
 bool DockDesk::toggleLeft() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/window/docks/panel_dock.h"
+#include "app/window/window_size.h"
 
 #include <QObject>
 #include <QSizeF>
@@ -15,9 +16,6 @@ namespace kvscope {
 
 enum class WindowLayout; // app/session/session.h
 
-/// The widths of the design: below 1360, from 1920 on, and between.
-enum class WindowSize { Narrow, Normal, Wide };
-
 /// All docks of the window and where they stand. Each layout has an arrangement per window size: what the user last made
 /// of it (kept in the settings), else its default.
 class DockDesk : public QObject {
@@ -30,8 +28,9 @@ public:
     PanelDock* dock(const QString& id) const; ///< null without one
     const std::vector<PanelDock*>& all() const { return m_docks; }
 
-    /// Nothing when this arrangement is shown already; else remembers the old one and shows this one.
-    void arrange(WindowLayout layout, WindowSize size);
+    /// Remembers the arrangement shown and shows another one where layout or size of the window ask for it. An arrangement
+    /// whose separators nobody has moved shares the space anew whenever the window has another size.
+    void arrange(WindowLayout layout);
     void remember(); ///< the arrangement shown, in the settings
     void reset();    ///< back to the default of the arrangement shown
     /// Docks in sight with their sizes in logical pixels. New contents ask for other sizes: who exchanges them gives the
@@ -50,6 +49,7 @@ private:
     static constexpr int kTabs = 26; ///< logical height of a row of tabs, which Qt counts to the docks under it
     QString settingsKey() const;
     bool hasTabs(PanelDock* dock) const;
+    void present(PanelDock* dock);
     void arrangeByDefault();
     void arrangePanes(); ///< Explore head, Compare policies
     void arrangeTeach();
@@ -57,7 +57,7 @@ private:
     void placeLeft();
     void placeRight();
     void placeBottom();
-    void shareSpace();
+    void shareSpace(); ///< nothing once separators were moved by hand
     void sharePanes();
     void shareTeach();
     void shareModel();
@@ -65,6 +65,7 @@ private:
     /// Adds the other docks that there are as tabs of the first one.
     void placeTabs(const std::vector<const char*>& ids, PanelDock* first);
     void hideAllBut(const std::vector<PanelDock*>& shown);
+    bool hasOneRow() const; ///< text, overlap and metrics are tabs of one dock
     bool whyStandsRight() const;
     std::vector<PanelDock*> viewsWithoutPlace() const;
     std::vector<PanelDock*> leftDocks() const; ///< that the rail folds
@@ -73,7 +74,11 @@ private:
     std::vector<PanelDock*> m_docks;
     WindowLayout m_layout{};
     WindowSize m_size = WindowSize::Normal;
+    bool m_short = false;
+    std::vector<PanelDock*> m_inFront; ///< to be raised once the docks are laid out, in this order
     bool m_arranged = false;
+    bool m_byHand = false; ///< separators have been moved in this arrangement
+    QSize m_shared;        ///< size of the window when the space was shared
 };
 
 } // namespace kvscope

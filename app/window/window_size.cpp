@@ -1,0 +1,50 @@
+// How much of the design fits a window: its width folds panels, its height makes the chrome compact, and an interface
+// scale that leaves too little room is taken back a step.
+#include "app/window/window_size.h"
+
+#include "app/window/appearance.h"
+#include "app/window/interface_scales.h"
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+constexpr int kFoldBelow = 1360, kWideFrom = 1920; // widths of the design
+constexpr int kCompactBelowHeight = 820, kShortBelowHeight = 760;
+constexpr QSize kLeast(1024, 640);
+
+} // namespace
+
+WindowSize sizeOf(int width) {
+    return width < px(kFoldBelow) ? WindowSize::Narrow : width >= px(kWideFrom) ? WindowSize::Wide : WindowSize::Normal;
+}
+
+bool isShort(int height) {
+    return height < px(kShortBelowHeight);
+}
+
+bool isLow(int height, double scale) {
+    return height < kCompactBelowHeight * scale;
+}
+
+QSize leastWindow(double scale) {
+    return kLeast * scale;
+}
+
+double fittingScale(double wanted, QSize window) {
+    const auto fits = [&](double scale) {
+        const QSize least = leastWindow(scale);
+        return window.width() >= least.width() && window.height() >= least.height();
+    };
+    if (fits(wanted))
+        return wanted;
+    double best = std::min(wanted, 1.0);
+    for (const double scale : kInterfaceScales)
+        if (scale < wanted && fits(scale))
+            best = std::max(best, scale);
+    return best;
+}
+
+} // namespace kvscope
