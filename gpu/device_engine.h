@@ -8,8 +8,8 @@
 
 namespace kvscope {
 
-/// What the failure of a primitive means for the device.
-enum class DeviceFailure { Ours, OutOfMemory, Lost };
+/// What the failure of a primitive means for the device. Refused: this call failed for the device's sake, the device goes on.
+enum class DeviceFailure { Ours, OutOfMemory, Lost, Refused };
 
 /// An engine whose primitives run on a device and may fail for the device's sake. ResidentEngine wraps it: decides
 /// which tensors lie in its memory, and what happens after a failure.

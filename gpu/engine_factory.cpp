@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "gpu/engine_module.h"
+#include "gpu/nvidia_driver.h"
 #include "gpu/resident_engine.h"
 
 #include <dlfcn.h>
@@ -29,14 +30,6 @@ std::string modulePath() {
         if (const auto file = folder / place / kModuleFile; std::filesystem::exists(file, ignored))
             return file.lexically_normal().string();
     return {};
-}
-
-/// The driver's library, not the toolkit's: it is there exactly where an NVIDIA driver is.
-bool hasNvidiaDriver() {
-    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    if (driver)
-        dlclose(driver);
-    return driver != nullptr;
 }
 
 [[noreturn]] void fail(const std::string& engine, const std::string& sentence, const std::string& remedy,
@@ -85,8 +78,8 @@ std::unique_ptr<Engine> makeEngine(const EngineChoice& choice) {
         throw Error({.sentence = "there is no engine '" + choice.name + "'",
                      .place = "engine",
                      .remedy = "Use one of: " + nameList()});
-    if (!hasNvidiaDriver())
-        fail("cuda", "this machine has no NVIDIA driver", "Use --engine cpu, or --engine torch to try the same code without a GPU");
+    if (const DriverRefusal refusal = refusalOf(readNvidiaDriver()); !refusal.sentence.empty())
+        fail("cuda", refusal.sentence, refusal.remedy);
     return makeSecondEngine(choice, "cuda");
 }
 
@@ -97,8 +90,8 @@ std::vector<EngineOffer> engineOffers() {
     if (modulePath().empty())
         for (std::size_t i : {1, 2})
             offers[i].missing = "not part of this build", offers[i].remedy = kFetch;
-    else if (!hasNvidiaDriver())
-        offers[2].missing = "this machine has no NVIDIA driver", offers[2].remedy = "Install the driver of the GPU";
+    else if (const DriverRefusal refusal = refusalOf(readNvidiaDriverVersion()); !refusal.sentence.empty())
+        offers[2].missing = refusal.sentence, offers[2].remedy = refusal.remedy;
     return offers;
 }
 

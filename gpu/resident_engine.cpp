@@ -51,19 +51,39 @@ bool ResidentEngine::tryAgain(const std::string& primitive, const std::exception
     case DeviceFailure::Ours:
         throw;
     case DeviceFailure::OutOfMemory:
-        m_residency.evictAll();
-        if (m_device->shrink()) {
-            notice("GPU memory is full: smaller batches");
+        if (makeRoom())
             return true;
-        }
-        notice("GPU memory is full: " + primitive + " ran on the CPU");
+        if (!m_lost)
+            notice("GPU memory is full: " + primitive + " ran on the CPU");
+        return false;
+    case DeviceFailure::Refused:
+        notice("The GPU could not run " + primitive + ": it ran on the CPU");
         return false;
     case DeviceFailure::Lost:
-        m_lost = true;
-        m_residency.lose();
-        notice("The GPU stopped answering: going on with the CPU");
+        lose();
     }
     return false;
+}
+
+/// Empties the device's memory and asks for smaller batches. False when that does not help.
+bool ResidentEngine::makeRoom() const {
+    try {
+        m_residency.evictAll();
+        if (!m_device->shrink())
+            return false;
+    } catch (const std::exception& failure) { // results that must leave are copied, which may fail in its turn
+        if (m_device->classify(failure) == DeviceFailure::Lost)
+            lose();
+        return false;
+    }
+    notice("GPU memory is full: smaller batches");
+    return true;
+}
+
+void ResidentEngine::lose() const {
+    m_lost = true;
+    m_residency.lose();
+    notice("The GPU stopped answering: going on with the CPU");
 }
 
 void ResidentEngine::notice(const std::string& text) const {
@@ -103,7 +123,10 @@ HostTensor ResidentEngine::download(const Tensor& tensor) const {
     try {
         return m_residency.download(tensor);
     } catch (const std::exception& failure) {
-        tryAgain("download", failure);
+        if (m_device->classify(failure) == DeviceFailure::Refused)
+            lose(); // numbers that it does not give back are as good as lost
+        else
+            tryAgain("download", failure);
     }
     return m_residency.download(tensor);
 }

@@ -70,6 +70,8 @@ private:
     struct Side;
     template <class Call> auto run(const char* primitive, const Call& call) const;
     bool tryAgain(const std::string& primitive, const std::exception& failure) const;
+    bool makeRoom() const;
+    void lose() const;
     void notice(const std::string& text) const;
 
     std::shared_ptr<const DeviceEngine> m_device;

@@ -4,30 +4,53 @@
 
 namespace kvscope::gpu {
 
-namespace {
+using Cause = DeviceError::Cause;
 
-DeviceError::Cause causeOf(int code) {
+Cause causeOfCode(int code) {
     switch (code) {
     case 2: // cudaErrorMemoryAllocation
-        return DeviceError::Cause::OutOfMemory;
+        return Cause::OutOfMemory;
     case 3:   // cudaErrorInitializationError
     case 34:  // cudaErrorStubLibrary
     case 35:  // cudaErrorInsufficientDriver
     case 100: // cudaErrorNoDevice
     case 101: // cudaErrorInvalidDevice
     case 209: // cudaErrorNoKernelImageForDevice
-        return DeviceError::Cause::NoDevice;
+    case 222: // cudaErrorUnsupportedPtxVersion
+    case 802: // cudaErrorSystemNotReady
+    case 803: // cudaErrorSystemDriverMismatch
+        return Cause::NoDevice;
+    case 4:   // cudaErrorCudartUnloading
     case 46:  // cudaErrorDevicesUnavailable
     case 214: // cudaErrorECCUncorrectable
     case 700: // cudaErrorIllegalAddress
     case 702: // cudaErrorLaunchTimeout
+    case 709: // cudaErrorContextIsDestroyed
+    case 710: // cudaErrorAssert
     case 714: // cudaErrorHardwareStackError
+    case 715: // cudaErrorIllegalInstruction
+    case 716: // cudaErrorMisalignedAddress
+    case 717: // cudaErrorInvalidAddressSpace
+    case 718: // cudaErrorInvalidPc
     case 719: // cudaErrorLaunchFailure
-        return DeviceError::Cause::Lost;
+    case 999: // cudaErrorUnknown
+        return Cause::Lost;
     default:
-        return DeviceError::Cause::Other;
+        return Cause::Other;
     }
 }
+
+Cause causeOfText(std::string_view text) {
+    const auto has = [&](const char* part) { return text.find(part) != std::string_view::npos; };
+    // Libraries take their work space when they are first used: what they cannot get then is memory.
+    if (has("_STATUS_ALLOC_FAILED") || has("_STATUS_NOT_INITIALIZED") || has("out of memory"))
+        return Cause::OutOfMemory;
+    if (has("_STATUS_EXECUTION_FAILED") || has("_STATUS_MAPPING_ERROR") || has("CUDA error") || has("CUDA driver error"))
+        return Cause::Lost;
+    return Cause::Other;
+}
+
+namespace {
 
 std::string remedyFor(DeviceError::Cause cause) {
     switch (cause) {
@@ -47,7 +70,7 @@ std::string remedyFor(DeviceError::Cause cause) {
 
 DeviceError::DeviceError(int code, const char* text, const char* during)
     : Error({"the GPU reports \"" + std::string(text) + "\" (CUDA error " + std::to_string(code) + ") during " + during,
-             "CUDA device", remedyFor(causeOf(code)), ""}),
-      m_cause(causeOf(code)) {}
+             "CUDA device", remedyFor(causeOfCode(code)), ""}),
+      m_cause(causeOfCode(code)) {}
 
 } // namespace kvscope::gpu

@@ -2,6 +2,8 @@
 
 #include "core/base/error.h"
 
+#include <string_view>
+
 namespace kvscope::gpu {
 
 /// The CUDA device refused or failed. The work is lost, the program goes on with a smaller batch or another engine.
@@ -17,5 +19,10 @@ public:
 private:
     Cause m_cause;
 };
+
+/// Of a cudaError_t.
+DeviceError::Cause causeOfCode(int code);
+/// Of what a library says that gives no code: LibTorch on cuBLAS, cuSOLVER and CUDA.
+DeviceError::Cause causeOfText(std::string_view text);
 
 } // namespace kvscope::gpu

@@ -3,15 +3,15 @@
 #include "gpu/torch/torch_device.h"
 
 #include "core/base/error.h"
-#if KVSCOPE_HAS_KERNELS
 #include "gpu/kernels/device_error.h"
-#endif
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
@@ -59,7 +59,32 @@ at::Device deviceOf(bool cuda) {
 template <class Number> at::Tensor copied(std::span<const Number> numbers, at::ScalarType type, bool cuda) {
     // Read only: the copy below is what is kept.
     auto* data = const_cast<Number*>(numbers.data());
-    return at::from_blob(data, {static_cast<std::int64_t>(numbers.size())}, type).to(deviceOf(cuda), at::kLong == type || at::kInt == type ? at::kLong : at::kDouble, false, true);
+    return at::from_blob(data, {static_cast<std::int64_t>(numbers.size())}, type)
+        .to(deviceOf(cuda), at::kLong == type || at::kInt == type ? at::kLong : at::kDouble, false, true);
+}
+
+std::vector<std::int64_t> sizesOf(const Shape& shape) {
+    std::vector<std::int64_t> sizes;
+    for (int axis = 0; axis < shape.rank(); ++axis)
+        sizes.push_back(shape[axis]);
+    return sizes;
+}
+
+/// The tensor takes the numbers over without a copy and lets them go with its last owner.
+at::Tensor hereOf(HostTensor numbers) {
+    const std::vector<std::int64_t> sizes = sizesOf(numbers.shape);
+    auto* owner = new std::vector<float>(std::move(numbers.data));
+    return at::from_blob(
+        owner->data(), sizes, [owner](void*) { delete owner; }, at::TensorOptions(at::kFloat));
+}
+
+/// In memory that the GPU reads itself; as it is where none can be had.
+at::Tensor pinned(const at::Tensor& here) {
+    try {
+        return here.pin_memory();
+    } catch (const c10::Error&) {
+        return here;
+    }
 }
 
 /// This thread's current stream, for a while.
@@ -101,8 +126,10 @@ void TorchDevice::openCuda() {
         refuse(std::string("LibTorch's CUDA libraries cannot be loaded (") + dlerror() + ")",
                "Run resources/dev/libtorch.sh fetch-gpu, or use --engine cpu");
     try {
-        if (!at::globalContext().hasCUDA() || at::globalContext().getAcceleratorHooksInterface(at::kCUDA).deviceCount() < 1)
-            refuse("no NVIDIA GPU can be used by LibTorch", "nvidia-smi says what the driver sees; or use --engine cpu");
+        if (!at::globalContext().hasCUDA() ||
+            at::globalContext().getAcceleratorHooksInterface(at::kCUDA).deviceCount() < 1)
+            refuse("no NVIDIA GPU can be used by LibTorch",
+                   "nvidia-smi says what the driver sees; or use --engine cpu");
         at::globalContext().lazyInitDevice(at::kCUDA);
         const auto [free, total] = c10::getDeviceAllocator(at::kCUDA)->getMemoryInfo(0);
         m_residentBytes = static_cast<std::size_t>(kResidentShare * static_cast<double>(free));
@@ -115,30 +142,27 @@ void TorchDevice::openCuda() {
 }
 
 at::Tensor TorchDevice::upload(HostTensor numbers) const {
-    std::vector<std::int64_t> sizes;
-    for (int axis = 0; axis < numbers.shape.rank(); ++axis)
-        sizes.push_back(numbers.shape[axis]);
-    // The tensor takes the numbers over without a copy and lets them go with its last owner.
-    auto* owner = new std::vector<float>(std::move(numbers.data));
-    const at::Tensor here =
-        at::from_blob(owner->data(), sizes, [owner](void*) { delete owner; }, at::TensorOptions(at::kFloat));
+    const at::Tensor here = hereOf(std::move(numbers));
     if (!m_cuda)
         return here;
-    // Pinned memory is copied by the GPU itself; LibTorch keeps the staging buffer until the copy is done.
-    return here.pin_memory().to(deviceOf(true), /*non_blocking=*/true);
+    // Pinned memory is copied by the GPU itself. The copy is waited for: a buffer that LibTorch still watches is let go
+    // through a call that throws where nothing may throw when the device was lost meanwhile.
+    return pinned(here).to(deviceOf(true), /*non_blocking=*/false);
 }
 
 at::Tensor TorchDevice::uploadBeside(HostTensor numbers) const {
     if (!m_cuda)
         return upload(std::move(numbers));
+    const at::Tensor there = at::empty(sizesOf(numbers.shape), at::TensorOptions(at::kFloat).device(deviceOf(true)));
     const c10::impl::VirtualGuardImpl guard(at::kCUDA);
-    const c10::Stream computing = guard.getStream(deviceOf(true));
     const c10::Stream copying = guard.getStreamFromGlobalPool(deviceOf(true));
+    // The memory belongs to the computing stream, which lets it go in its order; what was enqueued there before may
+    // still use it, so the copy begins behind that.
+    c10::Event before(at::kCUDA);
+    before.record(guard.getStream(deviceOf(true)));
+    before.block(copying);
     const StreamInUse inUse(guard, copying);
-    const at::Tensor there = upload(std::move(numbers));
-    guard.synchronizeStream(copying);
-    // When the tensor is let go its memory must not be filled again before the last primitive that reads it has ended.
-    guard.recordDataPtrOnStream(there.storage().data_ptr(), computing);
+    there.copy_(pinned(hereOf(std::move(numbers))), /*non_blocking=*/false);
     return there;
 }
 
@@ -164,21 +188,26 @@ bool TorchDevice::shrink() const {
 }
 
 DeviceFailure TorchDevice::classify(const std::exception& failure) const {
+    using Cause = DeviceError::Cause;
     if (dynamic_cast<const c10::OutOfMemoryError*>(&failure))
         return DeviceFailure::OutOfMemory;
-#if KVSCOPE_HAS_KERNELS
-    if (const auto* kernel = dynamic_cast<const DeviceError*>(&failure)) {
-        using Cause = DeviceError::Cause;
-        const bool lost = kernel->cause() == Cause::Lost || kernel->cause() == Cause::NoDevice;
-        return kernel->cause() == Cause::OutOfMemory ? DeviceFailure::OutOfMemory
-               : lost                                ? DeviceFailure::Lost
-                                                     : DeviceFailure::Ours;
+    const auto* kernel = dynamic_cast<const DeviceError*>(&failure);
+    if (!kernel && (!m_cuda || !dynamic_cast<const c10::Error*>(&failure)))
+        return DeviceFailure::Ours;
+    const auto* coded = dynamic_cast<const c10::AcceleratorError*>(&failure);
+    const Cause cause = kernel  ? kernel->cause()
+                        : coded ? causeOfCode(coded->get_error_code())
+                                : causeOfText(failure.what());
+    switch (cause) {
+    case Cause::OutOfMemory:
+        return DeviceFailure::OutOfMemory;
+    case Cause::NoDevice:
+    case Cause::Lost: // sticky: no call on the device succeeds until the process ends
+        return DeviceFailure::Lost;
+    case Cause::Other:
+        break;
     }
-#endif
-    // A CUDA error is sticky: after it no call on the device succeeds until the process ends.
-    const bool ofDevice = dynamic_cast<const c10::AcceleratorError*>(&failure) ||
-                          std::string(failure.what()).find("CUDA error") != std::string::npos;
-    return m_cuda && ofDevice ? DeviceFailure::Lost : DeviceFailure::Ours;
+    return DeviceFailure::Refused;
 }
 
 void* TorchDevice::stream() const {

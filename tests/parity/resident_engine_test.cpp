@@ -23,6 +23,10 @@ struct DeviceGone : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+struct CallRefused : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
 /// The CPU engine as a device with memory of its own and failures on demand.
 class FakeDevice final : public BasicForwardingEngine<DeviceEngine> {
 public:
@@ -31,6 +35,7 @@ public:
     mutable std::map<std::string, int> calls;
     mutable int shrinksLeft = 0;
     mutable std::map<std::string, int> outOfMemory; ///< how many of the next calls fail
+    std::string refused; ///< the call that never succeeds
     mutable bool gone = false;
     mutable std::string goneFrom; ///< the call during which the device is lost
     std::function<void()> duringCopy; ///< on the thread of an upload beside the primitives
@@ -49,6 +54,8 @@ public:
     DeviceFailure classify(const std::exception& failure) const override {
         if (dynamic_cast<const std::bad_alloc*>(&failure))
             return DeviceFailure::OutOfMemory;
+        if (dynamic_cast<const CallRefused*>(&failure))
+            return DeviceFailure::Refused;
         return dynamic_cast<const DeviceGone*>(&failure) ? DeviceFailure::Lost : DeviceFailure::Ours;
     }
     bool shrink() const override { return shrinksLeft-- > 0; }
@@ -64,6 +71,8 @@ private:
         gone = gone || goneFrom == call;
         if (gone)
             throw DeviceGone("CUDA error: unspecified launch failure");
+        if (refused == call)
+            throw CallRefused("cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR");
         if (outOfMemory[call]-- > 0)
             throw std::bad_alloc();
         return *m_engine;
@@ -182,6 +191,36 @@ private slots:
         const Tensor rows = rig.engine->upload(someRows(2, 30, 4));
         QCOMPARE(normsOn(*rig.engine, rows), normsOnCpu(someRows(2, 30, 4)));
         QVERIFY(!rig.engine->state().notice.empty());
+    }
+
+    void aCallThatTheDeviceRefusesRunsOnTheCpuWithOneLine() {
+        const Rig rig;
+        rig.device->refused = "rowNorms";
+        const Tensor rows = rig.engine->upload(someRows(2, 30, 4));
+        QCOMPARE(normsOn(*rig.engine, rows), normsOnCpu(someRows(2, 30, 4)));
+        QCOMPARE(rig.engine->state().notice, std::string("The GPU could not run rowNorms: it ran on the CPU"));
+        rig.engine->anchor(rows, AnchorKind::Mean, {});
+        QCOMPARE(rig.device->calls["anchor"], 1); // the device goes on
+    }
+
+    void numbersThatTheDeviceDoesNotGiveBackAreLost() {
+        const Rig rig;
+        const Tensor rows = rig.engine->upload(someRows(2, 30, 4)), norms = rig.engine->rowNorms(rows, {});
+        rig.device->refused = "download";
+        QVERIFY_EXCEPTION_THROWN(rig.engine->download(norms), TensorsLost);
+        QCOMPARE(normsOn(*rig.engine, rows), normsOnCpu(someRows(2, 30, 4)));
+    }
+
+    // Making room copies results to the host; a device that is lost then is lost, and nothing escapes.
+    void aDeviceMayBeLostWhileRoomIsMade() {
+        const Rig rig;
+        const Tensor rows = rig.engine->upload(someRows(2, 30, 4)), norms = rig.engine->rowNorms(rows, {});
+        rig.device->outOfMemory["anchor"] = 1;
+        rig.device->goneFrom = "download";
+        const auto cpu = makeCpuEngine(1);
+        QCOMPARE(rig.engine->download(rig.engine->anchor(rows, AnchorKind::Mean, {})).data,
+                 cpu->download(cpu->anchor(cpu->upload(someRows(2, 30, 4)), AnchorKind::Mean, {})).data);
+        QCOMPARE(rig.engine->state().notice, std::string("The GPU stopped answering: going on with the CPU"));
     }
 
     void aLostDeviceLeavesWhatTheHostHas() {
