@@ -14,7 +14,8 @@ constexpr int kThreads = 256;
 constexpr int kRowsPerPass = kThreads / kProductParts;
 constexpr int kRowsPerBlock = 4 * kRowsPerPass; // of the kernels that read rows once
 constexpr std::int64_t kRowsPerSum = 1024;      // the CPU engine's kRowsPerBlock
-constexpr int kTileRows = 64;
+constexpr int kMostTileRows = 64;
+constexpr std::size_t kTileBytes = 48 * 1024; // what every device gives a block without being asked for more
 
 constexpr std::int64_t piecesOf(std::int64_t count, std::int64_t size) {
     return (count + size - 1) / size;
@@ -72,28 +73,37 @@ struct AnchorCall {
     double* partial; ///< [H, pieces, d]
     std::int64_t pieces;
     float* anchor;
+    int tileRows; ///< at most kMostTileRows
 };
 
-/// Shared memory of anchorKernel: sums [d] and factors in double, then the tile [kTileRows, d] in float.
-constexpr std::size_t anchorShared(std::int64_t width) {
-    return static_cast<std::size_t>((width + kTileRows) * 8 + kTileRows * width * 4);
+/// Shared memory of anchorKernel: sums [d] and factors in double, then the tile [tileRows, d] in float.
+constexpr std::size_t anchorShared(std::int64_t width, int tileRows) {
+    return static_cast<std::size_t>((width + kMostTileRows) * 8 + tileRows * width * 4);
+}
+
+/// Wide rows leave room for fewer: whole passes where they fit. The sums do not depend on it.
+constexpr int tileRowsFor(std::int64_t width) {
+    int rows = kMostTileRows;
+    while (rows > 1 && anchorShared(width, rows) > kTileBytes)
+        rows -= rows > kRowsPerPass ? kRowsPerPass : 1;
+    return rows;
 }
 
 template <class Element> __global__ void __launch_bounds__(kThreads) anchorKernel(AnchorCall call) {
     const std::int64_t n = call.rows.rows, d = call.rows.width;
     double* sums = &sharedAs<double>();
     double* factors = sums + d;
-    float* tile = reinterpret_cast<float*>(factors + kTileRows);
+    float* tile = reinterpret_cast<float*>(factors + kMostTileRows);
     const std::int64_t begin = blockIdx.x * kRowsPerSum, end = begin + kRowsPerSum < n ? begin + kRowsPerSum : n;
     for (std::int64_t c = threadIdx.x; c < d; c += kThreads)
         sums[c] = 0;
-    for (std::int64_t first = begin; first < end; first += kTileRows) {
-        const int count = static_cast<int>(end - first < kTileRows ? end - first : kTileRows);
+    for (std::int64_t first = begin; first < end; first += call.tileRows) {
+        const int count = static_cast<int>(end - first < call.tileRows ? end - first : call.tileRows);
         const Element* rows = rowOf<Element>(call.rows, first);
         for (std::int64_t i = threadIdx.x; i < count * d; i += kThreads)
             tile[i] = widened(rows[i]);
         __syncthreads();
-        for (int pass = 0; call.normalised && pass < kTileRows; pass += kRowsPerPass) {
+        for (int pass = 0; call.normalised && pass < call.tileRows; pass += kRowsPerPass) {
             const int row = pass + threadIdx.x / kProductParts;
             const float* x = tile + (row < count ? row : 0) * d;
             const double square = productOfRows(x, x, d, threadIdx.x % kProductParts);
@@ -150,10 +160,10 @@ std::size_t anchorScratchBytes(const DeviceRows& rows) {
 
 void meanAnchor(const DeviceRows& rows, bool normalised, void* scratch, float* anchor, Stream stream) {
     const std::int64_t pieces = piecesOf(rows.rows, kRowsPerSum);
-    const AnchorCall call{rows, normalised, static_cast<double*>(scratch), pieces, anchor};
+    const AnchorCall call{rows, normalised, static_cast<double*>(scratch), pieces, anchor, tileRowsFor(rows.width)};
     withElement(rows.type, [&](auto element) {
-        launch("anchor sums", anchorKernel<decltype(element)>, {pieces, rows.heads}, kThreads, anchorShared(rows.width),
-               stream, call);
+        launch("anchor sums", anchorKernel<decltype(element)>, {pieces, rows.heads}, kThreads,
+               anchorShared(rows.width, call.tileRows), stream, call);
     });
     launch("anchor", finishAnchorKernel, {piecesOf(rows.width, kThreads), rows.heads}, kThreads, 0, stream, call);
 }

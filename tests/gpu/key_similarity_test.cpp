@@ -15,7 +15,8 @@ struct Sizes {
     std::int64_t heads, rows, width, gap;
 };
 const std::vector<Sizes> kSizes = {{1, 1, 1, 0},     {2, 63, 16, 0},  {3, 65, 15, 7},   {2, 130, 128, 0},
-                                   {1, 1024, 24, 0}, {2, 1025, 9, 5}, {1, 2100, 33, 0}, {1, 70, 300, 0}};
+                                   {1, 1024, 24, 0}, {2, 1025, 9, 5}, {1, 2100, 33, 0}, {1, 70, 300, 0},
+                                   {1, 90, 576, 0},  {1, 20, 1500, 3}};
 const std::vector<ElementType> kTypes = {ElementType::Float32, ElementType::BFloat16, ElementType::Float16};
 
 class KeySimilarityTest : public QObject {

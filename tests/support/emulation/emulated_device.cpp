@@ -247,6 +247,8 @@ unsigned char* laneSlot(int lane) {
 }
 
 void run(Body body, const void* argument, Grid grid, int threads, std::size_t sharedBytes) {
+    if (sharedBytes > kMostSharedBytes)
+        throw TooMuchSharedMemory();
     Device& d = device();
     const auto count = static_cast<unsigned>(threads);
     while (d.fibers.size() < count)

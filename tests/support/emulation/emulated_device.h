@@ -42,6 +42,10 @@ void setOrder(Order order, unsigned seed = 0);
 /// Launches since the program started; tests see that a call enqueues what it should.
 std::int64_t launches();
 
+/// What a block may ask for on every GPU from compute capability 8.0 on (those of 8.6, 8.9 and 12.0 have the least).
+inline constexpr std::size_t kMostSharedBytes = std::size_t{99} * 1024;
+struct TooMuchSharedMemory {}; ///< thrown by launch
+
 struct Deadlock {}; ///< thrown by launch: some threads wait where the others do not come
 
 Place threadPlace();
