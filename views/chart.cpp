@@ -3,11 +3,14 @@
 
 #include "views/view_facts.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace kvscope {
 
 namespace {
 
-constexpr double kLegendRow = 24, kProvenanceRow = 18;
+constexpr double kLegendRow = 24, kProvenanceRow = 18, kEdge = 10;
 
 AxesStyle styleFor(double width, double height, ThemeId theme) {
     AxesStyle style;
@@ -17,16 +20,22 @@ AxesStyle styleFor(double width, double height, ThemeId theme) {
     return style;
 }
 
+/// Of a legend along the upper edge: as many as it needs, as long as they leave the plot most of the height.
+int topRows(const Viewport& viewport, const std::vector<LegendEntry>& legend) {
+    const int most = std::clamp(static_cast<int>((0.3 * viewport.height - kLegendRow) / kLegendPitch) + 1, 1, 4);
+    return legendRows(legend, viewport.width - 2 * kEdge, most, *viewport.text);
+}
+
 } // namespace
 
-Chart::Chart(const Viewport& viewport, AxisSpec x, AxisSpec y, double rightMargin)
-    : style(styleFor(viewport.width, viewport.height, viewport.theme)) {
+Chart::Chart(const Viewport& viewport, std::vector<LegendEntry> entries, AxisSpec x, AxisSpec y, double rightMargin)
+    : style(styleFor(viewport.width, viewport.height, viewport.theme)), legend(std::move(entries)) {
     scene.width = viewport.width;
     scene.height = viewport.height;
     scene.background = themeOf(viewport.theme).canvas;
     frame.x = std::move(x);
     frame.y = std::move(y);
-    Box area = plotArea(viewport);
+    Box area = plotArea(viewport, legend);
     area.width -= rightMargin;
     frame.plot = plotBoxFor(area, frame.y, style, *viewport.text);
 }
@@ -38,8 +47,19 @@ SubPlot::SubPlot(const Viewport& viewport, const Box& area, AxisSpec x, AxisSpec
     frame.plot = plotBoxFor(area, frame.y, style, *viewport.text);
 }
 
-Box plotArea(const Viewport& viewport, int legendRows) {
-    const double top = kLegendRow * legendRows, bottom = viewport.forExport ? kProvenanceRow : 2;
+double furtherLegendRows(const Viewport& viewport, const std::vector<LegendEntry>& legend) {
+    return kLegendPitch * (topRows(viewport, legend) - 1);
+}
+
+double drawTopLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend, double left, double middle) {
+    const int rows = topRows(viewport, legend);
+    const double most = viewport.width - 2 * kEdge;
+    const double x = std::max(kEdge, std::min(left, viewport.width - kEdge - legendWidth(legend, most, rows, *viewport.text)));
+    return drawLegend(builder, {x, middle}, viewport.width - kEdge - x, legend, themeOf(viewport.theme), rows);
+}
+
+Box plotArea(const Viewport& viewport, const std::vector<LegendEntry>& legend) {
+    const double top = kLegendRow + furtherLegendRows(viewport, legend), bottom = viewport.forExport ? kProvenanceRow : 2;
     return {8, top, viewport.width - 14, viewport.height - top - bottom};
 }
 
@@ -52,12 +72,11 @@ void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewpor
                  themeOf(viewport.theme).text3, HorizontalAlign::Centre);
 }
 
-void finishChart(Chart& chart, const std::vector<LegendEntry>& legend, const ViewInput& input, const Viewport& viewport,
-                 bool zoomable) {
+void finishChart(Chart& chart, const ViewInput& input, const Viewport& viewport, bool zoomable) {
     const Theme& theme = themeOf(viewport.theme);
     SceneBuilder builder = chart.builder(viewport);
     drawAxes(builder, chart.frame, chart.style, theme);
-    drawLegend(builder, {chart.frame.plot.x, 13}, viewport.width - chart.frame.plot.x - 6, legend, theme);
+    drawTopLegend(builder, viewport, chart.legend, chart.frame.plot.x);
     drawProvenance(builder, input, viewport);
     if (!zoomable)
         return;

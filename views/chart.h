@@ -8,21 +8,21 @@
 
 namespace kvscope {
 
-/// What views with one plot and axes have in common: an empty scene of the viewport's size, the plot box under a legend
-/// row, and the provenance below an exported figure.
+/// What views with one plot and axes have in common: an empty scene of the viewport's size, the plot box under the rows of
+/// a legend, and the provenance below an exported figure.
 struct Chart {
     Scene scene;
     PlotFrame frame;
     AxesStyle style;
+    std::vector<LegendEntry> legend;
 
-    Chart(const Viewport& viewport, AxisSpec x, AxisSpec y, double rightMargin = 0);
+    Chart(const Viewport& viewport, std::vector<LegendEntry> entries, AxisSpec x, AxisSpec y, double rightMargin = 0);
     SceneBuilder builder(const Viewport& viewport) { return {scene, *viewport.text}; }
 };
 
 /// Legend above the plot, axes over the data, provenance under an exported figure; then the scene is complete and its
 /// plot can be zoomed where `zoomable`.
-void finishChart(Chart& chart, const std::vector<LegendEntry>& legend, const ViewInput& input, const Viewport& viewport,
-                 bool zoomable);
+void finishChart(Chart& chart, const ViewInput& input, const Viewport& viewport, bool zoomable);
 
 /// One of several plots in a scene: its axes have their room inside `area`.
 struct SubPlot {
@@ -32,8 +32,13 @@ struct SubPlot {
     SubPlot(const Viewport& viewport, const Box& area, AxisSpec x, AxisSpec y);
 };
 
-/// What is left for plots under `rows` rows of legend, above the provenance of an exported figure.
-Box plotArea(const Viewport& viewport, int legendRows = 1);
+/// What is left for plots under a legend, above the provenance of an exported figure.
+Box plotArea(const Viewport& viewport, const std::vector<LegendEntry>& legend);
+
+/// By how much a legend along the upper edge is higher than one row.
+double furtherLegendRows(const Viewport& viewport, const std::vector<LegendEntry>& legend);
+/// That legend: its rows begin at `left` where they fit there, else as far left of it as they need. Returns their right end.
+double drawTopLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend, double left, double middle = 13);
 
 /// Where an exported figure comes from, along its lower edge; nothing on the screen.
 void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewport& viewport, bool wholeModel = false);

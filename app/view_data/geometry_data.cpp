@@ -6,6 +6,7 @@
 #include "views/geometry/geometry_data.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <memory>
 
@@ -13,7 +14,12 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::size_t kTokenBins = 120, kHeadBins = 24;
+constexpr std::size_t kTokenBins = 120, kMostHeadBins = 24;
+
+/// Sturges: a dozen heads do not fill two dozen bins.
+std::size_t headBins(std::size_t heads) {
+    return std::min(kMostHeadBins, static_cast<std::size_t>(std::bit_width(std::max<std::size_t>(1, heads) - 1)) + 1);
+}
 
 class FigureMaker {
 public:
@@ -151,7 +157,7 @@ private:
         for (std::size_t head = 0; head < perHead.size(); ++head)
             if (!headOnly() || (perQuery ? kvOfQ[head] : static_cast<std::int32_t>(head)) == m_request.kvHead.value)
                 series.numbers.push_back(perHead[head]);
-        series.histogram = Histogram::over(series.numbers, kHeadBins);
+        series.histogram = Histogram::over(series.numbers, headBins(series.numbers.size()));
     }
 
     void addMeasures(LayerIndex layer, const std::vector<std::string>& ids, const std::vector<Role>& roles, const std::vector<std::string>& names,

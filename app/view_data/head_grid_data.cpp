@@ -23,6 +23,7 @@ struct Layer {
     const ViewDataRequest& request;
     LayerIndex index;
     const Checkpoint& checkpoint;
+    double& kept; ///< of the active pane, mean of the heads, once its result was asked for
 
     std::shared_ptr<const RunResult> result(const PaneRequest& pane, bool measure) const {
         RunRequest run = resolvePane(pane, true);
@@ -30,7 +31,13 @@ struct Layer {
         run.measure = measure;
         return runner.run(run, checkpoint);
     }
-    std::shared_ptr<const RunResult> active(bool measure) const { return result(request.shownPane(), measure); }
+    std::shared_ptr<const RunResult> active(bool measure) const {
+        auto made = result(request.shownPane(), measure);
+        kept = 0;
+        for (const HeadSelection& head : made->selection.heads)
+            kept += head.attendedTokens() / static_cast<double>(kvHeads());
+        return made;
+    }
     std::size_t kvHeads() const { return static_cast<std::size_t>(request.capture->info().numKvHeads); }
 };
 
@@ -185,12 +192,12 @@ ViewDataMaker::Value makeHeadGridData(const LayerRunner& runner, const ViewDataR
     data.higherIsBetter = quantity.higherIsBetter;
     data.neverIsNan = quantity.neverIsNan;
     for (const LayerInfo& layer : info.layers)
-        data.rows.push_back({layer.layer.value, false, Values(static_cast<std::size_t>(data.columns), kNaN)});
+        data.rows.push_back({layer.layer.value, false, Values(static_cast<std::size_t>(data.columns), kNaN), kNaN});
     const double total = static_cast<double>(data.rows.size());
     for (std::size_t i = 0; i < data.rows.size(); ++i) {
         const Checkpoint part = checkpoint.part(static_cast<double>(i) / total, static_cast<double>(i + 1) / total);
         part.at(0, 1);
-        data.rows[i].values = quantity.row({runner, request, info.layers[i].layer, part});
+        data.rows[i].values = quantity.row({runner, request, info.layers[i].layer, part, data.rows[i].kept});
         data.rows[i].computed = true;
         partial(std::make_shared<const HeadGridData>(data));
     }

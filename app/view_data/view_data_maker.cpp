@@ -3,6 +3,7 @@
 #include "app/view_data/view_data_maker.h"
 
 #include "app/view_data/attention_map_data.h"
+#include "app/view_data/block_timeline_data.h"
 #include "app/view_data/calibration_data.h"
 #include "app/view_data/clustering_data.h"
 #include "app/view_data/curves_data.h"
@@ -85,6 +86,7 @@ const std::vector<ViewDataMaker>& viewDataMakers() {
         {"leverage", {Layer, KvHead, Cut, Seed}, makeLeverageData},
         {"calibration", {Cut, Policies, Seed}, makeCalibrationData},
         {"head_grid", {Cut, Panes, ActivePane, Selection, Seed}, makeHeadGridData},
+        {"block_timeline", {Layer, KvHead, Cut, ActivePane, Seed}, makeBlockTimelineData},
         {"keep_probability", {Layer, KvHead, Cut, ActivePane}, makeKeepProbabilityData},
         {"token_classes", {}, makeTokenClassesData},
         {"variant_diff", {Layer, KvHead, Cut, ActivePane}, makeVariantDiffData},

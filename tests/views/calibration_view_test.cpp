@@ -220,6 +220,40 @@ private slots:
         }
     }
 
+    // No needle of another pane strikes through a boxed number.
+    void boxesLieOverAllLines() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"compactor:kvpress@0.25", "snapkv:kvpress@0.25", "keydiff:kvpress@0.25"}, options);
+        const Scene scene = build(input, options);
+        std::ptrdiff_t lastNeedle = -1, firstBox = std::ssize(scene.items);
+        for (std::ptrdiff_t i = 0; i < std::ssize(scene.items); ++i) {
+            const auto* ring = std::get_if<CircleItem>(&scene.items[static_cast<std::size_t>(i)]);
+            const auto* box = std::get_if<RectangleItem>(&scene.items[static_cast<std::size_t>(i)]);
+            if (ring && ring->pick.kind == PickId::Kind::Handle)
+                lastNeedle = i; // drawn with its line
+            if (box && box->pick.kind == PickId::Kind::Handle)
+                firstBox = std::min(firstBox, i);
+        }
+        QVERIFY(lastNeedle > 0 && firstBox < std::ssize(scene.items));
+        QVERIFY2(lastNeedle < firstBox, qPrintable(QString("ring %1, box %2").arg(lastNeedle).arg(firstBox)));
+    }
+
+    // Where the list of curves has no room, the legend names the policies.
+    void everyPolicyIsNamedAtEverySize() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"compactor:kvpress@0.25", "snapkv:kvpress@0.25"}, options);
+        for (const QSize size : {QSize(317, 240), QSize(460, 300), QSize(620, 420), QSize(900, 700)})
+            for (const ThemeId theme : {ThemeId::Paper, ThemeId::Dark}) {
+                Viewport frame = viewport(size.width(), size.height(), m_text, theme);
+                frame.forExport = theme == ThemeId::Paper;
+                const Scene scene = m_view.buildScene(input, options, frame);
+                for (const char* name : {"A Compactor", "B SnapKV"})
+                    QVERIFY2(paintSceneAsText(scene).find(name) != std::string::npos, qPrintable(QString("%1 px: %2").arg(size.width()).arg(name)));
+                QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+                QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
+            }
+    }
+
     void nothingOverlapsAtAnySize() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, {"compactor:kvpress@0.25", "snapkv:kvpress@0.25", "keydiff:kvpress@0.25", "tova:kvpress@0.25"}, options);

@@ -6,6 +6,7 @@
 #include "tests/views/view_fixture.h"
 #include "views/curves/curves_data.h"
 #include "views/curves/curves_view.h"
+#include "views/curves/end_labels.h"
 #include "views/file_option.h"
 #include "views/scene/axes.h"
 
@@ -203,6 +204,38 @@ private slots:
         QCOMPARE(maker.key(request), before);
         std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(5));
         QVERIFY(maker.key(request) != before);
+    }
+
+    void labelsMoveApartAsLittleAsTheyMust() {
+        QCOMPARE(spreadLabels({10, 100, 50}, 14, 0, 200, 36), (std::vector<double>{10, 100, 50}));
+        QCOMPARE(spreadLabels({50, 50}, 14, 0, 200, 36), (std::vector<double>{43, 57}));
+        QCOMPARE(spreadLabels({60, 50, 55}, 14, 0, 200, 36), (std::vector<double>{69, 41, 55})); // in their order
+        QCOMPARE(spreadLabels({2, 3}, 14, 0, 200, 36), (std::vector<double>{0, 14}));
+        QCOMPARE(spreadLabels({199, 200}, 14, 0, 200, 36), (std::vector<double>{186, 200}));
+        QVERIFY(spreadLabels({1, 2, 3}, 14, 0, 20, 36).empty());
+        QVERIFY(spreadLabels({100, 100, 100, 100, 100, 100, 100, 100}, 14, 0, 200, 36).empty()); // too far from their ends
+    }
+
+    // A printed figure names few curves at their ends, in their colours; more curves have a legend.
+    void printedCurvesAreNamedAtTheirEnds() {
+        const ParameterValues options = optionsOf(curvesView(), {{"seeds", "2"}});
+        const ViewInput input = inputFor(curvesView(), {"snapkv@0.1", "keydiff@0.1", "streaming_llm@0.1", "uniform@0.1"}, options);
+        for (const QSize size : {QSize(317, 240), QSize(620, 420)}) {
+            Viewport frame = viewport(size.width(), size.height(), *m_text, ThemeId::Paper);
+            frame.forExport = true;
+            const Scene scene = curvesView().buildScene(input, options, frame);
+            int labels = 0;
+            for (const Drawable& item : scene.items)
+                if (const auto* text = std::get_if<TextItem>(&item); text && text->position.x > size.width() / 2.0 && text->position.y > 20)
+                    for (const PaneData& pane : input.panes)
+                        if (text->text == std::string(1, pane.letter) + " " + pane.policyName) {
+                            ++labels;
+                            QCOMPARE(text->colour, policyStyle(pane.policyId, ThemeId::Paper).colour);
+                        }
+            QCOMPARE(labels, 4);
+            QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
+            QCOMPARE(clippedTexts(scene, *m_text), QStringList());
+        }
     }
 
     void nothingOverlapsOrIsClipped() {

@@ -103,6 +103,39 @@ private slots:
         QCOMPARE(pickAt(scene, {scene.plot.x + 10, scene.plot.y + 10}, 0).kind, PickId::Kind::Cell);
     }
 
+    // Two of thirty queries differ by 250, the others by 1: the axis ends where the others are seen, and says so.
+    void queriesFarBeyondTheOthersAreMarkedAtTheEdge() {
+        ViewInput input = handInput();
+        for (std::size_t pane = 0; pane < 2; ++pane) {
+            auto result = std::make_shared<RunResult>(*input.panes[pane].result);
+            auto fidelity = std::make_shared<Fidelity>(*result->fidelity);
+            fidelity->queryCount = 30;
+            fidelity->outputError = {{8, 30}, std::vector<float>(8 * 30, pane == 0 ? 1.0F : 2.0F)};
+            for (const std::size_t query : {7, 21})
+                fidelity->outputError.data[4 * 30 + query] = pane == 0 ? 1.0F : query == 7 ? 251.0F : 201.0F;
+            result->fidelity = fidelity;
+            input.panes[pane].result = result;
+        }
+        const auto marksOf = [&](const Scene& scene) {
+            return std::count_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) {
+                const auto* mark = std::get_if<PolygonItem>(&item);
+                return mark && mark->points.size() == 3 && mark->fill == themeOf(ThemeId::Light).ink;
+            });
+        };
+        const std::string note = "▲ 2 queries beyond the axis, up to 250";
+        for (const QSize size : {QSize(317, 240), QSize(620, 420), QSize(900, 700)}) {
+            const Scene most = m_view.buildScene(input, optionsOf(m_view), viewport(size.width(), size.height(), m_text));
+            QCOMPARE(most.yMax, 1.08 * 1.5);
+            QCOMPARE(marksOf(most), std::ptrdiff_t{2});
+            const auto texts = scene_checks::textsOf(most);
+            QVERIFY(std::find(texts.begin(), texts.end(), note) != texts.end());
+            QCOMPARE(scene_checks::overlappingTexts(most, m_text), QStringList());
+        }
+        const Scene all = m_view.buildScene(input, optionsOf(m_view, {{"shown", "all"}}), viewport(620, 420, m_text));
+        QCOMPARE(all.yMax, 1.08 * 250);
+        QCOMPARE(marksOf(all), std::ptrdiff_t{0});
+    }
+
     // More queries than pixels: each pixel shows the largest advantage on either side, and nobody is lost.
     void crowdedQueriesKeepTheirExtremes() {
         ViewInput input = handInput();

@@ -210,6 +210,28 @@ private slots:
         QVERIFY(m_view.finding(inputFor(m_view, {"keydiff@0.25"}, means), means).find("of 48 query heads") != std::string::npos);
     }
 
+    // Twelve KV heads do not fill two dozen bins, and each of them is seen.
+    void fewHeadsHaveFewBinsAndADotEach() {
+        const ParameterValues options = optionsOf(m_view, {{"figure", "log_det"}, {"scope", "model"}});
+        const ViewInput input = inputFor(m_view, {"keydiff@0.25", "snapkv@0.25"}, options);
+        const auto data = dataAs<GeometryData>(input);
+        QCOMPARE(data->series[0].numbers.size(), std::size_t{12});
+        QCOMPARE(data->series[0].histogram.counts().size(), std::size_t{5}); // Sturges: ⌈log2 12⌉ + 1
+        const Scene scene = m_view.buildScene(input, options, viewport(620, 420, m_text));
+        for (std::size_t i = 0; i < 2; ++i) {
+            const PointCloudItem* dots = scene_checks::cloudNamed(scene, "heads of " + data->series[i].name);
+            QVERIFY(dots && dots->points->size() == 12);
+            const double span = scene.xMax - scene.xMin;
+            for (std::size_t head = 0; head < 12; ++head) {
+                const double value = scene.xMin + ((*dots->points)[head].x - scene.plot.x) / scene.plot.width * span;
+                QVERIFY(std::abs(value - data->series[i].numbers[head]) < 1e-6 * span);
+            }
+        }
+        const ParameterValues many = optionsOf(m_view, {{"figure", "means"}, {"scope", "model"}});
+        const ViewInput heads = inputFor(m_view, {"keydiff@0.25"}, many); // 48
+        QVERIFY(!scene_checks::cloudNamed(m_view.buildScene(heads, many, viewport(620, 420, m_text)), "heads of " + dataAs<GeometryData>(heads)->series[0].name));
+    }
+
     void aFigureOfAllLayersNamesNone() {
         for (const char* scope : {"model", "layer"}) {
             const ParameterValues options = optionsOf(m_view, {{"figure", "norms"}, {"scope", scope}});

@@ -238,6 +238,31 @@ private slots:
         }
     }
 
+    // A difference of 0.04 is seen beside one of 1; logits use the whole scale though most lie on one side of 0.
+    void differencesAndLogitsAreSeen() {
+        AttentionMapData data;
+        data.isWeight = false;
+        data.isDifference = true;
+        data.cells = {{2, 2}, {1.0F, -0.04F, 0.0F, NAN}};
+        const MapScale difference(data, optionsOf(m_view));
+        QCOMPARE(difference.place(0.0F, 0), 0.5);
+        QVERIFY(std::abs(*difference.range().high - 0.04) < 1e-7); // of two that differ, one stays below 1
+        QCOMPARE(difference.name(), std::string("signed root, to the 99th percentile"));
+        const MapScale whole(data, optionsOf(m_view, {{"range", "difference:-1..1"}}));
+        QCOMPARE(whole.place(1.0F, 0), 1.0);
+        QVERIFY(std::abs(whole.place(-0.04F, 0) - 0.4) < 1e-7); // a fifth of the way from the middle
+        QVERIFY(std::abs(whole.valueAt(0.4) + 0.04) < 1e-7);
+        data.isDifference = false;
+        data.cells = {{2, 2}, {35.0F, -5.0F, 15.0F, NAN}};
+        const MapScale logits(data, optionsOf(m_view));
+        QCOMPARE(logits.place(-5.0F, 0), 0.0);
+        QCOMPARE(logits.place(35.0F, 0), 1.0);
+        QCOMPARE(logits.place(15.0F, 0), 0.5);
+        QCOMPARE(logits.colourMapName(), std::string("viridis"));
+        data.cells = {{1, 2}, {NAN, NAN}};
+        QVERIFY(std::isfinite(MapScale(data, optionsOf(m_view)).place(0.0F, 0)));
+    }
+
     void nothingOverlapsOrIsClipped() {
         for (const char* range : {"auto", "0.00312..0.00345", "1e-06..1e-05", "1e-9..1"})
             for (const QSize size : {QSize(420, 400), QSize(760, 640), QSize(1600, 1000)}) {

@@ -5,17 +5,21 @@
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_fixture.h"
+#include "core/metrics/fidelity.h"
+#include "views/block_timeline/block_timeline_data.h"
 #include "views/block_timeline/block_timeline_view.h"
 #include "views/curves/curves_data.h"
 #include "views/curves/curves_view.h"
 #include "views/head_grid/head_grid_data.h"
 #include "views/head_grid/head_grid_view.h"
+#include "views/scene/axes.h"
 #include "views/scene/text_painter.h"
 #include "views/token_profile/token_profile_view.h"
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <set>
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
@@ -191,6 +195,39 @@ private slots:
         QVERIFY(cloudNamed(scene, "A KeyDiff") && cloudNamed(scene, "A KeyDiff")->points->size() == 11);
     }
 
+    // PyramidKV gives early layers more: bars say how much. A policy that gives all layers the same gets none.
+    void unequalBudgetsOfLayersStandBesideTheGrid() {
+        for (const char* quantity : {"output_error", "kept_tokens", "overlap"}) {
+            const ParameterValues options = optionsOf(headGridView(), {{"quantity", quantity}});
+            const ViewInput input = inputFor(headGridView(), {"pyramidkv@0.1", "snapkv@0.1"}, options);
+            const auto data = dataAs<HeadGridData>(input);
+            const bool isOfActive = std::string(quantity) != "overlap";
+            for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(620, 420), QSize(900, 700)}) {
+                const Scene scene = headGridView().buildScene(input, options, viewport(size.width(), size.height(), *m_text));
+                const bool wide = isOfActive && size.width() >= 420;
+                const auto texts = textsOf(scene);
+                const auto bars = boxesBelowTitle(scene, themeOf(ThemeId::Light).kept);
+                QCOMPARE(bars.size(), wide ? std::size_t{6} : std::size_t{0});
+                for (std::size_t row = 0; wide && row < 6; ++row) {
+                    double kept = 0;
+                    const auto run = measured("pyramidkv@0.1", static_cast<int>(row));
+                    for (const HeadSelection& head : run->selection.heads)
+                        kept += head.attendedTokens() / 2;
+                    QCOMPARE(data->rows[row].kept, kept);
+                    QVERIFY2(std::count(texts.begin(), texts.end(), formatCount(std::llround(kept))) >= 1, paintSceneAsText(scene).c_str());
+                    QVERIFY(row == 0 || bars[row]->box.width < bars[row - 1]->box.width);
+                }
+                QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
+                QCOMPARE(clippedTexts(scene, *m_text), QStringList());
+            }
+            const std::string finding = headGridView().finding(input, options);
+            QCOMPARE(finding.find("a head keeps") != std::string::npos, std::string(quantity) == "kept_tokens");
+        }
+        const ParameterValues options = optionsOf(headGridView());
+        const Scene same = headGridView().buildScene(inputFor(headGridView(), kPanes, options), options, viewport(900, 700, *m_text));
+        QVERIFY(boxesBelowTitle(same, themeOf(ThemeId::Light).kept).empty());
+    }
+
     void gridCellsAreTheErrorsOfTheirHeads() {
         const ParameterValues options = optionsOf(headGridView());
         const ViewInput input = inputFor(headGridView(), kPanes, options);
@@ -280,6 +317,112 @@ private slots:
         QVERIFY(paintSceneAsText(scene).find("simulated") != std::string::npos);
         const ViewInput oneShot = inputFor(blockTimelineView(), {"keydiff@0.25"}, options);
         QVERIFY(blockTimelineView().finding(oneShot, options).find("Set its prompt block") != std::string::npos);
+    }
+
+    // Rings of the last step lie on the right edge or on the cursor: nothing may cover or cut them.
+    void evictionsAreDrawnOverCursorAndEdge() {
+        const ParameterValues options = optionsOf(blockTimelineView());
+        ViewInput input = inputFor(blockTimelineView(), {"keydiff,prompt_block=128@0.25"}, options);
+        for (const std::optional<TokenIndex> cursor : {std::optional<TokenIndex>{}, std::optional<TokenIndex>{input.panes[0].result->steps[2].end}}) {
+            input.cursor = cursor;
+            const Scene scene = blockTimelineView().buildScene(input, options, viewport(620, 420, *m_text));
+            bool after = false;
+            for (const Drawable& item : scene.items) {
+                const auto* cloud = std::get_if<PointCloudItem>(&item);
+                after = after || (cloud && cloud->name == "evicted");
+                QVERIFY(!after || !std::holds_alternative<PopClipItem>(item)); // neither in a clip nor under what is
+            }
+            QVERIFY(after);
+            const auto texts = textsOf(scene);
+            QVERIFY(std::find(texts.begin(), texts.end(), "until it is evicted") != texts.end());
+        }
+        const ViewInput exact = inputFor(blockTimelineView(), {"exact"}, options);
+        const std::string advice = blockTimelineView().finding(exact, options);
+        QVERIFY2(advice.find("Choose a policy with a prompt block") != std::string::npos, advice.c_str());
+    }
+
+    // Step by step by hand: which keys are there, where their mean points, and where that of all keys does.
+    void theAnchorDriftIsThatOfTheMeans() {
+        const ParameterValues options = optionsOf(blockTimelineView(), {{"picture", "drift"}});
+        ViewInput input = inputFor(blockTimelineView(), {"keydiff,prompt_block=128@0.25"}, options);
+        const RunResult& result = *input.panes[0].result;
+        const auto data = dataAs<BlockTimelineData>(input);
+        QCOMPARE(data->drift.size(), result.steps.size());
+        const HostTensor keys = runner().engine().download(runner().tensor(input.capture, input.layer, TensorRole::Keys, {}));
+        std::set<TokenIndex> gone;
+        for (std::size_t i = 0; i < result.steps.size(); ++i) {
+            const BlockStep& step = result.steps[i];
+            std::vector<double> all(static_cast<std::size_t>(keys.shape[2])), cache = all;
+            for (TokenIndex t = 0; t < step.end; ++t)
+                for (std::size_t c = 0; c < all.size(); ++c) {
+                    const double number = keys.data[static_cast<std::size_t>((keys.shape[1] + t) * keys.shape[2]) + c]; // KV head 1
+                    all[c] += number / double(step.end);
+                    cache[c] += gone.count(t) ? 0 : number / double(step.cached);
+                }
+            double dot = 0, a = 0, b = 0;
+            for (std::size_t c = 0; c < all.size(); ++c)
+                dot += all[c] * cache[c], a += all[c] * all[c], b += cache[c] * cache[c];
+            QVERIFY(std::abs(data->drift[i].cosine - dot / std::sqrt(a * b)) < 1e-9);
+            QVERIFY(std::abs(data->drift[i].ratio - std::sqrt(b / a)) < 1e-9);
+            gone.insert(step.evicted[1].begin(), step.evicted[1].end());
+        }
+        QVERIFY(data->drift.front().cosine > 1 - 1e-9 && data->drift.back().cosine < 0.999); // the first step has lost nothing yet
+        const Scene scene = blockTimelineView().buildScene(input, options, viewport(620, 420, *m_text));
+        QCOMPARE(cloudNamed(scene, "drift")->points->size(), data->drift.size());
+        QCOMPARE(blockTimelineView().table(input, options).rowCount, std::ssize(data->drift));
+        input.cursor = result.steps[1].end;
+        QCOMPARE(cloudNamed(blockTimelineView().buildScene(input, options, viewport(620, 420, *m_text)), "drift")->points->size(), std::size_t{2});
+    }
+
+    // Every mark is a run of the pane's policy with that block; the prompt at once is a level.
+    void theErrorIsShownAgainstTheBlockSize() {
+        const ParameterValues options = optionsOf(blockTimelineView(), {{"picture", "block_size"}});
+        const ViewInput input = inputFor(blockTimelineView(), {"keydiff@0.25"}, options); // needs no block of its own
+        const auto data = dataAs<BlockTimelineData>(input);
+        std::vector<std::int64_t> blocks;
+        for (const auto& size : data->sizes) {
+            blocks.push_back(size.block);
+            const auto run = measured("keydiff,prompt_block=" + std::to_string(size.block) + "@0.25", 3);
+            double sum = 0;
+            for (std::size_t q = 4; q < 8; ++q) // the query heads of KV head 1
+                sum += run->fidelity->meanOutputError[q];
+            QCOMPARE(size.error, sum / 4);
+            QCOMPARE(size.overlap, jaccard(run->selection.heads[1].kept, measured("keydiff@0.25", 3)->selection.heads[1].kept));
+        }
+        QCOMPARE(blocks, (std::vector<std::int64_t>{0, 16, 32, 64, 128, 256}));
+        const Scene scene = blockTimelineView().buildScene(input, options, viewport(620, 420, *m_text));
+        const PointCloudItem* marks = cloudNamed(scene, "block sizes");
+        QCOMPARE(marks->points->size(), std::size_t{5});
+        const PointFacts facts = blockTimelineView().factsAt(input, options, scene, (*marks->points)[3]);
+        QCOMPARE(facts.rows[0].second, std::string("128"));
+        QVERIFY(facts.adoption);
+        QCOMPARE(facts.adoption->values, (std::vector<std::pair<std::string, std::string>>{{"prompt_block", "128"}}));
+        const std::string finding = blockTimelineView().finding(input, options);
+        QVERIFY2(finding.find(" at once, ") != std::string::npos && finding.find("blocks of 16") != std::string::npos, finding.c_str());
+        QVERIFY(blockTimelineView().finding(inputFor(blockTimelineView(), {"exact"}, options), options).find("Choose a policy with a prompt block") != std::string::npos);
+        for (const char* picture : {"drift", "block_size"})
+            for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(620, 420), QSize(900, 700)}) {
+                const ParameterValues chosen = optionsOf(blockTimelineView(), {{"picture", picture}});
+                const Scene sized = blockTimelineView().buildScene(inputFor(blockTimelineView(), {"keydiff,prompt_block=128@0.25"}, chosen), chosen, viewport(size.width(), size.height(), *m_text));
+                QVERIFY(cloudNamed(sized, picture == std::string("drift") ? "drift" : "block sizes"));
+                QCOMPARE(overlappingTexts(sized, *m_text), QStringList());
+                QCOMPARE(clippedTexts(sized, *m_text), QStringList());
+            }
+    }
+
+    // In blocks only what is still in the cache has a score at the end: the legend says why fewer rings are drawn.
+    void theProfileCountsWhatItCannotDraw() {
+        const ParameterValues options = optionsOf(tokenProfileView());
+        const ViewInput input = inputFor(tokenProfileView(), {"keydiff,prompt_block=128@0.2"}, options);
+        const Scene scene = tokenProfileView().buildScene(input, options, viewport(900, 420, *m_text));
+        const auto drawn = std::ssize(*cloudNamed(scene, "evicted")->points);
+        const std::int64_t evicted = 995 - std::ssize(input.panes[0].result->selection.heads[1].kept);
+        QVERIFY(drawn > 0 && drawn < evicted);
+        const std::string words = "evicted " + formatCount(evicted) + ", " + formatCount(evicted - drawn) + " of them before the last scores";
+        const auto texts = textsOf(scene);
+        QVERIFY2(std::find(texts.begin(), texts.end(), words) != texts.end(), words.c_str());
+        const auto whole = textsOf(tokenProfileView().buildScene(inputFor(tokenProfileView(), {"keydiff@0.2"}, options), options, viewport(900, 420, *m_text)));
+        QVERIFY(std::find(whole.begin(), whole.end(), "evicted 796") != whole.end());
     }
 
     // At a cursor nothing is known of what comes later: no later token, no later eviction.

@@ -5,10 +5,12 @@
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_fixture.h"
 #include "views/overlap/overlap_view.h"
+#include "views/scene/scene_builder.h"
 #include "views/token_strip/strip_layout.h"
 #include "views/token_strip/token_strip_view.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 using namespace kvscope;
@@ -61,6 +63,56 @@ private slots:
                 QVERIFY(b.y > a.y || (b.y == a.y && b.x >= a.right() - 0.01));
                 QVERIFY2(b.right() <= width + 0.01, qPrintable(QString("token %1 ends at %2 of %3").arg(i).arg(b.right()).arg(width)));
             }
+        }
+    }
+
+    void linesBreakBetweenWords() {
+        const auto capture = needleCapture();
+        for (const double width : {260.0, 620.0, 900.0}) {
+            const auto layout = layoutStrip(*capture, width, *m_text);
+            for (std::size_t line = 1; line + 1 < layout->lineStarts.size(); ++line) {
+                const TokenIndex first = layout->lineStarts[line];
+                const std::string_view bytes = capture->tokens().textOf(first), before = capture->tokens().textOf(first - 1);
+                QVERIFY2(std::isspace(static_cast<unsigned char>(bytes.front())) || std::isspace(static_cast<unsigned char>(before.back())),
+                         qPrintable(QString("%1 px: “%2|%3”").arg(width).arg(QString::fromUtf8(before.data(), int(before.size())), QString::fromUtf8(bytes.data(), int(bytes.size())))));
+            }
+        }
+    }
+
+    // Every bar ends inside the frame of a selection, however many panes there are.
+    void framesDoNotRunThroughBars() {
+        for (const std::size_t panes : {1, 3, 4}) {
+            const std::vector<std::string> specs = {"exact", "keydiff@0.9", "snapkv@0.9", "uniform@0.9"};
+            ViewInput input = needleInput({specs.begin(), specs.begin() + static_cast<std::ptrdiff_t>(panes)});
+            const Scene scene = whole(input, m_options);
+            std::vector<Box> frames, bars;
+            for (const Drawable& item : scene.items)
+                if (const auto* box = std::get_if<RectangleItem>(&item); box && box->stroke.width == 1.3)
+                    frames.push_back(box->box);
+                else if (box && box->box.height < 2.5 && box->box.y > 24)
+                    bars.push_back(box->box);
+            QVERIFY(!frames.empty() && !bars.empty());
+            for (const Box& frame : frames)
+                for (const Box& bar : bars)
+                    if (bar.x < frame.right() && bar.right() > frame.x)
+                        QVERIFY2(bar.bottom() <= frame.bottom() - 0.65 || bar.y >= frame.bottom() + 0.65, qPrintable(QString("bar to %1, frame to %2").arg(bar.bottom()).arg(frame.bottom())));
+        }
+    }
+
+    void theColoursOfRanksAreInTheLegend() {
+        ParameterValues options = m_options;
+        options.setText("colour", "score");
+        for (const double width : {300.0, 620.0, 900.0}) {
+            const Scene scene = tokenStripView().buildScene(needleInput({"keydiff@0.1"}), options, viewport(width, 420, *m_text));
+            const auto bar = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& d) { return std::holds_alternative<ImageItem>(d); });
+            QVERIFY(bar != scene.items.end());
+            const ImageItem& colours = std::get<ImageItem>(*bar);
+            const auto pixel = [&](int i) { return Colour{(*colours.rgba)[size_t(4 * i)], (*colours.rgba)[size_t(4 * i + 1)], (*colours.rgba)[size_t(4 * i + 2)], 255}; };
+            QCOMPARE(pixel(0), colourMap("viridis", 0));
+            QCOMPARE(pixel(colours.width - 1), colourMap("viridis", 1));
+            for (const Drawable& item : scene.items)
+                if (const auto* text = std::get_if<TextItem>(&item); text && (text->text == "worst" || text->text == "best"))
+                    QVERIFY(text->text == "worst" ? text->position.x < colours.box.x : text->position.x > colours.box.right() && textBounds(*text, *m_text).right() <= width);
         }
     }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace kvscope {
 
@@ -26,6 +27,30 @@ float largestMagnitude(const std::vector<float>& cells) {
 double topOf(const std::vector<float>& cells) {
     const float largest = largestMagnitude(cells);
     return largest > 0 ? static_cast<double>(largest) : 1;
+}
+
+/// What 99 of 100 cells that differ stay below; `top` where none does.
+double mostOf(const std::vector<float>& cells, double top) {
+    std::vector<float> sizes;
+    for (const float cell : cells)
+        if (std::abs(cell) > 0)
+            sizes.push_back(std::abs(cell));
+    if (sizes.empty())
+        return top;
+    const auto most = sizes.begin() + static_cast<std::ptrdiff_t>((sizes.size() - 1) * 99 / 100);
+    std::nth_element(sizes.begin(), most, sizes.end());
+    return static_cast<double>(*most);
+}
+
+/// Smallest and largest; logits have no end of their own, and most of a head's lie on one side of 0.
+std::pair<double, double> spanOf(const std::vector<float>& cells) {
+    double low = std::numeric_limits<double>::infinity(), high = -low;
+    for (const float cell : cells)
+        if (std::isfinite(cell)) {
+            low = std::min(low, static_cast<double>(cell));
+            high = std::max(high, static_cast<double>(cell));
+        }
+    return low < high ? std::pair(low, high) : std::isfinite(low) ? std::pair(low - 1, low + 1) : std::pair(-1.0, 1.0);
 }
 
 std::vector<float> topsOfRows(const HostTensor& cells) {
@@ -60,7 +85,7 @@ void checkMapRange(std::string_view text) {
 
 MapScale::Look MapScale::lookOf(const AttentionMapData& data, const ParameterValues& options) {
     const std::string& scale = options.choice("scale");
-    return !data.isWeight     ? Look::Signed
+    return !data.isWeight      ? data.isDifference ? Look::SignedRoot : data.rowsAreKeys ? Look::Signed : Look::Span
            : scale == "log"    ? Look::Logarithmic
            : scale == "linear" ? Look::Linear
            : scale == "row"    ? Look::Row
@@ -71,6 +96,7 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options)
 
 MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options, Look look)
     : ColourScale(look == Look::Signed        ? Kind::Signed
+                  : look == Look::SignedRoot  ? Kind::SignedRoot
                   : look == Look::Logarithmic ? Kind::Logarithmic
                                               : Kind::Linear,
                   quantityOf(data, options), "cells", options.choice("colours"), options.flag("invert")),
@@ -90,6 +116,17 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options,
         m_sorted = sortedCells(data.cells);
         break;
     case Look::Signed: setEnds(-topOf(data.cells.data), topOf(data.cells.data)); break;
+    case Look::SignedRoot: {
+        const double top = std::sqrt(topOf(data.cells.data)), most = std::sqrt(mostOf(data.cells.data, topOf(data.cells.data)));
+        setEnds(-most, most);
+        stretchColumn(std::min(top - most, most), std::min(top - most, most)); // up to four times the value: room to pull
+        break;
+    }
+    case Look::Span: {
+        const auto [low, high] = spanOf(data.cells.data);
+        setEnds(low, high);
+        break;
+    }
     }
     choose(ValueRange::parse(options.text(kValueRangeOption)));
 }
@@ -106,7 +143,9 @@ double MapScale::level(float value, std::int64_t row) const {
         const auto below = std::lower_bound(m_sorted.begin(), m_sorted.end(), value) - m_sorted.begin();
         return m_sorted.size() > 1 ? static_cast<double>(below) / static_cast<double>(m_sorted.size() - 1) : 1;
     }
+    case Look::SignedRoot: return levelOfValue(number);
     case Look::Linear:
+    case Look::Span:
     case Look::Signed: break;
     }
     return number;
@@ -132,6 +171,8 @@ std::string MapScale::name() const {
     case Look::Linear: return "linear" + ends;
     case Look::Row: return "each row by its largest" + ends;
     case Look::Rank: return "rank of the cell" + ends;
+    case Look::SignedRoot: return isChosen() ? "signed root, centred at 0" + ends : "signed root, to the 99th percentile";
+    case Look::Span: return isChosen() ? "linear" + ends : "linear, smallest to largest";
     case Look::Signed: break;
     }
     return "signed, centred at 0" + ends;

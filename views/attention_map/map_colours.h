@@ -11,7 +11,7 @@
 namespace kvscope {
 
 /// The colours of an attention map's cells. The level of a cell is log10 of its weight, its share of its row's largest, its
-/// rank among the cells shown, or the value itself.
+/// rank among the cells shown, its signed root (differences, few of which are large), or the value itself.
 class MapScale final : public ColourScale {
 public:
     MapScale(const AttentionMapData& data, const ParameterValues& options);
@@ -23,7 +23,7 @@ public:
     std::string name() const; ///< "log10, floor 1e−4", with the range where one was chosen
 
 private:
-    enum class Look { Logarithmic, Linear, Row, Rank, Signed };
+    enum class Look { Logarithmic, Linear, Row, Rank, Signed, SignedRoot, Span }; ///< cosines, differences, logits
     static Look lookOf(const AttentionMapData& data, const ParameterValues& options);
     MapScale(const AttentionMapData& data, const ParameterValues& options, Look look);
     double level(float value, std::int64_t row) const;

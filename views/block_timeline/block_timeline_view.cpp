@@ -2,11 +2,13 @@
 // the cache.
 #include "views/block_timeline/block_timeline_view.h"
 
+#include "views/block_timeline/block_measures.h"
 #include "views/block_timeline/block_story.h"
 #include "views/chart.h"
 #include "views/explanations.h"
 #include "views/story_cursor.h"
 #include "views/view_facts.h"
+#include "views/view_options.h"
 
 #include <fmt/format.h>
 
@@ -19,6 +21,15 @@ namespace {
 
 constexpr std::size_t kMostLines = 4'000;
 
+std::shared_ptr<const ParameterTable> makeOptions() {
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        choiceOption("picture", "Picture", "Which plot.", "KeyDiff 2.4, Tables 9 and 10",
+                     {{"timeline", "Timeline", "when each token leaves"},
+                      {"drift", "Anchor drift", "mean key of the cache against that of all keys, step by step"},
+                      {"block_size", "Error against block size", "the same policy and budget in blocks of other sizes"}},
+                     Stage::Features)});
+}
+
 class BlockTimelineView final : public View {
 public:
     BlockTimelineView()
@@ -26,24 +37,49 @@ public:
                 .name = "Block timeline",
                 .summary = "When each token leaves the cache while the prompt is processed in blocks",
                 .paper = "KeyDiff 2.4 and Fig. 1",
-                .help = std::string(viewExplanation("block_timeline_view"))}) {}
+                .help = std::string(viewExplanation("block_timeline_view")),
+                .options = makeOptions(),
+                .data = "block_timeline"}) {}
 
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     Story story(const ViewInput& input, const ParameterValues& options) const override;
     std::string caption(const ViewInput& input, const ParameterValues& options) const override;
 };
 
+bool readsInBlocks(const PaneData& pane) {
+    return !pane.result->request.recorded && pane.result->request.policy.values.has("prompt_block");
+}
+
+/// Of the timeline and of what is told step by step.
 std::string whyNoPicture(const ViewInput& input) {
     const PaneData* pane = activePane(input);
     if (!pane)
         return input.capture ? kNoPane : kNoCapture;
     if (const std::string why = whyEmpty(input, *pane); !why.empty())
         return why;
+    if (!pane->result->simulated && !readsInBlocks(*pane))
+        return pane->policyName + " does not read the prompt in blocks. Choose a policy with a prompt block (KeyDiff, say) and set it to 128.";
     if (!pane->result->simulated)
         return pane->policyName + " chose once, over the whole prompt. Set its prompt block (128, say) to see it evict block by block.";
     return pane->result->steps.empty() ? "The budget holds the whole prompt: no block evicted anything." : "";
+}
+
+constexpr const char* kMeasuring = "Running the prompt in blocks…";
+
+/// Of the picture that the options choose.
+std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) {
+    const std::string& picture = options.choice("picture");
+    const PaneData* pane = activePane(input);
+    const bool anySize = picture == "block_size" && pane && whyEmpty(input, *pane).empty() && readsInBlocks(*pane);
+    if (const std::string why = anySize ? "" : whyNoPicture(input); !why.empty() || picture == "timeline")
+        return why;
+    if (const std::string why = whyNoData<BlockTimelineData>(input, kMeasuring); !why.empty())
+        return why;
+    const auto data = dataAs<BlockTimelineData>(input);
+    return (picture == "drift" ? data->drift.empty() : data->sizes.empty()) ? kMeasuring : "";
 }
 
 /// When a token left; tokens that stayed have the end of the prompt.
@@ -71,16 +107,32 @@ std::vector<Life> livesUntil(std::vector<Life> lives, TokenIndex read) {
     return lives;
 }
 
+std::size_t strideOf(const std::vector<Life>& lives) {
+    return std::max<std::size_t>(1, (lives.size() + kMostLines - 1) / kMostLines);
+}
+
+Colour colourOf(bool evicted, const Theme& theme) {
+    return withAlpha(evicted ? theme.text3 : theme.kept, evicted ? 0.35 : 0.8);
+}
+
 void drawLives(SceneBuilder& builder, const std::vector<Life>& lives, const PlotFrame& frame, const Theme& theme) {
-    const std::size_t stride = std::max<std::size_t>(1, (lives.size() + kMostLines - 1) / kMostLines);
-    auto ends = std::make_shared<std::vector<Point>>();
-    auto ids = std::make_shared<std::vector<std::int64_t>>();
-    for (std::size_t i = 0; i < lives.size(); i += stride) {
+    for (std::size_t i = 0; i < lives.size(); i += strideOf(lives)) {
         const Life& life = lives[i];
         const double y = static_cast<double>(life.token) + 0.5;
-        const Point from = frame.toPixels(life.token, y), to = frame.toPixels(life.left, y);
-        builder.line(from, to, {withAlpha(life.evicted ? theme.text3 : theme.kept, life.evicted ? 0.35 : 0.8), 1, {}});
-        if (!life.evicted)
+        builder.line(frame.toPixels(life.token, y), frame.toPixels(life.left, y), {colourOf(life.evicted, theme), 1, {}});
+    }
+}
+
+/// Over everything else and over the edge of the plot: those of the last step lie on the cursor, or on the right edge.
+void drawEvictions(SceneBuilder& builder, const std::vector<Life>& lives, const PlotFrame& frame, const Theme& theme) {
+    auto ends = std::make_shared<std::vector<Point>>();
+    auto ids = std::make_shared<std::vector<std::int64_t>>();
+    const Box& plot = frame.plot;
+    for (std::size_t i = 0; i < lives.size(); i += strideOf(lives)) {
+        const Life& life = lives[i];
+        const Point to = frame.toPixels(life.left, static_cast<double>(life.token) + 0.5);
+        const bool inside = to.x >= plot.x - 0.5 && to.x <= plot.right() + 0.5 && to.y >= plot.y - 0.5 && to.y <= plot.bottom() + 0.5;
+        if (!life.evicted || !inside)
             continue;
         ends->push_back(to);
         ids->push_back(life.token);
@@ -115,15 +167,17 @@ void drawFocus(SceneBuilder& builder, const ViewInput& input, const std::vector<
     mark(input.focus.hovered, 2, false);
 }
 
-Scene BlockTimelineView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const PaneData& pane = *activePane(input);
+Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport& viewport) {
     const RunResult& result = *pane.result;
     const Theme& theme = themeOf(viewport.theme);
     const auto n = static_cast<double>(result.visible);
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, 0, n});
-    Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Position, "Tokens processed"},
+    const std::vector<LegendEntry> legend = {
+        {fmt::format("{} {}, simulated", pane.letter, pane.policyName), Marker::Square, policyStyle(pane.policyId, viewport.theme).colour, {}, 4},
+        {input.cursor ? "in the cache" : "in the cache to the end", Marker::Circle, colourOf(false, theme), {}, 3, true},
+        {"until it is evicted", Marker::Circle, colourOf(true, theme), {}, 3, true},
+        {"evicted", Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
+    Chart chart(viewport, legend, {range.xMin, range.xMax, AxisScale::Position, "Tokens processed"},
                 {range.yMax, range.yMin, AxisScale::Position, "Token position (0-based)"});
     SceneBuilder builder = chart.builder(viewport);
     std::vector<Life> lives = livesOf(input, result);
@@ -139,19 +193,51 @@ Scene BlockTimelineView::buildScene(const ViewInput& input, const ParameterValue
     if (input.cursor)
         drawStoryCursor(builder, chart.frame, theme, *input.cursor);
     builder.popClip();
-    const std::vector<LegendEntry> legend = {
-        {fmt::format("{} {}, simulated", pane.letter, pane.policyName), Marker::Square, policyStyle(pane.policyId, viewport.theme).colour, {}, 4},
-        {"in the cache to the end", Marker::Circle, theme.kept, {}, 3, true},
-        {"evicted", Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
-    finishChart(chart, legend, input, viewport, true);
+    drawEvictions(builder, lives, chart.frame, theme);
+    finishChart(chart, input, viewport, true);
     chart.scene.yMin = chart.frame.y.high, chart.scene.yMax = chart.frame.y.low;
     chart.scene.yDown = true;
     return std::move(chart.scene);
 }
 
-std::string BlockTimelineView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
+Scene BlockTimelineView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    if (const std::string why = whyNoPicture(input, options); !why.empty())
+        return emptyScene(why, viewport);
+    const std::string& picture = options.choice("picture");
+    const PaneData& pane = *activePane(input);
+    if (picture == "timeline")
+        return drawTimeline(input, pane, viewport);
+    const auto data = dataAs<BlockTimelineData>(input);
+    return picture == "drift" ? drawAnchorDrift(*data, input, pane, viewport) : drawBlockSizes(*data, input, pane, viewport);
+}
+
+/// Of the two pictures of measures: what a mark says; a click on a block size gives it to the pane.
+PointFacts BlockTimelineView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+    const std::string& picture = options.choice("picture");
+    const PickId pick = pickAt(scene, at, 4);
+    if (picture == "timeline" || pick.kind != PickId::Kind::Node || !whyNoPicture(input, options).empty())
+        return {};
+    const auto data = dataAs<BlockTimelineData>(input);
+    PointFacts facts;
+    if (picture == "drift" && std::cmp_less(pick.index, data->drift.size())) {
+        const auto& step = data->drift[static_cast<std::size_t>(pick.index)];
+        facts.rows = {{"tokens read", formatCount(step.end)}, {"cosine of the means", formatFixed(step.cosine, 4)}, {"ratio of their lengths", formatFixed(step.ratio, 3)}};
+    } else if (picture == "block_size" && std::cmp_less(pick.index + 1, data->sizes.size())) { // the first is no mark
+        const auto& size = data->sizes[static_cast<std::size_t>(pick.index) + 1];
+        facts.rows = {{"tokens per block", formatCount(size.block)}, {"output error", formatShort(size.error)}, {"evictions in", formatCount(size.steps) + " steps"},
+                      {"Jaccard with at once", formatFixed(size.overlap, 2)}, {"click", "gives the pane this block"}};
+        facts.adoption = Adoption{input.activePane, {{"prompt_block", std::to_string(size.block)}}, {}};
+    }
+    return facts;
+}
+
+std::string BlockTimelineView::finding(const ViewInput& input, const ParameterValues& options) const {
+    if (const std::string why = whyNoPicture(input, options); !why.empty())
         return why;
+    if (const std::string& picture = options.choice("picture"); picture != "timeline") {
+        const auto data = dataAs<BlockTimelineData>(input);
+        return picture == "drift" ? driftFinding(*data, *activePane(input)) : sizesFinding(*data, *activePane(input));
+    }
     const RunResult& result = *activePane(input)->result;
     std::int64_t atOnce = 0, evicted = 0;
     for (const BlockStep& step : result.steps) {
@@ -164,7 +250,22 @@ std::string BlockTimelineView::finding(const ViewInput& input, const ParameterVa
                        formatCount(evicted), result.steps.size(), formatCount(atOnce), formatCount(evicted));
 }
 
-ViewTable BlockTimelineView::table(const ViewInput& input, const ParameterValues&) const {
+/// Steps with the drift of the anchor, or block sizes.
+ViewTable measuresTable(const BlockTimelineData& data, bool drift) {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& step : data.drift)
+        if (drift)
+            rows.push_back({std::to_string(step.end), fmt::format("{:.9g}", step.cosine), fmt::format("{:.9g}", step.ratio)});
+    for (const auto& size : data.sizes)
+        if (!drift)
+            rows.push_back({std::to_string(size.block), fmt::format("{:.9g}", size.error), fmt::format("{:.6f}", size.overlap), std::to_string(size.steps)});
+    return drift ? tableOf({"tokens read", "cosine of the means", "ratio of their lengths"}, std::move(rows))
+                 : tableOf({"tokens per block (0: at once)", "output error", "Jaccard with at once", "steps"}, std::move(rows));
+}
+
+ViewTable BlockTimelineView::table(const ViewInput& input, const ParameterValues& options) const {
+    if (const std::string& picture = options.choice("picture"); picture != "timeline" && whyNoPicture(input, options).empty())
+        return measuresTable(*dataAs<BlockTimelineData>(input), picture == "drift");
     ViewTable table;
     table.columns = {"token", "text", "left after token", "state"};
     if (!whyNoPicture(input).empty())

@@ -128,21 +128,39 @@ void drawTriples(SceneBuilder& builder, const PlotFrame& frame, const Calibratio
     builder.points(std::move(cloud));
 }
 
-void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
-                const ParameterValues& options, const Theme& theme, int row) {
+namespace {
+
+void drawNeededLine(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
+                    const ParameterValues& options, const Theme& theme) {
+    const Point ring = frame.toPixels(neededBy(data.series[index], options).retention, options.real("tau"));
+    const Colour colour = lookOf(data, index, theme.id).colour;
+    builder.line(ring, {ring.x, frame.plot.bottom()}, {colour, 1.2, {}});
+    builder.circle(ring, 5, theme.canvas, {colour, 2, {}}, {PickId::Kind::Handle, static_cast<std::int64_t>(index)});
+}
+
+void drawNeededBox(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
+                   const ParameterValues& options, const Theme& theme, std::size_t row) {
     const CalibrationSeries& series = data.series[index];
     const double needed = neededBy(series, options).retention;
     const Point ring = frame.toPixels(needed, options.real("tau"));
     const Colour colour = lookOf(data, index, theme.id).colour;
-    builder.line(ring, {ring.x, frame.plot.bottom()}, {colour, 1.2, {}});
-    builder.circle(ring, 5, theme.canvas, {colour, 2, {}}, {PickId::Kind::Handle, static_cast<std::int64_t>(index)});
     const TextStyle style{FontFace::Monospace, 11, FontWeight::Bold};
     const std::string text = fmt::format("{} r* = {}{}", series.letter, formatFixed(needed, 3), series.proxy ? " proxy" : "");
     const double width = builder.width(text, style) + 12, height = 19;
     const double left = std::clamp(ring.x - width - 5, frame.plot.x + 4, std::max(frame.plot.x + 4, frame.plot.right() - width - 4));
-    const double top = frame.plot.bottom() - 6 - height - (height + 4) * row;
+    const double top = frame.plot.bottom() - 6 - height - (height + 4) * static_cast<double>(row);
     builder.rectangle({left, top, width, height}, theme.canvas, {colour, 1.2, {}}, 4, {PickId::Kind::Handle, static_cast<std::int64_t>(index)});
     builder.text({left + 6, top + height / 2}, text, style, theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+}
+
+} // namespace
+
+void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, const std::vector<std::size_t>& series,
+                const ParameterValues& options, const Theme& theme) {
+    for (const std::size_t index : series)
+        drawNeededLine(builder, frame, data, index, options, theme);
+    for (std::size_t row = 0; row < series.size(); ++row) // after all lines, none of which runs through a box
+        drawNeededBox(builder, frame, data, series[row], options, theme, row);
 }
 
 } // namespace kvscope

@@ -40,8 +40,9 @@ void drawFittedCurve(SceneBuilder& builder, const PlotFrame& frame, const Calibr
 /// Filled where a model measured, hollow where it is a proxy.
 void drawTriples(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
                  const SeriesLook& look);
-/// The open context's r* as a ring on tau, a line down to the axis and a boxed number in row `row` above the axis.
-void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
-                const ParameterValues& options, const Theme& theme, int row);
+/// The r* of these series of the open context: each a ring on tau, a line down to the axis and a boxed number, row by row
+/// above the axis.
+void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, const std::vector<std::size_t>& series,
+                const ParameterValues& options, const Theme& theme);
 
 } // namespace kvscope

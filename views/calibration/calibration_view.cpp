@@ -67,20 +67,46 @@ std::string whyNoPicture(const ViewInput& input) {
     return data->failures.empty() ? measuring : data->failures.front().sentence;
 }
 
+std::string nameOf(const CalibrationSeries& series) {
+    return fmt::format("{} {}", series.letter, series.own ? series.policyName : series.context);
+}
+
 bool anyProxy(const CalibrationViewData& data) {
     return std::any_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& s) { return s.proxy; });
 }
 
-Chart chartFor(const CalibrationViewData& data, const Viewport& viewport) {
+/// `named`: with the policies, where no list in the plot names them.
+std::vector<LegendEntry> legendOf(const CalibrationViewData& data, bool named, const Theme& theme) {
+    std::vector<LegendEntry> legend;
+    for (std::size_t i = 0; named && i < data.series.size(); ++i) {
+        const SeriesLook look = lookOf(data, i, theme.id);
+        legend.push_back({nameOf(data.series[i]), Marker::Circle, kTransparent, {look.colour, data.series[i].own ? 2.0 : 1.2, look.dash}, 3, true});
+    }
+    const auto any = [&](const char* kind) {
+        return std::any_of(data.series.begin(), data.series.end(), [&](const CalibrationSeries& s) { return kindOf(s) == kind; });
+    };
+    if (any("measured"))
+        legend.push_back({"measured", Marker::Circle, theme.text2, {}, 3});
+    if (any("proxy"))
+        legend.push_back({"proxy, no model's losses", Marker::Circle, kTransparent, {theme.text2, 1.2, {}}, 3});
+    legend.push_back({"k = 0: incompressible", Marker::Circle, kTransparent, {theme.text3, 1, {1, 3}}, 3, true});
+    for (const CalibrationFailure& failure : data.failures)
+        legend.push_back({fmt::format("{}: no curve", failure.letter), Marker::Cross, theme.text3, {theme.text3, 1, {}}, 3});
+    return legend;
+}
+
+Chart chartFor(const CalibrationViewData& data, bool named, const Viewport& viewport) {
     double top = 1.05;
     for (const CalibrationSeries& series : data.series)
         for (const CalibrationTriple& triple : series.triples)
             top = std::max(top, std::min(triple.quality * 1.03, 1.5));
     const bool all = std::all_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& s) { return s.proxy; });
-    const std::string title = all               ? "Proxy quality: 1 − relative output error"
+    const bool isLow = viewport.height < 300; // no room for a long title beside the axis
+    const std::string title = all && isLow      ? "Proxy quality: 1 − error"
+                              : all             ? "Proxy quality: 1 − relative output error"
                               : anyProxy(data) ? "Quality NLL(full) / NLL(compressed); hollow: proxy"
                                                : "Quality NLL(full) / NLL(compressed)";
-    return Chart(viewport, {0, 1, AxisScale::Linear, "Retention r (fraction kept)"}, {0, top, AxisScale::Linear, title});
+    return Chart(viewport, legendOf(data, named, themeOf(viewport.theme)), {0, 1, AxisScale::Linear, "Retention r (fraction kept)"}, {0, top, AxisScale::Linear, title});
 }
 
 void drawDiagonal(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme) {
@@ -106,45 +132,37 @@ std::vector<std::size_t> ownSeries(const CalibrationViewData& data, const Parame
     return own;
 }
 
+constexpr double kListRow = 17;
+
+double listHeight(const CalibrationViewData& data) {
+    return kListRow * static_cast<double>(data.series.size()) + 8;
+}
+
+/// Whether the list of series has its place above so many boxes.
+bool hasRoomForList(const PlotFrame& frame, const CalibrationViewData& data, std::size_t boxes) {
+    return frame.plot.width >= 380 && frame.plot.height - 23 * static_cast<double>(boxes) >= listHeight(data) + 90;
+}
+
 /// Name and k of every series in the lower right corner, which concave curves leave free.
 void drawSeriesList(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, const ParameterValues& options,
                     const Theme& theme, std::size_t boxes) {
-    constexpr double kRow = 17, kWidth = 250;
-    const double bottom = frame.plot.bottom() - 12 - 23 * static_cast<double>(boxes);
-    const double height = kRow * static_cast<double>(data.series.size()) + 8;
-    if (frame.plot.width < 380 || frame.plot.height - 23 * static_cast<double>(boxes) < height + 90)
-        return;
+    constexpr double kWidth = 250;
+    const double bottom = frame.plot.bottom() - 12 - 23 * static_cast<double>(boxes), height = listHeight(data);
     const Box box{frame.plot.right() - kWidth - 6, bottom - height, kWidth, height};
     builder.rectangle(box, withAlpha(theme.canvas, 0.93));
     const TextStyle plain{FontFace::Interface, 11}, number{FontFace::Monospace, 11};
-    double y = box.y + 4 + kRow / 2;
-    for (std::size_t i = 0; i < data.series.size(); ++i, y += kRow) {
+    double y = box.y + 4 + kListRow / 2;
+    for (std::size_t i = 0; i < data.series.size(); ++i, y += kListRow) {
         const CalibrationSeries& series = data.series[i];
         const SeriesLook look = lookOf(data, i, theme.id);
         builder.line({box.x + 4, y}, {box.x + 26, y}, {look.colour, series.own ? 2.0 : 1.2, look.dash});
         const std::string k = "k " + formatFixed(curvatureOf(series, options), 1);
         const double kWide = builder.width(k, number);
         builder.text({box.right() - 4, y}, k, number, theme.text1, HorizontalAlign::Right, VerticalAlign::Middle);
-        const std::string name = fmt::format("{} {}{}", series.letter, series.own ? series.policyName : series.context,
-                                             series.proxy ? " (proxy)" : "");
+        const std::string name = nameOf(series) + (series.proxy ? " (proxy)" : "");
         builder.text({box.x + 32, y}, builder.elide(name, plain, box.width - 46 - kWide), plain, theme.text1, HorizontalAlign::Left,
                      VerticalAlign::Middle);
     }
-}
-
-std::vector<LegendEntry> legendOf(const CalibrationViewData& data, const Theme& theme) {
-    std::vector<LegendEntry> legend;
-    const auto any = [&](const char* kind) {
-        return std::any_of(data.series.begin(), data.series.end(), [&](const CalibrationSeries& s) { return kindOf(s) == kind; });
-    };
-    if (any("measured"))
-        legend.push_back({"measured", Marker::Circle, theme.text2, {}, 3});
-    if (any("proxy"))
-        legend.push_back({"proxy, no model's losses", Marker::Circle, kTransparent, {theme.text2, 1.2, {}}, 3});
-    legend.push_back({"k = 0: incompressible", Marker::Circle, kTransparent, {theme.text3, 1, {1, 3}}, 3, true});
-    for (const CalibrationFailure& failure : data.failures)
-        legend.push_back({fmt::format("{}: no curve", failure.letter), Marker::Cross, theme.text3, {theme.text3, 1, {}}, 3});
-    return legend;
 }
 
 Scene CalibrationView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
@@ -152,7 +170,11 @@ Scene CalibrationView::buildScene(const ViewInput& input, const ParameterValues&
         return emptyScene(why, viewport);
     const auto data = dataAs<CalibrationViewData>(input);
     const Theme& theme = themeOf(viewport.theme);
-    Chart chart = chartFor(*data, viewport);
+    const std::vector<std::size_t> own = ownSeries(*data, options);
+    Chart chart = chartFor(*data, false, viewport);
+    const bool listed = hasRoomForList(chart.frame, *data, own.size());
+    if (!listed)
+        chart = chartFor(*data, true, viewport);
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
     builder.pushClip(chart.frame.plot);
@@ -166,12 +188,11 @@ Scene CalibrationView::buildScene(const ViewInput& input, const ParameterValues&
     drawTau(builder, chart.frame, options.real("tau"), theme);
     for (std::size_t i = 0; i < data->series.size(); ++i)
         drawTriples(builder, chart.frame, *data, i, lookOf(*data, i, viewport.theme));
-    const std::vector<std::size_t> own = ownSeries(*data, options);
-    for (std::size_t row = 0; row < own.size(); ++row)
-        drawNeeded(builder, chart.frame, *data, own[row], options, theme, static_cast<int>(row));
-    drawSeriesList(builder, chart.frame, *data, options, theme, own.size());
+    drawNeeded(builder, chart.frame, *data, own, options, theme);
+    if (listed)
+        drawSeriesList(builder, chart.frame, *data, options, theme, own.size());
     builder.popClip();
-    finishChart(chart, legendOf(*data, theme), input, viewport, false);
+    finishChart(chart, input, viewport, false);
     return std::move(chart.scene);
 }
 

@@ -104,8 +104,9 @@ Scene ClusteringView::buildScene(const ViewInput& input, const ParameterValues& 
     scene.background = themeOf(viewport.theme).canvas;
     SceneBuilder builder(scene, *viewport.text);
     ClusteringPainter painter(builder, input, options, viewport, *data);
-    const PlotFrame frame = draw(painter, *data, picture, plotArea(viewport));
-    drawLegend(builder, {frame.plot.x, 13}, viewport.width - frame.plot.x - 6, painter.legend(picture), themeOf(viewport.theme));
+    const std::vector<LegendEntry> legend = painter.legend(picture);
+    const PlotFrame frame = draw(painter, *data, picture, plotArea(viewport, legend));
+    drawTopLegend(builder, viewport, legend, frame.plot.x);
     drawProvenance(builder, input, viewport);
     scene.plot = frame.plot;
     if (picture == "overview") { // two linear axes: worth zooming

@@ -3,6 +3,7 @@
 #include "views/curves/curves_painter.h"
 
 #include "views/chart.h"
+#include "views/curves/end_labels.h"
 #include "views/pane_identity.h"
 #include "views/view_facts.h"
 
@@ -56,7 +57,45 @@ std::string yTitle(const CurvesData& data, const Viewport& viewport) {
     return fmt::format("{}, mean of {}{}", isLow ? (mass ? "Mass" : "Error") : measure, data.captures, isLow ? "" : " captures");
 }
 
-Chart chartFor(const CurvesData& data, const ParameterValues& options, const Viewport& viewport) {
+const std::vector<double> kLevelDash = {1, 3};
+
+std::string legendNote(const CurvesData& data, const Curve& curve) {
+    std::string note;
+    if (isLevel(data, curve))
+        note = fmt::format(" (has no {})", data.parameter);
+    else if (!curve.error.empty())
+        note = " (incomplete)";
+    return curve.simulated ? note + " (simulated)" : note;
+}
+
+std::string labelOf(const CurvesData& data, const Curve& curve) {
+    return std::string(1, curve.letter) + " " + curve.policyName + legendNote(data, curve);
+}
+
+/// The line as it is drawn, with its marker; a level has no marks and a single point no line.
+LegendEntry legendEntry(const CurvesData& data, const Curve& curve, const PaneIdentity& identity) {
+    const bool level = isLevel(data, curve), line = level || curve.points.size() > 1;
+    return {.label = labelOf(data, curve),
+            .marker = identity.marker(),
+            .fill = level ? kTransparent : identity.colour(),
+            .stroke = line ? Stroke{identity.colour(), 1.6, level ? kLevelDash : identity.dash()} : Stroke{},
+            .radius = 3,
+            .bar = line};
+}
+
+/// `named`: with the curves, where labels at their ends do not name them.
+std::vector<LegendEntry> legendOf(const CurvesData& data, const ViewInput& input, bool named, ThemeId theme) {
+    std::vector<LegendEntry> legend;
+    for (const Curve& curve : data.curves)
+        if (named)
+            legend.push_back(legendEntry(data, curve, identityOf(input, curve.letter, curve.policyId, theme)));
+    if (data.captures > 1)
+        legend.push_back({"thin: one capture; band: 95 % interval of the mean", Marker::Circle, kTransparent, {}, 0});
+    return legend;
+}
+
+/// `labels`: how wide the labels at the ends of the curves are; 0: a legend names the curves.
+Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterValues& options, double labels, const Viewport& viewport) {
     Extent x, y;
     const auto include = [&](const std::vector<CurvePoint>& points, bool band) {
         for (const CurvePoint& point : points) {
@@ -76,8 +115,8 @@ Chart chartFor(const CurvesData& data, const ParameterValues& options, const Vie
     const bool logarithmic = options.choice("scale") == "log";
     const bool mass = data.measure == "retained_mass";
     const char* budget = options.choice("against") == "bytes" ? "KiB stored in the layer" : "Kept, % of the tokens before the cut";
-    return Chart(viewport, axisOver(x, logarithmic, variesBudget(data) ? budget : data.title),
-                 axisOver(y, logarithmic && !mass, yTitle(data, viewport)));
+    return Chart(viewport, legendOf(data, input, labels == 0, viewport.theme), axisOver(x, logarithmic, variesBudget(data) ? budget : data.title),
+                 axisOver(y, logarithmic && !mass, yTitle(data, viewport)), labels);
 }
 
 bool hasBand(const Curve& curve) {
@@ -110,8 +149,6 @@ void drawCaptures(SceneBuilder& builder, const PlotFrame& frame, const Curve& cu
             builder.polyline(std::move(line), {withAlpha(colour, 0.55), 0.8, {}});
     }
 }
-
-const std::vector<double> kLevelDash = {1, 3};
 
 void drawLevel(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, Colour colour) {
     const CurvePoint& point = curve.points.front();
@@ -172,46 +209,68 @@ void drawPresent(SceneBuilder& builder, const PlotFrame& frame, std::optional<do
         builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, {theme.ink, 1, {4, 3}});
 }
 
-std::string legendNote(const CurvesData& data, const Curve& curve) {
-    std::string note;
-    if (isLevel(data, curve))
-        note = fmt::format(" (has no {})", data.parameter);
-    else if (!curve.error.empty())
-        note = " (incomplete)";
-    return curve.simulated ? note + " (simulated)" : note;
+constexpr double kLabelPitch = 14, kLeader = 16;
+const TextStyle kEndLabel{FontFace::Interface, 11, FontWeight::SemiBold};
+
+/// Room for the labels at the ends of the curves of a printed figure; 0 where there are too many, or too little room.
+double endLabelWidth(const CurvesData& data, const Viewport& viewport) {
+    constexpr std::size_t kMostLabels = 5;
+    if (viewport.theme != ThemeId::Paper || data.curves.size() > kMostLabels)
+        return 0;
+    double widest = 0;
+    for (const Curve& curve : data.curves)
+        widest = std::max(widest, viewport.text->measure(labelOf(data, curve), kEndLabel).width);
+    const double width = kLeader + widest - 8; // an axis leaves as much to its right
+    return width < 0.4 * viewport.width ? width : 0;
 }
 
-/// The line as it is drawn, with its marker; a level has no marks and a single point no line.
-LegendEntry legendEntry(const CurvesData& data, const Curve& curve, const PaneIdentity& identity) {
-    const bool level = isLevel(data, curve), line = level || curve.points.size() > 1;
-    return {.label = std::string(1, curve.letter) + " " + curve.policyName + legendNote(data, curve),
-            .marker = identity.marker(),
-            .fill = level ? kTransparent : identity.colour(),
-            .stroke = line ? Stroke{identity.colour(), 1.6, level ? kLevelDash : identity.dash()} : Stroke{},
-            .radius = 3,
-            .bar = line};
+Point endOf(const PlotFrame& frame, const CurvesData& data, const Curve& curve, const ParameterValues& options) {
+    const CurvePoint& last = curve.points.back();
+    const Point at{isLevel(data, curve) ? frame.plot.right() : frame.toPixels(xOf(last, options), frame.y.low).x, yPixel(frame, last.mean)};
+    return {at.x, std::clamp(at.y, frame.plot.y, frame.plot.bottom())};
+}
+
+/// Where the labels stand; empty where they cannot.
+std::vector<double> labelHeights(const PlotFrame& frame, const CurvesData& data, const ParameterValues& options) {
+    constexpr double kFarthest = 36;
+    std::vector<double> ends;
+    for (const Curve& curve : data.curves) {
+        if (curve.points.empty())
+            return {};
+        ends.push_back(endOf(frame, data, curve, options).y);
+    }
+    return spreadLabels(ends, kLabelPitch, frame.plot.y, frame.plot.bottom(), kFarthest);
+}
+
+void drawEndLabels(SceneBuilder& builder, const PlotFrame& frame, const CurvesData& data, const ViewInput& input,
+                   const ParameterValues& options, const std::vector<double>& heights) {
+    const double left = frame.plot.right() + kLeader;
+    for (std::size_t i = 0; i < heights.size(); ++i) {
+        const Curve& curve = data.curves[i];
+        const Colour colour = identityOf(input, curve.letter, curve.policyId, ThemeId::Paper).colour();
+        const Point end = endOf(frame, data, curve, options);
+        builder.polyline({{end.x + 4, end.y}, {frame.plot.right() + 6, heights[i]}, {left - 3, heights[i]}}, {colour, 1, {}});
+        builder.text({left, heights[i]}, labelOf(data, curve), kEndLabel, colour, HorizontalAlign::Left, VerticalAlign::Middle);
+    }
 }
 
 } // namespace
 
 Scene drawCurves(const CurvesData& data, const ViewInput& input, const ParameterValues& options, const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
-    Chart chart = chartFor(data, options, viewport);
+    Chart chart = chartFor(data, input, options, endLabelWidth(data, viewport), viewport);
+    const std::vector<double> heights = endLabelWidth(data, viewport) > 0 ? labelHeights(chart.frame, data, options) : std::vector<double>{};
+    if (heights.empty())
+        chart = chartFor(data, input, options, 0, viewport);
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
     builder.pushClip(chart.frame.plot);
     drawPresent(builder, chart.frame, presentPlace(data, input, options), theme);
-    std::vector<LegendEntry> legend;
-    for (std::size_t i = 0; i < data.curves.size(); ++i) {
-        const Curve& curve = data.curves[i];
-        const PaneIdentity identity = identityOf(input, curve.letter, curve.policyId, viewport.theme);
-        drawCurve(builder, chart.frame, data, i, options, identity);
-        legend.push_back(legendEntry(data, curve, identity));
-    }
-    if (data.captures > 1)
-        legend.push_back({"thin: one capture; band: 95 % interval of the mean", Marker::Circle, kTransparent, {}, 0});
+    for (std::size_t i = 0; i < data.curves.size(); ++i)
+        drawCurve(builder, chart.frame, data, i, options, identityOf(input, data.curves[i].letter, data.curves[i].policyId, viewport.theme));
     builder.popClip();
-    finishChart(chart, legend, input, viewport, false);
+    drawEndLabels(builder, chart.frame, data, input, options, heights);
+    finishChart(chart, input, viewport, false);
     return std::move(chart.scene);
 }
 

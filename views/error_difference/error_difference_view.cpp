@@ -32,7 +32,9 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       {"retained_mass", "Retained mass", "share of the attention on kept tokens, larger is better"}}),
         choiceOption("heads", "Heads", "Which query heads are looked at.", "BalanceKV B.1",
                      {{"one", "The query head", "as chosen in the bar above"},
-                      {"mean", "Mean of the group", "over the query heads that read this KV head"}})});
+                      {"mean", "Mean of the group", "over the query heads that read this KV head"}}),
+        choiceOption("shown", "Shown", "Where the vertical axis ends.", "this program's",
+                     {{"most", "Most queries", "a few that lie far beyond the others run out of the picture, with a mark"}, {"all", "All", "up to the largest"}})});
 }
 
 class ErrorDifferenceView final : public View {
@@ -147,19 +149,71 @@ void drawBars(SceneBuilder& builder, const ViewInput& input, const Comparison& c
     }
 }
 
+std::vector<LegendEntry> legendOf(const ViewInput& input, const Comparison& c, ThemeId theme) {
+    const auto entry = [&](const PaneData& pane, bool above) {
+        return identityOf(input, pane, theme)
+            .legend(fmt::format("{} {} better: {} queries", pane.letter, pane.policyName, formatCount(c.wins(above))));
+    };
+    std::vector<LegendEntry> legend = {entry(*c.above, true), entry(*c.below, false)};
+    if (c.seenQueries)
+        legend.push_back({"seen queries", Marker::Circle, kTransparent, {}, 0});
+    return legend;
+}
+
+/// Where the axis ends. A tenth of the queries may lie far beyond the others; with the axis up to them nothing else is seen.
+double reachOf(const Comparison& c, bool all) {
+    constexpr double kFarBeyond = 3, kRoom = 1.5, kAlike = 1e-4; // of the largest: most queries do not differ at all
+    std::vector<double> sizes;
+    for (const double advantage : c.advantage)
+        if (!std::isnan(advantage))
+            sizes.push_back(std::abs(advantage));
+    std::sort(sizes.begin(), sizes.end());
+    const double largest = sizes.empty() ? 0 : sizes.back(), most = sizes.empty() ? 0 : sizes[(sizes.size() - 1) * 9 / 10];
+    return std::max(1e-6, all || most <= kAlike * largest || largest <= kFarBeyond * most ? largest : kRoom * most);
+}
+
+/// "≥" marks at the edge for queries beyond it. Returns how many there are.
+std::int64_t drawBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& frame, const Theme& theme) {
+    constexpr double kHalf = 4;
+    std::int64_t beyond = 0;
+    for (std::size_t i = 0; i < c.advantage.size(); ++i) {
+        const double advantage = c.advantage[i], at = static_cast<double>(c.firstQuery) + static_cast<double>(i) + 0.5;
+        if (std::isnan(advantage) || (advantage <= frame.y.high && advantage >= frame.y.low) || at < frame.x.low || at > frame.x.high)
+            continue;
+        ++beyond;
+        const double x = frame.toPixels(at, 0).x, up = advantage > 0 ? 1 : -1;
+        const double tip = advantage > 0 ? frame.plot.y + 1 : frame.plot.bottom() - 1;
+        builder.polygon({{x - kHalf, tip + up * 7}, {x + kHalf, tip + up * 7}, {x, tip}}, theme.ink, {theme.casing, 1, {}});
+    }
+    return beyond;
+}
+
+/// How many there are and how far they reach, in the corner where the fewest bars are.
+void writeBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& frame, std::int64_t beyond, const Theme& theme) {
+    if (beyond == 0)
+        return;
+    double largest = 0;
+    for (const double advantage : c.advantage)
+        largest = std::isnan(advantage) ? largest : std::max(largest, std::abs(advantage));
+    const TextStyle style{FontFace::Interface, 11};
+    const std::string words = builder.elide(fmt::format("▲ {} beyond the axis, up to {}", beyond == 1 ? "1 query" : formatCount(beyond) + " queries", formatShort(largest)),
+                                            style, frame.plot.width - 16);
+    const double width = builder.width(words, style), y = c.mean() > 0 ? frame.plot.bottom() - 12 : frame.plot.y + 12;
+    builder.rectangle({frame.plot.right() - width - 10, y - 9, width + 8, 18}, withAlpha(theme.canvas, 0.93));
+    builder.text({frame.plot.right() - 6, y}, words, style, theme.text2, HorizontalAlign::Right, VerticalAlign::Middle);
+}
+
 Scene ErrorDifferenceView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input, options); !why.empty())
         return emptyScene(why, viewport);
     const Comparison c = compare(input, options);
     const Theme& theme = themeOf(viewport.theme);
-    double reach = 1e-6;
-    for (const double advantage : c.advantage)
-        reach = std::isnan(advantage) ? reach : std::max(reach, std::abs(advantage));
+    const double reach = reachOf(c, options.choice("shown") == "all");
     const double first = c.firstQuery, last = first + static_cast<double>(std::max<std::size_t>(1, c.advantage.size()));
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{first, last, -1.08 * reach, 1.08 * reach});
     const std::string less = options.choice("measure") == "retained_mass" ? fmt::format("Mass, {} − {}", c.above->letter, c.below->letter)
                                                                          : fmt::format("Error, {} − {}", c.below->letter, c.above->letter);
-    Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Position, fmt::format("Query position (0-based), {}", c.heads)},
+    Chart chart(viewport, legendOf(input, c, viewport.theme), {range.xMin, range.xMax, AxisScale::Position, fmt::format("Query position (0-based), {}", c.heads)},
                 {range.yMin, range.yMax, AxisScale::Linear, less});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
@@ -169,15 +223,10 @@ Scene ErrorDifferenceView::buildScene(const ViewInput& input, const ParameterVal
     builder.line({chart.frame.plot.x, zero}, {chart.frame.plot.right(), zero}, {theme.axis, 1, {}});
     builder.line({chart.frame.plot.x, mean}, {chart.frame.plot.right(), mean}, {theme.ink, 1, {5, 3}});
     builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
+    const std::int64_t beyond = drawBeyond(builder, c, chart.frame, theme);
+    writeBeyond(builder, c, chart.frame, beyond, theme);
     builder.popClip();
-    const auto entry = [&](const PaneData& pane, bool above) {
-        return identityOf(input, pane, viewport.theme)
-            .legend(fmt::format("{} {} better: {} queries", pane.letter, pane.policyName, formatCount(c.wins(above))));
-    };
-    std::vector<LegendEntry> legend = {entry(*c.above, true), entry(*c.below, false)};
-    if (c.seenQueries)
-        legend.push_back({"seen queries", Marker::Circle, kTransparent, {}, 0});
-    finishChart(chart, legend, input, viewport, true);
+    finishChart(chart, input, viewport, true);
     return std::move(chart.scene);
 }
 

@@ -72,6 +72,19 @@ void drawSteps(SceneBuilder& builder, const PlotFrame& frame, const Histogram& h
     builder.line({mean, frame.plot.bottom()}, {mean, frame.plot.bottom() - 8}, {look.colour, 2, {}});
 }
 
+/// Few numbers are shown one by one too, in a row of dots above the axis.
+void drawNumbers(SceneBuilder& builder, const PlotFrame& frame, const GeometrySeries& series, const Look& look, std::size_t row) {
+    constexpr std::size_t kFew = 30;
+    constexpr double kFirst = 13, kPitch = 7; // above the ticks of the means
+    if (series.numbers.empty() || series.numbers.size() >= kFew)
+        return;
+    auto points = std::make_shared<std::vector<Point>>();
+    for (const double number : series.numbers)
+        if (std::isfinite(number))
+            points->push_back({frame.toPixels(number, 0).x, frame.plot.bottom() - kFirst - kPitch * static_cast<double>(row)});
+    builder.points({points, nullptr, PickId::Kind::None, Marker::Circle, 2.4, withAlpha(look.colour, 0.75), {}, "heads of " + series.name});
+}
+
 /// Where the vectors come from follows where there is room for it.
 std::string axisTitle(const GeometryData& data, const Viewport& viewport) {
     const std::string full = data.axis + ", " + data.where;
@@ -95,12 +108,22 @@ void drawBound(SceneBuilder& builder, const PlotFrame& frame, const GeometryData
     builder.polyline(std::move(curve), {theme.ink, 1.5, {}});
 }
 
+std::vector<LegendEntry> histogramLegend(const GeometryData& data, const ViewInput& input, ThemeId theme) {
+    std::vector<LegendEntry> legend;
+    for (std::size_t i = 0; i < data.series.size(); ++i) {
+        const GeometrySeries& series = data.series[i];
+        const Look look = lookOf(input, data, i, theme);
+        const std::string letter = series.role == GeometrySeries::Role::Policy ? std::string(1, series.letter) + " " : "";
+        legend.push_back({fmt::format("{}{} {}", letter, series.name, meanText(series.histogram.summary())), Marker::Circle, kTransparent, {look.colour, 1.5, look.dash}, 3, true});
+    }
+    return legend;
+}
+
 /// As finishChart, but vectors of several layers name no layer as their origin.
-void finish(Chart& chart, const std::vector<LegendEntry>& legend, const GeometryData& data, const ViewInput& input,
-            const Viewport& viewport) {
+void finish(Chart& chart, const GeometryData& data, const ViewInput& input, const Viewport& viewport) {
     Viewport withoutOrigin = viewport;
     withoutOrigin.forExport = false;
-    finishChart(chart, legend, input, withoutOrigin, true);
+    finishChart(chart, input, withoutOrigin, true);
     SceneBuilder builder = chart.builder(viewport);
     drawProvenance(builder, input, viewport, data.wholeModel);
 }
@@ -120,7 +143,7 @@ Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const 
     const Extent extent = extentOf(data);
     const double margin = 0.02 * (extent.high - extent.low);
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{extent.low - margin, extent.high + margin, 0, 1.06 * extent.top});
-    Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)},
+    Chart chart(viewport, histogramLegend(data, input, viewport.theme), {range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)},
                 {range.yMin, range.yMax, AxisScale::Linear, "Share of " + data.of + ", %"});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
@@ -129,19 +152,29 @@ Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const 
         const double zero = chart.frame.toPixels(0, 0).x;
         builder.line({zero, chart.frame.plot.y}, {zero, chart.frame.plot.bottom()}, {theme.axis, 1, {4, 3}});
     }
-    std::vector<LegendEntry> legend;
-    for (std::size_t i = 0; i < data.series.size(); ++i) {
-        const GeometrySeries& series = data.series[i];
-        const Look look = lookOf(input, data, i, viewport.theme);
-        drawSteps(builder, chart.frame, series.histogram, look);
-        const std::string letter = series.role == GeometrySeries::Role::Policy ? std::string(1, series.letter) + " " : "";
-        legend.push_back({fmt::format("{}{} {}", letter, series.name, meanText(series.histogram.summary())), Marker::Circle, kTransparent, {look.colour, 1.5, look.dash}, 3, true});
-    }
+    for (std::size_t i = 0; i < data.series.size(); ++i)
+        drawSteps(builder, chart.frame, data.series[i].histogram, lookOf(input, data, i, viewport.theme));
+    for (std::size_t i = 0; i < data.series.size(); ++i)
+        drawNumbers(builder, chart.frame, data.series[i], lookOf(input, data, i, viewport.theme), i);
     builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
     builder.popClip();
-    finish(chart, legend, data, input, viewport);
+    finish(chart, data, input, viewport);
     return std::move(chart.scene);
 }
+
+namespace {
+
+std::vector<LegendEntry> scatterLegend(const GeometryData& data, const Theme& theme) {
+    const bool lemma = data.figure == "lemma";
+    const auto broken = std::count_if(data.points.begin(), data.points.end(), [&](const TheoremPoint& p) { return !holdsBound(p, lemma); });
+    std::vector<LegendEntry> legend = {{fmt::format("query with its top key k*, {}", formatCount(std::ssize(data.points))), Marker::Circle, theme.query, {}, 3},
+                                       {lemma ? "Lemma 3.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2", Marker::Square, theme.ink, {}, 3, true}};
+    if (broken > 0)
+        legend.push_back({formatCount(broken) + " beyond their bound", Marker::Diamond, theme.error, {}, 4});
+    return legend;
+}
+
+} // namespace
 
 Scene geometryScatter(const GeometryData& data, const ViewInput& input, const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
@@ -153,7 +186,7 @@ Scene geometryScatter(const GeometryData& data, const ViewInput& input, const Vi
     }
     const Viewport::Range fit = lemma ? Viewport::Range{0, 1, -1.05, 1.05} : Viewport::Range{std::min(-0.1, x.low - 0.05), std::max(0.1, x.high + 0.05), -1.05, 1.05};
     const Viewport::Range range = viewport.range.value_or(fit);
-    Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)},
+    Chart chart(viewport, scatterLegend(data, theme), {range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)},
                 {range.yMin, range.yMax, AxisScale::Linear, lemma ? "cos(k*, q)" : "cos(mean key, k*)"});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
@@ -167,15 +200,10 @@ Scene geometryScatter(const GeometryData& data, const ViewInput& input, const Vi
         (holds ? good : bad)->push_back(lemma ? chart.frame.toPixels(p.weight, p.cosKey) : chart.frame.toPixels(p.cosMean - p.cosKey, p.cosMeanKey));
         (holds ? goodIds : badIds)->push_back(static_cast<std::int64_t>(i));
     }
-    const auto bads = std::ssize(*bad), goods = std::ssize(*good);
     builder.points({good, goodIds, PickId::Kind::Cell, Marker::Circle, 2.6, theme.query, {}, "holds"});
     builder.points({bad, badIds, PickId::Kind::Cell, Marker::Diamond, 4, theme.error, {}, "broken"});
     builder.popClip();
-    std::vector<LegendEntry> legend = {{fmt::format("query with its top key k*, {}", formatCount(goods + bads)), Marker::Circle, theme.query, {}, 3},
-                                       {lemma ? "Lemma 3.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2", Marker::Square, theme.ink, {}, 3, true}};
-    if (bads > 0)
-        legend.push_back({formatCount(bads) + " beyond their bound", Marker::Diamond, theme.error, {}, 4});
-    finish(chart, legend, data, input, viewport);
+    finish(chart, data, input, viewport);
     return std::move(chart.scene);
 }
 

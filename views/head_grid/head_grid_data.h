@@ -2,6 +2,7 @@
 
 #include "views/view_data.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct HeadGridData : ViewData {
         int layer = 0;
         bool computed = false;
         std::vector<double> values; ///< [columns]
+        /// Tokens that the active pane keeps, mean of the layer's KV heads; NaN for quantities that are not the active pane's.
+        double kept = std::numeric_limits<double>::quiet_NaN();
     };
     std::vector<Row> rows;
 };

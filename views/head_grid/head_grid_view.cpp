@@ -72,6 +72,24 @@ ValueScale scaleFor(const HeadGridData& data, const ParameterValues& options) {
 }
 
 constexpr double kLeastWithColumn = 320; // wide; below it the column goes
+constexpr double kBudgetWidth = 84, kLeastWithBudgets = 420; // likewise the bars of the layers' budgets
+
+/// Least and most that a layer keeps, where the active pane's policy gives layers different budgets; else nothing.
+struct LayerBudgets {
+    const HeadGridData::Row *least = nullptr, *most = nullptr;
+    explicit operator bool() const { return least && most->kept - least->kept >= 1; }
+};
+
+LayerBudgets budgetsOf(const HeadGridData& data) {
+    LayerBudgets budgets;
+    for (const HeadGridData::Row& row : data.rows) {
+        if (std::isnan(row.kept))
+            continue;
+        budgets.least = !budgets.least || row.kept < budgets.least->kept ? &row : budgets.least;
+        budgets.most = !budgets.most || row.kept > budgets.most->kept ? &row : budgets.most;
+    }
+    return budgets;
+}
 
 struct Layout {
     Box grid;
@@ -86,8 +104,9 @@ struct Layout {
 
 Layout layoutOf(const ViewInput& input, const HeadGridData& data, const Viewport& viewport) {
     const double column = viewport.width >= kLeastWithColumn ? kLabelledColumnWidth : 0;
+    const double budgets = viewport.width >= kLeastWithBudgets && budgetsOf(data) ? kBudgetWidth : 0;
     Layout layout;
-    layout.grid = {40, 44, viewport.width - 48 - column, viewport.height - 62 - (viewport.forExport ? 16 : 0)};
+    layout.grid = {40, 44, viewport.width - 48 - column - budgets, viewport.height - 62 - (viewport.forExport ? 16 : 0)};
     const int kvHeads = input.capture->info().numKvHeads;
     layout.perGroup = data.perQueryHead ? std::max(1, data.columns / std::max(1, kvHeads)) : 1;
     layout.groupGap = data.perQueryHead && layout.perGroup > 1 ? 2 : 0;
@@ -137,6 +156,30 @@ void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridDat
                  note, theme.text3);
 }
 
+/// What a head of each layer may keep, as bars to the right of its row.
+void drawBudgets(SceneBuilder& builder, const HeadGridData& data, const Layout& layout, const Viewport& viewport) {
+    const LayerBudgets budgets = budgetsOf(data);
+    if (!budgets || viewport.width < kLeastWithBudgets)
+        return;
+    constexpr double kLongest = 40;
+    const Theme& theme = themeOf(viewport.theme);
+    const TextStyle number{FontFace::Monospace, 10};
+    const double left = layout.grid.right() + 6;
+    builder.text({left, layout.grid.y - 5}, "kept per head", {FontFace::Interface, 10}, theme.text3);
+    const auto step = static_cast<std::size_t>(std::ceil(13 / layout.cellHeight));
+    for (std::size_t row = 0; row < data.rows.size(); ++row) {
+        const double kept = data.rows[row].kept;
+        if (std::isnan(kept))
+            continue;
+        const Box cell = layout.cell(row, 0);
+        const double height = std::min(12.0, cell.height), length = std::max(1.0, kLongest * kept / budgets.most->kept);
+        builder.rectangle({left, cell.y + (cell.height - height) / 2, length, height}, theme.kept);
+        if (row % step == 0)
+            builder.text({left + length + 4, cell.y + cell.height / 2}, formatCount(std::llround(kept)), number, theme.text2, HorizontalAlign::Left,
+                         VerticalAlign::Middle);
+    }
+}
+
 /// Ink around the head that the other views show, with a casing so that it is seen on every colour.
 void drawPresent(SceneBuilder& builder, const ViewInput& input, const HeadGridData& data, const Layout& layout, const Theme& theme) {
     for (std::size_t row = 0; row < data.rows.size(); ++row) {
@@ -165,6 +208,7 @@ Scene HeadGridView::buildScene(const ViewInput& input, const ParameterValues& op
             drawCell(builder, *data, data->rows[row], column, layout.cell(row, column), scale,
                      {PickId::Kind::Cell, static_cast<std::int64_t>(row) * data->columns + column}, theme);
     drawLabels(builder, viewport.forExport ? std::string() : input.cut.label, *data, layout, theme);
+    drawBudgets(builder, *data, layout, viewport);
     drawPresent(builder, input, *data, layout, theme);
     if (viewport.width >= kLeastWithColumn && !scale.isEmpty()) {
         ColourColumnSpec column = scale.column();
@@ -208,9 +252,13 @@ std::string HeadGridView::finding(const ViewInput& input, const ParameterValues&
     }
     if (!worstRow)
         return data->neverIsNan && never > 0 ? "No budget is known at which the selection survives in any head" : "No head has a value";
+    std::string shares;
+    if (const LayerBudgets budgets = budgetsOf(*data); budgets && data->quantity == "kept_tokens")
+        shares = fmt::format("; a head keeps {} in layer {} and {} in layer {}", formatCount(std::llround(budgets.most->kept)), budgets.most->layer,
+                             formatCount(std::llround(budgets.least->kept)), budgets.least->layer);
     const std::string rest = done < data->rows.size() ? fmt::format(" ({} of {} layers so far)", done, data->rows.size()) : "";
-    return fmt::format("{} is {} {} in {}{}{}", data->what, data->higherIsBetter ? "smallest," : "largest,",
-                       formatShort(worstRow->values[worst]), headName(*data, *worstRow, worst),
+    return fmt::format("{} is {} {} in {}{}{}{}", data->what, data->higherIsBetter ? "smallest," : "largest,",
+                       formatShort(worstRow->values[worst]), headName(*data, *worstRow, worst), shares,
                        data->neverIsNan && never > 0 ? fmt::format("; unknown in {} heads", never) : "", rest);
 }
 
@@ -228,6 +276,8 @@ PointFacts HeadGridView::factsAt(const ViewInput& input, const ParameterValues& 
     PointFacts facts;
     facts.rows = {{"head", headName(*data, data->rows[row], column)},
                   {data->what, !data->rows[row].computed ? "waiting" : std::isnan(value) ? (data->neverIsNan ? "unknown" : "none") : formatShort(value)}};
+    if (budgetsOf(*data) && data->quantity != "kept_tokens" && !std::isnan(data->rows[row].kept))
+        facts.rows.emplace_back("kept in this layer", fmt::format("{} per head", formatCount(std::llround(data->rows[row].kept))));
     facts.layer = data->rows[row].layer;
     (data->perQueryHead ? facts.queryHead : facts.kvHead) = static_cast<int>(column);
     return facts;

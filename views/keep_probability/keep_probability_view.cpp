@@ -193,17 +193,17 @@ Scene KeepProbabilityView::buildScene(const ViewInput& input, const ParameterVal
     const Theme& theme = themeOf(viewport.theme);
     const auto n = static_cast<double>(data->visible);
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, -0.04, 1.04});
-    Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
+    const std::int64_t width = options.integer("smooth");
+    Chart chart(viewport, legendOf(*data, width, viewport), {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
                 {range.yMin, range.yMax, AxisScale::Linear, "Share of the seeds that keep it"});
     SceneBuilder builder = chart.builder(viewport);
-    const std::int64_t width = options.integer("smooth");
     drawGrid(builder, chart.frame, theme);
     builder.pushClip(chart.frame.plot);
     drawMeans(builder, *data, chart.frame, width, viewport);
     drawTokens(builder, *data, chart.frame, input, theme);
     drawFocus(builder, *data, chart.frame, input, theme);
     builder.popClip();
-    finishChart(chart, legendOf(*data, width, viewport), input, viewport, true);
+    finishChart(chart, input, viewport, true);
     return std::move(chart.scene);
 }
 

@@ -2,6 +2,7 @@
 // that what differs between two of them is the policy and nothing else.
 #include "views/key_projection/key_projection_view.h"
 
+#include "views/chart.h"
 #include "views/explanations.h"
 #include "views/view_options.h"
 #include "views/key_projection/projection_marks.h"
@@ -109,6 +110,9 @@ AxisSpec axisOf(const ProjectionData& projection, int component, double low, dou
     return {low, high, AxisScale::Linear, fmt::format("PC {}{}", component + 1, share)};
 }
 
+constexpr double kNotePitch = 13; // of the lines under a figure
+const TextStyle kNote{FontFace::Interface, 10};
+
 struct Room {
     AxesStyle axes;
     bool legend = true, caption = false;
@@ -117,12 +121,20 @@ struct Room {
 /// What gives way in a small dock, in this order: titles, legend, tick labels; never the data.
 Room roomFor(const Viewport& viewport, const ProjectionData& projection) {
     Room room;
-    room.axes.titles = viewport.width >= 220 && viewport.height >= 180;
-    room.axes.tickLabels = viewport.width >= 180 && viewport.height >= 140 && !projection.tsne;
+    const double scale = viewport.forExport ? 1.5 : 1; // nobody can hover over a figure: its small panels name everything too
+    const double width = scale * viewport.width, height = scale * viewport.height;
+    room.axes.titles = width >= 220 && height >= 180;
+    room.axes.tickLabels = width >= 180 && height >= 140 && !projection.tsne;
     room.axes.forPaper = viewport.theme == ThemeId::Paper;
-    room.legend = viewport.width >= 200 && viewport.height >= 160;
+    room.legend = width >= 200 && height >= 160;
     room.caption = viewport.forExport;
     return room;
+}
+
+/// Without the share of variance where that is longer than the axis.
+void shortenTitle(AxisSpec& axis, double room, const TextService& text) {
+    if (text.measure(axis.title, {FontFace::Interface, 11}).width > room)
+        axis.title = axis.title.substr(0, axis.title.find(" ("));
 }
 
 /// Lines under the plot: what was thinned out, what lies beyond the range, and where the figure comes from.
@@ -153,6 +165,36 @@ std::vector<std::string> notesOf(const ViewInput& input, const PaneData& pane, c
     return notes;
 }
 
+/// Under a figure: at most two lines, the last of which says with an ellipsis that it is not all.
+std::vector<std::string> captionLines(const SceneBuilder& builder, const std::string& notes, const Viewport& viewport) {
+    constexpr std::size_t kMost = 2;
+    std::vector<std::string> lines = builder.wrap(notes, kNote, viewport.width - 16);
+    for (std::size_t i = kMost; i < lines.size(); ++i)
+        lines[kMost - 1] += " " + lines[i];
+    lines.resize(std::min(lines.size(), kMost));
+    for (std::string& line : lines)
+        line = builder.elide(line, kNote, viewport.width - 16);
+    return lines;
+}
+
+void drawCaption(SceneBuilder& builder, const std::vector<std::string>& lines, const Viewport& viewport) {
+    double y = viewport.height - 6 - kNotePitch * static_cast<double>(lines.size());
+    for (const std::string& line : lines) {
+        builder.text({viewport.width / 2, y}, line, kNote, themeOf(viewport.theme).text3, HorizontalAlign::Centre, VerticalAlign::Top);
+        y += kNotePitch;
+    }
+}
+
+/// On the screen: one line in the upper right corner of the plot.
+void drawNotes(SceneBuilder& builder, const PlotFrame& frame, const std::string& notes, const Theme& theme) {
+    if (notes.empty())
+        return;
+    const std::string shown = builder.elide(notes, kNote, frame.plot.width - 8);
+    const double w = builder.width(shown, kNote);
+    builder.rectangle({frame.plot.right() - w - 8, frame.plot.y, w + 8, 15}, withAlpha(theme.canvas, 0.93));
+    builder.text({frame.plot.right() - 4, frame.plot.y + 8}, shown, kNote, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+}
+
 ColourColumnSpec columnOf(const ProjectionMarks& marks, const Viewport& viewport) {
     if (!marks.scale)
         return {"viridis", false, marks.shadeTicks, {}};
@@ -178,7 +220,10 @@ Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValue
     PlotFrame frame;
     frame.x = axisOf(projectionOf(input), marks.xAxis, range.xMin, range.xMax);
     frame.y = axisOf(projectionOf(input), marks.yAxis, range.yMin, range.yMax);
-    const double top = room.legend ? 26 : 4, noteHeight = room.caption ? 32 : room.axes.titles ? 4 : 0;
+    const std::string notes = fmt::format("{}", fmt::join(notesOf(input, pane, marks, frame, room), " · "));
+    const std::vector<std::string> caption = room.caption ? captionLines(builder, notes, viewport) : std::vector<std::string>{};
+    const std::vector<LegendEntry> legend = room.legend ? legendOf(input, pane, marks, theme) : std::vector<LegendEntry>{};
+    const double top = room.legend ? 26 + furtherLegendRows(viewport, legend) : 4, noteHeight = room.caption ? kNotePitch * static_cast<double>(caption.size()) + 4 : room.axes.titles ? 4 : 0;
     const bool scale = !marks.shade.empty() && viewport.width >= 300 && viewport.height >= 150;
     const Box area{8, top, viewport.width - 12 - (scale ? kLabelledColumnWidth + 6 : 0), viewport.height - top - noteHeight - 4};
     frame.plot = plotBoxFor(area, frame.y, room.axes, *viewport.text);
@@ -186,31 +231,20 @@ Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValue
         makeAspectEqual(frame.x, frame.y, frame.plot);
     frame.plot = plotBoxFor(area, frame.y, room.axes, *viewport.text);
 
+    shortenTitle(frame.x, frame.plot.width, *viewport.text);
+    shortenTitle(frame.y, frame.plot.height, *viewport.text);
+
     drawGrid(builder, frame, theme);
     drawMarks(builder, frame, input, pane, marks, theme);
     drawAxes(builder, frame, room.axes, theme);
     if (scale)
         drawColourColumn(builder, {frame.plot.right() + 10, frame.plot.y, kLabelledColumnWidth, frame.plot.height}, columnOf(marks, viewport), theme);
-    if (room.legend)
-        drawLegend(builder, {frame.plot.x, 15}, viewport.width - frame.plot.x - 4, legendOf(input, pane, marks, theme), theme);
+    drawTopLegend(builder, viewport, legend, frame.plot.x, 15);
 
-    const auto notes = notesOf(input, pane, marks, frame, room);
-    const TextStyle noteStyle{FontFace::Interface, 10};
-    const std::string joined = fmt::format("{}", fmt::join(notes, " · "));
-    if (room.caption) {
-        double y = viewport.height - 22;
-        for (const std::string& line : builder.wrap(joined, noteStyle, viewport.width - 16)) {
-            builder.text({viewport.width / 2, y}, line, noteStyle, theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
-            y += 13;
-            if (y > viewport.height - 8)
-                break;
-        }
-    } else if (!joined.empty()) {
-        const std::string shown = builder.elide(joined, noteStyle, frame.plot.width - 8);
-        const double w = builder.width(shown, noteStyle);
-        builder.rectangle({frame.plot.right() - w - 8, frame.plot.y, w + 8, 15}, withAlpha(theme.canvas, 0.93));
-        builder.text({frame.plot.right() - 4, frame.plot.y + 8}, shown, noteStyle, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
-    }
+    if (room.caption)
+        drawCaption(builder, caption, viewport);
+    else
+        drawNotes(builder, frame, notes, theme);
     scene.plot = frame.plot;
     scene.xMin = frame.x.low, scene.xMax = frame.x.high, scene.yMin = frame.y.low, scene.yMax = frame.y.high;
     return scene;

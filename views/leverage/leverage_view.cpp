@@ -111,15 +111,15 @@ Scene LeverageView::buildScene(const ViewInput& input, const ParameterValues& op
     SceneBuilder builder(scene, *viewport.text);
     const LeverageChoice choice = leverageChoice(input);
     LeveragePainter painter(builder, input, options, viewport, choice);
-    const std::string picture = shownPicture(options, plotArea(viewport));
+    const std::string picture = shownPicture(options, plotArea(viewport, {}));
     std::vector<LegendEntry> legend;
     if (showsCurves(picture))
         legend = painter.legend();
     if (showsMarks(picture))
         for (LegendEntry& entry : painter.markLegend())
             legend.push_back(std::move(entry));
-    const PlotFrame frame = draw(painter, picture, plotArea(viewport));
-    drawLegend(builder, {frame.plot.x, 13}, viewport.width - frame.plot.x - 6, legend, themeOf(viewport.theme));
+    const PlotFrame frame = draw(painter, picture, plotArea(viewport, legend));
+    drawTopLegend(builder, viewport, legend, frame.plot.x);
     drawProvenance(builder, input, viewport);
     scene.plot = frame.plot;
     if (picture == "tokens") { // the only one whose axes are both linear and worth zooming

@@ -72,12 +72,17 @@ TreeState stateOf(const ViewInput& input, const MergeTreeData& data) {
     return {*data.shown(), std::clamp<TokenIndex>(input.cursor.value_or(end), 0, end)};
 }
 
-double topOf(const MergeTreeData& data) {
-    return data.standIn ? 58 : 40;
+std::vector<LegendEntry> legendOf(const MergeTreeData& data, const Theme& theme, Colour policy) {
+    return {
+        {fmt::format("live set, pairs · {}", treeName(*data.shown())), Marker::Square, policy, {}, 5},
+        {"merged into its parent", Marker::Square, kTransparent, {theme.control, 1, {}}, 5},
+        {"still to come", Marker::Square, theme.sunken, {theme.border, 1, {2, 2}}, 5},
+        {"sign imbalance", Marker::Square, theme.text2, {}, 3, true},
+        {data.query < 0 ? data.whyNoQuery : fmt::format("% discrepancy for query {}", formatCount(data.query)), Marker::Circle, kTransparent, {}, 0}};
 }
 
-TreeLayout layoutOf(const MergeTreeData& data, const TreeState& state, const Viewport& viewport) {
-    return {state, viewport, topOf(data), state.tree().numerator};
+TreeLayout layoutOf(const MergeTreeData& data, const TreeState& state, const std::vector<LegendEntry>& legend, const Viewport& viewport) {
+    return {state, viewport, (data.standIn ? 58 : 40) + furtherLegendRows(viewport, legend), state.tree().numerator};
 }
 
 /// Text on BalanceKV's colour: the dark one of the theme's two.
@@ -86,21 +91,15 @@ Colour darkOf(const Theme& theme) {
     return sum(theme.text1) < sum(theme.canvas) ? theme.text1 : theme.canvas;
 }
 
-void drawHead(SceneBuilder& builder, const MergeTreeData& data, const Viewport& viewport, const Theme& theme, Colour policy) {
+void drawHead(SceneBuilder& builder, const MergeTreeData& data, const Viewport& viewport, const std::vector<LegendEntry>& legend) {
     const TextStyle note{FontFace::Interface, 11};
     double y = 13;
     if (data.standIn) {
         const std::string words = fmt::format("No pane streams BalanceKV: this is {}. Choose the policy \"BalanceKV, streaming\" to see your own.", data.source);
-        builder.text({10, y}, builder.elide(words, note, viewport.width - 20), note, theme.warning, HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.text({10, y}, builder.elide(words, note, viewport.width - 20), note, themeOf(viewport.theme).warning, HorizontalAlign::Left, VerticalAlign::Middle);
         y += 18;
     }
-    const std::vector<LegendEntry> legend = {
-        {fmt::format("live set, pairs · {}", treeName(*data.shown())), Marker::Square, policy, {}, 5},
-        {"merged into its parent", Marker::Square, kTransparent, {theme.control, 1, {}}, 5},
-        {"still to come", Marker::Square, theme.sunken, {theme.border, 1, {2, 2}}, 5},
-        {"sign imbalance", Marker::Square, theme.text2, {}, 3, true},
-        {data.query < 0 ? data.whyNoQuery : fmt::format("% discrepancy for query {}", formatCount(data.query)), Marker::Circle, kTransparent, {}, 0}};
-    drawLegend(builder, {10, y}, viewport.width - 16, legend, theme);
+    drawTopLegend(builder, viewport, legend, 10, y);
 }
 
 Scene MergeTreeView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
@@ -109,15 +108,16 @@ Scene MergeTreeView::buildScene(const ViewInput& input, const ParameterValues&, 
     const auto data = dataAs<MergeTreeData>(input);
     const Theme& theme = themeOf(viewport.theme);
     const TreeState state = stateOf(input, *data);
-    const TreeLayout layout = layoutOf(*data, state, viewport);
+    const Colour policy = policyStyle("balancekv", viewport.theme).colour; // its family's, on which dark numbers can be read
+    const std::vector<LegendEntry> legend = legendOf(*data, theme, policy);
+    const TreeLayout layout = layoutOf(*data, state, legend, viewport);
     Scene scene;
     scene.width = viewport.width;
     scene.height = viewport.height;
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
-    const Colour policy = policyStyle("balancekv", viewport.theme).colour; // its family's, on which dark numbers can be read
     const TreePicture picture{input, *data, state, layout, theme, policy, darkOf(theme)};
-    drawHead(builder, *data, viewport, theme, policy);
+    drawHead(builder, *data, viewport, legend);
     paintTree(builder, picture);
     paintOctaves(builder, picture);
     drawProvenance(builder, input, viewport);

@@ -82,23 +82,28 @@ std::string measureWords(const PhaseMapData& data) {
     return data.measure == "retained_mass" ? "retained mass" : "relative output error";
 }
 
+std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& input, ThemeId theme) {
+    std::vector<LegendEntry> legend;
+    for (const PhasePane& pane : data.panes)
+        legend.push_back(identityOf(input, pane.letter, pane.policyId, theme).legend(fmt::format("{} {}", pane.letter, pane.policyName)));
+    const std::string words = fmt::format("{}, {}", data.winners ? "best pane by " + measureWords(data) : measureWords(data), data.where);
+    legend.push_back({words, Marker::Circle, kTransparent, {}, 0});
+    return legend;
+}
+
 Scene PhaseMapView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
         return emptyScene(why, viewport);
     const auto data = dataAs<PhaseMapData>(input);
     const Theme& theme = themeOf(viewport.theme);
-    const PhaseLayout layout = phaseLayoutOf(*data, viewport);
+    const std::vector<LegendEntry> legend = legendOf(*data, input, viewport.theme);
+    const PhaseLayout layout = phaseLayoutOf(*data, legend, viewport);
     Scene scene;
     scene.width = viewport.width;
     scene.height = viewport.height;
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
-    std::vector<LegendEntry> legend;
-    for (const PhasePane& pane : data->panes)
-        legend.push_back(identityOf(input, pane.letter, pane.policyId, viewport.theme).legend(fmt::format("{} {}", pane.letter, pane.policyName)));
-    const std::string words = fmt::format("{}, {}", data->winners ? "best pane by " + measureWords(*data) : measureWords(*data), data->where);
-    legend.push_back({words, Marker::Circle, kTransparent, {}, 0});
-    drawLegend(builder, {12, 13}, viewport.width - 20, legend, theme);
+    drawTopLegend(builder, viewport, legend, 12);
     drawPhaseCells(builder, input, layout, *data, phaseScale(*data, options), viewport);
     drawPhasePresent(builder, layout, *data, input, theme);
     drawPhaseAxes(builder, layout, *data, theme);

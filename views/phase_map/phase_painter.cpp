@@ -37,7 +37,7 @@ ValueScale phaseScale(const PhaseMapData& data, const ParameterValues& options) 
     return {std::move(values), false, data.measure, "settings", options.choice("colours"), ValueRange::parse(options.text(kValueRangeOption))};
 }
 
-PhaseLayout phaseLayoutOf(const PhaseMapData& data, const Viewport& viewport) {
+PhaseLayout phaseLayoutOf(const PhaseMapData& data, const std::vector<LegendEntry>& legend, const Viewport& viewport) {
     const TextStyle label{FontFace::Monospace, 10};
     double names = 0;
     for (const std::string& text : data.y.texts)
@@ -46,7 +46,7 @@ PhaseLayout phaseLayoutOf(const PhaseMapData& data, const Viewport& viewport) {
     layout.rows = data.y.texts.size();
     layout.titles = viewport.width >= 220 && viewport.height >= 160;
     const double left = 14 + std::min(names, 0.3 * viewport.width) + (layout.titles ? 18 : 0);
-    const double bottom = 20 + (layout.titles ? 18 : 0) + (viewport.forExport ? 16 : 0), top = 28;
+    const double bottom = 20 + (layout.titles ? 18 : 0) + (viewport.forExport ? 16 : 0), top = 28 + furtherLegendRows(viewport, legend);
     const double right = data.winners || viewport.width < 320 ? 0 : kLabelledColumnWidth + 6;
     layout.grid = {left, top, viewport.width - left - 12 - right, std::max(20.0, viewport.height - top - bottom)};
     layout.cellWidth = layout.grid.width / static_cast<double>(data.x.texts.size());

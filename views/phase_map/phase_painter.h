@@ -1,5 +1,6 @@
 #pragma once
 
+#include "views/chart.h"
 #include "views/colour_scale.h"
 #include "views/phase_map/phase_map_data.h"
 #include "views/scene/scene_builder.h"
@@ -25,7 +26,7 @@ struct PhaseLayout {
     }
 };
 
-PhaseLayout phaseLayoutOf(const PhaseMapData& data, const Viewport& viewport);
+PhaseLayout phaseLayoutOf(const PhaseMapData& data, const std::vector<LegendEntry>& legend, const Viewport& viewport);
 
 /// Where the active pane stands on an axis, counted in cells; nothing off the axis.
 std::optional<double> placeOnAxis(const PhaseAxis& axis, const std::string& text);

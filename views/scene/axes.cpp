@@ -1,9 +1,8 @@
-// Axes, grid and legend: thin lines, ticks outward, grid behind the data.
+// Axes and grid: thin lines, ticks outward, grid behind the data.
 #include "views/scene/axes.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace kvscope {
@@ -121,9 +120,14 @@ void drawYAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& s
                                                    labelStyle(style.forPaper), theme.text3, HorizontalAlign::Right,
                                                    VerticalAlign::Middle));
     }
-    if (style.titles)
-        builder.text({plot.x - kTickLength - (style.tickLabels ? kLabelGap + widest : 0) - 6, plot.y + plot.height / 2}, frame.y.title, kTitleStyle,
-                     theme.text2, HorizontalAlign::Centre, VerticalAlign::Baseline, -90);
+    if (!style.titles)
+        return;
+    // One longer than the axis goes on below it, beside the titles there, and never up into a legend.
+    constexpr double kBelow = 26;
+    const std::string title = builder.elide(frame.y.title, kTitleStyle, plot.height + kBelow);
+    const double middle = plot.y + std::max(plot.height, builder.width(title, kTitleStyle)) / 2;
+    builder.text({plot.x - kTickLength - (style.tickLabels ? kLabelGap + widest : 0) - 6, middle}, title, kTitleStyle, theme.text2,
+                 HorizontalAlign::Centre, VerticalAlign::Baseline, -90);
 }
 
 } // namespace
@@ -131,76 +135,6 @@ void drawYAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& s
 void drawAxes(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& style, const Theme& theme) {
     drawXAxis(builder, frame, style, theme);
     drawYAxis(builder, frame, style, theme);
-}
-
-namespace {
-
-void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
-    if (entry.bar && entry.stroke.colour.a > 0) {
-        builder.polyline({{at.x - 8, at.y}, {at.x + 8, at.y}}, entry.stroke);
-        if (entry.fill.a > 0)
-            drawLegendMark(builder, {"", entry.marker, entry.fill, {}, entry.radius}, at);
-    } else if (entry.bar) {
-        builder.rectangle({at.x - 8, at.y - 1.3, 16, 2.6}, entry.fill);
-    } else if (const auto arms = markerArms(entry.marker, entry.radius); !arms.empty()) {
-        for (const auto& [from, to] : arms)
-            builder.line({at.x + from.x, at.y + from.y}, {at.x + to.x, at.y + to.y}, armStroke(entry.stroke, entry.fill));
-    } else if (entry.marker == Marker::Star) {
-        builder.star(at, entry.radius, entry.fill, entry.stroke);
-    } else if (const auto outline = markerOutline(entry.marker, entry.radius); !outline.empty()) {
-        std::vector<Point> points;
-        for (const Point p : outline)
-            points.push_back({p.x + at.x, p.y + at.y});
-        builder.polygon(std::move(points), entry.fill, entry.stroke);
-    } else {
-        builder.circle(at, entry.radius, entry.fill, entry.stroke);
-    }
-}
-
-constexpr double kLegendGap = 14, kLeastLegendLabel = 64;
-
-/// Mark and gaps of an entry: all but its label.
-double legendFrame(const LegendEntry& entry) {
-    return (entry.bar ? 16 : 12) + 5 + kLegendGap;
-}
-
-/// The width above which labels are cut so that all of them fit into the room.
-double longestLabel(std::vector<double> widths, double room) {
-    std::sort(widths.begin(), widths.end());
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-        const double share = room / static_cast<double>(widths.size() - i);
-        if (widths[i] > share)
-            return share;
-        room -= widths[i];
-    }
-    return std::numeric_limits<double>::infinity();
-}
-
-} // namespace
-
-double drawLegend(SceneBuilder& builder, Point leftMiddle, double width, const std::vector<LegendEntry>& entries,
-                  const Theme& theme) {
-    const TextStyle style{FontFace::Interface, 11};
-    std::vector<double> widths;
-    double room = width + kLegendGap;
-    for (const LegendEntry& entry : entries) {
-        widths.push_back(builder.width(entry.label, style));
-        room -= legendFrame(entry);
-    }
-    double most = longestLabel(widths, room);
-    while (most < kLeastLegendLabel && widths.size() > 1) {
-        widths.pop_back();
-        room += legendFrame(entries[widths.size()]);
-        most = longestLabel(widths, room);
-    }
-    double x = leftMiddle.x;
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-        const double frame = legendFrame(entries[i]) - kLegendGap;
-        drawLegendMark(builder, entries[i], {x + (frame - 5) / 2, leftMiddle.y});
-        const std::string label = widths[i] > most ? builder.elide(entries[i].label, style, most) : entries[i].label;
-        x += frame + builder.text({x + frame, leftMiddle.y}, label, style, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle) + kLegendGap;
-    }
-    return x;
 }
 
 } // namespace kvscope

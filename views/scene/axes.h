@@ -68,8 +68,15 @@ struct LegendEntry {
     bool bar = false; ///< a short horizontal bar instead of a marker; with a stroke, a line of it under a filled marker
 };
 
-/// Entries in a row from the left; where they do not fit, long labels are cut, then the last ones go. Returns the right end.
+constexpr double kLegendPitch = 17; ///< from row to row
+
+/// As few rows as show all labels whole, else at least two in which none is cut to less than a word; never more than `most`.
+int legendRows(const std::vector<LegendEntry>& entries, double width, int most, const TextService& text);
+/// Of the widest of its rows, up to `most`.
+double legendWidth(const std::vector<LegendEntry>& entries, double most, int rows, const TextService& text);
+/// Entries in rows from the left, `leftMiddle` being that of the first row. Where they do not fit, long labels are cut;
+/// only where nothing would be left of the labels the last entries go. Returns the right end with a gap behind it.
 double drawLegend(SceneBuilder& builder, Point leftMiddle, double width, const std::vector<LegendEntry>& entries,
-                  const Theme& theme);
+                  const Theme& theme, int rows = 1);
 
 } // namespace kvscope

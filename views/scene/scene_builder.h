@@ -35,6 +35,7 @@ public:
     std::vector<std::string> wrap(const std::string& text, const TextStyle& style, double width) const;
 
     Scene& scene() { return m_scene; }
+    const TextService& textService() const { return m_text; }
 
 private:
     Scene& m_scene;

@@ -72,7 +72,9 @@ Chart chartFor(const ViewInput& input, const ScorePlane& plane, const ParameterV
     const auto [bottom, top] = spanOf(plane, &Point::y, trimmed);
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{left, right, bottom, top});
     const ParameterValues& values = activePane(input)->result->request.policy.values;
-    return Chart(viewport,
+    std::vector<LegendEntry> legend = tokenLegend(plane.marks, themeOf(viewport.theme));
+    legend.push_back({paneTitle(*activePane(input)), Marker::Square, policyStyle("compactor", viewport.theme).colour, {}, 4});
+    return Chart(viewport, std::move(legend),
                  {range.xMin, range.xMax, AxisScale::Linear, fmt::format("z(attention): non-causal, C = {}", values.integer("chunk"))},
                  {range.yMin, range.yMax, AxisScale::Linear, leverageTitle(values, input.capture->info().headDim)});
 }
@@ -148,9 +150,7 @@ Scene ScorePlaneView::buildScene(const ViewInput& input, const ParameterValues& 
     drawLine(builder, plane, chart.frame, theme);
     drawNotes(builder, plane, thinned, chart.frame, theme);
     builder.popClip();
-    std::vector<LegendEntry> legend = tokenLegend(plane.marks, theme);
-    legend.push_back({paneTitle(*activePane(input)), Marker::Square, policyStyle("compactor", viewport.theme).colour, {}, 4});
-    finishChart(chart, legend, input, viewport, true);
+    finishChart(chart, input, viewport, true);
     return std::move(chart.scene);
 }
 

@@ -53,6 +53,14 @@ void drawLine(SceneBuilder& builder, const TheoryRow& row, const Stroke& stroke,
     builder.polyline(std::move(line), stroke);
 }
 
+std::vector<LegendEntry> legendOf(const TheoryData& data, const std::vector<std::size_t>& moved, const Theme& theme) {
+    std::vector<LegendEntry> legend;
+    for (std::size_t i = 0; i < moved.size(); ++i)
+        legend.push_back({data.rows[moved[i]].quantity, Marker::Circle, kTransparent, lineOf(i, theme), 3, true});
+    legend.push_back({fmt::format("ε = {}", formatShort(data.asked.epsilon)), Marker::Circle, kTransparent, {theme.ink, 1, {3, 3}}, 3, true});
+    return legend;
+}
+
 } // namespace
 
 void drawTheoryOverEpsilon(SceneBuilder& builder, const TheoryData& data, const std::vector<std::size_t>& rows, const Box& area,
@@ -61,7 +69,10 @@ void drawTheoryOverEpsilon(SceneBuilder& builder, const TheoryData& data, const 
     if (moved.empty() || area.height < kTheorySliderHeight)
         return;
     const Theme& theme = themeOf(viewport.theme);
-    const SubPlot plot(viewport, {area.x, area.y + kLegendRow, area.width, area.height - kLegendRow},
+    const std::vector<LegendEntry> legend = legendOf(data, moved, theme);
+    const int legendLines = legendRows(legend, area.width - 16, 3, *viewport.text);
+    const double top = kLegendRow + kLegendPitch * (legendLines - 1);
+    const SubPlot plot(viewport, {area.x, area.y + top, area.width, area.height - top},
                        {theoryEpsilons().front(), 1, AxisScale::Logarithmic, "ε that the theorems are asked for"}, marginAxis(data, moved));
     const Box& box = plot.frame.plot;
     drawGrid(builder, plot.frame, theme);
@@ -69,16 +80,10 @@ void drawTheoryOverEpsilon(SceneBuilder& builder, const TheoryData& data, const 
     builder.rectangle({box.x, box.y, box.width, one - box.y}, withAlpha(theme.ok, 0.07));
     builder.line({box.x, one}, {box.right(), one}, {theme.ink, 1, {}});
     builder.line({now, box.y}, {now, box.bottom()}, {theme.ink, 1, {3, 3}});
-    std::vector<LegendEntry> legend;
-    for (std::size_t i = 0; i < moved.size(); ++i) {
-        const TheoryRow& row = data.rows[moved[i]];
-        const Stroke stroke = lineOf(i, theme);
-        drawLine(builder, row, stroke, plot.frame);
-        legend.push_back({row.quantity, Marker::Circle, kTransparent, stroke, 3, true});
-    }
-    legend.push_back({fmt::format("ε = {}", formatShort(data.asked.epsilon)), Marker::Circle, kTransparent, {theme.ink, 1, {3, 3}}, 3, true});
+    for (std::size_t i = 0; i < moved.size(); ++i)
+        drawLine(builder, data.rows[moved[i]], lineOf(i, theme), plot.frame);
     drawAxes(builder, plot.frame, plot.style, theme);
-    drawLegend(builder, {area.x + 8, area.y + kLegendRow / 2}, area.width - 16, legend, theme);
+    drawLegend(builder, {area.x + 8, area.y + kLegendRow / 2}, area.width - 16, legend, theme, legendLines);
 }
 
 } // namespace kvscope

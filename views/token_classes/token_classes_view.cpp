@@ -128,7 +128,8 @@ struct Layout {
     }
 };
 
-Layout layoutOf(const Tally& tally, const Viewport& viewport, const TextService& text) {
+Layout layoutOf(const Tally& tally, const std::vector<LegendEntry>& legend, const Viewport& viewport) {
+    const TextService& text = *viewport.text;
     const TextStyle label{FontFace::Interface, 11}, number{FontFace::Monospace, 10};
     double names = 0, highest = 0;
     for (std::size_t row = 0; row < tally.rows.size(); ++row) {
@@ -143,7 +144,8 @@ Layout layoutOf(const Tally& tally, const Viewport& viewport, const TextService&
     layout.frame.x = {0, std::min(1.0, highest * 1.04 + 1e-9), AxisScale::Linear,
                       tally.ofKept ? "Share of the kept list" : "Kept share of the class"};
     layout.frame.y = {0, 1, AxisScale::Linear, {}};
-    layout.frame.plot = {left, 28, viewport.width - left - 16, std::max(10.0, viewport.height - 28 - bottom)};
+    const double top = 28 + furtherLegendRows(viewport, legend);
+    layout.frame.plot = {left, top, viewport.width - left - 16, std::max(10.0, viewport.height - top - bottom)};
     layout.rowPitch = layout.frame.plot.height / static_cast<double>(std::max<std::size_t>(1, tally.rows.size()));
     layout.barPitch = 0.76 * layout.rowPitch / static_cast<double>(std::max<std::size_t>(1, tally.panes.size()));
     layout.style.forPaper = viewport.theme == ThemeId::Paper;
@@ -193,16 +195,16 @@ Scene TokenClassesView::buildScene(const ViewInput& input, const ParameterValues
         return emptyScene(why, viewport);
     const Theme& theme = themeOf(viewport.theme);
     const Tally tally = tallyOf(input, options);
-    const Layout layout = layoutOf(tally, viewport, *viewport.text);
+    std::vector<LegendEntry> legend;
+    for (const PaneData* pane : tally.panes)
+        legend.push_back(identityOf(input, *pane, viewport.theme).legend(fmt::format("{} {}", pane->letter, pane->policyName)));
+    const Layout layout = layoutOf(tally, legend, viewport);
     Scene scene;
     scene.width = viewport.width;
     scene.height = viewport.height;
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
-    std::vector<LegendEntry> legend;
-    for (const PaneData* pane : tally.panes)
-        legend.push_back(identityOf(input, *pane, viewport.theme).legend(fmt::format("{} {}", pane->letter, pane->policyName)));
-    drawLegend(builder, {12, 13}, viewport.width - 20, legend, theme);
+    drawTopLegend(builder, viewport, legend, 12);
     for (std::size_t row = 0; row < tally.rows.size(); ++row)
         drawRow(builder, input, tally, row, layout, viewport);
     drawScale(builder, layout, theme);

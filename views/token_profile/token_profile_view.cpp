@@ -140,6 +140,24 @@ void drawCutOff(SceneBuilder& builder, const Profile& profile, const PlotFrame& 
     builder.line({frame.plot.x, y}, {frame.plot.right(), y}, {theme.ink, 1, {5, 3}});
 }
 
+std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, ThemeId themeId) {
+    const Theme& theme = themeOf(themeId);
+    const auto count = [&](TokenState state) { return formatCount(std::count(profile.states.begin(), profile.states.end(), state)); };
+    std::int64_t unscored = 0; // block processing scores what is still in the cache
+    for (std::size_t i = 0; i < profile.states.size() && i < profile.scores.size(); ++i)
+        unscored += profile.states[i] == TokenState::Evicted && !std::isfinite(profile.scores[i]) ? 1 : 0;
+    const std::string gone = unscored > 0 ? fmt::format(", {} of them before the last scores", formatCount(unscored)) : "";
+    std::vector<LegendEntry> legend = {{std::string(1, pane.letter) + " " + pane.policyName, Marker::Square, policyStyle(pane.policyId, themeId).colour, {}, 4},
+                                       {"kept " + count(TokenState::Kept), Marker::Circle, theme.kept, {}, 3},
+                                       {"evicted " + count(TokenState::Evicted) + gone, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
+    if (std::find(profile.states.begin(), profile.states.end(), TokenState::Protected) != profile.states.end())
+        legend.push_back({"protected " + count(TokenState::Protected), Marker::Square, theme.protectedToken, {}, 3});
+    if (!std::isnan(profile.cutOff)) // not in the plot: marks lie on both sides of the line
+        legend.push_back({fmt::format("rank {}: score ≥ {} stays", formatCount(profile.choices), formatShort(profile.cutOff)), Marker::Circle, kTransparent,
+                          {theme.ink, 1, {5, 3}}, 3, true});
+    return legend;
+}
+
 Scene TokenProfileView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
         return emptyScene(why, viewport);
@@ -151,7 +169,7 @@ Scene TokenProfileView::buildScene(const ViewInput& input, const ParameterValues
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, profile.low - margin, profile.high + margin});
     const bool isPolicy = pane.policyId != "recorded" && !pane.result->request.recorded;
     const std::string title = isPolicy ? policyById(pane.policyId).scoreLabel(pane.result->request.policy.values) : "recorded score";
-    Chart chart(viewport, {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
+    Chart chart(viewport, legendOf(pane, profile, viewport.theme), {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
                 {range.yMin, range.yMax, AxisScale::Linear, title});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
@@ -160,16 +178,7 @@ Scene TokenProfileView::buildScene(const ViewInput& input, const ParameterValues
     drawTokens(builder, profile, chart.frame, input, theme);
     drawCutOff(builder, profile, chart.frame, theme);
     builder.popClip();
-    const auto count = [&](TokenState state) { return formatCount(std::count(profile.states.begin(), profile.states.end(), state)); };
-    std::vector<LegendEntry> legend = {{std::string(1, pane.letter) + " " + pane.policyName, Marker::Square, policyStyle(pane.policyId, viewport.theme).colour, {}, 4},
-                                       {"kept " + count(TokenState::Kept), Marker::Circle, theme.kept, {}, 3},
-                                       {"evicted " + count(TokenState::Evicted), Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
-    if (std::find(profile.states.begin(), profile.states.end(), TokenState::Protected) != profile.states.end())
-        legend.push_back({"protected " + count(TokenState::Protected), Marker::Square, theme.protectedToken, {}, 3});
-    if (!std::isnan(profile.cutOff)) // not in the plot: marks lie on both sides of the line
-        legend.push_back({fmt::format("rank {}: score ≥ {} stays", formatCount(profile.choices), formatShort(profile.cutOff)), Marker::Circle, kTransparent,
-                          {theme.ink, 1, {5, 3}}, 3, true});
-    finishChart(chart, legend, input, viewport, true);
+    finishChart(chart, input, viewport, true);
     return std::move(chart.scene);
 }
 

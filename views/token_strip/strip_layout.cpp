@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <list>
+#include <numeric>
 
 namespace kvscope {
 
@@ -13,24 +14,48 @@ void replaceAll(std::string& text, std::string_view from, std::string_view to) {
         text.replace(at, from.size(), to);
 }
 
+bool isBlank(char c) {
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+/// Whether a line may break before the token as between words: white space lies before it, or begins it.
+std::vector<bool> wordStarts(const TokenTable& tokens) {
+    std::vector<bool> starts(tokens.ids.size(), true);
+    for (std::size_t t = 1; t < starts.size(); ++t) {
+        const std::string_view bytes = tokens.textOf(static_cast<TokenIndex>(t)), before = tokens.textOf(static_cast<TokenIndex>(t - 1));
+        starts[t] = bytes.empty() || before.empty() || isBlank(bytes.front()) || isBlank(before.back());
+    }
+    return starts;
+}
+
 StripLayout setLines(const TokenTable& tokens, double width, const TextService& service) {
     StripLayout layout;
     const auto n = static_cast<TokenIndex>(tokens.ids.size());
     layout.left.resize(static_cast<std::size_t>(n));
     layout.width.resize(static_cast<std::size_t>(n));
-    double x = 0;
-    bool breakBefore = true;
+    for (TokenIndex t = 0; t < n; ++t)
+        layout.width[static_cast<std::size_t>(t)] = static_cast<float>(service.measure(stripText(tokens.textOf(t)), kStripText).width);
+    const std::vector<bool> starts = wordStarts(tokens);
+    const auto wordEnd = [&](TokenIndex t) {
+        do
+            ++t;
+        while (t < n && !starts[static_cast<std::size_t>(t)]);
+        return t;
+    };
+    double x = 0, wordWidth = 0;
     for (TokenIndex t = 0; t < n; ++t) {
-        const std::string_view bytes = tokens.textOf(t);
-        const double w = service.measure(stripText(bytes), kStripText).width;
-        if (breakBefore || x + w > width) {
+        const auto i = static_cast<std::size_t>(t);
+        if (starts[i])
+            wordWidth = std::accumulate(layout.width.begin() + t, layout.width.begin() + wordEnd(t), 0.0);
+        // A short word moves on as a whole, a long one is filled into the line.
+        const double needed = starts[i] && wordWidth < width / 2 ? wordWidth : static_cast<double>(layout.width[i]);
+        const std::string_view before = t > 0 ? tokens.textOf(t - 1) : "\n";
+        if ((!before.empty() && before.back() == '\n') || x + needed > width) {
             layout.lineStarts.push_back(t);
             x = 0;
         }
-        layout.left[static_cast<std::size_t>(t)] = static_cast<float>(x);
-        layout.width[static_cast<std::size_t>(t)] = static_cast<float>(w);
-        x += w;
-        breakBefore = !bytes.empty() && bytes.back() == '\n';
+        layout.left[i] = static_cast<float>(x);
+        x += static_cast<double>(layout.width[i]);
     }
     layout.lineStarts.push_back(n);
     return layout;

@@ -10,7 +10,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kBaseline = 15, kBarTop = 18.6;
+constexpr double kBaseline = 15, kBarTop = 18.6, kBarRoom = 6.8;
 
 class LinePainter {
 public:
@@ -79,7 +79,8 @@ private:
         const Box box = boxOf(t);
         const double width = std::max(1.0, box.width - 1);
         if (m_strip.mode == StripMode::Panes) {
-            const double pitch = m_strip.panes.size() > 3 ? 1.7 : 2.4, height = m_strip.panes.size() > 3 ? 1.4 : 2.0;
+            // All bars end above the frame of a selection.
+            const double pitch = std::min(2.4, kBarRoom / static_cast<double>(m_strip.panes.size())), height = pitch - 0.4;
             for (std::size_t pane = 0; pane < m_strip.panes.size(); ++pane)
                 if (keptBy(pane, t))
                     m_strip.identities[pane].drawThinBar(m_builder, {box.x, box.y + kBarTop - 0.4 + pitch * static_cast<double>(pane), width, height});

@@ -1,7 +1,7 @@
 // The text itself. Only the lines in sight become drawables, so that a prompt of 100,000 tokens scrolls as a short one does.
 #include "views/token_strip/token_strip_view.h"
 
-#include "views/scene/axes.h"
+#include "views/chart.h"
 #include "views/explanations.h"
 #include "views/token_strip/strip_painter.h"
 #include "views/view_options.h"
@@ -109,8 +109,7 @@ std::vector<LegendEntry> legendOf(const StripScene& strip) {
         entries.push_back({fmt::format("kept by {} {}", strip.active->letter, strip.active->policyName), Marker::Circle, strip.theme.kept, {}, 3, true});
         entries.push_back({"evicted", Marker::Circle, strip.theme.evicted, {}, 3, true});
     } else if (strip.mode == StripMode::Score && strip.active) {
-        entries.push_back({fmt::format("rank of the score of {} {}: bright is best", strip.active->letter, strip.active->policyName),
-                           Marker::Square, colourMap(strip.colourMapName, 1), {}, 4, false});
+        entries.push_back({fmt::format("rank of the score of {} {}", strip.active->letter, strip.active->policyName), Marker::Circle, kTransparent, {}, 0, false});
     } else if (strip.panes.size() >= 2) {
         const std::size_t which = strip.mode == StripMode::OnlyInA ? 0 : 1;
         bar(*strip.panes[which], fmt::format("kept by {} {}, evicted by {} {}", strip.panes[which]->letter, strip.panes[which]->policyName,
@@ -119,6 +118,24 @@ std::vector<LegendEntry> legendOf(const StripScene& strip) {
         entries.push_back({"two panes are needed for a difference", Marker::Circle, kTransparent, {}, 0, false});
     }
     return entries;
+}
+
+constexpr double kRankBar = 64;
+const TextStyle kSmall{FontFace::Interface, 11};
+
+/// "worst", the colours of the ranks, "best", from a place in the legend's row. Returns its right end.
+double drawRanks(SceneBuilder& builder, const StripScene& strip, double left) {
+    constexpr int kColours = 64;
+    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
+    for (int i = 0; i < kColours; ++i) {
+        const Colour c = colourMap(strip.colourMapName, i / (kColours - 1.0));
+        pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
+    }
+    const double y = kLegendHeight / 2;
+    double x = left + builder.text({left, y}, "worst", kSmall, strip.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle) + 6;
+    builder.scene().items.push_back(ImageItem{{x, y - 4, kRankBar, 8}, kColours, 1, std::move(pixels), {}});
+    x += kRankBar + 6;
+    return x + builder.text({x, y}, "best", kSmall, strip.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
 }
 
 std::string cutSentence(const ViewInput& input) {
@@ -139,17 +156,24 @@ Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& 
     const StripScene strip = stripSceneOf(input, *layout, options, viewport.theme);
 
     const double captionHeight = viewport.forExport ? kCaptionHeight : 0;
-    const Box text{0, kLegendHeight, viewport.width, std::max(1.0, viewport.height - kLegendHeight - captionHeight)};
+    const std::vector<LegendEntry> legend = legendOf(strip);
+    const double top = kLegendHeight + furtherLegendRows(viewport, legend);
+    const Box text{0, top, viewport.width, std::max(1.0, viewport.height - top - captionHeight)};
     // The strip scrolls by whole lines: half a line at the edge would be bars without their text. The furthest scroll is
     // rounded up to a line, so that the last one is seen whole.
-    const double raw = kLegendHeight + captionHeight + static_cast<double>(layout->lineCount()) * kStripLead + 8;
+    const double raw = top + captionHeight + static_cast<double>(layout->lineCount()) * kStripLead + 8;
     const double furthest = std::ceil(std::max(0.0, raw - viewport.height) / kStripLead) * kStripLead;
     scene.contentHeight = furthest > 0 ? viewport.height + furthest : raw;
     const auto first = static_cast<std::int64_t>(std::llround(std::clamp(viewport.scroll, 0.0, furthest) / kStripLead));
-    const double legendEnd = drawLegend(builder, {14, kLegendHeight / 2}, viewport.width - 28, legendOf(strip), theme);
-    const TextStyle small{FontFace::Interface, 11};
-    if (const std::string cut = cutSentence(input); builder.width(cut, small) < viewport.width - legendEnd - 20)
-        builder.text({viewport.width - 14, kLegendHeight / 2}, cut, small, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+    double legendEnd = 0;
+    if (strip.mode == StripMode::Score && strip.active) {
+        constexpr double kRanks = kRankBar + 76; // with its words
+        legendEnd = drawRanks(builder, strip, drawLegend(builder, {4, kLegendHeight / 2}, viewport.width - 24 - kRanks, legend, theme) + 12);
+    } else {
+        legendEnd = drawTopLegend(builder, viewport, legend, 14, kLegendHeight / 2);
+    }
+    if (const std::string cut = cutSentence(input); builder.width(cut, kSmall) < viewport.width - legendEnd - 20)
+        builder.text({viewport.width - 14, kLegendHeight / 2}, cut, kSmall, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
 
     builder.pushClip(text);
     for (std::int64_t line = first; line < layout->lineCount(); ++line) {

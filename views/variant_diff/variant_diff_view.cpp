@@ -64,14 +64,13 @@ Scene VariantDiffView::buildScene(const ViewInput& input, const ParameterValues&
     scene.height = viewport.height;
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
-    drawLegend(builder, {14, 13}, viewport.width - 20,
-               {{fmt::format("{} {} at {}", data->letter, data->policyName, data->budget), Marker::Square,
-                 policyStyle(data->policyId, viewport.theme).colour, {}, 4},
-                {"kept by both", Marker::Square, withAlpha(theme.kept, 0.4), {}, 4, true},
-                {"only here", Marker::Square, theme.kept, {}, 4, true},
-                {"only in the reference", Marker::Square, theme.evicted, {}, 4, true}},
-               theme);
-    drawVariantLists(builder, variantLayoutOf(builder, *data, input, viewport), *data, theme);
+    const std::vector<LegendEntry> legend = {{fmt::format("{} {} at {}", data->letter, data->policyName, data->budget), Marker::Square,
+                                              policyStyle(data->policyId, viewport.theme).colour, {}, 4},
+                                             {"kept by both", Marker::Square, withAlpha(theme.kept, 0.4), {}, 4, true},
+                                             {"only here", Marker::Square, theme.kept, {}, 4, true},
+                                             {"only in the reference", Marker::Square, theme.evicted, {}, 4, true}};
+    drawTopLegend(builder, viewport, legend, 14);
+    drawVariantLists(builder, variantLayoutOf(builder, *data, input, 26 + furtherLegendRows(viewport, legend), viewport), *data, theme);
     drawProvenance(builder, input, viewport);
     return scene;
 }

@@ -41,7 +41,8 @@ struct VariantLayout {
 
 /// Every cause is written out where the height allows it. Tokens give way first; then causes, the strongest staying and the
 /// others counted ("… 3 more"); then headings. The rails stay.
-VariantLayout variantLayoutOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input, const Viewport& viewport);
+/// `top` is the height of the legend above them.
+VariantLayout variantLayoutOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input, double top, const Viewport& viewport);
 void drawVariantLists(SceneBuilder& builder, const VariantLayout& layout, const VariantDiffData& data, const Theme& theme);
 
 } // namespace kvscope

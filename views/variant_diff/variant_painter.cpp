@@ -14,7 +14,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kTop = 26, kLine = 15, kAxis = 34, kHeading = 19, kRail = 14, kGap = 10, kMostGap = 26;
+constexpr double kLine = 15, kAxis = 34, kHeading = 19, kRail = 14, kGap = 10, kMostGap = 26;
 constexpr std::size_t kMostTokensNamed = 60, kMostTokenLines = 3;
 const TextStyle kTitle{FontFace::Interface, 12, FontWeight::SemiBold}, kText{FontFace::Interface, 11};
 
@@ -160,10 +160,10 @@ std::string changedTokensText(const ViewInput& input, const ListChange& change) 
     return text;
 }
 
-VariantLayout variantLayoutOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input, const Viewport& viewport) {
+VariantLayout variantLayoutOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input, double top, const Viewport& viewport) {
     VariantLayout layout;
     const double foot = kAxis + (viewport.forExport ? 18 : 0);
-    layout.plot = {14, kTop, viewport.width - 28, viewport.height - kTop - foot};
+    layout.plot = {14, top, viewport.width - 28, viewport.height - top - foot};
     const auto count = static_cast<double>(std::max<std::size_t>(1, data.variants));
     double gap = 0;
     for (const Allowance& allowed : allowances()) {

@@ -71,7 +71,18 @@ std::string whyNoPicture(const ViewInput& input) {
     return dataAs<WalkData>(input)->whyNone;
 }
 
-void drawHead(SceneBuilder& builder, const WalkPicture& p, bool kernel) {
+std::vector<LegendEntry> legendOf(const WalkData& data, const WalkNow& now, const Theme& theme, Colour policy) {
+    const std::int64_t outside = now.walk ? stepsOutside(*now.walk->log, now.steps) : 0;
+    std::vector<LegendEntry> legend = {{"Q of this walk", Marker::Circle, policy, {}, 3, true},
+                                       {"fair coins: E[Q] = Σ Mⱼⱼ", Marker::Circle, theme.control, {}, 3, true}};
+    if (now.walk && !now.walk->band.low.empty())
+        legend.push_back({fmt::format("10–90 % of {} coin runs, seed {}", data.coinRuns, data.seed), Marker::Square, withAlpha(theme.control, 0.28), {}, 5});
+    if (outside > 0)
+        legend.push_back({fmt::format("p outside [0, 1]: {} of {}", outside, now.steps), Marker::TriangleUp, theme.error, {}, 4});
+    return legend;
+}
+
+void drawHead(SceneBuilder& builder, const WalkPicture& p, const std::vector<LegendEntry>& legend) {
     const TextStyle note{FontFace::Interface, 11};
     const auto notice = [&](const std::string& words, double y) {
         builder.text({10, y}, builder.elide(words, note, p.viewport.width - 20), note, p.theme.warning, HorizontalAlign::Left, VerticalAlign::Middle);
@@ -81,16 +92,7 @@ void drawHead(SceneBuilder& builder, const WalkPicture& p, bool kernel) {
         notice(fmt::format("No pane runs BalanceKV: this is {}. Choose the policy \"BalanceKV\" to see your own.", p.data.source), y);
         y += 18;
     }
-    if (kernel)
-        return;
-    const std::int64_t outside = p.now.walk ? stepsOutside(*p.now.walk->log, p.now.steps) : 0;
-    std::vector<LegendEntry> legend = {{"Q of this walk", Marker::Circle, p.policy, {}, 3, true},
-                                       {"fair coins: E[Q] = Σ Mⱼⱼ", Marker::Circle, p.theme.control, {}, 3, true}};
-    if (p.now.walk && !p.now.walk->band.low.empty())
-        legend.push_back({fmt::format("10–90 % of {} coin runs, seed {}", p.data.coinRuns, p.data.seed), Marker::Square, withAlpha(p.theme.control, 0.28), {}, 5});
-    if (outside > 0)
-        legend.push_back({fmt::format("p outside [0, 1]: {} of {}", outside, p.now.steps), Marker::TriangleUp, p.theme.error, {}, 4});
-    drawLegend(builder, {10, y}, p.viewport.width - 16, legend, p.theme);
+    drawTopLegend(builder, p.viewport, legend, 10, y);
 }
 
 Scene WalkView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
@@ -109,9 +111,11 @@ Scene WalkView::buildScene(const ViewInput& input, const ParameterValues& option
     scene.height = viewport.height;
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
-    const double top = (data->standIn ? 46 : 28) - (kernel ? 14 : 0);
-    const WalkPicture picture{input, *data, now, viewport, theme, policyStyle("balancekv", viewport.theme).colour, top};
-    drawHead(builder, picture, kernel);
+    const Colour policy = policyStyle("balancekv", viewport.theme).colour;
+    const std::vector<LegendEntry> legend = kernel ? std::vector<LegendEntry>{} : legendOf(*data, now, theme, policy);
+    const double top = (data->standIn ? 46 : 28) + (kernel ? -14 : furtherLegendRows(viewport, legend));
+    const WalkPicture picture{input, *data, now, viewport, theme, policy, top};
+    drawHead(builder, picture, legend);
     if (kernel)
         paintKernel(builder, picture, KernelScale(*now.walk, options));
     else

@@ -1,0 +1,119 @@
+// What blocks do, in two curves: how far the mean of the cached keys leaves that of all keys, and what it costs to cut
+// the prompt into blocks of one size or another.
+#include "views/block_timeline/block_measures.h"
+
+#include "views/chart.h"
+#include "views/story_cursor.h"
+#include "views/view_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+Colour colourOf(const PaneData& pane, const Viewport& viewport) {
+    return policyStyle(pane.policyId, viewport.theme).colour;
+}
+
+std::string nameOf(const PaneData& pane) {
+    return fmt::format("{} {}", pane.letter, pane.policyName);
+}
+
+PointCloudItem marksOf(std::vector<Point> points, const PaneData& pane, const Viewport& viewport, const char* name) {
+    PointCloudItem marks;
+    marks.points = std::make_shared<const std::vector<Point>>(std::move(points));
+    marks.pickKind = PickId::Kind::Node;
+    marks.marker = policyStyle(pane.policyId, viewport.theme).marker;
+    marks.radius = 3.2;
+    marks.fill = colourOf(pane, viewport);
+    marks.name = name;
+    return marks;
+}
+
+} // namespace
+
+Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, const PaneData& pane, const Viewport& viewport) {
+    const Theme& theme = themeOf(viewport.theme);
+    const Colour colour = colourOf(pane, viewport);
+    double least = 1;
+    for (const auto& step : data.drift)
+        least = std::min(least, step.cosine);
+    const double low = std::max(-1.0, least - 0.08 * (1 - least) - 1e-4);
+    const auto n = static_cast<double>(pane.result->visible);
+    Chart chart(viewport, {{nameOf(pane) + ": cache and block", policyStyle(pane.policyId, viewport.theme).marker, colour, {colour, 1.6, {}}, 3, true},
+                           {"no drift", Marker::Circle, kTransparent, {theme.text2, 1, {5, 3}}, 3, true}},
+                {0, n, AxisScale::Position, "Tokens processed"}, {low, 1 + 0.06 * (1 - low), AxisScale::Linear, "cos(its mean key, mean of all keys)"});
+    SceneBuilder builder = chart.builder(viewport);
+    drawGrid(builder, chart.frame, theme);
+    const double one = chart.frame.toPixels(0, 1).y;
+    builder.line({chart.frame.plot.x, one}, {chart.frame.plot.right(), one}, {theme.text2, 1, {5, 3}});
+    std::vector<Point> line;
+    for (const auto& step : data.drift)
+        if (!input.cursor || step.end <= *input.cursor)
+            line.push_back(chart.frame.toPixels(static_cast<double>(step.end), step.cosine));
+    if (line.size() > 1)
+        builder.polyline(line, {colour, 1.6, {}});
+    if (input.cursor)
+        drawStoryCursor(builder, chart.frame, theme, *input.cursor);
+    builder.points(marksOf(std::move(line), pane, viewport, "drift"));
+    finishChart(chart, input, viewport, false);
+    return std::move(chart.scene);
+}
+
+Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, const PaneData& pane, const Viewport& viewport) {
+    const Theme& theme = themeOf(viewport.theme);
+    const Colour colour = colourOf(pane, viewport);
+    double low = INFINITY, high = 1e-9, smallest = 1, largest = 2;
+    for (const auto& size : data.sizes) {
+        low = std::min(low, size.error);
+        high = std::max(high, size.error);
+        largest = std::max(largest, static_cast<double>(size.block));
+        smallest = size.block > 0 && smallest == 1 ? static_cast<double>(size.block) : smallest;
+    }
+    Chart chart(viewport, {{nameOf(pane) + ", simulated", policyStyle(pane.policyId, viewport.theme).marker, colour, {colour, 1.6, {}}, 3, true},
+                           {"the prompt at once", Marker::Circle, kTransparent, {theme.text2, 1, {5, 3}}, 3, true}},
+                {smallest / 1.3, 1.3 * largest, AxisScale::Logarithmic, "Tokens per block"}, {std::max(0.0, low - 0.3 * (high - low) - 1e-6), high + 0.3 * (high - low) + 1e-6, AxisScale::Linear, "Relative output error"});
+    SceneBuilder builder = chart.builder(viewport);
+    drawGrid(builder, chart.frame, theme);
+    std::vector<Point> line;
+    for (const auto& size : data.sizes) {
+        const double y = chart.frame.toPixels(chart.frame.x.low, size.error).y;
+        if (size.block == 0)
+            builder.line({chart.frame.plot.x, y}, {chart.frame.plot.right(), y}, {theme.text2, 1, {5, 3}});
+        else
+            line.push_back(chart.frame.toPixels(static_cast<double>(size.block), size.error));
+        if (size.block > 0) // powers of two, which the axis does not name
+            builder.text({line.back().x, line.back().y - 7}, formatCount(size.block), {FontFace::Monospace, 10}, theme.text2, HorizontalAlign::Centre);
+    }
+    if (line.size() > 1)
+        builder.polyline(line, {colour, 1.6, {}});
+    builder.points(marksOf(std::move(line), pane, viewport, "block sizes"));
+    finishChart(chart, input, viewport, false);
+    return std::move(chart.scene);
+}
+
+std::string driftFinding(const BlockTimelineData& data, const PaneData& pane) {
+    if (data.drift.empty())
+        return "No step has an anchor yet";
+    const auto worst = std::min_element(data.drift.begin(), data.drift.end(), [](const auto& a, const auto& b) { return a.cosine < b.cosine; });
+    return fmt::format("{}: the mean key of cache and block leaves that of all keys down to a cosine of {} (after {} tokens); it is {} at the last of {} steps, where "
+                       "its length is {} of theirs",
+                       nameOf(pane), formatFixed(worst->cosine, 3), formatCount(worst->end), formatFixed(data.drift.back().cosine, 3), data.drift.size(),
+                       formatFixed(data.drift.back().ratio, 2));
+}
+
+std::string sizesFinding(const BlockTimelineData& data, const PaneData& pane) {
+    if (data.sizes.size() < 2)
+        return "Running the policy with one block size after the other…";
+    const auto best = std::min_element(data.sizes.begin() + 1, data.sizes.end(), [](const auto& a, const auto& b) { return a.error < b.error; });
+    const auto& smallest = data.sizes[1];
+    return fmt::format("{} errs by {} at once, {} in blocks of {} (Jaccard {} with the tokens chosen at once) and least, {}, in blocks of {}", nameOf(pane),
+                       formatShort(data.sizes.front().error), formatShort(smallest.error), formatCount(smallest.block), formatFixed(smallest.overlap, 2),
+                       formatShort(best->error), formatCount(best->block));
+}
+
+} // namespace kvscope
