@@ -136,39 +136,6 @@ private slots:
         }
     }
 
-    // Nobody can hover over a figure: the smallest panel of one names its marks, its axes and where it comes from.
-    void smallPanelsOfAFigureNameEverything() {
-        const ViewInput input = needleInput({"snapkv@0.1"});
-        for (const QSize size : {QSize(168, 224), QSize(310, 170), QSize(450, 350)}) {
-            Viewport v = viewport(size.width(), size.height(), *m_text, ThemeId::Paper);
-            v.forExport = true;
-            const Scene scene = keyProjectionView().buildScene(input, m_options, v);
-            const auto texts = textsOf(scene);
-            for (const char* word : {"kept 100", "evicted 895", "prot", "needle", "PC 1", "PC 2", "layer 3"})
-                QVERIFY2(std::any_of(texts.begin(), texts.end(), [&](auto& t) { return t.find(word) == 0; }), qPrintable(QString("%1 px: %2").arg(size.width()).arg(word)));
-            QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
-            QCOMPARE(clippedTexts(scene, *m_text), QStringList());
-        }
-    }
-
-    // However long the notes are, a figure's caption stays inside it.
-    void captionsStayInTheirFigure() {
-        ViewInput input = needleInput({"keydiff,prompt_block=128@0.2"});
-        ParameterValues options = m_options;
-        options.setText("source", "values");
-        fillData(input, keyProjectionView(), options);
-        for (const double width : {200.0, 300.0, 450.0}) {
-            Viewport v = viewport(width, 350, *m_text);
-            v.forExport = true;
-            v.range = Viewport::Range{-1, 1, -1, 1}; // most tokens lie beyond it, which is a note too
-            for (const Drawable& item : keyProjectionView().buildScene(input, options, v).items)
-                if (const auto* text = std::get_if<TextItem>(&item)) {
-                    const Box box = textBounds(*text, *m_text);
-                    QVERIFY2(box.bottom() <= 350 && box.right() <= width, text->text.c_str());
-                }
-        }
-    }
-
     void crowdsAreThinnedOutAloud() {
         const auto capture = makeRandomCapture(5, 30000, 1, 4, 2, 8);
         const ViewInput input = makeInput(capture, {"uniform@0.05"}, 0, 1);
