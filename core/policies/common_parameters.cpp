@@ -28,7 +28,8 @@ ParameterSpec roundingRow() {
         choiceParameter("rounding", "Rounding",
                         {{"ceil", "Up", "⌈r n⌉, as Compactor and l2compress state it"},
                          {"floor", "Down",
-                          "int(n (1 − (1 − r))) in binary floating point, as kvpress computes it: 9 of 100 at r = 0.1"},
+                          "int(n (1 − ratio)) in binary floating point with the decimal ratio = 1 − r, as kvpress computes it: "
+                          "9 of 100 at r = 0.1, 69 of 1,000 at 0.07"},
                          {"round", "Nearest", "the nearest whole number, halves to even"}},
                         Stage::Select);
     spec.help = "How a fraction kept becomes tokens. Sources differ (X2); at least one token is kept.";

@@ -2,6 +2,7 @@
 // inside chunks asks whether its neighbours, earlier and later ones, look at it. Neither needs to know the question.
 #include "core/policies/compactor_card.h"
 #include "core/policies/compactor_log.h"
+#include "core/policies/fraction_removed.h"
 #include "core/policies/joint_selection.h"
 #include "core/policies/leverage_features.h"
 #include "core/policies/policy_tools.h"
@@ -139,7 +140,8 @@ public:
         double lambda = values.real("lambda");
         const bool remade = values.choice("lambda_rule") == "removed" && !middle.empty();
         if (remade) {
-            lambda = 1 - input.retention;
+            lambda = fractionRemoved(input.retention < 0 ? static_cast<double>(count) / static_cast<double>(input.rowCount())
+                                                         : input.retention);
             scores.total = blended(input, middleRows(input, given.parts.at("z_attention"), middle),
                                    middleRows(input, given.parts.at("z_leverage"), middle), lambda, middle);
         }
@@ -176,7 +178,9 @@ private:
         const std::int64_t heads = input.keys.size(0), rows = input.rowCount();
         JointRequest request{input.engine.download(scores.total), count * heads, protection(values, count),
                              values.integer("page")};
-        if (values.choice("entries") == "vllm") {
+        if (values.choice("entries") == "vllm" && input.retention >= 1) {
+            request.entries = heads * rows; // that code leaves the cache alone then
+        } else if (values.choice("entries") == "vllm" && input.retention >= 0) {
             const std::int64_t free = std::max<std::int64_t>(0, rows - request.protection.first - request.protection.last);
             const double share = input.retention * static_cast<double>(free * heads);
             request.entries = std::max<std::int64_t>(1, std::llrint(share)); // halves to even, as Python rounds

@@ -135,7 +135,8 @@ ParameterTable selectionRows() {
          {"vllm", "compactor-vllm", "round(r (n − first − last) heads), the protected ones included"}},
         Stage::Select);
     entries.help = "compactor-vllm counts the protected tokens in the budget but not in what it is a share of, so less "
-                   "than r is kept (C9). Its formula is used for a budget in fractions.";
+                   "than r is kept (C9). Its formula is used for a budget in fractions: at r = 1 everything is kept, and tokens are "
+                   "kept as they are given.";
     entries.source = "compactor-vllm 8bbac3a";
     ParameterSpec page = integerParameter("page", "Page", "", 1, 1024, 1, Stage::Select);
     page.unit = "tokens";

@@ -11,7 +11,8 @@ namespace kvscope {
 namespace {
 
 PyramidBudgets uniformBudgets(const PyramidShape& shape) {
-    return {std::vector<std::int64_t>(static_cast<std::size_t>(shape.layers), shape.capacity), true};
+    const std::int64_t each = std::max<std::int64_t>(1, std::llrint(shape.capacity));
+    return {std::vector<std::int64_t>(static_cast<std::size_t>(shape.layers), each), true};
 }
 
 int slopeDivisor(const PyramidShape& shape) {
@@ -19,7 +20,7 @@ int slopeDivisor(const PyramidShape& shape) {
 }
 
 PyramidBudgets integerBudgets(const PyramidShape& shape) {
-    const std::int64_t free = shape.capacity - shape.window; // b
+    const std::int64_t free = std::llrint(shape.capacity) - shape.window; // b
     if (shape.tokens < 2 * free)
         return uniformBudgets(shape);
     auto least = static_cast<std::int64_t>(std::floor(static_cast<double>(free) / shape.beta));
@@ -36,8 +37,8 @@ PyramidBudgets integerBudgets(const PyramidShape& shape) {
 }
 
 PyramidBudgets realBudgets(const PyramidShape& shape) {
-    const auto mean = static_cast<double>(shape.capacity), n = static_cast<double>(shape.tokens);
-    const auto window = static_cast<double>(shape.window);
+    const double mean = shape.capacity;
+    const auto n = static_cast<double>(shape.tokens), window = static_cast<double>(shape.window);
     double least = mean / shape.beta, most = 2 * mean - least;
     if (most >= n - window) {
         most = n - window;
@@ -55,8 +56,8 @@ PyramidBudgets realBudgets(const PyramidShape& shape) {
 } // namespace
 
 PyramidBudgets pyramidBudgets(const PyramidShape& shape) {
-    assert(shape.layers >= 1 && shape.beta >= 1 && shape.capacity >= 1 && shape.capacity <= shape.tokens);
-    if (shape.layers == 1 || shape.capacity <= shape.window)
+    assert(shape.layers >= 1 && shape.beta >= 1 && shape.capacity > 0 && shape.capacity <= static_cast<double>(shape.tokens));
+    if (shape.layers == 1 || shape.capacity <= static_cast<double>(shape.window))
         return uniformBudgets(shape);
     return shape.schedule == PyramidShape::Schedule::Integer ? integerBudgets(shape) : realBudgets(shape);
 }

@@ -14,7 +14,7 @@ struct PyramidShape {
     Schedule schedule = Schedule::Integer;
     int layers = 1;
     std::int64_t tokens = 1;   ///< n, seen before the cut
-    std::int64_t capacity = 1; ///< mean tokens per layer asked for, 1..n
+    double capacity = 1;       ///< mean tokens per layer asked for, up to n; whole and at least 1 for Integer
     std::int64_t window = 0;   ///< W, kept in every layer
     double beta = 20;          ///< steepness, >= 1; the last layer gets about 1/beta of the mean
     bool slopeOverLayers = false; ///< L5: copies that divide the slope by L instead of L - 1
@@ -26,7 +26,7 @@ struct PyramidBudgets {
 };
 
 /// The mean lies above the capacity where the integer slope is floored, and below or above it by the last rounding of
-/// the real one. A capacity of at most the window, and a model of one layer, are uniform.
+/// the real one (its fallback rounds too). A capacity of at most the window, and a model of one layer, are uniform.
 PyramidBudgets pyramidBudgets(const PyramidShape& shape);
 
 } // namespace kvscope

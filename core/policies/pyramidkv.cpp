@@ -2,11 +2,14 @@
 // and get many tokens, upper layers look at few and get few.
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
+#include "core/policies/fraction_removed.h"
 #include "core/policies/policy.h"
 #include "core/policies/policy_tools.h"
 #include "core/policies/pyramid_budgets.h"
 
 #include <fmt/format.h>
+
+#include <optional>
 
 namespace kvscope {
 
@@ -87,12 +90,12 @@ PolicyCard makeCard() {
     return card;
 }
 
-PyramidShape shapeOf(int numLayers, std::int64_t rows, const ParameterValues& values, std::int64_t count) {
+PyramidShape shapeOf(int numLayers, std::int64_t rows, const ParameterValues& values, double mean) {
     const bool integer = values.choice("schedule") == "integer";
     return {integer ? PyramidShape::Schedule::Integer : PyramidShape::Schedule::Real,
             numLayers,
             rows,
-            count,
+            mean,
             values.integer("window"),
             values.real("beta"),
             values.choice("slope") == "layers"};
@@ -116,14 +119,15 @@ public:
 
     std::int64_t layerCount(LayerIndex layer, int numLayers, std::int64_t rows, const ParameterValues& values,
                             std::int64_t count) const override {
-        const PyramidBudgets budgets = pyramidBudgets(shapeOf(numLayers, rows, values, count));
+        const PyramidBudgets budgets = pyramidBudgets(shapeOf(numLayers, rows, values, static_cast<double>(count)));
         return budgets.tokens[static_cast<std::size_t>(layer.value)];
     }
 
     RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                         std::int64_t count) const override {
-        RowSelection chosen = snapkvPolicy().select(input, scores, values, count);
-        chosen.notes.push_back(fmt::format("PyramidKV keeps {} tokens in layer {} of {}", count, input.layer.value,
+        const std::int64_t own = roundedOnce(input, values).value_or(count);
+        RowSelection chosen = snapkvPolicy().select(input, scores, values, own);
+        chosen.notes.push_back(fmt::format("PyramidKV keeps {} tokens in layer {} of {}", own, input.layer.value,
                                            input.numLayers));
         return chosen;
     }
@@ -133,6 +137,19 @@ public:
     }
 
 private:
+    /// The layer's tokens of a budget in fractions as kvpress has them: its line runs through n (1 - ratio) and not
+    /// through a whole number next to it. Nothing for budgets in tokens and other schedules and roundings.
+    static std::optional<std::int64_t> roundedOnce(const PolicyInput& input, const ParameterValues& values) {
+        const bool real = values.choice("schedule") == "real" && roundingOf(values) == Rounding::Round;
+        if (!real || input.retention < 0)
+            return {};
+        const std::int64_t rows = input.rowCount();
+        const double mean = tokensLeft(static_cast<double>(rows), input.retention);
+        if (mean <= 0)
+            return {};
+        return pyramidBudgets(shapeOf(input.numLayers, rows, values, mean)).tokens[static_cast<std::size_t>(input.layer.value)];
+    }
+
     PolicyCard m_card = makeCard();
 };
 

@@ -3,6 +3,7 @@
 #include "core/policies/selection.h"
 
 #include "core/base/error.h"
+#include "core/policies/fraction_removed.h"
 
 #include <algorithm>
 #include <array>
@@ -31,9 +32,7 @@ double readBudgetNumber(const std::string& text, std::string_view digits) {
 std::int64_t roundedTokens(double fraction, double n, Rounding rounding) {
     switch (rounding) {
     case Rounding::Floor:
-        // int(n (1 - ratio)) in doubles, where ratio = 1 - r is the fraction removed that kvpress is given: 9 of 100
-        // at r = 0.1 (X2).
-        return static_cast<std::int64_t>(std::floor(n * (1.0 - (1.0 - fraction))));
+        return static_cast<std::int64_t>(std::floor(tokensLeft(n, fraction))); // 9 of 100 at r = 0.1 (X2)
     case Rounding::Round:
         return static_cast<std::int64_t>(std::nearbyint(fraction * n)); // halves to even
     case Rounding::Ceil:

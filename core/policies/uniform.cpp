@@ -77,14 +77,15 @@ public:
         return {{"uniform", input.engine.upload(std::move(draw))}};
     }
 
-    Scores combine(const PolicyInput&, const Features& features, const ParameterValues&) const override {
-        return {features.at("uniform"), {}};
+    /// The signs' coins are others, and no token has a score by which it would be kept.
+    Scores combine(const PolicyInput&, const Features& features, const ParameterValues& values) const override {
+        return isFair(values) ? Scores{features.at("uniform"), {}} : Scores{};
     }
 
     // BalanceKV's uniform baseline is its blocked walk without a kernel.
     RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                         std::int64_t count) const override {
-        if (values.choice("draw") == "fair")
+        if (isFair(values))
             return fairDraw(input, scores, values, count);
         const Protection fitted = protection(values, count).within(count, input.rowCount());
         RoundSettings coins;
@@ -99,7 +100,13 @@ public:
         return selection;
     }
 
+    std::string scoreLabel(const ParameterValues& values) const override {
+        return isFair(values) ? m_card.scoreLabel : "no score: signs of coins";
+    }
+
 private:
+    static bool isFair(const ParameterValues& values) { return values.choice("draw") == "fair"; }
+
     // Drawn from all tokens seen: in blocks too, where a token stays exactly when it is among the largest uniforms so far.
     RowSelection fairDraw(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                           std::int64_t count) const {

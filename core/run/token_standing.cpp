@@ -1,5 +1,8 @@
 // Why a token is kept or evicted: where it stands among the scores of its head, how far the decision was from going the
 // other way, and the smallest budget that keeps it.
+#include "core/run/token_standing.h"
+
+#include "core/policies/choice_kind.h"
 #include "core/run/selection_file.h"
 
 #include <algorithm>
@@ -33,22 +36,31 @@ std::int64_t betterIn(std::span<const float> scores, std::int64_t begin, std::in
     return count;
 }
 
+/// What decides between kept and evicted among tokens that are not protected.
+struct CutOff {
+    double bestEvicted = -kInfinity, worstKept = kInfinity;
+
+    void take(std::span<const float> scores, const HeadSelection& head, const std::vector<TokenIndex>& kept) {
+        for (std::size_t i = 0; i < scores.size(); ++i) {
+            const auto token = static_cast<TokenIndex>(i);
+            if (std::isnan(scores[i]) || contains(head.protectedTokens, token))
+                continue;
+            if (contains(kept, token))
+                worstKept = std::min<double>(worstKept, scores[i]);
+            else
+                bestEvicted = std::max<double>(bestEvicted, scores[i]);
+        }
+    }
+};
+
 /// `kept` by `scores`, which may be those of a query head that chose for itself.
 double marginOf(std::span<const float> scores, const HeadSelection& head, const std::vector<TokenIndex>& kept, TokenIndex asked) {
     if (contains(head.protectedTokens, asked))
         return kInfinity;
-    double bestEvicted = -kInfinity, worstKept = kInfinity;
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-        const auto token = static_cast<TokenIndex>(i);
-        if (std::isnan(scores[i]) || contains(head.protectedTokens, token))
-            continue;
-        if (contains(kept, token))
-            worstKept = std::min<double>(worstKept, scores[i]);
-        else
-            bestEvicted = std::max<double>(bestEvicted, scores[i]);
-    }
+    CutOff cutOff;
+    cutOff.take(scores, head, kept);
     const double score = scores[static_cast<std::size_t>(asked)];
-    return score - (contains(kept, asked) ? bestEvicted : worstKept);
+    return score - (contains(kept, asked) ? cutOff.bestEvicted : cutOff.worstKept);
 }
 
 std::span<const float> rowOf(const HostTensor& scores, std::int64_t head, std::int64_t visible) {
@@ -138,6 +150,28 @@ std::int64_t smallestLayerCount(std::span<const float> scores, TokenIndex token,
     return enough;
 }
 
+ChoiceKind kindOf(const RunResult& result) {
+    return result.request.recorded ? choiceKindOf(result.request.recorded->parameters)
+                                   : choiceKindOf(result.request.policy.values);
+}
+
+/// Against the tokens of all heads, which were chosen together. Unknown where pages were filled, head by head, beyond that
+/// choice, and of a recorded list, whose scores may be those of some heads alone.
+double jointMargin(const RunResult& result, std::int64_t kvHead, TokenIndex token) {
+    if (contains(result.selection.heads[static_cast<std::size_t>(kvHead)].protectedTokens, token))
+        return kInfinity;
+    if (result.request.recorded || result.request.policy.values.integer("page") != 1)
+        return kUnknown;
+    CutOff cutOff;
+    for (std::int64_t other = 0; other < std::ssize(result.selection.heads); ++other) {
+        const HeadSelection& head = result.selection.heads[static_cast<std::size_t>(other)];
+        cutOff.take(rowOf(result.scores, other, result.visible), head, head.kept);
+    }
+    const double score = rowOf(result.scores, kvHead, result.visible)[static_cast<std::size_t>(token)];
+    const bool kept = contains(result.selection.heads[static_cast<std::size_t>(kvHead)].kept, token);
+    return score - (kept ? cutOff.bestEvicted : cutOff.worstKept);
+}
+
 /// The rows of scores that choose in one KV head.
 std::vector<std::span<const float>> choosingRows(const RunResult& result, std::int64_t kvHead) {
     std::vector<std::span<const float>> rows;
@@ -185,14 +219,39 @@ TokenStanding standingOf(const RunResult& result, KvHeadIndex head, TokenIndex t
     const Place place = placeOf(scores, selection, selection.kept, token, recorded ? &recorded->ranks : nullptr);
     standing.rank = place.rank;
     standing.margin = standing.queryHeads.empty() ? place.margin : largestMargin(standing.queryHeads);
+    const ChoiceKind kind = kindOf(result);
+    if (kind == ChoiceKind::Joint)
+        standing.margin = jointMargin(result, head.value, token);
+    else if (kind == ChoiceKind::Drawn && !standing.isProtected)
+        standing.margin = kUnknown;
     for (const auto& [name, part] : result.parts)
         standing.parts.emplace_back(name, part.data[at]);
-    if (result.request.recorded || result.simulated)
-        return standing;
     const Policy& policy = policyById(result.request.policy.policy);
-    if (policy.card().usesBudget)
+    if (whyNoFlipBudget(result).empty() && policy.card().usesBudget)
         standing.flipBudget = smallestBudget(result, head.value, token, policy);
     return standing;
+}
+
+std::string whyNoFlipBudget(const RunResult& result) {
+    if (result.request.recorded)
+        return "the list does not say how its maker would choose at another budget";
+    if (!policyById(result.request.policy.policy).card().usesBudget)
+        return {};
+    if (result.simulated)
+        return "what a block evicts does not come back";
+    if (result.scores.empty())
+        return "the choice uses no score";
+    switch (kindOf(result)) {
+    case ChoiceKind::ScoreOfBudget:
+        return "the score changes with the budget";
+    case ChoiceKind::Joint:
+        return "one choice is made over all KV heads";
+    case ChoiceKind::Drawn:
+        return "tokens are drawn, the score is their chance";
+    case ChoiceKind::TopOfHead:
+        break;
+    }
+    return {};
 }
 
 } // namespace kvscope

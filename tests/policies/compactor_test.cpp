@@ -230,6 +230,17 @@ private slots:
             QVERIFY(holds(head.kept, 0, 16) && head.kept.back() < 300 - 57);
     }
 
+    // That code leaves a sequence alone whose ratio is 1, and its share is of a fraction: tokens are kept as they are given.
+    void compactorVllmKeepsAllAtOneAndTokensExactly() {
+        const TestLayer layer = TestLayer::random(80, {4, 2, 300, 8});
+        for (const char* spec : {"compactor:compactor_vllm@1", "compactor:compactor_vllm,page=1@1", "compactor:compactor_vllm,page=1@300t"})
+            QCOMPARE(keptInAll(m_bench.run(spec, layer)), std::size_t{600});
+        for (const int tokens : {1, 90, 150, 299})
+            QCOMPARE(keptInAll(m_bench.run("compactor:compactor_vllm,page=1@" + std::to_string(tokens) + "t", layer)),
+                     static_cast<std::size_t>(2 * tokens));
+        QCOMPARE(keptInAll(m_bench.run("compactor:compactor_vllm,page=1@0.5", layer)), std::size_t{220}); // not those of 150t
+    }
+
     void pagesAreFilledWithTheNextBest() {
         const TestLayer layer = TestLayer::random(81, {4, 2, 300, 8});
         const PolicyOutcome plain = m_bench.run("compactor:compactor_vllm,page=1@0.5", layer);

@@ -81,14 +81,22 @@ std::vector<int> blockEnds(const Options& options, int tokens, int budget) {
 
 } // namespace
 
+// What kvpress is told, digit by digit: "0.07" -> "0.93". The last digit typed is not 0.
+double fractionRemoved(std::string digits) {
+    if (digits == "1")
+        return 0;
+    for (std::size_t i = digits.find('.') + 1; i < digits.size(); ++i)
+        digits[i] = static_cast<char>('0' + (i + 1 == digits.size() ? 10 : 9) - (digits[i] - '0'));
+    return std::stod(digits);
+}
+
 int budgetTokens(const std::string& budget, int n, const std::string& rounding) {
     if (budget.back() == 't')
         return std::stoi(budget);
     const double kept = std::stod(budget);
     int tokens = 0;
     if (rounding == "floor") {
-        const double removed = 1 - kept;
-        tokens = static_cast<int>(n * (1 - removed));
+        tokens = static_cast<int>(n * (1 - fractionRemoved(budget)));
     } else if (rounding == "round") {
         tokens = static_cast<int>(std::lround(kept * n - 1e-9)); // no test case lies on a half
     } else {
@@ -99,16 +107,18 @@ int budgetTokens(const std::string& budget, int n, const std::string& rounding) 
 }
 
 // A straight line from `most` in layer 0 to `least` in the last one, once in whole numbers and once in fractions.
-int pyramidTokens(const Options& options, const Layer& layer, int n, int mean) {
+int pyramidTokens(const Options& options, const Layer& layer, int n, int rounded, const std::string& budget) {
+    const bool once = options.at("schedule") == "real" && options.at("rounding") == "round" && budget.back() != 't';
+    const double mean = once ? n * (1 - fractionRemoved(budget)) : rounded;
     const int window = number(options, "window");
     const double beta = std::stod(options.at("beta"));
     const int gaps = options.at("slope") == "layers" ? layer.numLayers : layer.numLayers - 1;
     if (layer.numLayers == 1 || mean <= window)
-        return mean;
+        return rounded;
     if (options.at("schedule") == "integer") {
-        const int free = mean - window;
+        const int free = rounded - window;
         if (n < 2 * free)
-            return mean;
+            return rounded;
         int least = 0, fall = 0;
         while ((least + 1) * beta <= free)
             ++least;
@@ -127,7 +137,7 @@ int pyramidTokens(const Options& options, const Layer& layer, int n, int mean) {
         least = 2.0 * mean - most;
     }
     if (most > n || least > most || least < window)
-        return mean;
+        return rounded;
     const double exact = most - layer.layer * (most - least) / gaps;
     int tokens = 1; // Python's round: a half goes to the even side
     while (tokens + 0.5 < exact || (tokens + 0.5 == exact && tokens % 2 == 1))
@@ -172,7 +182,7 @@ Result run(const std::string& policy, const Options& options, const Layer& layer
     const int n = layer.tokens();
     int limit = budgetTokens(budget, n, options.count("rounding") ? options.at("rounding") : "ceil");
     if (policy == "pyramidkv")
-        limit = pyramidTokens(options, layer, n, limit);
+        limit = pyramidTokens(options, layer, n, limit, budget);
     Result result;
     result.kept.resize(layer.keys.size());
     int begin = 0;

@@ -60,7 +60,9 @@ Result run(const std::string& policy, const Options& options, const Layer& layer
 /// Tokens kept of n.
 int budgetTokens(const std::string& budget, int n, const std::string& rounding);
 
-/// PyramidKV: tokens kept of n in the layer when the mean over the layers is `mean`.
-int pyramidTokens(const Options& options, const Layer& layer, int n, int mean);
+/// PyramidKV: tokens kept of n in the layer when `budget` is asked for, `rounded` to tokens.
+int pyramidTokens(const Options& options, const Layer& layer, int n, int rounded, const std::string& budget);
+/// kvpress's compression_ratio for a fraction kept as typed.
+double fractionRemoved(std::string digits);
 
 } // namespace naive

@@ -44,6 +44,20 @@ private slots:
         QCOMPARE(meanOf(budgets), 2048.0);
     }
 
+    // kvpress puts the line through n (1 - ratio) itself and rounds once, per layer: b = 1399.3 of 1,999 tokens.
+    void fractionsAreRoundedOnce() {
+        TestLayer layer = TestLayer::random(11, {2, 1, 1999, 4});
+        const std::vector<std::size_t> expected = {1935, 1782, 1629, 1476, 1323, 1170, 1017, 864}; // 1935 - l 1071.4 / 7
+        for (const int own : {0, 3, 5, 6, 7}) {
+            layer.plain.layer = own;
+            layer.refresh();
+            const PolicyOutcome outcome = m_bench.run("pyramidkv:kvpress@0.7", layer);
+            QCOMPARE(outcome.selection.heads[0].kept.size(), expected[static_cast<std::size_t>(own)]);
+            QCOMPARE(outcome.notes.back(), "PyramidKV keeps " + std::to_string(expected[static_cast<std::size_t>(own)]) +
+                                               " tokens in layer " + std::to_string(own) + " of 8");
+        }
+    }
+
     // L5: 1280 kept tokens are needed with W = 64 and beta = 20.
     void kvpressFallsBackToUniform() {
         QVERIFY(pyramidBudgets({Schedule::Real, 32, 4096, 1024, 64, 20, false}).uniform);
@@ -71,7 +85,7 @@ private slots:
                 for (std::int64_t capacity = 1; capacity <= n; capacity += 1 + n / 37)
                     for (const double beta : {1.0, 2.5, 20.0}) {
                         const auto budgets = pyramidBudgets(
-                            {real ? Schedule::Real : Schedule::Integer, layers, n, capacity, 8, beta, false});
+                            {real ? Schedule::Real : Schedule::Integer, layers, n, static_cast<double>(capacity), 8, beta, false});
                         QCOMPARE(budgets.tokens.size(), static_cast<std::size_t>(layers));
                         QVERIFY(std::is_sorted(budgets.tokens.rbegin(), budgets.tokens.rend()));
                         QVERIFY(budgets.tokens.front() <= n && budgets.tokens.back() >= 1);

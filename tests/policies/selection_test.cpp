@@ -53,6 +53,22 @@ private slots:
         QCOMPARE(kept("1", 103, Rounding::Floor), 103);
     }
 
+    // kvpress is told the fraction removed, and its user writes a decimal: 0.93, not 1 - 0.07 in binary.
+    void floorIsThatOfKvpressAtEveryPercent() {
+        for (int percent = 1; percent <= 99; ++percent) {
+            const std::string keep = "0." + std::string(percent < 10 ? "0" : "") + std::to_string(percent);
+            const int removed = 100 - percent;
+            const double ratio = std::stod("0." + std::string(removed < 10 ? "0" : "") + std::to_string(removed));
+            for (const std::int64_t n : {5, 10, 100, 103, 995, 1000, 1999, 4096, 7143, 131072}) {
+                const auto expected = static_cast<std::int64_t>(static_cast<double>(n) * (1 - ratio)); // int() of Python
+                QVERIFY2(kept(keep.c_str(), n, Rounding::Floor) == std::max<std::int64_t>(1, expected),
+                         qPrintable(QString("%1 of %2").arg(QString::fromStdString(keep)).arg(n)));
+            }
+        }
+        QCOMPARE(kept("0.07", 1000, Rounding::Floor), 69);
+        QCOMPARE(kept("0.123", 1000, Rounding::Floor), 123); // 1000 (1 - 0.877) = 123.00000000000001
+    }
+
     void roundIsNearestWithHalvesToEven() {
         QCOMPARE(kept("0.25", 103, Rounding::Round), 26);
         QCOMPARE(kept("0.25", 101, Rounding::Round), 25);

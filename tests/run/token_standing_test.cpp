@@ -1,6 +1,7 @@
 // Why kept, why evicted: rank, margin and flip budget against what select really does at every budget.
 #include "core/capture/memory_capture.h"
 #include "core/run/run.h"
+#include "core/run/token_standing.h"
 
 #include <QtTest>
 
@@ -50,7 +51,8 @@ private slots:
         for (const char* spec :
              {"key_norm", "keydiff", "keydiff,window_share=0.37", "keydiff,window_share=0.9,protect_first=3",
               "snapkv,window=8", "snapkv,window=8,protect_first=5,protect_last=11", "snapkv,window=64", "streaming_llm",
-              "tova:kvpress", "h2o", "pyramidkv,window=8", "uniform,protect_first=2,protect_last=2"})
+              "tova:kvpress", "h2o", "pyramidkv,window=8", "uniform,protect_first=2,protect_last=2", "compactor,pool_width=1",
+              "leverage:exact", "score:vnorm-knorm"})
             for (const bool tied : {false, true})
                 QTest::addRow("%s%s", spec, tied ? ", ties" : "") << spec << tied;
     }
@@ -81,6 +83,35 @@ private slots:
                                                                              .arg(smallest)));
                 }
             }
+    }
+
+    // Where the budget has a part in the score, heads are chosen together or chance decides, no budget is named.
+    void noFlipBudgetWhereScoresDoNotTellIt_data() {
+        QTest::addColumn<QString>("spec");
+        QTest::addColumn<QString>("why");
+        QTest::newRow("score of the budget") << "compactor:kvpress,protect_first=1,protect_last=1" << "changes with the budget";
+        QTest::newRow("joint") << "compactor:compactor_vllm,page=1,protect_first=1,protect_last=1" << "over all KV heads";
+        QTest::newRow("joint, pages") << "compactor:compactor_vllm,page=16,protect_first=1,protect_last=1" << "over all KV heads";
+        QTest::newRow("drawn") << "leverage:sampling" << "drawn";
+        QTest::newRow("coins") << "uniform:sign_sort" << "no score";
+    }
+
+    void noFlipBudgetWhereScoresDoNotTellIt() {
+        QFETCH(QString, spec);
+        QFETCH(QString, why);
+        const LayerRunner runner(makeCpuEngine(1));
+        const auto result = runner.run(requestOf(makeRandomCapture(3, 80, 5, 4, 2, 8), spec.toStdString(), 20), {});
+        QVERIFY2(QString::fromStdString(whyNoFlipBudget(*result)).contains(why), whyNoFlipBudget(*result).c_str());
+        for (const std::int64_t head : {0, 1})
+            for (TokenIndex token = 0; token < kCut; ++token) {
+                const TokenStanding standing = standingOf(*result, KvHeadIndex(head), token);
+                QCOMPARE(standing.flipBudget, 0);
+                QVERIFY(std::isnan(standing.margin) || standing.kept == (standing.margin > 0)); // nothing false
+                QCOMPARE(std::isnan(standing.margin), spec.contains("sampling") || spec.contains("sign_sort") ||
+                                                          (spec.contains("page=16") && !standing.isProtected));
+            }
+        const auto plain = runner.run(requestOf(makeRandomCapture(3, 80, 5, 4, 2, 8), "keydiff", 20), {});
+        QCOMPARE(whyNoFlipBudget(*plain), std::string());
     }
 
     void ranksAreAPermutationInScoreOrder() {

@@ -4,6 +4,7 @@
 #include "app/window/appearance.h"
 #include "app/window/number_text.h"
 #include "app/window/widgets/small_widgets.h"
+#include "core/run/token_standing.h"
 
 #include <QVBoxLayout>
 
@@ -68,8 +69,9 @@ void StandingBlock::refresh() {
         facts.emplace_back(tr("Score"), scoreText(standing.score));
         for (const auto& [name, value] : standing.parts)
             facts.emplace_back("  " + fromUtf8(name), scoreText(value));
-        facts.emplace_back(standing.kept ? tr("Above the cut-off by") : tr("Below the cut-off by"),
-                           scoreText(std::abs(standing.margin)));
+        if (!std::isnan(standing.margin))
+            facts.emplace_back(standing.kept ? tr("Above the cut-off by") : tr("Below the cut-off by"),
+                               scoreText(std::abs(standing.margin)));
     } else {
         facts.emplace_back(pane->result->request.recorded ? tr("The list holds no score of it") : tr("The policy gives it no score"), QString());
     }
@@ -78,6 +80,8 @@ void StandingBlock::refresh() {
                            std::isnan(own.margin) ? QString() : tr("by %1, rank %2").arg(scoreText(std::abs(own.margin)), countText(own.rank)));
     if (standing.flipBudget > 0)
         facts.emplace_back(tr("Kept from a budget of"), tr("%1 tokens").arg(countText(standing.flipBudget)));
+    else if (const std::string why = whyNoFlipBudget(*pane->result); standing.scored && !why.empty())
+        facts.emplace_back(tr("Budget that keeps it: unknown, %1").arg(fromUtf8(why)), QString());
     m_facts->show(facts);
 }
 
