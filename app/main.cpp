@@ -2,10 +2,13 @@
 #include "app/command_line/command_line.h"
 #include "app/window/run_window.h"
 
+#include <QHashSeed>
+
 #include <cstdio>
 #include <cstdlib>
 
 int main(int argc, char** argv) {
+    QHashSeed::setDeterministicGlobalSeed(); // a PDF lists its fonts in the order of a hash: the same figure, the same bytes
     kvscope::WindowRequest request;
     if (const auto code = kvscope::runCommandLine(argc, argv, request))
         return *code;

@@ -179,7 +179,10 @@ void checkOutput(const std::string& path, const std::vector<std::string>& extens
                      .place = "--out",
                      .remedy = fmt::format("Choose one of {}", fmt::join(extensions, ", ")),
                      .path = path});
-    const AtomicFile probe(path); // goes without a trace unless committed
+    if (extension == ".h5" || extension == ".hdf5")
+        const AtomicFile probe(path); // HDF5 cannot go into a pipe
+    else
+        checkCanWrite(path);
 }
 
 Budget parseBudgetOption(const std::string& text, Budget::Unit unit) {

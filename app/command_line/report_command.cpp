@@ -33,7 +33,7 @@ public:
         const Session session = sessionOf(capture);
         const bool folderWasThere = std::filesystem::exists(m_out);
         const std::string path = reportPathOf(m_out);
-        { const AtomicFile probe(path); } // refused before any work is done
+        checkCanWrite(path); // refused before any work is done
         const HeadlessApplication application;
         try {
             const std::string page = reportPage(session, capture, *m_options.makeRunner(session.arithmetic), {m_views, context.commandLine()}, context.checkpoint("report"));

@@ -1,4 +1,5 @@
 // Figures as files. PNG is painted at any scale; SVG and PDF are painted with the same calls, so their text is real text.
+// Qt's writers of SVG and PDF do not say when a disk is full, so every figure is made in memory and written as one block.
 #include "app/export/scene_export.h"
 
 #include "app/export/painter_scene.h"
@@ -8,7 +9,6 @@
 #include "views/scene/scene_builder.h"
 
 #include <QBuffer>
-#include <QFile>
 #include <QFileInfo>
 #include <QImageWriter>
 #include <QPainter>
@@ -16,6 +16,9 @@
 #include <QRegularExpression>
 #include <QSvgGenerator>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 
 namespace kvscope {
@@ -25,10 +28,8 @@ namespace {
 constexpr int kDotsPerInch = 96; // of a logical pixel
 constexpr double kFooterPoints = 5;
 
-[[noreturn]] void failWrite(const std::string& path) {
-    throw Error({.sentence = "the figure cannot be written",
-                 .remedy = "Check that the folder exists, that it may be written and that the disk is not full",
-                 .path = path});
+[[noreturn]] void failDraw(const char* format) {
+    throw Error({.sentence = fmt::format("Qt could not make a figure of the format {}", format), .remedy = "Choose a smaller size or another format"});
 }
 
 /// Room below the figure for the command, in wrapped 5 pt text.
@@ -50,19 +51,25 @@ struct Footer {
     }
 };
 
-void writePng(const Scene& scene, const std::string& path, const ExportOptions& options) {
+QByteArray pngOf(const Scene& scene, const ExportOptions& options) {
     QImage image = renderScene(scene, options.scale);
     image.setText("Software", "KVScope");
     if (!options.title.empty())
         image.setText("Title", QString::fromStdString(options.title));
     if (!options.command.empty())
         image.setText("Comment", QString::fromStdString(options.command));
-    QImageWriter writer(QString::fromStdString(path), "png");
-    if (!writer.write(image))
-        failWrite(path);
+    QBuffer buffer;
+    buffer.open(QIODevice::WriteOnly);
+    if (!QImageWriter(&buffer, "png").write(image))
+        failDraw("PNG");
+    return buffer.data();
 }
 
-void paintSvg(const Scene& scene, QSvgGenerator& generator, const ExportOptions& options) {
+QByteArray svgOf(const Scene& scene, const ExportOptions& options) {
+    QBuffer buffer;
+    buffer.open(QIODevice::WriteOnly);
+    QSvgGenerator generator;
+    generator.setOutputDevice(&buffer);
     generator.setResolution(kDotsPerInch);
     generator.setSize(QSize(static_cast<int>(std::ceil(scene.width)), static_cast<int>(std::ceil(scene.height))));
     generator.setViewBox(QRectF(0, 0, scene.width, scene.height));
@@ -70,19 +77,10 @@ void paintSvg(const Scene& scene, QSvgGenerator& generator, const ExportOptions&
     generator.setDescription(QString::fromStdString(options.command));
     QPainter painter;
     if (!painter.begin(&generator))
-        return;
+        failDraw("SVG");
     paintScene(painter, scene, {.rasteriseAbove = options.rasteriseAbove});
-}
-
-void writeSvg(const Scene& scene, const std::string& path, const ExportOptions& options) {
-    QFile file(QString::fromStdString(path));
-    if (!file.open(QIODevice::WriteOnly))
-        failWrite(path);
-    QSvgGenerator generator;
-    generator.setOutputDevice(&file);
-    paintSvg(scene, generator, options);
-    if (!file.flush() || file.error() != QFileDevice::NoError)
-        failWrite(path);
+    painter.end();
+    return buffer.data();
 }
 
 /// The command as the description of the document; QPdfWriter takes the whole XMP packet.
@@ -98,8 +96,20 @@ QByteArray xmpPacket(const ExportOptions& options) {
 <?xpacket end="w"?>)").arg(title, command).toUtf8();
 }
 
-void writePdf(const Scene& scene, const std::string& path, const ExportOptions& options) {
-    QPdfWriter writer(QString::fromStdString(path));
+/// The same figure is the same bytes whenever it is made: the date, which Qt always writes and PDF does not ask for, gives
+/// way to spaces. The cross-reference table counts bytes, so none may move.
+QByteArray withoutDate(QByteArray pdf) {
+    constexpr char kDate[] = "/CreationDate (";
+    const qsizetype begin = pdf.lastIndexOf(kDate), end = pdf.indexOf(')', begin);
+    if (begin >= 0 && end >= 0)
+        std::fill(pdf.begin() + begin, pdf.begin() + end + 1, ' ');
+    return pdf;
+}
+
+QByteArray pdfOf(const Scene& scene, const ExportOptions& options) {
+    QBuffer buffer;
+    buffer.open(QIODevice::WriteOnly);
+    QPdfWriter writer(&buffer);
     writer.setResolution(1200);
     const QSizeF points(scene.width * 72 / kDotsPerInch, scene.height * 72 / kDotsPerInch);
     writer.setPageSize(QPageSize(points, QPageSize::Point, {}, QPageSize::ExactMatch));
@@ -109,11 +119,12 @@ void writePdf(const Scene& scene, const std::string& path, const ExportOptions& 
     writer.setDocumentXmpMetadata(xmpPacket(options));
     QPainter painter;
     if (!painter.begin(&writer))
-        failWrite(path);
+        failDraw("PDF");
     painter.scale(1200.0 / kDotsPerInch, 1200.0 / kDotsPerInch);
     paintScene(painter, scene, {.rasteriseAbove = options.rasteriseAbove});
     if (!painter.end())
-        failWrite(path);
+        failDraw("PDF");
+    return withoutDate(buffer.data());
 }
 
 } // namespace
@@ -131,13 +142,8 @@ QImage renderScene(const Scene& scene, double scale) {
 }
 
 std::string sceneAsInlineSvg(const Scene& scene, const std::string& label) {
-    QBuffer buffer;
-    buffer.open(QIODevice::WriteOnly);
-    QSvgGenerator generator;
-    generator.setOutputDevice(&buffer);
-    paintSvg(scene, generator, {});
     // Without the XML declaration, and with the label instead of a title, which browsers show as a tooltip.
-    QString svg = QString::fromUtf8(buffer.data());
+    QString svg = QString::fromUtf8(svgOf(scene, {}));
     svg.remove(0, svg.indexOf("<svg"));
     svg.remove(QRegularExpression("<title>.*?</title>|<desc>.*?</desc>", QRegularExpression::DotMatchesEverythingOption));
     svg.insert(4, QString(" role=\"img\" aria-label=\"%1\"").arg(QString::fromStdString(label).toHtmlEscaped()));
@@ -149,9 +155,8 @@ void exportScene(const Scene& figure, const std::string& path, const ExportOptio
     if (suffix != "png" && suffix != "svg" && suffix != "pdf")
         throw Error({.sentence = "figures are written as .png, .svg or .pdf", .remedy = "Give the file one of these names", .path = path});
     const Scene scene = Footer(figure, options).scene;
-    AtomicFile file(path);
-    (suffix == "png" ? writePng : suffix == "svg" ? writeSvg : writePdf)(scene, file.temporaryPath(), options);
-    file.commit();
+    const QByteArray file = (suffix == "png" ? pngOf : suffix == "svg" ? svgOf : pdfOf)(scene, options);
+    writeFileAtomically(path, {file.constData(), static_cast<std::size_t>(file.size())});
 }
 
 } // namespace kvscope

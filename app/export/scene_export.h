@@ -21,8 +21,8 @@ QImage renderScene(const Scene& scene, double scale);
 /// The scene as an <svg> element to stand inside an HTML page: text as text, `label` for screen readers.
 std::string sceneAsInlineSvg(const Scene& scene, const std::string& label);
 
-/// By extension: .png, .svg, .pdf (text stays text). Written beside the target and renamed, so a failed export leaves
-/// no partial file. Throws Error with the path and the remedy. Needs a QGuiApplication, but no display and no GL.
+/// By extension: .png, .svg, .pdf (text stays text). Made in memory and written as writeFileAtomically does, so a failed
+/// export leaves no partial file and a pipe gets the whole figure. The same figure is the same bytes at any time. Throws Error with the path and the remedy. Needs a QGuiApplication, but no display and no GL.
 void exportScene(const Scene& scene, const std::string& path, const ExportOptions& options);
 
 } // namespace kvscope

@@ -2,10 +2,8 @@
 // error with the key as its place) and tolerant about what it does not (unknown keys travel along untouched).
 #include "app/session/session_file.h"
 
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
-
-#include <QSaveFile>
-#include <QString>
 
 #include <nlohmann/json.hpp>
 
@@ -305,10 +303,7 @@ Session readSession(const std::string& path) {
 }
 
 void writeSession(const std::string& path, const Session& session) {
-    const std::string text = toJson(session, folderOf(path)).dump(2) + "\n";
-    QSaveFile file(QString::fromStdString(path));
-    if (!file.open(QIODevice::WriteOnly) || file.write(text.data(), static_cast<qint64>(text.size())) < 0 || !file.commit())
-        throw Error({"The session cannot be written", "", "choose a folder that may be written to", path});
+    writeFileAtomically(path, toJson(session, folderOf(path)).dump(2) + "\n");
 }
 
 } // namespace kvscope

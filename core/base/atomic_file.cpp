@@ -74,6 +74,20 @@ bool isDeviceOrPipe(const std::string& path) {
     return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
 }
 
+/// Where a chain of links ends, whether there is a file or not.
+std::string followed(const std::string& path) {
+    constexpr int kMostLinks = 40; // as the kernel
+    std::error_code failed;
+    fs::path at = path;
+    for (int links = 0; fs::is_symlink(at, failed); ++links) {
+        const fs::path next = fs::read_symlink(at, failed);
+        if (failed || links == kMostLinks)
+            refuseWrite(path, failed ? failed.value() : ELOOP);
+        at = next.is_absolute() ? next : at.parent_path() / next;
+    }
+    return at.string();
+}
+
 } // namespace
 
 AtomicFile::AtomicFile(const std::string& path) : m_path(path) {
@@ -82,12 +96,9 @@ AtomicFile::AtomicFile(const std::string& path) : m_path(path) {
         throw Error({"no file name was given", {}, "Give the file to write", {}});
     if (fs::is_directory(path, failed))
         throw Error({"this is a folder, not a file", {}, "Add a file name", path});
-    m_target = path;
-    if (fs::is_symlink(path, failed)) {
-        m_target = fs::weakly_canonical(path, failed).string();
-        if (failed)
-            refuseWrite(path, failed.value());
-    }
+    if (isDeviceOrPipe(path)) // a rename would put a file in its place
+        throw Error({"this is a device or a pipe, and what is written here needs a file", {}, "Choose the name of a file", path});
+    m_target = followed(path);
     m_temporary = temporaryBeside(m_target);
     const Descriptor file(::open(m_temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file.get() < 0) {
@@ -140,6 +151,11 @@ void writeFileAtomically(const std::string& path, std::string_view content) {
     if (text.close() != 0)
         refuseWrite(path, errno);
     file.commit();
+}
+
+void checkCanWrite(const std::string& path) {
+    if (!isDeviceOrPipe(path))
+        const AtomicFile probe(path); // goes without a trace unless committed
 }
 
 std::string readWholeFile(const std::string& path, std::size_t maxBytes) {

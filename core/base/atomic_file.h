@@ -7,7 +7,8 @@ namespace kvscope {
 
 /// A file that appears whole or not at all: writers fill `temporaryPath()`, which lies beside the target and has the
 /// same extension; `commit()` flushes it to disk and renames it over the target. Without commit the destructor removes
-/// it, and the target is as it was. A link is followed, so that its target is replaced and not the link.
+/// it, and the target is as it was. A link is followed, so that its target is replaced and not the link; a device or a pipe
+/// cannot be replaced and is refused.
 class AtomicFile {
 public:
     /// Creates the temporary file, empty, with the permissions of the target (or the usual ones). Throws Error.
@@ -16,17 +17,20 @@ public:
     AtomicFile(const AtomicFile&) = delete;
     AtomicFile& operator=(const AtomicFile&) = delete;
 
+    const std::string& path() const { return m_path; } ///< as typed, for messages
     const std::string& temporaryPath() const { return m_temporary; }
     void commit(); ///< throws Error; the temporary file is gone afterwards in any case
 
 private:
-    std::string m_path; ///< as typed, for messages
-    std::string m_target, m_temporary;
+    std::string m_path, m_target, m_temporary;
 };
 
 /// Writes `content` as the whole file. A device or pipe (/dev/stdout) is written directly. Throws Error: on a full
 /// disk, for example, nothing half-written stays behind.
 void writeFileAtomically(const std::string& path, std::string_view content);
+
+/// Throws Error where writeFileAtomically could not even begin; leaves nothing behind. For refusing before long work.
+void checkCanWrite(const std::string& path);
 
 /// The whole file. Throws Error for a missing or unreadable file and for one larger than `maxBytes`.
 std::string readWholeFile(const std::string& path, std::size_t maxBytes = std::size_t{1} << 30);

@@ -125,7 +125,7 @@ struct CaptureWriter::State {
 
     State(const std::string& target, const CaptureInfo& captureInfo, const CaptureWriteOptions& writeOptions)
         : file(target), path(target), info(captureInfo), options(writeOptions) {
-        h5.emplace(file.temporaryPath());
+        h5.emplace(file);
     }
 
     std::vector<std::int64_t> shapeOf(const LayerInfo& layer, TensorRole role) const {
@@ -211,7 +211,7 @@ void CaptureWriter::finish(const Checkpoint& checkpoint) {
     const std::string& temporary = m_state->file.temporaryPath();
     if (m_state->options.withHash) {
         const std::string hash = hashOfCapture(h5::File::openForReading(temporary), checkpoint);
-        h5::Writer again(temporary, h5::Writer::Mode::Append);
+        h5::Writer again(m_state->file, h5::Writer::Mode::Append);
         again.attribute("/", "capture_hash", hash);
         again.close();
     }

@@ -3,8 +3,11 @@
 
 #include "core/base/error.h"
 #include "core/capture/h5_handle.h"
+#include "core/capture/h5_write_driver.h"
 
+#include <cerrno>
 #include <map>
+#include <system_error>
 
 namespace kvscope::h5 {
 
@@ -22,15 +25,28 @@ Handle makeHalfType() {
 } // namespace
 
 struct Writer::State {
-    std::string path;
+    std::string path; ///< as messages name it
     hid_t id = -1;
+    WriteFailure failure; ///< outlives the open file
     std::map<std::string, ElementType> types;
 
+    ~State() {
+        const Guard guard;
+        if (id >= 0)
+            H5Fclose(id);
+    }
     [[noreturn]] void fail(const std::string& place) const {
-        throw Error({.sentence = "the file cannot be written",
+        const bool known = failure.error != 0;
+        throw Error({.sentence = "the file cannot be written" + (known ? ": " + std::generic_category().message(failure.error) : ""),
                      .place = place,
-                     .remedy = "Check that the disk is not full and the folder may be written",
+                     .remedy = failure.error == ENOSPC ? "Free some space or choose another place"
+                                                       : "Check that the disk is not full and the folder may be written",
                      .path = path});
+    }
+    /// `done`: what the library says, which knows nothing of failed writes.
+    void require(bool done, const std::string& place) const {
+        if (!done || failure.error != 0)
+            fail(place);
     }
     Handle typeOf(ElementType type) const {
         switch (type) {
@@ -56,45 +72,42 @@ struct Writer::State {
             return;
         if (const std::size_t slash = name.rfind('/'); slash != std::string::npos && slash > 0)
             ensureGroup(name.substr(0, slash));
-        const Handle group(H5Gcreate2(id, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
-        if (!group)
-            fail(name);
+        Handle group(H5Gcreate2(id, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
+        require(group && group.close(), name);
     }
     void attribute(const std::string& object, const std::string& name, hid_t type, hid_t space,
                    const void* data) const {
         ensureGroup(object);
-        const Handle made(
+        Handle made(
             H5Acreate_by_name(id, object.c_str(), name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
             H5Aclose);
-        if (!made || H5Awrite(made, type, data) < 0)
-            fail(object + "@" + name);
+        require(made && H5Awrite(made, type, data) >= 0 && made.close(), object + "@" + name);
     }
 };
 
-Writer::Writer(const std::string& path, Mode mode) : m_state(std::make_unique<State>()) {
+Writer::Writer(const std::string& path, const std::string& shownPath, Mode mode) : m_state(std::make_unique<State>()) {
     const Guard guard;
-    m_state->path = path;
+    m_state->path = shownPath;
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_file_locking(access, false, true); // as the reader does: one process must not mix both ways
+    rememberWriteFailures(access, m_state->failure);
     m_state->id = mode == Mode::Create ? H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access)
                                        : H5Fopen(path.c_str(), H5F_ACC_RDWR, access);
     if (m_state->id < 0)
         m_state->fail({});
 }
 
-Writer::~Writer() {
-    const Guard guard;
-    if (m_state->id >= 0)
-        H5Fclose(m_state->id);
-}
+Writer::Writer(const AtomicFile& target, Mode mode) : Writer(target.temporaryPath(), target.path(), mode) {}
+
+Writer::Writer(const std::string& path, Mode mode) : Writer(path, path, mode) {}
+
+Writer::~Writer() = default;
 
 void Writer::close() {
     const Guard guard;
     const bool flushed = H5Fflush(m_state->id, H5F_SCOPE_GLOBAL) >= 0;
-    const bool closed = H5Fclose(m_state->id) >= 0;
-    m_state->id = -1;
-    if (!flushed || !closed)
-        m_state->fail({});
+    const bool closed = H5Fclose(std::exchange(m_state->id, -1)) >= 0;
+    m_state->require(flushed && closed, {});
 }
 
 void Writer::createDataset(const std::string& name, ElementType type, const std::vector<std::int64_t>& shape,
@@ -118,15 +131,14 @@ void Writer::createDataset(const std::string& name, ElementType type, const std:
         H5Pset_fill_time(plist, H5D_FILL_TIME_NEVER);
     }
     const Handle fileType = m_state->typeOf(type);
-    const Handle set(H5Dcreate2(m_state->id, name.c_str(), fileType, space, H5P_DEFAULT, plist, H5P_DEFAULT), H5Dclose);
-    if (!set)
-        m_state->fail(name);
+    Handle set(H5Dcreate2(m_state->id, name.c_str(), fileType, space, H5P_DEFAULT, plist, H5P_DEFAULT), H5Dclose);
+    m_state->require(set && set.close(), name);
     m_state->types[name] = type;
 }
 
 void Writer::write(const std::string& name, const void* data, std::size_t bytes, const Block* block) {
     const Guard guard;
-    const Handle set(H5Dopen2(m_state->id, name.c_str(), H5P_DEFAULT), H5Dclose);
+    Handle set(H5Dopen2(m_state->id, name.c_str(), H5P_DEFAULT), H5Dclose);
     const Handle type = m_state->typeOf(m_state->types.at(name));
     const Handle fileSpace(H5Dget_space(set), H5Sclose);
     if (block) {
@@ -138,8 +150,8 @@ void Writer::write(const std::string& name, const void* data, std::size_t bytes,
     if (count * H5Tget_size(type) != bytes)
         m_state->fail(name);
     const Handle memorySpace(H5Screate_simple(1, &count, nullptr), H5Sclose);
-    if (count > 0 && H5Dwrite(set, type, memorySpace, fileSpace, H5P_DEFAULT, data) < 0)
-        m_state->fail(name);
+    const bool written = count == 0 || H5Dwrite(set, type, memorySpace, fileSpace, H5P_DEFAULT, data) >= 0;
+    m_state->require(set.close() && written, name); // closing a data set writes what is left of its chunks
 }
 
 namespace {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/atomic_file.h"
 #include "core/capture/h5.h"
 
 #include <cstdint>
@@ -21,10 +22,12 @@ struct Storage {
 };
 
 /// A new HDF5 file. Groups are made as paths need them. Every member throws Error with the file and the data set: a
-/// full disk above all. Give it the temporary path of an AtomicFile, close it, then commit.
+/// full disk above all, which leaves the library as sound as before. Close it, then commit the AtomicFile.
 class Writer {
 public:
     enum class Mode { Create, Append };
+    /// Into the temporary file of `target`; messages name the file that it becomes.
+    explicit Writer(const AtomicFile& target, Mode mode = Mode::Create);
     explicit Writer(const std::string& path, Mode mode = Mode::Create);
     ~Writer();
     Writer(const Writer&) = delete;
@@ -51,6 +54,7 @@ public:
 
 private:
     struct State;
+    Writer(const std::string& path, const std::string& shownPath, Mode mode);
     std::unique_ptr<State> m_state;
 };
 

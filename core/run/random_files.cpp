@@ -176,7 +176,7 @@ void RecordingRandom::write(const std::string& path) const {
     if (m_drawn.empty() && m_sketches.empty())
         throw Error({"the run drew no random number", "--record", "Leave it out: this policy is deterministic", path});
     AtomicFile target(path);
-    h5::Writer writer(target.temporaryPath());
+    h5::Writer writer(target);
     const auto layers = static_cast<std::int64_t>(m_layers.size());
     if (!m_drawn.empty()) {
         std::vector<std::int64_t> shape = {layers, m_kvHeads, 0, 0, 0};

@@ -216,7 +216,7 @@ void readMetadata(const h5::File& file, RecordedSelection& selection) {
 void writeSelectionHdf5(const std::string& path, const RecordedSelection& selection, const TokenTable& tokens) {
     const Columns columns = columnsOf(selection, tokens);
     AtomicFile target(path);
-    h5::Writer file(target.temporaryPath());
+    h5::Writer file(target);
     writeMetadata(file, selection);
     file.put("/heads/layer", columns.layer);
     file.put("/heads/kv_head", columns.kvHead);

@@ -6,6 +6,10 @@
 #include <QProcess>
 #include <QTemporaryDir>
 
+#include <csignal>
+
+#include <sys/resource.h>
+
 namespace kvscope::testing {
 
 /// The program as its users run it: without a display, in a folder of its own.
@@ -16,8 +20,15 @@ public:
         QByteArray out, error;
     };
 
-    Outcome run(const QStringList& arguments) const {
+    /// `fileLimit`: no file of the process may grow beyond so many bytes, which is to a writer as a full disk; 0: none.
+    Outcome run(const QStringList& arguments, rlim_t fileLimit = 0) const {
         QProcess process;
+        if (fileLimit > 0)
+            process.setChildProcessModifier([fileLimit] {
+                const rlimit limit{fileLimit, fileLimit};
+                ::setrlimit(RLIMIT_FSIZE, &limit);
+                ::signal(SIGXFSZ, SIG_IGN);
+            });
         QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
         for (const char* display : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"})
             environment.remove(display);

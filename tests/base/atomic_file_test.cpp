@@ -11,7 +11,10 @@
 #include <csignal>
 #include <filesystem>
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace kvscope;
 
@@ -74,6 +77,19 @@ private slots:
         QCOMPARE(readWholeFile(at(folder, "real.txt")), std::string("new"));
     }
 
+    void followsLinksToWhereNothingIsYet() {
+        QTemporaryDir folder;
+        QVERIFY(QDir(folder.path()).mkdir("sub"));
+        std::filesystem::create_symlink("sub/middle.txt", at(folder, "link.txt"));
+        std::filesystem::create_symlink("new.txt", at(folder, "sub/middle.txt"));
+        writeFileAtomically(at(folder, "link.txt"), "x");
+        QVERIFY(std::filesystem::is_symlink(at(folder, "link.txt")) && std::filesystem::is_symlink(at(folder, "sub/middle.txt")));
+        QCOMPARE(readWholeFile(at(folder, "sub/new.txt")), std::string("x"));
+        std::filesystem::create_symlink("round.txt", at(folder, "round.txt"));
+        QVERIFY(!errorMessage([&] { writeFileAtomically(at(folder, "round.txt"), "x"); }).empty());
+        QVERIFY(std::filesystem::is_symlink(at(folder, "round.txt")));
+    }
+
     void uncommittedLeavesTheTarget() {
         QTemporaryDir folder;
         writeFileAtomically(at(folder, "a.h5"), "old");
@@ -122,6 +138,38 @@ private slots:
         writeFileAtomically(at(folder, "big"), std::string(100, 'x'));
         QVERIFY(errorMessage([&] { readWholeFile(at(folder, "big"), 99); }).find("larger than 99") != std::string::npos);
         QCOMPARE(entries(folder), QStringList{"big"});
+    }
+
+    // Whoever needs a file to rename is told so; the pipe, and the link to it, stay what they are.
+    void pipesAreNeverReplaced() {
+        QTemporaryDir folder;
+        QCOMPARE(::mkfifo(at(folder, "pipe").c_str(), 0600), 0);
+        std::filesystem::create_symlink(at(folder, "pipe"), at(folder, "link"));
+        const int reader = ::open(at(folder, "pipe").c_str(), O_RDWR | O_NONBLOCK);
+        QVERIFY(reader >= 0);
+        for (const char* name : {"pipe", "link"}) {
+            const std::string refused = errorMessage([&] { AtomicFile(at(folder, name)).commit(); });
+            QVERIFY2(refused.find("a device or a pipe") != std::string::npos && refused.find(name) != std::string::npos, refused.c_str());
+            checkCanWrite(at(folder, name));
+            writeFileAtomically(at(folder, name), "text");
+            char text[5] = {};
+            QCOMPARE(::read(reader, text, 4), ssize_t{4});
+            QCOMPARE(std::string(text), std::string("text"));
+            QVERIFY(std::filesystem::is_fifo(at(folder, "pipe")));
+        }
+        ::close(reader);
+        QVERIFY(std::filesystem::is_symlink(at(folder, "link")));
+        QCOMPARE(QDir(folder.path()).entryList(QDir::AllEntries | QDir::System | QDir::Hidden | QDir::NoDotAndDotDot).size(), 2);
+    }
+
+    void probingLeavesNothing() {
+        QTemporaryDir folder;
+        writeFileAtomically(at(folder, "old"), "old");
+        checkCanWrite(at(folder, "old"));
+        checkCanWrite(at(folder, "new"));
+        QVERIFY(!errorMessage([&] { checkCanWrite(at(folder, "no/new")); }).empty());
+        QCOMPARE(entries(folder), QStringList{"old"});
+        QCOMPARE(readWholeFile(at(folder, "old")), std::string("old"));
     }
 
     void devicesAreWrittenDirectly() {
