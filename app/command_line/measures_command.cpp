@@ -30,9 +30,17 @@ const char* directionText(MeasureDirection direction) {
 }
 
 const char* needText(MeasureNeed need) {
-    if (need == MeasureNeed::Nothing)
+    switch (need) {
+    case MeasureNeed::Nothing:
         return "";
-    return need == MeasureNeed::Scores ? "; needs a policy with scores" : "; needs o_proj in the capture";
+    case MeasureNeed::Scores:
+        return "; needs a policy with scores";
+    case MeasureNeed::OutputProjection:
+        return "; needs o_proj in the capture";
+    case MeasureNeed::PreRopeKeys:
+        return "; needs the keys before RoPE, stored or derived";
+    }
+    return "";
 }
 
 class MeasuresCommand final : public Command {
@@ -41,8 +49,8 @@ public:
     bool chosen() const override { return m_command->parsed(); }
     void run(const CommandContext&) override {
         for (const MeasureCard& card : allMeasures())
-            fmt::print("{:<24}{} ({}, {}{})\n{:24}{}\n", card.id, card.label, shapeText(card.shape),
-                       directionText(card.better), needText(card.need), "", card.help);
+            fmt::print("{:<24}{}{}{} ({}, {}{})\n{:24}{}\n", card.id, card.label, card.unit.empty() ? "" : ", ", card.unit,
+                       shapeText(card.shape), directionText(card.better), needText(card.need), "", card.help);
     }
 
 private:

@@ -154,7 +154,21 @@ MeasureValues denominatorError(MeasureWork& work) {
 }
 
 MeasureValues attentionNorm(MeasureWork& work) {
-    return overPairs(work, [&](const Pair& pair) { return attentionNormAt(work.input().exact, pair.index); });
+    HostTensor norms = work.input().exact.logNorm;
+    for (std::size_t i = 0; i < norms.data.size(); ++i)
+        norms.data[i] = static_cast<float>(attentionNormAt(work.input().exact, i));
+    return perQueryValues(std::move(norms));
+}
+
+MeasureValues entropy(MeasureWork& work) {
+    return perQueryValues(work.entropies());
+}
+
+MeasureValues effectiveTokens(MeasureWork& work) {
+    HostTensor tokens = work.entropies();
+    for (float& number : tokens.data)
+        number = static_cast<float>(std::exp(static_cast<double>(number)));
+    return perQueryValues(std::move(tokens));
 }
 
 MeasureValues largestLoss(MeasureWork& work) {

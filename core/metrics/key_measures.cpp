@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <map>
+#include <numeric>
 
 namespace kvscope::measure {
 
 namespace {
 
-constexpr double kRidge = 1; // delta of log_det_ridge, stated in its help
+constexpr double kRidge = 1;       // delta of log_det_ridge, stated in its help
+constexpr std::int64_t kTenth = 10; // of the tokens, in leverage_concentration
 
 std::vector<double> headMeans(const HostTensor& table) {
     return perQueryValues(table).perHead;
@@ -55,6 +59,20 @@ double cosine(std::span<const float> a, std::span<const float> b) {
         ofB += static_cast<double>(b[c]) * b[c];
     }
     return ofA > 0 && ofB > 0 ? product / std::sqrt(ofA * ofB) : 0;
+}
+
+/// (sum u)^2 / sum u^2 with the weights of a token that is drawn several times added up; 0 of nothing.
+double effectiveSize(const WeightedSet& set) {
+    const std::vector<TokenIndex>& tokens = set.denominator.empty() ? set.numerator : set.denominator;
+    std::map<TokenIndex, double> total;
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+        total[tokens[i]] += set.denominatorWeights.empty() ? 1.0 : static_cast<double>(set.denominatorWeights[i]);
+    double sum = 0, squares = 0;
+    for (const auto& [token, weight] : total) {
+        sum += weight;
+        squares += weight * weight;
+    }
+    return squares > 0 ? sum * sum / squares : 0;
 }
 
 } // namespace
@@ -131,6 +149,31 @@ MeasureValues cosineOfDistinctKey(MeasureWork& work) {
         values.push_back(
             cosine({chosen.data.data() + static_cast<std::size_t>(work.kvHeadOf(h)) * d, d}, headRow(queryMean, h)));
     return perHeadValues(std::move(values));
+}
+
+MeasureValues leverageConcentration(MeasureWork& work) {
+    const std::int64_t cut = work.input().attention.cut, tenth = (cut + kTenth - 1) / kTenth;
+    LeverageRequest request;
+    request.rows = work.engine().rows(work.input().preRopeKeys, 0, cut);
+    HostTensor scores = work.engine().download(work.engine().leverage(request, work.checkpoint()).scores);
+    return perKvHead(work, [&](std::int64_t h) {
+        const auto begin = scores.data.begin() + h * cut;
+        std::sort(begin, begin + cut, std::greater<>());
+        const double highest = std::accumulate(begin, begin + tenth, 0.0), all = std::accumulate(begin + tenth, begin + cut, highest);
+        return all > 0 ? highest / all : std::numeric_limits<double>::quiet_NaN();
+    });
+}
+
+MeasureValues effectiveBudget(MeasureWork& work) {
+    const auto kept = work.input().kept;
+    const bool perQueryHead = std::cmp_greater(kept.size(), work.kvHeads());
+    return perKvHead(work, [&](std::int64_t h) {
+        std::vector<double> sizes;
+        for (std::size_t i = 0; i < kept.size(); ++i)
+            if ((perQueryHead ? work.kvHeadOf(static_cast<std::int64_t>(i)) : static_cast<std::int64_t>(i)) == h)
+                sizes.push_back(effectiveSize(kept[i]));
+        return meanOfNumbers(sizes);
+    });
 }
 
 MeasureValues scoreCorrelation(MeasureWork& work) {

@@ -27,6 +27,7 @@ public:
     const HostTensor& frobeniusNorms();                       ///< [Hkv, w] ||V_j||_F of the first j rows
     const HostTensor& operatorNorms();                        ///< [Hkv, w] ||V_j||_op
     const HostTensor& futureMass();                           ///< [Hq, n] mean attention of the judged queries
+    const HostTensor& entropies();                            ///< [Hq, w] of the exact attention, in nat
     /// [Hkv] both samples together, ascending; where query heads have sets of their own, the union of the group's.
     const std::vector<std::vector<TokenIndex>>& keptTokens();
     std::vector<TokenIndex> attendedTokens(std::int64_t queryHead); ///< what is left for one query head, ascending
@@ -37,7 +38,7 @@ private:
     const MeasureInput& m_input;
     const Checkpoint& m_checkpoint;
     std::optional<ExactAttention> m_left;
-    std::optional<HostTensor> m_frobenius, m_operator, m_future, m_singular;
+    std::optional<HostTensor> m_frobenius, m_operator, m_future, m_entropies, m_singular;
     std::optional<std::vector<std::vector<TokenIndex>>> m_kept;
 };
 
@@ -60,6 +61,8 @@ MeasureValues retainedMass(MeasureWork& work);
 MeasureValues largestLoss(MeasureWork& work);
 MeasureValues attentionNorm(MeasureWork& work);
 MeasureValues sinkMass(MeasureWork& work);
+MeasureValues entropy(MeasureWork& work);
+MeasureValues effectiveTokens(MeasureWork& work);
 MeasureValues projectedError(MeasureWork& work);
 MeasureValues layerError(MeasureWork& work);
 
@@ -75,6 +78,8 @@ MeasureValues valueNorm(MeasureWork& work);
 MeasureValues queryNorm(MeasureWork& work);
 MeasureValues cosineOfMeans(MeasureWork& work);
 MeasureValues cosineOfDistinctKey(MeasureWork& work);
+MeasureValues leverageConcentration(MeasureWork& work);
+MeasureValues effectiveBudget(MeasureWork& work);
 MeasureValues scoreCorrelation(MeasureWork& work);
 
 } // namespace measure

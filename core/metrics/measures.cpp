@@ -21,6 +21,7 @@ struct Entry {
 using enum MeasureShape;
 using enum MeasureDirection;
 using enum MeasureNeed;
+using enum MeasureSubject;
 
 std::vector<Entry> makeEntries() {
     return {
@@ -56,10 +57,25 @@ std::vector<Entry> makeEntries() {
           "The largest mean attention of the judged queries on any evicted token.", PerQueryHead},
          measure::largestLoss},
         {{"attention_norm", "‖p_j‖₂", "",
-          "1/√j for uniform attention, 1 for one token; 1/‖p‖² is the effective number of tokens.", PerQuery, Neither},
+          "Of the exact attention: 1/√j where it is uniform, 1 on one token.", PerQuery, Neither, Nothing, Layer},
          measure::attentionNorm},
-        {{"sink_mass", "Sink mass", "", "Exact attention on the first four tokens.", PerQuery, Neither},
+        {{"entropy", "Attention entropy", "nat",
+          "−Σ_i p_ji ln p_ji of the exact attention (Shannon): 0 on one token, ln j where it is uniform.", PerQuery,
+          Neither, Nothing, Layer},
+         measure::entropy},
+        {{"effective_tokens", "Tokens attended to, effective", "tokens",
+          "e^entropy of the exact attention, its perplexity: so many tokens with equal shares have the same entropy.",
+          PerQuery, Neither, Nothing, Layer},
+         measure::effectiveTokens},
+        {{"sink_mass", "Sink mass", "", "Exact attention on the first four tokens (StreamingLLM's sinks).", PerQuery,
+          Neither, Nothing, Layer},
          measure::sinkMass},
+        {{"effective_budget", "Effective budget", "tokens",
+          "(Σ_i u_i)² / Σ_i u_i² over the weights u of the kept tokens in the denominator (Kish's effective sample "
+          "size): as many tokens of equal weight. Without weights the tokens that the head really keeps, which differ "
+          "where a policy shares a budget among heads or layers; mean over the group where query heads choose.",
+          PerKvHead, Neither},
+         measure::effectiveBudget},
         {{"log_det", "log det, pseudo", "nat",
           "Σ ln s_j² over singular values s_j of the kept keys above s_1 max(N, d) 2⁻²³ (KeyDiff Fig. 12).", PerKvHead,
           LargerIsBetter},
@@ -76,23 +92,32 @@ std::vector<Entry> makeEntries() {
           "size.",
           PerKvHead, Neither},
          measure::cosineSumMinimum},
-        {{"key_norm", "‖k‖", "", "Mean over the tokens before the cut.", PerKvHead, Neither}, measure::keyNorm},
+        {{"key_norm", "‖k‖", "", "Mean over the tokens before the cut.", PerKvHead, Neither, Nothing, Layer},
+         measure::keyNorm},
         {{"shifted_key_norm", "‖k − k̄‖", "", "Mean distance of the keys to their mean (BalanceKV Table 3).", PerKvHead,
-          Neither},
+          Neither, Nothing, Layer},
          measure::shiftedKeyNorm},
-        {{"value_norm", "‖v‖", "", "Mean over the tokens before the cut (BalanceKV Table 3).", PerKvHead, Neither},
+        {{"value_norm", "‖v‖", "", "Mean over the tokens before the cut (BalanceKV Table 3).", PerKvHead, Neither,
+          Nothing, Layer},
          measure::valueNorm},
-        {{"query_norm", "‖q‖", "", "Mean over the judged queries (BalanceKV Table 3).", PerQueryHead, Neither},
+        {{"query_norm", "‖q‖", "", "Mean over the judged queries (BalanceKV Table 3).", PerQueryHead, Neither, Nothing,
+          Layer},
          measure::queryNorm},
         {{"cos_means", "cos(k̄, q̄)", "", "Mean key before the cut against mean judged query (KeyDiff Fig. 14).",
-          PerQueryHead, Neither},
+          PerQueryHead, Neither, Nothing, Layer, true},
          measure::cosineOfMeans},
         {{"cos_distinct", "cos(k*, q̄)", "", "k* = the key with the smallest cosine to the mean key (KeyDiff Fig. 16).",
-          PerQueryHead, Neither},
+          PerQueryHead, Neither, Nothing, Layer, true},
          measure::cosineOfDistinctKey},
-        {{"score_correlation", "Spearman ρ of score and attention", "",
-          "Rank correlation of the policy's score with the mean attention of the judged queries, ties averaged.",
-          PerQueryHead, LargerIsBetter, Scores},
+        {{"leverage_concentration", "Leverage concentration", "",
+          "Share of the leverage of the keys before RoPE and before the cut (Compactor 3.1: kᵀ(KᵀK)⁺k, no sketch, not "
+          "centred) that the tenth of the tokens with the highest leverage holds: 0.1 where it is even, 1 where they "
+          "hold all.",
+          PerKvHead, Neither, PreRopeKeys, Layer},
+         measure::leverageConcentration},
+        {{"score_correlation", "Rank correlation of score and attention", "",
+          "Spearman's ρ of the policy's score with the mean attention of the judged queries, ties averaged.",
+          PerQueryHead, LargerIsBetter, Scores, KeptTokens, true},
          measure::scoreCorrelation},
     };
 }
@@ -122,6 +147,18 @@ void checkNeed(const MeasureCard& card, const MeasureInput& input) {
         throw Error({.sentence = "'" + card.id + "' needs the output projection, which the capture does not hold",
                      .place = card.id,
                      .remedy = "Capture with o_proj, or take output_error (before W_o)"});
+    if (card.need == PreRopeKeys && input.preRopeKeys.empty())
+        throw Error({.sentence = "'" + card.id + "' needs the keys before RoPE, which are not known here",
+                     .place = card.id,
+                     .remedy = "Capture them, or what the rotation needs (positions and inverse frequencies)"});
+}
+
+/// In nat; NaN, which stands for what a query does not see, counts as 0.
+double entropyOf(std::span<const float> weights) {
+    double entropy = 0;
+    for (const double p : weights)
+        entropy -= p > 0 ? p * std::log(p) : 0;
+    return entropy;
 }
 
 HostTensor table(std::int64_t rows, std::int64_t columns) {
@@ -200,6 +237,37 @@ const HostTensor& MeasureWork::futureMass() {
             mass /= static_cast<float>(queryCount());
     }
     return *m_future;
+}
+
+// The weights of a few rows at a time, each in a cell of its own, so that no n x n table stands in memory.
+const HostTensor& MeasureWork::entropies() {
+    if (m_entropies)
+        return *m_entropies;
+    constexpr std::int64_t kCells = std::int64_t{1} << 22;
+    const FidelityInput& in = m_input.attention;
+    m_entropies = table(queryHeads(), queryCount());
+    for (std::int64_t h = 0; h < queryHeads(); ++h) {
+        AttentionMapInput map;
+        map.queries = in.queries;
+        map.keys = in.keys;
+        map.firstQuery = in.firstQuery;
+        map.rule = in.rule;
+        map.queryHeads = {static_cast<std::int32_t>(h)};
+        const float* logSums = m_input.exact.logDenominator.data.data() + h * queryCount();
+        map.rowLogSums = {{1, queryCount()}, {logSums, logSums + queryCount()}};
+        map.keyEnd = map.width = in.firstQuery + queryCount();
+        const std::int64_t rows = std::max<std::int64_t>(1, kCells / map.width);
+        for (std::int64_t first = 0; first < queryCount(); first += rows) {
+            map.height = std::min(rows, queryCount() - first);
+            map.rowBegin = in.firstQuery + first;
+            map.rowEnd = map.rowBegin + map.height;
+            const HostTensor weights = engine().attentionMap(map, m_checkpoint).cells;
+            for (std::int64_t r = 0; r < map.height; ++r)
+                m_entropies->data[static_cast<std::size_t>(h * queryCount() + first + r)] = static_cast<float>(
+                    entropyOf({weights.data.data() + r * map.width, static_cast<std::size_t>(map.width)}));
+        }
+    }
+    return *m_entropies;
 }
 
 const std::vector<std::vector<TokenIndex>>& MeasureWork::keptTokens() {

@@ -14,7 +14,9 @@ namespace kvscope {
 enum class MeasureShape { PerQuery, PerQueryHead, PerKvHead, PerLayerQuery };
 enum class MeasureDirection { SmallerIsBetter, LargerIsBetter, Neither };
 /// What must be there beside queries, keys, values and the kept sets.
-enum class MeasureNeed { Nothing, Scores, OutputProjection };
+enum class MeasureNeed { Nothing, Scores, OutputProjection, PreRopeKeys };
+/// What a measure speaks of: what a policy kept, or the layer itself, whatever is kept.
+enum class MeasureSubject { KeptTokens, Layer };
 
 /// One measure, declared once: tables, figures and the command line read it from here.
 struct MeasureCard {
@@ -24,6 +26,10 @@ struct MeasureCard {
     MeasureShape shape = MeasureShape::PerQuery;
     MeasureDirection better = MeasureDirection::SmallerIsBetter;
     MeasureNeed need = MeasureNeed::Nothing;
+    MeasureSubject subject = MeasureSubject::KeptTokens;
+    bool isSigned = false; ///< 0 is the middle (cosines, correlations)
+
+    bool isPerHead() const { return shape != MeasureShape::PerLayerQuery; }
 };
 
 const std::vector<MeasureCard>& allMeasures();
@@ -47,6 +53,7 @@ struct MeasureInput {
     std::span<const WeightedSet> kept;  ///< [Hkv], or [Hq] where query heads have sets of their own
     const HostTensor& scores; ///< [Hkv, cut] or, chosen by, [Hq, cut]; NaN where unknown; empty: the policy does not score
     const HostTensor& outputProjection; ///< [hidden, Hq, dv] or empty
+    Tensor preRopeKeys = {};            ///< [Hkv, n, d] or empty
 };
 
 /// Measures by id, in that order. Throws Error for an unknown id or one whose need is not met.

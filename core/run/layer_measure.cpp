@@ -110,14 +110,17 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     const FidelityInput input = left(fidelityInput(scratch, checkpoint.silent()), result, checkpoint.silent());
     const auto all = exact(input, checkpoint.part(0, 0.3));
     const std::vector<WeightedSet> kept = weightedSetsOf(result.selection, m_layer.kvOfQ);
+    const auto anyNeeds = [&](MeasureNeed need) {
+        return std::any_of(ids.begin(), ids.end(), [&](const std::string& id) { return measureById(id).need == need; });
+    };
     HostTensor projection;
-    const bool projected = std::any_of(ids.begin(), ids.end(), [](const std::string& id) {
-        return measureById(id).need == MeasureNeed::OutputProjection;
-    });
-    if (projected && m_layer.hasOutputProjection)
+    if (anyNeeds(MeasureNeed::OutputProjection) && m_layer.hasOutputProjection)
         projection = m_capture.read(m_layer.layer, TensorRole::OutputProjection, checkpoint.silent());
+    Tensor preRopeKeys;
+    if (anyNeeds(MeasureNeed::PreRopeKeys))
+        preRopeKeys = tensor(TensorRole::KeysPreRope, checkpoint.silent());
     return measureLayer({m_engine, input, *all, fidelity, kept,
-                         result.queryHeadScores.empty() ? result.scores : result.queryHeadScores, projection}, ids,
+                         result.queryHeadScores.empty() ? result.scores : result.queryHeadScores, projection, preRopeKeys}, ids,
                         checkpoint.part(0.3, 1));
 }
 

@@ -36,12 +36,7 @@ struct Rig {
             x = normal(random);
         capture->captureInfo.layers.front().hasOutputProjection = true;
         capture->tensors[{LayerIndex(0), TensorRole::OutputProjection}] = projection;
-        RunRequest request;
-        request.capture = capture;
-        request.policy = PolicySpec::parse(policy);
-        request.budget = *request.policy.budget;
-        request.cut = Cut::resolve(std::to_string(kCut), *capture);
-        result = runner.run(request, {});
+        run(policy);
         layer.keys = capture->read(LayerIndex(0), TensorRole::Keys, {});
         layer.values = capture->read(LayerIndex(0), TensorRole::Values, {});
         const HostTensor all = capture->read(LayerIndex(0), TensorRole::Queries, {});
@@ -54,6 +49,14 @@ struct Rig {
         layer.rule = {info.scaling, 0, 0, info.kvOfQ};
     }
 
+    void run(const std::string& policy) {
+        RunRequest request;
+        request.capture = capture;
+        request.policy = PolicySpec::parse(policy);
+        request.budget = request.policy.budget.value_or(Budget{});
+        request.cut = Cut::resolve(std::to_string(kCut), *capture);
+        result = LayerRunner(std::shared_ptr<const Engine>(makeCpuEngine(2))).run(request, {});
+    }
     MeasureValues get(const std::string& id) const {
         const std::vector<std::string> ids = {id};
         return runner.measure(*result, ids, {}).front();
@@ -66,7 +69,7 @@ struct Rig {
     std::vector<double> weights(int head, int query) const { // e^logit of what the query sees
         std::vector<double> e(kTokens);
         for (int i = 0; i <= kCut + query; ++i)
-            e[std::size_t(i)] = std::exp(layer.logit(head, query, i));
+            e[std::size_t(i)] = layer.sees(kCut + query, i) ? std::exp(layer.logit(head, query, i)) : 0;
         return e;
     }
     std::vector<double> sum(int head, const std::vector<double>& factors) const { // of the values
@@ -80,7 +83,7 @@ struct Rig {
 
 struct Truth { ///< of one query
     std::vector<double> a, z;
-    double pNorm = 0, mass = 0, numeratorError = 0, denominatorError = 0, frobenius = 0, sink = 0;
+    double pNorm = 0, mass = 0, numeratorError = 0, denominatorError = 0, frobenius = 0, sink = 0, entropy = 0;
 };
 
 Truth truthOf(const Rig& rig, int head, int query) {
@@ -109,6 +112,8 @@ Truth truthOf(const Rig& rig, int head, int query) {
     t.mass = some / all;
     t.denominatorError = std::abs(some - all) / all;
     t.sink /= all;
+    for (const double x : e)
+        t.entropy -= x > 0 ? x / all * std::log(x / all) : 0;
     return t;
 }
 
@@ -132,6 +137,39 @@ std::vector<double> minus(std::vector<double> x, const std::vector<double>& y) {
     for (std::size_t i = 0; i < x.size(); ++i)
         x[i] -= y[i];
     return x;
+}
+
+HostTensor randomKeys() {
+    std::mt19937 random(7);
+    std::normal_distribution<float> normal;
+    HostTensor keys{{kKvHeads, kTokens, kDim}, std::vector<float>(kKvHeads * kTokens * kDim)};
+    for (std::size_t i = 0; i < keys.data.size(); ++i)
+        keys.data[i] = normal(random) * (i / kDim % 7 == 0 ? 4 : 1); // every seventh key is long
+    return keys;
+}
+
+/// k_i^T x with (K^T K) x = k_i, by Gauss-Jordan with pivots.
+double leverageOf(const std::function<const float*(int)>& key, int token) {
+    std::vector<std::vector<double>> a(kDim, std::vector<double>(kDim + 1));
+    for (int r = 0; r < kDim; ++r) {
+        for (int c = 0; c < kDim; ++c)
+            for (int i = 0; i < kCut; ++i)
+                a[std::size_t(r)][std::size_t(c)] += double{key(i)[r]} * key(i)[c];
+        a[std::size_t(r)][kDim] = key(token)[r];
+    }
+    for (std::size_t p = 0; p < kDim; ++p) {
+        const auto below = [&](const auto& x, const auto& y) { return std::abs(x[p]) < std::abs(y[p]); };
+        std::swap(a[p], *std::max_element(a.begin() + std::ptrdiff_t(p), a.end(), below));
+        for (std::size_t r = 0; r < kDim; ++r) {
+            const double factor = r == p ? 0 : a[r][p] / a[p][p];
+            for (std::size_t c = p; c <= kDim; ++c)
+                a[r][c] -= factor * a[p][c];
+        }
+    }
+    double leverage = 0;
+    for (std::size_t c = 0; c < kDim; ++c)
+        leverage += key(token)[c] * a[c][kDim] / a[c][c];
+    return leverage;
 }
 
 bool near(double got, double expected) {
@@ -183,6 +221,22 @@ private slots:
         expectPerQuery(rig, "output_error_wo", [&](const Truth& t, int h, int) {
             return naive::norm(afterProjection(rig, h, minus(t.z, t.a))) / naive::norm(afterProjection(rig, h, t.a));
         });
+    }
+
+    // With a softcap the logit is no linear function of the key; a window hides the early tokens.
+    void entropyFollowsTheRuleOfTheLayer() {
+        for (const auto& [softcap, window] : {std::pair(0.0, 0), std::pair(1.5, 0), std::pair(0.0, 20), std::pair(1.5, 20)}) {
+            Rig rig;
+            LayerInfo& info = rig.capture->captureInfo.layers.front();
+            rig.layer.rule.softcap = info.softcap = softcap;
+            rig.layer.rule.slidingWindow = info.slidingWindow = window;
+            rig.run("keydiff@0.3");
+            expectPerQuery(rig, "entropy", [](const Truth& t, int, int) { return t.entropy; });
+            expectPerQuery(rig, "effective_tokens", [](const Truth& t, int, int) { return std::exp(t.entropy); });
+            const auto norms = rig.get("attention_norm").perQuery.data, tokens = rig.get("effective_tokens").perQuery.data;
+            for (std::size_t i = 0; i < norms.size(); ++i) // Rényi: of order 2 not above order 1, and that not above all
+                QVERIFY(1 / (norms[i] * norms[i]) <= tokens[i] * (1 + 1e-5) && tokens[i] <= float(window ? window : kTokens) * (1 + 1e-5));
+        }
     }
 
     // 1/sqrt j <= ||p_j|| <= 1 and eps_F <= eps_op <= sqrt(rank V) eps_F.
@@ -326,6 +380,70 @@ private slots:
             const auto at = std::size_t(h);
             QVERIFY(near(means[at], cosine(key, query)) && near(distinct[at], cosine(farthest, query)) &&
                     near(norms[at], length));
+        }
+    }
+
+    // k^T (K^T K)^+ k by elimination on a matrix of 8 x 8, sorted.
+    void leverageConcentrationByFormula() {
+        Rig rig;
+        const HostTensor& keys = rig.capture->tensors[{LayerIndex(0), TensorRole::KeysPreRope}] = randomKeys();
+        rig.capture->captureInfo.layers.front().hasKeysPreRope = true;
+        const auto got = rig.get("leverage_concentration").perHead;
+        QCOMPARE(got.size(), std::size_t{kKvHeads});
+        for (int h = 0; h < kKvHeads; ++h) {
+            const auto key = [&](int i) { return keys.data.data() + (h * kTokens + i) * kDim; };
+            std::vector<double> leverage;
+            for (int i = 0; i < kCut; ++i)
+                leverage.push_back(leverageOf(key, i));
+            std::sort(leverage.rbegin(), leverage.rend());
+            double all = 0, most = 0;
+            for (int i = 0; i < kCut; ++i) {
+                all += leverage[std::size_t(i)];
+                most += i < 5 ? leverage[std::size_t(i)] : 0; // a tenth of 45, rounded up
+            }
+            QVERIFY(near(all, kDim)); // leverages add up to the rank
+            QVERIFY2(near(got[std::size_t(h)], most / all), qPrintable(QString("%1, not %2").arg(got[std::size_t(h)]).arg(most / all)));
+        }
+    }
+
+    void effectiveBudgetIsKishsSampleSize() {
+        const Rig plain("keydiff@0.3");
+        for (int h = 0; h < kKvHeads; ++h)
+            QCOMPARE(plain.get("effective_budget").perHead[std::size_t(h)], double(plain.kept(h).size()));
+        for (const char* policy : {"balancekv,sink=2,recent=3,block=8@0.4", "balancekv_stream:greedy,batch=16,levels=2", "subgen"}) {
+            const Rig rig(policy);
+            const auto got = rig.get("effective_budget").perHead;
+            for (int h = 0; h < kKvHeads; ++h) {
+                const HeadSelection& head = rig.result->selection.heads[std::size_t(h)];
+                std::vector<double> weight(kTokens);
+                for (std::size_t i = 0; i < head.kept.size(); ++i)
+                    weight[std::size_t(head.kept[i])] += double{head.denominatorWeights.at(i)};
+                double sum = 0, squares = 0;
+                for (const double w : weight) {
+                    sum += w;
+                    squares += w * w;
+                }
+                const auto distinct = double(std::count_if(weight.begin(), weight.end(), [](double w) { return w > 0; }));
+                QVERIFY2(near(got[std::size_t(h)], sum * sum / squares), policy);
+                QVERIFY2(got[std::size_t(h)] < distinct - 1e-6, policy); // unequal weights are worth fewer tokens
+            }
+        }
+    }
+
+    // What describes the layer is the same for every selection, and says so on its card.
+    void measuresOfTheLayerDoNotDependOnWhatIsKept() {
+        Rig rig("keydiff@0.3");
+        rig.capture->tensors[{LayerIndex(0), TensorRole::KeysPreRope}] = randomKeys();
+        rig.capture->captureInfo.layers.front().hasKeysPreRope = true;
+        std::map<std::string, std::vector<double>> before;
+        for (const MeasureCard& card : allMeasures())
+            if (card.need != MeasureNeed::Scores)
+                before[card.id] = rig.get(card.id).perHead;
+        rig.run("uniform@0.8");
+        for (const auto& [id, values] : before) {
+            const bool same = rig.get(id).perHead == values;
+            // Eight singular values count however many keys are kept.
+            QVERIFY2(same == (measureById(id).subject == MeasureSubject::Layer || id == "log_det_count"), id.c_str());
         }
     }
 
