@@ -19,6 +19,10 @@ public:
     virtual DeviceFailure classify(const std::exception& failure) const = 0;
     /// As upload, from another thread than the one that runs primitives and beside them; complete when it returns.
     virtual Tensor uploadBeside(HostTensor numbers) const { return upload(std::move(numbers)); }
+    /// Bytes that the tensor takes on the device.
+    virtual std::size_t bytesOf(const Tensor& tensor) const {
+        return static_cast<std::size_t>(tensor.shape().count()) * sizeof(float);
+    }
     /// From now on less memory for intermediate results. False when it cannot get less.
     virtual bool shrink() const = 0;
     /// False when the device computes in host memory, which it cannot lose.

@@ -3,7 +3,9 @@
 #include "gpu/residency.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
+#include <condition_variable>
 #include <list>
 #include <mutex>
 #include <utility>
@@ -12,9 +14,10 @@ namespace kvscope {
 
 /// Shared with the blocks, so that a block that is let go leaves the list whoever holds it last.
 struct Residency::State {
-    mutable std::mutex mutex;
-    std::list<Block*> resident; ///< most recently used first
-    std::size_t bytes = 0;
+    std::mutex mutex;
+    std::condition_variable arrived;  ///< an upload beside the primitives has ended
+    std::list<Block*> resident;       ///< most recently used first
+    std::atomic<std::size_t> bytes{0}; ///< written under the mutex, read without: it is held while tensors are copied
 };
 
 /// Guarded by the state's mutex. At least one form holds the numbers, or they are lost.
@@ -33,7 +36,7 @@ struct Residency::Block {
         if (device.empty())
             return;
         state->resident.erase(place);
-        state->bytes -= bytes();
+        state->bytes -= deviceBytes;
         device = Tensor();
     }
 
@@ -41,6 +44,8 @@ struct Residency::Block {
     Shape shape;
     std::shared_ptr<const HostTensor> host;
     Tensor cpu, device;
+    std::size_t deviceBytes = 0;
+    bool coming = false;               ///< bringAhead is copying it
     std::list<Block*>::iterator place; ///< valid while `device` is not empty
 };
 
@@ -48,6 +53,21 @@ struct Residency::Block {
 struct Residency::Storage : TensorStorage {
     std::shared_ptr<Block> block;
     std::int64_t begin = 0, end = -1;
+};
+
+/// However the copy ends, who waits for it goes on.
+struct Residency::Arrival {
+    Arrival(State& s, Block& b) : state(s), block(b) {}
+    ~Arrival() {
+        const std::lock_guard lock(state.mutex);
+        block.coming = false;
+        state.arrived.notify_all();
+    }
+    Arrival(const Arrival&) = delete;
+    Arrival& operator=(const Arrival&) = delete;
+
+    State& state;
+    Block& block;
 };
 
 namespace {
@@ -125,13 +145,14 @@ Tensor Residency::on(Place place, const Tensor& tensor) {
         return {};
     const Storage& storage = storageOf(tensor);
     Block& block = *storage.block;
-    const std::lock_guard lock(m_state->mutex);
+    std::unique_lock lock(m_state->mutex);
     if (place == Place::Cpu) {
         if (block.cpu.empty())
             block.cpu = m_cpu->upload(numbersOf(block));
         block.host.reset(); // the CPU engine's form holds the same numbers
         return storage.end < 0 ? block.cpu : m_cpu->rows(block.cpu, storage.begin, storage.end);
     }
+    m_state->arrived.wait(lock, [&] { return !block.coming; }); // never twice on its way
     if (block.device.empty()) {
         HostTensor numbers = numbersOf(block);
         makeRoom(block.bytes());
@@ -153,12 +174,12 @@ void Residency::bringAhead(const Tensor& tensor) {
     std::shared_ptr<const HostTensor> numbers;
     {
         const std::lock_guard lock(m_state->mutex);
-        if (!block.device.empty() || !fits())
+        if (!block.device.empty() || block.coming || !block.host || !fits())
             return;
         numbers = block.host;
+        block.coming = true;
     }
-    if (!numbers)
-        return;
+    const Arrival arrival(*m_state, block);
     const Tensor there = m_device->uploadBeside(HostTensor(*numbers)); // without the lock: primitives go on
     const std::lock_guard lock(m_state->mutex);
     if (block.device.empty() && fits())
@@ -192,7 +213,8 @@ HostTensor Residency::numbersOf(Block& block) {
 void Residency::admit(Block& block, const Tensor& device) {
     block.device = device;
     block.place = m_state->resident.insert(m_state->resident.begin(), &block);
-    m_state->bytes += block.bytes();
+    block.deviceBytes = m_device->bytesOf(device);
+    m_state->bytes += block.deviceBytes;
 }
 
 void Residency::evict(Block& block) {
@@ -219,7 +241,6 @@ void Residency::lose() {
 }
 
 std::size_t Residency::residentBytes() const {
-    const std::lock_guard lock(m_state->mutex);
     return m_state->bytes;
 }
 

@@ -42,6 +42,7 @@ private:
     struct Block;
     struct Storage;
     struct State;
+    struct Arrival;
     static const Storage& storageOf(const Tensor& tensor);
     static Tensor makeTensor(std::shared_ptr<Block> block);
     void admit(Block& block, const Tensor& device);

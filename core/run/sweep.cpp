@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <future>
@@ -197,7 +199,10 @@ std::vector<TensorRole> rolesFrom(const std::vector<Plan>& plans, std::size_t fi
 }
 
 // Two layers and what is made of them fit the runner's cache; larger ones would push each other out and be read twice.
-constexpr double kMostBytesAhead = 1.5 * 0x1p30;
+/// The next layer takes memory beside this one: an eighth of the machine's, and on small machines still a usual layer.
+double mostBytesAhead() {
+    return std::max(1.5 * 0x1p30, static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 8);
+}
 
 double bytesToRead(const CaptureInfo& info, LayerIndex layer, const std::vector<TensorRole>& roles) {
     double floats = 0;
@@ -218,7 +223,7 @@ public:
         : m_runner(runner), m_checkpoint(checkpoint.silent()) {}
 
     void start(const Plan& plan, const std::vector<TensorRole>& roles) {
-        if (bytesToRead(plan.capture->info(), plan.layer, roles) > kMostBytesAhead)
+        if (bytesToRead(plan.capture->info(), plan.layer, roles) > mostBytesAhead())
             return;
         m_reading = std::async(std::launch::async, [this, plan, roles] {
             try {

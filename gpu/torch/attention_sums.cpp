@@ -69,14 +69,14 @@ at::Tensor chunkSums(const at::Tensor& queries, const at::Tensor& keys, const At
 } // namespace
 
 Tensor TorchEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const {
-    const at::Tensor queries = numbersOf(input.queries), keys = numbersOf(input.keys);
-    const std::int64_t w = queries.size(1), m = keys.size(1), d = keys.size(2);
-    assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == queries.size(0));
+    const std::int64_t w = input.queries.size(1), m = input.keys.size(1), d = input.keys.size(2);
+    assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == input.queries.size(0));
     const auto type = m_arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
-    Steps steps(m_device, checkpoint, static_cast<double>(queries.size(0) * w));
+    Steps steps(m_device, checkpoint, static_cast<double>(input.queries.size(0) * w));
     if constexpr (KVSCOPE_HAS_KERNELS)
         if (m_device.runsKernels() && w > 0 && m > 0)
             return kernels::columnSums(m_device, input, m_arithmetic, checkpoint);
+    const at::Tensor queries = numbersOf(input.queries), keys = numbersOf(input.keys);
     at::Tensor out = at::zeros({queries.size(0), m}, keys.options());
     for (std::int64_t kv = 0; kv < keys.size(0); ++kv) {
         const std::vector<std::int64_t> heads = queryHeadsOf(input.rule, kv);
@@ -109,15 +109,15 @@ Tensor TorchEngine::attentionColumnSums(const AttentionInput& input, const Check
 }
 
 Tensor TorchEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const {
-    const at::Tensor queries = numbersOf(input.queries), keys = numbersOf(input.keys);
-    const std::int64_t n = keys.size(1), d = keys.size(2), size = std::min(input.chunk, std::max<std::int64_t>(1, n));
-    assert(queries.size(1) == n && input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
+    const std::int64_t n = input.keys.size(1), d = input.keys.size(2), size = std::min(input.chunk, std::max<std::int64_t>(1, n));
+    assert(input.queries.size(1) == n && input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
     const auto type = m_arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
     const std::int64_t whole = n / size, rest = size < input.chunk ? n : n - whole * size;
-    Steps steps(m_device, checkpoint, static_cast<double>(queries.size(0) * n));
+    Steps steps(m_device, checkpoint, static_cast<double>(input.queries.size(0) * n));
     if constexpr (KVSCOPE_HAS_KERNELS)
         if (m_device.runsKernels() && n > 0)
             return kernels::chunkSums(m_device, input, m_arithmetic, checkpoint);
+    const at::Tensor queries = numbersOf(input.queries), keys = numbersOf(input.keys);
     at::Tensor out = at::zeros({queries.size(0), n}, keys.options());
     for (std::int64_t kv = 0; kv < keys.size(0); ++kv) {
         const std::vector<std::int64_t> heads = queryHeadsOf(input.rule, kv);

@@ -158,15 +158,15 @@ private:
 
 std::vector<GreedyCenters> TorchEngine::greedyCenters(const Tensor& keys, const CentersRequest& request,
                                                       const Checkpoint& checkpoint) const {
-    const at::Tensor rows = numbersOf(keys);
-    const std::int64_t heads = rows.size(0);
-    assert(static_cast<std::int64_t>(request.first.size()) == heads && 1 <= request.count && request.count <= rows.size(1));
+    const std::int64_t heads = keys.size(0);
+    assert(static_cast<std::int64_t>(request.first.size()) == heads && 1 <= request.count && request.count <= keys.size(1));
     std::vector<GreedyCenters> known = request.known, runs;
     known.resize(static_cast<std::size_t>(heads));
     Steps steps(m_device, checkpoint, static_cast<double>(heads * request.count));
     if constexpr (KVSCOPE_HAS_KERNELS)
         if (m_device.runsKernels())
             return kernels::greedyCenters(m_device, keys, request, checkpoint);
+    const at::Tensor rows = numbersOf(keys);
     for (std::int64_t h = 0; h < heads; ++h) {
         const auto head = static_cast<std::size_t>(h);
         GreedyRun run(m_device, rows.select(0, h), request.first[head], known[head]);

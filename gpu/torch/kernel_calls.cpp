@@ -52,11 +52,22 @@ struct RowsTensor {
     explicit RowsTensor(const Tensor& tensor) {
         if (tensor.empty())
             return;
-        numbers = numbersOf(tensor);
+        take(storedNumbersOf(tensor));
+    }
+
+    /// Floats in the place of 16 bits.
+    void widen() { take(numbers.to(at::kFloat)); }
+
+    void take(const at::Tensor& stored) {
+        numbers = stored;
         if (numbers.stride(2) != 1 || (numbers.size(1) > 1 && numbers.stride(1) != numbers.size(2)))
             numbers = numbers.contiguous();
-        rows = {numbers.const_data_ptr<float>(), ElementType::Float32, numbers.size(0), numbers.size(1),
-                numbers.size(2), numbers.stride(0)};
+        const auto type = numbers.scalar_type();
+        rows = {numbers.const_data_ptr(),
+                type == at::kBFloat16 ? ElementType::BFloat16
+                : type == at::kHalf   ? ElementType::Float16
+                                      : ElementType::Float32,
+                numbers.size(0), numbers.size(1), numbers.size(2), numbers.stride(0)};
     }
 
     at::Tensor numbers; ///< keeps the memory
@@ -71,9 +82,21 @@ const float* addressOf(const at::Tensor& numbers) {
     return numbers.defined() ? numbers.const_data_ptr<float>() : nullptr;
 }
 
+/// Queries and keys as the attention kernels take them: of one type.
+struct QueriesAndKeys {
+    QueriesAndKeys(const Tensor& q, const Tensor& k) : queries(q), keys(k) {
+        if (queries.rows.type == keys.rows.type)
+            return;
+        queries.widen();
+        keys.widen();
+    }
+
+    RowsTensor queries, keys;
+};
+
 /// [H, n] for results, zero until they are written.
 at::Tensor scoresLike(const RowsTensor& keys, std::int64_t heads, std::int64_t n) {
-    return at::zeros({heads, n}, keys.numbers.options());
+    return at::zeros({heads, n}, keys.numbers.options().dtype(at::kFloat));
 }
 
 } // namespace
@@ -101,7 +124,7 @@ Tensor similarity(const TorchDevice& device, const Tensor& tensor, const Tensor&
 
 Tensor columnSums(const TorchDevice& device, const AttentionInput& input, Arithmetic arithmetic,
                   const Checkpoint& checkpoint) {
-    const RowsTensor queries(input.queries), keys(input.keys);
+    const auto [queries, keys] = QueriesAndKeys(input.queries, input.keys);
     const at::Tensor sums = scoresLike(keys, queries.rows.heads, keys.rows.rows);
     attentionColumnSums(TorchMemory(device), queries.rows, keys.rows, input, arithmetic, sums.data_ptr<float>(), checkpoint);
     return tensorOf(sums);
@@ -109,7 +132,7 @@ Tensor columnSums(const TorchDevice& device, const AttentionInput& input, Arithm
 
 Tensor chunkSums(const TorchDevice& device, const AttentionChunksInput& input, Arithmetic arithmetic,
                  const Checkpoint& checkpoint) {
-    const RowsTensor queries(input.queries), keys(input.keys);
+    const auto [queries, keys] = QueriesAndKeys(input.queries, input.keys);
     const at::Tensor sums = scoresLike(keys, queries.rows.heads, keys.rows.rows);
     attentionChunkSums(TorchMemory(device), queries.rows, keys.rows, input, arithmetic, sums.data_ptr<float>(), checkpoint);
     return tensorOf(sums);
@@ -117,7 +140,7 @@ Tensor chunkSums(const TorchDevice& device, const AttentionChunksInput& input, A
 
 AttentionMap attentionMap(const TorchDevice& device, const AttentionMapInput& input, Arithmetic arithmetic,
                           const Checkpoint& checkpoint) {
-    const RowsTensor queries(input.queries), keys(input.keys);
+    const auto [queries, keys] = QueriesAndKeys(input.queries, input.keys);
     return gpu::attentionMap(TorchMemory(device), queries.rows, keys.rows, input, arithmetic, checkpoint);
 }
 

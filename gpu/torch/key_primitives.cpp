@@ -61,11 +61,11 @@ at::Tensor sumOverAll(const at::Tensor& rows, const at::Tensor& all, const at::T
 } // namespace
 
 Tensor TorchEngine::rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const {
-    const at::Tensor rows = numbersOf(keys);
-    Steps steps(m_device, checkpoint, static_cast<double>(rows.size(1)));
+    Steps steps(m_device, checkpoint, static_cast<double>(keys.size(1)));
     if constexpr (KVSCOPE_HAS_KERNELS)
         if (m_device.runsKernels())
             return kernels::rowNorms(m_device, keys);
+    const at::Tensor rows = numbersOf(keys);
     std::vector<at::Tensor> parts;
     steps.batches(rows.size(1), bytesOfRow(rows), 1, [&](std::int64_t begin, std::int64_t count) {
         parts.push_back(lengthsOf(rows.narrow(1, begin, count).to(at::kDouble)).to(at::kFloat));
@@ -74,12 +74,12 @@ Tensor TorchEngine::rowNorms(const Tensor& keys, const Checkpoint& checkpoint) c
 }
 
 Tensor TorchEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const {
-    const at::Tensor rows = numbersOf(keys);
-    const std::int64_t heads = rows.size(0), n = rows.size(1), d = rows.size(2);
+    const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2);
     assert(n > 0);
     if (kind == AnchorKind::Median) {
         Steps steps(m_device, checkpoint, static_cast<double>(heads));
         std::vector<at::Tensor> parts;
+        const at::Tensor rows = numbersOf(keys);
         steps.batches(heads, 24.0 * static_cast<double>(n * d), 1, [&](std::int64_t begin, std::int64_t count) {
             parts.push_back(medianOf(rows.narrow(0, begin, count)));
         });
@@ -89,6 +89,7 @@ Tensor TorchEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint
     if constexpr (KVSCOPE_HAS_KERNELS)
         if (m_device.runsKernels())
             return kernels::meanAnchor(m_device, keys, kind);
+    const at::Tensor rows = numbersOf(keys);
     at::Tensor sum = at::zeros({heads, d}, rows.options().dtype(at::kDouble));
     steps.batches(n, bytesOfRow(rows), 1, [&](std::int64_t begin, std::int64_t count) {
         const at::Tensor wide = rows.narrow(1, begin, count).to(at::kDouble);
@@ -99,12 +100,12 @@ Tensor TorchEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint
 
 Tensor TorchEngine::similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
                                const Checkpoint& checkpoint) const {
-    const at::Tensor rows = numbersOf(keys), anchors = numbersOf(anchor).to(at::kDouble).unsqueeze(1);
-    assert(anchor.shape() == (Shape{rows.size(0), rows.size(2)}));
-    Steps steps(m_device, checkpoint, static_cast<double>(rows.size(1)));
+    assert(anchor.shape() == (Shape{keys.size(0), keys.size(2)}));
+    Steps steps(m_device, checkpoint, static_cast<double>(keys.size(1)));
     if constexpr (KVSCOPE_HAS_KERNELS)
         if (m_device.runsKernels())
             return kernels::similarity(m_device, keys, anchor, metric);
+    const at::Tensor rows = numbersOf(keys), anchors = numbersOf(anchor).to(at::kDouble).unsqueeze(1);
     const at::Tensor anchorLengths = lengthsOf(anchors);
     std::vector<at::Tensor> parts;
     steps.batches(rows.size(1), bytesOfRow(rows), 1, [&](std::int64_t begin, std::int64_t count) {

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "gpu/kernels/device_error.h"
+#include "gpu/torch/exact_type.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -141,8 +142,14 @@ void TorchDevice::openCuda() {
     }
 }
 
-at::Tensor TorchDevice::upload(HostTensor numbers) const {
+at::Tensor TorchDevice::exactHere(HostTensor numbers) const {
+    const bool isRows = numbers.shape.rank() == 3;
+    const StoredAs type = m_runsKernels && isRows ? exactTypeOf(numbers.data) : StoredAs::Float32;
     const at::Tensor here = hereOf(std::move(numbers));
+    return type == StoredAs::Float32 ? here : here.to(type == StoredAs::BFloat16 ? at::kBFloat16 : at::kHalf);
+}
+
+at::Tensor TorchDevice::there(const at::Tensor& here) const {
     if (!m_cuda)
         return here;
     // Pinned memory is copied by the GPU itself. The copy is waited for: a buffer that LibTorch still watches is let go
@@ -150,10 +157,19 @@ at::Tensor TorchDevice::upload(HostTensor numbers) const {
     return pinned(here).to(deviceOf(true), /*non_blocking=*/false);
 }
 
+at::Tensor TorchDevice::upload(HostTensor numbers) const {
+    return there(hereOf(std::move(numbers)));
+}
+
+at::Tensor TorchDevice::uploadExact(HostTensor numbers) const {
+    return there(exactHere(std::move(numbers)));
+}
+
 at::Tensor TorchDevice::uploadBeside(HostTensor numbers) const {
+    const at::Tensor here = exactHere(std::move(numbers));
     if (!m_cuda)
-        return upload(std::move(numbers));
-    const at::Tensor there = at::empty(sizesOf(numbers.shape), at::TensorOptions(at::kFloat).device(deviceOf(true)));
+        return here;
+    const at::Tensor there = at::empty(here.sizes(), here.options().device(deviceOf(true)));
     const c10::impl::VirtualGuardImpl guard(at::kCUDA);
     const c10::Stream copying = guard.getStreamFromGlobalPool(deviceOf(true));
     // The memory belongs to the computing stream, which lets it go in its order; what was enqueued there before may
@@ -162,7 +178,7 @@ at::Tensor TorchDevice::uploadBeside(HostTensor numbers) const {
     before.record(guard.getStream(deviceOf(true)));
     before.block(copying);
     const StreamInUse inUse(guard, copying);
-    there.copy_(pinned(hereOf(std::move(numbers))), /*non_blocking=*/false);
+    there.copy_(pinned(here), /*non_blocking=*/false);
     return there;
 }
 

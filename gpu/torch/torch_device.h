@@ -31,8 +31,11 @@ public:
     /// What resident tensors should take; 0: no bound.
     std::size_t residentBytes() const { return m_residentBytes; }
 
+    /// In floats.
     at::Tensor upload(HostTensor numbers) const;
-    /// On a stream of its own, beside what the current stream computes; complete when it returns.
+    /// Rows [H, n, d] that 16 bits hold exactly are stored so where kernels read them; all else is floats.
+    at::Tensor uploadExact(HostTensor numbers) const;
+    /// As uploadExact, on a stream of its own beside what the current stream computes; complete when it returns.
     at::Tensor uploadBeside(HostTensor numbers) const;
     /// Lists of the host on the device, one axis.
     at::Tensor listOf(std::span<const double> numbers) const;
@@ -49,6 +52,8 @@ public:
 
 private:
     void openCuda();
+    at::Tensor exactHere(HostTensor numbers) const;
+    at::Tensor there(const at::Tensor& here) const;
 
     bool m_cuda = false, m_runsKernels = false;
     std::string m_description;

@@ -20,24 +20,28 @@ EngineState TorchEngine::state() const {
 }
 
 Tensor TorchEngine::upload(HostTensor tensor) const {
-    return tensorOf(m_device.upload(std::move(tensor)));
+    return storedTensorOf(m_device.uploadExact(std::move(tensor)));
 }
 
 Tensor TorchEngine::uploadBeside(HostTensor tensor) const {
-    return tensorOf(m_device.uploadBeside(std::move(tensor)));
+    return storedTensorOf(m_device.uploadBeside(std::move(tensor)));
 }
 
 HostTensor TorchEngine::download(const Tensor& tensor) const {
-    return hostTensorOf(numbersOf(tensor));
+    return hostTensorOf(storedNumbersOf(tensor));
+}
+
+std::size_t TorchEngine::bytesOf(const Tensor& tensor) const {
+    return storedNumbersOf(tensor).nbytes();
 }
 
 Tensor TorchEngine::rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const {
     assert(0 <= begin && begin <= end && end <= tensor.size(1));
-    return tensorOf(numbersOf(tensor).narrow(1, begin, end - begin));
+    return storedTensorOf(storedNumbersOf(tensor).narrow(1, begin, end - begin));
 }
 
 Tensor TorchEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) const {
-    const at::Tensor from = numbersOf(tensor);
+    const at::Tensor from = storedNumbersOf(tensor);
     assert(static_cast<std::int64_t>(rows.size()) == from.size(0));
     const std::int64_t m = rows.empty() ? 0 : static_cast<std::int64_t>(rows.front().size());
     std::vector<std::int64_t> places; // in [H n] rows
@@ -48,7 +52,7 @@ Tensor TorchEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) c
     }
     std::vector<std::int64_t> sizes = from.sizes().vec();
     sizes[1] = m;
-    return tensorOf(from.flatten(0, 1).index_select(0, m_device.listOf(places)).view(sizes));
+    return storedTensorOf(from.flatten(0, 1).index_select(0, m_device.listOf(places)).view(sizes));
 }
 
 } // namespace kvscope::gpu

@@ -19,6 +19,7 @@ public:
     }
     EngineState state() const override;
     DeviceFailure classify(const std::exception& failure) const override { return m_device.classify(failure); }
+    std::size_t bytesOf(const Tensor& tensor) const override;
     bool shrink() const override { return m_device.shrink(); }
     bool hasOwnMemory() const override { return m_device.isCuda(); }
     std::size_t residentBytes() const { return m_device.residentBytes(); }

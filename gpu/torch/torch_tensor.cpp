@@ -34,15 +34,23 @@ template <class Number> std::vector<Number> listOf(const at::Tensor& numbers, at
 
 } // namespace
 
-at::Tensor numbersOf(const Tensor& tensor) {
+at::Tensor storedNumbersOf(const Tensor& tensor) {
     assert(!tensor.empty());
     return static_cast<const TorchStorage&>(*tensor.storage()).numbers;
 }
 
-Tensor tensorOf(const at::Tensor& numbers) {
+at::Tensor numbersOf(const Tensor& tensor) {
+    return storedNumbersOf(tensor).to(at::kFloat);
+}
+
+Tensor storedTensorOf(const at::Tensor& numbers) {
     auto storage = std::make_shared<TorchStorage>();
-    storage->numbers = numbers.to(at::kFloat);
+    storage->numbers = numbers;
     return {shapeOf(numbers), std::move(storage)};
+}
+
+Tensor tensorOf(const at::Tensor& numbers) {
+    return storedTensorOf(numbers.to(at::kFloat));
 }
 
 HostTensor hostTensorOf(const at::Tensor& numbers) {

@@ -13,10 +13,14 @@ class Tensor;
 
 namespace kvscope::gpu {
 
-/// The float numbers of a tensor that this engine made, on its device.
+/// The float numbers of a tensor that this engine made, on its device. Widens what is stored in 16 bits.
 at::Tensor numbersOf(const Tensor& tensor);
+/// The same as they are stored: float, bfloat16 or half.
+at::Tensor storedNumbersOf(const Tensor& tensor);
 /// Rounds to float once; any floating type.
 Tensor tensorOf(const at::Tensor& numbers);
+/// Keeps the type of uploaded rows: float, bfloat16 or half.
+Tensor storedTensorOf(const at::Tensor& numbers);
 
 /// Copies to the host, converting to the list's type. Waits for the device.
 HostTensor hostTensorOf(const at::Tensor& numbers);

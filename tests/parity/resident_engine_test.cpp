@@ -14,6 +14,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <thread>
 
 using namespace kvscope;
 
@@ -38,8 +39,15 @@ public:
     std::string refused; ///< the call that never succeeds
     mutable bool gone = false;
     mutable std::string goneFrom; ///< the call during which the device is lost
+    std::function<void()> duringUpload;
     std::function<void()> duringCopy; ///< on the thread of an upload beside the primitives
 
+    Tensor upload(HostTensor numbers) const override {
+        const Engine& engine = to("upload");
+        if (duringUpload)
+            duringUpload();
+        return engine.upload(std::move(numbers));
+    }
     Tensor uploadBeside(HostTensor numbers) const override {
         const Engine& engine = to("uploadBeside");
         if (duringCopy)
@@ -307,6 +315,41 @@ private slots:
         copying.get();
         QCOMPARE(normsOn(*rig.engine, next), normsOnCpu(someRows(2, 40, 4, 1)));
         QCOMPARE(rig.device->calls["upload"], 1); // `now` alone
+    }
+
+    // A primitive that needs a tensor which is on its way waits for it instead of sending it again.
+    void aTensorOnItsWayIsNotSentTwice() {
+        Rig rig;
+        std::promise<void> begun;
+        rig.device->duringCopy = [&] {
+            begun.set_value();
+            std::this_thread::sleep_for(std::chrono::milliseconds(200)); // long enough for the primitive to ask
+        };
+        const Tensor rows = rig.engine->upload(someRows(2, 40, 4));
+        auto copying = std::async(std::launch::async, [&] { rig.engine->prefetch(rows); });
+        begun.get_future().wait();
+        QCOMPARE(normsOn(*rig.engine, rows), normsOnCpu(someRows(2, 40, 4)));
+        copying.get();
+        QCOMPARE(rig.device->calls["upload"], 0);
+        rig.device->duringCopy = nullptr;
+        rig.device->outOfMemory["uploadBeside"] = 1; // a copy that fails holds nobody up
+        const Tensor others = rig.engine->upload(someRows(2, 40, 4, 3));
+        rig.engine->prefetch(others);
+        QCOMPARE(normsOn(*rig.engine, others), normsOnCpu(someRows(2, 40, 4, 3)));
+    }
+
+    // The status bar asks while a layer is on its way to the device, and must not wait for it.
+    void theStateIsToldDuringAnUpload() {
+        Rig rig;
+        bool told = false;
+        std::future<EngineState> state;
+        rig.device->duringUpload = [&] {
+            state = std::async(std::launch::async, [&] { return rig.engine->state(); });
+            told = state.wait_for(std::chrono::seconds(5)) == std::future_status::ready;
+        };
+        normsOn(*rig.engine, rig.engine->upload(someRows(2, 40, 4)));
+        state.wait();
+        QVERIFY(told);
     }
 
     void whatCannotBeBroughtAheadIsMetAgainInItsTurn() {

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace kvscope::gpu {
+
+/// Element types that tensors are stored in on a device.
+enum class StoredAs : std::int8_t { Float32, BFloat16, Float16 };
+
+/// The first of bfloat16, half and float that holds every number without loss: what 16-bit captures were widened from.
+StoredAs exactTypeOf(std::span<const float> numbers);
+
+} // namespace kvscope::gpu
