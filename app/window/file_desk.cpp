@@ -78,13 +78,45 @@ void FileDesk::showOpening() {
 void FileDesk::open(const QString& path) {
     const QString absolute = QFileInfo(path).absoluteFilePath();
     m_notices.dismiss("error");
-    if (isSessionFile(absolute.toStdString()))
-        return openSession(absolute);
-    if (QFile::exists(absolute) && looksLikeRecordedList(absolute))
+    const bool isSession = isSessionFile(absolute.toStdString());
+    if (!isSession && QFile::exists(absolute) && looksLikeRecordedList(absolute))
         return addRecorded(absolute);
-    m_sessionPath.clear();
-    emit sessionFileChanged();
-    m_workbench.openCapture(absolute.toStdString());
+    leaveSession([this, absolute, isSession] {
+        if (isSession)
+            return openSession(absolute);
+        m_sessionPath.clear();
+        emit sessionFileChanged();
+        m_workbench.openCapture(absolute.toStdString());
+    });
+}
+
+bool FileDesk::mayLeave(std::function<void()> on) {
+    if (m_sessionPath.isEmpty() || m_workbench.history().isSaved())
+        return true;
+    try {
+        writeSession(m_sessionPath.toStdString(), m_workbench.session());
+        m_workbench.markSaved();
+        return true;
+    } catch (const Error& error) {
+        m_notices.show("error", NoticeStrip::Tone::Error, fromUtf8(error.what()), tr("Go on without saving"), [this, on = std::move(on)] {
+            m_workbench.markSaved(); // the changes are given up
+            on();
+        });
+        return false;
+    }
+}
+
+void FileDesk::leaveSession(const std::function<void()>& then) {
+    if (mayLeave(then))
+        then();
+}
+
+void FileDesk::closeCapture() {
+    leaveSession([this] {
+        m_sessionPath.clear();
+        emit sessionFileChanged();
+        m_workbench.closeCapture();
+    });
 }
 
 void FileDesk::openBeside(const QString& path) {
@@ -109,8 +141,10 @@ void FileDesk::openSession(const QString& path) {
 
 void FileDesk::openLesson(const QString& path) {
     m_notices.dismiss("error");
-    if (!m_sessionPath.isEmpty() && !m_workbench.history().isSaved() && !save())
-        return;
+    leaveSession([this, path] { showLesson(path); });
+}
+
+void FileDesk::showLesson(const QString& path) {
     try {
         Session lesson = readSession(path.toStdString());
         const LookState& now = m_workbench.session().look;
@@ -168,17 +202,21 @@ void FileDesk::reload() {
 }
 
 bool FileDesk::save() {
-    if (m_sessionPath.isEmpty())
-        return saveAs();
+    return m_sessionPath.isEmpty() ? saveAs() : saveTo(m_sessionPath);
+}
+
+bool FileDesk::saveTo(const QString& path) {
     try {
-        writeSession(m_sessionPath.toStdString(), m_workbench.session());
-        m_workbench.markSaved();
-        remember(m_sessionPath);
-        return true;
+        writeSession(path.toStdString(), m_workbench.session());
     } catch (const Error& error) {
         report(fromUtf8(error.what()));
         return false;
     }
+    m_sessionPath = path;
+    emit sessionFileChanged();
+    m_workbench.markSaved();
+    remember(path);
+    return true;
 }
 
 bool FileDesk::saveAs() {
@@ -190,9 +228,7 @@ bool FileDesk::saveAs() {
         return false;
     if (QFileInfo(path).suffix().isEmpty())
         path += ".kvscope";
-    m_sessionPath = path;
-    emit sessionFileChanged();
-    return save();
+    return saveTo(path);
 }
 
 void FileDesk::watchCapture() {

@@ -7,6 +7,8 @@
 #include <QStringList>
 #include <QTimer>
 
+#include <functional>
+
 class QWidget;
 
 namespace kvscope {
@@ -32,6 +34,10 @@ public:
     void reload();
     bool save();   ///< to the session's file, asking for one the first time; false when cancelled or failed
     bool saveAs();
+    /// Whether the session shown may go: one with a file is written first. Where that fails, a strip says so and offers to
+    /// give its changes up and go `on`.
+    bool mayLeave(std::function<void()> on);
+    void closeCapture();
     QString sessionPath() const { return m_sessionPath; }
 
     QStringList recent() const; ///< newest first, at most ten
@@ -44,6 +50,9 @@ signals:
 
 private:
     void openSession(const QString& path);
+    void showLesson(const QString& path);
+    void leaveSession(const std::function<void()>& then);
+    bool saveTo(const QString& path);
     void addRecorded(const QString& path);
     void remember(const QString& path);
     void watchCapture();

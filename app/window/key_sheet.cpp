@@ -7,6 +7,7 @@
 
 #include <QAction>
 #include <QGridLayout>
+#include <QScreen>
 #include <QScrollArea>
 #include <QVBoxLayout>
 
@@ -68,7 +69,8 @@ KeySheet::KeySheet(const WindowActions& actions, QWidget* parent) : QDialog(pare
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
     column->addWidget(area);
-    resize(px(820), px(620));
+    const QSize room = screen()->availableSize() - QSize(px(40), px(60)), wanted = body->sizeHint() + QSize(px(24), px(8));
+    resize(wanted.boundedTo(QSize(room.width(), std::min(px(620), room.height()))));
 }
 
 } // namespace kvscope

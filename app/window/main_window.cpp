@@ -280,7 +280,7 @@ void MainWindow::changeEvent(QEvent* event) {
 
 void MainWindow::closeEvent(QCloseEvent* event) {
     // A session that has a file is written when the window closes: nothing to ask, nothing lost.
-    if (!m_files->sessionPath().isEmpty() && !m_workbench.history().isSaved() && !m_files->save()) {
+    if (!m_files->mayLeave([this] { close(); })) {
         event->ignore();
         return;
     }

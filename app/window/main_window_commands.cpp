@@ -116,7 +116,9 @@ void MainWindow::armLasso() {
 }
 
 void MainWindow::escape() {
-    if (m_canvases->abandonLassos())
+    if (auto* tour = findChild<Tour*>())
+        return tour->deleteLater();
+    if (m_canvases->abandonLassos() || m_topBar->leaveFind())
         return;
     const auto& panes = m_workbench.viewInput().panes;
     bool cancelled = false;

@@ -6,6 +6,7 @@
 
 #include <QEvent>
 #include <QHBoxLayout>
+#include <QKeyEvent>
 #include <QPainter>
 #include <QSettings>
 #include <QVBoxLayout>
@@ -108,6 +109,14 @@ void Tour::goTo(int step) {
     if (QWidget* about = target())
         about->installEventFilter(this);
     place();
+    m_next->setFocus();
+}
+
+void Tour::keyPressEvent(QKeyEvent* event) {
+    if (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter)
+        m_next->click();
+    else
+        QFrame::keyPressEvent(event);
 }
 
 QWidget* Tour::target() const {

@@ -77,7 +77,7 @@ void WindowActions::addFileActions() {
     add("addRecorded", tr("Add a recorded &list…"), {}, [this] { m_files.addRecordedWithDialog(); });
     add("export", tr("&Export…"), {QKeySequence("Ctrl+E")}, [this] { m_window.exportCurrent(); });
     add("report", tr("Export re&port…"), {}, [this] { m_window.exportReport(); });
-    add("close", tr("&Close"), {QKeySequence("Ctrl+W")}, [this] { m_workbench.closeCapture(); });
+    add("close", tr("&Close"), {QKeySequence("Ctrl+W")}, [this] { m_files.closeCapture(); });
     add("quit", tr("&Quit"), {QKeySequence("Ctrl+Q")}, [this] { m_window.close(); });
 }
 

@@ -5,6 +5,8 @@
 #include "core/base/error.h"
 #include "core/capture/h5_handle.h"
 
+#include <map>
+
 #include <unistd.h>
 
 namespace kvscope::h5 {
@@ -82,12 +84,27 @@ const std::string& File::path() const {
     return m_state->path;
 }
 
+namespace {
+
+/// What HDF5 knows of a file that is open it shares with who opens it again, even when the file has been rewritten in place
+/// since. Across drivers it does not: the two for plain files take turns, so that a capture opened anew is read anew.
+void takeTurns(const std::string& path, hid_t access) {
+    static std::map<std::string, bool> buffered;
+    bool& now = buffered[path];
+    if (now)
+        H5Pset_fapl_stdio(access);
+    now = !now;
+}
+
+} // namespace
+
 File File::openForReading(const std::string& path) {
     auto state = std::make_unique<State>(); // outlives the guard: its destructor takes the mutex
     const Guard guard;
     state->path = path;
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_file_locking(access, false, true); // a writer elsewhere must not keep us from reading
+    takeTurns(path, access);
     if (::access(path.c_str(), R_OK) != 0)
         state->fail("the file may not be read", {}, "Ask for the right to read it");
     const htri_t isHdf5 = H5Fis_hdf5(path.c_str());

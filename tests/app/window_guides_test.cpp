@@ -141,6 +141,9 @@ private slots:
         OpenWindow open;
         open.window.startTour();
         auto* tour = open.window.findChild<Tour*>();
+        QTest::keyClick(QApplication::focusWidget(), Qt::Key_Return); // the keyboard is enough
+        QCOMPARE(tour->step(), 1);
+        QTest::mouseClick(tour->findChild<QPushButton*>("tourBack"), Qt::LeftButton);
         const Budget before = open.bench.session().budget;
         ValueSlider* slider = open.window.budgetBar()->slider();
         QTest::mouseClick(slider, Qt::LeftButton, {}, QPoint(slider->width() / 4, slider->height() / 2)); // through the ring

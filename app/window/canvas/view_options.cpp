@@ -13,7 +13,6 @@
 #include <QInputDialog>
 #include <QLineEdit>
 #include <QMenu>
-#include <QMessageBox>
 
 #include <algorithm>
 #include <cmath>
@@ -46,19 +45,20 @@ void fillChoices(QMenu* menu, Workbench& workbench, const View& view, const Para
             addEntry(menu, workbench, view, spec, QString::number(number), std::to_string(number), values.integer(spec.id) == number);
 }
 
-/// What has too many values for a list is asked for.
+/// What has too many values for a list is asked for, again with what was wrong with the last answer.
 void askFor(QWidget* parent, Workbench& workbench, const View& view, const ParameterSpec& spec) {
-    const ParameterValues values = viewOptions(workbench.session(), view);
-    const QString label = fromUtf8(spec.label), help = fromUtf8(spec.help), old = fromUtf8(values.text(spec.id));
-    bool accepted = false;
-    const QString text = QInputDialog::getText(parent, label, help, QLineEdit::Normal, old, &accepted);
-    if (!accepted)
-        return;
-    try {
-        ParameterValues(view.card().options).setText(spec.id, text.trimmed().toStdString());
-        workbench.change([&](Session& s) { setViewOption(s, view.card().id, spec.id, text.trimmed().toStdString()); }, label);
-    } catch (const Error& error) {
-        QMessageBox::warning(parent, label, fromUtf8(error.what()));
+    const QString label = fromUtf8(spec.label), help = fromUtf8(spec.help);
+    QString text = fromUtf8(viewOptions(workbench.session(), view).text(spec.id)), wrong;
+    for (bool accepted = false;;) {
+        text = QInputDialog::getText(parent, label, wrong.isEmpty() ? help : help + "\n\n" + wrong, QLineEdit::Normal, text, &accepted).trimmed();
+        if (!accepted)
+            return;
+        try {
+            ParameterValues(view.card().options).setText(spec.id, text.toStdString());
+            return workbench.change([&](Session& s) { setViewOption(s, view.card().id, spec.id, text.toStdString()); }, label);
+        } catch (const Error& error) {
+            wrong = fromUtf8(error.what());
+        }
     }
 }
 

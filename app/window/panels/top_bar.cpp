@@ -84,6 +84,13 @@ void TopBar::focusFind() {
     m_find->selectAll();
 }
 
+bool TopBar::leaveFind() {
+    if (!m_find->hasFocus())
+        return false;
+    m_find->clearFocus(); // the window's keys count again
+    return true;
+}
+
 void TopBar::findNext() {
     if (!m_workbench.capture() || m_find->text().isEmpty())
         return focusFind();

@@ -22,6 +22,7 @@ public:
     TopBar(Workbench& workbench, WindowActions& actions, QWidget* parent = nullptr);
     void fitWidth(int windowWidth);
     void focusFind();
+    bool leaveFind(); ///< true when the field had the keyboard
     void findNext();
 
 signals:

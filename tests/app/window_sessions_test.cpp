@@ -1,0 +1,120 @@
+// Sessions with a file come to no harm, whatever replaces them in the window; and one that cannot be written never locks
+// the window up.
+#include <QtTest>
+
+#include "app/session/session_file.h"
+#include "app/window/file_desk.h"
+#include "app/window/window_actions.h"
+#include "tests/app/answer_file_dialog.h"
+#include "tests/app/window_fixture.h"
+
+#include <QAction>
+#include <QDir>
+#include <QFile>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSettings>
+#include <QTemporaryDir>
+
+using namespace kvscope;
+using kvscope::testing::answerFileDialog;
+using kvscope::testing::kSample;
+using kvscope::testing::OpenWindow;
+
+namespace {
+
+/// A window on a session of its own, changed since it was opened: layer 4 instead of 2.
+struct ChangedSession : OpenWindow {
+    QTemporaryDir folder;
+    QString path = folder.filePath("own/work.kvscope");
+
+    ChangedSession() {
+        QDir(folder.path()).mkdir("own");
+        Session session = bench.session();
+        session.layer = LayerIndex(2);
+        writeSession(path.toStdString(), session);
+        window.openPath(path);
+        waitFor([this] { return bench.session().layer == LayerIndex(2) && bench.history().isSaved(); });
+        bench.change([](Session& s) { s.layer = LayerIndex(4); }, "Layer");
+    }
+    template <class Condition> void waitFor(const Condition& condition) { QTRY_VERIFY(condition()); }
+    LayerIndex stored() const { return readSession(path.toStdString()).layer; }
+    QPushButton* offer() { // of the strip that stands
+        for (auto* button : window.notices().findChildren<QPushButton*>())
+            if (button->isVisible() && button->text() == "Go on without saving")
+                return button;
+        return nullptr;
+    }
+};
+
+} // namespace
+
+class WindowSessionsTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope sessions test");
+        QCoreApplication::setOrganizationName("KVScope test");
+        QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs);
+    }
+    void init() {
+        QSettings().clear();
+        QSettings().setValue("tourTaken", true);
+    }
+
+    void closingTheCaptureSavesItsSession() {
+        ChangedSession open;
+        QTest::keyClick(&open.window, Qt::Key_W, Qt::ControlModifier);
+        QTRY_VERIFY(!open.bench.capture());
+        QCOMPARE(open.stored(), LayerIndex(4));
+        QVERIFY(!open.window.windowTitle().contains("work")); // what follows is not that session's
+    }
+
+    void openingSomethingElseSavesItToo() {
+        ChangedSession open;
+        open.window.openPath(QString::fromStdString(kSample));
+        QTRY_VERIFY(open.bench.session().layer != LayerIndex(4) || !open.window.windowTitle().contains("work"));
+        QCOMPARE(open.stored(), LayerIndex(4));
+    }
+
+    void aSessionThatCannotBeWrittenIsSaidAndCanBeLeft() {
+        ChangedSession open;
+        QVERIFY(QDir(open.folder.filePath("own")).removeRecursively());
+        QVERIFY(!open.window.close());
+        QVERIFY(open.window.isVisible());
+        QTRY_VERIFY(open.offer());
+        QVERIFY(open.window.notices().messages().join(' ').contains("work.kvscope"));
+        QCOMPARE(open.bench.session().layer, LayerIndex(4)); // nothing is lost meanwhile
+        QTest::mouseClick(open.offer(), Qt::LeftButton);
+        QTRY_VERIFY(!open.window.isVisible());
+    }
+
+    void saveAsThatFailsLeavesTheSessionItsFile() {
+        ChangedSession open;
+        answerFileDialog(open.folder.filePath("gone/other.kvscope"));
+        open.window.actions()->byName("saveAs")->trigger();
+        QTRY_VERIFY(open.window.windowTitle().contains("work"));
+        open.window.actions()->byName("save")->trigger();
+        QTRY_COMPARE(open.stored(), LayerIndex(4));
+    }
+
+    void escapeLeavesTheFieldOfFind() {
+        OpenWindow open;
+        QTest::keyClick(&open.window, Qt::Key_F, Qt::ControlModifier);
+        auto* find = open.window.findChild<QLineEdit*>("find");
+        QTRY_VERIFY(find->hasFocus());
+        QTest::keyClicks(find, "garden");
+        QTest::keyClick(find, Qt::Key_Return);
+        QTRY_VERIFY(!open.bench.session().selected.empty());
+        const auto selected = open.bench.session().selected;
+        QTest::keyClick(find, Qt::Key_Escape);
+        QTRY_VERIFY(!find->hasFocus());
+        QCOMPARE(open.bench.session().selected, selected); // one thing at a time
+        QTest::keyClick(&open.window, Qt::Key_Escape);
+        QTRY_VERIFY(open.bench.session().selected.empty());
+    }
+};
+
+QTEST_MAIN(WindowSessionsTest)
+#include "window_sessions_test.moc"
