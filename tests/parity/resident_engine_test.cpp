@@ -1,102 +1,20 @@
 // A device that runs out of memory, loses its numbers or is slow to stop, played by the CPU engine: results stay right,
 // nothing is uploaded twice without need, and the notice says what happened.
 #include "core/capture/memory_capture.h"
-#include "core/engine/forwarding_engine.h"
 #include "core/run/run.h"
 #include "core/run/sweep.h"
-#include "gpu/resident_engine.h"
+#include "tests/parity/fake_device.h"
 
 #include <QtTest>
 
 #include <chrono>
 #include <functional>
 #include <future>
-#include <map>
-#include <mutex>
-#include <new>
 #include <thread>
 
 using namespace kvscope;
 
 namespace {
-
-struct DeviceGone : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-struct CallRefused : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-/// The CPU engine as a device with memory of its own and failures on demand.
-class FakeDevice final : public BasicForwardingEngine<DeviceEngine> {
-public:
-    FakeDevice() : FakeDevice(makeCpuEngine(1)) {}
-
-    mutable std::map<std::string, int> calls;
-    mutable int shrinksLeft = 0;
-    mutable std::map<std::string, int> outOfMemory; ///< how many of the next calls fail
-    std::string refused; ///< the call that never succeeds
-    mutable bool gone = false;
-    mutable std::string goneFrom; ///< the call during which the device is lost
-    std::function<void()> duringUpload;
-    std::function<void()> duringCopy; ///< on the thread of an upload beside the primitives
-
-    Tensor upload(HostTensor numbers) const override {
-        const Engine& engine = to("upload");
-        if (duringUpload)
-            duringUpload();
-        return engine.upload(std::move(numbers));
-    }
-    Tensor uploadBeside(HostTensor numbers) const override {
-        const Engine& engine = to("uploadBeside");
-        if (duringCopy)
-            duringCopy();
-        return engine.upload(std::move(numbers));
-    }
-
-    int count(const char* call) const {
-        const std::lock_guard lock(m_mutex);
-        return calls[call];
-    }
-    DeviceFailure classify(const std::exception& failure) const override {
-        if (dynamic_cast<const std::bad_alloc*>(&failure))
-            return DeviceFailure::OutOfMemory;
-        if (dynamic_cast<const CallRefused*>(&failure))
-            return DeviceFailure::Refused;
-        return dynamic_cast<const DeviceGone*>(&failure) ? DeviceFailure::Lost : DeviceFailure::Ours;
-    }
-    bool shrink() const override { return shrinksLeft-- > 0; }
-    bool hasOwnMemory() const override { return true; }
-
-private:
-    explicit FakeDevice(std::unique_ptr<Engine> engine)
-        : BasicForwardingEngine(*engine), m_engine(std::move(engine)) {}
-
-    const Engine& to(const char* call) const override {
-        const std::lock_guard lock(m_mutex);
-        ++calls[call];
-        gone = gone || goneFrom == call;
-        if (gone)
-            throw DeviceGone("CUDA error: unspecified launch failure");
-        if (refused == call)
-            throw CallRefused("cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR");
-        if (outOfMemory[call]-- > 0)
-            throw std::bad_alloc();
-        return *m_engine;
-    }
-
-    std::unique_ptr<Engine> m_engine;
-    mutable std::mutex m_mutex;
-};
-
-struct Rig {
-    explicit Rig(std::size_t memoryBytes = 0)
-        : engine(std::make_shared<ResidentEngine>(device, std::shared_ptr<const Engine>(makeCpuEngine(1)), memoryBytes)) {
-    }
-    std::shared_ptr<FakeDevice> device = std::make_shared<FakeDevice>();
-    std::shared_ptr<ResidentEngine> engine;
-};
 
 HostTensor someRows(std::int64_t heads, std::int64_t n, std::int64_t d, float shift = 0) {
     HostTensor rows{Shape{heads, n, d}, {}};
