@@ -101,7 +101,7 @@ std::string driftFinding(const BlockTimelineData& data, const PaneData& pane) {
         return "No step has an anchor yet";
     const auto worst = std::min_element(data.drift.begin(), data.drift.end(), [](const auto& a, const auto& b) { return a.cosine < b.cosine; });
     return fmt::format("{}: the mean key of cache and block leaves that of all keys down to a cosine of {} (after {} tokens); it is {} at the last of {} steps, where "
-                       "its length is {} of theirs",
+                       "its length is {} times theirs",
                        nameOf(pane), formatFixed(worst->cosine, 3), formatCount(worst->end), formatFixed(data.drift.back().cosine, 3), data.drift.size(),
                        formatFixed(data.drift.back().ratio, 2));
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "core/policies/policy.h"
+#include "core/base/index.h"
 #include "views/view_data.h"
 
-#include <string>
+#include <cstdint>
 #include <vector>
 
 namespace kvscope {
