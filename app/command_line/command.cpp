@@ -57,8 +57,19 @@ void RunOptions::addTo(CLI::App& app, bool withBudget) {
         app.add_option("--budget", budgetText, "tokens kept, for policies without @BUDGET");
     }
     app.add_option("--cut", cut, "default, segment:context, segment:question, last:N, a token number or none");
-    app.add_option("--seed", seed, "of random choices");
+    addSeedTo(app, seed, "of random choices");
     addEngineTo(app);
+}
+
+CLI::Option* addSeedTo(CLI::App& app, std::uint64_t& seed, const std::string& what) {
+    const auto read = [&seed](const std::string& text) {
+        const char* const end = text.data() + text.size();
+        const auto [stopped, error] = std::from_chars(text.data(), end, seed);
+        if (error != std::errc{} || stopped != end)
+            throw CLI::ValidationError("--seed", "the seed '" + text + "' is no whole number from 0 to 18446744073709551615. Give decimal "
+                                                 "digits, like --seed 42");
+    };
+    return app.add_option_function<std::string>("--seed", read, what)->type_name("UINT");
 }
 
 void RunOptions::addEngineTo(CLI::App& app) {

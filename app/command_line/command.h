@@ -9,6 +9,7 @@
 
 namespace CLI {
 class App;
+class Option;
 }
 
 namespace kvscope {
@@ -70,6 +71,9 @@ struct RunOptions {
     /// Parsed, every one with a budget: its own, --retention or --budget. Throws Error when none is given.
     std::vector<PolicySpec> specs() const;
 };
+
+/// --seed: decimal digits alone, up to 64 bits. Another text is refused with a sentence when the command line is read.
+CLI::Option* addSeedTo(CLI::App& app, std::uint64_t& seed, const std::string& what);
 
 /// "0,2-3" -> 0 2 3. Throws Error naming the option.
 std::vector<int> parseRangeList(const std::string& text, const std::string& option);

@@ -18,7 +18,7 @@ public:
         m_command->add_option("--q-heads", m_spec.queryHeads, "query heads")->capture_default_str();
         m_command->add_option("--kv-heads", m_spec.kvHeads, "KV heads")->capture_default_str();
         m_command->add_option("--head-dim", m_spec.headDim, "head dim d")->capture_default_str();
-        m_command->add_option("--seed", m_spec.seed, "of every number in it")->capture_default_str();
+        addSeedTo(*m_command, m_spec.seed, "of every number in it")->default_str(std::to_string(m_spec.seed));
         m_command->add_option("--clusters", m_spec.clusters, "clusters of keys; 0: none")->capture_default_str();
         m_command->add_option("--sinks", m_spec.sinks, "first tokens that draw attention")->capture_default_str();
         m_command->add_option("--needle-begin", m_spec.needleBegin, "first needle token; -1: at 45 % of the tokens")->capture_default_str();

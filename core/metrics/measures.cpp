@@ -88,8 +88,8 @@ std::vector<Entry> makeEntries() {
         {{"cosine_sum", "Sum of cosines", "", "Σ_{i,j ∈ S} cos(k_i, k_j) over the kept set (KeyDiff C.2).", PerKvHead},
          measure::cosineSum},
         {{"cosine_sum_min", "Sum of cosines, exchanged", "",
-          "The same after greedy exchange of kept for evicted tokens until no exchange lowers it: a set of the same "
-          "size.",
+          "The same after greedy exchanges: the kept key most along the sum for the evicted key most against the rest, until "
+          "that lowers it no more. A set of the same size; another exchange may lower it further.",
           PerKvHead, Neither},
          measure::cosineSumMinimum},
         {{"key_norm", "‖k‖", "", "Mean over the tokens before the cut.", PerKvHead, Neither, Nothing, Layer},

@@ -62,7 +62,7 @@ UnitRows unitRows(const float* rows, std::int64_t n, std::int64_t d);
 /// Sum over i, j in the set of cos(k_i, k_j) = || sum of unit keys ||^2, self terms included (KeyDiff C.2).
 double cosineSumOf(const UnitRows& rows, std::span<const TokenIndex> kept);
 /// Exchanges the kept row most along the sum for the evicted row most against the rest, until that lowers the sum no
-/// more: a local minimum over the sets of this size. O(n d) an exchange. `kept` ascending; returns the sum.
+/// more: a set of this size with a small sum, not the smallest, and another exchange than that one may lower it. O(n d) an exchange. `kept` ascending; returns the sum.
 double exchangedCosineSum(const UnitRows& rows, std::vector<TokenIndex> kept);
 
 } // namespace kvscope

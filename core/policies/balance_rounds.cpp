@@ -270,19 +270,22 @@ std::vector<Survivors> balanceInRounds(const PolicyInput& input, const RoundSett
                                        RowSelection& selection) {
     Rounds state(input, settings, protection, log);
     state.start(protection, guarded);
+    const bool nothing = !rounds && target <= 0 && state.left() > 0; // walks would decide nothing then
     std::int64_t full = rounds.value_or(0);
-    if (!rounds)
+    if (!rounds && !nothing)
         for (std::int64_t n = state.left(); n > target && n / 2 >= target && n > 0; n /= 2)
             ++full;
     for (std::int64_t round = 0; round < full; ++round) // each costs half of the one before
         state.halveAll(input.checkpoint.part(1 - std::pow(0.5, double(round)), 1 - std::pow(0.5, double(round) + 1)));
-    if (!rounds && state.left() > target)
+    if (nothing)
+        selection.notes.push_back("the protected first and last tokens take the whole budget: nothing was balanced");
+    else if (!rounds && state.left() > target)
         state.halveUntil(target, input.checkpoint.silent());
     for (std::size_t h = 0; h < state.survivors().size(); ++h)
         selection.heads.push_back({{}, static_cast<float>(state.walks().margin(static_cast<std::int64_t>(h)))});
     if (state.walks().repeats() > 0)
         selection.notes.push_back(std::to_string(state.walks().repeats()) + " walks failed and were repeated");
-    return std::move(state.survivors());
+    return nothing ? std::vector<Survivors>(state.survivors().size()) : std::move(state.survivors());
 }
 
 void finishSelection(const PolicyInput& input, const RoundSettings& settings, const Protection& protection,

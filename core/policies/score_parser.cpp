@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
+#include "core/policies/choice_kind.h"
 #include "core/policies/policy.h"
 
 #include <fmt/format.h>
@@ -241,10 +242,21 @@ private:
         if (std::find(policies.begin(), policies.end(), feature.name) == policies.end())
             failName(begin, "there is no feature '" + feature.name + "'", feature.name, false);
         try {
-            (void)scoreFeatureSpec(feature);
+            checkScoreOf(feature);
         } catch (const Error& error) {
             fail(begin, error.parts().sentence, error.parts().remedy);
         }
+    }
+
+    /// A formula is computed before the budget is known, once for all budgets.
+    static void checkScoreOf(const ScoreFeature& feature) {
+        const PolicySpec spec = scoreFeatureSpec(feature);
+        const std::string name = feature.variant.empty() ? feature.name : feature.name + ":" + feature.variant;
+        if (feature.part.empty() && choiceKindOf(spec.values) == ChoiceKind::ScoreOfBudget)
+            throw Error({name + " has a score that changes with the budget (λ = fraction removed)", {},
+                         "Fix it, as in " + name + "[lambda_rule=fixed,lambda=0.75], or take its parts: " + name + ".z_attention", {}});
+        if (policyById(spec.policy).scoreLabel(spec.values).starts_with("no score"))
+            throw Error({name + " gives tokens no score", {}, "Choose another variant", {}});
     }
 
     std::size_t indexOf(ScoreFeature feature) {

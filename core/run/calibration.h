@@ -3,7 +3,9 @@
 #include "core/metrics/calibration.h"
 #include "core/run/run.h"
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,13 @@ struct CalibrationData {
     std::vector<std::string> notes; ///< what the reader must know
 };
 
+/// Which parameters of `mine` were others when `origin` was measured: "...: measured with window=64, this run has window=16".
+/// `theirs` gives the text of a parameter by its id, or nothing where it is not known. Empty: none.
+std::string otherParameters(const std::string& origin, const ParameterValues& mine,
+                            const std::function<std::optional<std::string>(const std::string& id)>& theirs);
+/// The same where it is not known: a sentence if the policy's values are not those of its variant.
+std::string unstatedParameters(const std::string& origin, const PolicySpec& policy);
+
 /// NLL(c): mean NLL of the tokens before the cut under the full cache, in nats; NaN where the capture has none.
 double contextNllOf(const CaptureReader& capture, TokenIndex cut);
 
@@ -34,7 +43,8 @@ CalibrationData readTriplesCsv(const std::string& path, const std::string& polic
 
 /// Attention-output fidelity in place of the model's losses: at a ladder of retentions, y = 1 - relative output error
 /// (BalanceKV B.1; mean over query heads, then over the layers of the capture; at least 1e-6), at the realised retention.
-/// One context per capture. No model saw any of it: a proxy, and called so wherever it goes.
+/// One context per capture. No model saw any of it: a proxy, and called so wherever it goes. The queries after the cut judge
+/// it, as they judge the measures: the retention that follows has seen them, the policy has not.
 struct ProxyRequest {
     std::vector<std::shared_ptr<const CaptureReader>> captures;
     PolicySpec policy;

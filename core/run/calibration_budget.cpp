@@ -48,6 +48,22 @@ void checkPolicy(const Calibration& calibration, const RunRequest& request, cons
                      "budget", "Calibrate this policy: kvscope calibrate", path});
 }
 
+CalibrationData triplesOf(const std::string& table, const PolicySpec& policy) {
+    CalibrationData data = readTriplesCsv(table, policy.policy, policy.variant);
+    if (std::string note = unstatedParameters(data.origin, policy); !note.empty())
+        data.notes.push_back(std::move(note));
+    return data;
+}
+
+void noteOtherParameters(Calibration& calibration, const PolicySpec& policy) {
+    if (calibration.given)
+        return;
+    const PolicySpec measured = PolicySpec::parse(calibration.spec);
+    const auto theirs = [&](const std::string& id) { return std::optional<std::string>(measured.values.text(id)); };
+    if (const std::string note = otherParameters(calibration.data.origin, policy.values, theirs); !note.empty())
+        calibration.data.notes.push_back(note);
+}
+
 Calibration curveOf(const LayerRunner& runner, const RunRequest& request, const Checkpoint& checkpoint) {
     const std::string& curve = request.budget.curve;
     const double tau = request.budget.value;
@@ -62,12 +78,13 @@ Calibration curveOf(const LayerRunner& runner, const RunRequest& request, const 
     if (curve.starts_with(kGivenPrefix))
         return calibrationOfK(request.policy, givenCurvature(request.budget), tau);
     if (curve.ends_with(".csv"))
-        return fitted(readTriplesCsv(curve, request.policy.policy, request.policy.variant));
+        return fitted(triplesOf(curve, request.policy));
     if (!curve.ends_with(".json"))
         throw Error({"budget '" + request.budget.text() + "' names no curve", "budget",
                      "After tau=T: write proxy, k=NUMBER, FILE.json of kvscope calibrate or FILE.csv of triples", {}});
     Calibration read = readCalibrationFile(curve);
     checkPolicy(read, request, curve);
+    noteOtherParameters(read, request.policy);
     return read;
 }
 

@@ -51,7 +51,7 @@ CalibrationData proxyTriples(const LayerRunner& runner, const ProxyRequest& requ
                      "Choose a policy with a budget", {}});
     CalibrationData data;
     data.proxy = true;
-    data.origin = fmt::format("proxy: 1 - relative output error at {} retentions", proxyLadder().size());
+    data.origin = fmt::format("proxy: 1 - relative output error at {} retentions, by the queries after the cut", proxyLadder().size());
     const auto total = static_cast<double>(request.captures.size() * proxyLadder().size());
     double done = 0;
     for (const auto& capture : request.captures) {

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -101,6 +102,17 @@ bool isOther(const CsvTable& table, const std::vector<std::string>& fields, cons
     return table.has(column) && table.text(fields, column, line) != wanted;
 }
 
+/// Parameters as the capture states them: one JSON object of texts.
+std::function<std::optional<std::string>(const std::string&)> statedIn(const std::string& text) {
+    const auto json = std::make_shared<const nlohmann::json>(nlohmann::json::parse(text, nullptr, false));
+    return [json](const std::string& id) -> std::optional<std::string> {
+        if (!json->is_object() || !json->contains(id))
+            return {};
+        const nlohmann::json& value = json->at(id);
+        return value.is_string() ? value.get<std::string>() : value.dump();
+    };
+}
+
 } // namespace
 
 double contextNllOf(const CaptureReader& capture, TokenIndex cut) {
@@ -113,6 +125,28 @@ double contextNllOf(const CaptureReader& capture, TokenIndex cut) {
             ++count;
         }
     return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string otherParameters(const std::string& origin, const ParameterValues& mine,
+                            const std::function<std::optional<std::string>(const std::string& id)>& theirs) {
+    std::vector<std::string> measured, here;
+    for (const ParameterSpec& row : mine.table())
+        if (const auto text = theirs(row.id); text && *text != mine.text(row.id)) {
+            measured.push_back(row.id + "=" + *text);
+            here.push_back(row.id + "=" + mine.text(row.id));
+        }
+    if (here.empty())
+        return {};
+    return fmt::format("{}: measured with {}, this run has {}", origin, fmt::join(measured, ", "), fmt::join(here, ", "));
+}
+
+std::string unstatedParameters(const std::string& origin, const PolicySpec& policy) {
+    const ParameterValues plain = variantValues(policyById(policy.policy).card(), policy.variant);
+    const ParameterTable& rows = policy.values.table();
+    const bool changed = std::any_of(rows.begin(), rows.end(), [&](const ParameterSpec& row) {
+        return policy.values.text(row.id) != plain.text(row.id);
+    });
+    return changed ? origin + " does not say with which parameters it was measured, and this run changes some of its variant" : std::string();
 }
 
 CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& policy, TokenIndex cut) {
@@ -134,6 +168,10 @@ CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& 
                                 row.retention, row.contextNll, row.fullNll / row.compressedNll});
     if (at->cut && *at->cut != cut)
         data.notes.push_back(fmt::format("{} was measured with the cut {}, this cut is {}", data.origin, *at->cut, cut));
+    const std::string note = at->parameters.empty() ? unstatedParameters(data.origin, policy)
+                                                    : otherParameters(data.origin, policy.values, statedIn(at->parameters));
+    if (!note.empty())
+        data.notes.push_back(note);
     return data;
 }
 

@@ -4,6 +4,7 @@
 #include "core/run/run.h"
 
 #include "core/base/error.h"
+#include "core/policies/common_parameters.h"
 #include "core/run/calibration.h"
 #include "core/run/layer_work.h"
 #include "core/run/named_dataset.h"
@@ -136,6 +137,9 @@ std::shared_ptr<const RunResult> LayerRunner::runCalibrated(const RunRequest& re
         return run(resolved, checkpoint, partial);
     const auto budget = calibrated(request, checkpoint.part(0, 0.5));
     resolved.budget.value = budget->retention;
+    if (roundingOf(request.policy.values) != Rounding::Ceil) // ceil(r* N) is kept, whatever its code makes of a fraction
+        resolved.budget = {Budget::Unit::Tokens,
+                           static_cast<double>(resolveBudget(resolved.budget, request.cut.token, Rounding::Ceil)), {}};
     const auto marked = [&](const std::shared_ptr<const RunResult>& plain) {
         auto result = std::make_shared<RunResult>(*plain);
         result->calibrated = budget;

@@ -21,6 +21,7 @@ struct NamedDataset {
 struct NamedNumbers {
     std::vector<std::int64_t> shape;
     std::vector<double> numbers;
+    std::vector<std::int32_t> slots; ///< its attribute "slots", or empty
 };
 
 /// Throws Error naming the file and the data set when it is missing or holds no numbers.

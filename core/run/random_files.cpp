@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <utility>
 
 namespace kvscope {
 
@@ -20,6 +22,7 @@ namespace {
 
 constexpr std::int64_t kMostNumbers = std::int64_t{1} << 27; // of a recorded table: 1 GiB
 constexpr std::size_t kMostDrawn = std::size_t{1} << 25;
+constexpr const char* kFewerNumbers = "Name fewer layers (--layers) or an earlier cut (--cut), or lower what the policy draws for a token";
 
 std::vector<int> layersOf(const CaptureInfo& capture) {
     std::vector<int> layers;
@@ -48,12 +51,15 @@ public:
         const std::vector<std::int64_t>& s = m_uniforms.shape;
         const std::string place = fmt::format("layer {}, KV head {}, round {}, token {}, slot {}", key.layer,
                                               key.kvHead, key.round, key.token, key.slot);
-        if (key.round >= s[2] || key.token >= s[3] || key.slot >= s[4])
+        const std::int64_t slot = slotOf(key.slot);
+        if (key.round >= s[2] || key.token >= s[3] || slot >= s[4])
             fail(m_uniformsFrom, "the uniforms end before " + place,
-                 fmt::format("The policy needs at least [layers, KV heads, {}, {}, {}]", key.round + 1, key.token + 1,
-                             key.slot + 1));
+                 m_uniforms.slots.empty() ? fmt::format("The policy needs at least [layers, KV heads, {}, {}, {}]", key.round + 1,
+                                                        key.token + 1, key.slot + 1)
+                                          : fmt::format("The policy needs at least [layers, KV heads, {}, {}, slots], and slot {} among "
+                                                        "the slots that the attribute names", key.round + 1, key.token + 1, key.slot));
         const std::int64_t row = (placeOf(m_layers, key.layer) * s[1] + key.kvHead) * s[2] + key.round;
-        const double value = m_uniforms.numbers[static_cast<std::size_t>((row * s[3] + key.token) * s[4] + key.slot)];
+        const double value = m_uniforms.numbers[static_cast<std::size_t>((row * s[3] + key.token) * s[4] + slot)];
         if (!(value >= 0 && value < 1))
             fail(m_uniformsFrom, fmt::format("the uniform of {} is {}", place, value), "Write numbers in [0, 1)");
         return value;
@@ -78,6 +84,15 @@ public:
     std::string id() const override { return m_id; }
 
 private:
+    /// Place of a slot on the last axis; its end where it is not there.
+    std::int64_t slotOf(std::uint32_t slot) const {
+        const std::vector<std::int32_t>& slots = m_uniforms.slots;
+        if (slots.empty())
+            return slot;
+        const auto at = std::lower_bound(slots.begin(), slots.end(), static_cast<std::int64_t>(slot));
+        return at != slots.end() && std::cmp_equal(*at, slot) ? at - slots.begin() : m_uniforms.shape[4];
+    }
+
     [[noreturn]] static void fail(const NamedDataset& from, const std::string& sentence, const std::string& remedy) {
         throw Error({sentence, from.path, remedy, from.file});
     }
@@ -99,6 +114,10 @@ private:
         checkHeads(m_uniformsFrom, shape, form);
         if (shape.size() == 3)
             shape = {shape[0], shape[1], 1, shape[2], 1};
+        const std::vector<std::int32_t>& slots = m_uniforms.slots;
+        if (!slots.empty() && (std::cmp_not_equal(slots.size(), shape[4]) || slots.front() < 0 || !std::is_sorted(slots.begin(), slots.end())))
+            fail(m_uniformsFrom, fmt::format("its attribute slots names {} slots for an axis of {}", slots.size(), shape[4]),
+                 "Name each slot of the last axis, ascending, or leave the attribute out");
         m_id += "uniforms " + text + fileStamp(text);
     }
 
@@ -138,7 +157,7 @@ std::vector<double> emptyTable(const std::vector<std::int64_t>& shape, const std
         count = size > kMostNumbers / count ? kMostNumbers + 1 : count * size;
     if (count > kMostNumbers)
         throw Error({fmt::format("a table of [{}] random numbers is too large", fmt::join(shape, ", ")), "--record",
-                     "Record an earlier cut, or fewer slots", path});
+                     kFewerNumbers, path});
     return std::vector<double>(static_cast<std::size_t>(count), std::numeric_limits<double>::quiet_NaN());
 }
 
@@ -158,7 +177,7 @@ double RecordingRandom::uniform(const RandomKey& key) const {
     if (m_drawn.size() == kMostDrawn)
         throw Error({"too many random numbers were drawn to record them",
                      "--record",
-                     "Record an earlier cut, or fewer slots",
+                     kFewerNumbers,
                      {}});
     m_drawn.push_back({key.layer, key.kvHead, key.round, key.token, key.slot, value});
     return value;
@@ -180,18 +199,26 @@ void RecordingRandom::write(const std::string& path) const {
     const auto layers = static_cast<std::int64_t>(m_layers.size());
     if (!m_drawn.empty()) {
         std::vector<std::int64_t> shape = {layers, m_kvHeads, 0, 0, 0};
+        std::set<std::uint32_t> distinct;
         for (const Drawn& drawn : m_drawn) {
             shape[2] = std::max(shape[2], std::int64_t{drawn.round} + 1);
             shape[3] = std::max(shape[3], std::int64_t{drawn.token} + 1);
-            shape[4] = std::max(shape[4], std::int64_t{drawn.slot} + 1);
+            distinct.insert(drawn.slot);
         }
+        const std::vector<std::int32_t> slots(distinct.begin(), distinct.end());
+        shape[4] = std::ssize(slots);
+        const auto slotOf = [&](std::uint32_t slot) {
+            return std::lower_bound(slots.begin(), slots.end(), static_cast<std::int32_t>(slot)) - slots.begin();
+        };
         std::vector<double> table = emptyTable(shape, path);
         for (const Drawn& drawn : m_drawn) {
             const std::int64_t row =
                 (placeOf(m_layers, drawn.layer) * shape[1] + drawn.kvHead) * shape[2] + drawn.round;
-            table[static_cast<std::size_t>((row * shape[3] + drawn.token) * shape[4] + drawn.slot)] = drawn.value;
+            table[static_cast<std::size_t>((row * shape[3] + drawn.token) * shape[4] + slotOf(drawn.slot))] = drawn.value;
         }
         put(writer, "/uniforms", shape, table);
+        if (slots.back() + 1 != std::ssize(slots))
+            writer.attribute("/uniforms", "slots", slots);
     }
     if (!m_sketches.empty()) {
         const Sketch& first = m_sketches.begin()->second;

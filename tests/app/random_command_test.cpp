@@ -83,6 +83,31 @@ private slots:
         QVERIFY(picture("a.png") != picture("c.png"));
     }
 
+    // BalanceKV's partial round and the coins of sign sort draw from a slot far beyond the others.
+    void partialRoundsAreRecorded() {
+        for (const char* policy : {"balancekv:longbench@0.3", "uniform:sign_sort@0.3"}) {
+            const auto measured = [&](const QStringList& more, const char* out) {
+                expectDone(QStringList{"measure", kSample, "--policy", policy, "--layers", "3", "--out", out} + more);
+                return column(out, "output_error");
+            };
+            const auto drawn = measured({"--seed", "5", "--record", "partial.h5"}, "drawn.csv");
+            QCOMPARE(measured({"--uniforms", "partial.h5:/uniforms", "--seed", "99"}, "replayed.csv"), drawn);
+            QVERIFY(measured({"--seed", "99"}, "other.csv") != drawn);
+        }
+    }
+
+    // Decimal digits and nothing else: no octal, no sign, nothing beyond 64 bits.
+    void seedsAreDecimal() {
+        expectDone(measure({"--seed", "042"}, "octal.csv"));
+        expectDone(measure({"--seed", "42"}, "decimal.csv"));
+        QCOMPARE(column("octal.csv", "output_error"), column("decimal.csv", "output_error"));
+        QVERIFY(m_program.content("octal.csv").contains(",42,"));
+        expectDone(measure({"--seed", "18446744073709551615"}, "last.csv"));
+        for (const char* seed : {"-1", "18446744073709551616", "99999999999999999999", "0x10", "1.5", "1e3", "", "5 "})
+            expectRefused(measure({QString("--seed=%1").arg(seed)}, "x.csv"), "seed");
+        expectRefused({"synth", "--seed", "-1", "--out", "x.h5"}, "seed");
+    }
+
     void filesOfNumbersAndSeveralSeedsContradict() {
         expectDone(measure({"--record", "drawn.h5"}, "drawn.csv"));
         expectRefused(measure({"--uniforms", "drawn.h5:/uniforms", "--seeds", "0-2"}, "x.csv"), "several seeds");

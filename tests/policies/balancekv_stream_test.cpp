@@ -45,6 +45,11 @@ class BalanceKvStreamTest : public QObject {
     Q_OBJECT
 
 private slots:
+    void saysThatItUsesNoBudget() {
+        const PolicyOutcome outcome = m_bench.run("balancekv_stream@0.25", TestLayer::random(5, {4, 2, 80, 8}));
+        QVERIFY2(outcome.notes.front().find("not the budget") != std::string::npos, outcome.notes.front().c_str());
+    }
+
     // 1.1: all k = 0, v = 1: y is the running imbalance D, p = 1/2 - D/(2c).
     void handExampleWithCFour() {
         bool seen = false;

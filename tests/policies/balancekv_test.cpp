@@ -223,6 +223,20 @@ private slots:
                 (void)m_bench.run(spec, layerOf(tokens));
     }
 
+    // Sinks and recents that take the whole budget leave nothing to balance: no walk decides, and the result says so.
+    void sinksAndRecentsCanTakeTheWholeBudget() {
+        for (const char* spec : {"balancekv@0.25", "balancekv,sink=40,recent=20@60t", "uniform:sign_sort,protect_first=40,protect_last=20@60t"}) {
+            const PolicyOutcome outcome = m_bench.run(spec, layerOf(400));
+            for (const HeadSelection& head : outcome.selection.heads) {
+                QVERIFY(std::isinf(head.margin));
+                QCOMPARE(head.kept, head.protectedTokens);
+            }
+            QVERIFY2(!outcome.notes.empty() && outcome.notes.back().find("take the whole budget") != std::string::npos, spec);
+        }
+        QVERIFY(m_bench.run("balancekv,sink=40,recent=20@61t", layerOf(400)).notes.empty());
+        QVERIFY(m_bench.run("balancekv@1", layerOf(400)).notes.empty()); // everything is kept
+    }
+
     // 1.1 (a): the signs of the first tokens do not depend on later ones.
     void prefixesKeepTheirSigns() {
         const BalanceLog longer =

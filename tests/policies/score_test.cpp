@@ -108,6 +108,11 @@ private slots:
     void mistakesNameTheirPlace() {
         QCOMPARE(refusalOf("z(snapkv) + snapkw"),
                  "in the score 'z(snapkv) + snapkw': there is no feature 'snapkw' (character 13). Did you mean 'snapkv'?");
+        // A formula is computed before the budget is known, and two scores need it or are none.
+        QVERIFY(refusalOf("1 + compactor:kvpress").contains("changes with the budget"));
+        QVERIFY(refusalOf("1 + compactor:kvpress").contains("lambda_rule=fixed"));
+        QCOMPARE(refusalOf("compactor:kvpress.z_attention + compactor:kvpress[lambda_rule=fixed,lambda=0.75]"), refusalOf("snapkv"));
+        QVERIFY(refusalOf("uniform:sign_sort").contains("gives tokens no score"));
         QVERIFY(refusalOf("rnk(snapkv)").contains("no function 'rnk' (character 1). Did you mean 'rank'?"));
         QVERIFY(refusalOf("snapkv +").contains("the formula ends where") && refusalOf("snapkv +").contains("character 9"));
         QVERIFY(refusalOf("").contains("character 1"));

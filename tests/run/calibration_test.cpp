@@ -245,6 +245,47 @@ private slots:
         QVERIFY(errorText([&] { m_runner.run(request, {}); }).contains("compactor:kvpress"));
     }
 
+    // A curve of other parameters is another curve: whoever takes it is told.
+    void otherParametersAreNamed() {
+        const std::shared_ptr<const CaptureReader> sample = openCapture(kSample);
+        const auto noteOf = [&](const std::string& spec, const std::string& budget) {
+            RunRequest request = requestOn(sample, spec + "@" + budget);
+            request.cut = Cut::resolve("995", *sample);
+            request.measure = false;
+            return m_runner.run(request, {})->notes.front();
+        };
+        // The sample's rows name no parameters.
+        QVERIFY(noteOf("snapkv:kvpress,window=16", "tau=0.9").find("does not say with which parameters") != std::string::npos);
+        QVERIFY(noteOf("snapkv:kvpress", "tau=0.9").find("does not say") == std::string::npos);
+        h5::Writer writer(path("stated.h5"));
+        writer.put("/calibration/snapkv/paper", std::vector<double>{0.5, 2, 1, 2, 0}, {1, 5});
+        writer.attribute("/calibration/snapkv/paper", "parameters", std::string(R"({"window": "16", "pool": "average"})"));
+        writer.close();
+        const auto stated = captureWithLosses(4, 2);
+        stated->captureInfo.path = path("stated.h5");
+        const auto notesFor = [&](const char* spec) { return measuredTriples(*stated, PolicySpec::parse(spec), 80).notes; };
+        QCOMPARE(notesFor("snapkv:paper,window=16"), std::vector<std::string>());
+        QVERIFY(notesFor("snapkv:paper,window=8,pool=max").at(0).find("measured with window=16, pool=average, this run has window=8, pool=max") !=
+                std::string::npos);
+        const PolicySpec measured = PolicySpec::parse("snapkv:kvpress,window=32");
+        writeCalibration(path("other.json"), calibrate(measured, proxyTriples(m_runner, {{captureWithLosses(3, 2)}, measured, "80", 0, {}}, {}), 0.9, 1, 0));
+        QVERIFY(noteOf("snapkv:kvpress", "tau=0.9:" + path("other.json")).find("measured with window=32, this run has window=64") != std::string::npos);
+        const std::string table = file("t.csv", "retention,quality\n0.2,0.7\n0.5,0.9\n");
+        QVERIFY(noteOf("snapkv:kvpress,window=16", "tau=0.9:" + table).find("does not say with which parameters") != std::string::npos);
+        QVERIFY(noteOf("snapkv:kvpress", "tau=0.9:" + table).find("does not say") == std::string::npos);
+    }
+
+    // Section 5 keeps ceil(r* N), whatever the variant's code does with a fraction.
+    void theRetentionIsRoundedUp() {
+        const auto capture = captureWithLosses(1, 2);
+        for (const char* policy : {"keydiff", "keydiff:kvpress", "snapkv:compactor_vllm,window=8"}) {
+            const auto result = run(capture, std::string(policy) + "@tau=0.9:k=-6");
+            const double needed = result->calibrated->retention * 80;
+            QCOMPARE(result->requested, static_cast<std::int64_t>(std::ceil(needed - 1e-9)));
+            QVERIFY(needed - std::floor(needed) > 0.01 && needed - std::floor(needed) < 0.5); // all three would differ
+        }
+    }
+
     void filesAreReadBackAndUsed() {
         const std::string table = file("two.csv", "context,retention,quality,nll_context\na,0.5,0.9,1\na,0.2,0.7,1\n"
                                                   "b,0.5,0.6,3\nb,0.2,0.3,3\n");
