@@ -63,6 +63,7 @@ PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values,
     outcome.requested = policy.card().usesBudget ? resolveBudget(budget, rows, roundingOf(values)) : rows;
     const std::int64_t count = policy.layerCount(input.layer, input.numLayers, rows, values, outcome.requested);
     PolicyInput asked = input;
+    // Tokens name no fraction: -1, so that a policy whose code counts from a fraction keeps them exactly.
     asked.retention = budget.unit == Budget::Unit::Fraction ? budget.value : -1;
     RowSelection chosen = policy.select(asked, scores, values, count);
     outcome.selection = tokensOfRows(chosen, input);
