@@ -196,6 +196,12 @@ void checkOutput(const std::string& path, const std::vector<std::string>& extens
         checkCanWrite(path);
 }
 
+void checkNumber(double value, double least, double most, const std::string& option) {
+    if (!(value >= least && value <= most))
+        throw Error({.sentence = fmt::format("{} is no value of this option", value), .place = option,
+                     .remedy = fmt::format("Give a number from {} to {}", least, most)});
+}
+
 Budget parseBudgetOption(const std::string& text, Budget::Unit unit) {
     const bool tokens = unit == Budget::Unit::Tokens;
     const std::string option = tokens ? "--budget" : "--retention";

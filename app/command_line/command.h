@@ -89,6 +89,10 @@ RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex 
 /// work is done. Leaves nothing behind and an existing file alone.
 void checkOutput(const std::string& path, const std::vector<std::string>& extensions);
 
+/// Throws Error, naming the option, for a number outside the range and for one that is no number at all, which the
+/// parser of options lets through.
+void checkNumber(double value, double least, double most, const std::string& option);
+
 /// What --retention ("0.25") or --budget ("2048") says. Throws Error naming the option.
 Budget parseBudgetOption(const std::string& text, Budget::Unit unit);
 

@@ -199,6 +199,11 @@ private:
                     request.recorded = recorded;
                     requests.push_back(std::move(request));
                 }
+            if (std::none_of(layers.begin(), layers.end(), [&](LayerIndex layer) { return there.contains(layer.value); }))
+                throw Error({.sentence = there.empty() ? "the list holds no heads" : "the list holds none of these layers",
+                             .place = there.empty() ? "heads" : "--layers",
+                             .remedy = there.empty() ? "Write the list again" : fmt::format("It holds layers {}", fmt::join(there, ", ")),
+                             .path = path});
         }
         return requests;
     }

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 
 namespace kvscope {
 
@@ -59,6 +60,13 @@ std::vector<TokenIndex> parseTokens(const std::string& text, const CaptureReader
     return tokens;
 }
 
+void checkHead(int head, int count, const char* kind, const char* option) {
+    if (head < 0 || head >= count)
+        throw Error({.sentence = fmt::format("there is no {} {}", kind, head),
+                     .place = option,
+                     .remedy = fmt::format("The capture has {}s 0 to {}", kind, count - 1)});
+}
+
 class PlotCommand final : public Command {
 public:
     void addTo(CLI::App& app) override;
@@ -66,6 +74,7 @@ public:
     void run(const CommandContext& context) override;
 
 private:
+    void checkOptions() const;
     Session sessionFromOptions() const;
     void select(Session& session, const CaptureReader& capture) const;
     ViewInput makeInput(const Session& session, const std::vector<std::size_t>& panes, const View& view, const CommandContext& context) const;
@@ -92,9 +101,9 @@ void PlotCommand::addTo(CLI::App& app) {
     m_command->add_option("capture", m_capture, "capture file");
     m_options.addTo(*m_command);
     m_random.addTo(*m_command, false);
-    m_command->add_option("--layer", m_layer, "layer, 0-based");
-    m_command->add_option("--kv-head", m_kvHead, "KV head, 0-based");
-    m_command->add_option("--q-head", m_queryHead, "query head, 0-based; the first of the KV head by default");
+    m_command->add_option("--layer", m_layer, "layer, 0-based")->check(CLI::NonNegativeNumber);
+    m_command->add_option("--kv-head", m_kvHead, "KV head, 0-based")->check(CLI::NonNegativeNumber);
+    m_command->add_option("--q-head", m_queryHead, "query head, 0-based; the first of the KV head by default")->check(CLI::NonNegativeNumber);
     m_command->add_option("--selection", m_selections, "a recorded list as a pane, beside those of --policy in the order given; may be repeated")->allow_extra_args(false);
     m_command->add_option("--select", m_figure.select, "tokens to highlight, like 611-626; needle by default where there is one; none");
     m_command->add_option("--select-name", m_figure.selectName, "what the highlighted tokens are called");
@@ -104,13 +113,34 @@ void PlotCommand::addTo(CLI::App& app) {
         ->check(CLI::NonNegativeNumber);
     m_command->add_option("--view-set", m_figure.viewSet, "id=value of a view's option; may be repeated")->allow_extra_args(false);
     m_command->add_option("--session", m_session, "a saved session instead of a capture");
-    m_command->add_option("--pane", m_pane, "only this pane, 0-based");
+    m_command->add_option("--pane", m_pane, "only this pane, 0-based")->check(CLI::NonNegativeNumber);
     m_command->add_option("--active", m_active, "the pane that a view of one policy shows, 0-based")->check(CLI::NonNegativeNumber);
     m_command->add_option("--size", m_figure.size, "logical pixels, like 900x700");
     m_command->add_option("--scale", m_figure.scale, "device pixels per logical pixel (PNG)")->check(CLI::Range(0.25, 16.0));
     m_command->add_option("--theme", m_figure.theme, "light, dark or paper");
     m_command->add_flag("--footer", m_figure.footer, "print the command below the figure");
     m_command->add_option("--out", m_figure.out, "FILE.png, FILE.svg or FILE.pdf")->required();
+}
+
+/// Refused before any work is done.
+void PlotCommand::checkOptions() const {
+    checkOutput(m_figure.out, {".png", ".svg", ".pdf"});
+    const auto [width, height] = parseSize(m_figure.size);
+    themeByName(m_figure.theme);
+    checkNumber(m_figure.scale, 0.25, 16, "--scale");
+    checkNumber(m_figure.scroll, -1, 1e9, "--scroll");
+    if (m_figure.out.ends_with(".png"))
+        checkImageSize(width, height, m_figure.scale);
+    if (m_session.empty())
+        return;
+    const auto refuse = [](const std::string& what) {
+        throw Error({.sentence = "a session holds what " + what + " would say", .place = "--session, " + what, .remedy = "Leave one of the two out"});
+    };
+    if (!m_capture.empty())
+        refuse("the capture " + m_capture);
+    for (const char* option : {"--policy", "--selection", "--retention", "--budget", "--cut", "--seed"})
+        if (m_command->count(option) > 0)
+            refuse(option);
 }
 
 Session PlotCommand::sessionFromOptions() const {
@@ -148,6 +178,8 @@ void PlotCommand::select(Session& session, const CaptureReader& capture) const {
 
 std::vector<std::size_t> PlotCommand::chosenPanes(const Session& session) const {
     const std::vector<std::size_t> panes = allPanesOf(session);
+    if (panes.empty())
+        throw Error({.sentence = "the session has no pane to draw", .place = "panes", .remedy = "Add a policy to it", .path = m_session});
     if (m_pane < 0)
         return panes;
     if (static_cast<std::size_t>(m_pane) >= panes.size())
@@ -176,15 +208,21 @@ ViewInput PlotCommand::makeInput(const Session& session, const std::vector<std::
 void PlotCommand::aim(Session& session, const CaptureReader& capture) const {
     const CaptureInfo& info = capture.info();
     if (m_layer >= 0 || m_session.empty())
-        session.layer = info.layerInfo(LayerIndex(std::max(0, m_layer))).layer;
-    if (m_kvHead >= info.numKvHeads || m_queryHead >= info.numQueryHeads)
-        throw Error({.sentence = "there is no such head",
-                     .place = "--kv-head, --q-head",
-                     .remedy = fmt::format("The capture has {} KV heads and {} query heads, counted from 0", info.numKvHeads, info.numQueryHeads)});
+        session.layer = LayerIndex(std::max(0, m_layer));
+    info.layerInfo(session.layer); // throws where it is not there: a figure of another layer would be a wrong answer
+    if (m_kvHead >= 0 || m_queryHead < 0)
+        checkHead(m_kvHead >= 0 ? m_kvHead : session.kvHead.value, info.numKvHeads, "KV head", "--kv-head");
     if (m_kvHead >= 0)
         chooseKvHead(session, KvHeadIndex(m_kvHead), capture);
-    if (m_queryHead >= 0)
+    if (m_queryHead >= 0) {
+        checkHead(m_queryHead, info.numQueryHeads, "query head", "--q-head");
         chooseQueryHead(session, QueryHeadIndex(m_queryHead), capture);
+    }
+    if (m_kvHead >= 0 && session.kvHead.value != m_kvHead)
+        throw Error({.sentence = fmt::format("query head {} reads KV head {}, not {}", m_queryHead, session.kvHead.value, m_kvHead),
+                     .place = "--kv-head, --q-head",
+                     .remedy = "Leave one of the two out"});
+    fitToCapture(session, capture);
     select(session, capture);
     if (m_figure.cursor > info.numTokens)
         throw Error({.sentence = fmt::format("the cursor {} lies behind the last token", m_figure.cursor),
@@ -205,10 +243,13 @@ void PlotCommand::activate(Session& session) const {
 
 void PlotCommand::applyViewOptions(Session& session, const View& view) const {
     ParameterValues checked(view.card().options); // refuses what the table does not know before anything is stored
+    std::set<std::string> named;
     for (const std::string& set : m_figure.viewSet) {
         const std::size_t equals = std::min(set.find('='), set.size());
         const std::string id = set.substr(0, equals), value = equals < set.size() ? set.substr(equals + 1) : "";
         checked.setText(id, value);
+        if (!named.insert(id).second)
+            throw Error({.sentence = "the option " + id + " is set twice", .place = "--view-set", .remedy = "Leave one of them out"});
         setViewOption(session, view.card().id, id, value);
     }
 }
@@ -233,9 +274,7 @@ Viewport PlotCommand::makeViewport(const Session& session, const View& view, con
 }
 
 void PlotCommand::run(const CommandContext& context) {
-    checkOutput(m_figure.out, {".png", ".svg", ".pdf"});
-    parseSize(m_figure.size); // refused before any work is done
-    themeByName(m_figure.theme);
+    checkOptions();
     Session session = m_session.empty() ? sessionFromOptions() : readSession(m_session);
     const View& view = viewById(m_view.empty() ? "key_projection" : m_view);
     const auto capture = openCapture(session.capturePath);

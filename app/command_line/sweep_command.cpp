@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include <fstream>
+#include <set>
 #include <sstream>
 
 namespace kvscope {
@@ -90,8 +91,14 @@ private:
         for (const std::string& list : m_budgets)
             for (const std::string& text : splitAtCommas(list))
                 request.budgets.push_back(parseBudgetOption(text, Budget::Unit::Tokens));
-        for (const std::string& text : m_varied)
+        std::set<std::string> named;
+        for (const std::string& text : m_varied) {
             request.varied.push_back(parseVaried(text));
+            if (!named.insert(request.varied.back().id).second)
+                throw Error({.sentence = "the parameter " + request.varied.back().id + " is varied twice",
+                             .place = "--vary",
+                             .remedy = "Give all its values at once, like " + request.varied.back().id + "=v1,v2"});
+        }
         request.seeds = {m_options.seed};
         if (!m_seeds.empty()) {
             const std::vector<int> seeds = parseRangeList(m_seeds, "--seeds");

@@ -1,6 +1,7 @@
 // Puts scenes together into one figure, as papers print them: panels side by side under their titles.
 #include "app/export/figure.h"
 
+#include "core/base/error.h"
 #include "core/run/head_means.h"
 #include "views/scene/axes.h"
 #include "views/scene/scene_builder.h"
@@ -103,6 +104,8 @@ Scene buildFigure(const View& view, ViewInput input, const ParameterValues& opti
         input.activePane = active != panes.end() ? static_cast<int>(active - panes.begin()) : 0;
         return view.buildScene(input, options, viewport);
     }
+    if (panes.empty())
+        throw Error({.sentence = "there is no pane to draw", .remedy = "Add a policy"});
     Scene figure;
     figure.width = viewport.width;
     figure.height = viewport.height;

@@ -8,6 +8,7 @@
 #include <QFontMetricsF>
 #include <QPainterPath>
 
+#include <algorithm>
 #include <cmath>
 
 namespace kvscope {
@@ -142,7 +143,7 @@ void ItemPainter::operator()(const PointCloudItem& item) {
         drawMarks(m_painter, item);
         return;
     }
-    const double scale = m_options.rasterDpi / 96; // a logical pixel is 1/96 inch
+    const double scale = std::min(m_options.rasterDpi / 96, largestImageScale(m_scene.width, m_scene.height)); // 96 logical pixels an inch
     QImage layer(static_cast<int>(std::ceil(m_scene.width * scale)), static_cast<int>(std::ceil(m_scene.height * scale)),
                  QImage::Format_ARGB32_Premultiplied);
     layer.fill(Qt::transparent);
@@ -155,6 +156,11 @@ void ItemPainter::operator()(const PointCloudItem& item) {
 }
 
 } // namespace
+
+double largestImageScale(double width, double height) {
+    constexpr double kLongestSide = 32'767, kMostPixels = 0x1p28; // of 4 bytes
+    return std::min(kLongestSide / std::max(width, height), std::sqrt(kMostPixels / (width * height)));
+}
 
 void paintScene(QPainter& painter, const Scene& scene, const PaintOptions& options) {
     painter.save();

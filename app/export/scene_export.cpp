@@ -52,6 +52,7 @@ struct Footer {
 };
 
 QByteArray pngOf(const Scene& scene, const ExportOptions& options) {
+    checkImageSize(scene.width, scene.height, options.scale);
     QImage image = renderScene(scene, options.scale);
     image.setText("Software", "KVScope");
     if (!options.title.empty())
@@ -128,6 +129,14 @@ QByteArray pdfOf(const Scene& scene, const ExportOptions& options) {
 }
 
 } // namespace
+
+void checkImageSize(double width, double height, double scale) {
+    const double largest = largestImageScale(width, height);
+    if (scale > largest)
+        throw Error({.sentence = fmt::format("a PNG of {:.0f}x{:.0f} logical pixels at scale {:g} is too large", width, height, scale),
+                     .place = "size, scale",
+                     .remedy = fmt::format("The largest scale of this size is {:.2f}; SVG and PDF need none", std::floor(100 * largest) / 100)});
+}
 
 QImage renderScene(const Scene& scene, double scale) {
     QImage image(static_cast<int>(std::lround(scene.width * scale)), static_cast<int>(std::lround(scene.height * scale)),

@@ -16,6 +16,9 @@ struct ExportOptions {
     std::size_t rasteriseAbove = 20'000; ///< marks of a layer; vector formats only; 0: never
 };
 
+/// Throws Error for a PNG larger than QPainter can paint, naming the largest scale. For refusing before long work.
+void checkImageSize(double width, double height, double scale);
+
 QImage renderScene(const Scene& scene, double scale);
 
 /// The scene as an <svg> element to stand inside an HTML page: text as text, `label` for screen readers.

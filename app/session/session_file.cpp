@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -229,11 +230,17 @@ Json toJson(const Session& session, const fs::path& folder) {
     return json;
 }
 
+/// Of a layer or head. What the capture does not hold is clamped later, or refused; here it must only not wrap round.
+std::int64_t numberOf(const Json& value) {
+    constexpr std::int64_t kLimit = 1 << 30;
+    return std::clamp(value.get<std::int64_t>(), -kLimit, kLimit);
+}
+
 void readPlaceInCapture(ObjectReader& reader, Session& session, const std::string& path) {
     reader.with("capture", [&](const Json& v) { session.capturePath = absoluteFrom(folderOf(path), v.get<std::string>()); });
-    reader.with("layer", [&](const Json& v) { session.layer = LayerIndex(v.get<std::int64_t>()); });
-    reader.with("kv_head", [&](const Json& v) { session.kvHead = KvHeadIndex(v.get<std::int64_t>()); });
-    reader.with("query_head", [&](const Json& v) { session.queryHead = QueryHeadIndex(v.get<std::int64_t>()); });
+    reader.with("layer", [&](const Json& v) { session.layer = LayerIndex(numberOf(v)); });
+    reader.with("kv_head", [&](const Json& v) { session.kvHead = KvHeadIndex(numberOf(v)); });
+    reader.with("query_head", [&](const Json& v) { session.queryHead = QueryHeadIndex(numberOf(v)); });
     reader.take("cut", session.cut);
     reader.take("seed", session.seed);
     reader.with("arithmetic", [&](const Json& v) { session.arithmetic = valueOf(kArithmetics, v.get<std::string>()); });

@@ -5,6 +5,8 @@
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
 
+#include <set>
+
 namespace kvscope {
 
 namespace {
@@ -55,7 +57,8 @@ std::vector<std::string> parameterIds(const PolicyCard& card) {
     throw Error({"unknown parameter '" + id + "' of " + card.id, {}, suggestName(id, parameterIds(card)), {}});
 }
 
-void assign(const PolicyCard& card, ParameterValues& values, const std::string& assignment) {
+/// The parameter's id.
+std::string assign(const PolicyCard& card, ParameterValues& values, const std::string& assignment) {
     const std::size_t equals = assignment.find('=');
     if (equals == std::string::npos || equals == 0)
         throw Error({"'" + assignment + "' is not parameter=value",
@@ -67,6 +70,7 @@ void assign(const PolicyCard& card, ParameterValues& values, const std::string& 
     if (!values.has(id))
         refuseParameter(card, id);
     values.setText(id, assignment.substr(equals + 1));
+    return id;
 }
 
 } // namespace
@@ -88,8 +92,14 @@ PolicySpec PolicySpec::parse(const std::string& text) {
     spec.values = variantValues(card, spec.variant);
     if (!card.colonParameter.empty() && colon != std::string::npos)
         spec.values.setText(card.colonParameter, afterColon);
-    for (std::size_t i = 1; i < parts.size(); ++i)
-        assign(card, spec.values, parts[i]);
+    std::set<std::string> named;
+    if (!card.colonParameter.empty() && colon != std::string::npos)
+        named.insert(card.colonParameter);
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+        const std::string id = assign(card, spec.values, parts[i]);
+        if (!named.insert(id).second)
+            throw Error({"'" + text + "' names the parameter " + id + " twice", card.id, "Leave one of them out", {}});
+    }
     return spec;
 }
 

@@ -247,6 +247,23 @@ private slots:
         row("unknown view", {"plot", "joy", "SAMPLE", "--policy", "keydiff@0.1", "--out", "x.png"}, "key_projection");
         row("unknown view option", {"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--view-set", "joy=1", "--out", "x.png"}, "joy");
         row("size", {"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--size", "big", "--out", "x.png"}, "--size");
+        const auto plot = [&](const char* name, const QStringList& more, const char* says) {
+            row(name, QStringList{"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--out", "x.png"} + more, says);
+        };
+        plot("scale no number", {"--scale", "nan"}, "--scale");
+        plot("scroll no number", {"--scroll", "nan"}, "--scroll");
+        plot("scroll without end", {"--scroll", "inf"}, "--scroll");
+        plot("image too large", {"--size", "9000x9000", "--scale", "16"}, "The largest scale of this size is 1.82");
+        plot("negative layer", {"--layer", "-1"}, "--layer");
+        plot("negative KV head", {"--kv-head", "-1"}, "--kv-head");
+        plot("negative query head", {"--q-head", "-1"}, "--q-head");
+        plot("negative pane", {"--pane", "-1"}, "--pane");
+        plot("no such KV head", {"--kv-head", "2"}, "KV heads 0 to 1");
+        plot("no such query head", {"--q-head", "99"}, "--q-head");
+        plot("heads of two groups", {"--kv-head", "1", "--q-head", "0"}, "query head 0 reads KV head 0, not 1");
+        plot("view option twice", {"--view-set", "x_component=2", "--view-set", "x_component=3"}, "x_component is set twice");
+        evict("parameter twice", {"--policy", "snapkv,window=16,window=8@0.1"}, "names the parameter window twice");
+        row("varied twice", {"sweep", "SAMPLE", "--policy", "snapkv@0.1", "--vary", "window=8,16", "--vary", "window=16", "--out", "x.csv"}, "window is varied twice");
         row("theme", {"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--theme", "pink", "--out", "x.png"}, "pink");
     }
 
@@ -261,6 +278,18 @@ private slots:
         QVERIFY2(outcome.error.startsWith("kvscope: ") && outcome.error.count('\n') == 1, outcome.error);
         QVERIFY2(outcome.error.contains(says.toUtf8()), outcome.error);
         QCOMPARE(written(), QStringList({"half.h5", "text.h5"}));
+    }
+
+    void listsWithoutTheHeadsAskedForAreRefused() {
+        expectDone({"evict", kSample, "--policy", "keydiff@0.1", "--layers", "1-2", "--out", "l.json"});
+        const Outcome other = run({"measure", kSample, "--selection", "l.json", "--layers", "3", "--out", "m.csv"});
+        QVERIFY2(other.code == 2 && other.error.contains("It holds layers 1, 2"), other.error);
+        QJsonObject list = QJsonDocument::fromJson(contentOf(at("l.json"))).object();
+        list["heads"] = QJsonArray();
+        fill(at("none.json"), QJsonDocument(list).toJson());
+        const Outcome none = run({"measure", kSample, "--selection", "none.json", "--out", "m.csv"});
+        QVERIFY2(none.code == 2 && none.error.contains("no heads") && none.error.contains("none.json"), none.error);
+        QVERIFY(!written().contains("m.csv"));
     }
 
     void refusedOutputLeavesTheOldFile() {

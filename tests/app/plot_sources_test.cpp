@@ -1,5 +1,8 @@
 // `kvscope plot` draws the same picture whether it is told by options, by a saved session or by the list that a run
 // recorded; what it says on stdout is the same too.
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
 #include <QRegularExpression>
 #include <QTest>
 
@@ -153,6 +156,55 @@ private slots:
         const QStringList first = {"--selection", "list.json", "--policy", "keydiff@0.1", "key_norm@0.1"};
         QCOMPARE(done(program, head + first).out, list.out);
         QCOMPARE(done(program, head + first + QStringList{"--active", "2"}).out, norm.out);
+    }
+
+    // Written by hand, or for another capture: what is not there is refused, what merely does not fit is fitted.
+    void sessionsThatDoNotFitTheCapture_data() {
+        QTest::addColumn<QString>("key");
+        QTest::addColumn<QJsonValue>("value");
+        QTest::addColumn<QString>("says"); // empty: drawn
+        QTest::newRow("no panes") << "panes" << QJsonValue(QJsonArray()) << "no pane to draw";
+        QTest::newRow("KV head behind the last") << "kv_head" << QJsonValue(50) << "no KV head 50";
+        QTest::newRow("KV head before the first") << "kv_head" << QJsonValue(-3) << "no KV head -3";
+        QTest::newRow("KV head that wraps round") << "kv_head" << QJsonValue(4294967297.0) << "no KV head";
+        QTest::newRow("layer") << "layer" << QJsonValue(77) << "no layer 77";
+        QTest::newRow("query head behind the last") << "query_head" << QJsonValue(5000) << "";
+        QTest::newRow("query head before the first") << "query_head" << QJsonValue(-2) << "";
+        QTest::newRow("query head of another group") << "query_head" << QJsonValue(0) << "";
+        QTest::newRow("tokens behind the last") << "selected" << QJsonValue(QJsonArray{QJsonArray{9000, 9010}}) << "";
+        QTest::newRow("active pane") << "active_pane" << QJsonValue(7) << "";
+    }
+
+    void sessionsThatDoNotFitTheCapture() {
+        QFETCH(QString, key);
+        QFETCH(QJsonValue, value);
+        QFETCH(QString, says);
+        const Program program;
+        writeSession(program.at("two.kvscope").toStdString(), twoPanes());
+        QJsonObject json = QJsonDocument::fromJson(program.content("two.kvscope")).object();
+        json[key] = value;
+        QFile file(program.at("odd.kvscope"));
+        QVERIFY(file.open(QIODevice::WriteOnly) && file.write(QJsonDocument(json).toJson()) > 0);
+        file.close();
+        for (const char* view : {"key_projection", "token_strip", "attention_map", "overlap"}) {
+            const auto outcome = program.run({"plot", view, "--session", "odd.kvscope", "--size", "300x200", "--out", "x.svg"});
+            QVERIFY2(outcome.code == (says.isEmpty() ? 0 : 2) && outcome.error.contains(says.toUtf8()), view + (": " + outcome.error));
+        }
+        QCOMPARE(program.written().contains("x.svg"), says.isEmpty());
+    }
+
+    void aSessionAllowsNoSecondAnswer() {
+        const Program program;
+        writeSession(program.at("two.kvscope").toStdString(), twoPanes());
+        const QList<QStringList> more = {{"--policy", "keydiff@0.1"}, {"--selection", "l.json"}, {"--retention", "0.5"}, {"--budget", "9"},
+                                         {"--cut", "none"},           {"--seed", "3"}};
+        for (const QStringList& words : more) {
+            const auto outcome = program.run(QStringList{"plot", "overlap", "--session", "two.kvscope", "--out", "x.svg"} + words);
+            QVERIFY2(outcome.code == 2 && outcome.error.contains("--session, " + words.first().toUtf8()), outcome.error);
+        }
+        const auto capture = program.run({"plot", "overlap", kSample, "--session", "two.kvscope", "--out", "x.svg"});
+        QVERIFY2(capture.code == 2 && capture.error.contains("needle-1k.h5"), capture.error);
+        QCOMPARE(program.written(), QStringList{"two.kvscope"});
     }
 
     void mistakesAreNamed() {

@@ -1,5 +1,6 @@
 // Several panes in one figure, and the row of names above a plot: nobody is left out, nothing is cut off.
 #include "app/export/figure.h"
+#include "core/base/error.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_test.h"
@@ -33,6 +34,11 @@ public:
     FigurePanesTest() : ViewTest(keyProjectionView()) {}
 
 private slots:
+    void noPaneIsRefused() {
+        const ViewInput input = needleInput({});
+        QVERIFY_EXCEPTION_THROWN(buildFigure(m_view, input, optionsOf(m_view), {}, viewport(600, 420, m_text)), Error);
+    }
+
     void panesStandWhereTheyAreLargest_data() {
         using Corners = std::set<std::pair<int, int>>;
         QTest::addColumn<int>("panes");

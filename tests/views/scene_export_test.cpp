@@ -137,6 +137,22 @@ private slots:
         QCOMPARE(QDir(m_folder.path()).entryList(QDir::Files), before);
     }
 
+    // A PNG that cannot be painted is refused; the image inside a vector file takes the finest raster that can.
+    void imagesTooLargeAreRefusedOrCoarser() {
+        Scene large = sampleScene(30'000);
+        large.width = 15'000;
+        large.height = 9000;
+        QVERIFY_EXCEPTION_THROWN(exportScene(large, file("large.png"), {.scale = 2}), Error);
+        QVERIFY(!QFile::exists(QString::fromStdString(file("large.png"))));
+        checkImageSize(large.width, large.height, 1.4);
+        QVERIFY_EXCEPTION_THROWN(checkImageSize(large.width, large.height, 1.5), Error); // 2^28 pixels
+        QVERIFY_EXCEPTION_THROWN(checkImageSize(20'000, 200, 1.7), Error);              // 32767 a side
+        exportScene(large, file("large.svg"), {});
+        QFile svg(QString::fromStdString(file("large.svg")));
+        QVERIFY(svg.open(QIODevice::ReadOnly));
+        QVERIFY(svg.readAll().contains("<image"));
+    }
+
     void textServiceMeasuresWhatItRasterises() {
         const QtTextService text;
         const TextStyle style{FontFace::Interface, 13};
