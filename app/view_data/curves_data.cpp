@@ -5,6 +5,7 @@
 
 #include "app/view_data/further_captures.h"
 #include "app/view_data/head_values.h"
+#include "app/view_data/measured_heads.h"
 #include "app/view_data/phase_axis.h"
 #include "core/base/error.h"
 #include "core/metrics/statistics.h"
@@ -89,9 +90,9 @@ public:
     CurveMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
                const ViewDataMaker::Partial& partial)
         : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial),
-          m_wholeLayer(request.options.choice("heads") == "layer"),
+          m_measure(measureById(request.options.choice("measure"))), m_wholeLayer(request.options.choice("heads") == "layer"),
           m_captures(capturesWith(request.options.text("captures"), runner, request, checkpoint)) {
-        m_data.measure = request.options.choice("measure");
+        m_data.measure = m_measure.id;
         if (const std::string varied = request.options.text("vary"); !varied.empty() && varied != "budget") {
             m_axis = axisFor(request, varied);
             m_data.parameter = m_axis.id;
@@ -125,12 +126,6 @@ private:
     double runsOf(const PaneRequest& pane) const { return static_cast<double>(settingsOf(pane)) * seedsOf(pane); }
     /// A recorded list belongs to the capture that it was made on.
     std::size_t capturesOf(const PaneRequest& pane) const { return pane.recordedPath.empty() ? m_captures.size() : 1; }
-
-    double valueOf(const RunResult& result) const {
-        const Fidelity& fidelity = requireFidelity(result);
-        return meanOverHeads(m_data.measure == "retained_mass" ? fidelity.meanRetainedMass : fidelity.meanOutputError, m_request,
-                             m_wholeLayer);
-    }
 
     Curve& curve() { return m_data.curves.back(); }
     /// Says also which of several captures refuses.
@@ -196,9 +191,10 @@ private:
         for (int seed = 0; seed < seeds; ++seed) {
             run.seed = seeds == 1 ? run.seed : static_cast<std::uint64_t>(seed);
             run.measure = true;
-            const auto result = m_runner.run(run, m_checkpoint.part(m_done / m_total, (m_done + 1) / m_total));
+            const auto result = m_runner.run(run, m_checkpoint.part(m_done / m_total, (m_done + 0.9) / m_total));
+            const double value = meanOverHeads(m_runner, *result, m_measure, m_request, m_wholeLayer,
+                                               m_checkpoint.part((m_done + 0.9) / m_total, (m_done + 1) / m_total));
             m_done += 1;
-            const double value = valueOf(*result);
             point.mean += value / seeds;
             point.low = std::min(point.low, value);
             point.high = std::max(point.high, value);
@@ -215,6 +211,7 @@ private:
     const ViewDataRequest& m_request;
     const Checkpoint& m_checkpoint;
     const ViewDataMaker::Partial& m_partial;
+    const MeasureCard& m_measure;
     const bool m_wholeLayer;
     const std::vector<std::shared_ptr<const CaptureReader>> m_captures;
     CurvesData m_data;

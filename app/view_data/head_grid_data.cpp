@@ -1,12 +1,16 @@
 // The whole model at a glance: the active pane's policy on one layer after the other, and one number per head.
 #include "app/view_data/head_grid_data.h"
 
+#include "app/view_data/measured_heads.h"
 #include "core/base/error.h"
 #include "views/head_grid/head_grid_data.h"
+#include "views/measure_options.h"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 
 namespace kvscope {
@@ -41,12 +45,16 @@ struct Layer {
     std::size_t kvHeads() const { return static_cast<std::size_t>(request.capture->info().numKvHeads); }
 };
 
-Values outputError(const Layer& layer) {
-    return requireFidelity(*layer.active(true)).meanOutputError;
-}
-
-Values retainedMass(const Layer& layer) {
-    return requireFidelity(*layer.active(true)).meanRetainedMass;
+/// Of the active pane; what no selection changes needs none, and is asked of the whole cache.
+Values measured(const Layer& layer, const MeasureCard& measure) {
+    if (measure.subject == MeasureSubject::KeptTokens)
+        return headValues(layer.runner, *layer.active(true), measure, layer.checkpoint);
+    RunRequest whole;
+    whole.capture = layer.request.capture;
+    whole.layer = layer.index;
+    whole.cut = layer.request.cut;
+    whole.policy = PolicySpec::parse("exact");
+    return headValues(layer.runner, *layer.runner.run(whole, layer.checkpoint), measure, layer.checkpoint);
 }
 
 /// Output error of the first pane less that of the second.
@@ -149,22 +157,30 @@ Values meanCosine(const Layer& layer) {
 }
 
 struct Quantity {
-    const char* id;
-    const char* words; ///< with {} for the policy where it has one
-    bool perQueryHead, isSigned, higherIsBetter, neverIsNan;
-    Values (*row)(const Layer&);
+    std::string words; ///< with {} for the policy where it has one
+    std::string unit;
+    bool perQueryHead = true, isSigned = false, higherIsBetter = false, neverIsNan = false, takesNoSide = false;
+    std::function<Values(const Layer&)> row;
 };
 
-const Quantity kQuantities[] = {
-    {"output_error", "relative output error of {}", true, false, false, false, outputError},
-    {"retained_mass", "retained attention mass of {}", true, false, true, false, retainedMass},
-    {"error_difference", "output error of A less that of B", true, true, false, false, errorDifference},
-    {"overlap", "Jaccard overlap of A and B", false, false, true, false, overlap},
-    {"kept_tokens", "tokens kept by {}", false, false, true, false, keptTokens},
-    {"selection_kept", "share of the selected tokens that {} keeps", false, false, true, false, selectionKept},
-    {"survival_budget", "smallest retention at which {} keeps all selected tokens", false, false, false, true, survivalBudget},
-    {"mean_cosine", "cos(mean key, mean query)", true, true, false, false, meanCosine},
-};
+Quantity quantityOf(const MeasureCard& card) {
+    const bool ofPolicy = card.subject == MeasureSubject::KeptTokens;
+    return {measureWords(card) + (ofPolicy ? " of {}" : ""), card.unit, card.shape != MeasureShape::PerKvHead, card.isSigned, higherWins(card),
+            false, card.better == MeasureDirection::Neither, [&card](const Layer& layer) { return measured(layer, card); }};
+}
+
+/// What the grid has beside the measures.
+Quantity quantityOf(const std::string& id) {
+    static const std::map<std::string, Quantity> own = {
+        {"error_difference", {"output error of A less that of B", "", true, true, false, false, false, errorDifference}},
+        {"overlap", {"Jaccard overlap of A and B", "", false, false, true, false, false, overlap}},
+        {"kept_tokens", {"tokens kept by {}", "", false, false, true, false, false, keptTokens}},
+        {"selection_kept", {"share of the selected tokens that {} keeps", "", false, false, true, false, false, selectionKept}},
+        {"survival_budget", {"smallest retention at which {} keeps all selected tokens", "", false, false, false, true, false, survivalBudget}},
+        {"mean_cosine", {"cos(mean key, mean query)", "", true, true, false, false, true, meanCosine}}};
+    const auto found = own.find(id);
+    return found == own.end() ? quantityOf(measureById(id)) : found->second;
+}
 
 std::string wordsOf(const Quantity& quantity, const ViewDataRequest& request) {
     std::string words = quantity.words;
@@ -181,11 +197,13 @@ std::string wordsOf(const Quantity& quantity, const ViewDataRequest& request) {
 ViewDataMaker::Value makeHeadGridData(const LayerRunner& runner, const ViewDataRequest& request,
                                       const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
     const std::string& id = request.options.choice("quantity");
-    const Quantity& quantity = *std::find_if(std::begin(kQuantities), std::end(kQuantities), [&](const Quantity& q) { return id == q.id; });
+    const Quantity quantity = quantityOf(id);
     const CaptureInfo& info = request.capture->info();
     HeadGridData data;
     data.quantity = id;
     data.what = wordsOf(quantity, request);
+    data.unit = quantity.unit;
+    data.takesNoSide = quantity.takesNoSide;
     data.perQueryHead = quantity.perQueryHead;
     data.columns = quantity.perQueryHead ? info.numQueryHeads : info.numKvHeads;
     data.isSigned = quantity.isSigned;

@@ -2,8 +2,10 @@
 #include "app/view_data/phase_map_data.h"
 
 #include "app/view_data/head_values.h"
+#include "app/view_data/measured_heads.h"
 #include "app/view_data/phase_axis.h"
 #include "core/base/error.h"
+#include "views/measure_options.h"
 
 #include <limits>
 #include <memory>
@@ -30,13 +32,17 @@ class MapMaker {
 public:
     MapMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
              const ViewDataMaker::Partial& partial)
-        : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial) {
+        : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial),
+          m_measure(measureById(request.options.choice("measure"))) {
         const PaneRequest& shown = request.shownPane();
         if (!shown.recordedPath.empty())
             throw Error({"a recorded list has no parameters to vary", {}, "Make a pane with a policy the active one", {}});
-        m_data.measure = request.options.choice("measure");
-        m_data.higherIsBetter = m_data.measure == "retained_mass";
+        m_data.measure = m_measure.id;
+        m_data.higherIsBetter = higherWins(m_measure);
         m_data.winners = request.options.choice("colour") == "winner";
+        if (m_data.winners && m_measure.better == MeasureDirection::Neither)
+            throw Error({"nobody wins by '" + m_measure.id + "': neither more nor less of it is better", "phase_map",
+                         "Colour by measure, or choose a measure that has a better side", {}});
         m_data.activePane = request.activePane;
         m_data.where = wholeLayer() ? "all heads of the layer" : "KV head " + std::to_string(request.kvHead.value);
         for (std::size_t pane = 0; pane < request.panes.size(); ++pane)
@@ -103,9 +109,8 @@ private:
                 RunRequest run = m_runs[pane];
                 apply(run, m_data.x, x);
                 apply(run, m_data.y, y);
-                const auto result = m_runner.run(run, checkpoint.part(index / share, (index + 1) / share));
-                const Fidelity& fidelity = requireFidelity(*result);
-                cell.values[pane] = meanOverHeads(m_data.higherIsBetter ? fidelity.meanRetainedMass : fidelity.meanOutputError, m_request, wholeLayer());
+                const auto result = m_runner.run(run, checkpoint.part(index / share, (index + 0.9) / share));
+                cell.values[pane] = meanOverHeads(m_runner, *result, m_measure, m_request, wholeLayer(), checkpoint.part((index + 0.9) / share, (index + 1) / share));
                 cell.kept[pane] = keptShareOf(*result, m_request, wholeLayer());
             } catch (const Error& error) {
                 if (cell.error.empty())
@@ -119,6 +124,7 @@ private:
     const ViewDataRequest& m_request;
     const Checkpoint& m_checkpoint;
     const ViewDataMaker::Partial& m_partial;
+    const MeasureCard& m_measure;
     PhaseMapData m_data;
     std::vector<RunRequest> m_runs;
 };

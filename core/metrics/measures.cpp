@@ -25,7 +25,7 @@ using enum MeasureSubject;
 
 std::vector<Entry> makeEntries() {
     return {
-        {{"output_error", "Output error", "", "‖z_j − a_j‖ / ‖a_j‖, before W_o (BalanceKV B.1).", PerQuery},
+        {{"output_error", "Relative output error", "", "‖z_j − a_j‖ / ‖a_j‖, before W_o (BalanceKV B.1).", PerQuery},
          measure::outputError},
         {{"output_error_frobenius", "Output error, aggregate", "",
           "‖Z − A‖_F / ‖A‖_F over all judged queries of a head, before W_o: another number than the mean of the "

@@ -72,7 +72,7 @@ private slots:
                 QVERIFY(facts.adoption && facts.adoption->values.empty());
                 QCOMPARE(facts.adoption->pane, int(curve));
                 QCOMPARE(facts.adoption->budget->value, points[i].asked);
-                QCOMPARE(facts.rows[2].first, std::string("retained mass"));
+                QCOMPARE(facts.rows[2].first, std::string("retained attention mass"));
                 QCOMPARE(facts.rows.size(), curve == 1 ? std::size_t{5} : std::size_t{4}); // a drawn policy tells its spread
             }
         }
@@ -116,7 +116,7 @@ private slots:
         QVERIFY(std::count(texts.begin(), texts.end(), data->title) == 1);
         QVERIFY(std::count(texts.begin(), texts.end(), std::string("B KeyDiff (has no window)")) == 1);
         const std::string winner = better >= 2 ? "SnapKV" : "KeyDiff";
-        QVERIFY2(curvesView().finding(input, options).starts_with(winner + " has the smallest output error at "), curvesView().finding(input, options).c_str());
+        QVERIFY2(curvesView().finding(input, options).starts_with(winner + " has the smallest relative output error at "), curvesView().finding(input, options).c_str());
         QVERIFY(curvesView().finding(input, options).find("of 3 values of window") != std::string::npos);
         const PointFacts facts = curvesView().factsAt(input, options, scene, cloudNamed(scene, "A SnapKV")->points->at(2));
         QVERIFY(facts.adoption && !facts.adoption->budget);
@@ -167,7 +167,7 @@ private slots:
         data.curves = {curve('A', "snapkv", {{1, 0.5}, {2, 0.1}, {3, 0.5}}), curve('B', "pyramidkv", {{1, 0.4}, {3, 0.4}})}; // 2 was refused
         ViewInput input = needleInput({"snapkv@0.25", "pyramidkv@0.25"});
         input.data.value = std::make_shared<const CurvesData>(data);
-        QCOMPARE(curvesView().finding(input, optionsOf(curvesView())), std::string("pyramidkv has the smallest output error at 2 of 2 values of window in KV head 1"));
+        QCOMPARE(curvesView().finding(input, optionsOf(curvesView())), std::string("pyramidkv has the smallest relative output error at 2 of 2 values of window in KV head 1"));
     }
 
     void randomPoliciesHaveABandOverTheirSeeds() {

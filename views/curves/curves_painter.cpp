@@ -4,6 +4,7 @@
 
 #include "views/chart.h"
 #include "views/curves/end_labels.h"
+#include "views/measure_options.h"
 #include "views/pane_identity.h"
 #include "views/view_facts.h"
 
@@ -44,17 +45,17 @@ AxisSpec axisOver(Extent extent, bool logarithmic, std::string title) {
         const double factor = std::pow(extent.high / extent.low, 0.06) * 1.02;
         return {extent.low / factor, extent.high * factor, AxisScale::Logarithmic, std::move(title)};
     }
-    const double margin = std::max(0.05 * (extent.high - extent.low), 1e-9);
-    return {std::max(0.0, extent.low - margin), extent.high + margin, AxisScale::Linear, std::move(title)};
+    const double size = std::max(std::abs(extent.low), std::abs(extent.high)), span = extent.high - extent.low;
+    const double margin = span > 1e-6 * size ? 0.05 * span : std::max(0.05 * size, 1e-9); // a level line stands in the middle
+    return {extent.low < 0 ? extent.low - margin : std::max(0.0, extent.low - margin), extent.high + margin, AxisScale::Linear, std::move(title)};
 }
 
 std::string yTitle(const CurvesData& data, const Viewport& viewport) {
-    const bool mass = data.measure == "retained_mass";
-    const std::string measure = mass ? "Retained attention mass" : "Relative output error";
+    const MeasureCard& measure = measureById(data.measure);
     if (data.captures < 2)
-        return measure;
+        return measureTitle(measure);
     const bool isLow = viewport.height < 340; // no room for a long title beside the axis
-    return fmt::format("{}, mean of {}{}", isLow ? (mass ? "Mass" : "Error") : measure, data.captures, isLow ? "" : " captures");
+    return fmt::format("{}, {}", measureTitle(measure), isLow ? fmt::format("mean of {}", data.captures) : fmt::format("mean of {} captures", data.captures));
 }
 
 const std::vector<double> kLevelDash = {1, 3};
@@ -113,10 +114,11 @@ Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterVa
     if (x.low > x.high) // no pane has got to its first value
         x = {0, 1};
     const bool logarithmic = options.choice("scale") == "log";
-    const bool mass = data.measure == "retained_mass";
+    const MeasureCard& measure = measureById(data.measure);
+    const bool decades = logarithmic && !higherWins(measure) && !measure.isSigned; // masses and volumes are read evenly
     const char* budget = options.choice("against") == "bytes" ? "KiB stored in the layer" : "Kept, % of the tokens before the cut";
     return Chart(viewport, legendOf(data, input, labels == 0, viewport.theme), axisOver(x, logarithmic, variesBudget(data) ? budget : data.title),
-                 axisOver(y, logarithmic && !mass, yTitle(data, viewport)), labels);
+                 axisOver(y, decades, yTitle(data, viewport)), labels);
 }
 
 bool hasBand(const Curve& curve) {

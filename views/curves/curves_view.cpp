@@ -5,6 +5,7 @@
 #include "views/curves/curves_painter.h"
 #include "views/explanations.h"
 #include "views/file_option.h"
+#include "views/measure_options.h"
 #include "views/parameter_option.h"
 #include "views/scene/axes.h"
 #include "views/view_facts.h"
@@ -21,12 +22,9 @@ namespace {
 std::shared_ptr<const ParameterTable> makeOptions() {
     constexpr const char* source = "BalanceKV Fig. 1, KeyDiff Tables 9 to 13";
     return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("measure", "Measure", "What the curves show.", source,
-                     {{"output_error", "Output error", "relative, mean over the judged queries (BalanceKV B.1)"},
-                      {"retained_mass", "Retained mass", "share of the attention that the kept tokens carry"}},
-                     Stage::Features),
-        choiceOption("heads", "Heads", "Over which query heads the mean runs.", source,
-                     {{"kv_head", "This KV head", "the query heads that read it"}, {"layer", "The layer", "all query heads"}},
+        choiceOption("measure", "Measure", "What the curves show.", source, measureChoices(), Stage::Features),
+        choiceOption("heads", "Heads", "Over which heads the mean runs.", source,
+                     {{"kv_head", "This KV head", "with the query heads that read it"}, {"layer", "The layer", "all heads"}},
                      Stage::Features),
         integerOption("seeds", "Seeds", "Runs of a policy that draws random numbers; the band shows their extremes.", source,
                       1, 10, 5, Stage::Features),
@@ -97,7 +95,7 @@ Contest contestOf(const CurvesData& data) {
         if (curve.points.size() > 1 && (!longest || curve.points.size() > longest->points.size()))
             longest = &curve;
     }
-    const bool mass = data.measure == "retained_mass";
+    const bool higher = higherWins(measureById(data.measure));
     for (std::size_t p = 0; longest && p < longest->points.size(); ++p) {
         std::size_t best = runners.front();
         bool all = true;
@@ -105,7 +103,7 @@ Contest contestOf(const CurvesData& data) {
             const CurvePoint* mine = pointFor(data, data.curves[i], longest->points[p].asked);
             const CurvePoint* leader = pointFor(data, data.curves[best], longest->points[p].asked);
             all = all && mine;
-            if (mine && leader && (mass ? mine->mean > leader->mean : mine->mean < leader->mean))
+            if (mine && leader && (higher ? mine->mean > leader->mean : mine->mean < leader->mean))
                 best = i;
         }
         contest.shared += all;
@@ -126,16 +124,35 @@ std::string overCaptures(const CurvesData& data) {
     return fmt::format(", mean of {} captures{}", data.captures, data.models > 1 ? fmt::format(" of {} models", data.models) : "");
 }
 
+/// What a measure without a better side has to say: its extremes, or that no selection moves it.
+std::string rangesText(const CurvesData& data, const MeasureCard& measure) {
+    std::string text;
+    for (const Curve& curve : data.curves) {
+        if (curve.points.empty())
+            continue;
+        const auto [low, high] = std::minmax_element(curve.points.begin(), curve.points.end(), [](const CurvePoint& a, const CurvePoint& b) { return a.mean < b.mean; });
+        const std::string least = formatShort(low->mean), most = formatShort(high->mean);
+        const std::string range = (least == most ? least : least + " to " + most) + unitBehind(measure.unit);
+        if (measure.subject == MeasureSubject::Layer)
+            return fmt::format("The {} in {} is {}{}: it describes the layer, whatever is kept", measureWords(measure), data.where, range, overCaptures(data));
+        text += (text.empty() ? "" : ", ") + nameOf(data, curve) + " " + range;
+    }
+    return fmt::format("The {} in {}{}: {}", measureWords(measure), data.where, overCaptures(data), text);
+}
+
 std::string CurvesView::finding(const ViewInput& input, const ParameterValues&) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
         return why;
     const auto data = dataAs<CurvesData>(input);
+    const MeasureCard& measure = measureById(data->measure);
+    if (measure.better == MeasureDirection::Neither)
+        return rangesText(*data, measure);
     const Contest contest = contestOf(*data);
     if (contest.shared == 0)
         return variesBudget(*data) ? "One budget each: curves need policies that take a budget" : "No two values of " + data->parameter + " have been run yet";
     const auto most = static_cast<std::size_t>(std::max_element(contest.wins.begin(), contest.wins.end()) - contest.wins.begin());
-    return fmt::format("{} has the {} at {} of {} {} in {}{}", nameOf(*data, data->curves[most]),
-                       data->measure == "retained_mass" ? "largest retained mass" : "smallest output error", contest.wins[most], contest.shared,
+    return fmt::format("{} has the {} {} at {} of {} {} in {}{}", nameOf(*data, data->curves[most]),
+                       higherWins(measure) ? "largest" : "smallest", measureWords(measure), contest.wins[most], contest.shared,
                        variesBudget(*data) ? "budgets" : "values of " + data->parameter, data->where, overCaptures(*data));
 }
 
@@ -180,7 +197,8 @@ PointFacts CurvesView::factsAt(const ViewInput& input, const ParameterValues&, c
     if (!point.setting.empty())
         facts.rows.emplace_back(data->parameter, point.setting);
     facts.rows.emplace_back("kept", fmt::format("{} %", formatFixed(100 * point.retention, 1)));
-    facts.rows.emplace_back(data->measure == "retained_mass" ? "retained mass" : "output error", formatShort(point.mean));
+    const MeasureCard& measure = measureById(data->measure);
+    facts.rows.emplace_back(measureWords(measure), formatShort(point.mean) + unitBehind(measure.unit));
     addSpread(facts, curve, point);
     facts.adoption = adoptionOf(input, *data, curve, point);
     if (facts.adoption)

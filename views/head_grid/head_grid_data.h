@@ -12,11 +12,13 @@ namespace kvscope {
 struct HeadGridData : ViewData {
     std::string quantity;    ///< id of the option
     std::string what;        ///< "relative output error of KeyDiff at 25 %"
+    std::string unit;        ///< of the values: "nat"; empty: a plain number
     bool perQueryHead = true; ///< columns are query heads, grouped by KV head; else KV heads
     int columns = 0;
     bool isSigned = false;   ///< a diverging map centred at 0
     bool neverIsNan = false; ///< NaN means "at no budget"
     bool higherIsBetter = false;
+    bool takesNoSide = false; ///< neither more nor less is better
     struct Row {
         int layer = 0;
         bool computed = false;

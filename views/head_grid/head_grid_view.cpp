@@ -5,37 +5,39 @@
 #include "views/explanations.h"
 #include "views/head_grid/head_grid_data.h"
 #include "views/colour_scale.h"
+#include "views/measure_options.h"
 #include "views/view_facts.h"
 #include "views/view_options.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace kvscope {
 
 namespace {
 
+/// Those of the grid itself beside the measures.
+const std::vector<ParameterChoice>& quantities() {
+    static const std::vector<ParameterChoice> all = measureChoicesWith(
+        {{"error_difference", "Error of A less B", "blue: A is better"},
+         {"overlap", "Overlap of A and B", "Jaccard"},
+         {"kept_tokens", "Kept tokens", "what a head attends to before the cut, whatever its weight"},
+         {"selection_kept", "Selection kept", "share of the selected tokens"},
+         {"survival_budget", "Survival budget", "smallest retention at which the whole selection is kept"},
+         {"mean_cosine", "cos(mean key, mean query)", "of the queries before the cut (KeyDiff Fig. 14)"}});
+    return all;
+}
+
 void checkRange(std::string_view text) {
-    constexpr std::array<std::string_view, 8> known{"output_error", "retained_mass", "error_difference", "overlap",
-                                                    "kept_tokens", "selection_kept", "survival_budget", "mean_cosine"};
-    checkValueRange(text, known, "the grid");
+    checkValueRange(text, idsOf(quantities()), "the grid");
 }
 
 std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(ParameterTable{
         choiceOption("quantity", "Quantity", "What a cell holds.", "KeyDiff Figs. 13-16",
-                     {{"output_error", "Output error", "relative, of the active pane's policy"},
-                      {"retained_mass", "Retained mass", "of the active pane's policy"},
-                      {"error_difference", "Error of A less B", "blue: A is better"},
-                      {"overlap", "Overlap of A and B", "Jaccard"},
-                      {"kept_tokens", "Kept tokens", "effective budget of the head"},
-                      {"selection_kept", "Selection kept", "share of the selected tokens"},
-                      {"survival_budget", "Survival budget", "smallest retention at which the whole selection is kept"},
-                      {"mean_cosine", "cos(mean key, mean query)", "KeyDiff Fig. 14"}},
-                     Stage::Features),
+                     quantities(), Stage::Features),
         colourMapOption(), valueRangeOption(checkRange)});
 }
 
@@ -69,6 +71,10 @@ ValueScale scaleFor(const HeadGridData& data, const ParameterValues& options) {
     for (const HeadGridData::Row& row : data.rows)
         values.insert(values.end(), row.values.begin(), row.values.end());
     return {std::move(values), data.isSigned, data.quantity, "heads", options.choice("colours"), ValueRange::parse(options.text(kValueRangeOption))};
+}
+
+std::string titleOf(const HeadGridData& data) {
+    return data.unit.empty() ? data.what : data.what + ", " + data.unit;
 }
 
 constexpr double kLeastWithColumn = 320; // wide; below it the column goes
@@ -145,7 +151,7 @@ void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridDat
         const Box cell = layout.cell(0, column);
         builder.text({cell.x + cell.width / 2, cell.y - 5}, std::to_string(column), label, theme.text3, HorizontalAlign::Centre);
     }
-    builder.text({layout.grid.x, layout.grid.y - 30}, builder.elide(data.what, title, layout.grid.width), title, theme.text2,
+    builder.text({layout.grid.x, layout.grid.y - 30}, builder.elide(titleOf(data), title, layout.grid.width), title, theme.text2,
                  HorizontalAlign::Left, VerticalAlign::Middle);
     const Box last = layout.cell(data.rows.size() - 1, 0);
     const TextStyle note{FontFace::Interface, 10};
@@ -257,8 +263,8 @@ std::string HeadGridView::finding(const ViewInput& input, const ParameterValues&
         shares = fmt::format("; a head keeps {} in layer {} and {} in layer {}", formatCount(std::llround(budgets.most->kept)), budgets.most->layer,
                              formatCount(std::llround(budgets.least->kept)), budgets.least->layer);
     const std::string rest = done < data->rows.size() ? fmt::format(" ({} of {} layers so far)", done, data->rows.size()) : "";
-    return fmt::format("{} is {} {} in {}{}{}{}", data->what, data->higherIsBetter ? "smallest," : "largest,",
-                       formatShort(worstRow->values[worst]), headName(*data, *worstRow, worst), shares,
+    return fmt::format("{} is {} {}{} in {}{}{}{}", data->what, data->higherIsBetter ? "smallest," : "largest,",
+                       formatShort(worstRow->values[worst]), unitBehind(data->unit), headName(*data, *worstRow, worst), shares,
                        data->neverIsNan && never > 0 ? fmt::format("; unknown in {} heads", never) : "", rest);
 }
 
@@ -275,7 +281,7 @@ PointFacts HeadGridView::factsAt(const ViewInput& input, const ParameterValues& 
     const double value = data->rows[row].values[column];
     PointFacts facts;
     facts.rows = {{"head", headName(*data, data->rows[row], column)},
-                  {data->what, !data->rows[row].computed ? "waiting" : std::isnan(value) ? (data->neverIsNan ? "unknown" : "none") : formatShort(value)}};
+                  {data->what, !data->rows[row].computed ? "waiting" : std::isnan(value) ? (data->neverIsNan ? "unknown" : "none") : formatShort(value) + unitBehind(data->unit)}};
     if (budgetsOf(*data) && data->quantity != "kept_tokens" && !std::isnan(data->rows[row].kept))
         facts.rows.emplace_back("kept in this layer", fmt::format("{} per head", formatCount(std::llround(data->rows[row].kept))));
     facts.layer = data->rows[row].layer;
@@ -286,7 +292,7 @@ PointFacts HeadGridView::factsAt(const ViewInput& input, const ParameterValues& 
 ViewTable HeadGridView::table(const ViewInput& input, const ParameterValues&) const {
     ViewTable table;
     const auto data = dataAs<HeadGridData>(input);
-    table.columns = {"layer", "head", data ? data->what : "value"};
+    table.columns = {"layer", "head", data ? titleOf(*data) : "value"};
     if (!data)
         return table;
     table.rowCount = std::ssize(data->rows) * data->columns;

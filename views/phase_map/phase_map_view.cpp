@@ -4,6 +4,7 @@
 
 #include "views/chart.h"
 #include "views/explanations.h"
+#include "views/measure_options.h"
 #include "views/pane_identity.h"
 #include "views/parameter_option.h"
 #include "views/phase_map/phase_painter.h"
@@ -13,7 +14,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace kvscope {
@@ -23,8 +23,8 @@ namespace {
 constexpr const char* kSource = "KeyDiff Tables 9 to 13, BalanceKV Fig. 3, Compactor 3.3";
 
 void checkRange(std::string_view text) {
-    constexpr std::array<std::string_view, 2> known{"output_error", "retained_mass"};
-    checkValueRange(text, known, "the phase map");
+    static const std::vector<ParameterChoice> measures = measureChoices();
+    checkValueRange(text, idsOf(measures), "the phase map");
 }
 
 std::shared_ptr<const ParameterTable> makeOptions() {
@@ -34,12 +34,9 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         choiceOption("colour", "Colour", "What a cell shows.", kSource,
                      {{"measure", "Measure", "of the active pane's policy"}, {"winner", "Winner", "the pane that does best there"}},
                      Stage::Features),
-        choiceOption("measure", "Measure", "What is measured.", kSource,
-                     {{"output_error", "Output error", "relative, mean over the judged queries (BalanceKV B.1)"},
-                      {"retained_mass", "Retained mass", "share of the attention that the kept tokens carry"}},
-                     Stage::Features),
-        choiceOption("heads", "Heads", "Over which query heads the mean runs.", kSource,
-                     {{"kv_head", "This KV head", "the query heads that read it"}, {"layer", "The layer", "all query heads"}},
+        choiceOption("measure", "Measure", "What is measured.", kSource, measureChoices(), Stage::Features),
+        choiceOption("heads", "Heads", "Over which heads the mean runs.", kSource,
+                     {{"kv_head", "This KV head", "with the query heads that read it"}, {"layer", "The layer", "all query heads"}},
                      Stage::Features),
         integerOption("grid", "Grid", "Values along each axis.", "the map's own", 2, 24, 8, Stage::Features), colourMapOption(),
         valueRangeOption(checkRange)});
@@ -79,7 +76,11 @@ std::size_t doneOf(const PhaseMapData& data) {
 }
 
 std::string measureWords(const PhaseMapData& data) {
-    return data.measure == "retained_mass" ? "retained mass" : "relative output error";
+    return measureWords(measureById(data.measure));
+}
+
+std::string valueText(const PhaseMapData& data, double value) {
+    return formatShort(value) + unitBehind(measureById(data.measure).unit);
 }
 
 std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& input, ThemeId theme) {
@@ -155,8 +156,13 @@ std::string PhaseMapView::finding(const ViewInput& input, const ParameterValues&
     }
     if (best == data->cells.size())
         return done < data->cells.size() ? "Running the first setting…" : "The policy refuses every setting of this map: " + data->cells.front().error;
-    return fmt::format("The {} of {} is best at {} ({}), worst at {} ({}){}", measureWords(*data), data->panes.front().policyName, settingOf(*data, best),
-                       formatShort(data->cells[best].values.front()), settingOf(*data, worst), formatShort(data->cells[worst].values.front()), rest);
+    const bool takesSide = measureById(data->measure).better != MeasureDirection::Neither;
+    const double low = data->cells[best].values.front(), high = data->cells[worst].values.front();
+    if (low == high)
+        return fmt::format("The {} of {} is {} at every setting{}", measureWords(*data), data->panes.front().policyName, valueText(*data, low), rest);
+    return fmt::format("The {} of {} is {} at {} ({}), {} at {} ({}){}", measureWords(*data), data->panes.front().policyName,
+                       takesSide ? "best" : "smallest", settingOf(*data, best), valueText(*data, low), takesSide ? "worst" : "largest",
+                       settingOf(*data, worst), valueText(*data, high), rest);
 }
 
 Adoption adoptionOf(const PhaseMapData& data, std::size_t cell) {
@@ -185,7 +191,7 @@ PointFacts PhaseMapView::factsAt(const ViewInput& input, const ParameterValues& 
     facts.rows = {{"setting", settingOf(*data, index)}};
     for (std::size_t i = 0; i < data->panes.size() && cell.computed; ++i) {
         const std::string value = std::isnan(cell.values[i]) ? std::string("refused")
-                                                             : fmt::format("{}, {} % kept", formatShort(cell.values[i]), formatFixed(100 * cell.kept[i], 1));
+                                                             : fmt::format("{}, {} % kept", valueText(*data, cell.values[i]), formatFixed(100 * cell.kept[i], 1));
         facts.rows.emplace_back(fmt::format("{} {}", data->panes[i].letter, data->panes[i].policyName), value);
     }
     if (!cell.computed)

@@ -1,6 +1,7 @@
 // The cells of a phase map: a sequential map for a measure, the winner's identity with its letter otherwise.
 #include "views/phase_map/phase_painter.h"
 
+#include "core/metrics/measures.h"
 #include "views/pane_identity.h"
 #include "views/view_facts.h"
 
@@ -34,7 +35,7 @@ ValueScale phaseScale(const PhaseMapData& data, const ParameterValues& options) 
     for (const PhaseCell& cell : data.cells)
         if (cell.computed && !data.winners)
             values.push_back(cell.values.front());
-    return {std::move(values), false, data.measure, "settings", options.choice("colours"), ValueRange::parse(options.text(kValueRangeOption))};
+    return {std::move(values), measureById(data.measure).isSigned, data.measure, "settings", options.choice("colours"), ValueRange::parse(options.text(kValueRangeOption))};
 }
 
 PhaseLayout phaseLayoutOf(const PhaseMapData& data, const std::vector<LegendEntry>& legend, const Viewport& viewport) {

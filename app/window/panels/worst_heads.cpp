@@ -108,7 +108,7 @@ void WorstHeads::refresh() {
     if (!m_data)
         m_what->setFullText(input.data.error.empty() ? tr("The layer x head grid fills this list: show it beside.") : fromUtf8(input.data.error));
     else
-        m_what->setFullText(tr("%1 · worst %2 of %3 heads").arg(fromUtf8(m_data->what)).arg(m_heads.size()).arg(found));
+        m_what->setFullText((m_data->takesNoSide ? tr("%1 · largest %2 of %3 heads") : tr("%1 · worst %2 of %3 heads")).arg(fromUtf8(m_data->what)).arg(m_heads.size()).arg(found));
     ViewTable table;
     const bool perQuery = !m_data || m_data->perQueryHead;
     table.columns = {"layer", perQuery ? "query head" : "KV head", "KV head", "value", ""};

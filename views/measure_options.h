@@ -1,0 +1,31 @@
+#pragma once
+
+#include "core/metrics/measures.h"
+#include "core/parameters/parameters.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvscope {
+
+/// The choices of a view's option: every measure of the registry that has a number per head, in its order, the output error
+/// first.
+std::vector<ParameterChoice> measureChoices();
+/// The same with `own` quantities of the view behind the output error and the retained mass.
+std::vector<ParameterChoice> measureChoicesWith(const std::vector<ParameterChoice>& own);
+/// Their ids, for checks that want them as they are typed. The views live as long as the choices.
+std::vector<std::string_view> idsOf(const std::vector<ParameterChoice>& choices);
+
+/// As it stands in a sentence: "retained attention mass", "ε, Frobenius", "‖k‖".
+std::string measureWords(const MeasureCard& card);
+/// As an axis is called: "Attention entropy, nat".
+std::string measureTitle(const MeasureCard& card);
+/// " nat" behind a number, or nothing.
+std::string unitBehind(const std::string& unit);
+/// Whether larger numbers win; of a measure that takes no side they are what a finding names.
+inline bool higherWins(const MeasureCard& card) {
+    return card.better == MeasureDirection::LargerIsBetter;
+}
+
+} // namespace kvscope
