@@ -129,7 +129,7 @@ KVSCOPE_PORTABLE TileRows keysOf(const AttentionCall& call, const TilePlaces& pl
 }
 
 /// Scales the products of a tile and hides what its queries do not see: -infinity, as for rows and keys that do not
-/// exist. `whole`: all exist and all is seen.
+/// exist. `whole`: nothing is hidden.
 template <class Tile>
 __device__ __forceinline__ void makeLogits(const AttentionCall& call, const TilePlaces& places, bool whole,
                                            typename Tile::Value (&values)[kTileValues]) {
@@ -143,11 +143,12 @@ __device__ __forceinline__ void makeLogits(const AttentionCall& call, const Tile
     }
 }
 
-/// Whether no value of the tile is hidden.
+/// Whether no value of the tile is hidden. Rows behind the last whole group, which groups of 3, 5, 6 or 7 leave, do not
+/// count: nobody reads them.
 __device__ __forceinline__ bool isWhole(const AttentionCall& call, const TilePlaces& places, std::int64_t kvHead,
                                         std::int64_t rowTile, std::int64_t keyTile) {
     const std::int64_t lastRow = queriesPerTile(call) * call.largestGroup - 1;
-    return lastRow == kTile - 1 && places.rowOffsets[lastRow] >= 0 && places.keyOffsets[kTile - 1] >= 0 &&
+    return places.rowOffsets[lastRow] >= 0 && places.keyOffsets[kTile - 1] >= 0 &&
            call.groups[kvHead + 1] - call.groups[kvHead] == call.largestGroup &&
            allSeen(call.mask, spanOfRows(call, rowTile), spanOfKeys(call, kvHead, keyTile));
 }

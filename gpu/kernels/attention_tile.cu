@@ -15,15 +15,18 @@ constexpr int kStride = kTile + 1;
 constexpr int kKeysPerItem = 4; // neighbouring keys of a row in one thread's hands
 constexpr int kItemsPerRow = kTile / kKeysPerItem;
 constexpr std::int64_t kWantedBlocks = 1024;
+constexpr std::int64_t kMostRowTiles = 256; // of one block: it must not hold up a stop, however long the rows are
 
-/// Key tiles of the rectangle, and pieces into which the rows are cut where the keys alone make too few blocks.
+/// Key tiles of the rectangle, and pieces into which the rows are cut where the keys alone make too few blocks or too long
+/// ones.
 struct TileGrid {
     std::int64_t firstKeyTile, keyTiles, splits, rowTilesPerSplit;
 };
 
 TileGrid gridOf(const AttentionTileCall& call) {
     const std::int64_t first = call.keyBegin / kTile, keys = (call.keyEnd + kTile - 1) / kTile - first;
-    const std::int64_t rows = rowTilesOf(call.attention), wanted = kWantedBlocks / keys;
+    const std::int64_t rows = rowTilesOf(call.attention), fair = kWantedBlocks / keys;
+    const std::int64_t least = (rows + kMostRowTiles - 1) / kMostRowTiles, wanted = fair < least ? least : fair;
     const std::int64_t splits = wanted < 1 ? 1 : wanted > rows ? rows : wanted;
     const std::int64_t per = (rows + splits - 1) / splits;
     return {first, keys, (rows + per - 1) / per, per};

@@ -16,7 +16,12 @@ namespace kvscope::gpu {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr std::int64_t kFirstTiles = 64;
+constexpr double kTileSide = 64;
+
+/// Operations of a tile of `a` with all tiles of the other side.
+double operationsOf(const AttentionCall& a, std::int64_t otherTiles) {
+    return 2 * kTileSide * kTileSide * static_cast<double>(a.keys.width) * static_cast<double>(otherTiles + 1);
+}
 
 /// The rows that are looked at, as rows of the queries, and the pixel row of each.
 struct MapRows {
@@ -90,7 +95,7 @@ public:
         const auto scratch = m_memory.allocate(attentionTileScratchBytes(call));
         call.scratch = scratch.get();
         Slices slices(m_memory, checkpoint.part(0.5, 1), static_cast<double>(mapTiles(call)));
-        slices.each(mapTiles(call), 1, kFirstTiles,
+        slices.each(mapTiles(call), 1, Slices::firstOf(operationsOf(call.attention, softmaxTiles(call.attention))),
                     [&](std::int64_t begin, std::int64_t end) { attentionTile(call, m_memory.stream(), begin, end); });
         m_map.cells = {{m_input.height, m_input.width}, cells.read(m_memory)};
         m_map.columnSums = {{m_input.width}, columns.read(m_memory)};
@@ -159,7 +164,8 @@ private:
         call.shares = shares.data();
         call.scratch = scratch.get();
         Slices slices(m_memory, checkpoint, static_cast<double>(softmaxTiles(call.attention)));
-        slices.each(softmaxTiles(call.attention), 1, kFirstTiles, [&](std::int64_t begin, std::int64_t end) {
+        const std::int64_t first = Slices::firstOf(operationsOf(call.attention, columnTiles(call.attention)));
+        slices.each(softmaxTiles(call.attention), 1, first, [&](std::int64_t begin, std::int64_t end) {
             softmaxShares(call, m_memory.stream(), {begin, end});
         });
         return shares.read(m_memory);

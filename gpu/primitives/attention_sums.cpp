@@ -12,7 +12,6 @@ namespace kvscope::gpu {
 namespace {
 
 constexpr std::size_t kMostKeptBytes = 256U << 20; // logits of a short window
-constexpr double kFirstOperations = 1e10;          // of the first slice; the clock decides about the others
 constexpr double kTileSide = 64;
 
 KernelArithmetic arithmeticOf(Arithmetic arithmetic) {
@@ -30,8 +29,8 @@ void runSums(const DeviceMemory& memory, AttentionSumsCall call, float* sums, Sl
     call.logits = kept.get();
     const double perTile = kTileSide * 2 * static_cast<double>(a.queries.width * a.keys.heads);
     const auto slice = [&](std::int64_t tiles, std::int64_t others, const auto& work) {
-        const double first = kFirstOperations / (perTile * kTileSide * static_cast<double>(others + 1));
-        slices.each(tiles, static_cast<double>(others), static_cast<std::int64_t>(first), work);
+        slices.each(tiles, static_cast<double>(others),
+                    Slices::firstOf(perTile * kTileSide * static_cast<double>(others + 1)), work);
     };
     slice(softmaxTiles(a), columnTiles(a), [&](std::int64_t begin, std::int64_t end) {
         softmaxShares(call, memory.stream(), {begin, end});

@@ -5,6 +5,7 @@
 #include "gpu/primitives/primitives.h"
 #include "gpu/primitives/slices.h"
 
+#include <algorithm>
 #include <cassert>
 #include <string>
 
@@ -102,8 +103,14 @@ std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const Dev
                                            const Checkpoint& checkpoint) {
     const auto walks = static_cast<std::int64_t>(input.walks.size());
     std::vector<BalancingSteps> results;
+    std::size_t longest = 1;
+    for (const BalancingWalk& walk : input.walks)
+        longest = std::max(longest, walk.rows.size());
+    // Half a matrix of products of keys and values.
+    const double operations = static_cast<double>(longest) * static_cast<double>(longest) *
+                              static_cast<double>(keys.width + (values.data ? values.width : 0));
     Slices slices(memory, checkpoint, static_cast<double>(walks));
-    slices.each(walks, 1, 1024, [&](std::int64_t begin, std::int64_t end) {
+    slices.each(walks, 1, Slices::firstOf(operations), [&](std::int64_t begin, std::int64_t end) {
         WalkLists lists;
         for (std::int64_t w = begin; w < end; ++w)
             lists.add(input.walks[static_cast<std::size_t>(w)]);

@@ -12,6 +12,12 @@ namespace kvscope::gpu {
 /// device. The cut never changes a result; the clock decides only how much is enqueued at once.
 class Slices {
 public:
+    /// Pieces of the first slice, when each takes so many operations: some ten milliseconds also on a card with little
+    /// double throughput. The clock decides about the others.
+    static std::int64_t firstOf(double operationsEach) {
+        return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(kFirstOperations / operationsEach, 1e6)));
+    }
+
     /// `total`: units of work of all calls of each() together.
     Slices(const DeviceMemory& memory, const Checkpoint& checkpoint, double total)
         : m_memory(memory), m_checkpoint(checkpoint), m_total(std::max(1.0, total)) {
@@ -39,6 +45,7 @@ public:
     }
 
 private:
+    static constexpr double kFirstOperations = 1e10;
     static constexpr double kShort = 0.02, kLong = 0.08; ///< seconds of a slice
 
     const DeviceMemory& m_memory;

@@ -2,6 +2,7 @@
 // groups of any size, chunks with a short end, in exact and in fast arithmetic. Exact sums agree to the one rounding to
 // float, because only the order of additions in double differs.
 #include "core/engine/engine.h"
+#include "gpu/kernels/attention_rows.h"
 #include "gpu/kernels/attention_sums.h"
 #include "tests/gpu/attention_data.h"
 
@@ -58,6 +59,26 @@ class AttentionSumsTest : public QObject {
     Q_OBJECT
 
 private slots:
+    /// Groups that do not divide 64 leave rows of a tile empty: tiles below the diagonal are still taken without a mask.
+    void tilesOfAnyGroupAreWhole() {
+        for (std::int32_t members = 1; members <= 9; ++members) {
+            const std::vector<std::int32_t> groups{0, members};
+            AttentionCall call;
+            call.keys.rows = call.queryCount = 1000;
+            call.groups = groups.data();
+            call.largestGroup = members;
+            const std::int64_t rows = queriesPerTile(call) * members;
+            TilePlaces places;
+            for (std::int64_t i = 0; i < kTile; ++i)
+                places.rowOffsets[i] = i < rows ? i : -1, places.keyOffsets[i] = i;
+            const std::int64_t low = 5 * kTile / queriesPerTile(call) + 1; // begins behind the keys of tile 3
+            QVERIFY2(isWhole(call, places, 0, low, 3), qPrintable(QString::number(members)));
+            QVERIFY(!isWhole(call, places, 0, 0, 3)); // above the diagonal
+            places.rowOffsets[rows - 1] = -1;
+            QVERIFY(!isWhole(call, places, 0, low, 3)); // the last tile of rows
+        }
+    }
+
     void runningSumsMergeInAnyOrder() {
         const std::vector<double> logits = {-3, 700, 2, -800, 699};
         RunningSum<double> whole, first, second, nothing;
