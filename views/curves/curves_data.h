@@ -37,7 +37,7 @@ struct Curve {
 
 /// A measure against the budget or against a parameter, for the policies of the panes.
 struct CurvesData : ViewData {
-    std::string measure;   ///< id in the registry of measures
+    std::string measure = "output_error"; ///< id in the registry of measures
     std::string parameter; ///< id of what varies at each pane's own budget; empty: the budget varies
     std::string title;     ///< of that parameter: "Window W, tokens"
     std::string where;   ///< "KV head 1", "all heads of the layer"

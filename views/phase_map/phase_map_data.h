@@ -31,7 +31,7 @@ struct PhaseCell {
 
 /// Two parameters against each other. Panes: the active one alone, or all of them where the winner is asked for.
 struct PhaseMapData : ViewData {
-    std::string measure; ///< id in the registry of measures
+    std::string measure = "output_error"; ///< id in the registry of measures
     std::string where;   ///< "KV head 1", "all heads of the layer"
     bool higherIsBetter = false, winners = false;
     int activePane = 0;
