@@ -11,6 +11,7 @@
 #include "app/window/panels/status_line.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/value_slider.h"
+#include "app/window/widgets/small_widgets.h"
 #include "app/window/window_actions.h"
 #include "tests/app/window_fixture.h"
 #include "views/key_projection/key_projection_view.h"
@@ -65,6 +66,18 @@ private slots:
         QVERIFY(open.pane(0)->header()->metricsText().contains("12/16"));
         QVERIFY(open.pane(2)->header()->metricsText().contains("0/16"));
         QVERIFY(open.window.statusLine()->text().contains("needle-1k.h5"));
+    }
+
+    void aNarrowStatusLineKeepsTheHeadAndTheSelection() {
+        OpenWindow open({1280, 800});
+        const auto* line = open.window.statusLine()->findChild<ElidedLabel*>();
+        const QString selected = "selected: needle, 16 tokens, 12 kept by A";
+        QTRY_VERIFY2(line->text().contains(selected) && line->text().contains("query head"), qPrintable(line->text()));
+        QVERIFY(!line->text().contains(QChar(0x2026)));
+        QVERIFY(line->accessibleName().contains("needle-1k.h5") && line->accessibleName().contains("bf16")); // all of it
+        open.window.resize(1440, 900);
+        open.bench.change([](Session& s) { s.activePane = 2; }, "Active pane");
+        QTRY_VERIFY2(line->accessibleName().contains("0 kept by C"), qPrintable(line->accessibleName()));
     }
 
     void numbersOfViewsAreTypedInADialog() {

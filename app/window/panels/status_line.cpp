@@ -5,6 +5,7 @@
 #include "app/window/number_text.h"
 #include "app/window/panels/engine_chooser.h"
 #include "app/window/widgets/small_widgets.h"
+#include "views/view_facts.h"
 
 #include <QHBoxLayout>
 
@@ -16,12 +17,18 @@ namespace {
 
 const QString kGap = "   │   ";
 
+/// With how many of them the active pane keeps.
 QString selectionText(const ViewInput& input) {
     const auto& selected = input.focus.selected;
     if (selected.empty())
         return {};
     const QString name = input.focus.selectionName.empty() ? QString() : fromUtf8(input.focus.selectionName) + ", ";
-    return QObject::tr("selected: %1%2 tokens").arg(name, countText(static_cast<std::int64_t>(selected.size())));
+    const QString text = QObject::tr("selected: %1%2 tokens").arg(name, countText(std::ssize(selected)));
+    const auto active = static_cast<std::size_t>(input.activePane);
+    if (active >= input.panes.size() || !input.panes[active].result)
+        return text;
+    const PaneData& pane = input.panes[active];
+    return text + QObject::tr(", %1 kept by %2").arg(countText(keptAmong(input, pane, selected))).arg(QChar(pane.letter));
 }
 
 QString headText(const ViewInput& input) {
@@ -29,6 +36,21 @@ QString headText(const ViewInput& input) {
         .arg(input.layer.value)
         .arg(input.kvHead.value)
         .arg(input.queryHead.value);
+}
+
+/// What the window says elsewhere too goes first: shape, cut, file, policy. The head and the selection stay.
+QStringList shorterTexts(QStringList facts) {
+    constexpr int kFile = 0, kShape = 2, kPolicy = 3, kCut = 4;
+    QStringList texts;
+    if (facts.size() <= kCut)
+        return texts;
+    for (const int fact : {kShape, kCut, kFile, kPolicy}) {
+        facts[fact].clear();
+        QStringList left = facts;
+        left.removeAll(QString());
+        texts += left.join(kGap);
+    }
+    return texts;
 }
 
 } // namespace
@@ -87,7 +109,7 @@ void StatusLine::refresh() {
     left += tr("cut: %1").arg(fromUtf8(input.cut.label));
     left += selectionText(input);
     left.removeAll(QString());
-    m_left->setFullText(left.join(kGap));
+    m_left->setFullText(left.join(kGap), shorterTexts(left));
     m_right->setText(right.join(kGap));
 }
 

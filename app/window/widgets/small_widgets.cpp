@@ -6,6 +6,8 @@
 #include <QPainter>
 #include <QStyle>
 
+#include <algorithm>
+
 namespace kvscope {
 
 namespace {
@@ -107,10 +109,11 @@ ElidedLabel::ElidedLabel(const char* role, Qt::TextElideMode mode, QWidget* pare
     setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
 }
 
-void ElidedLabel::setFullText(const QString& text) {
+void ElidedLabel::setFullText(const QString& text, const QStringList& shorter) {
     if (text == m_full)
         return;
     m_full = text;
+    m_shorter = shorter;
     setToolTip(text);
     setAccessibleName(text);
     updateGeometry();
@@ -133,7 +136,10 @@ void ElidedLabel::resizeEvent(QResizeEvent* event) {
 
 void ElidedLabel::elide() {
     ensurePolished();
-    setText(fontMetrics().elidedText(m_full, m_mode, width()));
+    const QStringList texts = QStringList(m_full) + m_shorter;
+    const auto fits = [this](const QString& text) { return fontMetrics().horizontalAdvance(text) <= width(); };
+    const auto whole = std::find_if(texts.begin(), texts.end(), fits);
+    setText(whole != texts.end() ? *whole : fontMetrics().elidedText(texts.last(), m_mode, width()));
 }
 
 } // namespace kvscope

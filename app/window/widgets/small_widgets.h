@@ -42,7 +42,9 @@ private:
 class ElidedLabel : public QLabel {
 public:
     ElidedLabel(const char* role, Qt::TextElideMode mode, QWidget* parent = nullptr);
-    void setFullText(const QString& text);
+    /// Shown whole where there is room, else the first of the shorter texts that fits, else the last of them cut. Tool tip
+    /// and accessible name always say all of it.
+    void setFullText(const QString& text, const QStringList& shorter = {});
     QSize minimumSizeHint() const override;
     QSize sizeHint() const override;
 
@@ -52,6 +54,7 @@ protected:
 private:
     void elide();
     QString m_full;
+    QStringList m_shorter;
     Qt::TextElideMode m_mode;
 };
 
