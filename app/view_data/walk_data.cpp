@@ -71,7 +71,7 @@ void pickWalks(WalkData& data, const ViewDataRequest& request) {
         data.whyNone = fmt::format("There is no {}: the last one is {}. Choose a smaller {}.", data.what, levels, data.streaming ? "level" : "round");
     else
         data.whyNone = data.streaming ? "No batch of this tree is full, so nothing is balanced. Choose a smaller batch t, or another tree."
-                                      : "The budget holds every token, so nothing is balanced. Choose a smaller budget.";
+                                      : "The budget holds every token, or sinks and recents take all of it: nothing is balanced. Choose another budget, or fewer sinks and recents.";
 }
 
 /// The entry of largest size in each of at most kMostCells x kMostCells cells, and the range of the colours.

@@ -49,6 +49,7 @@ H5FD_t* openFile(const char* name, unsigned flags, hid_t accessList, haddr_t) {
             ::close(descriptor);
         return nullptr;
     }
+    failure->error = 0; // the library tries without making the file first
     return reinterpret_cast<H5FD_t*>(new OpenFile{{}, descriptor, 0, static_cast<haddr_t>(status.st_size), status.st_dev, status.st_ino, failure});
 }
 

@@ -225,8 +225,10 @@ private slots:
         QVERIFY2(finding(other).startsWith("No pane runs BalanceKV, so balancekv,sink=32,recent=32@0.25 stands in: "), qPrintable(finding(other)));
         QVERIFY(QString::fromStdString(paintSceneAsText(sceneOf(other))).contains("No pane runs BalanceKV"));
         const ViewInput full = sampleInput({"balancekv@1.0"}, optionsOf());
-        QVERIFY2(finding(full).contains("nothing is balanced. Choose a smaller budget"), qPrintable(finding(full)));
-        const ViewInput far = sampleInput({"balancekv@0.25"}, optionsOf({{"block", "99"}}));
+        QVERIFY2(finding(full).contains("nothing is balanced. Choose another budget"), qPrintable(finding(full)));
+        const ViewInput ends = sampleInput({"balancekv@0.25"}, optionsOf()); // 512 of 249 tokens
+        QVERIFY2(finding(ends).contains("sinks and recents take all of it"), qPrintable(finding(ends)));
+        const ViewInput far = sampleInput({"balancekv,sink=32,recent=32@0.25"}, optionsOf({{"block", "99"}}));
         QVERIFY2(finding(far).contains("round 1 has blocks 0 to "), qPrintable(finding(far)));
         const ViewInput deep = sampleInput({"balancekv,sink=32,recent=32@0.25"}, optionsOf({{"level", "20"}}));
         QVERIFY2(finding(deep).contains("There is no round 20: the last one is 3"), qPrintable(finding(deep)));

@@ -52,20 +52,17 @@ double PlotFrame::xAt(double pixel) const { return valueAt(x, (pixel - plot.x) /
 double PlotFrame::yAt(double pixel) const { return valueAt(y, (plot.bottom() - pixel) / plot.height); }
 
 Box plotBoxFor(const Box& area, const AxisSpec& y, const AxesStyle& style, const TextService& text) {
-    double left = kTickLength, bottom = kTickLength;
+    const double right = style.tickLabels ? 12 : 2, top = 6; // the last tick label hangs over the right end
+    const double bottom = kTickLength + (style.tickLabels ? kLabelSize + 2 * kLabelGap : 0) + (style.titles ? kTitleSize + 5 : 0);
+    const double height = std::max(1.0, area.height - top - bottom);
+    double left = kTickLength + (style.titles ? kTitleSize + 6 : 0);
     if (style.tickLabels) {
         double widest = 0;
-        for (const Tick& tick : ticksOf(y, area.height, 34))
+        for (const Tick& tick : ticksOf(y, height, 34)) // those that will be drawn
             widest = std::max(widest, text.measure(tick.label, labelStyle(style.forPaper)).width);
         left += widest + kLabelGap;
-        bottom += kLabelSize + 2 * kLabelGap;
     }
-    if (style.titles) {
-        left += kTitleSize + 6;
-        bottom += kTitleSize + 5;
-    }
-    const double right = style.tickLabels ? 12 : 2, top = 6; // the last tick label hangs over the right end
-    return {area.x + left, area.y + top, std::max(1.0, area.width - left - right), std::max(1.0, area.height - top - bottom)};
+    return {area.x + left, area.y + top, std::max(1.0, area.width - left - right), height};
 }
 
 void makeAspectEqual(AxisSpec& x, AxisSpec& y, const Box& plot) {

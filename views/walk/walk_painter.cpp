@@ -34,7 +34,7 @@ double largestQ(const WalkPicture& p) {
 }
 
 Rows rowsOf(const WalkPicture& p) {
-    const double left = p.viewport.width >= 260 ? 66 : 40, right = 16, bottom = p.viewport.forExport ? 56 : 40;
+    const double left = p.viewport.width >= 260 ? 74 : 40, right = 16, bottom = p.viewport.forExport ? 56 : 40;
     const double height = std::max(60.0, p.viewport.height - p.top - bottom), width = p.viewport.width - left - right;
     const double signs = std::clamp(height * 0.16, 14.0, 44.0), gap = std::clamp(height * 0.035, 4.0, 12.0);
     const double rest = height - signs - 2 * gap;
