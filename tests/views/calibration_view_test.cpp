@@ -254,6 +254,20 @@ private slots:
             }
     }
 
+    void aLegendOfManyContextsNamesTheOpenOne() {
+        std::string rows = "context,retention,quality,nll_context\n";
+        for (char name = 'a'; name <= 'j'; ++name)
+            for (const char* point : {",0.2,0.8,", ",0.5,0.97,"})
+                rows += std::string("context ") + name + point + std::to_string(1 + name - 'a') + "\n";
+        const std::string path = m_folder.path().toStdString() + "/many.csv";
+        writeFileAtomically(path, rows);
+        const ParameterValues options = optionsOf(m_view, {{"source", "table"}, {"table", path}});
+        const ViewInput input = inputFor(m_view, {"compactor@0.25", "snapkv@0.25"}, options);
+        const Scene scene = build(input, options, 600, 420); // no room for the list in the plot
+        QVERIFY2(says(scene, "A Compactor") && says(scene, "B SnapKV") && says(scene, "other contexts"), paintSceneAsText(scene).c_str());
+        QVERIFY(!says(scene, "context a"));
+    }
+
     void nothingOverlapsAtAnySize() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, {"compactor:kvpress@0.25", "snapkv:kvpress@0.25", "keydiff:kvpress@0.25", "tova:kvpress@0.25"}, options);

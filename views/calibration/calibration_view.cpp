@@ -75,13 +75,29 @@ bool anyProxy(const CalibrationViewData& data) {
     return std::any_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& s) { return s.proxy; });
 }
 
-/// `named`: with the policies, where no list in the plot names them.
+constexpr std::size_t kMostNamed = 6; // a legend of more names than these is a list nobody reads
+
+/// The series by name; of many, those of the open context alone and what the grey ones are.
+void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const Theme& theme) {
+    const bool few = data.series.size() <= kMostNamed;
+    bool others = false;
+    for (std::size_t i = 0; i < data.series.size(); ++i) {
+        const CalibrationSeries& series = data.series[i];
+        const SeriesLook look = lookOf(data, i, theme.id);
+        if (series.own || few)
+            legend.push_back({nameOf(series), Marker::Circle, kTransparent, {look.colour, series.own ? 2.0 : 1.2, look.dash}, 3, true});
+        else
+            others = true;
+    }
+    if (others)
+        legend.push_back({"other contexts", Marker::Circle, kTransparent, {theme.text3, 1.2, {}}, 3, true});
+}
+
+/// `named`: with the series, where no list in the plot names them.
 std::vector<LegendEntry> legendOf(const CalibrationViewData& data, bool named, const Theme& theme) {
     std::vector<LegendEntry> legend;
-    for (std::size_t i = 0; named && i < data.series.size(); ++i) {
-        const SeriesLook look = lookOf(data, i, theme.id);
-        legend.push_back({nameOf(data.series[i]), Marker::Circle, kTransparent, {look.colour, data.series[i].own ? 2.0 : 1.2, look.dash}, 3, true});
-    }
+    if (named)
+        appendSeries(legend, data, theme);
     const auto any = [&](const char* kind) {
         return std::any_of(data.series.begin(), data.series.end(), [&](const CalibrationSeries& s) { return kindOf(s) == kind; });
     };
@@ -116,8 +132,15 @@ void drawDiagonal(SceneBuilder& builder, const PlotFrame& frame, const Theme& th
 void drawTau(SceneBuilder& builder, const PlotFrame& frame, double tau, const Theme& theme) {
     const double y = frame.toPixels(0, tau).y;
     builder.line({frame.plot.x, y}, {frame.plot.right(), y}, {theme.ink, 1, {4, 3}});
+}
+
+/// On a plate, because curves and the lines of r* run where it stands.
+void nameTau(SceneBuilder& builder, const PlotFrame& frame, double tau, const Theme& theme) {
     const TextStyle style{FontFace::Interface, 11, FontWeight::SemiBold};
-    builder.text({frame.plot.x + 5, y + 3}, "τ = " + formatShort(tau), style, theme.text1, HorizontalAlign::Left, VerticalAlign::Top);
+    const std::string text = "τ = " + formatShort(tau);
+    const Box plate{frame.plot.x + 3, frame.toPixels(0, tau).y + 2, builder.width(text, style) + 6, 15};
+    builder.rectangle(plate, withAlpha(theme.canvas, 0.85));
+    builder.text({plate.x + 3, plate.y + 1}, text, style, theme.text1, HorizontalAlign::Left, VerticalAlign::Top);
 }
 
 /// Indices of the open context's series, the least retention last, so that its box stands highest.
@@ -189,6 +212,7 @@ Scene CalibrationView::buildScene(const ViewInput& input, const ParameterValues&
     for (std::size_t i = 0; i < data->series.size(); ++i)
         drawTriples(builder, chart.frame, *data, i, lookOf(*data, i, viewport.theme));
     drawNeeded(builder, chart.frame, *data, own, options, theme);
+    nameTau(builder, chart.frame, options.real("tau"), theme);
     if (listed)
         drawSeriesList(builder, chart.frame, *data, options, theme, own.size());
     builder.popClip();

@@ -48,6 +48,8 @@ public:
 
     /// logits [count, lanes] of terms first .. first + count - 1.
     template <class Real> void hide(const KeyTerms& terms, std::int64_t first, std::int64_t count, Real* logits) const {
+        if (seenByAll(terms, first, count))
+            return;
         for (std::int64_t k = 0; k < count; ++k, logits += m_positions.size())
             if (terms.reach > 0)
                 hideFar(terms, terms.positionOf(first + k), logits);
@@ -56,6 +58,12 @@ public:
     }
 
 private:
+    /// Of most panels, whose terms are rows in time order before every query.
+    bool seenByAll(const KeyTerms& terms, std::int64_t first, std::int64_t count) const {
+        const bool inOrder = !terms.indices && !terms.positions;
+        return inOrder && terms.reach == 0 && m_window == 0 && terms.first + first + count <= m_earliest + 1;
+    }
+
     /// Causal mask and sliding window: query j sees i <= j and, with a window, i > j - window.
     template <class Real> void hideLater(std::int64_t key, Real* row) const {
         if (key <= m_earliest && (m_window == 0 || key > m_latest - m_window))

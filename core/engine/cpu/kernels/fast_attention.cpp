@@ -96,28 +96,32 @@ void fastRaiseTops(const float* x, I terms, float* top) {
 
 void fastExponentials(float* x, I terms, const float* top, double* total) {
     constexpr I kTermsPerSum = 256; // longer sums leave float, whose roundings would add up
+    Floats shift[kVectors];
+    for (I v = 0; v < kVectors; ++v)
+        shift[v] = loadFloats(top + v * kFloats);
     for (I begin = 0; begin < terms; begin += kTermsPerSum) {
         const I end = begin + kTermsPerSum < terms ? begin + kTermsPerSum : terms;
-        for (I v = 0; v < kVectors; ++v) {
-            const Floats shift = loadFloats(top + v * kFloats);
-            Floats sum{};
-            for (I t = begin; t < end; ++t) {
+        Floats sum[kVectors] = {};
+        for (I t = begin; t < end; ++t)
+            for (I v = 0; v < kVectors; ++v) {
                 float* at = x + t * kMaxLanes + v * kFloats;
-                const Floats e = expOf(loadFloats(at) - shift);
+                const Floats e = expOf(loadFloats(at) - shift[v]);
                 storeFloats(at, e);
-                sum += e;
+                sum[v] += e;
             }
-            for (int l = 0; l < kFloats; ++l)
-                total[v * kFloats + l] += double(sum[l]);
-        }
+        for (I lane = 0; lane < kMaxLanes; ++lane)
+            total[lane] += double(sum[lane / kFloats][lane % kFloats]);
     }
 }
 
 void fastAddAcrossLanes(const float* x, I terms, const float* factor, double* total) {
+    Floats share[kVectors];
+    for (I v = 0; v < kVectors; ++v)
+        share[v] = loadFloats(factor + v * kFloats);
     for (I t = 0; t < terms; ++t) {
         Floats sum{};
         for (I v = 0; v < kVectors; ++v)
-            sum += loadFloats(x + t * kMaxLanes + v * kFloats) * loadFloats(factor + v * kFloats);
+            sum += loadFloats(x + t * kMaxLanes + v * kFloats) * share[v];
         double all = 0;
         for (int l = 0; l < kFloats; ++l)
             all += double(sum[l]);
