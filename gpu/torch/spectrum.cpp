@@ -10,6 +10,7 @@
 #include <ATen/ops/linalg_eigh.h>
 #include <ATen/ops/linalg_eigvalsh.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
@@ -62,16 +63,18 @@ HostTensor TorchEngine::singularValues(const Tensor& rows, const RowPositions& c
         total += chosen.empty() ? static_cast<double>(all.size(1))
                                 : static_cast<double>(chosen[static_cast<std::size_t>(h)].size());
     Steps steps(m_device, checkpoint, total);
-    std::vector<at::Tensor> values;
+    std::vector<at::Tensor> grams;
+    std::vector<std::int64_t> counts;
     for (std::int64_t h = 0; h < heads; ++h) {
         at::Tensor mine = all.select(0, h);
         if (!chosen.empty())
             mine = mine.index_select(0, m_device.listOf(chosen[static_cast<std::size_t>(h)]));
-        const at::Tensor roots = rootOf(at::linalg_eigvalsh(momentsOf(mine, steps).products).flip(-1));
-        const at::Tensor place = at::arange(d, roots.options());
-        values.push_back(at::where(place < static_cast<double>(mine.size(0)), roots, 0.0).unsqueeze(0));
+        grams.push_back(momentsOf(mine, steps).products);
+        counts.push_back(mine.size(0));
     }
-    return hostTensorOf(at::cat(values, 0));
+    const at::Tensor roots = rootOf(at::linalg_eigvalsh(at::stack(grams)).flip(-1)); // of all heads at once
+    const at::Tensor exist = at::arange(d, roots.options().dtype(at::kLong)) < m_device.listOf(counts).unsqueeze(1);
+    return hostTensorOf(at::where(exist, roots, 0.0));
 }
 
 HostTensor TorchEngine::prefixOperatorNorms(const Tensor& rows, std::int64_t first, std::int64_t count,

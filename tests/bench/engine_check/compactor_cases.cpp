@@ -46,6 +46,16 @@ naive::Block deficient(std::int64_t n, std::int64_t d) {
     return rows;
 }
 
+/// Heads that a batch solves together though they differ: full rank, dependent columns, nothing at all, full rank again.
+naive::Block mixedHeads(std::int64_t n, std::int64_t d) {
+    naive::Block rows = randomBlock(93, 4, n, d, 1, 0.5);
+    const auto head = static_cast<std::ptrdiff_t>(n * d);
+    const naive::Block weak = deficient(n, d);
+    std::copy_n(weak.numbers.begin(), head, rows.numbers.begin() + head);
+    std::fill_n(rows.numbers.begin() + 2 * head, head, 0.0F);
+    return rows;
+}
+
 EngineCase chunksCaseOf(const std::string& name, const naive::ChunksCase& in) {
     const std::int64_t n = in.keys.rows, chunk = in.chunk, zeroKeys = in.zeroKeys, uniformRows = in.uniformRows;
     return {"attentionChunkSums/" + name,
@@ -100,6 +110,9 @@ std::vector<EngineCase> compactorCases() {
     addRoutes(cases, "fewer-rows-than-columns", {randomBlock(87, 3, 5, 16)});
     addRoutes(cases, "one-row", {randomBlock(88, 2, 1, 6)});
     addRoutes(cases, "several-parts", {.rows = randomBlock(89, 1, 5003, 12, 1, 2), .centred = true});
+    addRoutes(cases, "several-parts-of-heads", {randomBlock(94, 3, 2100, 12, 1, 1), randomBlock(95, 3, 12, 7, 0.4)});
+    addRoutes(cases, "mixed-heads", {mixedHeads(130, 9)});
+    addRoutes(cases, "mixed-heads-centred-chunks", {.rows = mixedHeads(130, 9), .centred = true, .chunk = 40});
     addRoutes(cases, "zero-keys", {naive::Block{2, 40, 8, std::vector<float>(640, 0.0F)}});
     addRoutes(cases, "equal-keys-centred",
               {.rows = naive::Block{1, 40, 8, std::vector<float>(320, 0.7F)},
