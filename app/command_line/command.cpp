@@ -183,11 +183,11 @@ RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex 
     return request;
 }
 
-void checkOutput(const std::string& path, const std::vector<std::string>& extensions) {
+void checkOutput(const std::string& path, const std::vector<std::string>& extensions, const std::string& option) {
     const std::string extension = std::filesystem::path(path).extension().string();
     if (std::find(extensions.begin(), extensions.end(), extension) == extensions.end())
         throw Error({.sentence = "the output has the extension '" + extension + "'",
-                     .place = "--out",
+                     .place = option,
                      .remedy = fmt::format("Choose one of {}", fmt::join(extensions, ", ")),
                      .path = path});
     if (extension == ".h5" || extension == ".hdf5")

@@ -87,7 +87,7 @@ RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex 
 
 /// Throws Error unless the extension is one of ".json", ".csv" ... and a file can be written there; called before any
 /// work is done. Leaves nothing behind and an existing file alone.
-void checkOutput(const std::string& path, const std::vector<std::string>& extensions);
+void checkOutput(const std::string& path, const std::vector<std::string>& extensions, const std::string& option = "--out");
 
 /// Throws Error, naming the option, for a number outside the range and for one that is no number at all, which the
 /// parser of options lets through.

@@ -2,6 +2,7 @@
 #include "app/command_line/command_line.h"
 
 #include "app/command_line/command.h"
+#include "app/command_line/output_options.h"
 #include "app/command_line/policy_words.h"
 #include "app/session/regenerating_command.h"
 #include "app/session/session_file.h"
@@ -151,7 +152,10 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
         if (command->chosen()) {
             const InterruptListener interrupt;
             const CommandContext context(asTyped(argc, argv), interrupt.token());
-            return guarded(context, [&] { command->run(context); });
+            return guarded(context, [&] {
+                checkOutputsAreOwn(*app.get_subcommands().front());
+                command->run(context);
+            });
         }
     if (file.empty())
         return std::nullopt;

@@ -30,7 +30,7 @@ public:
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".json", ".csv", ".h5"});
         if (!m_steps.empty())
-            checkOutput(m_steps, {".json"});
+            checkOutput(m_steps, {".json"}, "--steps");
         const auto specs = m_options.specs();
         if (specs.size() != 1)
             throw Error({.sentence = "a list holds one policy", .place = "--policy", .remedy = "Run evict once per policy"});

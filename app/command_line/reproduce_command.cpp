@@ -69,7 +69,7 @@ private:
                          .place = "--csv, --out",
                          .remedy = "Add --csv FILE.csv or --out FILE.svg"});
         if (!m_csv.empty())
-            checkOutput(m_csv, {".csv"});
+            checkOutput(m_csv, {".csv"}, "--csv");
         if (!m_out.empty())
             checkOutput(m_out, {".png", ".svg", ".pdf"});
     }

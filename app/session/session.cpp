@@ -60,6 +60,20 @@ bool operator==(const LookState& a, const LookState& b) {
            std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(), sameEntry);
 }
 
+std::vector<std::string> filesReadBy(const Session& session) {
+    std::vector<std::string> files = {session.capturePath};
+    for (const SessionPane& pane : session.panes)
+        files.push_back(pane.recordedPath);
+    for (const auto& [view, options] : session.viewOptions)
+        for (const auto& [option, text] : options) // one file, several with commas between, or no file at all
+            for (std::size_t begin = 0; begin <= text.size();) {
+                const std::size_t end = std::min(text.find(',', begin), text.size());
+                files.push_back(text.substr(begin, end - begin));
+                begin = end + 1;
+            }
+    return files;
+}
+
 Budget effectiveBudget(const Session& session, std::size_t pane) {
     assert(pane < session.panes.size());
     return session.panes[pane].policy.budget.value_or(session.budget);

@@ -63,6 +63,9 @@ struct Session {
 
 constexpr int kMaxPanes = 4;
 
+/// Capture, recorded lists and what the views' options name: files that nothing made from the session may replace.
+std::vector<std::string> filesReadBy(const Session& session);
+
 /// The pane's own budget, or the common one.
 Budget effectiveBudget(const Session& session, std::size_t pane);
 /// What the budget bar does: all panes when linked, else the active one.

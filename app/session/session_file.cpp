@@ -4,6 +4,7 @@
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/own_output.h"
 
 #include <nlohmann/json.hpp>
 
@@ -310,6 +311,7 @@ Session readSession(const std::string& path) {
 }
 
 void writeSession(const std::string& path, const Session& session) {
+    checkIsNoSource(path, filesReadBy(session));
     writeFileAtomically(path, toJson(session, folderOf(path)).dump(2) + "\n");
 }
 

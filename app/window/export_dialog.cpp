@@ -9,6 +9,7 @@
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
+#include "core/base/own_output.h"
 #include "core/run/selection_file.h"
 
 #include <QCheckBox>
@@ -102,6 +103,7 @@ void writeList(Workbench& workbench, const ViewCanvas& canvas, const std::string
     const PaneData data = workbench.viewInput().panes.at(static_cast<std::size_t>(pane));
     if (!data.result)
         throw Error({"This pane has no result yet", "", "wait until it is computed", path});
+    checkIsNoSource(path, filesReadBy(session));
     RecordFilter filter;
     filter.withScores = true;
     filter.command = evictCommand(session, static_cast<std::size_t>(pane), path);

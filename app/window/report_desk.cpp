@@ -4,6 +4,8 @@
 #include "app/report/report.h"
 #include "app/window/number_text.h"
 #include "app/window/widgets/notice_strip.h"
+#include "core/base/error.h"
+#include "core/base/own_output.h"
 
 #include <QDir>
 #include <QFileDialog>
@@ -58,6 +60,12 @@ void exportReport(QWidget& window, Workbench& workbench, NoticeStrip& notices) {
         return;
     if (QFileInfo(path).suffix().isEmpty())
         path += ".html";
+    try {
+        checkIsNoSource(path.toStdString(), filesReadBy(workbench.session()));
+    } catch (const Error& error) {
+        notices.show(kReportNotice, NoticeStrip::Tone::Error, fromUtf8(error.what()));
+        return;
+    }
     Scheduler::Job job = reportJob(workbench, path, &notices);
     job.progress(0);
     workbench.submit(kReportSlot, std::move(job));

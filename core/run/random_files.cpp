@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -169,7 +170,10 @@ std::shared_ptr<const RandomSource> replayRandom(const std::string& uniforms, co
 }
 
 RecordingRandom::RecordingRandom(std::shared_ptr<const RandomSource> source, const CaptureInfo& capture)
-    : m_source(std::move(source)), m_layers(layersOf(capture)), m_kvHeads(capture.numKvHeads) {}
+    : m_source(std::move(source)), m_layers(layersOf(capture)), m_kvHeads(capture.numKvHeads) {
+    static std::atomic<int> recordings = 0;
+    m_id = "recorded " + std::to_string(++recordings) + "|" + m_source->id();
+}
 
 double RecordingRandom::uniform(const RandomKey& key) const {
     const double value = m_source->uniform(key);
@@ -196,45 +200,48 @@ void RecordingRandom::write(const std::string& path) const {
         throw Error({"the run drew no random number", "--record", "Leave it out: this policy is deterministic", path});
     AtomicFile target(path);
     h5::Writer writer(target);
-    const auto layers = static_cast<std::int64_t>(m_layers.size());
-    if (!m_drawn.empty()) {
-        std::vector<std::int64_t> shape = {layers, m_kvHeads, 0, 0, 0};
-        std::set<std::uint32_t> distinct;
-        for (const Drawn& drawn : m_drawn) {
-            shape[2] = std::max(shape[2], std::int64_t{drawn.round} + 1);
-            shape[3] = std::max(shape[3], std::int64_t{drawn.token} + 1);
-            distinct.insert(drawn.slot);
-        }
-        const std::vector<std::int32_t> slots(distinct.begin(), distinct.end());
-        shape[4] = std::ssize(slots);
-        const auto slotOf = [&](std::uint32_t slot) {
-            return std::lower_bound(slots.begin(), slots.end(), static_cast<std::int32_t>(slot)) - slots.begin();
-        };
-        std::vector<double> table = emptyTable(shape, path);
-        for (const Drawn& drawn : m_drawn) {
-            const std::int64_t row =
-                (placeOf(m_layers, drawn.layer) * shape[1] + drawn.kvHead) * shape[2] + drawn.round;
-            table[static_cast<std::size_t>((row * shape[3] + drawn.token) * shape[4] + slotOf(drawn.slot))] = drawn.value;
-        }
-        put(writer, "/uniforms", shape, table);
-        if (slots.back() + 1 != std::ssize(slots))
-            writer.attribute("/uniforms", "slots", slots);
-    }
-    if (!m_sketches.empty()) {
-        const Sketch& first = m_sketches.begin()->second;
-        const std::vector<std::int64_t> shape = {layers, m_kvHeads, first.rows, first.columns};
-        std::vector<double> table = emptyTable(shape, path);
-        for (const auto& [place, sketch] : m_sketches) {
-            if (sketch.rows != first.rows || sketch.columns != first.columns)
-                throw Error(
-                    {"the run drew sketches of several sizes", "--record", "Record one policy at a time", path});
-            const std::int64_t at = placeOf(m_layers, place.first) * m_kvHeads + place.second;
-            std::copy(sketch.entries.begin(), sketch.entries.end(), table.begin() + at * first.rows * first.columns);
-        }
-        put(writer, "/sketch", shape, table);
-    }
+    if (!m_drawn.empty())
+        writeUniforms(writer, path);
+    if (!m_sketches.empty())
+        writeSketches(writer, path);
     writer.close();
     target.commit();
+}
+
+void RecordingRandom::writeUniforms(h5::Writer& writer, const std::string& path) const {
+    std::vector<std::int64_t> shape = {std::ssize(m_layers), m_kvHeads, 0, 0, 0};
+    std::set<std::uint32_t> distinct;
+    for (const Drawn& drawn : m_drawn) {
+        shape[2] = std::max(shape[2], std::int64_t{drawn.round} + 1);
+        shape[3] = std::max(shape[3], std::int64_t{drawn.token} + 1);
+        distinct.insert(drawn.slot);
+    }
+    const std::vector<std::int32_t> slots(distinct.begin(), distinct.end());
+    shape[4] = std::ssize(slots);
+    const auto slotOf = [&](std::uint32_t slot) {
+        return std::lower_bound(slots.begin(), slots.end(), static_cast<std::int32_t>(slot)) - slots.begin();
+    };
+    std::vector<double> table = emptyTable(shape, path);
+    for (const Drawn& drawn : m_drawn) {
+        const std::int64_t row = (placeOf(m_layers, drawn.layer) * shape[1] + drawn.kvHead) * shape[2] + drawn.round;
+        table[static_cast<std::size_t>((row * shape[3] + drawn.token) * shape[4] + slotOf(drawn.slot))] = drawn.value;
+    }
+    put(writer, "/uniforms", shape, table);
+    if (slots.back() + 1 != std::ssize(slots))
+        writer.attribute("/uniforms", "slots", slots);
+}
+
+void RecordingRandom::writeSketches(h5::Writer& writer, const std::string& path) const {
+    const Sketch& first = m_sketches.begin()->second;
+    const std::vector<std::int64_t> shape = {std::ssize(m_layers), m_kvHeads, first.rows, first.columns};
+    std::vector<double> table = emptyTable(shape, path);
+    for (const auto& [place, sketch] : m_sketches) {
+        if (sketch.rows != first.rows || sketch.columns != first.columns)
+            throw Error({"the run drew sketches of several sizes", "--record", "Record one policy at a time", path});
+        const std::int64_t at = placeOf(m_layers, place.first) * m_kvHeads + place.second;
+        std::copy(sketch.entries.begin(), sketch.entries.end(), table.begin() + at * first.rows * first.columns);
+    }
+    put(writer, "/sketch", shape, table);
 }
 
 } // namespace kvscope

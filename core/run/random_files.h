@@ -11,6 +11,10 @@
 
 namespace kvscope {
 
+namespace h5 {
+class Writer;
+}
+
 /// Random numbers out of files of other programs, so that their runs can be repeated exactly. Each argument is
 /// `FILE.h5:/path`; "" leaves that kind of number to the generator.
 ///
@@ -30,7 +34,8 @@ public:
 
     double uniform(const RandomKey& key) const override;
     std::vector<double> sketch(const RandomKey& key, std::int64_t rows, std::int64_t columns) const override;
-    std::string id() const override { return "recorded|" + m_source->id(); }
+    /// Of this recording alone: a result out of a cache would draw nothing that could be written down.
+    std::string id() const override { return m_id; }
 
     /// Atomic. Throws Error when nothing was drawn or when the table would be too large.
     void write(const std::string& path) const;
@@ -45,7 +50,12 @@ private:
         std::vector<double> entries;
     };
 
+    /// The caller holds the lock, and something was drawn.
+    void writeUniforms(h5::Writer& writer, const std::string& path) const;
+    void writeSketches(h5::Writer& writer, const std::string& path) const;
+
     std::shared_ptr<const RandomSource> m_source;
+    std::string m_id;
     std::vector<int> m_layers; ///< of the capture
     std::int64_t m_kvHeads;
     mutable std::mutex m_mutex;

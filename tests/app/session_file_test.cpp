@@ -119,6 +119,22 @@ private slots:
         QVERIFY(!QFile::exists(locked));
     }
 
+    // Written under the name of its capture, a session would replace gigabytes by a page of JSON.
+    void noFileThatTheSessionReadsIsReplaced() {
+        for (const char* name : {"c.h5", "list.csv", "further.h5"})
+            write(name, "precious");
+        Session session;
+        session.capturePath = path("c.h5");
+        session.panes.emplace_back().recordedPath = path("list.csv");
+        setViewOption(session, "curves", "captures", path("other.h5") + "," + path("further.h5"));
+        for (const char* name : {"c.h5", "list.csv", "further.h5"}) {
+            const std::string refused = errorMessage([&] { writeSession(path(name), session); });
+            QVERIFY2(refused.find("would replace it") != std::string::npos, name);
+            QFile file(m_folder.filePath(name));
+            QVERIFY(file.open(QIODevice::ReadOnly) && file.readAll() == "precious");
+        }
+    }
+
     void sessionsAreTold() {
         writeSession(path("a.kvscope"), Session{});
         write("list.json", json("{'format': 'kvscope-selection'}"));

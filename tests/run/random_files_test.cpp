@@ -16,9 +16,11 @@ class RandomFilesTest : public QObject {
     QTemporaryDir m_folder;
     std::shared_ptr<const CaptureReader> m_capture = makeRandomCapture(7, 300, 2, 4, 2, 8);
 
+    LayerRunner m_runner{makeCpuEngine(1)};
+
     std::string path(const std::string& name) const { return m_folder.filePath(QString::fromStdString(name)).toStdString(); }
 
-    Selection run(const std::string& spec, std::uint64_t seed, std::shared_ptr<const RandomSource> random) const {
+    Selection run(const std::string& spec, std::uint64_t seed, std::shared_ptr<const RandomSource> random) {
         RunRequest request;
         request.capture = m_capture;
         request.layer = LayerIndex(1);
@@ -28,7 +30,7 @@ class RandomFilesTest : public QObject {
         request.seed = seed;
         request.random = std::move(random);
         request.measure = false;
-        return LayerRunner(makeCpuEngine(1)).run(request, {})->selection; // a cache would draw once for all recordings
+        return m_runner.run(request, {})->selection;
     }
 
 private slots:
@@ -48,6 +50,15 @@ private slots:
         const auto replayed = replayRandom(path("drawn.h5") + ":/uniforms", {}, m_capture->info());
         QVERIFY(run(text, 99, replayed).sameLists(drawn));
         QVERIFY(!run(text, 99, {}).sameLists(drawn));
+    }
+
+    // A second recording on one runner draws anew: a result out of its cache would leave nothing to write down.
+    void eachRecordingDraws() {
+        for (const char* name : {"first.h5", "second.h5"}) {
+            const auto recording = std::make_shared<const RecordingRandom>(std::make_shared<const RandomSource>(), m_capture->info());
+            (void)run("uniform@0.5", 5, recording);
+            QCOMPARE(errorText([&] { recording->write(path(name)); }), QString());
+        }
     }
 
     // Two slots that lie far apart take two columns, and the file names them.

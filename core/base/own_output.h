@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// Throws Error when the file at `path` is one of `sources` under whatever name: what is read must not be replaced by
+/// what is made from it. Paths where nothing lies are no sources.
+void checkIsNoSource(const std::string& path, const std::vector<std::string>& sources);
+
+/// Whether both names mean one file, which need not be there yet.
+bool isSameFile(const std::string& a, const std::string& b);
+
+} // namespace kvscope
