@@ -6,7 +6,7 @@
 #include "gpu/kernels/device.h"
 #include "gpu/kernels/elements.h"
 #include "gpu/kernels/row_steps.h"
-#include "gpu/kernels/walk_steps.h"
+#include "gpu/kernels/walk_lanes.h"
 
 namespace kvscope::gpu {
 
@@ -25,13 +25,6 @@ struct Shared {
     double matrix[kPanel][kLanes];
     std::int32_t ended;
     double centre[1]; ///< [d]
-};
-
-/// One walk's part of the lists.
-struct Walk {
-    WalkRule rule;
-    std::int64_t begin, count;
-    const std::int32_t* rows;
 };
 
 /// Rows places[first .. first + count) of a walk, elements [depth, depth + kDepth); zero where there is none.
@@ -84,35 +77,6 @@ __device__ __forceinline__ void fillMatrix(Shared& s, const WalksCall& call, con
     __syncthreads();
 }
 
-/// The lanes' steps, by the first warp; y is each lane's sum over the rows before. False when the walk ends.
-__device__ __forceinline__ bool walkLanes(const Shared& s, const WalksCall& call, const Walk& walk,
-                                          std::int64_t lanesAt, int laneCount, double y, double& margin) {
-    const int lane = threadIdx.x;
-    const std::int64_t entry = walk.begin + lanesAt + (lane < laneCount ? lane : laneCount - 1);
-    const double uniform = call.uniforms[entry];
-    const int silent = call.silent ? call.silent[entry] : 0;
-    for (int i = 0; i < laneCount; ++i) {
-        const double product = __shfl_sync(kAllLanes, y, i), diagonal = s.matrix[i][i];
-        const WalkStep step = walkStep(walk.rule, lanesAt + i, product, diagonal, __shfl_sync(kAllLanes, uniform, i),
-                                       __shfl_sync(kAllLanes, silent, i) != 0);
-        if (step.ending != WalkEnding::Complete) {
-            if (lane == 0) {
-                call.endings[blockIdx.x] = static_cast<std::int32_t>(step.ending);
-                call.steps[blockIdx.x] = lanesAt + i;
-            }
-            return false;
-        }
-        margin = step.margin < margin ? step.margin : margin;
-        y += step.sign * s.matrix[i][lane];
-        if (lane == i) {
-            call.signs[entry] = static_cast<std::int8_t>(step.sign);
-            call.products[entry] = product;
-            call.diagonal[entry] = diagonal;
-        }
-    }
-    return true;
-}
-
 /// c of the walk; false when it is 0 and takes no part.
 __device__ __forceinline__ bool fillCentre(Shared& s, const WalksCall& call, const Walk& walk) {
     const std::int64_t d = call.keys.width;
@@ -158,27 +122,26 @@ __device__ __forceinline__ void fillTerms(Shared& s, const WalksCall& call, cons
 
 __global__ void __launch_bounds__(kThreads) walkKernel(WalksCall call) {
     Shared& s = sharedAs<Shared>();
-    const std::int64_t begin = call.offsets[blockIdx.x];
-    const Walk walk{call.rules[blockIdx.x], begin, call.offsets[blockIdx.x + 1] - begin, call.rows + begin};
+    const Walk walk = walkOfBlock(call);
     double margin = __builtin_inf();
     if (threadIdx.x == 0) {
         s.ended = 0;
-        call.endings[blockIdx.x] = static_cast<std::int32_t>(WalkEnding::Complete);
-        call.steps[blockIdx.x] = walk.count;
+        expectCompletion(call, walk);
     }
     fillTerms(s, call, walk);
     for (std::int64_t lanesAt = 0; lanesAt < walk.count; lanesAt += kLanes) {
         const std::int64_t left = walk.count - lanesAt;
         const int laneCount = static_cast<int>(left < kLanes ? left : kLanes);
-        double y = 0;
+        double y[1] = {};
         for (std::int64_t first = 0; first < lanesAt; first += kPanel) {
             const int count = static_cast<int>(lanesAt - first < kPanel ? lanesAt - first : kPanel);
             fillMatrix(s, call, walk, first, count, lanesAt, laneCount);
             for (int i = 0; threadIdx.x < kLanes && i < count; ++i)
-                y += double(call.signs[walk.begin + first + i]) * s.matrix[i][threadIdx.x];
+                y[0] += double(call.signs[walk.begin + first + i]) * s.matrix[i][threadIdx.x];
         }
         fillMatrix(s, call, walk, lanesAt, laneCount, lanesAt, laneCount);
-        if (threadIdx.x < kLanes && !walkLanes(s, call, walk, lanesAt, laneCount, y, margin) && threadIdx.x == 0)
+        const bool goesOn = threadIdx.x >= kLanes || walkLanes(s.matrix, call, walk, lanesAt, laneCount, y, margin);
+        if (!goesOn && threadIdx.x == 0)
             s.ended = 1;
         __syncthreads();
         if (s.ended != 0)
@@ -191,6 +154,10 @@ __global__ void __launch_bounds__(kThreads) walkKernel(WalksCall call) {
 } // namespace
 
 void balancingWalks(const WalksCall& call, Stream stream) {
+    if (call.arithmetic == KernelArithmetic::Fast) {
+        fastBalancingWalks(call, stream);
+        return;
+    }
     const std::size_t sharedBytes = sizeof(Shared) + static_cast<std::size_t>(call.keys.width) * sizeof(double);
     launch("balancing walks", walkKernel, {call.walks}, kThreads, sharedBytes, stream, call);
 }

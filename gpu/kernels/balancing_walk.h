@@ -5,8 +5,8 @@
 #include <limits>
 
 // Self-balancing walks (BalanceKV Algorithm 2 and its blocked form), as in core/engine/balancing_walk.h and with the
-// CPU engine's bits. All walks of all heads in one launch, a block of threads per walk; the kernel matrix of a walk
-// exists only in panels of 64 rows by 32.
+// CPU engine's bits when exact. All walks of all heads in one launch, a block of threads per walk; the kernel matrix of a
+// walk exists only in panels of 64 rows by 32, or by 64 when fast.
 namespace kvscope::gpu {
 
 /// In the order of the walk's rows: y_i = sum over j < i of M_ij sign_j, p_i = 1/2 - gamma y_i, sign_i = +1 iff
@@ -41,6 +41,11 @@ struct WalksCall {
     std::int32_t* endings = nullptr; ///< [walks] a WalkEnding
     double* margins = nullptr;       ///< [walks] smallest |u - p| of a drawn sign
     double* scratch = nullptr;       ///< [entries]
+
+    /// Fast: products of keys and of values, and exponentials, in float, by tensor cores where both are of one 16-bit
+    /// type; what they add up to, and with it p and the margins, in double. Signs may differ where |u - p| is below
+    /// gamma times the error of y.
+    KernelArithmetic arithmetic = KernelArithmetic::Exact;
 };
 
 enum class WalkEnding : std::int32_t {
@@ -50,5 +55,7 @@ enum class WalkEnding : std::int32_t {
 };
 
 void balancingWalks(const WalksCall& call, Stream stream);
+/// What balancingWalks starts for Fast.
+void fastBalancingWalks(const WalksCall& call, Stream stream);
 
 } // namespace kvscope::gpu

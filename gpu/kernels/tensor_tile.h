@@ -108,16 +108,22 @@ template <class Element> struct TensorTile {
     }
 };
 
+/// Calls work with the kind of tile for float sums over rows of this type.
+template <class Work> void withFastTile(ElementType type, const Work& work) {
+    if (type == ElementType::BFloat16)
+        work(TensorTile<BFloat16>{});
+    else if (type == ElementType::Float16)
+        work(TensorTile<Float16>{});
+    else
+        work(PlainTile<float>{});
+}
+
 /// Calls work with the kind of tile for the rows and the arithmetic.
 template <class Work> void withTile(const AttentionCall& call, const Work& work) {
     if (call.arithmetic == KernelArithmetic::Exact)
         work(PlainTile<double>{});
-    else if (call.queries.type == ElementType::BFloat16)
-        work(TensorTile<BFloat16>{});
-    else if (call.queries.type == ElementType::Float16)
-        work(TensorTile<Float16>{});
     else
-        work(PlainTile<float>{});
+        withFastTile(call.queries.type, work);
 }
 
 } // namespace kvscope::gpu

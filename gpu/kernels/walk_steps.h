@@ -2,10 +2,12 @@
 
 #include "core/base/portable_math.h"
 #include "gpu/kernels/balancing_walk.h"
+#include "gpu/kernels/softmax_steps.h"
 
 #include <cstdint>
 
-// One entry of a balancing walk's kernel matrix and one step of the walk, operation by operation as in the CPU engine.
+// One entry of a balancing walk's kernel matrix and one step of the walk, operation by operation as in the CPU engine;
+// and the entry that fast arithmetic makes do with.
 namespace kvscope::gpu {
 
 /// What a row brings into its entries: <k, c> - <c, c> / 2 and its weight x.
@@ -20,6 +22,18 @@ KVSCOPE_PORTABLE double walkEntry(const WalkRule& rule, double keys, double valu
     exponent = exponent > 500 ? 500 : exponent;
     const double product = values * row.weight * lane.weight;
     return portableExp(exponent) * (rule.valueScale * product + rule.valueConstant);
+}
+
+/// The same from float products. Beyond the range of a float the exponential is taken in double, so that what is large
+/// stays larger than the rest up to the same end.
+KVSCOPE_PORTABLE double fastWalkEntry(const WalkRule& rule, float keys, float values, const WalkTerm& row,
+                                      const WalkTerm& lane) {
+    const float centred = keys - float(row.term) - float(lane.term);
+    float exponent = float(rule.logScale) * centred - float(rule.logShift);
+    exponent = exponent > 500 ? 500 : exponent;
+    const bool isShort = exponent > -80 && exponent < 80; // NaN is not
+    const double power = isShort ? double(softmaxExp(exponent)) : portableExp(double(exponent));
+    return power * (rule.valueScale * (double(values) * row.weight * lane.weight) + rule.valueConstant);
 }
 
 struct WalkStep {

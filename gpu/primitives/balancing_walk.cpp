@@ -43,8 +43,8 @@ struct WalkResults {
     std::vector<std::int32_t> endings;
 };
 
-WalkResults runWalks(const DeviceMemory& memory, const DeviceRows& keys, const DeviceRows& values, const float* centres,
-                     const WalkLists& lists) {
+/// `tensors` has the keys, the values, the centres and the arithmetic.
+WalkResults runWalks(const DeviceMemory& memory, const WalksCall& tensors, const WalkLists& lists) {
     const std::size_t walks = lists.rules.size(), entries = lists.rows.size();
     const DeviceList<std::int64_t> offsets(memory, lists.offsets), steps(memory, walks);
     const DeviceList<WalkRule> rules(memory, lists.rules);
@@ -54,9 +54,9 @@ WalkResults runWalks(const DeviceMemory& memory, const DeviceRows& keys, const D
     const DeviceList<std::int8_t> signs(memory, entries);
     const DeviceList<double> products(memory, entries), diagonal(memory, entries), scratch(memory, entries);
     const DeviceList<double> margins(memory, walks);
-    balancingWalks({.keys = keys,
-                    .values = values,
-                    .centres = centres,
+    balancingWalks({.keys = tensors.keys,
+                    .values = tensors.values,
+                    .centres = tensors.centres,
                     .walks = static_cast<std::int64_t>(walks),
                     .entries = static_cast<std::int64_t>(entries),
                     .offsets = offsets.data(),
@@ -71,7 +71,8 @@ WalkResults runWalks(const DeviceMemory& memory, const DeviceRows& keys, const D
                     .steps = steps.data(),
                     .endings = endings.data(),
                     .margins = margins.data(),
-                    .scratch = scratch.data()},
+                    .scratch = scratch.data(),
+                    .arithmetic = tensors.arithmetic},
                    memory.stream());
     return {signs.read(memory),   products.read(memory), diagonal.read(memory),
             margins.read(memory), steps.read(memory),    endings.read(memory)};
@@ -99,8 +100,11 @@ BalancingSteps stepsOf(const WalkResults& results, const WalkLists& lists, std::
 } // namespace
 
 std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const DeviceRows& keys, const DeviceRows& values,
-                                           const float* centres, const BalancingWalks& input,
+                                           const float* centres, const BalancingWalks& input, Arithmetic arithmetic,
                                            const Checkpoint& checkpoint) {
+    WalksCall tensors{.keys = keys, .values = values, .centres = centres};
+    if (arithmetic == Arithmetic::Fast)
+        tensors.arithmetic = KernelArithmetic::Fast;
     const auto walks = static_cast<std::int64_t>(input.walks.size());
     std::vector<BalancingSteps> results;
     std::size_t longest = 1;
@@ -114,7 +118,7 @@ std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const Dev
         WalkLists lists;
         for (std::int64_t w = begin; w < end; ++w)
             lists.add(input.walks[static_cast<std::size_t>(w)]);
-        const WalkResults done = runWalks(memory, keys, values, centres, lists);
+        const WalkResults done = runWalks(memory, tensors, lists);
         for (std::size_t w = 0; w < lists.rules.size(); ++w)
             results.push_back(stepsOf(done, lists, w));
     });

@@ -26,7 +26,7 @@ std::vector<GreedyCenters> greedyCenters(const DeviceMemory& memory, const Devic
 
 /// values.data null: none; centres [H, d] or null. Of `input` the walks alone are looked at.
 std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const DeviceRows& keys, const DeviceRows& values,
-                                           const float* centres, const BalancingWalks& input,
+                                           const float* centres, const BalancingWalks& input, Arithmetic arithmetic,
                                            const Checkpoint& checkpoint);
 
 /// sums [Hq, m]. Of `input` everything but the tensors is looked at. At most 32 query heads read one KV head.

@@ -54,12 +54,14 @@ at::Tensor perRow(const TorchDevice& device, const Walks& walks, const List& lis
 /// Walks of one length and everything that they take a step from.
 class WalkBatch {
 public:
-    WalkBatch(const TorchDevice& device, const BalancingWalks& input, Walks walks)
+    WalkBatch(const TorchDevice& device, const BalancingWalks& input, Walks walks, Arithmetic arithmetic)
         : m_device(device), m_walks(std::move(walks)) {
         const auto number = [&](const auto& of) { return perWalk(device, m_walks, of); };
+        const auto type = arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
         m_keys = gathered(input.keys);
+        m_keyFactors = m_keys.to(type);
         if (!input.values.empty())
-            m_values = gathered(input.values);
+            m_valueFactors = gathered(input.values).to(type);
         m_uniforms = perRow(device, m_walks, [](const BalancingWalk& w) -> const auto& { return w.uniforms; }, 0);
         m_weights = perRow(device, m_walks, [](const BalancingWalk& w) -> const auto& { return w.weights; }, 1);
         m_silent = perRow(device, m_walks, [](const BalancingWalk& w) -> const auto& { return w.silent; }, 0) != 0;
@@ -143,16 +145,16 @@ private:
     /// M of rows [0, end) against rows [begin, end): [W, end, end - begin].
     at::Tensor kernel(std::int64_t begin, std::int64_t end) const {
         const auto products = [&](const at::Tensor& rows) {
-            return at::matmul(rows.narrow(1, 0, end), rows.narrow(1, begin, end - begin).transpose(1, 2));
+            return at::matmul(rows.narrow(1, 0, end), rows.narrow(1, begin, end - begin).transpose(1, 2)).to(at::kDouble);
         };
         const auto before = [&](const at::Tensor& list) { return list.narrow(1, 0, end); };
         const auto across = [&](const at::Tensor& list) { return list.narrow(1, begin, end - begin).transpose(1, 2); };
-        at::Tensor matrix = products(m_keys).sub_(before(m_terms)).sub_(across(m_terms));
+        at::Tensor matrix = products(m_keyFactors).sub_(before(m_terms)).sub_(across(m_terms));
         matrix.mul_(m_logScale).sub_(m_logShift).clamp_max_(kLargestExponent).exp_();
-        if (!m_values.defined())
+        if (!m_valueFactors.defined())
             return matrix.mul_(m_valueConstant);
         const at::Tensor weights = m_weights.unsqueeze(2);
-        return matrix.mul_(products(m_values).mul_(before(weights)).mul_(across(weights)).mul_(m_valueScale).add_(
+        return matrix.mul_(products(m_valueFactors).mul_(before(weights)).mul_(across(weights)).mul_(m_valueScale).add_(
             m_valueConstant));
     }
 
@@ -176,7 +178,8 @@ private:
 
     const TorchDevice& m_device;
     Walks m_walks;
-    at::Tensor m_keys, m_values, m_terms, m_uniforms, m_weights, m_silent, m_gamma, m_failAbove, m_firstIsPlus;
+    at::Tensor m_keyFactors, m_valueFactors; ///< what products are made of: in float when fast, as all else in double
+    at::Tensor m_keys, m_terms, m_uniforms, m_weights, m_silent, m_gamma, m_failAbove, m_firstIsPlus;
     at::Tensor m_logScale, m_logShift, m_valueScale, m_valueConstant;
     at::Tensor m_signs, m_products, m_diagonal, m_lean;
 };
@@ -196,7 +199,7 @@ std::vector<BalancingSteps> TorchEngine::balancingWalks(const BalancingWalks& in
     Steps steps(m_device, checkpoint, work);
     if constexpr (KVSCOPE_HAS_KERNELS)
         if (m_device.runsKernels() && !input.walks.empty())
-            return kernels::balancingWalks(m_device, input, checkpoint);
+            return kernels::balancingWalks(m_device, input, m_arithmetic, checkpoint);
     std::vector<BalancingSteps> results(input.walks.size());
     const std::int64_t width = input.keys.size(2) + (input.values.empty() ? 0 : input.values.size(2));
     for (const auto& [rows, places] : byLength) {
@@ -206,7 +209,7 @@ std::vector<BalancingSteps> TorchEngine::balancingWalks(const BalancingWalks& in
             Walks walks;
             for (const std::size_t place : mine)
                 walks.push_back(&input.walks[place]);
-            WalkBatch batch(m_device, input, std::move(walks));
+            WalkBatch batch(m_device, input, std::move(walks), m_arithmetic);
             batch.run(steps);
             batch.deliver(mine, results);
         });

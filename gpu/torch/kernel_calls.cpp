@@ -156,10 +156,11 @@ std::vector<GreedyCenters> greedyCenters(const TorchDevice& device, const Tensor
 }
 
 std::vector<BalancingSteps> balancingWalks(const TorchDevice& device, const BalancingWalks& input,
-                                           const Checkpoint& checkpoint) {
+                                           Arithmetic arithmetic, const Checkpoint& checkpoint) {
     const RowsTensor keys(input.keys), values(input.values);
     const at::Tensor centres = packed(input.centres);
-    return gpu::balancingWalks(TorchMemory(device), keys.rows, values.rows, addressOf(centres), input, checkpoint);
+    return gpu::balancingWalks(TorchMemory(device), keys.rows, values.rows, addressOf(centres), input, arithmetic,
+                               checkpoint);
 }
 
 } // namespace kvscope::gpu::kernels

@@ -24,6 +24,6 @@ std::vector<TopKHead> topK(const TorchDevice& device, const TopKRequest& request
 std::vector<GreedyCenters> greedyCenters(const TorchDevice& device, const Tensor& keys, const CentersRequest& request,
                                          const Checkpoint& checkpoint);
 std::vector<BalancingSteps> balancingWalks(const TorchDevice& device, const BalancingWalks& input,
-                                           const Checkpoint& checkpoint);
+                                           Arithmetic arithmetic, const Checkpoint& checkpoint);
 
 } // namespace kvscope::gpu::kernels

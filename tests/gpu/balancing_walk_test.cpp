@@ -1,11 +1,12 @@
-// The walk kernel against the CPU engine: the same signs, sums, diagonals and margins to the last bit, for walks
+// The walk kernels. Exact against the CPU engine: the same signs, sums, diagonals and margins to the last bit, for walks
 // shorter and longer than a panel, with every part of the formula switched on and off, ends by FAIL and refusals of
-// NaN.
+// NaN. Fast against the kernel matrix of the oracle: sums as good as floats can be, and the signs that follow from them.
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "gpu/kernels/balancing_walk.h"
 #include "gpu/kernels/walk_steps.h"
 #include "tests/gpu/kernel_data.h"
+#include "tests/support/naive/naive_engine.h"
 
 #include <QtTest>
 
@@ -48,7 +49,8 @@ struct Flat {
     }
 };
 
-void runOnDevice(const TestRows& keys, const TestRows* values, const float* centres, Flat& flat) {
+void runOnDevice(const TestRows& keys, const TestRows* values, const float* centres, Flat& flat,
+                 KernelArithmetic arithmetic = KernelArithmetic::Exact) {
     balancingWalks({.keys = keys.device(),
                     .values = values ? values->device() : DeviceRows{},
                     .centres = centres,
@@ -66,7 +68,8 @@ void runOnDevice(const TestRows& keys, const TestRows* values, const float* cent
                     .steps = flat.steps.data(),
                     .endings = flat.endings.data(),
                     .margins = flat.margins.data(),
-                    .scratch = flat.scratch.data()},
+                    .scratch = flat.scratch.data(),
+                    .arithmetic = arithmetic},
                    nullptr);
 }
 
@@ -92,6 +95,29 @@ private slots:
         QVERIFY(walkStep(rule, 2, 1, __builtin_inf(), 0.2, false).ending == WalkEnding::NotFinite);
         rule.logScale = 1;
         QCOMPARE(walkEntry(rule, 800, 1, {0, 1}, {0, 1}), portableExp(500)); // larger exponents count as 500
+    }
+
+    void fastEntries() {
+        std::mt19937 random(9);
+        std::uniform_real_distribution<double> number(-40, 40);
+        WalkRule rule;
+        rule.logScale = 0.25;
+        rule.valueScale = 0.5;
+        rule.valueConstant = 0.75;
+        for (int i = 0; i < 1000; ++i) {
+            rule.logShift = number(random);
+            const float keys = float(number(random)), values = float(std::abs(number(random)));
+            const WalkTerm row{number(random), 2}, lane{number(random), 0.5};
+            const double exact = walkEntry(rule, keys, values, row, lane);
+            QVERIFY(std::abs(fastWalkEntry(rule, keys, values, row, lane) - exact) <= 1e-5 * exact);
+        }
+        rule = {}; // far away from what a float's exponential can say
+        for (const float keys : {-700.0F, -200.0F, -81.0F, 81.0F, 200.0F, 499.0F, 501.0F, 1e30F}) {
+            const double exact = walkEntry(rule, keys, 2, {0, 1}, {0, 1});
+            QVERIFY(std::abs(fastWalkEntry(rule, keys, 2, {0, 1}, {0, 1}) - exact) <= 1e-12 * exact);
+        }
+        QVERIFY(!isFiniteNumber(fastWalkEntry(rule, __builtin_nanf(""), 1, {0, 1}, {0, 1})));
+        QVERIFY(!isFiniteNumber(fastWalkEntry(rule, 1, __builtin_inff(), {0, 1}, {0, 1})));
     }
 
     void signsOfTheCpuEngine_data() {
@@ -125,6 +151,52 @@ private slots:
         });
     }
 
+    void fastWalksFollowTheirSums_data() {
+        QTest::addColumn<int>("type");
+        QTest::addColumn<int>("valueType");
+        QTest::addColumn<int>("width");
+        QTest::addColumn<bool>("withValues");
+        QTest::addColumn<bool>("withCentres");
+        QTest::newRow("floats") << 0 << 0 << 40 << true << false;
+        QTest::newRow("tensor cores, bfloat16") << 1 << 1 << 136 << true << false;
+        QTest::newRow("tensor cores, half, odd width, centres") << 2 << 2 << 33 << true << true;
+        QTest::newRow("no values") << 1 << 1 << 64 << false << true;
+        QTest::newRow("keys and values of different types") << 1 << 0 << 24 << true << false;
+        QTest::newRow("wider than the block has threads") << 0 << 0 << 300 << true << false;
+    }
+
+    void fastWalksFollowTheirSums() {
+        QFETCH(int, type);
+        QFETCH(int, valueType);
+        QFETCH(int, width);
+        QFETCH(bool, withValues);
+        QFETCH(bool, withCentres);
+        const TestRows keys(31, static_cast<ElementType>(type), 3, 300, width, 11, 0.6, 0.2);
+        const TestRows values(32, static_cast<ElementType>(valueType), 3, 300, width / 2 + 1, 5);
+        const TestRows centres(33, ElementType::Float32, 1, 3, width);
+        const auto blockOf = [](const TestRows& rows) {
+            const DeviceRows device = rows.device();
+            return naive::Block{device.heads, device.rows, device.width, rows.wide()};
+        };
+        naive::Balancing data{blockOf(keys), {}, {}};
+        if (withValues)
+            data.values = blockOf(values);
+        if (withCentres)
+            data.centres = {3, 1, width, centres.wide()};
+        const std::vector<BalancingWalk> walks = variedWalks(24, width);
+        std::optional<Flat> first;
+        inEveryOrder([&] {
+            Flat flat(walks);
+            runOnDevice(keys, withValues ? &values : nullptr, withCentres ? centres.wide().data() : nullptr, flat,
+                        KernelArithmetic::Fast);
+            for (std::size_t w = 0; w < walks.size() && !QTest::currentTestFailed(); ++w)
+                follows(flat, w, walks[w], data);
+            if (first)
+                QVERIFY(first->signs == flat.signs && sameBits(first->products, flat.products));
+            first = std::move(flat);
+        });
+    }
+
     void refusesWhatIsNotFinite() {
         TestRows keys(5, ElementType::Float32, 1, 100, 8);
         keys.set(0, 70, 2, std::numeric_limits<float>::infinity());
@@ -139,6 +211,11 @@ private slots:
         QCOMPARE(flat.endings[0], static_cast<std::int32_t>(WalkEnding::NotFinite));
         QCOMPARE(flat.steps[0], std::int64_t{70});
         QCOMPARE(flat.signs[70], std::int8_t{99}); // nothing is written behind the end
+        Flat fast({walk});
+        runOnDevice(keys, &keys, nullptr, fast, KernelArithmetic::Fast);
+        QCOMPARE(fast.endings[0], static_cast<std::int32_t>(WalkEnding::NotFinite));
+        QCOMPARE(fast.steps[0], std::int64_t{70});
+        QCOMPARE(fast.signs[70], std::int8_t{99});
     }
 
 private:
@@ -173,6 +250,35 @@ private:
             walks.push_back(walk);
         }
         return walks;
+    }
+
+    /// Every sum is that of the oracle's kernel over the walk's own signs, and every sign the one that its sum demands.
+    static void follows(const Flat& flat, std::size_t w, const BalancingWalk& walk, const naive::Balancing& data) {
+        const naive::Numbers kernel = naive::balancingKernel(data, walk);
+        const std::size_t m = walk.rows.size();
+        const auto begin = static_cast<std::size_t>(flat.offsets[w]);
+        const auto steps = static_cast<std::size_t>(flat.steps[w]);
+        double margin = std::numeric_limits<double>::infinity();
+        for (std::size_t i = 0; i < m; ++i) {
+            double y = 0, parts = kernel[i * m + i];
+            for (std::size_t j = 0; j < i; ++j) {
+                y += kernel[i * m + j] * double(flat.signs[begin + j]);
+                parts += std::abs(kernel[i * m + j]);
+            }
+            if (i == steps) { // ended early: by FAIL, where the sum was too large
+                QCOMPARE(flat.endings[w], static_cast<std::int32_t>(WalkEnding::Failed));
+                QVERIFY(std::abs(y) > walk.failAbove - 2e-5 * parts);
+                break;
+            }
+            const double got = flat.products[begin + i];
+            QVERIFY2(std::abs(got - y) <= 2e-5 * parts, qPrintable(QString("row %1: %2, not %3").arg(i).arg(got).arg(y)));
+            QVERIFY(std::abs(flat.diagonal[begin + i] - kernel[i * m + i]) <= 2e-5 * std::abs(kernel[i * m + i]));
+            const WalkStep step = walkStep(flat.rules[w], std::int64_t(i), got, 1, walk.uniforms[i], flat.silent[begin + i] != 0);
+            QCOMPARE(double(flat.signs[begin + i]), step.sign);
+            margin = std::min(margin, step.margin);
+        }
+        QCOMPARE(flat.margins[w], margin);
+        QCOMPARE(flat.endings[w] == static_cast<std::int32_t>(WalkEnding::Complete), steps == m);
     }
 
     static void compare(const Flat& flat, const std::vector<BalancingSteps>& expected) {

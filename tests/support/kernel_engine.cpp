@@ -70,7 +70,8 @@ public:
     std::vector<BalancingSteps> balancingWalks(const BalancingWalks& input,
                                                const Checkpoint& checkpoint) const override {
         const OnDevice keys = put(input.keys), values = put(input.values), centres = putFloats(input.centres);
-        return gpu::balancingWalks(*m_memory, keys.rows, values.rows, centres.floats(), input, checkpoint);
+        return gpu::balancingWalks(*m_memory, keys.rows, values.rows, centres.floats(), input, m_arithmetic,
+                                   checkpoint);
     }
     Tensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const override {
         const OnDevice q = put(input.queries), k = put(input.keys);

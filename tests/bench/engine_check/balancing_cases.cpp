@@ -47,6 +47,64 @@ void append(std::vector<float>& out, const std::vector<double>& numbers) {
     std::transform(numbers.begin(), numbers.end(), std::back_inserter(out), [](double x) { return float(bounded(x)); });
 }
 
+/// What float products and exponentials may do to an entry of a walk's kernel matrix, relative to its size: the exponent
+/// is off by about two units of what it is made of, twice, and the exponential, the product of values and the rest by
+/// some units more.
+double fastEntryError(const naive::Balancing& data, const BalancingWalk& walk) {
+    const auto longest = [](const naive::Block& rows) {
+        double most = 0;
+        for (std::int64_t h = 0; h < rows.heads; ++h)
+            for (std::int64_t i = 0; i < rows.rows; ++i) {
+                double square = 0;
+                for (std::int64_t c = 0; c < rows.width; ++c)
+                    square += rows.at(h, i, c) * rows.at(h, i, c);
+                most = std::max(most, square);
+            }
+        return std::sqrt(most);
+    };
+    const double reach = longest(data.keys) + std::max(longest(data.keys), longest(data.centres)); // of a key and the centre
+    return 0x1.0p-24 * (16 + 4 * (walk.logScale * reach * reach + std::abs(walk.logShift)));
+}
+
+/// What |y| is made of, row by row: sum over j <= i of the sizes of M_ij, the value term without its sign.
+naive::Numbers partsOf(const naive::Balancing& data, BalancingWalk walk) {
+    const std::size_t m = walk.rows.size();
+    const auto sizeOf = [&](std::size_t i) {
+        double square = 0;
+        for (std::int64_t c = 0; c < data.values.width; ++c)
+            square += data.values.at(walk.head, walk.rows[i], c) * data.values.at(walk.head, walk.rows[i], c);
+        return std::sqrt(square) * (walk.weights.empty() ? 1 : walk.weights[i]);
+    };
+    const double scale = walk.valueScale, constant = walk.valueConstant;
+    walk.valueConstant = 1;
+    const naive::Numbers powers = naive::balancingKernel({data.keys, {}, data.centres}, walk); // e^...
+    naive::Numbers parts(m, 0.0);
+    for (std::size_t i = 0; i < m; ++i)
+        for (std::size_t j = 0; j <= i; ++j)
+            parts[i] += powers[i * m + j] * (scale * sizeOf(i) * sizeOf(j) + constant);
+    return parts;
+}
+
+/// In the measure of errorOf, which asks more of products that cancel.
+double fastWalkError(const naive::Balancing& data, const BalancingWalks& walks) {
+    double worst = 0, scale = 0;
+    std::vector<naive::Balanced> balanced;
+    for (const BalancingWalk& walk : walks.walks)
+        balanced.push_back(naive::balancingWalk(data, walk));
+    for (const naive::Balanced& one : balanced)
+        for (const auto& list : {one.products, one.diagonal})
+            for (const double x : list)
+                scale = std::max(scale, std::abs(bounded(x)));
+    for (std::size_t w = 0; w < balanced.size(); ++w) {
+        const naive::Numbers parts = partsOf(data, walks.walks[w]);
+        const double entry = fastEntryError(data, walks.walks[w]);
+        worst = std::max(worst, entry); // of the diagonal
+        for (std::size_t i = 1; i < balanced[w].products.size(); ++i) // nothing is added to the first
+            worst = std::max(worst, bounded(entry * parts[i]) / (std::abs(bounded(balanced[w].products[i])) + 1e-6 * scale));
+    }
+    return worst;
+}
+
 Outcome outcomeOf(const std::vector<BalancingSteps>& results) {
     Outcome out;
     for (const BalancingSteps& steps : results) {
@@ -70,21 +128,30 @@ naive::Numbers expectedOf(const naive::Balancing& data, const BalancingWalks& wa
     return out;
 }
 
-EngineCase walkCase(const std::string& name, const BalancingWalk& like, std::int64_t size, bool values = true,
-                    bool centres = false, double spread = 1) {
+naive::Balancing dataOf(bool values, bool centres, double spread) {
     naive::Balancing data{randomBlock(81, 2, kRows, kWidth, spread, 0.3), {}, {}};
     if (values)
         data.values = randomBlock(82, 2, kRows, kValueWidth);
     if (centres)
         data.centres = randomBlock(83, 2, 1, kWidth);
+    return data;
+}
+
+BalancingWalks inputOf(const Engine& e, const naive::Balancing& data, const BalancingWalks& walks) {
+    BalancingWalks input = walks;
+    input.keys = uploadRows(e, data.keys);
+    input.values = data.values.rows > 0 ? uploadRows(e, data.values) : Tensor();
+    if (data.centres.rows > 0)
+        input.centres = uploadScores(e, {2, 1, kWidth, data.centres.numbers});
+    return input;
+}
+
+EngineCase walkCase(const std::string& name, const BalancingWalk& like, std::int64_t size, bool values = true,
+                    bool centres = false, double spread = 1) {
+    const naive::Balancing data = dataOf(values, centres, spread);
     const BalancingWalks walks = walksOf(like, size, 2, kRows);
     const auto prepare = [=](const Engine& e) {
-        BalancingWalks input = walks;
-        input.keys = uploadRows(e, data.keys);
-        input.values = values ? uploadRows(e, data.values) : Tensor();
-        if (centres)
-            input.centres = uploadScores(e, {2, 1, kWidth, data.centres.numbers});
-        return [&e, input] { return outcomeOf(e.balancingWalks(input, {})); };
+        return [&e, input = inputOf(e, data, walks)] { return outcomeOf(e.balancingWalks(input, {})); };
     };
     // Products cancel, so they keep the rounding of their largest part.
     return {"balancingWalks/" + name,
@@ -92,7 +159,66 @@ EngineCase walkCase(const std::string& name, const BalancingWalk& like, std::int
             double(8 * kRows * kWidth),
             1e-6,
             prepare,
-            [=] { return expectedOf(data, walks); }};
+            [=] { return expectedOf(data, walks); },
+            fastWalkError(data, walks)};
+}
+
+/// Signs, and products over what they are made of: that lies between -1 and 1 and is off by the error of an entry, so fast
+/// arithmetic is held to every sign and to sums that do not forget a row. Some rows are silent, some weigh more.
+EngineCase sharesCase(const std::string& name, BalancingWalk like, std::int64_t size, naive::Balancing data) {
+    BalancingWalks walks = walksOf(like, size, 2, kRows);
+    for (BalancingWalk& walk : walks.walks)
+        for (std::size_t i = 0; i < walk.rows.size(); ++i) {
+            walk.weights.push_back(double(1 << (i % 3)));
+            walk.silent.push_back(i % 11 == 5 ? 1 : 0);
+        }
+    std::vector<naive::Numbers> parts;
+    double entryError = 0;
+    for (const BalancingWalk& walk : walks.walks) {
+        parts.push_back(partsOf(data, walk));
+        entryError = std::max(entryError, fastEntryError(data, walk));
+    }
+    const auto numbersOf = [parts](std::size_t w, const auto& signs, const auto& products, auto& out) {
+        for (std::size_t i = 0; i < signs.size(); ++i) {
+            out.push_back(signs[i]);
+            out.push_back(2 + products[i] / parts[w][i]);
+        }
+    };
+    return {"balancingWalks/" + name,
+            double(2 * kRows * size * (kWidth + kValueWidth)),
+            double(8 * kRows * kWidth),
+            2e-7,
+            [=](const Engine& e) {
+                return [=, &e, input = inputOf(e, data, walks)] {
+                    naive::Numbers out;
+                    float margin = std::numeric_limits<float>::infinity();
+                    const std::vector<BalancingSteps> results = e.balancingWalks(input, {});
+                    for (std::size_t w = 0; w < results.size(); ++w) {
+                        numbersOf(w, results[w].signs, results[w].products, out);
+                        margin = std::min(margin, float(results[w].margin));
+                    }
+                    return Outcome{{out.begin(), out.end()}, margin};
+                };
+            },
+            [=] {
+                naive::Numbers out;
+                for (std::size_t w = 0; w < walks.walks.size(); ++w) {
+                    const naive::Balanced one = naive::balancingWalk(data, walks.walks[w]);
+                    numbersOf(w, one.signs, one.products, out);
+                }
+                return out;
+            },
+            entryError};
+}
+
+void addSharesCases(std::vector<EngineCase>& cases, const std::string& name, const BalancingWalk& like, std::int64_t size,
+                    bool values, bool centres) {
+    naive::Balancing data = dataOf(values, centres, 1);
+    cases.push_back(sharesCase(name, like, size, data));
+    data.keys = inSixteenBits(data.keys);
+    if (values)
+        data.values = inSixteenBits(data.values);
+    cases.push_back(sharesCase(name + "-16-bit", like, size, data));
 }
 
 EngineCase meanCase(std::int64_t rows, std::int64_t block) {
@@ -166,6 +292,9 @@ std::vector<EngineCase> balancingCases() {
                                      meanCase(5, 8),
                                      meanCase(1, 1),
                                      speedCase()};
+    addSharesCases(cases, "blocked-shares", blocked, 150, true, false);
+    addSharesCases(cases, "theory-shares", theory, 70, true, true);
+    addSharesCases(cases, "denominator-shares", denominator, 64, false, false);
     return cases;
 }
 

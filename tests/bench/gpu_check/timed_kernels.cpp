@@ -113,18 +113,20 @@ public:
     }
 
     /// T = 2 rounds: the second walks through every other row, as many as survive the first.
-    TimedKernel walks(const std::string& arithmetic, SpeedTarget target) const {
+    TimedKernel walks(KernelArithmetic arithmetic, SpeedTarget target) const {
         Held held;
         WalksCall first = walkInputs(held);
+        first.arithmetic = arithmetic;
         listWalks(held, first, 1);
         WalksCall second = first;
         listWalks(held, second, 2);
-        return {"BalanceKV, B = 256, T = 2, " + arithmetic, 1.5 * 2 * keyBytes(), 1.5 * 2 * 2 * numbers() * kBlock / 2,
+        const std::string name = arithmetic == KernelArithmetic::Fast ? "fast" : "exact";
+        return {"BalanceKV, B = 256, T = 2, " + name, 1.5 * 2 * keyBytes(), 1.5 * 2 * 2 * numbers() * kBlock / 2,
                 [held, first, second](Stream stream) {
                     balancingWalks(first, stream);
                     balancingWalks(second, stream);
                 },
-                Rate::Double, target};
+                rateOf(arithmetic), target};
     }
 
     TimedKernel sums(const std::string& name, std::int64_t window, KernelArithmetic arithmetic, bool chunks,
@@ -263,8 +265,8 @@ std::vector<std::function<TimedKernel()>> timedKernels(const DeviceMemory& memor
         [work, n] { return work->sums("chunks of 256, exact", n, kExact, true, false, {.seconds = 3e-3}); },
         [work, n] { return work->sums("chunks of 256, fast", n, kFast, true, false, {.seconds = 0.3e-3}); },
         [work, n] { return work->sums("H2O, all causal queries, fast", n, kFast, false, false, {.flashTimes = 1.5}); },
-        [work] { return work->walks("exact", {.seconds = 3e-3}); },
-        [work] { return work->walks("fast (the same kernel)", {.seconds = 0.4e-3}); },
+        [work] { return work->walks(kExact, {.seconds = 3e-3}); },
+        [work] { return work->walks(kFast, {.seconds = 0.4e-3}); },
         [work] { return work->centers(); },
     };
 }
