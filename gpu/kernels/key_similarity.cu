@@ -1,10 +1,14 @@
 // Key norms, anchors and similarities. Sixteen lanes share a row, as many as the CPU engine has partial sums, so that
 // both add the same numbers in the same order. The anchor's column sums are made in blocks of 1,024 rows for the same
 // reason: one thread adds one column of a block, row after row, from a tile in shared memory that also gives the
-// lengths, so that the keys are read from memory once.
+// lengths, so that the keys are read from memory once; the next tile is on its way meanwhile. Kernels are made for the
+// usual widths, whose loops unroll, and for any other.
+#include "gpu/kernels/anchor_tile.h"
 #include "gpu/kernels/key_similarity.h"
 
 #include "gpu/kernels/lanes.h"
+
+#include <type_traits>
 
 namespace kvscope::gpu {
 
@@ -14,8 +18,6 @@ constexpr int kThreads = 256;
 constexpr int kRowsPerPass = kThreads / kProductParts;
 constexpr int kRowsPerBlock = 4 * kRowsPerPass; // of the kernels that read rows once
 constexpr std::int64_t kRowsPerSum = 1024;      // the CPU engine's kRowsPerBlock
-constexpr int kMostTileRows = 64;
-constexpr std::size_t kTileBytes = 48 * 1024; // what every device gives a block without being asked for more
 
 constexpr std::int64_t piecesOf(std::int64_t count, std::int64_t size) {
     return (count + size - 1) / size;
@@ -32,36 +34,79 @@ template <class Element> __device__ __forceinline__ const Element* rowOf(const D
     return static_cast<const Element*>(rows.data) + blockIdx.y * rows.headStride + row * rows.width;
 }
 
-template <class Element> __global__ void __launch_bounds__(kThreads) normKernel(RowsCall call) {
+/// The width of the rows: known to the compiler where it is not 0.
+template <int Width> __device__ __forceinline__ std::int64_t widthOf(const DeviceRows& rows) {
+    return Width > 0 ? Width : rows.width;
+}
+
+template <class Element, int Width> __global__ void __launch_bounds__(kThreads) normKernel(RowsCall call) {
     const int lane = threadIdx.x % kProductParts;
-    const std::int64_t n = call.rows.rows,
+    const std::int64_t n = call.rows.rows, d = widthOf<Width>(call.rows),
                        first = std::int64_t{blockIdx.x} * kRowsPerBlock + threadIdx.x / kProductParts;
     for (int pass = 0; pass < kRowsPerBlock; pass += kRowsPerPass) {
         // Lanes without a row read the last one again: all lanes of a warp must come to the shuffles.
         const std::int64_t row = first + pass;
         const Element* x = rowOf<Element>(call.rows, row < n ? row : n - 1);
-        const double square = productOfRows(x, x, call.rows.width, lane);
+        const double square = productOfRows(x, x, d, lane);
         if (lane == 0 && row < n)
             call.out[blockIdx.y * n + row] = static_cast<float>(sqrt(square));
     }
 }
 
-template <class Element> __global__ void __launch_bounds__(kThreads) similarityKernel(RowsCall call) {
+/// This lane's share of an anchor, elements lane, lane + 16, ...: in double once for all rows where there is room.
+template <int Width> struct AnchorPart {
+    double numbers[Width / kProductParts];
+
+    __device__ __forceinline__ AnchorPart(const float* anchor, int lane) {
+        for (int i = 0; i < Width / kProductParts; ++i)
+            numbers[i] = double(anchor[lane + i * kProductParts]);
+    }
+    __device__ __forceinline__ double operator[](std::int64_t i) const { return numbers[i]; }
+};
+template <> struct AnchorPart<0> {
+    const float* numbers;
+
+    __device__ __forceinline__ AnchorPart(const float* anchor, int lane) : numbers(anchor + lane) {}
+    __device__ __forceinline__ double operator[](std::int64_t i) const { return double(numbers[i * kProductParts]); }
+};
+
+struct DotAndSquare {
+    double dot, square;
+};
+
+/// <x, anchor> and <x, x> with each element read and widened once; the sums are those of productOfRows.
+template <class Element, int Width>
+__device__ __forceinline__ DotAndSquare dotAndSquare(const Element* x, const float* anchor,
+                                                     const AnchorPart<Width>& part, std::int64_t d, int lane) {
+    DotAndSquare sums{0, 0};
+    for (std::int64_t i = 0; i < d / kProductParts; ++i) {
+        const double number = double(widened(x[lane + i * kProductParts]));
+        sums.dot = exactMultiplyAdd(number, part[i], sums.dot);
+        sums.square = exactMultiplyAdd(number, number, sums.square);
+    }
+    return {sumOfLanes<kProductParts>(sums.dot) + productTail(x, anchor, d),
+            sumOfLanes<kProductParts>(sums.square) + productTail(x, x, d)};
+}
+
+template <class Element, int Width> __global__ void __launch_bounds__(kThreads) similarityKernel(RowsCall call) {
     const int lane = threadIdx.x % kProductParts;
-    const std::int64_t n = call.rows.rows, d = call.rows.width;
+    const std::int64_t n = call.rows.rows, d = widthOf<Width>(call.rows);
     const std::int64_t first = std::int64_t{blockIdx.x} * kRowsPerBlock + threadIdx.x / kProductParts;
     const float* anchor = call.anchors + blockIdx.y * d;
+    const AnchorPart<Width> part(anchor, lane);
     const double anchorSquare = call.metric == Metric::Cosine ? productOfRows(anchor, anchor, d, lane) : 0;
     for (int pass = 0; pass < kRowsPerBlock; pass += kRowsPerPass) {
         const std::int64_t row = first + pass;
         const Element* x = rowOf<Element>(call.rows, row < n ? row : n - 1);
         double result;
-        if (call.metric == Metric::Euclidean)
+        if (call.metric == Metric::Euclidean) {
             result = sqrt(distanceOfRows(x, anchor, d, lane % kDistanceParts)); // both halves do the same
-        else
+        } else if (call.metric == Metric::Dot) {
             result = productOfRows(x, anchor, d, lane);
-        if (call.metric == Metric::Cosine)
-            result = cosineOf(result, productOfRows(x, x, d, lane), anchorSquare);
+        } else {
+            const DotAndSquare sums = dotAndSquare(x, anchor, part, d, lane);
+            result = cosineOf(sums.dot, sums.square, anchorSquare);
+        }
         if (lane == 0 && row < n)
             call.out[blockIdx.y * n + row] = static_cast<float>(result);
     }
@@ -73,65 +118,95 @@ struct AnchorCall {
     double* partial; ///< [H, pieces, d]
     std::int64_t pieces;
     float* anchor;
-    int tileRows; ///< at most kMostTileRows
+    int tileRows; ///< at most kMostAnchorRows
 };
 
-/// Shared memory of anchorKernel: sums [d] and factors in double, then the tile [tileRows, d] in float.
-constexpr std::size_t anchorShared(std::int64_t width, int tileRows) {
-    return static_cast<std::size_t>((width + kMostTileRows) * 8 + tileRows * width * 4);
+/// sums[c] += the tile's elements of column c times the rows' factors, row after row; several are loaded before they
+/// are added, one after the other.
+template <class Element>
+__device__ __forceinline__ void addRows(const Element* tile, const double* factors, bool normalised, int count, int d,
+                                        double* sums) {
+    constexpr int kAhead = 8;
+    const auto numberOf = [&](int row, int c) {
+        const double x = double(widened(tile[row * d + c]));
+        return normalised ? factors[row] * x : x;
+    };
+    for (int c = threadIdx.x; c < d; c += kAnchorThreads) {
+        double sum = sums[c];
+        int row = 0;
+        for (; row + kAhead <= count; row += kAhead) {
+            double numbers[kAhead];
+            for (int k = 0; k < kAhead; ++k)
+                numbers[k] = numberOf(row + k, c);
+            for (int k = 0; k < kAhead; ++k)
+                sum += numbers[k];
+        }
+        for (; row < count; ++row)
+            sum += numberOf(row, c);
+        sums[c] = sum;
+    }
 }
 
-/// Wide rows leave room for fewer: whole passes where they fit. The sums do not depend on it.
-constexpr int tileRowsFor(std::int64_t width) {
-    int rows = kMostTileRows;
-    while (rows > 1 && anchorShared(width, rows) > kTileBytes)
-        rows -= rows > kRowsPerPass ? kRowsPerPass : 1;
-    return rows;
-}
-
-template <class Element> __global__ void __launch_bounds__(kThreads) anchorKernel(AnchorCall call) {
-    const std::int64_t n = call.rows.rows, d = call.rows.width;
-    double* sums = &sharedAs<double>();
-    double* factors = sums + d;
-    float* tile = reinterpret_cast<float*>(factors + kMostTileRows);
-    const std::int64_t begin = blockIdx.x * kRowsPerSum, end = begin + kRowsPerSum < n ? begin + kRowsPerSum : n;
-    for (std::int64_t c = threadIdx.x; c < d; c += kThreads)
-        sums[c] = 0;
+template <class Element, int Width> __global__ void __launch_bounds__(kAnchorThreads) anchorKernel(AnchorCall call) {
+    const int d = static_cast<int>(widthOf<Width>(call.rows)), lane = threadIdx.x % kProductParts;
+    AnchorShared<Element> s(&sharedAs<double>(), d);
+    const std::int64_t n = call.rows.rows, begin = blockIdx.x * kRowsPerSum,
+                       end = begin + kRowsPerSum < n ? begin + kRowsPerSum : n;
+    const auto countAt = [&](std::int64_t first) {
+        return first >= end ? 0 : static_cast<int>(end - first < call.tileRows ? end - first : call.tileRows);
+    };
+    for (int c = threadIdx.x; c < d; c += kAnchorThreads)
+        s.sums[c] = 0;
+    TileAhead<Element> ahead;
+    ahead.fetch(rowOf<Element>(call.rows, begin), countAt(begin) * d);
     for (std::int64_t first = begin; first < end; first += call.tileRows) {
-        const int count = static_cast<int>(end - first < call.tileRows ? end - first : call.tileRows);
-        const Element* rows = rowOf<Element>(call.rows, first);
-        for (std::int64_t i = threadIdx.x; i < count * d; i += kThreads)
-            tile[i] = widened(rows[i]);
+        const int count = countAt(first);
+        ahead.store(s.tile);
         __syncthreads();
-        for (int pass = 0; call.normalised && pass < call.tileRows; pass += kRowsPerPass) {
+        ahead.fetch(rowOf<Element>(call.rows, first + count), countAt(first + count) * d);
+        for (int pass = 0; call.normalised && pass < count; pass += kAnchorThreads / kProductParts) {
             const int row = pass + threadIdx.x / kProductParts;
-            const float* x = tile + (row < count ? row : 0) * d;
-            const double square = productOfRows(x, x, d, threadIdx.x % kProductParts);
-            if (threadIdx.x % kProductParts == 0)
-                factors[row] = inverseLength(square);
+            const Element* x = s.tile + (row < count ? row : 0) * d;
+            const double square = productOfRows(x, x, d, lane);
+            if (lane == 0 && row < count)
+                s.factors[row] = inverseLength(square);
         }
         __syncthreads();
-        for (std::int64_t c = threadIdx.x; c < d; c += kThreads) {
-            double sum = sums[c];
-            for (int row = 0; row < count; ++row)
-                sum += call.normalised ? factors[row] * double(tile[row * d + c]) : double(tile[row * d + c]);
-            sums[c] = sum;
-        }
+        addRows(s.tile, s.factors, call.normalised, count, d, s.sums);
         __syncthreads();
     }
-    for (std::int64_t c = threadIdx.x; c < d; c += kThreads)
-        call.partial[(blockIdx.y * call.pieces + blockIdx.x) * d + c] = sums[c];
+    for (int c = threadIdx.x; c < d; c += kAnchorThreads)
+        call.partial[(blockIdx.y * call.pieces + blockIdx.x) * d + c] = s.sums[c];
 }
 
-/// Adds the partial sums in the order of the pieces.
+/// Adds the partial sums in the order of the pieces; several are on their way at once.
 __global__ void __launch_bounds__(kThreads) finishAnchorKernel(AnchorCall call) {
+    constexpr int kAhead = 16;
     const std::int64_t d = call.rows.width, c = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
     if (c >= d)
         return;
+    const double* partial = call.partial + blockIdx.y * call.pieces * d + c;
     double sum = 0;
-    for (std::int64_t piece = 0; piece < call.pieces; ++piece)
-        sum += call.partial[(blockIdx.y * call.pieces + piece) * d + c];
+    for (std::int64_t first = 0; first < call.pieces; first += kAhead) {
+        double numbers[kAhead];
+        for (int k = 0; k < kAhead; ++k)
+            numbers[k] = first + k < call.pieces ? partial[(first + k) * d] : 0;
+        for (int k = 0; k < kAhead; ++k)
+            sum += numbers[k];
+    }
     call.anchor[blockIdx.y * d + c] = static_cast<float>(sum / static_cast<double>(call.rows.rows));
+}
+
+/// Calls work(Element{}, width) with the element type of the rows and their width as a constant; 0: any other width.
+template <class Work> void withElementAndWidth(const DeviceRows& rows, const Work& work) {
+    withElement(rows.type, [&](auto element) {
+        if (rows.width == 128)
+            work(element, std::integral_constant<int, 128>{});
+        else if (rows.width == 64)
+            work(element, std::integral_constant<int, 64>{});
+        else
+            work(element, std::integral_constant<int, 0>{});
+    });
 }
 
 Grid rowGrid(const DeviceRows& rows) {
@@ -141,16 +216,16 @@ Grid rowGrid(const DeviceRows& rows) {
 } // namespace
 
 void rowNorms(const DeviceRows& rows, float* norms, Stream stream) {
-    withElement(rows.type, [&](auto element) {
-        launch("key norms", normKernel<decltype(element)>, rowGrid(rows), kThreads, 0, stream,
+    withElementAndWidth(rows, [&](auto element, auto width) {
+        launch("key norms", normKernel<decltype(element), width()>, rowGrid(rows), kThreads, 0, stream,
                RowsCall{rows, nullptr, norms, Metric::Dot});
     });
 }
 
 void similarity(const DeviceRows& rows, const float* anchors, Metric metric, float* similarities, Stream stream) {
-    withElement(rows.type, [&](auto element) {
-        launch("similarity to an anchor", similarityKernel<decltype(element)>, rowGrid(rows), kThreads, 0, stream,
-               RowsCall{rows, anchors, similarities, metric});
+    withElementAndWidth(rows, [&](auto element, auto width) {
+        launch("similarity to an anchor", similarityKernel<decltype(element), width()>, rowGrid(rows), kThreads, 0,
+               stream, RowsCall{rows, anchors, similarities, metric});
     });
 }
 
@@ -160,10 +235,10 @@ std::size_t anchorScratchBytes(const DeviceRows& rows) {
 
 void meanAnchor(const DeviceRows& rows, bool normalised, void* scratch, float* anchor, Stream stream) {
     const std::int64_t pieces = piecesOf(rows.rows, kRowsPerSum);
-    const AnchorCall call{rows, normalised, static_cast<double*>(scratch), pieces, anchor, tileRowsFor(rows.width)};
-    withElement(rows.type, [&](auto element) {
-        launch("anchor sums", anchorKernel<decltype(element)>, {pieces, rows.heads}, kThreads,
-               anchorShared(rows.width, call.tileRows), stream, call);
+    const AnchorCall call{rows, normalised, static_cast<double*>(scratch), pieces, anchor, anchorRowsFor(rows)};
+    withElementAndWidth(rows, [&](auto element, auto width) {
+        launch("anchor sums", anchorKernel<decltype(element), width()>, {pieces, rows.heads}, kAnchorThreads,
+               anchorSharedBytes(rows, call.tileRows), stream, call);
     });
     launch("anchor", finishAnchorKernel, {piecesOf(rows.width, kThreads), rows.heads}, kThreads, 0, stream, call);
 }

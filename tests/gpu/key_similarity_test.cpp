@@ -14,9 +14,10 @@ namespace {
 struct Sizes {
     std::int64_t heads, rows, width, gap;
 };
-const std::vector<Sizes> kSizes = {{1, 1, 1, 0},     {2, 63, 16, 0},  {3, 65, 15, 7},   {2, 130, 128, 0},
-                                   {1, 1024, 24, 0}, {2, 1025, 9, 5}, {1, 2100, 33, 0}, {1, 70, 300, 0},
-                                   {1, 90, 576, 0},  {1, 20, 1500, 3}};
+const std::vector<Sizes> kSizes = {{1, 1, 1, 0},      {2, 63, 16, 0},   {3, 65, 15, 7},   {2, 130, 128, 0},
+                                   {1, 1024, 24, 0},  {2, 1025, 9, 5},  {1, 2100, 33, 0}, {1, 70, 300, 0},
+                                   {1, 90, 576, 0},   {1, 20, 1500, 3}, {2, 200, 64, 8},  {2, 70, 128, 3},
+                                   {1, 1100, 128, 0}, {1, 5, 4000, 0},  {1, 18500, 3, 0}};
 const std::vector<ElementType> kTypes = {ElementType::Float32, ElementType::BFloat16, ElementType::Float16};
 
 class KeySimilarityTest : public QObject {
