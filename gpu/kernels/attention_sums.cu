@@ -70,7 +70,8 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) softmaxKer
     using Number = typename Tile::Value;
     Shared<Tile>& s = sharedAs<Shared<Tile>>();
     const AttentionCall& a = call.sums.attention;
-    const std::int64_t kvHead = blockIdx.y, rowTile = call.slice.end - 1 - blockIdx.x; // the longest rows first
+    const std::int64_t kvHead = call.slice.headBegin + blockIdx.y;
+    const std::int64_t rowTile = call.slice.end - 1 - blockIdx.x; // the longest rows first
     const std::int64_t perSplit = call.splits > 1 ? kKeyTilesPerSplit : keyTilesOf(a);
     TileRange range = keyTilesFor(a, kvHead, rowTile);
     const std::int64_t from = blockIdx.z * perSplit, to = from + perSplit;
@@ -150,7 +151,8 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) columnKern
     using Number = typename Tile::Value;
     Shared<Tile>& s = sharedAs<Shared<Tile>>();
     const AttentionCall& a = call.sums.attention;
-    const std::int64_t kvHead = blockIdx.y, keyTile = call.slice.begin + blockIdx.x, m = a.keys.rows;
+    const std::int64_t kvHead = call.slice.headBegin + blockIdx.y, keyTile = call.slice.begin + blockIdx.x,
+                       m = a.keys.rows;
     placeKeys(s.places, a, kvHead, keyTile);
     for (int i = threadIdx.x; i < a.largestGroup * kTile; i += kTileThreads)
         s.columns[i] = 0;
@@ -192,6 +194,13 @@ std::int64_t piecesOf(std::int64_t count) {
     return (count + kTileThreads - 1) / kTileThreads;
 }
 
+/// The slice cut to the tiles and heads there are.
+TileSlice within(TileSlice slice, std::int64_t tiles, const AttentionCall& a) {
+    slice.end = slice.end < tiles ? slice.end : tiles;
+    slice.headEnd = slice.headEnd < a.keys.heads ? slice.headEnd : a.keys.heads;
+    return slice;
+}
+
 template <class Tile> std::size_t sharedBytes(const AttentionCall& a) {
     return sizeof(Shared<Tile>) + static_cast<std::size_t>(a.largestGroup) * kTile * sizeof(double);
 }
@@ -218,11 +227,12 @@ std::int64_t columnTiles(const AttentionCall& a) {
 
 void softmaxShares(const AttentionSumsCall& sums, Stream stream, TileSlice slice) {
     const AttentionCall& a = sums.attention;
-    slice.end = slice.end < rowTilesOf(a) ? slice.end : rowTilesOf(a);
+    slice = within(slice, rowTilesOf(a), a);
     const SumsCall call{sums, splitsOf(a), nullptr, slice};
     withTile(a, [&](auto tile) {
         using Tile = decltype(tile);
-        launch("softmax sums", softmaxKernel<Tile>, {slice.end - slice.begin, a.keys.heads, call.splits}, kTileThreads,
+        launch("softmax sums", softmaxKernel<Tile>,
+               {slice.end - slice.begin, slice.headEnd - slice.headBegin, call.splits}, kTileThreads,
                sharedBytes<Tile>(a), stream, call);
     });
     if (call.splits > 1) // of rows outside of the slice, what is there already or will be overwritten
@@ -232,11 +242,11 @@ void softmaxShares(const AttentionSumsCall& sums, Stream stream, TileSlice slice
 
 void attentionColumnSums(const AttentionSumsCall& sums, float* columns, Stream stream, TileSlice slice) {
     const AttentionCall& a = sums.attention;
-    slice.end = slice.end < keyTilesOf(a) ? slice.end : keyTilesOf(a);
+    slice = within(slice, keyTilesOf(a), a);
     withTile(a, [&](auto tile) {
         using Tile = decltype(tile);
-        launch("attention column sums", columnKernel<Tile>, {slice.end - slice.begin, a.keys.heads}, kTileThreads,
-               sharedBytes<Tile>(a), stream, SumsCall{sums, 1, columns, slice});
+        launch("attention column sums", columnKernel<Tile>, {slice.end - slice.begin, slice.headEnd - slice.headBegin},
+               kTileThreads, sharedBytes<Tile>(a), stream, SumsCall{sums, 1, columns, slice});
     });
 }
 

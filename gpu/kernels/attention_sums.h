@@ -25,9 +25,11 @@ std::size_t softmaxScratchBytes(const AttentionCall& attention);
 /// 8 (exact) or 4 bytes per logit; worth it for a window of some hundred rows.
 std::size_t keptLogitsBytes(const AttentionCall& attention);
 
-/// Tiles to compute now, so that long work can be stopped between launches; results do not depend on how it is cut.
+/// Tiles and KV heads to compute now, so that long work can be stopped between launches; results do not depend on how
+/// it is cut.
 struct TileSlice {
     std::int64_t begin = 0, end = INT64_MAX;
+    std::int64_t headBegin = 0, headEnd = INT64_MAX;
 };
 /// Tiles of queries and tiles of keys of a call.
 std::int64_t softmaxTiles(const AttentionCall& attention);
@@ -36,9 +38,9 @@ std::int64_t columnTiles(const AttentionCall& attention);
 /// shares: log-sum-exp of every query of the slice, as shift and factor.
 void softmaxShares(const AttentionSumsCall& call, Stream stream, TileSlice slice = {});
 
-/// sums [Hq, m] over all queries of the weights, for the keys of the slice; reads the shares, which softmaxShares or
-/// the caller has written (causal attention whose log-sum-exp is saved). Rows of query heads outside `heads` are not
-/// touched. Needs queryRows null.
+/// sums [Hq, m] over all queries of the weights, for the keys and heads of the slice; reads the shares, which
+/// softmaxShares or the caller has written (causal attention whose log-sum-exp is saved). Rows of query heads outside
+/// `heads` are not touched. Needs queryRows null.
 void attentionColumnSums(const AttentionSumsCall& call, float* sums, Stream stream, TileSlice slice = {});
 
 } // namespace kvscope::gpu

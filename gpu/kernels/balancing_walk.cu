@@ -123,13 +123,14 @@ __device__ __forceinline__ void fillTerms(Shared& s, const WalksCall& call, cons
 __global__ void __launch_bounds__(kThreads) walkKernel(WalksCall call) {
     Shared& s = sharedAs<Shared>();
     const Walk walk = walkOfBlock(call);
-    double margin = __builtin_inf();
-    if (threadIdx.x == 0) {
+    if (!beginWalk(call, walk))
+        return;
+    double margin = marginBefore(call);
+    if (threadIdx.x == 0)
         s.ended = 0;
-        expectCompletion(call, walk);
-    }
-    fillTerms(s, call, walk);
-    for (std::int64_t lanesAt = 0; lanesAt < walk.count; lanesAt += kLanes) {
+    if (call.firstStep == 0)
+        fillTerms(s, call, walk);
+    for (std::int64_t lanesAt = call.firstStep; lanesAt < endOfSteps(call, walk); lanesAt += kLanes) {
         const std::int64_t left = walk.count - lanesAt;
         const int laneCount = static_cast<int>(left < kLanes ? left : kLanes);
         double y[1] = {};

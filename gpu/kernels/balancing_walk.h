@@ -5,8 +5,8 @@
 #include <limits>
 
 // Self-balancing walks (BalanceKV Algorithm 2 and its blocked form), as in core/engine/balancing_walk.h and with the
-// CPU engine's bits when exact. All walks of all heads in one launch, a block of threads per walk; the kernel matrix of a
-// walk exists only in panels of 64 rows by 32, or by 64 when fast.
+// CPU engine's bits when exact. All walks of all heads in one launch, a block of threads per walk; the kernel matrix of
+// a walk exists only in panels of 64 rows by 32, or by 64 when fast.
 namespace kvscope::gpu {
 
 /// In the order of the walk's rows: y_i = sum over j < i of M_ij sign_j, p_i = 1/2 - gamma y_i, sign_i = +1 iff
@@ -41,6 +41,10 @@ struct WalksCall {
     std::int32_t* endings = nullptr; ///< [walks] a WalkEnding
     double* margins = nullptr;       ///< [walks] smallest |u - p| of a drawn sign
     double* scratch = nullptr;       ///< [entries]
+
+    /// Steps to take now, multiples of 64: a long walk can be stopped between launches. Those before `firstStep` have
+    /// been taken, by a call with the same lists.
+    std::int64_t firstStep = 0, endStep = INT64_MAX;
 
     /// Fast: products of keys and of values, and exponentials, in float, by tensor cores where both are of one 16-bit
     /// type; what they add up to, and with it p and the margins, in double. Signs may differ where |u - p| is below

@@ -127,13 +127,14 @@ __device__ __forceinline__ void addPanel(const Shared<Tile>& s, const WalksCall&
 template <class Tile> __global__ void __launch_bounds__(kThreads) fastWalkKernel(WalksCall call) {
     Shared<Tile>& s = sharedAs<Shared<Tile>>();
     const Walk walk = walkOfBlock(call);
-    double margin = __builtin_inf();
-    if (threadIdx.x == 0) {
+    if (!beginWalk(call, walk))
+        return;
+    double margin = marginBefore(call);
+    if (threadIdx.x == 0)
         s.ended = 0;
-        expectCompletion(call, walk);
-    }
-    fillTerms(s, call, walk);
-    for (std::int64_t lanesAt = 0; lanesAt < walk.count; lanesAt += kTile) {
+    if (call.firstStep == 0)
+        fillTerms(s, call, walk);
+    for (std::int64_t lanesAt = call.firstStep; lanesAt < endOfSteps(call, walk); lanesAt += kTile) {
         const std::int64_t left = walk.count - lanesAt;
         place(s.lanes, call, walk, lanesAt);
         double part = 0;

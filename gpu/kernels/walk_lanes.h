@@ -18,10 +18,26 @@ __device__ __forceinline__ Walk walkOfBlock(const WalksCall& call) {
     return {call.rules[blockIdx.x], begin, call.offsets[blockIdx.x + 1] - begin, call.rows + begin};
 }
 
-/// As long as nothing else is known.
-__device__ __forceinline__ void expectCompletion(const WalksCall& call, const Walk& walk) {
-    call.endings[blockIdx.x] = static_cast<std::int32_t>(WalkEnding::Complete);
-    call.steps[blockIdx.x] = walk.count;
+/// Whether the walk has steps to take in this call; the first one expects completion as long as nothing else is known.
+__device__ __forceinline__ bool beginWalk(const WalksCall& call, const Walk& walk) {
+    if (call.firstStep > 0)
+        return call.firstStep < walk.count &&
+               call.endings[blockIdx.x] == static_cast<std::int32_t>(WalkEnding::Complete);
+    if (threadIdx.x == 0) {
+        call.endings[blockIdx.x] = static_cast<std::int32_t>(WalkEnding::Complete);
+        call.steps[blockIdx.x] = walk.count;
+    }
+    return true;
+}
+
+/// Where the steps of this call end.
+__device__ __forceinline__ std::int64_t endOfSteps(const WalksCall& call, const Walk& walk) {
+    return call.endStep < walk.count ? call.endStep : walk.count;
+}
+
+/// Smallest margin of the steps before.
+__device__ __forceinline__ double marginBefore(const WalksCall& call) {
+    return call.firstStep > 0 ? call.margins[blockIdx.x] : __builtin_inf();
 }
 
 /// The steps of rows lanesAt .. lanesAt + count, at most 32 PerThread of them, by the first warp: thread t has rows t,

@@ -28,16 +28,23 @@ void runSums(const DeviceMemory& memory, AttentionSumsCall call, float* sums, Sl
     call.scratch = scratch.get();
     call.logits = kept.get();
     const double perTile = kTileSide * 2 * static_cast<double>(a.queries.width * a.keys.heads);
+    // A tile against the whole of a very long layer takes a launch for each head.
     const auto slice = [&](std::int64_t tiles, std::int64_t others, const auto& work) {
-        slices.each(tiles, static_cast<double>(others),
-                    Slices::firstOf(perTile * kTileSide * static_cast<double>(others + 1)), work);
+        const double operations = perTile * kTileSide * static_cast<double>(others + 1);
+        const std::int64_t heads = Slices::isLong(operations) ? 1 : a.keys.heads;
+        slices.each(tiles, static_cast<double>(others), Slices::firstOf(operations),
+                    [&](std::int64_t begin, std::int64_t end) {
+                        for (std::int64_t head = 0; head < a.keys.heads; head += heads) {
+                            if (head > 0)
+                                slices.stopPoint(static_cast<double>((end - begin) * others * head) /
+                                                 static_cast<double>(a.keys.heads));
+                            work(TileSlice{begin, end, head, head + heads});
+                        }
+                    });
     };
-    slice(softmaxTiles(a), columnTiles(a), [&](std::int64_t begin, std::int64_t end) {
-        softmaxShares(call, memory.stream(), {begin, end});
-    });
-    slice(columnTiles(a), softmaxTiles(a), [&](std::int64_t begin, std::int64_t end) {
-        attentionColumnSums(call, sums, memory.stream(), {begin, end});
-    });
+    slice(softmaxTiles(a), columnTiles(a), [&](const TileSlice& part) { softmaxShares(call, memory.stream(), part); });
+    slice(columnTiles(a), softmaxTiles(a),
+          [&](const TileSlice& part) { attentionColumnSums(call, sums, memory.stream(), part); });
 }
 
 /// Calls work(HeadLists) for at most 32 members of every group at a time.

@@ -43,8 +43,18 @@ struct WalkResults {
     std::vector<std::int32_t> endings;
 };
 
+/// Steps of a walk of so many rows that one launch takes. A walk is the work of one block of threads, a small part of a
+/// GPU, and of a card with little double throughput a slow one.
+std::int64_t stepsPerLaunch(double operationsPerStep) {
+    constexpr double kOperationsOfBlock = 1e9;
+    constexpr std::int64_t kStep = 64;
+    return kStep * std::max<std::int64_t>(
+                       1, static_cast<std::int64_t>(std::min(kOperationsOfBlock / operationsPerStep / kStep, 1e9)));
+}
+
 /// `tensors` has the keys, the values, the centres and the arithmetic.
-WalkResults runWalks(const DeviceMemory& memory, const WalksCall& tensors, const WalkLists& lists) {
+WalkResults runWalks(const DeviceMemory& memory, const WalksCall& tensors, const WalkLists& lists, std::int64_t longest,
+                     std::int64_t stepsEach, const Slices& slices) {
     const std::size_t walks = lists.rules.size(), entries = lists.rows.size();
     const DeviceList<std::int64_t> offsets(memory, lists.offsets), steps(memory, walks);
     const DeviceList<WalkRule> rules(memory, lists.rules);
@@ -54,26 +64,33 @@ WalkResults runWalks(const DeviceMemory& memory, const WalksCall& tensors, const
     const DeviceList<std::int8_t> signs(memory, entries);
     const DeviceList<double> products(memory, entries), diagonal(memory, entries), scratch(memory, entries);
     const DeviceList<double> margins(memory, walks);
-    balancingWalks({.keys = tensors.keys,
-                    .values = tensors.values,
-                    .centres = tensors.centres,
-                    .walks = static_cast<std::int64_t>(walks),
-                    .entries = static_cast<std::int64_t>(entries),
-                    .offsets = offsets.data(),
-                    .rules = rules.data(),
-                    .rows = rows.data(),
-                    .uniforms = uniforms.data(),
-                    .weights = weights.data(),
-                    .silent = silent.data(),
-                    .signs = signs.data(),
-                    .products = products.data(),
-                    .diagonal = diagonal.data(),
-                    .steps = steps.data(),
-                    .endings = endings.data(),
-                    .margins = margins.data(),
-                    .scratch = scratch.data(),
-                    .arithmetic = tensors.arithmetic},
-                   memory.stream());
+    WalksCall call{.keys = tensors.keys,
+                   .values = tensors.values,
+                   .centres = tensors.centres,
+                   .walks = static_cast<std::int64_t>(walks),
+                   .entries = static_cast<std::int64_t>(entries),
+                   .offsets = offsets.data(),
+                   .rules = rules.data(),
+                   .rows = rows.data(),
+                   .uniforms = uniforms.data(),
+                   .weights = weights.data(),
+                   .silent = silent.data(),
+                   .signs = signs.data(),
+                   .products = products.data(),
+                   .diagonal = diagonal.data(),
+                   .steps = steps.data(),
+                   .endings = endings.data(),
+                   .margins = margins.data(),
+                   .scratch = scratch.data(),
+                   .arithmetic = tensors.arithmetic};
+    for (; call.firstStep < longest; call.firstStep = call.endStep) {
+        if (call.firstStep > 0) {
+            const double share = static_cast<double>(call.firstStep) / static_cast<double>(longest);
+            slices.stopPoint(share * share * static_cast<double>(walks));
+        }
+        call.endStep = call.firstStep + stepsEach;
+        balancingWalks(call, memory.stream());
+    }
     return {signs.read(memory),   products.read(memory), diagonal.read(memory),
             margins.read(memory), steps.read(memory),    endings.read(memory)};
 }
@@ -111,17 +128,22 @@ std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const Dev
     for (const BalancingWalk& walk : input.walks)
         longest = std::max(longest, walk.rows.size());
     // Half a matrix of products of keys and values.
-    const double operations = static_cast<double>(longest) * static_cast<double>(longest) *
-                              static_cast<double>(keys.width + (values.data ? values.width : 0));
+    const double perStep =
+        static_cast<double>(longest) * static_cast<double>(keys.width + (values.data ? values.width : 0));
+    const double operations = static_cast<double>(longest) * perStep;
+    const std::int64_t most = static_cast<std::int64_t>(longest), stepsEach = stepsPerLaunch(2 * perStep);
+    // Walks that take several launches go through them side by side.
+    const std::int64_t together = stepsEach < most ? 64 : 1;
     Slices slices(memory, checkpoint, static_cast<double>(walks));
-    slices.each(walks, 1, Slices::firstOf(operations), [&](std::int64_t begin, std::int64_t end) {
-        WalkLists lists;
-        for (std::int64_t w = begin; w < end; ++w)
-            lists.add(input.walks[static_cast<std::size_t>(w)]);
-        const WalkResults done = runWalks(memory, tensors, lists);
-        for (std::size_t w = 0; w < lists.rules.size(); ++w)
-            results.push_back(stepsOf(done, lists, w));
-    });
+    slices.each((walks + together - 1) / together, static_cast<double>(together),
+                together > 1 ? 1 : Slices::firstOf(operations), [&](std::int64_t begin, std::int64_t end) {
+                    WalkLists lists;
+                    for (std::int64_t w = begin * together; w < std::min(walks, end * together); ++w)
+                        lists.add(input.walks[static_cast<std::size_t>(w)]);
+                    const WalkResults done = runWalks(memory, tensors, lists, most, stepsEach, slices);
+                    for (std::size_t w = 0; w < lists.rules.size(); ++w)
+                        results.push_back(stepsOf(done, lists, w));
+                });
     return results;
 }
 

@@ -24,6 +24,8 @@ namespace {
 /// Squared relative size of what rounding leaves of rows whose mean was taken away.
 constexpr double kCentringNoise = 0x1.0p-96;
 
+constexpr std::int64_t kFirstMatrices = 32; // of heads and chunks, before the clock is asked
+
 bool usesTriangle(LeverageRoute route) {
     return route == LeverageRoute::Svd || route == LeverageRoute::Qr;
 }
@@ -124,9 +126,12 @@ Leverage TorchEngine::leverage(const LeverageRequest& request, const Checkpoint&
     // All heads of a chunk at once where they fit, then as many chunks.
     steps.batches(heads, bytes, 0, [&](std::int64_t head, std::int64_t count) {
         const auto each = static_cast<double>(count);
-        steps.batches(
-            n / step, bytes * each, static_cast<double>(step) * each,
-            [&](std::int64_t begin, std::int64_t chunks) { run.compute(head, count, begin * step, chunks, step); });
+        steps.batches(n / step, bytes * each, 0, [&](std::int64_t begin, std::int64_t chunks) {
+            steps.slices(chunks, kFirstMatrices / count, static_cast<double>(step) * each,
+                         [&](std::int64_t first, std::int64_t some) {
+                             run.compute(head, count, (begin + first) * step, some, step);
+                         });
+        });
         if (n % step > 0)
             run.compute(head, count, n - n % step, 1, n % step);
     });

@@ -22,6 +22,8 @@ namespace kvscope::gpu {
 
 namespace {
 
+constexpr std::int64_t kFirstMatrices = 16; // eigenvalues of so many before the clock is asked
+
 /// K^T K [d, d] and the sum [d] of rows [n, d], in double.
 struct Moments {
     at::Tensor products, sums;
@@ -86,11 +88,14 @@ HostTensor TorchEngine::prefixOperatorNorms(const Tensor& rows, std::int64_t fir
     const at::Tensor norms = at::zeros({heads, count}, all.options());
     for (std::int64_t h = 0; h < heads; ++h) {
         at::Tensor gram = momentsOf(all.select(0, h).narrow(0, 0, first), steps).products;
-        steps.batches(count, 32.0 * static_cast<double>(d * d), 1, [&](std::int64_t begin, std::int64_t size) {
+        steps.batches(count, 32.0 * static_cast<double>(d * d), 0, [&](std::int64_t begin, std::int64_t size) {
             const at::Tensor part = all.select(0, h).narrow(0, first + begin, size).to(at::kDouble);
             const at::Tensor prefixes = gram + (part.unsqueeze(2) * part.unsqueeze(1)).cumsum(0);
             gram = prefixes.select(0, size - 1);
-            norms.select(0, h).narrow(0, begin, size).copy_(rootOf(at::linalg_eigvalsh(prefixes).select(1, d - 1)));
+            steps.slices(size, kFirstMatrices, 1, [&](std::int64_t first, std::int64_t some) {
+                const at::Tensor values = at::linalg_eigvalsh(prefixes.narrow(0, first, some));
+                norms.select(0, h).narrow(0, begin + first, some).copy_(rootOf(values.select(1, d - 1)));
+            });
         });
     }
     return hostTensorOf(norms);

@@ -3,6 +3,7 @@
 #include "core/base/checkpoint.h"
 #include "core/base/host_tensor.h"
 #include "gpu/engine_module.h"
+#include "gpu/primitives/slices.h"
 
 #include <atomic>
 #include <cstdint>
@@ -78,6 +79,21 @@ public:
         for (std::int64_t begin = 0; begin < count;) {
             const std::int64_t size = std::min(count - begin, std::max<std::int64_t>(1, most));
             work(begin, size);
+            begin += size;
+            advance(unitsEach * static_cast<double>(size));
+        }
+    }
+
+    /// Cuts `count` items whose time their memory does not tell into slices of some tens of milliseconds, the first of
+    /// `first` items. The clock decides: results must not depend on the cut.
+    template <class Work> void slices(std::int64_t count, std::int64_t first, double unitsEach, const Work& work) {
+        SliceLength length(first);
+        for (std::int64_t begin = 0; begin < count;) {
+            const std::int64_t size = std::min(count - begin, length.pieces());
+            length.timed([&] {
+                work(begin, size);
+                m_device.finish();
+            });
             begin += size;
             advance(unitsEach * static_cast<double>(size));
         }

@@ -183,6 +183,21 @@ private slots:
         QVERIFY(largestError(sumsOf(call, false), expected, 1e-3) <= kFastError);
     }
 
+    /// Tiles and heads one by one, as a long layer is cut: the same bits as in one launch, the splits of few rows too.
+    void slicesDoNotShow() {
+        const std::vector<std::int32_t> kvOfQ = {0, 1, 1, 2, 0};
+        const SlotLists lists(kvOfQ, 3);
+        for (const int window : {150, 9}) {
+            const TestRows queries(51, ElementType::BFloat16, 5, window, 16), keys(52, ElementType::BFloat16, 3, 150, 16);
+            for (const auto arithmetic : {KernelArithmetic::Exact, KernelArithmetic::Fast}) {
+                AttentionSumsCall call{callOf(queries, keys, lists, {0.4, 0, 0, kvOfQ}, 150 - window)};
+                call.attention.arithmetic = arithmetic;
+                QVERIFY(sameBits(sumsOf(call, false, true), sumsOf(call, false)));
+                QVERIFY(sameBits(sumsOf(call, true, true), sumsOf(call, true)));
+            }
+        }
+    }
+
     /// A NaN in a key reaches the sums of the heads that read it, so that a choice is refused; others stay clean.
     void notANumberIsSeen() {
         TestRows queries(1, ElementType::Float32, 2, 10, 4), keys(2, ElementType::Float32, 2, 70, 4);
@@ -196,7 +211,7 @@ private slots:
 
 private:
     /// Runs both launches with buffers that end where they should.
-    static std::vector<float> sumsOf(AttentionSumsCall call, bool keepLogits) {
+    static std::vector<float> sumsOf(AttentionSumsCall call, bool keepLogits, bool inSlices = false) {
         const AttentionCall& a = call.attention;
         std::vector<SoftmaxShare> shares(static_cast<std::size_t>(a.slotCount * a.queryCount), {NAN, NAN});
         std::vector<double> scratch(softmaxScratchBytes(a) / 8), logits(keepLogits ? keptLogitsBytes(a) / 8 : 0, NAN);
@@ -204,8 +219,13 @@ private:
         call.shares = shares.data();
         call.scratch = scratch.data();
         call.logits = keepLogits ? logits.data() : nullptr;
-        softmaxShares(call, nullptr);
-        attentionColumnSums(call, sums.data(), nullptr);
+        const auto each = [&](std::int64_t tiles, const auto& work) {
+            for (std::int64_t tile = 0; tile < (inSlices ? tiles : 1); ++tile)
+                for (std::int64_t head = 0; head < (inSlices ? a.keys.heads : 1); ++head)
+                    work(inSlices ? TileSlice{tile, tile + 1, head, head + 1} : TileSlice{});
+        };
+        each(softmaxTiles(a), [&](const TileSlice& slice) { softmaxShares(call, nullptr, slice); });
+        each(columnTiles(a), [&](const TileSlice& slice) { attentionColumnSums(call, sums.data(), nullptr, slice); });
         return sums;
     }
 

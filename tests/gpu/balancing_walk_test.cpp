@@ -50,7 +50,8 @@ struct Flat {
 };
 
 void runOnDevice(const TestRows& keys, const TestRows* values, const float* centres, Flat& flat,
-                 KernelArithmetic arithmetic = KernelArithmetic::Exact) {
+                 KernelArithmetic arithmetic = KernelArithmetic::Exact, std::int64_t firstStep = 0,
+                 std::int64_t endStep = INT64_MAX) {
     balancingWalks({.keys = keys.device(),
                     .values = values ? values->device() : DeviceRows{},
                     .centres = centres,
@@ -69,6 +70,8 @@ void runOnDevice(const TestRows& keys, const TestRows* values, const float* cent
                     .endings = flat.endings.data(),
                     .margins = flat.margins.data(),
                     .scratch = flat.scratch.data(),
+                    .firstStep = firstStep,
+                    .endStep = endStep,
                     .arithmetic = arithmetic},
                    nullptr);
 }
@@ -195,6 +198,22 @@ private slots:
                 QVERIFY(first->signs == flat.signs && sameBits(first->products, flat.products));
             first = std::move(flat);
         });
+    }
+
+    /// A long walk in several launches: as if it were one.
+    void launchesThatFollowEachOther() {
+        const TestRows keys(41, ElementType::BFloat16, 3, 300, 20, 0, 0.6, 0.2);
+        const std::vector<BalancingWalk> walks = variedWalks(25, 20);
+        for (const KernelArithmetic arithmetic : {KernelArithmetic::Exact, KernelArithmetic::Fast}) {
+            Flat whole(walks), parts(walks);
+            runOnDevice(keys, &keys, nullptr, whole, arithmetic);
+            for (const auto& [first, end] : {std::pair{0, 64}, {64, 192}, {192, 1000}})
+                runOnDevice(keys, &keys, nullptr, parts, arithmetic, first, end);
+            QVERIFY(std::count(whole.endings.begin(), whole.endings.end(), int(WalkEnding::Failed)) > 0);
+            QVERIFY(parts.signs == whole.signs && parts.steps == whole.steps && parts.endings == whole.endings);
+            QVERIFY(sameBits(parts.products, whole.products) && sameBits(parts.diagonal, whole.diagonal));
+            QVERIFY(sameBits(parts.margins, whole.margins));
+        }
     }
 
     void refusesWhatIsNotFinite() {
