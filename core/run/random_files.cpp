@@ -50,19 +50,13 @@ public:
         if (m_uniforms.shape.empty())
             return RandomSource::uniform(key);
         const std::vector<std::int64_t>& s = m_uniforms.shape;
-        const std::string place = fmt::format("layer {}, KV head {}, round {}, token {}, slot {}", key.layer,
-                                              key.kvHead, key.round, key.token, key.slot);
         const std::int64_t slot = slotOf(key.slot);
         if (key.round >= s[2] || key.token >= s[3] || slot >= s[4])
-            fail(m_uniformsFrom, "the uniforms end before " + place,
-                 m_uniforms.slots.empty() ? fmt::format("The policy needs at least [layers, KV heads, {}, {}, {}]", key.round + 1,
-                                                        key.token + 1, key.slot + 1)
-                                          : fmt::format("The policy needs at least [layers, KV heads, {}, {}, slots], and slot {} among "
-                                                        "the slots that the attribute names", key.round + 1, key.token + 1, key.slot));
+            failBeyond(key);
         const std::int64_t row = (placeOf(m_layers, key.layer) * s[1] + key.kvHead) * s[2] + key.round;
         const double value = m_uniforms.numbers[static_cast<std::size_t>((row * s[3] + key.token) * s[4] + slot)];
         if (!(value >= 0 && value < 1))
-            fail(m_uniformsFrom, fmt::format("the uniform of {} is {}", place, value), "Write numbers in [0, 1)");
+            fail(m_uniformsFrom, fmt::format("the uniform of {} is {}", nameOf(key), value), "Write numbers in [0, 1)");
         return value;
     }
 
@@ -96,6 +90,17 @@ private:
 
     [[noreturn]] static void fail(const NamedDataset& from, const std::string& sentence, const std::string& remedy) {
         throw Error({sentence, from.path, remedy, from.file});
+    }
+
+    static std::string nameOf(const RandomKey& key) {
+        return fmt::format("layer {}, KV head {}, round {}, token {}, slot {}", key.layer, key.kvHead, key.round, key.token, key.slot);
+    }
+
+    [[noreturn]] void failBeyond(const RandomKey& key) const {
+        const std::string needed = fmt::format("The policy needs at least [layers, KV heads, {}, {}, ", key.round + 1, key.token + 1);
+        fail(m_uniformsFrom, "the uniforms end before " + nameOf(key),
+             needed + (m_uniforms.slots.empty() ? fmt::format("{}]", key.slot + 1)
+                                                : fmt::format("slots], and slot {} among the slots that the attribute names", key.slot)));
     }
 
     void checkHeads(const NamedDataset& from, const std::vector<std::int64_t>& shape, const std::string& form) const {

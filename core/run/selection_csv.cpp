@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view kHeader = "layer,kv_head,position,rank,score,weight,token_id,token_text";
 constexpr std::string_view kDenominatorColumn = "denominator_weight";
 constexpr std::string_view kQueryHeadsColumn = "query_heads"; // those that keep the token, "4 6"
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 27; // of a capture that a list may speak of
 constexpr std::string_view kOwnRanksColumn = "query_head_ranks", kOwnScoresColumn = "query_head_scores"; // of those, in turn
 constexpr std::string_view kMarginPrefix = "margin."; // margin.<layer>.<KV head>: one line per head, also an empty one
 constexpr std::string_view kStoredKeysPrefix = "stored_keys.", kStoredValuesPrefix = "stored_values."; // as margin.
@@ -220,8 +221,9 @@ private:
         const auto whole = [&](const char* column) { return readWhole(fields[m_columns.at(column)], place, m_path); };
         CsvHead& entry = headAt(whole("layer"), whole("kv_head"));
         const std::int64_t position = whole("position");
-        if (!std::in_range<TokenIndex>(position))
-            throw Error({"position " + std::to_string(position) + " is out of range", place, {}, m_path});
+        if (position >= (m_selection.captureTokens > 0 ? m_selection.captureTokens : kMostTokens) || !std::in_range<TokenIndex>(position))
+            throw Error({fmt::format("position {} lies beyond the {} tokens of the capture", position,
+                                     m_selection.captureTokens > 0 ? m_selection.captureTokens : kMostTokens), place, {}, m_path});
         entry.head.kept.push_back(static_cast<TokenIndex>(position));
         const auto number = [&](std::string_view column, double missing) {
             const auto at = m_columns.find(column);
@@ -259,6 +261,8 @@ private:
         for (std::size_t i = 0; i < fields.size(); ++i)
             m_columns[fields[i]] = i;
         m_columnCount = fields.size();
+        if (m_selection.captureTokens > kMostTokens) // scores take a number for each of them
+            throw Error({fmt::format("{} tokens are more than {}", m_selection.captureTokens, kMostTokens), "capture_tokens", {}, m_path});
         for (const char* required : {"layer", "kv_head", "position"})
             if (!m_columns.contains(required))
                 throw Error({"the table has no column " + std::string(required),

@@ -300,6 +300,12 @@ private slots:
         QTest::newRow("csv huge layer") << "a.csv"
                                         << "# format: kvscope-selection\nlayer,kv_head,position\n9999999999,0,1\n"
                                         << "0 to 1048576";
+        QTest::newRow("csv huge position") << "a.csv"
+                                           << "# format: kvscope-selection\n# capture_tokens: 40\nlayer,kv_head,position,score\n0,0,2000000000,0.5\n"
+                                           << "beyond the 40 tokens";
+        QTest::newRow("csv huge capture") << "a.csv"
+                                          << "# format: kvscope-selection\n# capture_tokens: 2000000000\nlayer,kv_head,position,score\n0,0,1,0.5\n"
+                                          << "(capture_tokens)";
     }
 
     void brokenFiles() {
