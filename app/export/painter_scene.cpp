@@ -137,8 +137,8 @@ void ItemPainter::drawMarks(QPainter& painter, const PointCloudItem& item) {
 }
 
 void ItemPainter::operator()(const PointCloudItem& item) {
-    if (!item.points || item.points->empty())
-        return;
+    if (!item.points || item.points->empty() || (item.fill.a == 0 && (item.stroke.colour.a == 0 || item.stroke.width <= 0)))
+        return; // nothing, or marks that are only there to be pointed at
     if (m_options.rasteriseAbove == 0 || item.points->size() <= m_options.rasteriseAbove) {
         drawMarks(m_painter, item);
         return;

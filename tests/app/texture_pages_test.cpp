@@ -16,7 +16,7 @@ using namespace kvscope;
 namespace {
 
 /// Device pixels between a run's last column with ink and the right edge of its patch.
-int blankAtEnd(const TextPatch& patch) {
+int blankAtEnd(const TexturePatch& patch) {
     glBindTexture(GL_TEXTURE_2D, patch.texture);
     GLint width = 0, height = 0;
     glGetTexLevelParameteriv(GL_TEXTURE_2D, 0, GL_TEXTURE_WIDTH, &width);
@@ -51,13 +51,13 @@ private slots:
         for (int words = 0; words < 60; ++words)
             sentence += "balance ";
         sentence += "Z";
-        std::vector<TextPatch> patches;
+        std::vector<TexturePatch> patches;
         // Short runs before and after: the page of a long one takes nothing from theirs.
         for (const std::string& run : {std::string("before"), sentence, std::string("after"), sentence + "Z"})
             patches.push_back(pages.text(run, style, 2));
         QVERIFY2(patches[1].width > 1100, "the sentence would fit a page");
         QVERIFY(patches[0].texture == patches[2].texture && patches[0].texture != patches[1].texture);
-        for (const TextPatch& patch : patches)
+        for (const TexturePatch& patch : patches)
             QVERIFY2(blankAtEnd(patch) <= 3, qPrintable(QString("%1 blank pixels at the end of %2").arg(blankAtEnd(patch)).arg(patch.width)));
         QVERIFY(std::abs(patches[1].width - text.measure(sentence, style).width) < 6);
         QVERIFY(patches[3].width > patches[1].width + 4);

@@ -6,9 +6,10 @@
 
 #include <imgui.h>
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <span>
 
 namespace kvscope {
 
@@ -93,10 +94,35 @@ void drawCircle(ImDrawList& list, Point centre, double radius, Colour fill, cons
     drawLine(list, ring, stroke, true);
 }
 
-void drawArms(ImDrawList& list, const PointCloudItem& item, Point c) {
-    const Stroke stroke = armStroke(item.stroke, item.fill);
-    for (const auto& [from, to] : markerArms(item.marker, item.radius))
-        drawLine(list, {{c.x + from.x, c.y + from.y}, {c.x + to.x, c.y + to.y}}, stroke, false);
+/// A mark as a piece of a texture, in one colour.
+struct Stamp {
+    TexturePatch patch;
+    ImU32 colour;
+};
+
+/// All of one texture at every point that the clip shows; a mark with fill and outline lies whole over the one before.
+void stampAll(ImDrawList& list, const std::vector<Point>& points, std::span<const Stamp> stamps) {
+    constexpr std::size_t kBatch = 2048; // indices of a draw command have 16 bits
+    const ImVec2 low = list.GetClipRectMin(), high = list.GetClipRectMax();
+    const double reach = stamps.back().patch.width / 2;
+    list.PushTextureID(idOf(stamps.front().patch.texture));
+    for (std::size_t begin = 0; begin < points.size(); begin += kBatch) {
+        const std::span batch(points.data() + begin, std::min(kBatch, points.size() - begin));
+        const int most = static_cast<int>(batch.size() * stamps.size());
+        list.PrimReserve(6 * most, 4 * most);
+        int drawn = 0;
+        for (const Point& point : batch) {
+            if (!(point.x + reach >= low.x && point.x - reach <= high.x && point.y + reach >= low.y && point.y - reach <= high.y))
+                continue;
+            for (const auto& [patch, colour] : stamps) {
+                const Point from{point.x + patch.left, point.y + patch.top};
+                list.PrimRectUV(at(from), at({from.x + patch.width, from.y + patch.height}), {patch.u0, patch.v0}, {patch.u1, patch.v1}, colour);
+                ++drawn;
+            }
+        }
+        list.PrimUnreserve(6 * (most - drawn), 4 * (most - drawn));
+    }
+    list.PopTextureID();
 }
 
 double horizontalShift(HorizontalAlign align, double width) {
@@ -118,7 +144,7 @@ double verticalShift(VerticalAlign align, const TextExtent& extent) {
 void ImGuiScenePainter::paintText(const TextItem& item, ImDrawList& list, double deviceScale) {
     if (item.text.empty() || item.colour.a == 0)
         return;
-    const TextPatch patch = m_textures.text(item.text, item.style, deviceScale);
+    const TexturePatch patch = m_textures.text(item.text, item.style, deviceScale);
     if (patch.texture == 0)
         return;
     const TextExtent extent = m_text.measure(item.text, item.style);
@@ -143,24 +169,20 @@ void ImGuiScenePainter::paintText(const TextItem& item, ImDrawList& list, double
                       {patch.u0, patch.v1}, tint);
 }
 
-void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list) const {
-    if (!item.points)
+void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list, double deviceScale) {
+    if (!item.points || item.points->empty())
         return;
-    if (item.marker == Marker::Circle) {
-        for (const Point& point : *item.points)
-            drawCircle(list, point, item.radius, item.fill, item.stroke);
-        return;
-    }
-    const std::vector<Point> outline = markerOutline(item.marker, item.radius);
-    std::vector<Point> placed(outline.size());
-    for (const Point& point : *item.points) {
-        if (outline.empty()) {
-            drawArms(list, item, point);
-            continue;
-        }
-        for (std::size_t i = 0; i < outline.size(); ++i)
-            placed[i] = {outline[i].x + point.x, outline[i].y + point.y};
-        drawPolygon(list, placed, item.fill, item.stroke);
+    const bool arms = !markerArms(item.marker, item.radius).empty();
+    const Stroke stroke = arms ? armStroke(item.stroke, item.fill) : item.stroke;
+    std::vector<Stamp> stamps;
+    if (item.fill.a > 0 && !arms)
+        stamps.push_back({m_textures.mark(item.marker, item.radius, 0, deviceScale), packed(item.fill)});
+    if (stroke.colour.a > 0 && stroke.width > 0)
+        stamps.push_back({m_textures.mark(item.marker, item.radius, stroke.width, deviceScale), packed(stroke.colour)});
+    for (auto first = stamps.begin(); first != stamps.end();) { // one after the other only where a page ended between them
+        const auto last = std::find_if(first, stamps.end(), [&](const Stamp& stamp) { return stamp.patch.texture != first->patch.texture; });
+        stampAll(list, *item.points, {first, last});
+        first = last;
     }
 }
 
@@ -181,7 +203,7 @@ void ImGuiScenePainter::paint(const Scene& scene, ImDrawList& list, double devic
             list.AddImage(idOf(m_textures.image(*image)), at({image->box.x, image->box.y}),
                           at({image->box.right(), image->box.bottom()}));
         else if (const auto* cloud = std::get_if<PointCloudItem>(&drawable))
-            paintCloud(*cloud, list);
+            paintCloud(*cloud, list, deviceScale);
         else if (const auto* clip = std::get_if<PushClipItem>(&drawable))
             list.PushClipRect(at({clip->box.x, clip->box.y}), at({clip->box.right(), clip->box.bottom()}), true);
         else

@@ -19,7 +19,7 @@ public:
 
 private:
     void paintText(const TextItem& item, ImDrawList& list, double deviceScale);
-    void paintCloud(const PointCloudItem& item, ImDrawList& list) const;
+    void paintCloud(const PointCloudItem& item, ImDrawList& list, double deviceScale);
 
     const TextService& m_text;
     TexturePages m_textures;

@@ -2,6 +2,8 @@
 // one each.
 #include "views/imgui/texture_pages.h"
 
+#include "views/imgui/marker_bitmap.h"
+
 #include <GL/gl.h>
 
 #include <algorithm>
@@ -114,28 +116,52 @@ TexturePages::Page& TexturePages::pageFor(int width, int height) {
     return addPage(kPageSize, kPageSize);
 }
 
-TextPatch TexturePages::text(const std::string& utf8, const TextStyle& style, double scale) {
-    const std::string key = keyOf(utf8, style, scale);
-    if (const auto known = m_runs.find(key); known != m_runs.end())
-        return known->second;
-    const TextBitmap bitmap = m_text.rasterise(utf8, style, scale);
-    TextPatch patch;
-    const int most = largestTexture() - 1, width = std::min(bitmap.width, most), height = std::min(bitmap.height, most);
-    if (width <= 0 || height <= 0)
-        return m_runs[key] = patch;
+TexturePatch TexturePages::place(const std::vector<std::uint8_t>& rgba, int width, int height, int rowLength) {
     Page& page = pageFor(width, height);
-    const std::vector<std::uint8_t> rgba = pixelsOf(bitmap);
     glBindTexture(GL_TEXTURE_2D, page.texture);
     glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
-    glPixelStorei(GL_UNPACK_ROW_LENGTH, bitmap.width);
+    glPixelStorei(GL_UNPACK_ROW_LENGTH, rowLength);
     glTexSubImage2D(GL_TEXTURE_2D, 0, page.x, page.y, width, height, GL_RGBA, GL_UNSIGNED_BYTE, rgba.data());
     glPixelStorei(GL_UNPACK_ROW_LENGTH, 0);
     const auto u = [&](int x) { return static_cast<float>(x) / static_cast<float>(page.width); };
     const auto v = [&](int y) { return static_cast<float>(y) / static_cast<float>(page.height); };
-    patch = {page.texture, u(page.x),   v(page.y),     u(page.x + width), v(page.y + height),
-             bitmap.left,  bitmap.top,  width / scale, height / scale,    !bitmap.colourPixels.empty()};
+    TexturePatch patch;
+    patch.texture = page.texture;
+    patch.u0 = u(page.x), patch.v0 = v(page.y), patch.u1 = u(page.x + width), patch.v1 = v(page.y + height);
     page.x += width + 1;
     page.shelfHeight = std::max(page.shelfHeight, height);
+    return patch;
+}
+
+TexturePatch TexturePages::text(const std::string& utf8, const TextStyle& style, double scale) {
+    const std::string key = keyOf(utf8, style, scale);
+    if (const auto known = m_runs.find(key); known != m_runs.end())
+        return known->second;
+    const TextBitmap bitmap = m_text.rasterise(utf8, style, scale);
+    const int most = largestTexture() - 1, width = std::min(bitmap.width, most), height = std::min(bitmap.height, most);
+    if (width <= 0 || height <= 0)
+        return m_runs[key] = {};
+    TexturePatch patch = place(pixelsOf(bitmap), width, height, bitmap.width);
+    patch.left = bitmap.left, patch.top = bitmap.top;
+    patch.width = width / scale, patch.height = height / scale;
+    patch.coloured = !bitmap.colourPixels.empty();
+    return m_runs[key] = patch;
+}
+
+TexturePatch TexturePages::mark(Marker marker, double radius, double strokeWidth, double scale) {
+    // Twice as fine as the screen: a mark stands between pixels wherever its token does, and smoothing takes half a texel.
+    const double fine = 2 * scale;
+    const std::string key = '\1' + std::to_string(static_cast<int>(marker)) + ',' + std::to_string(radius) + ',' + std::to_string(strokeWidth) +
+                            ',' + std::to_string(scale);
+    if (const auto known = m_runs.find(key); known != m_runs.end())
+        return known->second;
+    const MarkerBitmap bitmap = rasteriseMarker(marker, radius * fine, strokeWidth * fine);
+    std::vector<std::uint8_t> rgba(bitmap.coverage.size() * 4, 255);
+    for (std::size_t i = 0; i < bitmap.coverage.size(); ++i)
+        rgba[4 * i + 3] = bitmap.coverage[i];
+    TexturePatch patch = place(rgba, bitmap.size, bitmap.size, bitmap.size);
+    patch.width = patch.height = bitmap.size / fine;
+    patch.left = patch.top = -patch.width / 2;
     return m_runs[key] = patch;
 }
 

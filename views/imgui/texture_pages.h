@@ -12,15 +12,16 @@
 
 namespace kvscope {
 
-/// Where a run of text lies: a rectangle of a texture page and its place relative to the baseline origin.
-struct TextPatch {
+/// Where a run of text or a mark lies: a rectangle of a texture page and its place relative to the baseline origin, or to
+/// the middle of the mark.
+struct TexturePatch {
     std::uint32_t texture = 0; ///< 0: nothing to draw
     float u0 = 0, v0 = 0, u1 = 0, v1 = 0;
     double left = 0, top = 0, width = 0, height = 0; ///< logical pixels
     bool coloured = false;                           ///< emoji: drawn as it is, not tinted
 };
 
-/// Rasterised text and images as OpenGL textures, made when first asked for and kept while they are used. Every member
+/// Rasterised text, marks and images as OpenGL textures, made when first asked for and kept while they are used. Every member
 /// needs the context current in which the object was first used; destroy it in that context too.
 class TexturePages {
 public:
@@ -31,7 +32,9 @@ public:
 
     /// Once per frame: forgets images that the last frame did not draw, and all text when it fills too many pages.
     void beginFrame();
-    TextPatch text(const std::string& utf8, const TextStyle& style, double scale);
+    TexturePatch text(const std::string& utf8, const TextStyle& style, double scale);
+    /// A mark, filled (stroke width 0) or as an outline; one textured square instead of dozens of triangles.
+    TexturePatch mark(Marker marker, double radius, double strokeWidth, double scale);
     std::uint32_t image(const ImageItem& image);
 
 private:
@@ -46,12 +49,14 @@ private:
         bool used = false;
     };
     Page& pageFor(int width, int height);
+    /// Puts width x height pixels of rows of `rowLength` on a page: texture and coordinates of the patch.
+    TexturePatch place(const std::vector<std::uint8_t>& rgba, int width, int height, int rowLength);
     Page& addPage(int width, int height);
     void clearText();
 
     const TextService& m_text;
     std::vector<Page> m_pages;
-    std::unordered_map<std::string, TextPatch> m_runs;
+    std::unordered_map<std::string, TexturePatch> m_runs; ///< of text, and marks
     std::map<const void*, Image> m_images;
 };
 

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "views/scene/scene.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace kvscope {
+
+/// A mark on a square grid of pixels, its middle in the middle of the grid.
+struct MarkerBitmap {
+    int size = 0;                       ///< pixels a side, a transparent one around the mark included
+    std::vector<std::uint8_t> coverage; ///< [size, size], 255: inside
+};
+
+/// Smooth at its edges. Radius and stroke width in pixels; width 0 fills the mark, else its outline is drawn. Plus and
+/// cross have no inside: only their outline says anything.
+MarkerBitmap rasteriseMarker(Marker marker, double radius, double strokeWidth);
+
+} // namespace kvscope
