@@ -1,19 +1,25 @@
-// What a user waits for, on the sample and on the screen: from a new window to the first whole picture, and from a step
-// of the budget slider to the frame that shows its result. Run it where there is a display (or under xvfb-run).
+// What a user waits for, on the screen: on the sample from a new window to the first whole picture, and from a step of the
+// budget slider to the frame that shows its result; on 131,072 tokens from a movement of the hand to the frame that
+// follows it. Run it where there is a display (or under xvfb-run).
 #include "app/text/qt_text_service.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/appearance.h"
 #include "app/window/canvas_area.h"
 #include "app/window/main_window.h"
+#include "core/capture/synthetic_capture.h"
 #include "core/engine/engine.h"
 
 #include <benchmark/benchmark.h>
 
 #include <QApplication>
+#include <QMouseEvent>
 #include <QStandardPaths>
 #include <QSurfaceFormat>
+#include <QTemporaryDir>
+#include <QWheelEvent>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -34,11 +40,17 @@ struct Shown {
                     [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
     MainWindow window{bench, text};
 
-    Shown() {
+    explicit Shown(const std::string& capture = kSample) {
         window.resize(1440, 900);
         window.show();
-        window.openPath(QString::fromStdString(kSample));
+        window.openPath(QString::fromStdString(capture));
         waitForPicture({});
+    }
+
+    /// What else the first second does.
+    static void settle() {
+        for (int i = 0; i < 50; ++i)
+            QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
     }
 
     std::vector<CanvasWidget*> canvases() const {
@@ -86,8 +98,7 @@ void windowOnTheSample(benchmark::State& state) {
 /// Another budget every time, so that no choice comes from the cache.
 void budgetStepToFrame(benchmark::State& state) {
     Shown shown;
-    for (int i = 0; i < 50; ++i) // what else the first second does
-        QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
+    Shown::settle();
     int step = 0;
     const std::vector<int> first = shown.frames();
     for (auto _ : state) {
@@ -101,6 +112,77 @@ void budgetStepToFrame(benchmark::State& state) {
     state.counters["frames_per_pane"] = benchmark::Counter(frames / static_cast<double>(last.size()), benchmark::Counter::kAvgIterations);
 }
 
+/// One pane of 131,072 tokens.
+struct LongCapture {
+    QTemporaryDir folder;
+    std::unique_ptr<Shown> shown;
+
+    LongCapture() {
+        const std::string path = folder.filePath("long.h5").toStdString();
+        writeSyntheticCapture({.tokens = 131'072, .layers = 1, .queryHeads = 2, .kvHeads = 1, .queryWindow = 64}, path, 0, false, {});
+        shown = std::make_unique<Shown>(path);
+        shown->bench.change([](Session& s) { s.panes.resize(1); }, "Panes");
+        Shown::settle();
+        shown->waitForPicture({});
+    }
+    CanvasWidget& canvas() const { return *shown->canvases().front(); }
+
+    /// Until the canvas has drawn what the event asked for.
+    void sendAndWait(QEvent& event) const {
+        const int before = canvas().framesDrawn();
+        QCoreApplication::sendEvent(&canvas(), &event);
+        while (canvas().framesDrawn() == before)
+            QCoreApplication::processEvents(QEventLoop::AllEvents, 1);
+    }
+    void label(benchmark::State& state) const {
+        for (const Drawable& item : canvas().scene().items)
+            if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "kept")
+                state.SetLabel(std::to_string(cloud->points->size()) + " kept, every frame exact");
+    }
+};
+
+void panAmong131072(benchmark::State& state) {
+    const LongCapture capture;
+    const QPointF middle = capture.canvas().rect().center();
+    const auto mouse = [&](QEvent::Type type, const QPointF& at, Qt::MouseButtons buttons) {
+        QMouseEvent event(type, at, capture.canvas().mapToGlobal(at), type == QEvent::MouseMove ? Qt::NoButton : Qt::LeftButton, buttons, {});
+        type == QEvent::MouseMove ? capture.sendAndWait(event) : (void)QCoreApplication::sendEvent(&capture.canvas(), &event);
+    };
+    mouse(QEvent::MouseButtonPress, middle, Qt::LeftButton);
+    mouse(QEvent::MouseMove, middle + QPointF(20, 0), Qt::LeftButton); // beyond what counts as a click
+    int step = 0;
+    for (auto _ : state) {
+        ++step;
+        mouse(QEvent::MouseMove, middle + QPointF(20 + 40 * std::sin(0.1 * step), 3 * (step % 2)), Qt::LeftButton);
+    }
+    mouse(QEvent::MouseButtonRelease, middle, Qt::NoButton);
+    capture.label(state);
+}
+
+void zoomAmong131072(benchmark::State& state) {
+    const LongCapture capture;
+    const QPointF middle = capture.canvas().rect().center();
+    int step = 0;
+    for (auto _ : state) { // two in, two out
+        QWheelEvent event(middle, capture.canvas().mapToGlobal(middle), {}, {0, step++ % 4 < 2 ? 120 : -120}, Qt::NoButton, {}, Qt::NoScrollPhase, false);
+        capture.sendAndWait(event);
+    }
+    capture.label(state);
+}
+
+/// The canvas alone, without what Qt does to bring it into the window.
+void redraw131072(benchmark::State& state) {
+    const LongCapture capture;
+    for (auto _ : state) {
+        capture.canvas().invalidate();
+        benchmark::DoNotOptimize(capture.canvas().grabFramebuffer());
+    }
+    capture.label(state);
+}
+
+BENCHMARK(redraw131072)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(panAmong131072)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(zoomAmong131072)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(windowOnTheSample)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(budgetStepToFrame)->Unit(benchmark::kMillisecond)->UseRealTime();
 
