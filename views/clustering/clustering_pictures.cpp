@@ -2,6 +2,9 @@
 // that its members really need, not delta.
 #include "views/clustering/clustering_pictures.h"
 
+#include "views/scene/categories.h"
+#include "views/voronoi_tint.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -102,6 +105,18 @@ std::vector<double> ClusteringPainter::ballRadii() const {
     return reach;
 }
 
+void ClusteringPainter::tint(const PlotFrame& frame) {
+    std::vector<TintSite> sites;
+    const auto add = [&](TokenIndex token) {
+        sites.push_back({keyPlace(token), withAlpha(categoryColour(sites.size(), m_theme.id), 0.14)});
+    };
+    if (m_data.stream)
+        std::for_each_n(m_data.stream->representatives.begin(), m_state.clusters, add);
+    else if (m_data.centres)
+        std::for_each(m_data.centres->order.begin(), m_data.centres->order.end(), add);
+    m_builder.scene().items.push_back(voronoiTint(frame, sites));
+}
+
 void ClusteringPainter::balls(const PlotFrame& frame) {
     if (m_options.choice("balls") == "none")
         return;
@@ -161,6 +176,8 @@ PlotFrame ClusteringPainter::plane(const Box& area) {
     plot.frame.plot = plotBoxFor(area, plot.frame.y, plot.style, *m_viewport.text);
     drawGrid(m_builder, plot.frame, m_theme);
     m_builder.pushClip(plot.frame.plot);
+    if (m_options.flag("tint"))
+        tint(plot.frame);
     if (m_data.stream)
         balls(plot.frame);
     Gathered keys;

@@ -26,6 +26,7 @@ public:
     std::vector<LegendEntry> legend(const std::string& picture) const;
 
 private:
+    void tint(const PlotFrame& frame);
     void balls(const PlotFrame& frame);
     Colour ballColour() const;
     std::vector<double> ballRadii() const; ///< [clusters] in the units of the keys, as the option says

@@ -30,6 +30,8 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                      {{"plane", "Members in the plane", "as far as its members lie in this plane"},
                       {"head", "Radius in the head", "max ‖k − x‖, which holds all its members: in many dimensions most of the picture"},
                       {"none", "None", "representatives alone"}}),
+        flagOption("tint", "Voronoi tint", "Tints the overview's plane by the representative or centre that is nearest in it, which need not be the nearest in the head.",
+                   "SubGen Fig. 1"),
         choiceOption("delta_scale", "δ in", "Unit of the radius in the picture m against δ.", "this program's",
                      {{"relative", "Median distances", "of the pairwise distances of the same vectors, so that keys and values compare"},
                       {"absolute", "Own units", "as the policy takes it"}})});

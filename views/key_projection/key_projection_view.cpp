@@ -5,7 +5,7 @@
 #include "views/chart.h"
 #include "views/explanations.h"
 #include "views/view_options.h"
-#include "views/key_projection/projection_marks.h"
+#include "views/key_projection/projection_crowd.h"
 
 #include <fmt/format.h>
 
@@ -49,6 +49,11 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                      {"panes", "Panes", "how many panes keep the token"}}),
         integerOption("centres", "Centres", "Greedy k-centers of the vectors in the head, the first token first; colour by cluster shows them.",
                       "SubGen section 3.2, Fig. 1", 2, 64, 16),
+        flagOption("tint", "Voronoi tint", "With colour by cluster: tints the plane by the centre that is nearest in it.", "SubGen Fig. 1"),
+        choiceOption("crowd", "Crowds", "How evicted tokens are drawn. Kept ones always have a mark each.", marks,
+                     {{"auto", "density where crowded", "rings, and where more than 20,000 lie in the range their density; zoom in for rings"},
+                      {"density", "density", "counted in cells, a 200th of the range a side"},
+                      {"marks", "rings", "of more than 20,000 every so many-th"}}),
         flagOption("retained_only", "Kept tokens only", "Hides evicted tokens, so that only what is left is seen.", marks),
         flagOption("show_queries", "Queries", "Shows the query head's captured queries on the axes of the keys.", marks),
         flagOption("show_after_cut", "Tokens after the cut", "Shows the keys that no policy has seen as small grey dots.", marks),
@@ -147,9 +152,10 @@ std::vector<std::string> notesOf(const ViewInput& input, const PaneData& pane, c
         notes.push_back(source == "values" ? "values of the KV head" : fmt::format("queries of query head {}", input.queryHead.value));
     if (marks.colourBy == "cluster" && projectionOf(input).centres.empty())
         notes.emplace_back("looking for the greedy centres…");
-    if (marks.evictedStride > 1 && !marks.retainedOnly)
-        notes.push_back(fmt::format("showing {} of {}; all kept shown", formatCount(marks.keptTotal + marks.evictedShown),
-                                    formatCount(marks.keptTotal + marks.evictedTotal)));
+    if (marks.tinted)
+        notes.push_back(tintNote(projectionOf(input), marks));
+    if (const std::string crowd = crowdNote(marks); !crowd.empty())
+        notes.push_back(crowd);
     std::int64_t beyond = 0;
     for (std::size_t i = 0; i < marks.states.size(); ++i) {
         const Point p = keyPoint(projectionOf(input), marks, static_cast<TokenIndex>(i));
@@ -208,7 +214,9 @@ Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValue
         return emptyScene(why, viewport);
     const Theme& theme = themeOf(viewport.theme);
     const PaneData& pane = *activePane(input);
-    const ProjectionMarks marks = makeMarks(input, pane, options);
+    ProjectionMarks marks = makeMarks(input, pane, options);
+    const Viewport::Range range = viewport.range.value_or(fullRange(input, marks));
+    marks.crowd = crowdIn(marks, projectionOf(input), range, options.choice("crowd"));
     const Room room = roomFor(viewport, projectionOf(input));
     Scene scene;
     scene.width = viewport.width;
@@ -216,7 +224,6 @@ Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValue
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
 
-    const Viewport::Range range = viewport.range.value_or(fullRange(input, marks));
     PlotFrame frame;
     frame.x = axisOf(projectionOf(input), marks.xAxis, range.xMin, range.xMax);
     frame.y = axisOf(projectionOf(input), marks.yAxis, range.yMin, range.yMax);

@@ -1,19 +1,29 @@
 #pragma once
 
 #include "views/colour_scale.h"
+#include "views/key_projection/density_grid.h"
 #include "views/key_projection/projection_data.h"
 #include "views/scene/axes.h"
 #include "views/view_facts.h"
+#include "views/voronoi_tint.h"
 
 #include <memory>
 #include <vector>
 
 namespace kvscope {
 
+/// How the evicted tokens of a range are drawn: as a density, or with marks, every one or every `stride`-th.
+struct Crowd {
+    std::int64_t inRange = 0; ///< evicted tokens
+    std::int64_t stride = 1;
+    std::shared_ptr<const DensityGrid> density; ///< null: marks
+};
+
 /// What of the projection is drawn, in data coordinates.
 struct ProjectionMarks {
     int xAxis = 0, yAxis = 1; ///< components, 0-based
     bool retainedOnly = false, showQueries = false, showAfterCut = false;
+    bool tinted = false; ///< the plane by its nearest centre
     std::vector<TokenState> states; ///< [n]
     std::string colourBy = "state";
     std::vector<float> shade;       ///< [n] 0..1 on the colour map, NaN without a value; empty: coloured by state
@@ -21,11 +31,11 @@ struct ProjectionMarks {
     std::vector<Tick> shadeTicks;   ///< of the scale, value 0..1, where there is no other
     std::vector<std::int32_t> category; ///< [n] place of the token's colour among categoryColour; empty: not coloured by cluster
     std::vector<std::int32_t> categoryOfCentre; ///< the same for each greedy centre
-    std::int64_t evictedStride = 1; ///< every so many-th evicted token is drawn
-    std::int64_t evictedShown = 0, evictedTotal = 0, keptTotal = 0, protectedTotal = 0;
+    Crowd crowd; ///< of the range shown
+    std::int64_t evictedTotal = 0, keptTotal = 0, protectedTotal = 0;
 };
 
-constexpr std::int64_t kMostEvictedMarks = 20'000;
+constexpr std::int64_t kMostEvictedMarks = 20'000; ///< more of them are a crowd
 
 ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const ParameterValues& options);
 
@@ -44,6 +54,12 @@ const ProjectionData& projectionOf(const ViewInput& input);
 
 /// Data coordinates of a token's key.
 Point keyPoint(const ProjectionData& projection, const ProjectionMarks& marks, TokenIndex token);
+
+/// The greedy centres on the axes, in their colours at full strength.
+std::vector<TintSite> centreSites(const ProjectionData& projection, const ProjectionMarks& marks, ThemeId theme);
+
+/// How far the tint may be believed: the plane's nearest centre is not always the head's.
+std::string tintNote(const ProjectionData& projection, const ProjectionMarks& marks);
 
 /// The anchor on the axes and whether it was scaled to the length of the mean key; nothing without one.
 struct AnchorMark {

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "views/key_projection/projection_marks.h"
+
+#include <string>
+
+namespace kvscope {
+
+/// How the evicted tokens of this range are drawn; `choice` is the view's option "crowd".
+Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport::Range& range, const std::string& choice);
+
+/// What the picture says of it; empty where every evicted token has a mark.
+std::string crowdNote(const ProjectionMarks& marks);
+
+} // namespace kvscope

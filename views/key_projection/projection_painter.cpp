@@ -1,0 +1,305 @@
+// The marks on the plane: evicted tokens first and kept ones last, so that a crowd never hides what is kept, then what
+// is selected, pointed at, or a centre.
+#include "views/key_projection/projection_marks.h"
+
+#include "views/scene/categories.h"
+#include "views/token_marks.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+/// Radii of the design, smaller in a crowd.
+struct Radii {
+    double kept, evicted;
+};
+
+Radii radiiFor(std::int64_t tokens) {
+    const double shrink = tokens <= 8000 ? 1.0 : std::max(0.45, std::sqrt(8000.0 / static_cast<double>(tokens)));
+    return {2.3 * shrink, 2.0 * shrink};
+}
+
+struct CloudPoints {
+    std::shared_ptr<std::vector<Point>> points = std::make_shared<std::vector<Point>>();
+    std::shared_ptr<std::vector<std::int64_t>> ids = std::make_shared<std::vector<std::int64_t>>();
+    void add(Point at, std::int64_t id) {
+        points->push_back(at);
+        ids->push_back(id);
+    }
+};
+
+PointCloudItem cloudOf(const CloudPoints& from, const char* name, Marker marker, double radius, Colour fill, Stroke stroke) {
+    PointCloudItem cloud;
+    cloud.points = from.points;
+    cloud.ids = from.ids;
+    cloud.pickKind = PickId::Kind::Token;
+    cloud.marker = marker;
+    cloud.radius = radius;
+    cloud.fill = fill;
+    cloud.stroke = std::move(stroke);
+    cloud.name = name;
+    return cloud;
+}
+
+Point pixelOf(const PlotFrame& frame, const ProjectionData& projection, const ProjectionMarks& marks, TokenIndex token) {
+    const Point p = keyPoint(projection, marks, token);
+    return frame.toPixels(p.x, p.y);
+}
+
+bool isDrawn(const ProjectionMarks& marks, TokenIndex token) {
+    const TokenState state = marks.states[static_cast<std::size_t>(token)];
+    if (state == TokenState::AfterCut)
+        return marks.showAfterCut;
+    return state != TokenState::Evicted || !marks.retainedOnly;
+}
+
+class MarkPainter {
+public:
+    MarkPainter(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& input, const PaneData& pane,
+                const ProjectionMarks& marks, const Theme& theme)
+        : m_builder(builder), m_frame(frame), m_input(input), m_pane(pane), m_marks(marks), m_theme(theme),
+          m_radii(radiiFor(input.capture->info().numTokens)) {}
+
+    /// Faint, so that marks of the same colour stand out.
+    void drawTint() {
+        if (!m_marks.tinted)
+            return;
+        std::vector<TintSite> sites = centreSites(projectionOf(m_input), m_marks, m_theme.id);
+        for (TintSite& site : sites)
+            site.colour = withAlpha(site.colour, 0.16);
+        m_builder.scene().items.push_back(voronoiTint(m_frame, sites));
+    }
+
+    void drawClouds() {
+        if (!m_marks.shade.empty() || !m_marks.category.empty())
+            return drawShaded();
+        CloudPoints kept, guarded, evicted, later;
+        std::int64_t evictedSeen = 0;
+        for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
+            const auto token = static_cast<TokenIndex>(i);
+            const TokenState state = m_marks.states[i];
+            if (!isDrawn(m_marks, token) || (state == TokenState::Evicted && isLeftOut(token, evictedSeen)))
+                continue;
+            CloudPoints& cloud = state == TokenState::Kept        ? kept
+                                 : state == TokenState::Protected ? guarded
+                                 : state == TokenState::Evicted   ? evicted : later;
+            cloud.add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
+        }
+        const double fade = m_input.focus.brushing ? 0.25 : 1, keptFade = m_input.focus.brushing ? 0.3 : 1;
+        m_builder.points(cloudOf(later, "after the cut", Marker::Circle, m_radii.evicted * 0.7, withAlpha(m_theme.text3, 0.5 * fade), {}));
+        if (m_marks.crowd.density)
+            drawDensity(evicted, fade);
+        else
+            m_builder.points(cloudOf(evicted, "evicted", Marker::Circle, m_radii.evicted, kTransparent,
+                                     {withAlpha(m_theme.evicted, fade), 1, {}}));
+        drawQueries(fade);
+        m_builder.points(cloudOf(guarded, "protected", Marker::Square, m_radii.kept, withAlpha(m_theme.protectedToken, keptFade), {}));
+        m_builder.points(cloudOf(kept, "kept", Marker::Circle, m_radii.kept, withAlpha(m_theme.kept, keptFade), {}));
+    }
+
+    /// The same marks, filled and hollow, coloured by a value in steps, or by cluster.
+    void drawShaded() {
+        const double fade = m_input.focus.brushing ? 0.25 : 1;
+        const int steps = stepCount();
+        for (const TokenState state : {TokenState::AfterCut, TokenState::Evicted, TokenState::Protected, TokenState::Kept}) {
+            if (state == TokenState::Evicted && m_marks.crowd.density) {
+                drawDensity(evictedPoints(), fade);
+                continue;
+            }
+            std::vector<CloudPoints> clouds(static_cast<std::size_t>(steps) + 1); // the last: no value
+            std::int64_t seen = 0;
+            for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
+                const auto token = static_cast<TokenIndex>(i);
+                if (m_marks.states[i] != state || !isDrawn(m_marks, token) || (state == TokenState::Evicted && isLeftOut(token, seen)))
+                    continue;
+                clouds[static_cast<std::size_t>(stepOf(i))].add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
+            }
+            for (int step = 0; step <= steps; ++step)
+                if (!clouds[static_cast<std::size_t>(step)].ids->empty())
+                    drawStep(clouds[static_cast<std::size_t>(step)], state, withAlpha(stepColour(step), fade));
+        }
+        drawQueries(fade);
+    }
+
+    /// Diamonds of the colours of their clusters with their numbers: colours alone would be hard to name, and from the seventeenth on they repeat.
+    void drawCentres() {
+        if (m_marks.category.empty())
+            return;
+        const ProjectionData& projection = projectionOf(m_input);
+        std::vector<Box> taken;
+        for (std::size_t i = 0; i < projection.centres.size(); ++i) {
+            const TokenIndex token = projection.centres[i];
+            CloudPoints centre;
+            centre.add(pixelOf(m_frame, projection, m_marks, token), token);
+            m_builder.points(cloudOf(centre, "centres", Marker::Diamond, 5, stepColour(stepOf(static_cast<std::size_t>(token))), {m_theme.ink, 1.2, {}}));
+            nameCentre(centre.points->front(), std::to_string(i), taken);
+        }
+    }
+
+    void drawSelection() {
+        for (const TokenIndex token : m_input.focus.selected)
+            if (isDrawn(m_marks, token)) {
+                const Point at = pixelOf(m_frame, projectionOf(m_input), m_marks, token);
+                m_builder.circle(at, m_radii.kept + 2.6, m_theme.casing, {m_theme.ink, 1.3, {}}, {PickId::Kind::Token, token});
+                drawOwnMark(at, token);
+            }
+    }
+
+    void drawAnchor() {
+        if (const auto anchor = anchorMark(m_input, m_pane, m_marks))
+            m_builder.star(m_frame.toPixels(anchor->at.x, anchor->at.y), 7, m_theme.anchor, {m_theme.text1, 1, {}});
+    }
+
+    void drawHover() {
+        const TokenIndex token = m_input.focus.hovered;
+        if (token < 0 || token >= static_cast<TokenIndex>(m_marks.states.size()) || !isDrawn(m_marks, token))
+            return;
+        const Point at = pixelOf(m_frame, projectionOf(m_input), m_marks, token);
+        m_builder.circle(at, 8, kTransparent, {m_theme.casing, 4, {}});
+        m_builder.circle(at, 8, kTransparent, {m_theme.ink, 2, {}});
+        drawOwnMark(at, token);
+    }
+
+private:
+    static constexpr int kSteps = 24; ///< of a scale
+
+    /// What thinning leaves out of the evicted tokens in the range, and all beyond it; `seen` counts those in the range.
+    bool isLeftOut(TokenIndex token, std::int64_t& seen) const {
+        const Point p = keyPoint(projectionOf(m_input), m_marks, token);
+        if (p.x < m_frame.x.low || p.x > m_frame.x.high || p.y < m_frame.y.low || p.y > m_frame.y.high)
+            return true;
+        return seen++ % m_marks.crowd.stride != 0;
+    }
+
+    CloudPoints evictedPoints() const {
+        CloudPoints points;
+        for (std::size_t i = 0; i < m_marks.states.size(); ++i)
+            if (const auto token = static_cast<TokenIndex>(i); m_marks.states[i] == TokenState::Evicted)
+                points.add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
+        return points;
+    }
+
+    /// Shades, and the tokens themselves as marks that are not seen, so that they can be pointed at and gone round.
+    void drawDensity(const CloudPoints& evicted, double fade) {
+        const DensityGrid& grid = *m_marks.crowd.density;
+        const Viewport::Range covered = grid.covered();
+        const Point from = m_frame.toPixels(covered.xMin, covered.yMax), to = m_frame.toPixels(covered.xMax, covered.yMin);
+        m_builder.scene().items.push_back(grid.image({from.x, from.y, to.x - from.x, to.y - from.y},
+                                                     [&](const DensityGrid::Cell& cell) { return withAlpha(cellColour(cell), fade); }));
+        m_builder.points(cloudOf(evicted, "evicted", Marker::Circle, m_radii.evicted, kTransparent, {}));
+    }
+
+    Colour cellColour(const DensityGrid::Cell& cell) const {
+        if (!m_marks.category.empty())
+            return stepColour(static_cast<int>(cell.category));
+        return m_marks.shade.empty() ? m_theme.evicted : stepColour(stepOfShade(cell.shade));
+    }
+
+    int stepCount() const { return m_marks.category.empty() ? kSteps : static_cast<int>(kCategoryColours); }
+
+    int stepOf(std::size_t token) const {
+        if (!m_marks.category.empty())
+            return m_marks.category[token];
+        return stepOfShade(m_marks.shade[token]);
+    }
+
+    static int stepOfShade(float shade) {
+        return std::isnan(shade) ? kSteps : std::min(kSteps - 1, static_cast<int>(shade * kSteps));
+    }
+
+    Colour stepColour(int step) const {
+        if (step == stepCount())
+            return m_theme.notANumber;
+        return m_marks.category.empty() ? colourMap("viridis", (step + 0.5) / kSteps) : categoryColour(static_cast<std::size_t>(step), m_theme.id);
+    }
+
+    /// Beside the diamond, on the side where the plot goes on; left out where another name stands or nothing fits.
+    void nameCentre(Point at, const std::string& name, std::vector<Box>& taken) {
+        const TextStyle style{FontFace::Monospace, 10, FontWeight::Bold};
+        const double width = m_builder.width(name, style) + 4, height = 13;
+        const double x = at.x + 7 + width <= m_frame.plot.right() ? at.x + 7 : at.x - 7 - width;
+        const Box box{x, at.y - height / 2, width, height};
+        const auto inside = [&](Point p) { return m_frame.plot.contains(p); };
+        const auto meets = [&](const Box& b) { return b.x < box.right() && box.x < b.right() && b.y < box.bottom() && box.y < b.bottom(); };
+        if (!inside({box.x, box.y}) || !inside({box.right(), box.bottom()}) || std::any_of(taken.begin(), taken.end(), meets))
+            return;
+        taken.push_back(box);
+        m_builder.rectangle(box, withAlpha(m_theme.canvas, 0.8), {}, 3);
+        m_builder.text({x + width / 2, at.y}, name, style, m_theme.text1, HorizontalAlign::Centre, VerticalAlign::Middle);
+    }
+
+    void drawStep(const CloudPoints& points, TokenState state, Colour colour) {
+        const bool hollow = state == TokenState::Evicted || state == TokenState::AfterCut;
+        const Marker marker = state == TokenState::Protected ? Marker::Square : Marker::Circle;
+        m_builder.points(cloudOf(points, stateName(state), marker, hollow ? m_radii.evicted : m_radii.kept + 0.3, hollow ? kTransparent : colour,
+                                 hollow ? Stroke{colour, 1, {}} : Stroke{}));
+    }
+
+    void drawQueries(double fade) {
+        const ProjectionData& projection = projectionOf(m_input);
+        if (!m_marks.showQueries || projection.queries.empty())
+            return;
+        auto points = std::make_shared<std::vector<Point>>();
+        const std::int64_t components = projection.queries.shape[1];
+        for (std::int64_t i = 0; i < projection.queries.shape[0]; ++i) {
+            const float* row = projection.queries.data.data() + i * components;
+            points->push_back(m_frame.toPixels(row[m_marks.xAxis], row[m_marks.yAxis]));
+        }
+        PointCloudItem cloud;
+        cloud.points = points;
+        cloud.marker = Marker::TriangleUp;
+        cloud.radius = 2.4;
+        cloud.stroke = {withAlpha(m_theme.query, 0.7 * fade), 1, {}};
+        cloud.name = "queries";
+        m_builder.points(std::move(cloud));
+        CloudPoints mean;
+        mean.add(m_frame.toPixels(projection.queryMean.data[static_cast<std::size_t>(m_marks.xAxis)],
+                                  projection.queryMean.data[static_cast<std::size_t>(m_marks.yAxis)]), -1);
+        PointCloudItem mark = cloudOf(mean, "query mean", Marker::TriangleUp, 6, m_theme.query, {m_theme.text1, 1, {}});
+        mark.pickKind = PickId::Kind::None;
+        m_builder.points(std::move(mark));
+    }
+
+    void drawOwnMark(Point at, TokenIndex token) {
+        const TokenState state = m_marks.states[static_cast<std::size_t>(token)];
+        const double r = m_radii.kept + 0.6;
+        const bool byState = m_marks.shade.empty() && m_marks.category.empty();
+        const auto own = [&](Colour ofState) { return byState ? ofState : stepColour(stepOf(static_cast<std::size_t>(token))); };
+        if (state == TokenState::Kept)
+            m_builder.circle(at, r, own(m_theme.kept));
+        else if (state == TokenState::Protected)
+            m_builder.rectangle({at.x - r, at.y - r, 2 * r, 2 * r}, own(m_theme.protectedToken));
+        else if (state == TokenState::Evicted)
+            m_builder.circle(at, r - 0.3, kTransparent, {own(m_theme.evicted), 1.2, {}});
+        else
+            m_builder.circle(at, r - 0.6, m_theme.text3);
+    }
+
+    SceneBuilder& m_builder;
+    const PlotFrame& m_frame;
+    const ViewInput& m_input;
+    const PaneData& m_pane;
+    const ProjectionMarks& m_marks;
+    const Theme& m_theme;
+    Radii m_radii;
+};
+
+} // namespace
+
+void drawMarks(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& input, const PaneData& pane,
+               const ProjectionMarks& marks, const Theme& theme) {
+    MarkPainter painter(builder, frame, input, pane, marks, theme);
+    builder.pushClip(frame.plot);
+    painter.drawTint();
+    painter.drawClouds();
+    painter.drawSelection();
+    painter.drawCentres();
+    painter.drawAnchor();
+    painter.drawHover();
+    builder.popClip();
+}
+
+} // namespace kvscope
