@@ -147,7 +147,60 @@ template <class Tile> __device__ __forceinline__ void addColumns(Shared<Tile>& s
     }
 }
 
-template <class Tile> __global__ void __launch_bounds__(kTileThreads) columnKernel(SumsCall call) {
+/// The column sums of a thread's own values, in registers from tile to tile: a tensor tile gives a thread two rows of
+/// the same member, eight apart, where the size of a group divides 8. Nothing then passes through shared memory until
+/// the end. Some tiles are added up, then their sums: that rounds less than one long float sum, and registers are few.
+class OwnColumns {
+public:
+    using Tile = TensorTile<BFloat16>; ///< all 16-bit tiles lie alike
+
+    template <class AnyTile> static __device__ __forceinline__ bool fits(const AttentionCall& a) {
+        return AnyTile::kKeepsOperands && 8 % a.largestGroup == 0;
+    }
+
+    __device__ __forceinline__ void add(const float (&logits)[kTileValues], const SoftmaxShare* shares) {
+        const SoftmaxShare rows[2] = {shares[Tile::rowOf(0)], shares[Tile::rowOf(2)]};
+        const float tops[2] = {float(rows[0].top), float(rows[1].top)},
+                    factors[2] = {float(rows[0].share), float(rows[1].share)};
+        for (int v = 0; v < kTileValues; ++v)
+            m_some[keySlot(v)] += softmaxExp(logits[v] - tops[Tile::rowSlot(v)]) * factors[Tile::rowSlot(v)];
+        if (++m_tiles % kTilesTogether == 0)
+            settle();
+    }
+
+    /// columns[member][key] from all threads; `room` is shared memory for [32][64] numbers that nobody uses.
+    __device__ __forceinline__ void finish(double* room, const AttentionCall& a, double* columns) {
+        settle();
+        const int place = Tile::warp() % 4 * 8 + Tile::lane() / 4; // rows place % 8, + 8, of 16 rows place / 8
+        for (int v = 0; v < kTileValues; ++v)
+            if (Tile::rowSlot(v) == 0)
+                room[place * kTile + Tile::keyOf(v)] = double(m_all[keySlot(v)]);
+        __syncthreads();
+        for (int i = threadIdx.x; i < a.largestGroup * kTile; i += kTileThreads)
+            for (int row = i / kTile; row < kPlaces; row += a.largestGroup)
+                columns[i] += room[row * kTile + i % kTile];
+    }
+
+    static constexpr int kPlaces = 32;
+
+private:
+    static constexpr int kKeys = 8, kTilesTogether = 16;
+
+    static __device__ __forceinline__ int keySlot(int value) { return value / 4 * 2 + value % 2; }
+    __device__ __forceinline__ void settle() {
+        for (int k = 0; k < kKeys; ++k) {
+            m_all[k] = m_some[k];
+            m_some[k] = 0;
+        }
+    }
+
+    float m_some[kKeys] = {};
+    float m_all[kKeys] = {};
+    int m_tiles = 0;
+};
+
+template <class Tile>
+__global__ void __launch_bounds__(kTileThreads, Tile::kKeepsOperands ? 3 : 0) columnKernel(SumsCall call) {
     using Number = typename Tile::Value;
     Shared<Tile>& s = sharedAs<Shared<Tile>>();
     const AttentionCall& a = call.sums.attention;
@@ -157,6 +210,8 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) columnKern
     for (int i = threadIdx.x; i < a.largestGroup * kTile; i += kTileThreads)
         s.columns[i] = 0;
     const TileRange range = rowTilesFor(a, kvHead, keyTile);
+    const bool inRegisters = OwnColumns::fits<Tile>(a);
+    OwnColumns own;
     for (std::int64_t rowTile = range.begin; rowTile < range.end; ++rowTile) {
         __syncthreads();
         placeRows(s.places, a, kvHead, rowTile);
@@ -174,12 +229,24 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) columnKern
             Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), false, rowTile > range.begin, values);
             makeLogits<Tile>(a, s.places, isWhole(a, s.places, kvHead, rowTile, keyTile), values);
         }
-        __syncthreads(); // the weights take the place of the operands
+        if (!inRegisters || call.sums.logits)
+            __syncthreads(); // the shares are there, and the weights may take the place of the operands
+        if constexpr (Tile::kKeepsOperands)
+            if (inRegisters) {
+                own.add(values, s.shares);
+                continue;
+            }
         storeWeights(s, values);
         __syncthreads();
         addColumns(s, a);
     }
     __syncthreads();
+    if constexpr (Tile::kKeepsOperands)
+        if (inRegisters) {
+            static_assert(sizeof(s.tile) >= OwnColumns::kPlaces * kTile * sizeof(double));
+            own.finish(reinterpret_cast<double*>(&s.tile), a, s.columns);
+            __syncthreads();
+        }
     const std::int64_t key = keyTile * kTile + threadIdx.x % kTile;
     if (key >= m)
         return;

@@ -18,12 +18,17 @@ KernelArithmetic arithmeticOf(Arithmetic arithmetic) {
     return arithmetic == Arithmetic::Fast ? KernelArithmetic::Fast : KernelArithmetic::Exact;
 }
 
+/// Their second product costs less than writing and reading the logits of the first.
+bool byTensorCores(const AttentionCall& a) {
+    return a.arithmetic == KernelArithmetic::Fast && a.keys.type != ElementType::Float32;
+}
+
 void runSums(const DeviceMemory& memory, AttentionSumsCall call, float* sums, Slices& slices) {
     const AttentionCall& a = call.attention;
     const DeviceList<SoftmaxShare> shares(memory, static_cast<std::size_t>(a.slotCount * a.queryCount));
     const auto scratch = memory.allocate(softmaxScratchBytes(a) + 1);
     const std::size_t keptBytes = keptLogitsBytes(a);
-    const auto kept = keptBytes <= kMostKeptBytes ? memory.allocate(keptBytes + 1) : nullptr;
+    const auto kept = keptBytes <= kMostKeptBytes && !byTensorCores(a) ? memory.allocate(keptBytes + 1) : nullptr;
     call.shares = shares.data();
     call.scratch = scratch.get();
     call.logits = kept.get();

@@ -52,6 +52,8 @@ std::vector<Case> cases() {
         {"queries before all keys but one", {0}, 1, 70, 66, 8, ElementType::Float32, 0, 0, 50, 0},
         {"so many rows that keys are not shared out", groupsOf(64, 1), 64, 256, 256, 3},
         {"wider than a tensor tile", {0, 0}, 1, 33, 70, 150, ElementType::BFloat16},
+        {"many tiles of queries on few keys", groupsOf(1, 8), 1, 300, 90, 8, ElementType::BFloat16, 0, 0, 1, 60},
+        {"groups of two of different sizes", {0, 1, 1, 0, 2}, 3, 70, 130, 24, ElementType::Float16},
     };
 }
 
