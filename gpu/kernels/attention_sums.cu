@@ -189,7 +189,7 @@ private:
     static __device__ __forceinline__ int keySlot(int value) { return value / 4 * 2 + value % 2; }
     __device__ __forceinline__ void settle() {
         for (int k = 0; k < kKeys; ++k) {
-            m_all[k] = m_some[k];
+            m_all[k] += m_some[k];
             m_some[k] = 0;
         }
     }
