@@ -33,6 +33,14 @@ std::vector<ParameterChoice> measureChoices() {
     return measureChoicesWith({});
 }
 
+std::vector<std::string> signedMeasures() {
+    std::vector<std::string> ids;
+    for (const MeasureCard& card : allMeasures())
+        if (card.isSigned)
+            ids.push_back(card.id);
+    return ids;
+}
+
 std::vector<std::string_view> idsOf(const std::vector<ParameterChoice>& choices) {
     std::vector<std::string_view> ids;
     for (const ParameterChoice& choice : choices)

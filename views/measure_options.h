@@ -14,7 +14,9 @@ namespace kvscope {
 std::vector<ParameterChoice> measureChoices();
 /// The same with `own` quantities of the view behind the output error and the retained mass.
 std::vector<ParameterChoice> measureChoicesWith(const std::vector<ParameterChoice>& own);
-/// Their ids, for checks that want them as they are typed. The views live as long as the choices.
+/// Ids of the measures with 0 in the middle, which have colours of their own.
+std::vector<std::string> signedMeasures();
+/// The ids of choices, for checks that want them as they are typed. The views live as long as the choices.
 std::vector<std::string_view> idsOf(const std::vector<ParameterChoice>& choices);
 
 /// As it stands in a sentence: "retained attention mass", "ε, Frobenius", "‖k‖".

@@ -1,7 +1,7 @@
 // `kvscope policies` and `kvscope views`: the cards, as tables for people and as JSON for programs.
 #include "app/command_line/command.h"
 #include "core/policies/policy.h"
-#include "views/view.h"
+#include "views/option_needs.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -69,15 +69,33 @@ Json policyJson(const PolicyCard& card) {
             {"variants", variants}, {"parameters", parametersJson(*card.parameters)}};
 }
 
-Json viewJson(const ViewCard& card) {
-    Json needs = Json::array({"selection"});
-    if (!card.data.empty())
-        needs.push_back(card.data);
-    return {{"id", card.id},       {"name", card.name},       {"summary", card.summary}, {"paper", card.paper}, {"needs", needs},
-            {"variants", Json::array()}, {"parameters", parametersJson(*card.options)}};
+/// For what an option waits: a list of conditions that must all hold, each with terms of which one must. A term without
+/// values asks that the option is not at its default.
+Json conditionsJson(const View& view, const std::string& option) {
+    Json conditions = Json::array();
+    for (const OptionNeed& need : needsOf(view)) {
+        if (need.id != option)
+            continue;
+        Json terms = Json::array();
+        for (const OptionIs& term : need.anyOf)
+            terms.push_back({{"id", term.id}, {"values", term.values}});
+        conditions.push_back({{"any_of", terms}, {"words", needWords(view, need)}});
+    }
+    return conditions;
 }
 
-void printParameter(const ParameterSpec& spec) {
+Json viewJson(const View& view) {
+    const ViewCard& card = view.card();
+    Json needs = Json::array({"selection"}), options = parametersJson(*card.options);
+    if (!card.data.empty())
+        needs.push_back(card.data);
+    for (Json& option : options)
+        option["matters_while"] = conditionsJson(view, option["id"]);
+    return {{"id", card.id},       {"name", card.name},       {"summary", card.summary}, {"paper", card.paper}, {"needs", needs},
+            {"variants", Json::array()}, {"parameters", options}};
+}
+
+void printParameter(const ParameterSpec& spec, const std::string& condition = {}) {
     std::string range;
     for (const ParameterChoice& choice : spec.choices)
         range += (range.empty() ? "" : "|") + choice.id;
@@ -86,8 +104,8 @@ void printParameter(const ParameterSpec& spec) {
     else if (range.empty() && spec.kind != ParameterKind::Flag)
         range = fmt::format("{} to {}", spec.min, spec.max);
     const Json standard = defaultOf(spec);
-    fmt::print("    {}={}  {}{}{}\n", spec.id, standard.is_string() ? standard.get<std::string>() : standard.dump(), range,
-               spec.unit.empty() ? "" : " " + spec.unit, range.empty() ? spec.help : "; " + spec.help);
+    fmt::print("    {}={}  {}{}{}{}\n", spec.id, standard.is_string() ? standard.get<std::string>() : standard.dump(), range,
+               spec.unit.empty() ? "" : " " + spec.unit, range.empty() ? spec.help : "; " + spec.help, condition);
 }
 
 /// Both commands: a list of cards, printed one way or the other.
@@ -133,10 +151,16 @@ void printPolicy(const PolicyCard& card) {
     fmt::print("\n");
 }
 
-void printView(const ViewCard& card) {
+void printView(const View& view) {
+    const ViewCard& card = view.card();
     fmt::print("{}  {}\n  {}\n  {}\n", card.id, card.name, card.summary, card.paper);
-    for (const ParameterSpec& spec : *card.options)
-        printParameter(spec);
+    for (const ParameterSpec& spec : *card.options) {
+        std::string condition;
+        for (const OptionNeed& need : needsOf(view))
+            if (need.id == spec.id)
+                condition += (condition.empty() ? " Matters only while " : "; and ") + needWords(view, need);
+        printParameter(spec, condition.empty() ? condition : condition + '.');
+    }
     fmt::print("\n");
 }
 
@@ -151,10 +175,7 @@ std::unique_ptr<Command> makePoliciesCommand() {
 }
 
 std::unique_ptr<Command> makeViewsCommand() {
-    std::vector<const ViewCard*> cards;
-    for (const View* view : allViews())
-        cards.push_back(&view->card());
-    return std::make_unique<CardsCommand<ViewCard>>("views", "print what can be drawn, with options", std::move(cards), viewJson, printView);
+    return std::make_unique<CardsCommand<View>>("views", "print what can be drawn, with options", allViews(), viewJson, printView);
 }
 
 } // namespace kvscope

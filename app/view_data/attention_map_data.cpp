@@ -23,6 +23,22 @@ struct Source {
     std::shared_ptr<AttentionMapData> data;
 };
 
+/// A difference needs two maps of weights that differ. What else is asked for is refused: a picture without the difference
+/// would look like one with it.
+void checkDifference(const ParameterValues& options) {
+    const std::string &map = options.choice("map"), &minus = options.choice("minus");
+    if (minus == "nothing")
+        return;
+    const char* place = "option minus of the attention map";
+    if (map == "logits" || map == "cosine")
+        throw Error({std::string(map == "logits" ? "logits are" : "cosines of keys are") +
+                         " no attention weights, so the map of weights named by minus cannot be taken from them",
+                     place, "Set minus to nothing, or map to causal, non_causal or chunks", {}});
+    if (minus == map)
+        throw Error({"a map less itself is 0 in every cell: map and minus are both " + map, place,
+                     "Set minus to another of the maps, or to nothing", {}});
+}
+
 /// Keys divided by their lengths, so that their products are cosines; a zero key stays zero.
 Tensor unitKeys(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
     const Engine& engine = runner.engine();
@@ -74,6 +90,7 @@ void chooseRectangle(const ViewDataRequest& request, std::int64_t n, std::int64_
 Source sourceOf(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
     const CaptureInfo& info = request.capture->info();
     const LayerInfo& layer = info.layerInfo(request.layer);
+    checkDifference(request.options);
     Source source{{}, std::make_shared<AttentionMapData>()};
     const bool cosines = request.options.choice("map") == "cosine";
     if (!cosines && layer.queryCount == 0)
@@ -121,8 +138,7 @@ AttentionMap mapOf(const LayerRunner& runner, const ViewDataRequest& request, At
 
 /// Whether one map of weights is subtracted from another.
 bool isDifference(const ParameterValues& options) {
-    const std::string &map = options.choice("map"), &minus = options.choice("minus");
-    return minus != "nothing" && minus != map && map != "logits" && map != "cosine";
+    return options.choice("minus") != "nothing";
 }
 
 /// The map that the options ask for, in the input's rectangle. Of a difference the cells are those of the two, each pooled.

@@ -74,6 +74,22 @@ private slots:
         }
     }
 
+    void viewsSayWhatTheirOptionsWaitFor() {
+        const QJsonArray cards = QJsonDocument::fromJson(run({"views", "--json"}).out).array();
+        QJsonObject chunk;
+        for (const auto& card : cards)
+            for (const auto& option : card.toObject()["parameters"].toArray())
+                if (card.toObject()["id"] == "attention_map" && option.toObject()["id"] == "chunk")
+                    chunk = option.toObject();
+        const QJsonArray conditions = chunk["matters_while"].toArray();
+        QCOMPARE(conditions.size(), 1);
+        const QJsonArray terms = conditions[0].toObject()["any_of"].toArray();
+        QCOMPARE(terms.size(), 2);
+        QCOMPARE(terms[1].toObject()["id"].toString(), QString("minus"));
+        QCOMPARE(terms[1].toObject()["values"].toArray(), QJsonArray{"chunks"});
+        QVERIFY(run({"views"}).out.contains("Matters only while Map is Chunks, or Minus is Chunks."));
+    }
+
     void inspectsTheSample() {
         const QJsonObject facts = QJsonDocument::fromJson(run({"inspect", kSample, "--verify", "--json"}).out).object();
         QCOMPARE(facts["tokens"].toInt(), 1028);

@@ -1,11 +1,13 @@
 // The attention map on the sample: what its pixels, rails, marks and words say, against the attention itself.
 #include "app/text/qt_text_service.h"
+#include "core/base/error.h"
 #include "core/engine/forwarding_engine.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_fixture.h"
 #include "views/attention_map/attention_map_data.h"
 #include "views/attention_map/attention_map_view.h"
+#include "views/scene/axes.h"
 #include "views/scene/text_painter.h"
 
 #include <fmt/format.h>
@@ -185,6 +187,40 @@ private slots:
         const auto number = [](float x) { return std::isnan(x) ? 0.0F : x; };
         for (std::size_t i = 0; i < d->cells.data.size(); i += 37)
             QCOMPARE(number(d->cells.data[i]), number(a->cells.data[i]) - number(b->cells.data[i]));
+        const std::string finding = m_view.finding(both, optionsWith({{"minus", "chunks"}, {"chunk", "128"}}));
+        float high = 0, low = 0;
+        for (const float cell : d->cells.data)
+            high = std::max(high, number(cell)), low = std::min(low, number(cell));
+        QVERIFY2(low < 0 && high > 0 && finding.find("up to " + formatShort(static_cast<double>(high)) + " above the chunks one, and up to " +
+                                                     formatShort(-static_cast<double>(low)) + " below") != std::string::npos,
+                 finding.c_str());
+        const ParameterValues options = optionsWith({{"minus", "chunks"}, {"chunk", "128"}});
+        const Scene scene = m_view.buildScene(both, options, viewport(600, 560, *m_service));
+        const PointFacts facts = m_view.factsAt(both, options, scene, {scene.plot.x + 3, scene.plot.y + 50});
+        QVERIFY(facts.rows.size() > 2 && facts.rows[2].first.starts_with("difference"));
+    }
+
+    // Never a picture that looks as if nothing had been asked for.
+    void whatHasNoDifferenceIsRefused() {
+        const auto sentenceOf = [&](const std::string& map, const std::string& minus) -> std::string {
+            try {
+                inputWith(optionsWith({{"map", map}, {"minus", minus}}));
+            } catch (const Error& error) {
+                return error.what();
+            }
+            return {};
+        };
+        for (const std::string minus : {"causal", "non_causal", "chunks"}) {
+            QVERIFY2(sentenceOf("logits", minus).find("logits are no attention weights") != std::string::npos, minus.c_str());
+            QVERIFY2(sentenceOf("cosine", minus).find("cosines of keys are no attention weights") != std::string::npos, minus.c_str());
+            for (const std::string map : {"causal", "non_causal", "chunks"}) {
+                const std::string sentence = sentenceOf(map, minus);
+                QCOMPARE(sentence.empty(), map != minus);
+                QVERIFY2(map != minus || sentence.find("0 in every cell") != std::string::npos, sentence.c_str());
+            }
+        }
+        QCOMPARE(sentenceOf("logits", "nothing"), std::string());
+        QCOMPARE(sentenceOf("cosine", "nothing"), std::string());
     }
 
     void cosinesOfKeysAreSymmetricWithOnesOnTheDiagonal() {

@@ -8,6 +8,7 @@
 #include "views/cell_lock.h"
 #include "views/chart.h"
 #include "views/explanations.h"
+#include "views/option_needs.h"
 #include "views/view_options.h"
 
 #include <fmt/format.h>
@@ -44,7 +45,7 @@ ParameterTable dataOptions() {
                           {"mean", "Mean of the group", "cell by cell over the heads that read this KV head"},
                           {"max", "Largest of the group", "cell by cell"}},
                          Stage::Features),
-            choiceOption("minus", "Minus", "Subtracts another map of weights; each is pooled first.", kSource,
+            choiceOption("minus", "Minus", "Subtracts another map of weights from the causal, non-causal or chunked map; each is pooled first.", kSource,
                          {{"nothing", "Nothing", "the map itself"}, causal, nonCausal, chunks}, Stage::Features)};
 }
 
@@ -68,7 +69,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(std::move(options));
 }
 
-class AttentionMapView final : public View, public ColourScaleView, public CellLockView {
+class AttentionMapView final : public View, public ColourScaleView, public CellLockView, public OptionNeedsView {
 public:
     AttentionMapView()
         : View({.id = "attention_map",
@@ -82,6 +83,7 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    std::vector<OptionNeed> optionNeeds() const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     bool isLocked(const ParameterValues& options) const override { return !options.isDefault("cell"); }
     std::optional<Adoption> lockMoved(const ViewInput& input, const ParameterValues& options, int across, int down) const override;
@@ -95,13 +97,18 @@ std::string whyNoPicture(const ViewInput& input) {
     return whyNoData<AttentionMapData>(input, "Computing the attention map…");
 }
 
+/// One of the options that choose a map: "non-causal".
+std::string named(const ParameterValues& options, const char* option) {
+    std::string words = options.choice(option);
+    std::replace(words.begin(), words.end(), '_', '-');
+    return words;
+}
+
 /// "causal softmax · query head 4 · max of 8 × 8 cells · sampled rows".
 std::string captionOf(const AttentionMapData& data, const MapScale& scale, const ParameterValues& options) {
-    std::string minus = options.choice("minus"), text = options.choice("map");
-    for (std::string* words : {&minus, &text})
-        std::replace(words->begin(), words->end(), '_', '-');
+    std::string text = named(options, "map");
     if (data.isDifference)
-        text += " minus " + minus;
+        text += " minus " + named(options, "minus");
     text += " · " + data.heads + " · " + scale.name();
     const std::int64_t perRow = (data.rowEnd - data.rowBegin + data.cells.shape[0] - 1) / data.cells.shape[0];
     const std::int64_t perColumn = (data.keyEnd - data.keyBegin + data.cells.shape[1] - 1) / data.cells.shape[1];
@@ -137,6 +144,19 @@ MapLayout layoutOf(const ViewInput& input, const AttentionMapData& data, const V
     if (roomy)
         layout.column = {layout.sideRail.right() + 6, plot.y, kLabelledColumnWidth, side};
     return layout;
+}
+
+std::vector<OptionNeed> AttentionMapView::optionNeeds() const {
+    const std::vector<std::string> weights{"causal", "non_causal", "chunks"};
+    const OptionIs noDifference{"minus", {"nothing"}};
+    return {{"chunk", {{"map", {"chunks"}}, {"minus", {"chunks"}}}},
+            {"heads", {{"map", choicesBut(*card().options, "map", {"cosine"})}}},
+            {"scale", {{"map", weights}}}, // logits, cosines and differences have the scales that suit them
+            {"scale", {noDifference}},
+            {"floor", {{"scale", {"log"}}}},
+            {"around", {{"cell", {}}}},
+            {"colours", {{"map", choicesBut(*card().options, "map", {"cosine"})}}}, // signed values are blue and red
+            {"colours", {noDifference}}};
 }
 
 Scene AttentionMapView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
@@ -203,6 +223,10 @@ std::string AttentionMapView::finding(const ViewInput& input, const ParameterVal
             low = std::isnan(cell) ? low : std::min(low, cell);
             high = std::isnan(cell) ? high : std::max(high, cell);
         }
+        if (data->isDifference)
+            return fmt::format("Pixel by pixel the {} map lies up to {} above the {} one, and up to {} below it{}", named(options, "map"),
+                               formatShort(std::max(0.0, static_cast<double>(high))), named(options, "minus"),
+                               formatShort(std::max(0.0, -static_cast<double>(low))), sampled);
         return fmt::format("Cells shown range from {} to {}{}", formatShort(static_cast<double>(low)),
                            formatShort(static_cast<double>(high)), sampled);
     }

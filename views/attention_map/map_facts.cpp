@@ -111,7 +111,7 @@ void addLock(PointFacts& facts, const AttentionMapData& data, const MapCell& cel
 } // namespace
 
 PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, const ParameterValues& options, const Scene& scene, Point at) {
-    const char* name = data.isWeight ? "weight" : "value";
+    const char* name = data.isWeight ? "weight" : data.isDifference ? "difference" : data.rowsAreKeys ? "cosine" : "logit";
     if (const auto cell = magnifiedCellAt(data, scene, at)) {
         const auto [query, key] = *cell;
         const float value = data.locked->at(query, key);

@@ -7,6 +7,7 @@
 #include "views/chart.h"
 #include "views/explanations.h"
 #include "views/file_option.h"
+#include "views/option_needs.h"
 #include "views/view_facts.h"
 #include "views/view_options.h"
 
@@ -40,7 +41,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(std::move(rows));
 }
 
-class CalibrationView final : public View {
+class CalibrationView final : public View, public OptionNeedsView {
 public:
     CalibrationView()
         : View({.id = "calibration",
@@ -54,6 +55,7 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    std::vector<OptionNeed> optionNeeds() const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
 };
 
@@ -186,6 +188,12 @@ void drawSeriesList(SceneBuilder& builder, const PlotFrame& frame, const Calibra
         builder.text({box.x + 32, y}, builder.elide(name, plain, box.width - 46 - kWide), plain, theme.text1, HorizontalAlign::Left,
                      VerticalAlign::Middle);
     }
+}
+
+std::vector<OptionNeed> CalibrationView::optionNeeds() const {
+    return {{"weight", {{"source", choicesBut(*card().options, "source", {"given"})}}},
+            {"k", {{"source", {"given"}}}},
+            {"table", {{"source", {"table"}}}}};
 }
 
 Scene CalibrationView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {

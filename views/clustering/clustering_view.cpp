@@ -4,6 +4,7 @@
 
 #include "views/clustering/clustering_pictures.h"
 #include "views/explanations.h"
+#include "views/option_needs.h"
 #include "views/view_options.h"
 
 #include <fmt/format.h>
@@ -37,7 +38,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       {"absolute", "Own units", "as the policy takes it"}})});
 }
 
-class ClusteringView final : public View {
+class ClusteringView final : public View, public OptionNeedsView {
 public:
     ClusteringView()
         : View({.id = "clustering",
@@ -51,6 +52,7 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    std::vector<OptionNeed> optionNeeds() const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     Story story(const ViewInput& input, const ParameterValues& options) const override;
     std::string caption(const ViewInput& input, const ParameterValues& options) const override;
@@ -93,6 +95,10 @@ PlotFrame draw(ClusteringPainter& painter, const ClusteringData& data, const std
     if (picture == "delta")
         return painter.delta(area);
     return picture == "radius" ? painter.cover(area) : drawOverview(painter, data, area);
+}
+
+std::vector<OptionNeed> ClusteringView::optionNeeds() const {
+    return {{"balls", {{"picture", {"overview"}}}}, {"delta_scale", {{"picture", {"delta"}}}}};
 }
 
 Scene ClusteringView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {

@@ -6,6 +6,7 @@
 #include "views/explanations.h"
 #include "views/file_option.h"
 #include "views/measure_options.h"
+#include "views/option_needs.h"
 #include "views/parameter_option.h"
 #include "views/scene/axes.h"
 #include "views/view_facts.h"
@@ -37,7 +38,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         choiceOption("scale", "Scale", "Of both axes.", source, {{"log", "Logarithmic", ""}, {"linear", "Linear", ""}})});
 }
 
-class CurvesView final : public View {
+class CurvesView final : public View, public OptionNeedsView {
 public:
     CurvesView()
         : View({.id = "curves",
@@ -51,6 +52,7 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    std::vector<OptionNeed> optionNeeds() const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
 };
 
@@ -62,6 +64,10 @@ std::string whyNoPicture(const ViewInput& input) {
     if (std::any_of(data->curves.begin(), data->curves.end(), [](const Curve& c) { return !c.points.empty(); }))
         return "";
     return data->curves.empty() || data->curves.front().error.empty() ? running : data->curves.front().error;
+}
+
+std::vector<OptionNeed> CurvesView::optionNeeds() const {
+    return {{"against", {{"vary", {"", "budget"}}}}};
 }
 
 Scene CurvesView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {

@@ -3,6 +3,7 @@
 
 #include "views/explanations.h"
 #include "views/geometry/geometry_painter.h"
+#include "views/option_needs.h"
 #include "views/scene/axes.h"
 #include "views/view_facts.h"
 #include "views/view_options.h"
@@ -35,7 +36,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                      Stage::Features)});
 }
 
-class GeometryView final : public View {
+class GeometryView final : public View, public OptionNeedsView {
 public:
     GeometryView()
         : View({.id = "geometry",
@@ -49,6 +50,7 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    std::vector<OptionNeed> optionNeeds() const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
 };
 
@@ -62,6 +64,10 @@ std::string whyNoPicture(const ViewInput& input) {
     if (data->isScatter() && data->points.empty())
         return "Every judged query of this head gives one key all of its weight up to rounding: the bound has no point. Choose another query head.";
     return "";
+}
+
+std::vector<OptionNeed> GeometryView::optionNeeds() const {
+    return {{"scope", {{"figure", choicesBut(*card().options, "figure", {"lemma", "theorem"})}}}};
 }
 
 Scene GeometryView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {

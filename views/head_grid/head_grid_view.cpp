@@ -6,6 +6,7 @@
 #include "views/head_grid/head_grid_data.h"
 #include "views/colour_scale.h"
 #include "views/measure_options.h"
+#include "views/option_needs.h"
 #include "views/view_facts.h"
 #include "views/view_options.h"
 
@@ -41,7 +42,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         colourMapOption(), valueRangeOption(checkRange)});
 }
 
-class HeadGridView final : public View, public ColourScaleView {
+class HeadGridView final : public View, public ColourScaleView, public OptionNeedsView {
 public:
     HeadGridView()
         : View({.id = "head_grid",
@@ -55,6 +56,7 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    std::vector<OptionNeed> optionNeeds() const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
 
 private:
@@ -195,6 +197,13 @@ void drawPresent(SceneBuilder& builder, const ViewInput& input, const HeadGridDa
         builder.rectangle({cell.x - 2, cell.y - 2, cell.width + 4, cell.height + 4}, kTransparent, {theme.casing, 3, {}});
         builder.rectangle({cell.x - 1, cell.y - 1, cell.width + 2, cell.height + 2}, kTransparent, {theme.ink, 2, {}});
     }
+}
+
+std::vector<OptionNeed> HeadGridView::optionNeeds() const {
+    std::vector<std::string> withMiddle{"error_difference", "mean_cosine"}; // blue and red, whatever the map
+    for (const std::string& measure : signedMeasures())
+        withMiddle.push_back(measure);
+    return {{"colours", {{"quantity", choicesBut(*card().options, "quantity", withMiddle)}}}};
 }
 
 Scene HeadGridView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {

@@ -4,6 +4,7 @@
 
 #include "views/chart.h"
 #include "views/explanations.h"
+#include "views/option_needs.h"
 #include "views/view_options.h"
 #include "views/key_projection/projection_crowd.h"
 
@@ -60,7 +61,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         valueRangeOption(checkShadeRange)});
 }
 
-class KeyProjectionView final : public View, public ColourScaleView {
+class KeyProjectionView final : public View, public ColourScaleView, public OptionNeedsView {
 public:
     KeyProjectionView()
         : View({.id = "key_projection",
@@ -75,6 +76,7 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    std::vector<OptionNeed> optionNeeds() const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
 
 private:
@@ -207,6 +209,19 @@ ColourColumnSpec columnOf(const ProjectionMarks& marks, const Viewport& viewport
     ColourColumnSpec column = marks.scale->column();
     column.handles = !viewport.forExport;
     return column;
+}
+
+std::vector<OptionNeed> KeyProjectionView::optionNeeds() const {
+    const OptionIs axes{"method", {"pca"}}, unfolded{"method", {"tsne"}};
+    return {{"perplexity", {unfolded}},
+            {"iterations", {unfolded}},
+            {"tsne_seed", {unfolded}},
+            {"x_component", {axes}},
+            {"y_component", {axes}},
+            {"show_queries", {axes}},
+            {"show_queries", {{"source", {"keys", "keys_pre_rope"}}}},
+            {"centres", {{"colour_by", {"cluster"}}}},
+            {kValueRangeOption, {{"colour_by", {"position", "score", "norm"}}}}};
 }
 
 Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {

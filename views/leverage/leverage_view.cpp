@@ -4,6 +4,7 @@
 
 #include "views/explanations.h"
 #include "views/leverage/leverage_pictures.h"
+#include "views/option_needs.h"
 #include "views/view_options.h"
 
 #include <fmt/format.h>
@@ -37,7 +38,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                    "Compactor Theorem 2", 0.01, 0.99, 0.5)});
 }
 
-class LeverageView final : public View {
+class LeverageView final : public View, public OptionNeedsView {
 public:
     LeverageView()
         : View({.id = "leverage",
@@ -51,6 +52,7 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    std::vector<OptionNeed> optionNeeds() const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
 };
 
@@ -99,6 +101,10 @@ PlotFrame draw(LeveragePainter& painter, const std::string& picture, const Box& 
     if (picture == "scatter")
         return painter.scatter(area);
     return picture == "overview" ? drawOverview(painter, area) : painter.sorted(area);
+}
+
+std::vector<OptionNeed> LeverageView::optionNeeds() const {
+    return {{"epsilon", {{"picture", {"overview", "scatter"}}}}};
 }
 
 Scene LeverageView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {

@@ -5,6 +5,7 @@
 #include "views/explanations.h"
 #include "views/merge_tree/tree_painter.h"
 #include "views/merge_tree/tree_words.h"
+#include "views/option_needs.h"
 #include "views/scene/axes.h"
 #include "views/token_groups.h"
 #include "views/view_facts.h"
@@ -31,7 +32,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       10'000'000, -1, Stage::Features)});
 }
 
-class MergeTreeView final : public View, public TokenGroups {
+class MergeTreeView final : public View, public TokenGroups, public OptionNeedsView {
 public:
     MergeTreeView()
         : View({.id = "merge_tree",
@@ -45,6 +46,7 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    std::vector<OptionNeed> optionNeeds() const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     Story story(const ViewInput& input, const ParameterValues& options) const override;
@@ -100,6 +102,10 @@ void drawHead(SceneBuilder& builder, const MergeTreeData& data, const Viewport& 
         y += 18;
     }
     drawTopLegend(builder, viewport, legend, 10, y);
+}
+
+std::vector<OptionNeed> MergeTreeView::optionNeeds() const {
+    return {{"octave", {{"tree", {"octave"}}}}};
 }
 
 Scene MergeTreeView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {

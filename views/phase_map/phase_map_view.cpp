@@ -5,6 +5,7 @@
 #include "views/chart.h"
 #include "views/explanations.h"
 #include "views/measure_options.h"
+#include "views/option_needs.h"
 #include "views/pane_identity.h"
 #include "views/parameter_option.h"
 #include "views/phase_map/phase_painter.h"
@@ -42,7 +43,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         valueRangeOption(checkRange)});
 }
 
-class PhaseMapView final : public View, public ColourScaleView {
+class PhaseMapView final : public View, public ColourScaleView, public OptionNeedsView {
 public:
     PhaseMapView()
         : View({.id = "phase_map",
@@ -56,6 +57,7 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    std::vector<OptionNeed> optionNeeds() const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
 
 private:
@@ -90,6 +92,11 @@ std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& inp
     const std::string words = fmt::format("{}, {}", data.winners ? "best pane by " + measureWords(data) : measureWords(data), data.where);
     legend.push_back({words, Marker::Circle, kTransparent, {}, 0});
     return legend;
+}
+
+std::vector<OptionNeed> PhaseMapView::optionNeeds() const {
+    const OptionIs shaded{"colour", {"measure"}};
+    return {{"colours", {shaded}}, {"colours", {{"measure", choicesBut(*card().options, "measure", signedMeasures())}}}, {kValueRangeOption, {shaded}}};
 }
 
 Scene PhaseMapView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {

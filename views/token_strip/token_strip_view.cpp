@@ -3,6 +3,7 @@
 
 #include "views/chart.h"
 #include "views/explanations.h"
+#include "views/option_needs.h"
 #include "views/token_strip/strip_painter.h"
 #include "views/view_options.h"
 
@@ -33,7 +34,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         map});
 }
 
-class TokenStripView final : public View {
+class TokenStripView final : public View, public OptionNeedsView {
 public:
     TokenStripView()
         : View({.id = "token_strip",
@@ -46,6 +47,7 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    std::vector<OptionNeed> optionNeeds() const override;
 };
 
 StripMode modeOf(const ParameterValues& options) {
@@ -140,6 +142,10 @@ double drawRanks(SceneBuilder& builder, const StripScene& strip, double left) {
 
 std::string cutSentence(const ViewInput& input) {
     return fmt::format("▼ cut: {}; what follows is not seen by the policies", input.cut.label);
+}
+
+std::vector<OptionNeed> TokenStripView::optionNeeds() const {
+    return {{"colour_map", {{"colour", {"score"}}}}};
 }
 
 Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {

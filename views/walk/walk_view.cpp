@@ -3,6 +3,7 @@
 
 #include "views/chart.h"
 #include "views/explanations.h"
+#include "views/option_needs.h"
 #include "views/scene/axes.h"
 #include "views/token_groups.h"
 #include "views/view_facts.h"
@@ -42,7 +43,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         })});
 }
 
-class WalkView final : public View, public TokenGroups, public ColourScaleView {
+class WalkView final : public View, public TokenGroups, public ColourScaleView, public OptionNeedsView {
 public:
     WalkView()
         : View({.id = "walk",
@@ -56,6 +57,7 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
+    std::vector<OptionNeed> optionNeeds() const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     Story story(const ViewInput& input, const ParameterValues& options) const override;
@@ -93,6 +95,11 @@ void drawHead(SceneBuilder& builder, const WalkPicture& p, const std::vector<Leg
         y += 18;
     }
     drawTopLegend(builder, p.viewport, legend, 10, y);
+}
+
+std::vector<OptionNeed> WalkView::optionNeeds() const {
+    return {{"octave", {{"tree", {"octave"}}}}, {"coins", {{"show", {"walk"}}}}, {"scale", {{"show", {"kernel"}}}},
+            {kValueRangeOption, {{"show", {"kernel"}}}}};
 }
 
 Scene WalkView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {

@@ -5,6 +5,7 @@
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
 #include "views/file_option.h"
+#include "views/option_needs.h"
 #include "views/parameter_option.h"
 
 #include <QFileDialog>
@@ -135,6 +136,13 @@ QString chipText(const ParameterSpec& spec, const ParameterValues& values) {
     return {};
 }
 
+/// What waits for another option cannot be set, and says for which.
+void greyIfIdle(QAction* entry, const View& view, const ParameterValues& values, const ParameterSpec& spec) {
+    const std::string why = whyIdle(view, values, spec.id);
+    entry->setEnabled(why.empty());
+    entry->setToolTip(fromUtf8(why.empty() ? spec.help : why));
+}
+
 } // namespace
 
 void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view) {
@@ -150,7 +158,9 @@ void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view) {
             fillFiles(menu->addMenu(fromUtf8(spec.label)), workbench, view, spec);
         else
             addQuestion(menu, workbench, view, spec);
+        greyIfIdle(menu->actions().constLast(), view, values, spec);
     }
+    menu->setToolTipsVisible(true);
 }
 
 void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QWidget* parent) {
@@ -159,12 +169,17 @@ void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QW
         if (spec.kind != ParameterKind::Choice || room-- <= 0)
             continue;
         QPushButton* chip = chipButton({}, "plain", parent);
-        chip->setToolTip(fromUtf8(spec.help));
         chip->setAccessibleName(fromUtf8(spec.label));
         auto* menu = new QMenu(chip);
         chip->setMenu(menu);
         QObject::connect(menu, &QMenu::aboutToShow, chip, [menu, &workbench, &view, spec] { fillChoices(menu, workbench, view, spec); });
-        const auto follow = [chip, &workbench, &view, spec] { chip->setText(chipText(spec, viewOptions(workbench.session(), view))); };
+        const auto follow = [chip, &workbench, &view, spec] {
+            const ParameterValues values = viewOptions(workbench.session(), view);
+            const std::string why = whyIdle(view, values, spec.id);
+            chip->setText(chipText(spec, values));
+            chip->setEnabled(why.empty());
+            chip->setToolTip(fromUtf8(why.empty() ? spec.help : why));
+        };
         QObject::connect(&workbench, &Workbench::sessionChanged, chip, follow);
         follow();
         row->addWidget(chip);

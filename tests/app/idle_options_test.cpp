@@ -1,0 +1,109 @@
+// Options that wait for others, in the window: grey and with a reason while they change nothing, back as soon as they do.
+#include "app/window/canvas/view_options.h"
+#include "tests/app/one_view.h"
+
+#include <QHBoxLayout>
+#include <QMenu>
+#include <QPushButton>
+#include <QTimer>
+
+using namespace kvscope;
+using kvscope::testing::OneView;
+
+namespace {
+
+QAction* entryOf(const QMenu& menu, const QString& start) {
+    for (QAction* action : menu.actions())
+        if (action->text().startsWith(start))
+            return action;
+    return nullptr;
+}
+
+/// A click on an entry of the view's menu, as it is when it opens.
+void clickEntry(OneView& one, const QString& text) {
+    QMenu menu(one.view.get());
+    addOptionEntries(&menu, one.bench, one.view->view());
+    menu.popup(one.view->mapToGlobal(QPoint(20, 20)));
+    QVERIFY(QTest::qWaitForWindowExposed(&menu));
+    QAction* entry = entryOf(menu, text);
+    QVERIFY(entry);
+    QTest::mouseMove(&menu, menu.actionGeometry(entry).center());
+    QTest::mouseClick(&menu, Qt::LeftButton, {}, menu.actionGeometry(entry).center());
+}
+
+QPushButton* chipOf(const QWidget& row, const QString& name) {
+    for (QPushButton* chip : row.findChildren<QPushButton*>())
+        if (chip->accessibleName() == name)
+            return chip;
+    return nullptr;
+}
+
+/// Opens a chip's menu with the mouse and clicks an entry.
+void chooseWithChip(QPushButton* chip, const QString& text) {
+    bool clicked = false;
+    QTimer::singleShot(200, chip, [&] {
+        QMenu* menu = chip->menu();
+        if (QAction* entry = menu->isVisible() ? entryOf(*menu, text) : nullptr) {
+            QTest::mouseClick(menu, Qt::LeftButton, {}, menu->actionGeometry(entry).center());
+            clicked = true;
+        }
+        menu->close();
+    });
+    QTest::mouseClick(chip, Qt::LeftButton);
+    QTRY_VERIFY(clicked);
+}
+
+} // namespace
+
+class IdleOptionsTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope idle options test");
+        QCoreApplication::setOrganizationName("KVScope test");
+    }
+
+    void aGreyEntryDoesNothingAndSaysWhy() {
+        const View& view = viewById("key_projection");
+        OneView one(view, {"keydiff@0.25"}, {{"source", "values"}});
+        const auto shown = [&] { return viewOptions(one.bench.session(), view).flag("show_queries"); };
+        clickEntry(one, "Queries");
+        QVERIFY(!shown());
+        {
+            QMenu menu;
+            addOptionEntries(&menu, one.bench, view);
+            QVERIFY(menu.toolTipsVisible());
+            QVERIFY(!entryOf(menu, "Queries")->isEnabled());
+            QCOMPARE(entryOf(menu, "Queries")->toolTip(), QString("Matters only while Source is keys after RoPE or keys before RoPE"));
+            QVERIFY(!entryOf(menu, "t-SNE perplexity")->isEnabled());
+            QVERIFY(entryOf(menu, "Horizontal component")->isEnabled() && entryOf(menu, "Source")->isEnabled());
+        }
+        one.bench.change([&](Session& s) { setViewOption(s, view.card().id, "source", "keys"); }, "Source");
+        clickEntry(one, "Queries");
+        QVERIFY(shown());
+    }
+
+    void aChipGreysAndComesBack() {
+        const View& view = viewById("attention_map");
+        OneView one(view, {"keydiff@0.25"}, {});
+        QWidget row;
+        auto* layout = new QHBoxLayout(&row);
+        addOptionChips(one.bench, view, layout, &row);
+        row.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&row));
+        QPushButton *map = chipOf(row, "Map"), *heads = chipOf(row, "Heads");
+        QVERIFY(map && heads && heads->isEnabled());
+        const QString help = heads->toolTip();
+        chooseWithChip(map, "Cosine of keys");
+        QCOMPARE(viewOptions(one.bench.session(), view).choice("map"), std::string("cosine"));
+        QVERIFY(!heads->isEnabled() && map->isEnabled());
+        QCOMPARE(heads->toolTip(), QString("Matters only while Map is Causal, Non-causal, Chunks or Logits"));
+        chooseWithChip(map, "Logits");
+        QVERIFY(heads->isEnabled());
+        QCOMPARE(heads->toolTip(), help);
+    }
+};
+
+QTEST_MAIN(IdleOptionsTest)
+#include "idle_options_test.moc"
