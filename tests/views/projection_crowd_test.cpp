@@ -115,7 +115,7 @@ private slots:
         const ParameterValues options = optionsOf(m_view);
         const Scene scene = build(input, options);
         const auto evicted = static_cast<std::size_t>(input.panes[0].result->visible) - 200;
-        QVERIFY(evicted > kMostEvictedMarks);
+        QVERIFY(evicted > kMostMarks);
         QVERIFY(imageIn(scene));
         const PointCloudItem& hidden = *cloudNamed(scene, "evicted");
         QCOMPARE(hidden.ids->size(), evicted); // every one can be pointed at
@@ -139,11 +139,38 @@ private slots:
         QCOMPARE(std::ssize(*rings.ids), inside);
     }
 
+    // As many kept ones would hide what lies under them: a cell's colour is the share that is kept.
+    void manyKeptTokensAreCountedToo() {
+        const ViewInput input = makeInput(m_crowd, {"streaming_llm@0.9"}, 0, 0);
+        const Scene scene = build(input, optionsOf(m_view));
+        const PointCloudItem& kept = *cloudNamed(scene, "kept");
+        QVERIFY(std::ssize(*kept.ids) > kMostMarks && kept.fill.a == 0);
+        QVERIFY(says(scene, " evicted and " + formatCount(std::ssize(*kept.ids)) + " kept as a density") && !says(scene, "all kept shown"));
+        const Theme& theme = themeOf(ThemeId::Light);
+        const ImageItem& image = *imageIn(scene);
+        bool pureKept = false, mixed = false;
+        for (std::size_t i = 0; i < image.rgba->size(); i += 4) {
+            const Colour cell{(*image.rgba)[i], (*image.rgba)[i + 1], (*image.rgba)[i + 2], (*image.rgba)[i + 3]};
+            pureKept = pureKept || (cell.a > 0 && cell.r == theme.kept.r && cell.b == theme.kept.b);
+            mixed = mixed || (cell.a > 0 && cell.r > theme.kept.r + 5 && cell.r + 5 < theme.evicted.r);
+        }
+        QVERIFY(pureKept && mixed);
+        const ParameterValues byPosition = optionsOf(m_view, {{"colour_by", "position"}});
+        QVERIFY(cloudNamed(build(input, byPosition), "kept")->fill.a == 0);
+    }
+
+    // What is a crowd in a pane is none in a figure.
+    void smallPicturesAreCrowdedEarlier() {
+        const ViewInput input = makeInput(m_crowd, {"streaming_llm@0.5"}, 0, 0); // 12,000 evicted
+        QVERIFY(!imageIn(build(input, optionsOf(m_view))));
+        QVERIFY(imageIn(build(input, optionsOf(m_view), 300, 300)));
+    }
+
     void ringsOfACrowdAreThinnedAndSaySo() {
         const Scene scene = build(crowdInput(), optionsOf(m_view, {{"crowd", "marks"}}));
         QVERIFY(!imageIn(scene));
         const auto shown = std::ssize(*cloudNamed(scene, "evicted")->ids);
-        QVERIFY(shown <= kMostEvictedMarks && shown > kMostEvictedMarks / 2);
+        QVERIFY(shown <= kMostMarks && shown > kMostMarks / 2);
         QVERIFY(says(scene, "showing " + formatCount(shown) + " of "));
         QCOMPARE(cloudNamed(scene, "kept")->ids->size(), std::size_t{200});
     }

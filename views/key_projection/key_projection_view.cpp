@@ -51,10 +51,10 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         integerOption("centres", "Centres", "Greedy k-centers of the vectors in the head, the first token first; colour by cluster shows them.",
                       "SubGen section 3.2, Fig. 1", 2, 64, 16),
         flagOption("tint", "Voronoi tint", "With colour by cluster: tints the plane by the centre that is nearest in it.", "SubGen Fig. 1"),
-        choiceOption("crowd", "Crowds", "How evicted tokens are drawn. Kept ones always have a mark each.", marks,
-                     {{"auto", "density where crowded", "rings, and where more than 20,000 lie in the range their density; zoom in for rings"},
-                      {"density", "density", "counted in cells, a 200th of the range a side"},
-                      {"marks", "rings", "of more than 20,000 every so many-th"}}),
+        choiceOption("crowd", "Crowds", "How many tokens are drawn.", marks,
+                     {{"auto", "density where crowded", "marks, and where more than 20,000 lie in the range (fewer in a small picture) their density; zoom in for marks"},
+                      {"density", "density", "evicted tokens counted in cells, a 200th of the range a side; many kept ones too"},
+                      {"marks", "marks", "every kept token; of a crowd of evicted ones every so many-th"}}),
         flagOption("retained_only", "Kept tokens only", "Hides evicted tokens, so that only what is left is seen.", marks),
         flagOption("show_queries", "Queries", "Shows the query head's captured queries on the axes of the keys.", marks),
         flagOption("show_after_cut", "Tokens after the cut", "Shows the keys that no policy has seen as small grey dots.", marks),
@@ -231,7 +231,7 @@ Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValue
     const PaneData& pane = *activePane(input);
     ProjectionMarks marks = makeMarks(input, pane, options);
     const Viewport::Range range = viewport.range.value_or(fullRange(input, marks));
-    marks.crowd = crowdIn(marks, projectionOf(input), range, options.choice("crowd"));
+    marks.crowd = crowdIn(marks, projectionOf(input), viewport, range, options.choice("crowd"));
     const Room room = roomFor(viewport, projectionOf(input));
     Scene scene;
     scene.width = viewport.width;

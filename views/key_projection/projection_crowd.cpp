@@ -1,5 +1,5 @@
-// A hundred thousand rings are a blot. Where more evicted tokens lie in the range than can be told apart, they are
-// counted in cells and shown as a density; zooming in brings the rings back.
+// A hundred thousand rings are a blot. Where more tokens lie in the range than can be told apart, they are counted in
+// cells and shown as a density; zooming in brings the marks back. Few kept ones among many evicted keep their marks.
 #include "views/key_projection/projection_crowd.h"
 
 #include "views/scene/axes.h"
@@ -18,47 +18,64 @@ bool isInside(const Viewport::Range& range, Point p) {
     return p.x >= range.xMin && p.x <= range.xMax && p.y >= range.yMin && p.y <= range.yMax;
 }
 
-template <class Use> void forEachEvicted(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport::Range& range, const Use& use) {
+template <class Use> void forEach(TokenState state, const ProjectionMarks& marks, const ProjectionData& projection, const Viewport::Range& range, const Use& use) {
     for (std::size_t i = 0; i < marks.states.size(); ++i) {
-        if (marks.states[i] != TokenState::Evicted)
+        if (marks.states[i] != state)
             continue;
         if (const Point at = keyPoint(projection, marks, static_cast<TokenIndex>(i)); isInside(range, at))
             use(i, at);
     }
 }
 
-std::shared_ptr<const DensityGrid> densityIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport::Range& range) {
+std::int64_t count(TokenState state, const ProjectionMarks& marks, const ProjectionData& projection, const Viewport::Range& range) {
+    std::int64_t tokens = 0;
+    forEach(state, marks, projection, range, [&](std::size_t, Point) { ++tokens; });
+    return tokens;
+}
+
+std::shared_ptr<const DensityGrid> densityIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport::Range& range, bool keptToo) {
     auto grid = std::make_shared<DensityGrid>(range, marks.category.empty() ? 0 : kCategoryColours);
-    forEachEvicted(marks, projection, range, [&](std::size_t token, Point at) {
-        grid->add(at, marks.shade.empty() ? NAN : marks.shade[token],
-                  marks.category.empty() ? 0 : static_cast<std::size_t>(marks.category[token]));
-    });
+    const auto addAll = [&](TokenState state, float shade) {
+        forEach(state, marks, projection, range, [&](std::size_t token, Point at) {
+            grid->add(at, marks.shade.empty() ? shade : marks.shade[token],
+                      marks.category.empty() ? 0 : static_cast<std::size_t>(marks.category[token]));
+        });
+    };
+    addAll(TokenState::Evicted, 0);
+    if (keptToo)
+        addAll(TokenState::Kept, 1);
     return grid;
 }
 
 } // namespace
 
-Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport::Range& range, const std::string& choice) {
+Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport& viewport, const Viewport::Range& range,
+              const std::string& choice) {
+    constexpr double kPixelsOfMark = 12;
+    const auto most = std::min(kMostMarks, static_cast<std::int64_t>(viewport.width * viewport.height / kPixelsOfMark));
     Crowd crowd;
-    if (marks.retainedOnly)
-        return crowd;
-    forEachEvicted(marks, projection, range, [&](std::size_t, Point) { ++crowd.inRange; });
-    const bool many = crowd.inRange > kMostEvictedMarks;
-    if (choice == "density" || (choice == "auto" && many))
-        crowd.density = densityIn(marks, projection, range);
-    else if (many)
-        crowd.stride = (crowd.inRange + kMostEvictedMarks - 1) / kMostEvictedMarks;
+    crowd.evicted = marks.retainedOnly ? 0 : count(TokenState::Evicted, marks, projection, range);
+    crowd.kept = count(TokenState::Kept, marks, projection, range);
+    const bool manyKept = crowd.kept > most, many = crowd.evicted > most || manyKept;
+    if (!marks.retainedOnly && (choice == "density" || (choice == "auto" && many))) {
+        crowd.keptToo = manyKept;
+        crowd.density = densityIn(marks, projection, range, crowd.keptToo);
+    } else if (crowd.evicted > most) {
+        crowd.stride = (crowd.evicted + most - 1) / most;
+    }
     return crowd;
 }
 
 std::string crowdNote(const ProjectionMarks& marks) {
     const Crowd& crowd = marks.crowd;
     if (crowd.density)
-        return fmt::format("{} evicted as a density, up to {} in a cell; all kept shown", formatCount(crowd.inRange), formatCount(crowd.density->most()));
+        return fmt::format("{} evicted{} as a density, up to {} in a cell{}", formatCount(crowd.evicted),
+                           crowd.keptToo ? " and " + formatCount(crowd.kept) + " kept" : "", formatCount(crowd.density->most()),
+                           crowd.keptToo ? "" : "; all kept shown");
     if (crowd.stride == 1)
         return "";
-    return fmt::format("showing {} of {} evicted; all kept shown", formatCount((crowd.inRange + crowd.stride - 1) / crowd.stride),
-                       formatCount(crowd.inRange));
+    return fmt::format("showing {} of {} evicted; all kept shown", formatCount((crowd.evicted + crowd.stride - 1) / crowd.stride),
+                       formatCount(crowd.evicted));
 }
 
 } // namespace kvscope

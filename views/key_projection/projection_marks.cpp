@@ -118,6 +118,13 @@ LegendEntry evictedEntry(const ProjectionMarks& marks, Colour colour) {
     return {label, Marker::Circle, kTransparent, {colour, 1.2, {}}, 3, false};
 }
 
+LegendEntry keptEntry(const ProjectionMarks& marks, Colour colour) {
+    const std::string label = "kept " + formatCount(marks.keptTotal);
+    if (marks.crowd.keptToo)
+        return {label + ", density", Marker::Square, withAlpha(colour, 0.6), {}, 4, false};
+    return {label, Marker::Circle, colour, {}, 3, false};
+}
+
 /// What lies over the marks in every colouring.
 void addOverlays(std::vector<LegendEntry>& entries, const ViewInput& input, const ProjectionMarks& marks, const Theme& theme) {
     if (!input.focus.selected.empty())
@@ -134,7 +141,7 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
     const bool clusters = !marks.category.empty();
     if (!marks.shade.empty() || clusters) {
         const Colour sample = clusters ? theme.text2 : colourMap("viridis", 0.5);
-        entries = {{"kept " + formatCount(marks.keptTotal), Marker::Circle, sample, {}, 3, false},
+        entries = {keptEntry(marks, sample),
                    evictedEntry(marks, sample)};
         if (!clusters)
             entries.push_back({"colour: " + shadeTitle(pane, marks), Marker::Square, colourMap("viridis", 0.9), {}, 4, false});
@@ -145,7 +152,7 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
         addOverlays(entries, input, marks, theme);
         return entries;
     }
-    entries.push_back({"kept " + formatCount(marks.keptTotal), Marker::Circle, theme.kept, {}, 3, false});
+    entries.push_back(keptEntry(marks, theme.kept));
     if (!marks.retainedOnly)
         entries.push_back(evictedEntry(marks, theme.evicted));
     if (marks.protectedTotal > 0)

@@ -12,11 +12,12 @@
 
 namespace kvscope {
 
-/// How the evicted tokens of a range are drawn: as a density, or with marks, every one or every `stride`-th.
+/// How the tokens of a range are drawn: as a density, or with marks, of the evicted ones every `stride`-th.
 struct Crowd {
-    std::int64_t inRange = 0; ///< evicted tokens
+    std::int64_t evicted = 0, kept = 0; ///< in the range; kept without protected ones, which always have marks
     std::int64_t stride = 1;
-    std::shared_ptr<const DensityGrid> density; ///< null: marks
+    std::shared_ptr<const DensityGrid> density; ///< null: marks. Coloured by state its shades are the shares kept
+    bool keptToo = false;                       ///< the density counts kept tokens as well
 };
 
 /// What of the projection is drawn, in data coordinates.
@@ -35,7 +36,7 @@ struct ProjectionMarks {
     std::int64_t evictedTotal = 0, keptTotal = 0, protectedTotal = 0;
 };
 
-constexpr std::int64_t kMostEvictedMarks = 20'000; ///< more of them are a crowd
+constexpr std::int64_t kMostMarks = 20'000; ///< more of them are a crowd, in a small picture fewer
 
 ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const ParameterValues& options);
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kvscope {
 
@@ -91,13 +92,14 @@ public:
         const double fade = m_input.focus.brushing ? 0.25 : 1, keptFade = m_input.focus.brushing ? 0.3 : 1;
         m_builder.points(cloudOf(later, "after the cut", Marker::Circle, m_radii.evicted * 0.7, withAlpha(m_theme.text3, 0.5 * fade), {}));
         if (m_marks.crowd.density)
-            drawDensity(evicted, fade);
+            drawDensity(evicted, "evicted", fade);
         else
             m_builder.points(cloudOf(evicted, "evicted", Marker::Circle, m_radii.evicted, kTransparent,
                                      {withAlpha(m_theme.evicted, fade), 1, {}}));
         drawQueries(fade);
         m_builder.points(cloudOf(guarded, "protected", Marker::Square, m_radii.kept, withAlpha(m_theme.protectedToken, keptFade), {}));
-        m_builder.points(cloudOf(kept, "kept", Marker::Circle, m_radii.kept, withAlpha(m_theme.kept, keptFade), {}));
+        const Colour keptColour = m_marks.crowd.keptToo ? kTransparent : withAlpha(m_theme.kept, keptFade);
+        m_builder.points(cloudOf(kept, "kept", Marker::Circle, m_radii.kept, keptColour, {}));
     }
 
     /// The same marks, filled and hollow, coloured by a value in steps, or by cluster.
@@ -105,8 +107,8 @@ public:
         const double fade = m_input.focus.brushing ? 0.25 : 1;
         const int steps = stepCount();
         for (const TokenState state : {TokenState::AfterCut, TokenState::Evicted, TokenState::Protected, TokenState::Kept}) {
-            if (state == TokenState::Evicted && m_marks.crowd.density) {
-                drawDensity(evictedPoints(), fade);
+            if (m_marks.crowd.density && (state == TokenState::Evicted || (state == TokenState::Kept && m_marks.crowd.keptToo))) {
+                drawDensity(pointsOf(state), stateName(state), fade);
                 continue;
             }
             std::vector<CloudPoints> clouds(static_cast<std::size_t>(steps) + 1); // the last: no value
@@ -174,28 +176,31 @@ private:
         return seen++ % m_marks.crowd.stride != 0;
     }
 
-    CloudPoints evictedPoints() const {
+    CloudPoints pointsOf(TokenState state) const {
         CloudPoints points;
         for (std::size_t i = 0; i < m_marks.states.size(); ++i)
-            if (const auto token = static_cast<TokenIndex>(i); m_marks.states[i] == TokenState::Evicted)
+            if (const auto token = static_cast<TokenIndex>(i); m_marks.states[i] == state)
                 points.add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
         return points;
     }
 
     /// Shades, and the tokens themselves as marks that are not seen, so that they can be pointed at and gone round.
-    void drawDensity(const CloudPoints& evicted, double fade) {
+    void drawDensity(const CloudPoints& tokens, const char* name, double fade) {
+        m_builder.points(cloudOf(tokens, name, Marker::Circle, m_radii.evicted, kTransparent, {}));
+        if (std::exchange(m_densityDrawn, true))
+            return;
         const DensityGrid& grid = *m_marks.crowd.density;
         const Viewport::Range covered = grid.covered();
         const Point from = m_frame.toPixels(covered.xMin, covered.yMax), to = m_frame.toPixels(covered.xMax, covered.yMin);
         m_builder.scene().items.push_back(grid.image({from.x, from.y, to.x - from.x, to.y - from.y},
                                                      [&](const DensityGrid::Cell& cell) { return withAlpha(cellColour(cell), fade); }));
-        m_builder.points(cloudOf(evicted, "evicted", Marker::Circle, m_radii.evicted, kTransparent, {}));
     }
 
     Colour cellColour(const DensityGrid::Cell& cell) const {
         if (!m_marks.category.empty())
             return stepColour(static_cast<int>(cell.category));
-        return m_marks.shade.empty() ? m_theme.evicted : stepColour(stepOfShade(cell.shade));
+        return m_marks.shade.empty() ? blend(withAlpha(m_theme.kept, static_cast<double>(cell.shade)), m_theme.evicted)
+                                     : stepColour(stepOfShade(cell.shade));
     }
 
     int stepCount() const { return m_marks.category.empty() ? kSteps : static_cast<int>(kCategoryColours); }
@@ -285,6 +290,7 @@ private:
     const ProjectionMarks& m_marks;
     const Theme& m_theme;
     Radii m_radii;
+    bool m_densityDrawn = false;
 };
 
 } // namespace
