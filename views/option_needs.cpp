@@ -15,8 +15,10 @@ const ParameterSpec& specOf(const ParameterTable& options, std::string_view id) 
     return *found;
 }
 
-/// As menus show it: the label of a choice, "empty" for a text that holds nothing.
+/// As menus show it: the label of a choice, "on" or "off", "empty" for a text that holds nothing.
 std::string shownValue(const ParameterSpec& spec, const std::string& value) {
+    if (spec.kind == ParameterKind::Flag)
+        return value == "true" ? "on" : "off";
     for (const ParameterChoice& choice : spec.choices)
         if (choice.id == value)
             return choice.label;

@@ -120,6 +120,7 @@ ViewDataMaker::Value makeMergeTreeData(const LayerRunner& runner, const ViewData
     const auto result = runner.run(shown.run, checkpoint.part(0, 0.5));
     const auto log = std::dynamic_pointer_cast<const BalanceLog>(result->log);
     auto data = std::make_shared<MergeTreeData>();
+    data->policy = shown.run.policy.policy;
     data->source = shown.source;
     data->standIn = shown.standIn;
     data->stream = log->stream;

@@ -131,6 +131,7 @@ ViewDataMaker::Value makeWalkData(const LayerRunner& runner, const ViewDataReque
     const ShownRun shown = shownRun(request, kPolicies, kStandIn);
     const auto result = runner.run(shown.run, checkpoint.part(0, 0.3));
     auto data = std::make_shared<WalkData>();
+    data->policy = shown.run.policy.policy;
     data->source = shown.source;
     data->standIn = shown.standIn;
     data->log = std::dynamic_pointer_cast<const BalanceLog>(result->log);

@@ -196,7 +196,7 @@ void MainWindow::fillDocks() {
     m_docks->dock("capture")->fillScrolled(new CapturePanel(m_workbench));
     m_docks->dock("panes")->fillScrolled(new PaneList(m_workbench));
     m_docks->dock("parameters")->fillScrolled(m_policyPanel);
-    m_docks->dock("explanation")->fillScrolled(new ExplanationPanel(m_workbench));
+    m_docks->dock("explanation")->fillScrolled(new ExplanationPanel(m_workbench, *m_steps));
     m_docks->dock("fidelity")->fillScrolled(new FidelityBlock(m_workbench));
     m_docks->dock("why")->fillScrolled(new StandingBlock(m_workbench));
     m_docks->dock("metrics")->fillPlain(new MetricsTable(m_workbench));

@@ -187,6 +187,28 @@ private slots:
         QCOMPARE(open.steps().step(), 4);
     }
 
+    // The tree plays BalanceKV although no pane runs it: the text beside it is of that, until another story is told.
+    void theExplanationFollowsTheStory() {
+        Classroom open;
+        const auto name = [&] { return open.find<QLabel>("explanationName")->text(); };
+        const QString own = QString::fromStdString(policyById(open.bench.session().panes[0].policy.policy).card().name);
+        QCOMPARE(name(), own);
+        QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
+        open.dock("merge_tree")->present();
+        QTRY_VERIFY(open.steps().view() && open.steps().view()->card().id == "merge_tree");
+        QTRY_COMPARE(name(), QString::fromStdString(policyById("balancekv_stream").card().name));
+        QVERIFY(open.find<QLabel>("explanationPaper")->text().endsWith("Told by: Merge-and-reduce tree"));
+        QVERIFY(open.find<QLabel>("explanation")->text().contains("Merge", Qt::CaseInsensitive));
+        open.bench.change([](Session& s) { s.panes[0].policy = PolicySpec::parse("keydiff,prompt_block=128"); }, "Policy");
+        open.dock("block_timeline")->present(); // tells the active pane's
+        QTRY_VERIFY(open.steps().view() && open.steps().view()->card().id == "block_timeline");
+        QTRY_COMPARE(name(), QString("KeyDiff"));
+        open.dock("merge_tree")->present();
+        QTRY_VERIFY(name() != "KeyDiff");
+        QTest::keyClick(&open.window, Qt::Key_2, Qt::ControlModifier); // compare: the pane is what one looks at
+        QTRY_COMPARE(name(), QString("KeyDiff"));
+    }
+
     void theScrubberGoesToTheEventUnderThePointer() {
         Classroom open;
         open.openLesson(5);

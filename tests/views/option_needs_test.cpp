@@ -32,22 +32,6 @@ bool takes(const View& view, const std::string& id, const std::string& value) {
     }
 }
 
-/// Sets `options` so that no term of the need holds.
-void breakNeed(const View& view, const OptionNeed& need, ParameterValues& options) {
-    for (const OptionIs& term : need.anyOf) {
-        const auto isOne = [&](const std::string& value) { return std::find(term.values.begin(), term.values.end(), value) != term.values.end(); };
-        if (term.values.empty() || !isOne(options.text(term.id)))
-            continue; // at the default, or already another
-        const ParameterSpec& spec = *specOf(view, term.id);
-        if (spec.kind == ParameterKind::Text)
-            options.setText(term.id, "window");
-        else
-            for (const ParameterChoice& choice : spec.choices)
-                if (!isOne(choice.id))
-                    options.setText(term.id, choice.id); // the last of them stays
-    }
-}
-
 /// Another value than it has.
 void change(const ParameterSpec& spec, ParameterValues& options) {
     const std::string before = options.text(spec.id);
@@ -59,6 +43,24 @@ void change(const ParameterSpec& spec, ParameterValues& options) {
     case ParameterKind::Real: options.set(spec.id, options.real(spec.id) == spec.max ? spec.min : spec.max); break;
     }
     QVERIFY(options.text(spec.id) != before);
+}
+
+/// Sets `options` so that no term of the need holds.
+void breakNeed(const View& view, const OptionNeed& need, ParameterValues& options) {
+    for (const OptionIs& term : need.anyOf) {
+        const auto isOne = [&](const std::string& value) { return std::find(term.values.begin(), term.values.end(), value) != term.values.end(); };
+        if (term.values.empty() || !isOne(options.text(term.id)))
+            continue; // at the default, or already another
+        const ParameterSpec& spec = *specOf(view, term.id);
+        if (spec.kind == ParameterKind::Text)
+            options.setText(term.id, "window");
+        else if (spec.kind == ParameterKind::Flag)
+            change(spec, options);
+        else
+            for (const ParameterChoice& choice : spec.choices)
+                if (!isOne(choice.id))
+                    options.setText(term.id, choice.id); // the last of them stays
+    }
 }
 
 /// A policy whose results the view shows.
@@ -154,6 +156,9 @@ private slots:
         QCOMPARE(whyIdle(map, options, "map"), std::string());
         ParameterValues curves(viewById("curves").card().options);
         curves.setText("vary", "window");
+        ParameterValues projection(viewById("key_projection").card().options);
+        projection.setText("retained_only", "true");
+        QCOMPARE(whyIdle(viewById("key_projection"), projection, "crowd"), std::string("Matters only while Kept tokens only is off"));
         QCOMPARE(whyIdle(viewById("curves"), curves, "against"), std::string("Matters only while Vary is empty or budget"));
     }
 };

@@ -98,7 +98,7 @@ PlotFrame draw(ClusteringPainter& painter, const ClusteringData& data, const std
 }
 
 std::vector<OptionNeed> ClusteringView::optionNeeds() const {
-    return {{"balls", {{"picture", {"overview"}}}}, {"delta_scale", {{"picture", {"delta"}}}}};
+    return {{"balls", {{"picture", {"overview"}}}}, {"tint", {{"picture", {"overview"}}}}, {"delta_scale", {{"picture", {"delta"}}}}};
 }
 
 Scene ClusteringView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {

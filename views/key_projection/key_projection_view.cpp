@@ -221,6 +221,8 @@ std::vector<OptionNeed> KeyProjectionView::optionNeeds() const {
             {"show_queries", {axes}},
             {"show_queries", {{"source", {"keys", "keys_pre_rope"}}}},
             {"centres", {{"colour_by", {"cluster"}}}},
+            {"tint", {{"colour_by", {"cluster"}}}},
+            {"crowd", {{"retained_only", {"false"}}}},
             {kValueRangeOption, {{"colour_by", {"position", "score", "norm"}}}}};
 }
 

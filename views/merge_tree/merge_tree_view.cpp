@@ -8,6 +8,7 @@
 #include "views/option_needs.h"
 #include "views/scene/axes.h"
 #include "views/token_groups.h"
+#include "views/told_policy.h"
 #include "views/view_facts.h"
 #include "views/view_options.h"
 
@@ -32,7 +33,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       10'000'000, -1, Stage::Features)});
 }
 
-class MergeTreeView final : public View, public TokenGroups, public OptionNeedsView {
+class MergeTreeView final : public View, public TokenGroups, public OptionNeedsView, public ToldPolicyView {
 public:
     MergeTreeView()
         : View({.id = "merge_tree",
@@ -47,6 +48,7 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
+    std::string toldPolicy(const ViewInput& input) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     Story story(const ViewInput& input, const ParameterValues& options) const override;
@@ -138,6 +140,11 @@ std::string MergeTreeView::finding(const ViewInput& input, const ParameterValues
         return why;
     const auto data = dataAs<MergeTreeData>(input);
     return treeFinding(*data, stateOf(input, *data));
+}
+
+std::string MergeTreeView::toldPolicy(const ViewInput& input) const {
+    const auto data = dataAs<MergeTreeData>(input);
+    return data ? data->policy : std::string();
 }
 
 Story MergeTreeView::story(const ViewInput& input, const ParameterValues&) const {

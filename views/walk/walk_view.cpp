@@ -6,6 +6,7 @@
 #include "views/option_needs.h"
 #include "views/scene/axes.h"
 #include "views/token_groups.h"
+#include "views/told_policy.h"
 #include "views/view_facts.h"
 #include "views/view_options.h"
 #include "views/walk/walk_painter.h"
@@ -43,7 +44,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         })});
 }
 
-class WalkView final : public View, public TokenGroups, public ColourScaleView, public OptionNeedsView {
+class WalkView final : public View, public TokenGroups, public ColourScaleView, public OptionNeedsView, public ToldPolicyView {
 public:
     WalkView()
         : View({.id = "walk",
@@ -58,6 +59,7 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
+    std::string toldPolicy(const ViewInput& input) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     Story story(const ViewInput& input, const ParameterValues& options) const override;
@@ -136,6 +138,11 @@ std::string WalkView::finding(const ViewInput& input, const ParameterValues&) co
         return why;
     const auto data = dataAs<WalkData>(input);
     return walkFinding(*data, walkNow(*data, input.cursor));
+}
+
+std::string WalkView::toldPolicy(const ViewInput& input) const {
+    const auto data = dataAs<WalkData>(input);
+    return data ? data->policy : std::string();
 }
 
 Story WalkView::story(const ViewInput& input, const ParameterValues&) const {

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "views/view.h"
+
+#include <string>
+
+namespace kvscope {
+
+/// A view whose story need not be that of the active pane's policy: where that has none, another pane or an example
+/// stands in.
+class ToldPolicyView {
+public:
+    virtual ~ToldPolicyView() = default;
+    /// Id of the policy whose steps are shown; empty: none are.
+    virtual std::string toldPolicy(const ViewInput& input) const = 0;
+};
+
+} // namespace kvscope
