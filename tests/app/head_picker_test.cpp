@@ -8,6 +8,8 @@
 #include <QImage>
 #include <QToolTip>
 
+#include <cmath>
+
 using namespace kvscope;
 using kvscope::testing::ByHand;
 using kvscope::testing::kSample;
@@ -29,7 +31,7 @@ struct Picker {
     }
     /// A cell of two columns and six rows, which begin below and to the right of their labels.
     QPoint cell(int layer, int kvHead) const {
-        const double left = 20, top = 16, pitch = (widget.height() - top - 2) / 6.0;
+        const double left = 20, top = 16, pitch = (widget.height() - top - 34) / 6.0; // above the colour bar
         return {static_cast<int>(left + (widget.width() - left) * (0.25 + 0.5 * kvHead)), static_cast<int>(top + pitch * (layer + 0.5))};
     }
     std::pair<int, int> place() const { return {bench->session().layer.value, bench->session().kvHead.value}; }
@@ -85,6 +87,23 @@ private slots:
         QVERIFY2(known.contains(QString::number(errors[1], 'f', 3).left(4)), qPrintable(known));
         picker.toolTipAt({3, 3}); // the labels say nothing
         QTRY_VERIFY(!QToolTip::isVisible());
+    }
+
+    /// From 0.03 to 1, in powers of ten; the colour of every cell stands on it, where its error lies.
+    void theColourBarReadsTheCells() {
+        Picker picker;
+        QTRY_VERIFY_WITH_TIMEOUT((picker.hand.runAll(), picker.bench->surveyedErrors(LayerIndex(5))), 20000);
+        const QImage picture = picker.widget.grab().toImage();
+        const int left = 20, right = picker.widget.width() - 3, y = picker.widget.height() - 18 - 4;
+        for (const auto& [layer, kvHead] : {std::pair(1, 0), {3, 1}, {5, 0}}) {
+            const double error = (*picker.bench->surveyedErrors(LayerIndex(layer)))[static_cast<std::size_t>(kvHead)];
+            const double place = std::clamp(std::log(error / 0.03) / std::log(1 / 0.03), 0.0, 1.0);
+            const QColor cell = picture.pixelColor(picker.cell(layer, kvHead) + QPoint(0, 0));
+            const QColor bar = picture.pixelColor(std::min(right - 1, static_cast<int>(left + place * (right - left))), y);
+            for (const int difference : {cell.red() - bar.red(), cell.green() - bar.green(), cell.blue() - bar.blue()})
+                QVERIFY2(std::abs(difference) <= 6, qPrintable(QString("layer %1: %2 and %3 for %4").arg(layer).arg(cell.name(), bar.name()).arg(error)));
+        }
+        QVERIFY(picture.pixelColor(left + 1, y) != picture.pixelColor(right - 2, y));
     }
 
     /// Open squares until a layer is surveyed, colours after it, a frame around the head that is shown.

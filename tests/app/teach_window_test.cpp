@@ -201,9 +201,11 @@ private slots:
         QVERIFY(open.find<QLabel>("explanation")->text().contains("Merge", Qt::CaseInsensitive));
         open.bench.change([](Session& s) { s.panes[0].policy = PolicySpec::parse("keydiff,prompt_block=128"); }, "Policy");
         open.dock("block_timeline")->present(); // tells the active pane's
+        open.steps().prefer(viewById("block_timeline")); // as a click into it does; the walk beside it has a story too
         QTRY_VERIFY(open.steps().view() && open.steps().view()->card().id == "block_timeline");
         QTRY_COMPARE(name(), QString("KeyDiff"));
         open.dock("merge_tree")->present();
+        open.steps().prefer(viewById("merge_tree"));
         QTRY_VERIFY(name() != "KeyDiff");
         QTest::keyClick(&open.window, Qt::Key_2, Qt::ControlModifier); // compare: the pane is what one looks at
         QTRY_COMPARE(name(), QString("KeyDiff"));

@@ -255,6 +255,23 @@ private slots:
         };
         QTRY_VERIFY(standsAlone());
     }
+
+    /// The row under the panes: overlap and agreement, then which pane serves which query better; numbers as a tab or beside.
+    void theRowComparesPanesQueryByQuery() {
+        OpenWindow open;
+        const auto dock = [&](const char* id) { return open.window.docks()->dock(id); };
+        const auto inFront = [&](const char* id) { return dock(id)->isVisible() && !dock(id)->visibleRegion().isEmpty(); };
+        QTRY_VERIFY(inFront("overlap") && inFront("error_difference"));
+        const auto standsBeside = [&](const char* left, const char* right) {
+            return dock(right)->x() >= dock(left)->x() + dock(left)->width() && dock(left)->geometry().bottom() == dock(right)->geometry().bottom();
+        };
+        QVERIFY(standsBeside("overlap", "error_difference"));
+        QVERIFY2(dock("error_difference")->height() >= 160, qPrintable(QString::number(dock("error_difference")->height())));
+        QVERIFY(open.window.tabifiedDockWidgets(dock("error_difference")).contains(dock("metrics")));
+        open.window.resize(1280, 800);
+        QTRY_VERIFY(open.window.tabifiedDockWidgets(dock("overlap")).contains(dock("error_difference")));
+        QTRY_VERIFY(inFront("overlap") && !inFront("error_difference"));
+    }
 };
 
 QTEST_MAIN(WindowDocksTest)

@@ -16,7 +16,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::array kPlaced = {"capture", "panes", "parameters", "explanation", "fidelity", "why", "token_strip", "overlap", "metrics", "attention_map"};
+constexpr std::array kPlaced = {"capture", "panes", "parameters", "explanation", "fidelity", "why", "token_strip", "overlap", "error_difference", "metrics", "attention_map"};
 constexpr int kHeader = 28;
 // Views that tell a story and those that show one of its events closely; of each the ones that there are.
 const std::vector<const char*> kStories = {"merge_tree", "block_timeline", "clustering", "calibration", "leverage", "score_plane", "attention_map"};
@@ -60,6 +60,8 @@ void DockDesk::arrangePanes() {
     hideAllBut(shown);
     if (m_size == WindowSize::Narrow)
         toggleLeft();
+    if (m_size != WindowSize::Narrow && !hasOneRow())
+        m_inFront.push_back(dock("error_difference"));
     for (const char* front : {"parameters", "fidelity", "overlap", hasOneRow() ? "token_strip" : "overlap"})
         m_inFront.push_back(dock(front));
 }
@@ -155,10 +157,16 @@ void DockDesk::placeBottom() {
         m_window.tabifyDockWidget(dock("overlap"), dock("token_strip"));
     else
         m_window.splitDockWidget(dock("overlap"), dock("token_strip"), Qt::Vertical);
-    if (m_size == WindowSize::Narrow || hasOneRow())
-        m_window.tabifyDockWidget(dock("overlap"), dock("metrics"));
-    else
-        m_window.splitDockWidget(dock("overlap"), dock("metrics"), Qt::Horizontal);
+    PanelDock* numbers = dock("overlap"); // beside it, or behind it where there is room for one
+    if (m_size != WindowSize::Narrow && !hasOneRow()) {
+        m_window.splitDockWidget(dock("overlap"), dock("error_difference"), Qt::Horizontal);
+        numbers = dock("error_difference");
+        if (m_size == WindowSize::Wide)
+            m_window.splitDockWidget(numbers, dock("metrics"), Qt::Horizontal);
+    }
+    for (const char* other : {"error_difference", "metrics"})
+        if (dock(other) != numbers && m_window.dockWidgetArea(dock(other)) == Qt::NoDockWidgetArea)
+            m_window.tabifyDockWidget(numbers, dock(other));
     for (PanelDock* view : viewsWithoutPlace())
         m_window.tabifyDockWidget(dock("overlap"), view);
 }
@@ -226,7 +234,7 @@ void DockDesk::sharePanes() {
     }
     if (wide)
         m_window.resizeDocks({dock("parameters"), dock("explanation")}, {px(right), px(400)}, Qt::Horizontal);
-    const int text = kHeader + (wide ? 262 : narrow ? 114 : 138), row = kHeader + (narrow ? 134 + kTabs : 158);
+    const int text = kHeader + (wide ? 262 : narrow ? 114 : 138), row = kHeader + (narrow ? 134 + kTabs : wide ? 158 : 150 + kTabs);
     // The parameters get what is left: they are the longest and scroll well.
     const int fidelity = 212, why = 214, panes = 204;
     const int height = static_cast<int>(m_window.height() / appearance().scale) - 120;
@@ -238,8 +246,10 @@ void DockDesk::sharePanes() {
     if (hasOneRow())
         return m_window.resizeDocks({dock("token_strip")}, {px(text + kTabs)}, Qt::Vertical);
     m_window.resizeDocks({dock("overlap"), dock("token_strip")}, {px(row), px(text)}, Qt::Vertical);
-    if (!narrow)
-        m_window.resizeDocks({dock("overlap"), dock("metrics")}, {px(500), px(460)}, Qt::Horizontal);
+    if (wide)
+        m_window.resizeDocks({dock("overlap"), dock("error_difference"), dock("metrics")}, {px(420), px(480), px(480)}, Qt::Horizontal);
+    else if (!narrow)
+        m_window.resizeDocks({dock("overlap"), dock("error_difference")}, {px(470), px(490)}, Qt::Horizontal);
 }
 
 } // namespace kvscope

@@ -37,7 +37,7 @@ CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(pare
     headsBox->setContentsMargins(px(8), 0, px(8), 0);
     headsBox->addWidget(roleLabel(tr("HEADS BY OUTPUT ERROR"), "section", this));
     headsBox->addWidget(new HeadPicker(workbench, this));
-    auto* scale = roleLabel(tr("layer down, KV head across (0-based); bright = error 1, dark = 0.03 or less"), "quiet", this);
+    auto* scale = roleLabel(tr("rows: layer, columns: KV head (0-based)"), "quiet", this);
     scale->setWordWrap(true);
     headsBox->addWidget(scale);
     column->addLayout(headsBox);

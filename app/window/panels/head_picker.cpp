@@ -17,12 +17,31 @@ namespace kvscope {
 namespace {
 
 constexpr double kLabelWidth = 20, kLabelHeight = 16;
+constexpr double kBarGap = 8, kBarHeight = 8, kTickHeight = 18; // the colour bar under the cells, and its numbers
 // One fixed range, so that colours mean the same after every change: the errors that matter lie between 3 % and 100 %.
 constexpr double kLowError = 0.03, kHighError = 1;
 
+double placeOf(double error) {
+    return std::log(std::max(error, kLowError) / kLowError) / std::log(kHighError / kLowError);
+}
+
 Colour errorColour(double error) {
-    const double t = std::log(std::max(error, kLowError) / kLowError) / std::log(kHighError / kLowError);
-    return colourMap("viridis", t);
+    return colourMap("viridis", placeOf(error));
+}
+
+/// The colours from the least to the largest error, with the numbers that a logarithm takes.
+void drawColourBar(QPainter& painter, const QRectF& bar, const Theme& theme) {
+    for (int x = 0; x < qRound(bar.width()); ++x)
+        painter.fillRect(QRectF(bar.left() + x, bar.top(), 1, bar.height()), qColor(colourMap("viridis", (x + 0.5) / bar.width())));
+    for (const auto& [error, text] : {std::pair(kLowError, "≤0.03"), {0.1, "0.1"}, {0.3, "0.3"}, {kHighError, "≥1"}}) {
+        const double x = std::clamp(bar.left() + placeOf(error) * bar.width(), bar.left() + 0.5, bar.right() - 0.5);
+        const double width = px(40), left = std::clamp(x - width / 2, bar.left(), bar.right() - width);
+        const Qt::Alignment side = error == kLowError ? Qt::AlignLeft : error == kHighError ? Qt::AlignRight : Qt::AlignHCenter;
+        painter.setPen(qColor(theme.axis));
+        painter.drawLine(QPointF(x, bar.bottom()), QPointF(x, bar.bottom() + px(3)));
+        painter.setPen(qColor(theme.text3));
+        painter.drawText(QRectF(left, bar.bottom() + px(3), width, px(kTickHeight - 4)), side | Qt::AlignTop | Qt::TextDontClip, QString::fromUtf8(text));
+    }
 }
 
 } // namespace
@@ -54,7 +73,7 @@ double HeadPicker::pitch() const {
 }
 
 QSize HeadPicker::sizeHint() const {
-    return {px(200), static_cast<int>(px(kLabelHeight) + rowCount() * pitch() + px(2))};
+    return {px(200), static_cast<int>(px(kLabelHeight) + rowCount() * pitch() + px(kBarGap + kBarHeight + kTickHeight))};
 }
 
 QRectF HeadPicker::cellBox(Cell cell) const {
@@ -92,6 +111,8 @@ void HeadPicker::paintEvent(QPaintEvent*) {
     for (int column = 0; column < columnCount(); column += everyColumn)
         painter.drawText(QRectF(cellBox({0, column}).left(), 0, cellBox({0, column}).width(), px(kLabelHeight - 2)),
                          Qt::AlignCenter | Qt::TextDontClip, QString::number(column));
+    const QPointF barAt(px(kLabelWidth), cellBox({rowCount(), 0}).top() + px(kBarGap));
+    drawColourBar(painter, {barAt, QSizeF(width() - px(kLabelWidth + 3), px(kBarHeight))}, theme);
     QRectF selected;
     for (int row = 0; row < rowCount(); ++row) {
         const LayerIndex layer = layers[static_cast<std::size_t>(row)].layer;

@@ -89,6 +89,7 @@ WorstHeads::WorstHeads(Workbench& workbench, QWidget* parent)
     m_table->verticalHeader()->setVisible(false);
     m_table->verticalHeader()->setDefaultSectionSize(px(24));
     m_table->horizontalHeader()->setStretchLastSection(true);
+    m_table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter); // as the numbers below
     connect(m_table, &QTableView::clicked, this, [this](const QModelIndex& index) { open(index.row()); });
     connect(m_table, &QTableView::activated, this, [this](const QModelIndex& index) { open(index.row()); });
     connect(&m_workbench, &Workbench::sessionChanged, this, &WorstHeads::refresh);
