@@ -23,11 +23,12 @@ struct LeverageRequest {
     std::int64_t chunk = 0; ///< rows that have leverage among themselves, the last chunk shorter; 0: all
     Regulariser regulariser = Regulariser::None;
     double strength = 0;
+    bool wantsSpectrum = true; ///< else Leverage::spectrum stays empty: scores alone take a decomposition less
 };
 
 struct Leverage {
     Tensor scores;                  ///< [H, n], 0..1
-    HostTensor spectrum;            ///< [H, k] singular values, descending, of the sketched, centred rows; empty: chunks
+    HostTensor spectrum;            ///< [H, k] singular values, descending, of the sketched, centred rows; empty: chunks, or not asked for
     std::vector<std::int64_t> rank; ///< [H] directions that count (a ridge or a clamp drops none); of the last chunk
 };
 

@@ -102,7 +102,7 @@ public:
             return {};
         Features out;
         const Tensor rows = input.engine.rows(input.values, middle.begin, middle.end);
-        out["leverage"] = leverageOf(input, values, middle.begin, middle.end).scores;
+        out["leverage"] = leverageOf(input, values, middle.begin, middle.end, LeverageParts::Scores).scores;
         out["attention"] = attentionOf(input, values, middle);
         out["value_norm"] = input.engine.rowNorms(rows, input.checkpoint);
         return out;
@@ -192,7 +192,7 @@ private:
                                                 const ParameterValues& values, double lambda) {
         const Middle middle = middleOf(input, values);
         auto log = std::make_shared<LeverageLog>();
-        Leverage leverage = leverageOf(input, values, middle.begin, middle.end);
+        Leverage leverage = leverageOf(input, values, middle.begin, middle.end, LeverageParts::ScoresAndSpectrum);
         log->spectrum = std::move(leverage.spectrum);
         log->rank = std::move(leverage.rank);
         log->lambda = lambda;

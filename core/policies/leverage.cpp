@@ -105,7 +105,7 @@ public:
         if (values.choice("choice") == "sample" && !isOneShot(values))
             throw Error({"drawing gives heads caches of different length, which blocks cannot continue",
                          "parameter choice", "Choose choice=top, or prompt_block=0 and decode_tokens=0", {}});
-        return {{"leverage", leverageOf(input, values, 0, input.rowCount()).scores}};
+        return {{"leverage", leverageOf(input, values, 0, input.rowCount(), LeverageParts::Scores).scores}};
     }
 
     Scores combine(const PolicyInput&, const Features& features, const ParameterValues&) const override {
@@ -166,7 +166,7 @@ private:
     static std::shared_ptr<LeverageLog> logOf(const PolicyInput& input, const Scores& scores,
                                               const ParameterValues& values) {
         auto log = std::make_shared<LeverageLog>();
-        Leverage leverage = leverageOf(input, values, 0, input.rowCount());
+        Leverage leverage = leverageOf(input, values, 0, input.rowCount(), LeverageParts::ScoresAndSpectrum);
         log->spectrum = std::move(leverage.spectrum);
         log->rank = std::move(leverage.rank);
         log->leverage = input.engine.download(scores.total);

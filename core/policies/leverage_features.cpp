@@ -185,8 +185,10 @@ ParameterTable leverageParameters() {
     return rows;
 }
 
-Leverage leverageOf(const PolicyInput& input, const ParameterValues& values, std::int64_t begin, std::int64_t end) {
+Leverage leverageOf(const PolicyInput& input, const ParameterValues& values, std::int64_t begin, std::int64_t end,
+                    LeverageParts parts) {
     LeverageRequest request;
+    request.wantsSpectrum = parts == LeverageParts::ScoresAndSpectrum;
     request.rows = input.engine.rows(input.preRopeKeys, begin, end);
     request.sketch = sketchOf(input, values);
     request.route = routeOf(values);

@@ -8,11 +8,15 @@ namespace kvscope {
 /// route, regulariser, regulariser_strength. Defaults: a Gaussian sketch of 64 columns, no centring.
 ParameterTable leverageParameters();
 
+/// The singular values are for logs; scores do without them.
+enum class LeverageParts { Scores, ScoresAndSpectrum };
+
 /// Leverage of the rows [begin, end) of input.preRopeKeys [Hkv, m, d], as the parameters say (Compactor, Algorithm 1).
 /// The sketch comes from input.random: Gaussian entries from `sketch` divided by the root of k; SRHT signs and columns
 /// from `uniform`, rounds 1 and 2, the column order that of ascending uniforms. Key: seed, layer, KV head; a sketch
 /// shared by all heads and layers has layer 0 and head 0. Throws Error for a clamp by a route without eigenvalues.
-Leverage leverageOf(const PolicyInput& input, const ParameterValues& values, std::int64_t begin, std::int64_t end);
+Leverage leverageOf(const PolicyInput& input, const ParameterValues& values, std::int64_t begin, std::int64_t end,
+                    LeverageParts parts);
 
 /// What the reader must know: a sketch cut to the key's width, a rank above the sketch's (C7).
 std::vector<std::string> leverageNotes(const PolicyInput& input, const ParameterValues& values);

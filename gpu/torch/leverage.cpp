@@ -96,13 +96,13 @@ public:
         part(m_scores).copy_(wide.lengths(whitening).view({heads, chunks * length}));
         const std::vector<std::int64_t> ranks = integersOf(whitening.rank.view({heads, chunks}).select(1, chunks - 1));
         std::copy(ranks.begin(), ranks.end(), m_ranks.begin() + head);
-        if (m_request.chunk <= 0)
+        if (m_request.chunk <= 0 && m_request.wantsSpectrum)
             m_spectra.push_back(wide.spectrum(whitening, m_request.route));
     }
 
     Leverage result() const {
         Leverage out{tensorOf(m_scores), {}, m_ranks};
-        if (m_request.chunk <= 0)
+        if (!m_spectra.empty())
             out.spectrum = hostTensorOf(at::cat(m_spectra, 0));
         return out;
     }

@@ -198,6 +198,15 @@ private slots:
             QVERIFY(near(leverage.spectrum.data, {4, 3}));
             QCOMPARE(leverage.rank, std::vector<std::int64_t>{2});
         }
+        for (const LeverageRoute route : kRoutes) { // scores do not need it
+            LeverageRequest scores = request;
+            scores.route = request.route = route;
+            scores.wantsSpectrum = false;
+            const Leverage without = m_engine->leverage(scores, {}), with = m_engine->leverage(request, {});
+            QVERIFY(without.spectrum.empty() && !with.spectrum.empty());
+            QVERIFY(m_engine->download(without.scores).data == m_engine->download(with.scores).data);
+            QCOMPARE(without.rank, with.rank);
+        }
         request.chunk = 2;
         QVERIFY(m_engine->leverage(request, {}).spectrum.empty());
     }

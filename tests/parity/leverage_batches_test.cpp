@@ -84,6 +84,20 @@ private slots:
         }
     }
 
+    void aSpectrumIsMadeForThoseWhoAsk_data() { routes(); }
+    void aSpectrumIsMadeForThoseWhoAsk() {
+        QFETCH(int, route);
+        LeverageRequest request;
+        request.rows = uploadRows(*m_torch, randomBlock(9, 3, 100, 12, 1, 0.5));
+        request.route = static_cast<LeverageRoute>(route);
+        const Leverage with = m_torch->leverage(request, {});
+        request.wantsSpectrum = false;
+        const Leverage without = m_torch->leverage(request, {});
+        QVERIFY(without.spectrum.empty() && !with.spectrum.empty());
+        QVERIFY(m_torch->download(without.scores).data == m_torch->download(with.scores).data);
+        QCOMPARE(without.rank, with.rank);
+    }
+
 private:
     static void routes() {
         QTest::addColumn<int>("route");

@@ -106,15 +106,15 @@ Leverage CpuEngine::leverage(const LeverageRequest& request, const Checkpoint& c
     const ChunkLeverage work(m_workers, m_kernels, request);
     std::vector<float> scores(static_cast<std::size_t>(heads * n));
     Leverage out{{}, {}, std::vector<std::int64_t>(static_cast<std::size_t>(heads))};
-    const bool whole = request.chunk <= 0;
-    if (whole)
+    const bool withSpectrum = request.chunk <= 0 && request.wantsSpectrum;
+    if (withSpectrum)
         out.spectrum = {Shape{heads, work.width()}, std::vector<float>(static_cast<std::size_t>(heads * work.width()))};
     const std::vector<Chunk> chunks = chunksOf(request);
     std::vector<std::int64_t> ranks(chunks.size());
     Progress progress(checkpoint, static_cast<double>(chunks.size()));
     const auto compute = [&](std::int64_t i) {
         const Chunk& chunk = chunks[static_cast<std::size_t>(i)];
-        float* spectrum = whole ? out.spectrum.data.data() + chunk.head * work.width() : nullptr;
+        float* spectrum = withSpectrum ? out.spectrum.data.data() + chunk.head * work.width() : nullptr;
         ranks[static_cast<std::size_t>(i)] = work.compute(chunk, scores, spectrum);
         progress.advance(1);
     };

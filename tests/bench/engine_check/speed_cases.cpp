@@ -70,6 +70,7 @@ EngineCase leverageSpeedCase(const char* name, std::int64_t k, LeverageRoute rou
                 LeverageRequest request;
                 request.rows = e.rows(uploadRows(e, bigKeys()), 0, 16384);
                 request.route = route;
+                request.wantsSpectrum = false; // as policies ask for scores
                 if (k > 0)
                     request.sketch = {Shape{kHeads, kWidth, k}, randomBlock(55, kHeads, kWidth, k, 0.1).numbers};
                 return [&e, request] { return Outcome{e.download(e.leverage(request, {}).scores).data}; };
