@@ -41,6 +41,17 @@ ViewInput handInput() {
 
 } // namespace
 
+namespace {
+
+QString joined(const std::vector<std::string>& texts) {
+    QStringList list;
+    for (const std::string& text : texts)
+        list << QString::fromStdString(text);
+    return list.join(" | ");
+}
+
+} // namespace
+
 class ErrorDifferenceViewTest : public ViewTest {
     Q_OBJECT
 
@@ -170,6 +181,19 @@ private slots:
             const Scene scene = m_view.buildScene(input, optionsOf(m_view), frame);
             QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
             QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
+        }
+    }
+
+    /// In the row under the panes there is room for few numbers, and 0 alone would be no scale.
+    void aLowPictureHasAScaleOnBothSides() {
+        const ViewInput input = measuredInput({"snapkv@0.1", "keydiff@0.1"});
+        for (const int height : {130, 150, 170}) {
+            const Scene scene = m_view.buildScene(input, optionsOf(m_view), viewport(430, height, m_text));
+            const auto texts = scene_checks::textsOf(scene);
+            QVERIFY2(std::any_of(texts.begin(), texts.end(), [](const std::string& text) { return text.starts_with("\u2212"); }),
+                     qPrintable(QString("%1: %2").arg(height).arg(joined(texts))));
+            const QStringList over = scene_checks::overlappingTexts(scene, m_text);
+            QVERIFY2(over.isEmpty(), qPrintable(over.join("; ")));
         }
     }
 

@@ -44,6 +44,9 @@ private slots:
                 QVERIFY(tick.value >= low - step * 1e-6 && tick.value <= high + step * 1e-6);
         }
         QVERIFY(linearTicks(1, 1).empty());
+        for (const double reach : {0.3, 0.97, 1.4, 4.9, 6.0}) // around 0, on an axis with room for two
+            for (int most = 1; most <= 3; ++most)
+                QVERIFY2(linearTicks(-reach, reach, most).size() >= 3, qPrintable(QString("to %1, %2").arg(reach).arg(most)));
         QVERIFY(linearTicks(NAN, 1).empty());
     }
 
