@@ -236,7 +236,7 @@ void DockDesk::sharePanes() {
         m_window.resizeDocks({dock("parameters"), dock("explanation")}, {px(right), px(400)}, Qt::Horizontal);
     const int text = kHeader + (wide ? 262 : narrow ? 114 : 138), row = kHeader + (narrow ? 134 + kTabs : wide ? 158 : 150 + kTabs);
     // The parameters get what is left: they are the longest and scroll well.
-    const int fidelity = 212, why = 214, panes = 204;
+    const int fidelity = 212, why = 196, panes = 176; // four policies and the row that adds one
     const int height = static_cast<int>(m_window.height() / appearance().scale) - 120;
     m_window.resizeDocks({dock("parameters"), dock("fidelity")}, {px(std::max(200, height - fidelity)), px(fidelity)}, Qt::Vertical);
     if (whyStandsRight())

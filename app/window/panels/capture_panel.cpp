@@ -14,7 +14,7 @@ namespace kvscope {
 CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
     setObjectName("panelBody");
     auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(8), px(12), px(8), px(12));
+    column->setContentsMargins(px(8), px(8), px(8), px(6));
     column->setSpacing(px(4));
     auto* facts = new QGridLayout;
     facts->setContentsMargins(px(8), 0, px(8), 0);
@@ -30,14 +30,14 @@ CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(pare
     m_stored = addFact(facts, tr("Stored as"));
     m_size = addFact(facts, tr("File"));
     column->addLayout(facts);
-    column->addSpacing(px(8));
+    column->addSpacing(px(4));
     column->addWidget(separatorLine(this));
-    column->addSpacing(px(8));
+    column->addSpacing(px(4));
     auto* headsBox = new QVBoxLayout;
     headsBox->setContentsMargins(px(8), 0, px(8), 0);
     headsBox->addWidget(roleLabel(tr("HEADS BY OUTPUT ERROR"), "section", this));
     headsBox->addWidget(new HeadPicker(workbench, this));
-    auto* scale = roleLabel(tr("rows: layer, columns: KV head (0-based)"), "quiet", this);
+    auto* scale = roleLabel(tr("rows: layers, columns: KV heads"), "quiet", this);
     scale->setWordWrap(true);
     headsBox->addWidget(scale);
     column->addLayout(headsBox);

@@ -69,7 +69,7 @@ int HeadPicker::columnCount() const {
 
 double HeadPicker::pitch() const {
     return std::clamp(px(264) / static_cast<double>(std::max(1, rowCount())), static_cast<double>(px(6)),
-                      static_cast<double>(px(20)));
+                      static_cast<double>(px(17)));
 }
 
 QSize HeadPicker::sizeHint() const {
