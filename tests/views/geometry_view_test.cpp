@@ -216,7 +216,7 @@ private slots:
         const ViewInput input = inputFor(m_view, {"keydiff@0.25", "snapkv@0.25"}, options);
         const auto data = dataAs<GeometryData>(input);
         QCOMPARE(data->series[0].numbers.size(), std::size_t{12});
-        QCOMPARE(data->series[0].histogram.counts().size(), std::size_t{5}); // Sturges: ⌈log2 12⌉ + 1
+        QCOMPARE(data->series[0].histogram.counts().size(), std::size_t{6}); // Sturges: ⌈log2 12⌉ + 1 = 5, and one to be even
         const Scene scene = m_view.buildScene(input, options, viewport(620, 420, m_text));
         for (std::size_t i = 0; i < 2; ++i) {
             const PointCloudItem* dots = scene_checks::cloudNamed(scene, "heads of " + data->series[i].name);
