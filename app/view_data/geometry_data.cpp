@@ -18,8 +18,7 @@ constexpr std::size_t kTokenBins = 120, kMostHeadBins = 24;
 
 /// Sturges: a dozen heads do not fill two dozen bins.
 std::size_t headBins(std::size_t heads) {
-    const auto bins = static_cast<std::size_t>(std::bit_width(std::max<std::size_t>(1, heads) - 1)) + 1;
-    return std::min(kMostHeadBins, bins + bins % 2); // a histogram that grows joins them two by two
+    return std::min(kMostHeadBins, static_cast<std::size_t>(std::bit_width(std::max<std::size_t>(1, heads) - 1)) + 1);
 }
 
 class FigureMaker {

@@ -27,7 +27,7 @@ double cosine(const float* a, const float* b, std::int64_t d) {
 } // namespace
 
 Histogram::Histogram(double low, double high, std::size_t bins) : m_low(low), m_high(high), m_counts(bins, 0) {
-    assert(low < high && bins > 0 && bins % 2 == 0);
+    assert(low < high && bins > 0);
 }
 
 Histogram Histogram::over(std::span<const double> numbers, std::size_t bins) {
@@ -50,8 +50,10 @@ void Histogram::add(double number) {
     if (!std::isfinite(number))
         return;
     while (number >= m_high) {
-        for (std::size_t i = 0; i < m_counts.size(); ++i)
-            m_counts[i] = 2 * i < m_counts.size() ? m_counts[2 * i] + m_counts[2 * i + 1] : 0;
+        const std::size_t bins = m_counts.size();
+        const auto countOf = [&](std::size_t bin) { return bin < bins ? m_counts[bin] : 0; }; // an odd last one is joined by none
+        for (std::size_t i = 0; i < bins; ++i)
+            m_counts[i] = countOf(2 * i) + countOf(2 * i + 1);
         m_high = m_low + 2 * (m_high - m_low);
     }
     const auto bin = static_cast<std::size_t>(std::max(0.0, (number - m_low) / binWidth()));

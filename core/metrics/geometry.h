@@ -13,7 +13,7 @@ namespace kvscope {
 class Histogram {
 public:
     Histogram() = default;
-    Histogram(double low, double high, std::size_t bins); ///< low < high, bins even
+    Histogram(double low, double high, std::size_t bins); ///< low < high, at least one bin
     /// Over the given numbers exactly; a margin keeps the largest inside.
     static Histogram over(std::span<const double> numbers, std::size_t bins);
 

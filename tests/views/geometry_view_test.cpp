@@ -72,6 +72,13 @@ private slots:
         histogram.add(11.0); // 0 to 16: bins of 4
         QCOMPARE(histogram.high(), 16.0);
         QCOMPARE(histogram.counts(), (std::vector<std::int64_t>{4, 0, 1, 0}));
+        Histogram odd(0, 5, 5); // the last bin is joined by none
+        for (const double number : {0.5, 1.5, 2.5, 4.5, 4.6, 7.0}) // 0 to 10: bins of 2
+            odd.add(number);
+        QCOMPARE(odd.high(), 10.0);
+        QCOMPARE(odd.counts(), (std::vector<std::int64_t>{2, 1, 2, 1, 0}));
+        odd.add(19.0); // 0 to 20: bins of 4
+        QCOMPARE(odd.counts(), (std::vector<std::int64_t>{3, 3, 0, 0, 1}));
         histogram.add(NAN);
         histogram.add(-3.0); // below the range: the first bin
         QCOMPARE(histogram.counts(), (std::vector<std::int64_t>{5, 0, 1, 0}));
@@ -216,7 +223,7 @@ private slots:
         const ViewInput input = inputFor(m_view, {"keydiff@0.25", "snapkv@0.25"}, options);
         const auto data = dataAs<GeometryData>(input);
         QCOMPARE(data->series[0].numbers.size(), std::size_t{12});
-        QCOMPARE(data->series[0].histogram.counts().size(), std::size_t{6}); // Sturges: ⌈log2 12⌉ + 1 = 5, and one to be even
+        QCOMPARE(data->series[0].histogram.counts().size(), std::size_t{5}); // Sturges: ⌈log2 12⌉ + 1
         const Scene scene = m_view.buildScene(input, options, viewport(620, 420, m_text));
         for (std::size_t i = 0; i < 2; ++i) {
             const PointCloudItem* dots = scene_checks::cloudNamed(scene, "heads of " + data->series[i].name);
