@@ -32,11 +32,6 @@ std::vector<std::string> pathsIn(const std::string& value) {
     return paths;
 }
 
-[[noreturn]] void refuse(const Error& shared, const std::string& option) {
-    const Error::Parts& parts = shared.parts();
-    throw Error({.sentence = parts.sentence, .place = option, .remedy = parts.remedy, .path = parts.path});
-}
-
 void checkAgainst(const CLI::Option& output, const std::string& path, const CLI::Option& other) {
     for (const std::string& value : other.results()) {
         if (isOutput(other) && isSameFile(path, value))
@@ -44,11 +39,7 @@ void checkAgainst(const CLI::Option& output, const std::string& path, const CLI:
                          .place = output.get_name(),
                          .remedy = "Give each output a name of its own",
                          .path = path});
-        try {
-            checkIsNoSource(path, pathsIn(value));
-        } catch (const Error& source) {
-            refuse(source, output.get_name());
-        }
+        checkIsNoSource(path, pathsIn(value), output.get_name());
     }
 }
 

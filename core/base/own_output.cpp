@@ -19,11 +19,12 @@ bool isSameFile(const std::string& a, const std::string& b) {
     return !failed && first == second;
 }
 
-void checkIsNoSource(const std::string& path, const std::vector<std::string>& sources) {
+void checkIsNoSource(const std::string& path, const std::vector<std::string>& sources, const std::string& place) {
     for (const std::string& source : sources) {
         std::error_code none;
         if (std::filesystem::is_regular_file(source, none) && isSameFile(path, source))
             throw Error({.sentence = "this file is read by the work whose result would replace it",
+                         .place = place,
                          .remedy = "Choose another name for the output",
                          .path = path});
     }
