@@ -2,6 +2,7 @@
 // cut, its scores, ranks and spectrum are those of the CPU engine and of the head alone.
 #include "gpu/engine_factory.h"
 #include "tests/bench/engine_check/engine_case.h"
+#include "tests/parity/torch_offer.h"
 
 #include <QtTest>
 
@@ -43,9 +44,8 @@ class LeverageBatchesTest : public QObject {
 
 private slots:
     void initTestCase() {
-        for (const EngineOffer& offer : engineOffers())
-            if (offer.name == "torch" && !offer.missing.empty())
-                QSKIP(qPrintable(QString("no LibTorch engine: %1").arg(offer.remedy.c_str())));
+        if (const QString why = testing::whyNoTorch(); !why.isEmpty())
+            QSKIP(qPrintable(why));
         m_torch = makeEngine({"torch"});
     }
 

@@ -6,6 +6,7 @@
 #include "core/capture/synthetic_capture.h"
 #include "core/run/run.h"
 #include "gpu/engine_factory.h"
+#include "tests/parity/torch_offer.h"
 
 #include <QtTest>
 
@@ -96,9 +97,8 @@ class ListsTest : public QObject {
 
 private slots:
     void initTestCase() {
-        for (const EngineOffer& offer : engineOffers())
-            if (offer.name == "torch" && !offer.missing.empty())
-                QSKIP(qPrintable(QString("no LibTorch engine: %1").arg(offer.remedy.c_str())));
+        if (const QString why = testing::whyNoTorch(); !why.isEmpty())
+            QSKIP(qPrintable(why));
         m_cpu = std::make_unique<LayerRunner>(std::shared_ptr<const Engine>(makeEngine({"cpu"})));
         m_torch = std::make_unique<LayerRunner>(std::shared_ptr<const Engine>(makeEngine({"torch"})));
         QCOMPARE(m_torch->engine().name(), std::string("torch"));
