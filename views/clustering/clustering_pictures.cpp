@@ -2,6 +2,7 @@
 // that its members really need, not delta.
 #include "views/clustering/clustering_pictures.h"
 
+#include "views/gathered_marks.h"
 #include "views/scene/categories.h"
 #include "views/voronoi_tint.h"
 
@@ -17,34 +18,6 @@ namespace {
 
 constexpr std::size_t kMostBalls = 60;
 constexpr std::size_t kMostBars = 300;
-
-PointCloudItem emptyCloud(const char* name, PickId::Kind kind, Marker marker, double radius, Colour fill, Stroke stroke) {
-    PointCloudItem cloud;
-    cloud.points = nullptr;
-    cloud.pickKind = kind;
-    cloud.marker = marker;
-    cloud.radius = radius;
-    cloud.fill = fill;
-    cloud.stroke = std::move(stroke);
-    cloud.name = name;
-    return cloud;
-}
-
-/// Points that are gathered first and become a cloud then.
-struct Gathered {
-    std::shared_ptr<std::vector<Point>> points = std::make_shared<std::vector<Point>>();
-    std::shared_ptr<std::vector<std::int64_t>> ids = std::make_shared<std::vector<std::int64_t>>();
-
-    void add(Point at, std::int64_t id) {
-        points->push_back(at);
-        ids->push_back(id);
-    }
-    PointCloudItem as(PointCloudItem cloud) const {
-        cloud.points = points;
-        cloud.ids = ids;
-        return cloud;
-    }
-};
 
 /// Indices of the largest numbers first, ties to the earlier.
 std::vector<std::size_t> largestFirst(const std::vector<std::int64_t>& numbers) {
@@ -136,22 +109,22 @@ void ClusteringPainter::balls(const PlotFrame& frame) {
 }
 
 void ClusteringPainter::representatives(const PlotFrame& frame) {
-    Gathered shared, alone;
+    GatheredMarks shared, alone;
     for (std::size_t c = 0; c < m_state.clusters; ++c) {
         const Point at = keyPlace(m_data.stream->representatives[c]);
         (m_state.counts[c] > 1 ? shared : alone).add(frame.toPixels(at.x, at.y), static_cast<std::int64_t>(c));
     }
-    m_builder.points(alone.as(emptyCloud("clusters of one", PickId::Kind::Cell, Marker::Diamond, 3.4, kTransparent, {ballColour(), 1.2, {}})));
-    m_builder.points(shared.as(emptyCloud("representatives", PickId::Kind::Cell, Marker::Diamond, 4, m_theme.anchor, {m_theme.text1, 1, {}})));
+    m_builder.points(alone.as("clusters of one", PickId::Kind::Cell, Marker::Diamond, 3.4, kTransparent, {ballColour(), 1.2, {}}));
+    m_builder.points(shared.as("representatives", PickId::Kind::Cell, Marker::Diamond, 4, m_theme.anchor, {m_theme.text1, 1, {}}));
 }
 
 void ClusteringPainter::centreMarks(const PlotFrame& frame) {
-    Gathered centres;
+    GatheredMarks centres;
     for (std::size_t i = 0; i < m_data.centres->order.size(); ++i) {
         const Point at = keyPlace(m_data.centres->order[i]);
         centres.add(frame.toPixels(at.x, at.y), static_cast<std::int64_t>(i));
     }
-    m_builder.points(centres.as(emptyCloud("centres", PickId::Kind::Cell, Marker::Diamond, 3.6, m_theme.anchor, {m_theme.text1, 1, {}})));
+    m_builder.points(centres.as("centres", PickId::Kind::Cell, Marker::Diamond, 3.6, m_theme.anchor, {m_theme.text1, 1, {}}));
 }
 
 void ClusteringPainter::ring(const PlotFrame& frame, TokenIndex token, Point place) {
@@ -180,11 +153,11 @@ PlotFrame ClusteringPainter::plane(const Box& area) {
         tint(plot.frame);
     if (m_data.stream)
         balls(plot.frame);
-    Gathered keys;
+    GatheredMarks keys;
     const TokenIndex read = m_data.stream ? m_state.read : static_cast<TokenIndex>(m_data.points.shape[0]);
     for (TokenIndex token = 0; token < read; ++token)
         keys.add(plot.frame.toPixels(keyPlace(token).x, keyPlace(token).y), token);
-    m_builder.points(keys.as(emptyCloud("keys", PickId::Kind::Token, Marker::Circle, 1.3, withAlpha(m_theme.text3, 0.8), {})));
+    m_builder.points(keys.as("keys", PickId::Kind::Token, Marker::Circle, 1.3, withAlpha(m_theme.text3, 0.8), {}));
     if (m_data.stream)
         representatives(plot.frame);
     else if (m_data.centres)
@@ -256,10 +229,10 @@ PlotFrame ClusteringPainter::radii(const Box& area) {
     m_builder.pushClip(plot.frame.plot);
     const double limit = plot.frame.toPixels(1, stream.delta).y;
     m_builder.line({plot.frame.plot.x, limit}, {plot.frame.plot.right(), limit}, {m_theme.ink, 1, {5, 3}});
-    Gathered marks;
+    GatheredMarks marks;
     for (std::size_t c = 0; c < m_state.clusters; ++c)
         marks.add(plot.frame.toPixels(static_cast<double>(m_state.counts[c]), m_state.radii[c]), static_cast<std::int64_t>(c));
-    m_builder.points(marks.as(emptyCloud("radii", PickId::Kind::Cell, Marker::Diamond, 3.4, kTransparent, {m_colour, 1.1, {}})));
+    m_builder.points(marks.as("radii", PickId::Kind::Cell, Marker::Diamond, 3.4, kTransparent, {m_colour, 1.1, {}}));
     m_builder.popClip();
     note(plot.frame, "δ = " + formatShort(stream.delta), false);
     drawAxes(m_builder, plot.frame, plot.style, m_theme);

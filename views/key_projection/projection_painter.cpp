@@ -2,6 +2,7 @@
 // is selected, pointed at, or a centre.
 #include "views/key_projection/projection_marks.h"
 
+#include "views/gathered_marks.h"
 #include "views/scene/categories.h"
 #include "views/token_marks.h"
 
@@ -23,26 +24,9 @@ Radii radiiFor(std::int64_t tokens) {
     return {2.3 * shrink, 2.0 * shrink};
 }
 
-struct CloudPoints {
-    std::shared_ptr<std::vector<Point>> points = std::make_shared<std::vector<Point>>();
-    std::shared_ptr<std::vector<std::int64_t>> ids = std::make_shared<std::vector<std::int64_t>>();
-    void add(Point at, std::int64_t id) {
-        points->push_back(at);
-        ids->push_back(id);
-    }
-};
-
-PointCloudItem cloudOf(const CloudPoints& from, const char* name, Marker marker, double radius, Colour fill, Stroke stroke) {
-    PointCloudItem cloud;
-    cloud.points = from.points;
-    cloud.ids = from.ids;
-    cloud.pickKind = PickId::Kind::Token;
-    cloud.marker = marker;
-    cloud.radius = radius;
-    cloud.fill = fill;
-    cloud.stroke = std::move(stroke);
-    cloud.name = name;
-    return cloud;
+/// Marks of tokens.
+PointCloudItem cloudOf(const GatheredMarks& from, const char* name, Marker marker, double radius, Colour fill, Stroke stroke) {
+    return from.as(name, PickId::Kind::Token, marker, radius, fill, std::move(stroke));
 }
 
 Point pixelOf(const PlotFrame& frame, const ProjectionData& projection, const ProjectionMarks& marks, TokenIndex token) {
@@ -77,14 +61,14 @@ public:
     void drawClouds() {
         if (!m_marks.shade.empty() || !m_marks.category.empty())
             return drawShaded();
-        CloudPoints kept, guarded, evicted, later;
+        GatheredMarks kept, guarded, evicted, later;
         std::int64_t evictedSeen = 0;
         for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
             const auto token = static_cast<TokenIndex>(i);
             const TokenState state = m_marks.states[i];
             if (!isDrawn(m_marks, token) || (state == TokenState::Evicted && isLeftOut(token, evictedSeen)))
                 continue;
-            CloudPoints& cloud = state == TokenState::Kept        ? kept
+            GatheredMarks& cloud = state == TokenState::Kept        ? kept
                                  : state == TokenState::Protected ? guarded
                                  : state == TokenState::Evicted   ? evicted : later;
             cloud.add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
@@ -111,7 +95,7 @@ public:
                 drawDensity(pointsOf(state), stateName(state), fade);
                 continue;
             }
-            std::vector<CloudPoints> clouds(static_cast<std::size_t>(steps) + 1); // the last: no value
+            std::vector<GatheredMarks> clouds(static_cast<std::size_t>(steps) + 1); // the last: no value
             std::int64_t seen = 0;
             for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
                 const auto token = static_cast<TokenIndex>(i);
@@ -120,7 +104,7 @@ public:
                 clouds[static_cast<std::size_t>(stepOf(i))].add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
             }
             for (int step = 0; step <= steps; ++step)
-                if (!clouds[static_cast<std::size_t>(step)].ids->empty())
+                if (!clouds[static_cast<std::size_t>(step)].points().empty())
                     drawStep(clouds[static_cast<std::size_t>(step)], state, withAlpha(stepColour(step), fade));
         }
         drawQueries(fade);
@@ -134,10 +118,10 @@ public:
         std::vector<Box> taken;
         for (std::size_t i = 0; i < projection.centres.size(); ++i) {
             const TokenIndex token = projection.centres[i];
-            CloudPoints centre;
+            GatheredMarks centre;
             centre.add(pixelOf(m_frame, projection, m_marks, token), token);
             m_builder.points(cloudOf(centre, "centres", Marker::Diamond, 5, stepColour(stepOf(static_cast<std::size_t>(token))), {m_theme.ink, 1.2, {}}));
-            nameCentre(centre.points->front(), std::to_string(i), taken);
+            nameCentre(centre.points().front(), std::to_string(i), taken);
         }
     }
 
@@ -170,22 +154,24 @@ private:
 
     /// What thinning leaves out of the evicted tokens in the range, and all beyond it; `seen` counts those in the range.
     bool isLeftOut(TokenIndex token, std::int64_t& seen) const {
-        const Point p = keyPoint(projectionOf(m_input), m_marks, token);
-        if (p.x < m_frame.x.low || p.x > m_frame.x.high || p.y < m_frame.y.low || p.y > m_frame.y.high)
-            return true;
-        return seen++ % m_marks.crowd.stride != 0;
+        return !isInRange(token) || seen++ % m_marks.crowd.stride != 0;
     }
 
-    CloudPoints pointsOf(TokenState state) const {
-        CloudPoints points;
+    bool isInRange(TokenIndex token) const {
+        const Point p = keyPoint(projectionOf(m_input), m_marks, token);
+        return p.x >= m_frame.x.low && p.x <= m_frame.x.high && p.y >= m_frame.y.low && p.y <= m_frame.y.high;
+    }
+
+    GatheredMarks pointsOf(TokenState state) const {
+        GatheredMarks points;
         for (std::size_t i = 0; i < m_marks.states.size(); ++i)
-            if (const auto token = static_cast<TokenIndex>(i); m_marks.states[i] == state)
+            if (const auto token = static_cast<TokenIndex>(i); m_marks.states[i] == state && isInRange(token))
                 points.add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
         return points;
     }
 
     /// Shades, and the tokens themselves as marks that are not seen, so that they can be pointed at and gone round.
-    void drawDensity(const CloudPoints& tokens, const char* name, double fade) {
+    void drawDensity(const GatheredMarks& tokens, const char* name, double fade) {
         m_builder.points(cloudOf(tokens, name, Marker::Circle, m_radii.evicted, kTransparent, {}));
         if (std::exchange(m_densityDrawn, true))
             return;
@@ -236,7 +222,7 @@ private:
         m_builder.text({x + width / 2, at.y}, name, style, m_theme.text1, HorizontalAlign::Centre, VerticalAlign::Middle);
     }
 
-    void drawStep(const CloudPoints& points, TokenState state, Colour colour) {
+    void drawStep(const GatheredMarks& points, TokenState state, Colour colour) {
         const bool hollow = state == TokenState::Evicted || state == TokenState::AfterCut;
         const Marker marker = state == TokenState::Protected ? Marker::Square : Marker::Circle;
         m_builder.points(cloudOf(points, stateName(state), marker, hollow ? m_radii.evicted : m_radii.kept + 0.3, hollow ? kTransparent : colour,
@@ -260,12 +246,10 @@ private:
         cloud.stroke = {withAlpha(m_theme.query, 0.7 * fade), 1, {}};
         cloud.name = "queries";
         m_builder.points(std::move(cloud));
-        CloudPoints mean;
+        GatheredMarks mean;
         mean.add(m_frame.toPixels(projection.queryMean.data[static_cast<std::size_t>(m_marks.xAxis)],
                                   projection.queryMean.data[static_cast<std::size_t>(m_marks.yAxis)]), -1);
-        PointCloudItem mark = cloudOf(mean, "query mean", Marker::TriangleUp, 6, m_theme.query, {m_theme.text1, 1, {}});
-        mark.pickKind = PickId::Kind::None;
-        m_builder.points(std::move(mark));
+        m_builder.points(mean.as("query mean", PickId::Kind::None, Marker::TriangleUp, 6, m_theme.query, {m_theme.text1, 1, {}}));
     }
 
     void drawOwnMark(Point at, TokenIndex token) {
