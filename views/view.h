@@ -63,7 +63,7 @@ struct Viewport {
     struct Range { double xMin, xMax, yMin, yMax; };
     std::optional<Range> range;
     double scroll = 0;      ///< logical pixels from the top of scrollable content
-    bool compact = false;
+    bool besideOthers = false; ///< of a per-pane view in the window: all panes are in sight, and what they have in common is said once
 };
 
 /// The table behind a canvas: the same facts for screen readers and for "Copy data".

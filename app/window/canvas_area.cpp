@@ -138,6 +138,7 @@ void CanvasArea::arrange() {
     for (int pane = 0; pane < count; ++pane) {
         const bool visible = !alone || pane == session.activePane;
         m_panes[static_cast<std::size_t>(pane)]->setVisible(visible);
+        m_panes[static_cast<std::size_t>(pane)]->canvas()->setBesideOthers(shown > 1);
         if (!visible)
             continue;
         // Three panes in two columns: two above, one below over the whole width.

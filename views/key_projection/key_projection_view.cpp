@@ -2,11 +2,11 @@
 // that what differs between two of them is the policy and nothing else.
 #include "views/key_projection/key_projection_view.h"
 
-#include "views/chart.h"
 #include "views/explanations.h"
 #include "views/option_needs.h"
 #include "views/view_options.h"
 #include "views/key_projection/projection_crowd.h"
+#include "views/key_projection/projection_frame.h"
 
 #include <fmt/format.h>
 
@@ -96,121 +96,6 @@ std::string whyNoPicture(const ViewInput& input, const ParameterValues& options)
     return options.choice("method") == "tsne" ? "Looking for the neighbours of every token, for t-SNE…" : "Computing the principal axes…";
 }
 
-/// "perplexity 30, seed 0": without these an embedding is nothing that anybody could make again.
-std::string tsneLabel(const TsneRun& run) {
-    return fmt::format("perplexity {:g}, seed {}", run.request.perplexity, run.request.seed);
-}
-
-std::string tsneNote(const TsneRun& run) {
-    if (run.iteration < run.request.iterations)
-        return fmt::format("t-SNE, {}: iteration {} of {}", tsneLabel(run), formatCount(run.iteration), formatCount(run.request.iterations));
-    return fmt::format("t-SNE, {}, {} iterations: KL {} nats", tsneLabel(run), formatCount(run.iteration), formatFixed(run.divergence, 3));
-}
-
-/// An embedding has no unit, no variance and no direction: its axes say so by naming nothing but the method.
-AxisSpec axisOf(const ProjectionData& projection, int component, double low, double high) {
-    if (projection.tsne)
-        return {low, high, AxisScale::Linear, fmt::format("t-SNE {}", component + 1)};
-    const auto& shares = projection.axes.explainedVariance;
-    const auto index = static_cast<std::size_t>(component);
-    const std::string share = index < shares.size() ? fmt::format(" ({} % of variance)", formatFixed(100 * shares[index], 1)) : "";
-    return {low, high, AxisScale::Linear, fmt::format("PC {}{}", component + 1, share)};
-}
-
-constexpr double kNotePitch = 13; // of the lines under a figure
-const TextStyle kNote{FontFace::Interface, 10};
-
-struct Room {
-    AxesStyle axes;
-    bool legend = true, caption = false;
-};
-
-/// What gives way in a small dock, in this order: titles, legend, tick labels; never the data.
-Room roomFor(const Viewport& viewport, const ProjectionData& projection) {
-    Room room;
-    const double scale = viewport.forExport ? 1.5 : 1; // nobody can hover over a figure: its small panels name everything too
-    const double width = scale * viewport.width, height = scale * viewport.height;
-    room.axes.titles = width >= 220 && height >= 180;
-    room.axes.tickLabels = width >= 180 && height >= 140 && !projection.tsne;
-    room.axes.forPaper = viewport.theme == ThemeId::Paper;
-    room.legend = width >= 200 && height >= 160;
-    room.caption = viewport.forExport;
-    return room;
-}
-
-/// Without the share of variance where that is longer than the axis.
-void shortenTitle(AxisSpec& axis, double room, const TextService& text) {
-    if (text.measure(axis.title, {FontFace::Interface, 11}).width > room)
-        axis.title = axis.title.substr(0, axis.title.find(" ("));
-}
-
-/// Lines under the plot: what was thinned out, what lies beyond the range, and where the figure comes from.
-std::vector<std::string> notesOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks,
-                                 const PlotFrame& frame, const Room& room) {
-    std::vector<std::string> notes;
-    if (const auto& run = projectionOf(input).tsne)
-        notes.push_back(tsneNote(*run));
-    if (const std::string& source = projectionOf(input).source; source == "values" || source == "queries")
-        notes.push_back(source == "values" ? "values of the KV head" : fmt::format("queries of query head {}", input.queryHead.value));
-    if (marks.colourBy == "cluster" && projectionOf(input).centres.empty())
-        notes.emplace_back("looking for the greedy centres…");
-    if (marks.tinted)
-        notes.push_back(tintNote(projectionOf(input), marks));
-    if (const std::string crowd = crowdNote(marks); !crowd.empty())
-        notes.push_back(crowd);
-    std::int64_t beyond = 0;
-    for (std::size_t i = 0; i < marks.states.size(); ++i) {
-        const Point p = keyPoint(projectionOf(input), marks, static_cast<TokenIndex>(i));
-        const bool inside = p.x >= frame.x.low && p.x <= frame.x.high && p.y >= frame.y.low && p.y <= frame.y.high;
-        beyond += !inside && marks.states[i] != TokenState::AfterCut;
-    }
-    if (beyond > 0)
-        notes.push_back(fmt::format("{} tokens beyond the range", formatCount(beyond)));
-    if (pane.result->simulated && !room.caption)
-        notes.push_back("simulated on full-attention tensors");
-    if (room.caption)
-        notes.push_back(provenance(input, {&pane}));
-    return notes;
-}
-
-/// Under a figure: at most two lines, the last of which says with an ellipsis that it is not all.
-std::vector<std::string> captionLines(const SceneBuilder& builder, const std::string& notes, const Viewport& viewport) {
-    constexpr std::size_t kMost = 2;
-    std::vector<std::string> lines = builder.wrap(notes, kNote, viewport.width - 16);
-    for (std::size_t i = kMost; i < lines.size(); ++i)
-        lines[kMost - 1] += " " + lines[i];
-    lines.resize(std::min(lines.size(), kMost));
-    for (std::string& line : lines)
-        line = builder.elide(line, kNote, viewport.width - 16);
-    return lines;
-}
-
-void drawCaption(SceneBuilder& builder, const std::vector<std::string>& lines, const Viewport& viewport) {
-    double y = viewport.height - 6 - kNotePitch * static_cast<double>(lines.size());
-    for (const std::string& line : lines) {
-        builder.text({viewport.width / 2, y}, line, kNote, themeOf(viewport.theme).text3, HorizontalAlign::Centre, VerticalAlign::Top);
-        y += kNotePitch;
-    }
-}
-
-/// On the screen: one line in the upper right corner of the plot.
-void drawNotes(SceneBuilder& builder, const PlotFrame& frame, const std::string& notes, const Theme& theme) {
-    if (notes.empty())
-        return;
-    const std::string shown = builder.elide(notes, kNote, frame.plot.width - 8);
-    const double w = builder.width(shown, kNote);
-    builder.rectangle({frame.plot.right() - w - 8, frame.plot.y, w + 8, 15}, withAlpha(theme.canvas, 0.93));
-    builder.text({frame.plot.right() - 4, frame.plot.y + 8}, shown, kNote, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
-}
-
-ColourColumnSpec columnOf(const ProjectionMarks& marks, const Viewport& viewport) {
-    if (!marks.scale)
-        return {"viridis", false, marks.shadeTicks, {}};
-    ColourColumnSpec column = marks.scale->column();
-    column.handles = !viewport.forExport;
-    return column;
-}
-
 std::vector<OptionNeed> KeyProjectionView::optionNeeds() const {
     const OptionIs axes{"method", {"pca"}}, unfolded{"method", {"tsne"}};
     return {{"perplexity", {unfolded}},
@@ -234,43 +119,19 @@ Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValue
     ProjectionMarks marks = makeMarks(input, pane, options);
     const Viewport::Range range = viewport.range.value_or(fullRange(input, marks));
     marks.crowd = crowdIn(marks, projectionOf(input), viewport, range, options.choice("crowd"));
-    const Room room = roomFor(viewport, projectionOf(input));
     Scene scene;
     scene.width = viewport.width;
     scene.height = viewport.height;
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
 
-    PlotFrame frame;
-    frame.x = axisOf(projectionOf(input), marks.xAxis, range.xMin, range.xMax);
-    frame.y = axisOf(projectionOf(input), marks.yAxis, range.yMin, range.yMax);
-    const std::string notes = fmt::format("{}", fmt::join(notesOf(input, pane, marks, frame, room), " · "));
-    const std::vector<std::string> caption = room.caption ? captionLines(builder, notes, viewport) : std::vector<std::string>{};
-    const std::vector<LegendEntry> legend = room.legend ? legendOf(input, pane, marks, theme) : std::vector<LegendEntry>{};
-    const double top = room.legend ? 26 + furtherLegendRows(viewport, legend) : 4, noteHeight = room.caption ? kNotePitch * static_cast<double>(caption.size()) + 4 : room.axes.titles ? 4 : 0;
-    const bool scale = !marks.shade.empty() && viewport.width >= 300 && viewport.height >= 150;
-    const Box area{8, top, viewport.width - 12 - (scale ? kLabelledColumnWidth + 6 : 0), viewport.height - top - noteHeight - 4};
-    frame.plot = plotBoxFor(area, frame.y, room.axes, *viewport.text);
-    if (!viewport.range)
-        makeAspectEqual(frame.x, frame.y, frame.plot);
-    frame.plot = plotBoxFor(area, frame.y, room.axes, *viewport.text);
-
-    shortenTitle(frame.x, frame.plot.width, *viewport.text);
-    shortenTitle(frame.y, frame.plot.height, *viewport.text);
-
-    drawGrid(builder, frame, theme);
-    drawMarks(builder, frame, input, pane, marks, theme);
-    drawAxes(builder, frame, room.axes, theme);
-    if (scale)
-        drawColourColumn(builder, {frame.plot.right() + 10, frame.plot.y, kLabelledColumnWidth, frame.plot.height}, columnOf(marks, viewport), theme);
-    drawTopLegend(builder, viewport, legend, frame.plot.x, 15);
-
-    if (room.caption)
-        drawCaption(builder, caption, viewport);
-    else
-        drawNotes(builder, frame, notes, theme);
-    scene.plot = frame.plot;
-    scene.xMin = frame.x.low, scene.xMax = frame.x.high, scene.yMin = frame.y.low, scene.yMax = frame.y.high;
+    ProjectionFrame frame(input, pane, marks, viewport, builder);
+    frame.drawBehind();
+    drawMarks(builder, frame.plot(), input, pane, marks, theme);
+    frame.drawAround();
+    const PlotFrame& plot = frame.plot();
+    scene.plot = plot.plot;
+    scene.xMin = plot.x.low, scene.xMax = plot.x.high, scene.yMin = plot.y.low, scene.yMax = plot.y.high;
     return scene;
 }
 

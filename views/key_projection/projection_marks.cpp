@@ -125,6 +125,18 @@ LegendEntry keptEntry(const ProjectionMarks& marks, Colour colour) {
     return {label, Marker::Circle, colour, {}, 3, false};
 }
 
+LegendEntry protectedEntry(std::string label, const Theme& theme) {
+    return {std::move(label), Marker::Square, theme.protectedToken, {}, 3, false};
+}
+
+LegendEntry anchorEntry(const AnchorMark& anchor, const Theme& theme) {
+    return {anchor.scaled ? "anchor direction" : "anchor", Marker::Star, theme.anchor, {theme.text1, 1, {}}, 5, false};
+}
+
+LegendEntry afterCutEntry(const Theme& theme) {
+    return {"after the cut", Marker::Circle, withAlpha(theme.text3, 0.5), {}, 2, false};
+}
+
 /// What lies over the marks in every colouring.
 void addOverlays(std::vector<LegendEntry>& entries, const ViewInput& input, const ProjectionMarks& marks, const Theme& theme) {
     if (!input.focus.selected.empty())
@@ -156,12 +168,36 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
     if (!marks.retainedOnly)
         entries.push_back(evictedEntry(marks, theme.evicted));
     if (marks.protectedTotal > 0)
-        entries.push_back({"protected " + formatCount(marks.protectedTotal), Marker::Square, theme.protectedToken, {}, 3, false});
+        entries.push_back(protectedEntry("protected " + formatCount(marks.protectedTotal), theme));
     if (const auto anchor = anchorMark(input, pane, marks))
-        entries.push_back({anchor->scaled ? "anchor direction" : "anchor", Marker::Star, theme.anchor, {theme.text1, 1, {}}, 5, false});
+        entries.push_back(anchorEntry(*anchor, theme));
     addOverlays(entries, input, marks, theme);
     if (marks.showAfterCut)
-        entries.push_back({"after the cut", Marker::Circle, withAlpha(theme.text3, 0.5), {}, 2, false});
+        entries.push_back(afterCutEntry(theme));
+    return entries;
+}
+
+std::vector<LegendEntry> sharedLegend(const ViewInput& input, const ProjectionMarks& marks, const Theme& theme) {
+    std::vector<LegendEntry> entries{keptEntry(marks, theme.kept)};
+    entries.back().label = "kept";
+    if (!marks.retainedOnly) {
+        entries.push_back(evictedEntry(marks, theme.evicted));
+        entries.back().label = "evicted";
+    }
+    const auto panes = readyPanes(input);
+    const auto protects = [&](const PaneData* pane) {
+        return !pane->result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].protectedTokens.empty();
+    };
+    if (std::any_of(panes.begin(), panes.end(), protects))
+        entries.push_back(protectedEntry("protected", theme));
+    for (const PaneData* pane : panes)
+        if (const auto anchor = anchorMark(input, *pane, marks)) {
+            entries.push_back(anchorEntry(*anchor, theme));
+            break;
+        }
+    addOverlays(entries, input, marks, theme);
+    if (marks.showAfterCut)
+        entries.push_back(afterCutEntry(theme));
     return entries;
 }
 

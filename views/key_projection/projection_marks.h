@@ -74,5 +74,7 @@ void drawMarks(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& i
                const ProjectionMarks& marks, const Theme& theme);
 
 std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks, const Theme& theme);
+/// For all panes together, coloured by state: without the counts, in which they differ, and with every mark that one of them has.
+std::vector<LegendEntry> sharedLegend(const ViewInput& input, const ProjectionMarks& marks, const Theme& theme);
 
 } // namespace kvscope

@@ -125,12 +125,14 @@ public:
         }
     }
 
+    /// A needle stands out of the crowd; many selected tokens are a crowd themselves.
     void drawSelection() {
+        const double ownRadius = m_radii.kept + (m_input.focus.selected.size() <= kFewSelected ? 1.4 : 0.6);
         for (const TokenIndex token : m_input.focus.selected)
             if (isDrawn(m_marks, token)) {
                 const Point at = pixelOf(m_frame, projectionOf(m_input), m_marks, token);
-                m_builder.circle(at, m_radii.kept + 2.6, m_theme.casing, {m_theme.ink, 1.3, {}}, {PickId::Kind::Token, token});
-                drawOwnMark(at, token);
+                m_builder.circle(at, ownRadius + 2.2, m_theme.casing, {m_theme.ink, 1.5, {}}, {PickId::Kind::Token, token});
+                drawOwnMark(at, token, ownRadius);
             }
     }
 
@@ -146,11 +148,12 @@ public:
         const Point at = pixelOf(m_frame, projectionOf(m_input), m_marks, token);
         m_builder.circle(at, 8, kTransparent, {m_theme.casing, 4, {}});
         m_builder.circle(at, 8, kTransparent, {m_theme.ink, 2, {}});
-        drawOwnMark(at, token);
+        drawOwnMark(at, token, m_radii.kept + 1.4);
     }
 
 private:
     static constexpr int kSteps = 24; ///< of a scale
+    static constexpr std::size_t kFewSelected = 128;
 
     /// What thinning leaves out of the evicted tokens in the range, and all beyond it; `seen` counts those in the range.
     bool isLeftOut(TokenIndex token, std::int64_t& seen) const {
@@ -252,9 +255,8 @@ private:
         m_builder.points(mean.as("query mean", PickId::Kind::None, Marker::TriangleUp, 6, m_theme.query, {m_theme.text1, 1, {}}));
     }
 
-    void drawOwnMark(Point at, TokenIndex token) {
+    void drawOwnMark(Point at, TokenIndex token, double r) {
         const TokenState state = m_marks.states[static_cast<std::size_t>(token)];
-        const double r = m_radii.kept + 0.6;
         const bool byState = m_marks.shade.empty() && m_marks.category.empty();
         const auto own = [&](Colour ofState) { return byState ? ofState : stepColour(stepOf(static_cast<std::size_t>(token))); };
         if (state == TokenState::Kept)

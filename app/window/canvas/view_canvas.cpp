@@ -62,12 +62,17 @@ Viewport ViewCanvas::viewportFor(double width, double height) const {
     viewport.pixelScale = appearance().scale * devicePixelRatioF();
     viewport.theme = appearance().theme;
     viewport.text = &m_text;
-    viewport.compact = appearance().compact;
     viewport.scroll = look.stripScroll;
+    viewport.besideOthers = m_besideOthers;
     const auto range = look.ranges.find(m_view.card().id);
     if (range != look.ranges.end())
         viewport.range = range->second;
     return viewport;
+}
+
+void ViewCanvas::setBesideOthers(bool beside) {
+    if (std::exchange(m_besideOthers, beside) != beside)
+        m_canvas->invalidate();
 }
 
 Scene ViewCanvas::sceneForExport(double width, double height, ThemeId theme) const {

@@ -24,6 +24,7 @@ public:
     int pane() const { return m_pane; }
     CanvasWidget* canvas() const { return m_canvas; }
     ReadOut* readOut() const { return m_readOut.data(); }
+    void setBesideOthers(bool beside); ///< see Viewport
     ViewTable table() const;
     QString finding() const;
 
@@ -86,6 +87,7 @@ private:
     std::optional<std::vector<TokenIndex>> m_beforeLasso; ///< what was selected when the line began
     std::vector<TokenIndex> m_revealed;
     bool m_shown = false; ///< counted by the workbench
+    bool m_besideOthers = false;
 };
 
 } // namespace kvscope

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "views/key_projection/projection_marks.h"
+#include "views/scene/scene_builder.h"
+
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// What stands around the marks: axes, legend, colour column, notes and, under a figure, its caption. Among panes that stand
+/// beside each other in the window, which have one plane and one range, legend and axes are named once, in a row under the plots.
+class ProjectionFrame {
+public:
+    /// All outlive the frame; the data are there.
+    ProjectionFrame(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks, const Viewport& viewport,
+                    SceneBuilder& builder);
+
+    const PlotFrame& plot() const { return m_frame; }
+    void drawBehind();
+    void drawAround();
+
+private:
+    /// What gives way in a small dock, in this order: titles, legend, tick labels; never the data.
+    struct Room {
+        AxesStyle axes;
+        bool legend = true, caption = false, shared = false;
+    };
+    Room room() const;
+    int sharedRows() const;
+    void setAxes(const Viewport::Range& range);
+    std::vector<std::string> notes() const;
+    void drawSharedRow();
+
+    const ViewInput& m_input;
+    const PaneData& m_pane;
+    const ProjectionMarks& m_marks;
+    const Viewport& m_viewport;
+    SceneBuilder& m_builder;
+    const Theme& m_theme;
+    Room m_room;
+    PlotFrame m_frame;
+    std::vector<LegendEntry> m_legend;
+    std::vector<std::string> m_caption;
+    bool m_scale = false; ///< there is a colour column
+};
+
+/// "perplexity 30, seed 0": without these an embedding is nothing that anybody could make again.
+std::string tsneLabel(const TsneRun& run);
+/// How far an embedding has come.
+std::string tsneNote(const TsneRun& run);
+
+} // namespace kvscope
