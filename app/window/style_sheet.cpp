@@ -44,6 +44,7 @@ QLabel[role="section"] { color: {text3}; font-size: {11px}; font-weight: 600; }
 QLabel[role="quiet"] { color: {text3}; font-size: {11px}; }
 QLabel[role="fact"] { color: {text2}; font-size: {12px}; }
 QLabel[role="title"] { font-size: {13px}; font-weight: 600; }
+QLabel[role="warningTitle"] { color: {warning}; font-size: {12px}; font-weight: 600; }
 QLabel[role="policyTitle"] { font-size: {15px}; font-weight: 600; }
 QLabel[role="dockTitle"] { font-size: {12px}; font-weight: 600; }
 QLabel[role="strong"] { font-size: {13px}; font-weight: 600; }
@@ -77,6 +78,7 @@ QPushButton[chip="plain"], QPushButton[chip="warning"], QPushButton[chip="error"
 QPushButton[chip="plain"] { background: transparent; color: {text2}; border: 1px solid {border}; }
 QPushButton[chip="plain"]:hover { background: {hover}; color: {text1}; }
 QPushButton[chip="warning"] { background: {warningGround}; color: {warning}; border: 1px solid {warningLine}; }
+QFrame#budgetWarning { background: {warningGround}; border: 1px solid {warningLine}; border-radius: {4px}; }
 QPushButton[chip="error"] { background: {errorGround}; color: {error}; border: 1px solid {errorLine}; }
 QPushButton[chip="plain"]:focus, QPushButton[chip="warning"]:focus { border: 2px solid {ink}; padding: 0 {6px}; }
 QPushButton::menu-indicator { image: none; width: 0; }

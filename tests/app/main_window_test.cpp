@@ -68,6 +68,25 @@ private slots:
         QVERIFY(open.window.statusLine()->text().contains("needle-1k.h5"));
     }
 
+    // Who compares policies at one budget must see which of them did not keep it, and why.
+    void aBudgetThatIsNotKeptIsSaidLoudly() {
+        OpenWindow open;
+        const auto* warning = open.window.findChild<QWidget*>("budgetWarning");
+        QVERIFY(warning && !warning->isVisible());
+        open.bench.change([](Session& s) { s.panes[0].policy = PolicySpec::parse("subgen"); }, "Policy");
+        open.waitForResults();
+        const auto kept = open.bench.viewInput().panes[0].result->selection.heads[1].kept.size();
+        QTRY_VERIFY(warning->isVisible());
+        const auto says = [&](const QString& part) {
+            const auto labels = warning->findChildren<QLabel*>();
+            return std::any_of(labels.begin(), labels.end(), [&](const QLabel* l) { return l->isVisible() && l->text().contains(part); });
+        };
+        QVERIFY(says(QString("Keeps %1, not 249").arg(kept)));
+        QVERIFY(says("the radius decides that, not the budget"));
+        open.bench.change([](Session& s) { s.activePane = 1; }, "Active pane");
+        QVERIFY(!warning->isVisible()); // SnapKV keeps what was asked for
+    }
+
     void aNarrowStatusLineKeepsTheHeadAndTheSelection() {
         OpenWindow open({1280, 800});
         const auto* line = open.window.statusLine()->findChild<ElidedLabel*>();

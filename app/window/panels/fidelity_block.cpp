@@ -33,6 +33,8 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     }
     lead->addLayout(definition, 1);
     column->addLayout(lead);
+    m_warning = buildWarning();
+    column->addWidget(m_warning);
     m_facts = new FactGrid(this);
     column->addWidget(m_facts);
     m_judged = roleLabel({}, "quiet", this);
@@ -45,6 +47,30 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     connect(&m_workbench, &Workbench::sessionChanged, this, &FidelityBlock::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, &FidelityBlock::refresh);
     refresh();
+}
+
+QWidget* FidelityBlock::buildWarning() {
+    auto* box = new QFrame(this);
+    box->setObjectName("budgetWarning");
+    auto* column = new QVBoxLayout(box);
+    column->setContentsMargins(px(10), px(6), px(10), px(6));
+    column->setSpacing(px(2));
+    m_warningTitle = roleLabel({}, "warningTitle", box);
+    m_warningText = roleLabel({}, "label", box);
+    for (QLabel* line : {m_warningTitle, m_warningText}) {
+        line->setWordWrap(true);
+        column->addWidget(line);
+    }
+    return box;
+}
+
+QString FidelityBlock::budgetWarning(const PaneData& pane, const ViewInput& input) const {
+    const RunResult& result = *pane.result;
+    const auto head = static_cast<std::size_t>(input.kvHead.value);
+    if (head >= result.selection.heads.size() || !result.selection.heads[head].queryHeads.empty()) // a union has another size
+        return {};
+    const std::int64_t kept = std::ssize(result.selection.heads[head].kept);
+    return kept == result.requested ? QString() : tr("Keeps %1, not %2").arg(countText(kept), countText(result.requested));
 }
 
 FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInput& input) const {
@@ -80,17 +106,23 @@ void FidelityBlock::refresh() {
                               : std::numeric_limits<double>::quiet_NaN();
     m_lead->setText(pane && pane->result->fidelity ? errorText(error) : QString("–"));
     m_judged->setText({});
-    QString notes;
+    QStringList said;
     if (pane) {
         if (const auto& fidelity = pane->result->fidelity)
             m_judged->setText(tr("judged by %1 queries%2").arg(countText(fidelity->queryCount),
                                                      fidelity->seenQueries ? tr(", seen") : QString()));
-        if (pane->result->simulated)
-            notes += tr("Simulated on full-attention tensors. ");
         for (const std::string& note : pane->result->notes)
-            notes += fromUtf8(note) + " ";
+            said += fromUtf8(note);
     }
-    m_notes->setText(notes.trimmed());
+    const QString warning = pane ? budgetWarning(*pane, input) : QString();
+    m_warningTitle->setText(warning);
+    m_warningText->setText(warning.isEmpty() ? QString() : said.join(" "));
+    m_warningText->setVisible(!m_warningText->text().isEmpty());
+    m_warning->setVisible(!warning.isEmpty());
+    QStringList notes = warning.isEmpty() ? said : QStringList();
+    if (pane && pane->result->simulated)
+        notes.prepend(tr("Simulated on full-attention tensors."));
+    m_notes->setText(notes.join(" "));
     m_notes->setVisible(!notes.isEmpty());
     m_facts->show(pane ? fidelityFacts(*pane, input) : FactGrid::Facts{});
 }

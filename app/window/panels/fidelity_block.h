@@ -15,11 +15,15 @@ public:
     explicit FidelityBlock(Workbench& workbench, QWidget* parent = nullptr);
 
 private:
+    QWidget* buildWarning();
     void refresh();
     FactGrid::Facts fidelityFacts(const PaneData& pane, const ViewInput& input) const;
+    /// Title of the warning where the head keeps another number than was asked for, else empty.
+    QString budgetWarning(const PaneData& pane, const ViewInput& input) const;
 
     Workbench& m_workbench;
-    QLabel *m_judged, *m_lead, *m_notes;
+    QLabel *m_judged, *m_lead, *m_notes, *m_warningTitle, *m_warningText;
+    QWidget* m_warning; ///< as loud as what it says: the budget was not kept
     FactGrid* m_facts;
 };
 

@@ -1,0 +1,144 @@
+// Pictures of the window for eyes: every layout and, in it, every view and panel behind its tab, at the sizes, interface
+// scales and themes that the design promises. Texts of the pictures that leave them or lie over each other are named as well.
+// Usage: window-gallery FOLDER [CAPTURE] (where there is a display of 2560 x 1440 or more; under xvfb-run otherwise).
+#include "app/text/qt_text_service.h"
+#include "app/window/appearance.h"
+#include "app/window/canvas_area.h"
+#include "app/window/docks/dock_desk.h"
+#include "app/window/main_window.h"
+#include "core/engine/engine.h"
+#include "tests/support/scene_checks.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QDir>
+#include <QElapsedTimer>
+#include <QSettings>
+#include <QStandardPaths>
+#include <QSurfaceFormat>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <functional>
+#include <utility>
+
+namespace {
+
+using namespace kvscope;
+
+constexpr int kPatience = 60'000; // milliseconds for one picture
+
+constexpr std::array kLayouts = {std::pair{"explore", WindowLayout::ExploreHead}, std::pair{"compare", WindowLayout::ComparePolicies},
+                                 std::pair{"teach", WindowLayout::Teach}, std::pair{"model", WindowLayout::WholeModel}};
+constexpr std::array kThemes = {std::pair{"light", ThemeChoice::Light}, std::pair{"dark", ThemeChoice::Dark}};
+
+struct Place {
+    QSize size;
+    double scale;
+};
+const std::array kPlaces = {Place{{1280, 800}, 1},    Place{{1440, 900}, 1},    Place{{1920, 1080}, 1.5},
+                            Place{{2560, 1440}, 1},   Place{{2560, 1440}, 1.5}, Place{{2560, 1440}, 2}};
+
+class Gallery {
+public:
+    Gallery(QString folder, const QString& capture) : m_folder(std::move(folder)) {
+        m_window.show();
+        m_window.openPath(capture);
+        waitFor([this] { return m_bench.capture() != nullptr; });
+        settle();
+    }
+
+    void paintAll() {
+        for (const Place& place : kPlaces)
+            for (const auto& [theme, choice] : kThemes)
+                for (const auto& [layout, chosen] : kLayouts)
+                    paint(place, choice, chosen, QString("%1-%2x%3-%4-%5").arg(layout).arg(place.size.width()).arg(place.size.height()).arg(place.scale).arg(theme));
+    }
+
+private:
+    void paint(const Place& place, ThemeChoice theme, WindowLayout layout, const QString& name) {
+        QSettings().clear(); // every arrangement from its default
+        m_window.resize(place.size);
+        m_bench.change([&](Session& s) {
+            s.layout = layout;
+            s.look.theme = theme;
+            s.look.scale = place.scale;
+        }, "Gallery");
+        settle();
+        save(m_window, name);
+        for (PanelDock* dock : m_window.docks()->all()) {
+            if (!dock->toggleViewAction()->isChecked() || !dock->visibleRegion().isEmpty())
+                continue; // not in this layout, or in the picture above
+            dock->present();
+            settle();
+            save(*dock, name + "-" + dock->id());
+        }
+    }
+
+    void save(QWidget& widget, const QString& name) {
+        widget.grab().save(m_folder + "/" + name + ".png");
+        for (const ViewCanvas* canvas : m_window.findChildren<ViewCanvas*>()) {
+            if (canvas->visibleRegion().isEmpty())
+                continue;
+            const Scene& scene = canvas->canvas()->scene();
+            for (const QString& fault : scene_checks::clippedTexts(scene, m_text) + scene_checks::overlappingTexts(scene, m_text))
+                std::printf("%s: %s: %s\n", qPrintable(name), canvas->view().card().id.c_str(), qPrintable(fault));
+        }
+        std::fflush(stdout);
+    }
+
+    bool isIdle() const {
+        for (const View* view : m_bench.shownViews()) {
+            const ViewInput input = m_bench.viewInput(*view);
+            if (!view->card().data.empty() && input.data.computing)
+                return false;
+        }
+        const ViewInput input = m_bench.viewInput();
+        return std::none_of(input.panes.begin(), input.panes.end(), [](const PaneData& pane) { return pane.computing; });
+    }
+
+    static void waitFor(const std::function<bool()>& there) {
+        QElapsedTimer clock;
+        clock.start();
+        while (!there() && clock.elapsed() < kPatience)
+            QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
+    }
+
+    void settle() {
+        for (int calm = 0; calm < 3; ++calm) { // what has come may ask for more
+            QElapsedTimer clock;
+            clock.start();
+            while (clock.elapsed() < 60)
+                QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
+            waitFor([this] { return isIdle(); });
+        }
+    }
+
+    QString m_folder;
+    QtTextService m_text;
+    WorkerPool m_workers{2};
+    Workbench m_bench{std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine())),
+                      [this](Scheduler::Task task) { m_workers.run(std::move(task)); },
+                      [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
+    MainWindow m_window{m_bench, m_text};
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 2 || argc > 3 || !QDir().mkpath(argv[1])) {
+        std::fprintf(stderr, "usage: window-gallery FOLDER [CAPTURE]\n");
+        return 2;
+    }
+    QStandardPaths::setTestModeEnabled(true); // the user's settings stay as they are
+    QCoreApplication::setOrganizationName("KVScope gallery");
+    QSurfaceFormat format;
+    format.setVersion(3, 3);
+    format.setProfile(QSurfaceFormat::CoreProfile);
+    format.setSwapInterval(0);
+    QSurfaceFormat::setDefaultFormat(format);
+    QApplication application(argc, argv);
+    QApplication::setStyle(makeChromeStyle());
+    Gallery(QString::fromLocal8Bit(argv[1]), argc == 3 ? QString::fromLocal8Bit(argv[2]) : KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5").paintAll();
+}
