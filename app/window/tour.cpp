@@ -12,6 +12,7 @@
 #include <QVBoxLayout>
 
 #include <algorithm>
+#include <array>
 
 namespace kvscope {
 
@@ -42,7 +43,7 @@ protected:
 } // namespace
 
 std::vector<Tour::Step> Tour::firstRun() {
-    return {{"budgetBar", tr("One budget for all"), tr("Drag the slider: every policy keeps that share of the tokens before the cut, and all pictures follow while you drag.")},
+    return {{"budgetBar", tr("One budget for all"), tr("Drag the slider: every policy keeps that share of the tokens before the cut, and all pictures follow while you drag."), "canvasArea"},
             {"canvasArea", tr("One policy per pane"), tr("Filled blue tokens stay in the cache, hollow orange ones are evicted. The bold number is what that costs: the relative error of the attention output.")},
             {"token_strip", tr("One selection everywhere"), tr("The text below and the pictures above show the same tokens. Point at one to see it in all views, click to pin its facts, Shift+drag or Alt+drag to select.")},
             {"layoutSwitch", tr("Four layouts"), tr("Explore one head, compare policies, teach step by step, or look at the whole model. Panels can be moved; each layout remembers.")},
@@ -123,6 +124,20 @@ QWidget* Tour::target() const {
     return m_window.findChild<QWidget*>(m_steps[static_cast<std::size_t>(m_step)].target);
 }
 
+/// The middle, or the side of the window where less of what is to be watched lies under the note.
+int Tour::leftOf(const QRect& box, const QRect& room) const {
+    const int least = room.left(), most = std::max(room.left(), room.right() - width());
+    const QWidget* watched = m_window.findChild<QWidget*>(m_steps[static_cast<std::size_t>(m_step)].watched);
+    const auto covered = [&](int left) {
+        if (!watched || !watched->isVisible())
+            return 0;
+        const QRect shared = box.translated(left - box.left(), 0) & QRect(watched->mapTo(&m_window, QPoint()), watched->size());
+        return shared.width() * shared.height();
+    };
+    const std::array places = {std::clamp(box.left(), least, most), most, least};
+    return *std::min_element(places.begin(), places.end(), [&](int a, int b) { return covered(a) < covered(b); });
+}
+
 void Tour::place() {
     QWidget* about = target();
     const bool seen = about && about->isVisible() && about->window() == &m_window;
@@ -141,7 +156,7 @@ void Tour::place() {
             box.moveBottom(around.top() - px(kNoteGap));
         if (box.top() < room.top())
             box.moveCenter(around.center());
-        box.moveLeft(std::clamp(box.left(), room.left(), std::max(room.left(), room.right() - width())));
+        box.moveLeft(leftOf(box, room));
     }
     setGeometry(box);
     raise();

@@ -19,6 +19,7 @@ public:
     struct Step {
         QString target; ///< object name of a widget of the window
         QString title, text;
+        QString watched = {}; ///< object name of what follows while the step is tried out: the note keeps off it where it can
     };
 
     Tour(QWidget& window, std::vector<Step> steps);
@@ -37,6 +38,7 @@ protected:
 private:
     void goTo(int step);
     void place();
+    int leftOf(const QRect& box, const QRect& room) const;
     QWidget* target() const;
 
     QWidget& m_window;

@@ -76,7 +76,7 @@ private slots:
         Viewport frame = viewport(500, 400, m_text);
         frame.besideOthers = frame.forExport = true;
         const Scene scene = m_view.buildScene(input, optionsOf(m_view), frame);
-        QVERIFY(says(scene, "kept 248") && says(scene, "PC 1 (8.3 %") && says(scene, "PC 2"));
+        QVERIFY(says(scene, "kept 249") && says(scene, "PC 1 (8.3 %") && says(scene, "PC 2"));
     }
 };
 
