@@ -186,8 +186,12 @@ void ProjectionFrame::drawSharedRow() {
         drawLegend(m_builder, {kRowEdge, y}, width, m_legend, m_theme, rows);
     if (ready.size() < 2 || ready[1] != &m_pane)
         return;
-    const std::string axes = m_frame.x.title + " × " + m_frame.y.title + ", one range for all panes";
-    for (const std::string& line : firstLines(m_builder, axes, width, static_cast<std::size_t>(rows))) {
+    const std::string axes = m_frame.x.title + " × " + m_frame.y.title, range = "one range for all panes";
+    std::vector<std::string> lines{axes + ", " + range};
+    if (rows > 1 && m_builder.width(lines.front(), kNote) > width)
+        lines = {axes, range};
+    for (const std::string& whole : lines) {
+        const std::string line = m_builder.elide(whole, kNote, width);
         m_builder.text({kRowEdge + width, y}, line, kNote, m_theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
         y += kLegendPitch;
     }
