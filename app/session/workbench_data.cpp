@@ -12,6 +12,13 @@ std::string slotOf(const std::string& viewId) {
     return "data " + viewId;
 }
 
+/// A picture begins with its error, where a command line goes on with it.
+std::string asSentence(std::string message) {
+    if (!message.empty() && message.front() >= 'a' && message.front() <= 'z')
+        message.front() = static_cast<char>(message.front() - 'a' + 'A');
+    return message;
+}
+
 } // namespace
 
 void Workbench::showView(const View& view) {
@@ -131,7 +138,7 @@ void Workbench::submitData(const std::string& id, const ViewDataMaker& maker, co
         emit dataChanged(QString::fromStdString(id));
     };
     job.failed = [this, id](std::exception_ptr failure) {
-        m_data[id].state = {.value = {}, .computing = false, .progress = 0, .error = messageOf(failure)};
+        m_data[id].state = {.value = {}, .computing = false, .progress = 0, .error = asSentence(messageOf(failure))};
         emit dataChanged(QString::fromStdString(id));
     };
     m_scheduler.submit(slotOf(id), std::move(job));

@@ -13,6 +13,8 @@
 #include <QVBoxLayout>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 namespace kvscope {
 
@@ -20,6 +22,13 @@ namespace {
 
 constexpr int kReadablePane = 272; // design pixels: header, numbers and axes still fit
 constexpr int kGutter = 6;
+
+/// Design pixels in which a view can still be read: text scrolls, what has rows under each other needs more than one plot.
+int leastHeightOf(const std::string& viewId) {
+    static const std::map<std::string, int> kOwn = {{"token_strip", 82}, {"attention_map", 220}, {"merge_tree", 200}, {"walk", 200}};
+    const auto own = kOwn.find(viewId);
+    return own == kOwn.end() ? 128 : own->second;
+}
 
 } // namespace
 
@@ -69,7 +78,7 @@ void CanvasArea::buildDocks() {
         if (view->card().perPane)
             continue;
         auto* dock = new ViewDock(m_workbench, *view, m_text, this);
-        dock->setMinimumHeight(px(view->card().id == "token_strip" ? 82 : view->card().id == "attention_map" ? 220 : 128));
+        dock->setMinimumHeight(px(leastHeightOf(view->card().id)));
         connectCanvas(dock->canvas());
         m_docks.push_back(dock);
     }

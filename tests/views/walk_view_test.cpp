@@ -241,7 +241,7 @@ private slots:
 
     void nothingOverlapsOrIsClipped_data() {
         QTest::addColumn<QSize>("size");
-        for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(868, 212), QSize(930, 330), QSize(1400, 900)})
+        for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(868, 212), QSize(940, 126), QSize(930, 330), QSize(1400, 900)})
             QTest::newRow(qPrintable(QString("%1x%2").arg(size.width()).arg(size.height()))) << size;
     }
     void nothingOverlapsOrIsClipped() {

@@ -287,6 +287,8 @@ void paintAxis(SceneBuilder& b, const TreePicture& p) {
         b.line({x, plot.bottom()}, {x, plot.bottom() + 4}, {p.theme.axis, 1, {}});
         b.text({x, plot.bottom() + 7}, tick.label, label, p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
     }
+    if (!p.layout.axisTitle)
+        return;
     const std::string words = fmt::format("Stream position (0-based); one box = one batch of t = {} pairs, ticks = pairs still in memory", p.state.tree().batch);
     const std::string fits = b.width(words, title) <= plot.width ? words : b.elide("Stream position (0-based)", title, plot.width);
     b.text({plot.x + plot.width / 2, plot.bottom() + 22}, fits, title, p.theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);

@@ -33,9 +33,16 @@ double largestQ(const WalkPicture& p) {
     return highest > 0 ? highest * 1.05 : 1;
 }
 
+constexpr double kLabelPitch = 12; // least distance of labels under each other
+
+/// In a low dock the title of the axis gives way.
+bool isLow(const WalkPicture& p) {
+    return !p.viewport.forExport && p.viewport.height < 170;
+}
+
 Rows rowsOf(const WalkPicture& p) {
-    const double left = p.viewport.width >= 260 ? 74 : 40, right = 16, bottom = p.viewport.forExport ? 56 : 40;
-    const double height = std::max(60.0, p.viewport.height - p.top - bottom), width = p.viewport.width - left - right;
+    const double left = p.viewport.width >= 260 ? 74 : 40, right = 16, bottom = p.viewport.forExport ? 56 : isLow(p) ? 22 : 40;
+    const double height = std::max(24.0, p.viewport.height - p.top - bottom), width = p.viewport.width - left - right;
     const double signs = std::clamp(height * 0.16, 14.0, 44.0), gap = std::clamp(height * 0.035, 4.0, 12.0);
     const double rest = height - signs - 2 * gap;
     Rows rows;
@@ -83,10 +90,12 @@ void paintLean(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     const Box& plot = rows.lean.plot;
     const bool fail = fails(*p.now.walk->log);
     const TextStyle note{FontFace::Interface, 11}, label{FontFace::Monospace, 10};
+    const double unit = rows.lean.toPixels(0, 0).y - rows.lean.toPixels(0, 1).y;
     for (const double line : {1.0, 0.0, -1.0}) {
         const double y = rows.lean.toPixels(0, line).y;
         b.line({plot.x, y}, {plot.right(), y}, line == 0 ? Stroke{p.theme.grid, 1, {}} : Stroke{p.theme.errorLine, 1.2, {4, 3}});
-        b.text({plot.x - 6, y}, line > 0 ? "+1" : line < 0 ? "−1" : "0", label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+        if ((line == 0 ? unit : 2 * unit) >= kLabelPitch)
+            b.text({plot.x - 6, y}, line > 0 ? "+1" : line < 0 ? "−1" : "0", label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
     }
     const auto [begin, end] = shownSteps(p, rows);
     std::vector<Point> line;
@@ -167,8 +176,12 @@ void paintQuadratic(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     const Box& plot = rows.quadratic.plot;
     const TextStyle label{FontFace::Monospace, 10};
     b.line({plot.x, plot.y}, {plot.x, plot.bottom()}, {p.theme.axis, 1, {}});
+    double above = INFINITY; // the label before
     for (const Tick& tick : linearTicks(0, rows.quadratic.y.high, std::clamp(static_cast<int>(plot.height / 34), 2, 5))) {
         const double y = rows.quadratic.toPixels(0, tick.value).y;
+        if (above - y < kLabelPitch)
+            continue;
+        above = y;
         b.line({plot.x - 4, y}, {plot.x, y}, {p.theme.axis, 1, {}});
         b.text({plot.x - 7, y}, formatShort(std::abs(tick.value)), label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
     }
@@ -184,7 +197,8 @@ void paintAxis(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
         b.text({x, plot.bottom() + 7}, tick.label, label, p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
     }
     const std::string words = fmt::format("Pair of {} (0-based)", walkName(p.data, *p.now.walk->log));
-    b.text({plot.x + plot.width / 2, plot.bottom() + 21}, b.elide(words, title, plot.width), title, p.theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
+    if (!isLow(p))
+        b.text({plot.x + plot.width / 2, plot.bottom() + 21}, b.elide(words, title, plot.width), title, p.theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
     if (p.viewport.width < 260)
         return;
     const auto upright = [&](const char* text, const Box& box) {
