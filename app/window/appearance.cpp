@@ -34,6 +34,11 @@ public:
             return px(16);
         return QProxyStyle::pixelMetric(metric, option, widget);
     }
+    void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter, const QWidget* widget) const override {
+        // The window turns the line under its docks' tabs on again whenever it uses a bar once more.
+        if (element != PE_FrameTabBarBase)
+            QProxyStyle::drawPrimitive(element, option, painter, widget);
+    }
 };
 
 QPalette paletteOf(const Theme& theme) {

@@ -22,7 +22,7 @@ QStatusBar::item { border: none; }
 QMainWindow::separator { background: {window}; width: {6px}; height: {6px}; }
 QMainWindow::separator:hover { background: {border}; }
 QDockWidget { color: {text1}; }
-QTabBar { background: {window}; qproperty-drawBase: 0; }
+QTabBar { background: {window}; }
 QTabBar::tab { background: {window}; color: {text2}; font-size: {11px}; padding: 0 {10px}; height: {24px}; border: none; border-top: {2px} solid transparent; }
 QTabBar::tab:hover { background: {hover}; color: {text1}; }
 QTabBar::tab:selected { background: {panel}; color: {text1}; border-top-color: {ink}; }

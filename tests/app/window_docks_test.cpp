@@ -8,6 +8,7 @@
 #include <QAction>
 #include <QScrollArea>
 #include <QSettings>
+#include <QTabBar>
 #include <QToolButton>
 
 #include <array>
@@ -96,6 +97,27 @@ private slots:
                 const int needed = area->widget()->minimumSizeHint().width(), there = area->viewport()->width();
                 QVERIFY2(needed <= there, qPrintable(QString("%1: %2 needs %3 of %4 pixels").arg(policy->card().id.c_str(), id).arg(needed).arg(there)));
             }
+        }
+    }
+
+    // Bars that the window uses again had a white line in the dark theme.
+    void tabsStandOnTheGroundOfTheWindow() {
+        OpenWindow open;
+        look(open, ThemeChoice::Dark);
+        for (const WindowLayout layout : {WindowLayout::ExploreHead, WindowLayout::Teach, WindowLayout::ComparePolicies}) {
+            open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
+            QTest::qWait(60);
+            int seen = 0;
+            for (QTabBar* bar : open.window.findChildren<QTabBar*>()) {
+                const int beyond = bar->count() > 0 ? bar->tabRect(bar->count() - 1).right() + 4 : bar->width();
+                if (!bar->isVisible() || beyond >= bar->width())
+                    continue;
+                const QImage image = bar->grab().toImage();
+                ++seen;
+                for (int y = 0; y < image.height(); ++y)
+                    QCOMPARE(image.pixelColor(beyond, y), qColor(chrome().window));
+            }
+            QVERIFY(seen > 0);
         }
     }
 

@@ -116,6 +116,7 @@ private:
             while (clock.elapsed() < 60)
                 QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
             waitFor([this] { return isIdle(); });
+            QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete); // outside of an event loop nobody else does
         }
     }
 

@@ -1,6 +1,6 @@
 // What a user waits for, on the screen: on the sample from a new window to the first whole picture, and from a step of the
 // budget slider to the frame that shows its result; on 131,072 tokens from a movement of the hand to the frame that
-// follows it. Run it where there is a display (or under xvfb-run).
+// follows it, in the attention map on 32,768. Run it where there is a display (or under xvfb-run).
 #include "app/text/qt_text_service.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/appearance.h"
@@ -112,70 +112,102 @@ void budgetStepToFrame(benchmark::State& state) {
     state.counters["frames_per_pane"] = benchmark::Counter(frames / static_cast<double>(last.size()), benchmark::Counter::kAvgIterations);
 }
 
-/// One pane of 131,072 tokens.
+/// One pane of a capture too long to be drawn token by token.
 struct LongCapture {
     QTemporaryDir folder;
     std::unique_ptr<Shown> shown;
+    CanvasWidget* canvas = nullptr; ///< that the hand moves on
 
-    LongCapture() {
+    explicit LongCapture(std::int64_t tokens = 131'072, std::int64_t queries = 64) {
         const std::string path = folder.filePath("long.h5").toStdString();
-        writeSyntheticCapture({.tokens = 131'072, .layers = 1, .queryHeads = 2, .kvHeads = 1, .queryWindow = 64}, path, 0, false, {});
+        writeSyntheticCapture({.tokens = tokens, .layers = 1, .queryHeads = 2, .kvHeads = 1, .queryWindow = queries}, path, 0, false, {});
         shown = std::make_unique<Shown>(path);
         shown->bench.change([](Session& s) { s.panes.resize(1); }, "Panes");
         Shown::settle();
         shown->waitForPicture({});
+        canvas = shown->canvases().front();
     }
-    CanvasWidget& canvas() const { return *shown->canvases().front(); }
 
     /// Until the canvas has drawn what the event asked for.
     void sendAndWait(QEvent& event) const {
-        const int before = canvas().framesDrawn();
-        QCoreApplication::sendEvent(&canvas(), &event);
-        while (canvas().framesDrawn() == before)
+        const int before = canvas->framesDrawn();
+        QCoreApplication::sendEvent(canvas, &event);
+        while (canvas->framesDrawn() == before)
             QCoreApplication::processEvents(QEventLoop::AllEvents, 1);
     }
+    void turnWheel(int steps) const {
+        const QPointF middle = canvas->rect().center();
+        QWheelEvent event(middle, canvas->mapToGlobal(middle), {}, {0, 120 * steps}, Qt::NoButton, {}, Qt::NoScrollPhase, false);
+        sendAndWait(event);
+    }
     void label(benchmark::State& state) const {
-        for (const Drawable& item : canvas().scene().items)
+        for (const Drawable& item : canvas->scene().items)
             if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "kept")
                 state.SetLabel(std::to_string(cloud->points->size()) + " kept, every frame exact");
+    }
+
+    /// Drags to and fro, a frame for every movement.
+    void pan(benchmark::State& state, double reach) const {
+        const QPointF middle = canvas->rect().center();
+        const auto mouse = [&](QEvent::Type type, const QPointF& at, Qt::MouseButtons buttons) {
+            QMouseEvent event(type, at, canvas->mapToGlobal(at), type == QEvent::MouseMove ? Qt::NoButton : Qt::LeftButton, buttons, {});
+            type == QEvent::MouseMove ? sendAndWait(event) : (void)QCoreApplication::sendEvent(canvas, &event);
+        };
+        mouse(QEvent::MouseButtonPress, middle, Qt::LeftButton);
+        mouse(QEvent::MouseMove, middle + QPointF(20, 0), Qt::LeftButton); // beyond what counts as a click
+        int step = 0;
+        for (auto _ : state) {
+            ++step;
+            mouse(QEvent::MouseMove, middle + QPointF(20 + reach * std::sin(0.1 * step), 3 * (step % 2)), Qt::LeftButton);
+        }
+        mouse(QEvent::MouseButtonRelease, middle, Qt::NoButton);
     }
 };
 
 void panAmong131072(benchmark::State& state) {
     const LongCapture capture;
-    const QPointF middle = capture.canvas().rect().center();
-    const auto mouse = [&](QEvent::Type type, const QPointF& at, Qt::MouseButtons buttons) {
-        QMouseEvent event(type, at, capture.canvas().mapToGlobal(at), type == QEvent::MouseMove ? Qt::NoButton : Qt::LeftButton, buttons, {});
-        type == QEvent::MouseMove ? capture.sendAndWait(event) : (void)QCoreApplication::sendEvent(&capture.canvas(), &event);
-    };
-    mouse(QEvent::MouseButtonPress, middle, Qt::LeftButton);
-    mouse(QEvent::MouseMove, middle + QPointF(20, 0), Qt::LeftButton); // beyond what counts as a click
-    int step = 0;
-    for (auto _ : state) {
-        ++step;
-        mouse(QEvent::MouseMove, middle + QPointF(20 + 40 * std::sin(0.1 * step), 3 * (step % 2)), Qt::LeftButton);
-    }
-    mouse(QEvent::MouseButtonRelease, middle, Qt::NoButton);
+    capture.pan(state, 40);
     capture.label(state);
 }
 
 void zoomAmong131072(benchmark::State& state) {
     const LongCapture capture;
-    const QPointF middle = capture.canvas().rect().center();
     int step = 0;
-    for (auto _ : state) { // two in, two out
-        QWheelEvent event(middle, capture.canvas().mapToGlobal(middle), {}, {0, step++ % 4 < 2 ? 120 : -120}, Qt::NoButton, {}, Qt::NoScrollPhase, false);
-        capture.sendAndWait(event);
-    }
+    for (auto _ : state) // two in, two out
+        capture.turnWheel(step++ % 4 < 2 ? 1 : -1);
     capture.label(state);
 }
 
-/// The canvas alone, without what Qt does to bring it into the window.
+/// Within tiles that are there: the exact map of a part, moved by less than a tile.
+void panTheMapOf32768(benchmark::State& state) {
+    LongCapture capture(32'768, 0);
+    Shown& shown = *capture.shown;
+    shown.bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
+    Shown::settle();
+    for (const ViewDock* dock : shown.window.canvases()->docks())
+        if (dock->canvas()->view().card().id == "attention_map")
+            capture.canvas = dock->canvas()->canvas();
+    const auto exact = [&] {
+        const ViewInput input = shown.bench.viewInput(viewById("attention_map"));
+        return input.data.value && !input.data.computing;
+    };
+    const auto waitForTiles = [&] {
+        do
+            Shown::settle();
+        while (!exact());
+    };
+    waitForTiles();
+    for (int i = 0; i < 4; ++i)
+        capture.turnWheel(1);
+    waitForTiles();
+    capture.pan(state, 8);
+}
+
 void redraw131072(benchmark::State& state) {
     const LongCapture capture;
     for (auto _ : state) {
-        capture.canvas().invalidate();
-        benchmark::DoNotOptimize(capture.canvas().grabFramebuffer());
+        capture.canvas->invalidate();
+        benchmark::DoNotOptimize(capture.canvas->grabFramebuffer());
     }
     capture.label(state);
 }
@@ -183,6 +215,7 @@ void redraw131072(benchmark::State& state) {
 BENCHMARK(redraw131072)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(panAmong131072)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(zoomAmong131072)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(panTheMapOf32768)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(windowOnTheSample)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(budgetStepToFrame)->Unit(benchmark::kMillisecond)->UseRealTime();
 
