@@ -16,11 +16,12 @@ namespace kvscope {
 
 namespace {
 
-std::string helpOf(const ParameterSpec& spec, const std::string& value) {
+/// The chosen row of a choice; for other kinds one that is called as it is typed.
+ParameterChoice chosenRow(const ParameterSpec& spec, const std::string& value) {
     for (const ParameterChoice& choice : spec.choices)
         if (choice.id == value)
-            return choice.help;
-    return {};
+            return choice;
+    return {value, value, {}};
 }
 
 std::vector<VariantCause> causesOf(const ParameterValues& from, const ParameterValues& to) {
@@ -29,8 +30,9 @@ std::vector<VariantCause> causesOf(const ParameterValues& from, const ParameterV
         const std::string before = from.text(spec.id), after = to.text(spec.id);
         if (before == after)
             continue;
-        const std::string help = spec.help + " " + helpOf(spec, before) + " " + helpOf(spec, after);
-        causes.push_back({spec.id, spec.label, before, after, trapsIn(help), -1});
+        const ParameterChoice left = chosenRow(spec, before), right = chosenRow(spec, after);
+        const std::string help = spec.help + " " + left.help + " " + right.help;
+        causes.push_back({spec.id, spec.label, before, after, trapsIn(help), -1, left.label, right.label});
     }
     return causes;
 }

@@ -18,9 +18,15 @@
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
-using kvscope::scene_checks::boxesBelowTitle;
 
 namespace {
+
+/// Marks of one colour that belong to the lists, not to the legend, whose bars are 2.6 pixels high.
+std::vector<const RectangleItem*> boxesOnRails(const Scene& scene, Colour fill) {
+    std::vector<const RectangleItem*> boxes = scene_checks::boxesBelowTitle(scene, fill);
+    std::erase_if(boxes, [](const RectangleItem* box) { return box->box.height < 5; });
+    return boxes;
+}
 
 std::vector<TokenIndex> keptBy(const std::string& spec, int head = 1) {
     return measured(spec, 3)->selection.heads[static_cast<std::size_t>(head)].kept;
@@ -79,6 +85,7 @@ private slots:
         QVERIFY(causeOf("anchor").alone > 0);
         QCOMPARE(causeOf("rounding").alone, std::int64_t{1}); // one token less
         QCOMPARE(causeOf("prompt_alignment").alone, std::int64_t{0});
+        QCOMPARE(causeOf("anchor").change(), std::string("Anchor: Mean of keys → Mean of unit keys")); // as the policy's row calls them
         QCOMPARE(list.traps, (std::vector<std::string>{"K1", "K2", "K3", "X2"}));
     }
 
@@ -120,18 +127,21 @@ private slots:
         input.data.value = data;
         const Theme& theme = themeOf(ThemeId::Light);
         const Scene scene = m_view.buildScene(input, options, viewport(528, 240, m_text)); // rails of 500 pixels, 50 a token
-        const auto gained = boxesBelowTitle(scene, theme.kept), lost = boxesBelowTitle(scene, theme.evicted);
+        const auto gained = boxesOnRails(scene, theme.kept), lost = boxesOnRails(scene, theme.evicted);
         QCOMPARE(gained.size(), std::size_t{1});
         QCOMPARE(lost.size(), std::size_t{1});
         QVERIFY(std::abs(gained[0]->box.x - (14 + 7 * 50)) < 1e-9 && std::abs(gained[0]->box.width - 50) < 1e-9);
         QVERIFY(std::abs(lost[0]->box.x - (14 + 9 * 50)) < 1e-9);
-        const auto both = boxesBelowTitle(scene, withAlpha(theme.kept, 0.4));
+        const auto both = boxesOnRails(scene, keptByBothColour(theme));
         QCOMPARE(both.size(), std::size_t{2}); // 2 and 3 as one run, 7 below the blue of "only here"
         QVERIFY(std::abs(both[0]->box.width - 100) < 1e-9);
+        const auto reference = boxesOnRails(scene, theme.text2);
+        QCOMPARE(reference.size(), std::size_t{2}); // 2 and 3, 9: not in the blue that says "only here"
+        QVERIFY(std::abs(reference[1]->box.x - (14 + 9 * 50)) < 1e-9 && reference[1]->box.y < both[0]->box.y);
         const std::string text = paintSceneAsText(scene);
         QVERIFY2(text.find("1 in, 1 out, Jaccard 0.50") != std::string::npos, text.c_str());
-        QVERIFY(text.find("Anchor mean → median (K1), 2 alone") != std::string::npos);
-        QVERIFY(text.find("+7 “") != std::string::npos && text.find("−9 “") != std::string::npos);
+        QVERIFY(text.find("Anchor: mean → median (K1); on its own it changes 2 tokens") != std::string::npos);
+        QVERIFY(text.find("only here: 7 “") != std::string::npos && text.find(" · only in the reference: 9 “") != std::string::npos);
         QVERIFY(m_view.finding(input, options).find("disagreements K1") != std::string::npos);
         const PointFacts facts = m_view.factsAt(input, options, scene, {gained[0]->box.x + 5, gained[0]->box.y + 2});
         QCOMPARE(facts.token, TokenIndex{7});
@@ -172,6 +182,68 @@ private slots:
         }
     }
 
+    // In docks as low as the window makes them every row has its name, whole or at least its first letters.
+    void namesStayAtEveryHeight_data() {
+        QTest::addColumn<QSize>("size");
+        for (const QSize size : {QSize(943, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176), QSize(1134, 185)})
+            QTest::newRow(qPrintable(QString("%1x%2").arg(size.width()).arg(size.height()))) << size;
+    }
+    void namesStayAtEveryHeight() {
+        QFETCH(QSize, size);
+        const ParameterValues options = optionsOf(m_view);
+        for (const char* spec : {"keydiff@0.25", "compactor@0.25", "balancekv@0.25"}) {
+            const ViewInput input = inputFor(m_view, {spec}, options);
+            const auto data = dataAs<VariantDiffData>(input);
+            const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), m_text));
+            const std::string text = paintSceneAsText(scene);
+            for (const VariantList& list : data->lists)
+                QVERIFY2(text.find('"' + list.label.substr(0, 6)) != std::string::npos, (list.label + "\n" + text).c_str());
+            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
+            for (const char* entry : {"\"reference\"", "\"kept by both\"", "\"only here\"", "\"only in the reference\""})
+                QVERIFY2(text.find(entry) != std::string::npos, (entry + text).c_str()); // not cut
+        }
+    }
+
+    void rowsThatFindNoPlaceAreCounted() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"balancekv@0.25"}, options);
+        const Scene scene = m_view.buildScene(input, options, viewport(326, 100, m_text));
+        const std::string text = paintSceneAsText(scene);
+        std::size_t rails = 0;
+        for (const Drawable& item : scene.items)
+            if (const auto* box = std::get_if<RectangleItem>(&item))
+                rails += box->pick.kind == PickId::Kind::Cell;
+        const std::size_t left = dataAs<VariantDiffData>(input)->variants - rails;
+        QVERIFY2(left > 0 && text.find(std::to_string(left) + " more in a higher pane") != std::string::npos, text.c_str());
+        QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+        QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
+    }
+
+    // The axis has a title where there is room, and gives it up before the rows lose anything.
+    void theAxisTitleGivesWayFirst() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
+        const auto hasTitle = [&](double height) {
+            return paintSceneAsText(m_view.buildScene(input, options, viewport(900, height, m_text))).find("Token position (0-based)") != std::string::npos;
+        };
+        QVERIFY(hasTitle(420) && hasTitle(230) && !hasTitle(128));
+    }
+
+    // Half-transparent marks that share pixels are darker there.
+    void marksOfARailAreOpaqueAndApart() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
+        for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark})
+            for (const double width : {943.0, 345.0}) {
+                const Scene scene = m_view.buildScene(input, options, viewport(width, 300, m_text, theme));
+                const auto both = boxesOnRails(scene, keptByBothColour(themeOf(theme)));
+                QVERIFY(both.size() > 60 && both.front()->fill.a == 255);
+                for (std::size_t i = 1; i < both.size(); ++i)
+                    QVERIFY(both[i]->box.y != both[i - 1]->box.y || both[i]->box.x > both[i - 1]->box.right());
+            }
+    }
+
     void everyCauseIsWrittenOutWhereThereIsRoom() {
         const ParameterValues options = optionsOf(m_view);
         for (const char* spec : {"compactor@0.25", "balancekv@0.25"}) {
@@ -183,7 +255,7 @@ private slots:
                 std::size_t written = 0;
                 for (const VariantList& list : data->lists)
                     for (const VariantCause& cause : list.causes) {
-                        const std::string words = cause.label + " " + cause.from + " → " + cause.to;
+                        const std::string words = cause.change();
                         QVERIFY2(text.find(words) != std::string::npos, (words + "\n" + text).c_str());
                         ++written;
                     }
@@ -207,7 +279,7 @@ private slots:
         const std::size_t number = text.rfind("… ", more) + std::string("… ").size();
         std::size_t named = 0;
         for (const VariantCause& cause : list.causes)
-            named += text.rfind(cause.label + " " + cause.from + " → " + cause.to) != std::string::npos;
+            named += text.rfind(cause.change()) != std::string::npos;
         QCOMPARE(named + std::stoul(text.substr(number)), list.causes.size());
     }
 

@@ -18,6 +18,10 @@ struct VariantCause {
     /// Tokens that change sides when this parameter alone is moved from the reference to the variant; -1: cannot be
     /// moved alone, or not computed yet.
     std::int64_t alone = -1;
+    std::string fromLabel = {}, toLabel = {}; ///< the same values as the parameter's row shows them
+
+    /// "Anchor: mean → mean of unit keys".
+    std::string change() const;
 };
 
 /// One variant of the policy, or the pane as it is set, in one KV head.

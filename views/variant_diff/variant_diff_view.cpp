@@ -54,6 +54,31 @@ std::string whyNoPicture(const ViewInput& input) {
     return data->lists.empty() ? running : data->lists.front().error; // without a reference there is nothing to compare with
 }
 
+constexpr int kMostLegendRows = 2;
+
+/// With no label cut.
+bool fitsInTwoRows(const std::vector<LegendEntry>& legend, const Viewport& viewport) {
+    const auto inOne = [&](auto begin, auto end) { return legendRows({begin, end}, viewport.width - 28, 2, *viewport.text) == 1; };
+    for (auto split = legend.begin() + 1; split != legend.end(); ++split)
+        if (inOne(legend.begin(), split) && inOne(split, legend.end()))
+            return true;
+    return false;
+}
+
+/// Whose variants these are is left out where the entries that explain the colours need the room.
+std::vector<LegendEntry> legendOf(const VariantDiffData& data, const Viewport& viewport) {
+    const Theme& theme = themeOf(viewport.theme);
+    std::vector<LegendEntry> legend = {{fmt::format("{} {} at {}", data.letter, data.policyName, data.budget), Marker::Square,
+                                        policyStyle(data.policyId, viewport.theme).colour, {}, 4},
+                                       {"reference", Marker::Square, theme.text2, {}, 4, true},
+                                       {"kept by both", Marker::Square, keptByBothColour(theme), {}, 4, true},
+                                       {"only here", Marker::Square, theme.kept, {}, 4, true},
+                                       {"only in the reference", Marker::Square, theme.evicted, {}, 4, true}};
+    if (!fitsInTwoRows(legend, viewport))
+        legend.erase(legend.begin());
+    return legend;
+}
+
 Scene VariantDiffView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
         return emptyScene(why, viewport);
@@ -64,13 +89,10 @@ Scene VariantDiffView::buildScene(const ViewInput& input, const ParameterValues&
     scene.height = viewport.height;
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
-    const std::vector<LegendEntry> legend = {{fmt::format("{} {} at {}", data->letter, data->policyName, data->budget), Marker::Square,
-                                              policyStyle(data->policyId, viewport.theme).colour, {}, 4},
-                                             {"kept by both", Marker::Square, withAlpha(theme.kept, 0.4), {}, 4, true},
-                                             {"only here", Marker::Square, theme.kept, {}, 4, true},
-                                             {"only in the reference", Marker::Square, theme.evicted, {}, 4, true}};
-    drawTopLegend(builder, viewport, legend, 14);
-    drawVariantLists(builder, variantLayoutOf(builder, *data, input, 26 + furtherLegendRows(viewport, legend), viewport), *data, theme);
+    const std::vector<LegendEntry> legend = legendOf(*data, viewport);
+    const int rows = legendRows(legend, viewport.width - 28, kMostLegendRows, *viewport.text);
+    drawLegend(builder, {14, 13}, viewport.width - 28, legend, theme, rows);
+    drawVariantLists(builder, variantLayoutOf(builder, *data, input, 24 + kLegendPitch * (rows - 1), viewport), *data, theme);
     drawProvenance(builder, input, viewport);
     return scene;
 }

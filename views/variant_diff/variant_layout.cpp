@@ -1,0 +1,205 @@
+// What a row per variant says and how high it is: everything is written out where there is room, and the names stay to the last.
+#include "core/metrics/fidelity.h"
+#include "views/scene/axes.h"
+#include "views/variant_diff/variant_facts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kLine = kVariantLine, kHeading = 19, kRail = 14, kGap = 10, kMostGap = 26;
+constexpr double kTickRow = 20, kTitleRow = 14, kTitleHeight = 150; ///< below that height the axis has no title
+constexpr double kLeastPitch = 12, kMostPitch = 30;                 ///< of rows with their names beside them
+constexpr std::size_t kMostTokensNamed = 16, kMostTokenLines = 3;
+const TextStyle kText = kVariantText;
+
+constexpr const char* kBetween = " · ";
+
+std::string changesTokens(std::int64_t count) {
+    return count == 0 ? "it changes no token" : fmt::format("it changes {} {}", formatCount(count), count == 1 ? "token" : "tokens");
+}
+
+/// One text per cause, the strongest first; the first says what the numbers of the others are.
+std::vector<std::string> causeTexts(const VariantList& list) {
+    std::vector<VariantCause> causes = list.causes;
+    std::stable_sort(causes.begin(), causes.end(), [](const VariantCause& a, const VariantCause& b) { return a.alone > b.alone; });
+    std::vector<std::string> texts;
+    for (const VariantCause& cause : causes) {
+        texts.push_back(cause.change());
+        if (!cause.traps.empty())
+            texts.back() += fmt::format(" ({})", fmt::join(cause.traps, ", "));
+        if (cause.alone >= 0)
+            texts.back() += "; on its own " + (texts.size() > 1 ? cause.alone == 0 ? "none" : formatCount(cause.alone) : changesTokens(cause.alone));
+    }
+    return texts;
+}
+
+/// Causes in lines, each cause in one piece; what does not fit into `most` lines is counted at the end of the last.
+std::vector<std::string> inLines(const SceneBuilder& builder, const std::vector<std::string>& texts, double width, std::size_t most) {
+    std::vector<std::string> lines;
+    for (std::size_t i = 0; i < texts.size() && most > 0; ++i) {
+        const std::string longer = lines.empty() ? texts[i] : lines.back() + kBetween + texts[i];
+        const std::size_t left = texts.size() - i - 1;
+        const std::string rest = left > 0 && lines.size() == most ? fmt::format("{}… {} more", kBetween, left) : "";
+        if (!lines.empty() && builder.width(longer + rest, kText) <= width) {
+            lines.back() = longer;
+        } else if (lines.size() < most) {
+            lines.push_back(builder.elide(texts[i], kText, width));
+        } else {
+            const std::string more = fmt::format("{}… {} more", kBetween, left + 1);
+            lines.back() = builder.elide(lines.back(), kText, width - builder.width(more, kText)) + more;
+            break;
+        }
+    }
+    return lines;
+}
+
+/// How many lines of each kind a row may have.
+struct Allowance {
+    std::size_t causes = 99, tokens = kMostTokenLines;
+    double rail = kRail;
+};
+
+VariantRow rowOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input, std::size_t i, double width, const Allowance& allowed) {
+    VariantRow row;
+    row.rail = {0, 0, width, allowed.rail};
+    if (i >= data.lists.size() || !data.lists[i].error.empty())
+        return row;
+    const VariantList& list = data.lists[i];
+    if (i == 0 && allowed.causes > 0)
+        row.why = builder.wrap(list.summary, kText, width);
+    else if (i > 0)
+        row.why = inLines(builder, causeTexts(list), width, allowed.causes);
+    row.why.resize(std::min(row.why.size(), allowed.causes));
+    if (allowed.tokens > 0 && i > 0)
+        row.tokens = builder.wrap(changedTokensText(input, changeOf(data, i)), kText, width);
+    if (row.tokens.size() > allowed.tokens) {
+        row.tokens.resize(allowed.tokens);
+        row.tokens.back() = builder.elide(row.tokens.back() + " …", kText, width);
+    }
+    return row;
+}
+
+double heightOf(const VariantRow& row) {
+    return kHeading + row.rail.height + kLine * static_cast<double>(row.why.size() + row.tokens.size());
+}
+
+/// From everything down to a heading and its rail.
+std::vector<Allowance> allowances() {
+    std::vector<Allowance> all;
+    for (std::size_t tokens = kMostTokenLines + 1; tokens-- > 0;)
+        all.push_back({99, tokens, kRail});
+    for (std::size_t causes = 8; causes-- > 0;)
+        all.push_back({causes, 0, causes > 0 ? kRail : 8});
+    return all;
+}
+
+/// Names above their rails; false where the height does not allow it.
+bool namesAbove(VariantLayout& layout, const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input) {
+    double gap = 0;
+    for (const Allowance& allowed : allowances()) {
+        layout.rows.clear();
+        double needed = 0;
+        for (std::size_t i = 0; i < data.variants; ++i) {
+            layout.rows.push_back(rowOf(builder, data, input, i, layout.plot.width, allowed));
+            needed += heightOf(layout.rows.back());
+        }
+        gap = (layout.plot.height - needed) / static_cast<double>(std::max<std::size_t>(1, data.variants));
+        if (gap >= kGap)
+            break;
+    }
+    if (gap < kGap)
+        return false;
+    gap = std::min(gap, kMostGap);
+    double y = layout.plot.y;
+    for (VariantRow& row : layout.rows) {
+        row.rail.x = layout.plot.x;
+        row.rail.y = y + kHeading;
+        y = row.rail.bottom() + kLine * static_cast<double>(row.why.size() + row.tokens.size()) + gap;
+    }
+    layout.plot.height = y - gap + 4 - layout.plot.y;
+    return true;
+}
+
+/// Names left of their rails, which lie as closely as the names allow. What does not fit is counted in the last row.
+void namesBeside(VariantLayout& layout, const SceneBuilder& builder, const VariantDiffData& data) {
+    double names = 0;
+    for (const VariantList& list : data.lists)
+        names = std::max(names, builder.width(list.label, kVariantTitle));
+    layout.names = std::ceil(std::min(names + 10, 0.34 * layout.plot.width));
+    layout.plot.x += layout.names;
+    layout.plot.width -= layout.names;
+    const auto fitting = static_cast<std::size_t>(std::max(1.0, layout.plot.height / kLeastPitch));
+    const std::size_t lines = std::min(data.variants, fitting), rows = lines < data.variants && lines > 1 ? lines - 1 : lines;
+    layout.notShown = data.variants - rows;
+    const double pitch = std::min(kMostPitch, layout.plot.height / static_cast<double>(std::max<std::size_t>(1, lines)));
+    const double rail = std::clamp(std::floor(pitch - 5), 6.0, kRail);
+    layout.rows.clear();
+    for (std::size_t i = 0; i < rows; ++i) {
+        const double top = std::round(layout.plot.y + pitch * static_cast<double>(i) + (pitch - rail) / 2);
+        layout.rows.push_back({{layout.plot.x, top, layout.plot.width, rail}, {}, {}});
+    }
+    layout.plot.height = pitch * static_cast<double>(lines);
+}
+
+} // namespace
+
+ListChange changeOf(const VariantDiffData& data, std::size_t list) {
+    const std::vector<TokenIndex> &there = data.lists.front().kept, &here = data.lists[list].kept;
+    ListChange change;
+    std::set_difference(here.begin(), here.end(), there.begin(), there.end(), std::back_inserter(change.gained));
+    std::set_difference(there.begin(), there.end(), here.begin(), here.end(), std::back_inserter(change.lost));
+    change.jaccard = jaccard(here, there);
+    return change;
+}
+
+std::string causesText(const VariantList& list) {
+    return fmt::format("{}", fmt::join(causeTexts(list), kBetween));
+}
+
+std::string changedTokensText(const ViewInput& input, const ListChange& change) {
+    const TokenTable& tokens = input.capture->tokens();
+    std::string text;
+    for (const auto& [side, list] : {std::pair{"only here", &change.gained}, {"only in the reference", &change.lost}}) {
+        const std::size_t named = std::min(list->size(), kMostTokensNamed);
+        for (std::size_t i = 0; i < named; ++i)
+            text += fmt::format("{}{} “{}”", i > 0 ? ", " : fmt::format("{}{}: ", text.empty() ? "" : kBetween, side), formatCount((*list)[i]),
+                                displayText(tokens.textOf((*list)[i])));
+        if (named < list->size())
+            text += fmt::format(" and {} others", list->size() - named);
+    }
+    return text;
+}
+
+std::string VariantCause::change() const {
+    return fmt::format("{}: {} → {}", label, fromLabel.empty() ? from : fromLabel, toLabel.empty() ? to : toLabel);
+}
+
+VariantLayout variantLayoutOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input, double top, const Viewport& viewport) {
+    const auto roomWith = [&](bool ticks, bool title) {
+        VariantLayout layout;
+        const double foot = (ticks ? kTickRow : 4) + (title ? kTitleRow : 0) + (viewport.forExport ? 18 : 0);
+        layout.tickLabels = ticks;
+        layout.axisTitle = title;
+        layout.plot = {14, top, viewport.width - 28, std::max(1.0, viewport.height - top - foot)};
+        return layout;
+    };
+    for (const bool title : {true, false})
+        if (VariantLayout layout = roomWith(true, title); namesAbove(layout, builder, data, input))
+            return layout;
+    VariantLayout layout = roomWith(true, viewport.height >= kTitleHeight);
+    if (layout.plot.height < kLeastPitch * static_cast<double>(data.variants))
+        layout = roomWith(false, false);
+    namesBeside(layout, builder, data);
+    return layout;
+}
+
+} // namespace kvscope
