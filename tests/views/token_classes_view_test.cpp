@@ -48,7 +48,7 @@ private slots:
         }
         QCOMPARE(sum, 249);
         QCOMPARE(m_view.finding(input, options),
-                 std::string("StreamingLLM keeps 100.0 % of the 100 tokens of class “80–90 %” and 25.0 % of all tokens"));
+                 std::string("StreamingLLM keeps 100 % of the 100 tokens of class “80–90 %” and 25.0 % of all tokens"));
     }
 
     void countsAreThoseOfAPlainLoop() {
@@ -125,7 +125,8 @@ private slots:
         QTest::addColumn<QString>("classes");
         QTest::addColumn<QSize>("size");
         for (const char* classes : {"text", "position"})
-            for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(930, 260), QSize(1400, 900)})
+            for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(930, 260), QSize(1400, 900), QSize(940, 126), QSize(490, 150),
+                                     QSize(345, 130), QSize(246, 176)})
                 QTest::newRow(qPrintable(QString("%1 %2x%3").arg(classes).arg(size.width()).arg(size.height()))) << QString(classes) << size;
     }
     void nothingOverlapsOrIsClipped() {
@@ -140,6 +141,86 @@ private slots:
             QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
             QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
         }
+    }
+
+    // Names and counts go last: in low docks there are fewer rows, and what is not shown is counted.
+    void namesStayInLowDocks_data() {
+        QTest::addColumn<QSize>("size");
+        QTest::addColumn<QString>("classes");
+        for (const QSize size : {QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(326, 176)})
+            for (const char* classes : {"text", "position"})
+                QTest::newRow(qPrintable(QString("%1x%2 %3").arg(size.width()).arg(size.height()).arg(classes))) << size << QString(classes);
+    }
+    void namesStayInLowDocks() {
+        QFETCH(QSize, size);
+        QFETCH(QString, classes);
+        const ParameterValues options = optionsOf(m_view, {{"classes", classes.toStdString()}});
+        const ViewInput input = inputFor(m_view, kPanes, options);
+        const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), m_text));
+        const std::vector<std::string> texts = scene_checks::textsOf(scene);
+        const auto has = [&](const std::string& wanted) { return std::find(texts.begin(), texts.end(), wanted) != texts.end(); };
+        const ViewTable table = m_view.table(input, options);
+        std::int64_t named = 0;
+        double best = 0, bestShown = 0; // distance from the tick
+        for (std::int64_t row = 0; row < table.rowCount; ++row) {
+            const bool shown = has(table.cell(row, 0)) && has(table.cell(row, 1));
+            named += shown;
+            for (const int column : {3, 5, 7}) {
+                const double off = std::abs(std::stod(table.cell(row, column)) - 0.25);
+                best = std::max(best, off);
+                bestShown = std::max(bestShown, shown ? off : 0);
+            }
+        }
+        QVERIFY(named >= (classes == "text" ? 5 : 4));
+        QCOMPARE(bestShown, best);
+        if (named < table.rowCount)
+            QVERIFY2(has(std::to_string(table.rowCount - named) + " more lie nearer to the tick"), paintSceneAsText(scene).c_str());
+    }
+
+    // All bars of a picture are equally high, at least 3 pixels, and begin on pixels of the screen.
+    void barsAreOfOneHeightOnWholePixels() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, kPanes, options);
+        for (const QSize size : {QSize(940, 126), QSize(345, 130), QSize(700, 420), QSize(1134, 207)})
+            for (const double scale : {1.0, 1.5, 2.0}) {
+                Viewport frame = viewport(size.width(), size.height(), m_text);
+                frame.pixelScale = scale;
+                double height = 0;
+                for (const Drawable& item : m_view.buildScene(input, options, frame).items)
+                    if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Cell) {
+                        height = height == 0 ? box->box.height : height;
+                        QVERIFY(std::abs(box->box.height - height) < 1e-9 && height >= 3);
+                        QVERIFY(std::abs(box->box.y * scale - std::round(box->box.y * scale)) < 1e-6);
+                    }
+                QVERIFY(height > 0);
+            }
+    }
+
+    // Panes whose kept shares differ by a token have one straight tick in a row; those of other budgets have their own.
+    void theTickIsOneStraightLine() {
+        const ParameterValues options = optionsOf(m_view);
+        const auto ticks = [&](const std::vector<std::string>& panes) {
+            std::vector<double> xs;
+            for (const Drawable& item : m_view.buildScene(inputFor(m_view, panes, options), options, viewport(1788, 300, m_text)).items)
+                if (const auto* line = std::get_if<PolylineItem>(&item); line && line->stroke.colour == themeOf(ThemeId::Light).ink && line->stroke.width == 1)
+                    xs.push_back(line->points.front().x);
+            return xs;
+        };
+        QCOMPARE(ticks({"keydiff:kvpress@0.25", "snapkv@0.25"}).size(), std::size_t{6});
+        QCOMPARE(ticks({"keydiff@0.25", "snapkv@0.5"}).size(), std::size_t{12});
+    }
+
+    // No kept token of a class: a stub at the axis, in the pane's colour.
+    void noneKeptIsDrawnToo() {
+        const ParameterValues options = optionsOf(m_view, {{"classes", "position"}});
+        const ViewInput input = inputFor(m_view, {"streaming_llm@0.25"}, options);
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 400, m_text));
+        const Box none = barsOf(scene, 4).front();
+        const Colour colour = policyStyle("streaming_llm", ThemeId::Light).colour;
+        int stubs = 0;
+        for (const RectangleItem* box : scene_checks::boxesBelowTitle(scene, colour))
+            stubs += box->box.y == none.y && box->box.width == 3;
+        QCOMPARE(stubs, 1);
     }
 
     void thePictureShowsBarsInPolicyColours() {

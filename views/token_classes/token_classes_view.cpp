@@ -115,69 +115,130 @@ Tally tallyOf(const ViewInput& input, const ParameterValues& options) {
     return tally;
 }
 
+constexpr double kLegendHeight = 24, kTickRow = 20, kTitleRow = 16, kProvenance = 16, kTitleHeight = 150; ///< lower pictures have no title
+constexpr double kLeastBar = 3, kLeastRow = 12; ///< of a name
+const TextStyle kLabel{FontFace::Interface, 11}, kNumber{FontFace::Monospace, 10};
+
 struct Layout {
     PlotFrame frame;
     AxesStyle style;
-    double rowPitch = 0, barPitch = 0;
-    bool counts = true;
+    double pixel = 1; ///< of the screen, in logical pixels: bars begin and end on them
+    double rowPitch = 0, barPitch = 0, barHeight = 0;
+    bool counts = true, title = true;
+    std::vector<std::size_t> rows; ///< of the tally, those that are drawn
+    std::size_t leftOut = 0;
 
-    double top(std::size_t row) const { return frame.plot.y + rowPitch * static_cast<double>(row); }
-    Box bar(std::size_t row, std::size_t pane, double share) const {
-        const double y = top(row) + 0.12 * rowPitch + barPitch * static_cast<double>(pane);
-        return {frame.plot.x, y, frame.toPixels(share, 0).x - frame.plot.x, std::max(1.0, barPitch - 1)};
+    double down(double length) const { return std::floor(length / pixel + 1e-9) * pixel; }
+    double top(std::size_t place) const { return frame.plot.y + rowPitch * static_cast<double>(place); }
+    Box bar(std::size_t place, std::size_t pane, std::size_t panes, double share) const {
+        const double bars = barPitch * static_cast<double>(panes - 1) + barHeight;
+        const double y = top(place) + down((rowPitch - bars) / 2) + barPitch * static_cast<double>(pane);
+        return {frame.plot.x, y, frame.toPixels(share, 0).x - frame.plot.x, barHeight};
     }
 };
 
+/// By how much the panes differ from blind ones in this class, at most.
+double farthestFromBlind(const Tally& tally, std::size_t row) {
+    double most = 0;
+    for (std::size_t pane = 0; pane < tally.panes.size(); ++pane)
+        most = std::max(most, std::abs(tally.share(row, pane) - tally.blind(row, pane)));
+    return most;
+}
+
+/// Rows, all of them or those that differ most, in their order; where some are left out, one line below says so.
+void placeRows(Layout& layout, const Tally& tally) {
+    const auto panes = static_cast<double>(tally.panes.size());
+    const double least = std::max(kLeastRow, panes * kLeastBar + 2), height = layout.frame.plot.height;
+    for (std::size_t row = 0; row < tally.rows.size(); ++row)
+        layout.rows.push_back(row);
+    const auto fitting = static_cast<std::size_t>(std::max(1.0, std::floor(height / least)));
+    if (fitting < layout.rows.size()) {
+        const auto kept = static_cast<std::size_t>(std::max(1.0, std::floor((height - kLeastRow) / least)));
+        std::stable_sort(layout.rows.begin(), layout.rows.end(),
+                         [&](std::size_t a, std::size_t b) { return farthestFromBlind(tally, a) > farthestFromBlind(tally, b); });
+        layout.leftOut = layout.rows.size() - kept;
+        layout.rows.resize(kept);
+        std::sort(layout.rows.begin(), layout.rows.end());
+    }
+    const double line = layout.leftOut > 0 ? kLeastRow : 0;
+    layout.rowPitch = layout.down((height - line) / static_cast<double>(std::max<std::size_t>(1, layout.rows.size())));
+    const double between = std::max(2.0, 0.24 * (layout.rowPitch - least + 2)); // rows stand apart where they are high
+    layout.barPitch = std::max(layout.pixel, layout.down((layout.rowPitch - between) / std::max(1.0, panes)));
+    layout.barHeight = layout.barPitch >= kLeastBar + 1 ? layout.barPitch - 1 : layout.barPitch;
+    layout.frame.plot.height = layout.rowPitch * static_cast<double>(layout.rows.size()) + line;
+}
+
+std::string tickWords(const Tally& tally) {
+    return tally.ofKept ? "tick = share of all tokens" : "tick = kept share of all tokens";
+}
+
 Layout layoutOf(const Tally& tally, const std::vector<LegendEntry>& legend, const Viewport& viewport) {
     const TextService& text = *viewport.text;
-    const TextStyle label{FontFace::Interface, 11}, number{FontFace::Monospace, 10};
     double names = 0, highest = 0;
     for (std::size_t row = 0; row < tally.rows.size(); ++row) {
-        names = std::max(names, text.measure(tally.rows[row].name, label).width);
+        names = std::max(names, text.measure(tally.rows[row].name, kLabel).width);
         for (std::size_t pane = 0; pane < tally.panes.size(); ++pane)
             highest = std::max({highest, tally.share(row, pane), tally.blind(row, pane)});
     }
     Layout layout;
-    layout.counts = viewport.width >= 360;
-    const double counts = layout.counts ? text.measure("00,000", number).width + 10 : 6;
-    const double left = 12 + std::min(names, 0.4 * viewport.width) + counts, bottom = viewport.forExport ? 58 : 42;
+    layout.pixel = 1 / std::max(1.0, viewport.pixelScale);
+    layout.counts = viewport.width >= 300;
+    layout.title = viewport.height >= kTitleHeight;
+    const double counts = layout.counts ? text.measure("00,000", kNumber).width + 10 : 6;
+    const double left = std::ceil(12 + std::min(names, 0.4 * viewport.width) + counts);
+    const double bottom = kTickRow + (layout.title ? kTitleRow : 0) + (viewport.forExport ? kProvenance : 0);
     layout.frame.x = {0, std::min(1.0, highest * 1.04 + 1e-9), AxisScale::Linear,
-                      tally.ofKept ? "Share of the kept list" : "Kept share of the class"};
+                      tally.ofKept ? "Share of the kept list, %" : "Kept share of the class, %"};
     layout.frame.y = {0, 1, AxisScale::Linear, {}};
-    const double top = 28 + furtherLegendRows(viewport, legend);
-    layout.frame.plot = {left, top, viewport.width - left - 16, std::max(10.0, viewport.height - top - bottom)};
-    layout.rowPitch = layout.frame.plot.height / static_cast<double>(std::max<std::size_t>(1, tally.rows.size()));
-    layout.barPitch = 0.76 * layout.rowPitch / static_cast<double>(std::max<std::size_t>(1, tally.panes.size()));
+    const double top = kLegendHeight + furtherLegendRows(viewport, legend);
+    layout.frame.plot = {left, top, viewport.width - left - 16, std::max(kLeastRow, viewport.height - top - bottom)};
     layout.style.forPaper = viewport.theme == ThemeId::Paper;
+    placeRows(layout, tally);
     return layout;
 }
 
-void drawRow(SceneBuilder& builder, const ViewInput& input, const Tally& tally, std::size_t row, const Layout& layout, const Viewport& viewport) {
-    const Theme& theme = themeOf(viewport.theme);
-    const TextStyle label{FontFace::Interface, 11}, number{FontFace::Monospace, 10};
-    const double middle = layout.top(row) + layout.rowPitch / 2;
-    const double numberRight = layout.frame.plot.x - 8;
-    const std::string count = layout.counts ? formatCount(tally.rows[row].tokens) : "";
-    if (layout.rowPitch >= 11) {
-        builder.text({numberRight, middle}, count, number, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
-        const double room = numberRight - builder.width(count, number) - 14;
-        builder.text({8, middle}, builder.elide(tally.rows[row].name, label, room), label, theme.text1, HorizontalAlign::Left,
-                     VerticalAlign::Middle);
-    }
-    for (std::size_t pane = 0; pane < tally.panes.size(); ++pane) {
-        const Box bar = layout.bar(row, pane, tally.share(row, pane));
-        const PickId pick{PickId::Kind::Cell, static_cast<std::int64_t>(row * tally.panes.size() + pane)};
-        builder.rectangle({bar.x, bar.y, layout.frame.plot.width, bar.height}, kTransparent, {}, 0, pick); // a short bar is hit too
-        identityOf(input, *tally.panes[pane], viewport.theme).drawArea(builder, bar, pick);
-        const double tick = layout.frame.toPixels(tally.blind(row, pane), 0).x;
-        builder.line({tick, bar.y - 0.5}, {tick, bar.bottom() + 0.5}, {theme.casing, 3, {}});
-        builder.line({tick, bar.y - 0.5}, {tick, bar.bottom() + 0.5}, {theme.ink, 1, {}});
+/// The shares of blind panes, one straight line for all that differ by rounding only.
+void drawBlind(SceneBuilder& builder, const Tally& tally, std::size_t place, const Layout& layout, const Theme& theme) {
+    constexpr double kRounding = 0.005;
+    const std::size_t row = layout.rows[place], panes = tally.panes.size();
+    for (std::size_t first = 0, end = 0; first < panes; first = end) {
+        double sum = 0;
+        for (end = first; end < panes && std::abs(tally.blind(row, end) - tally.blind(row, first)) < kRounding; ++end)
+            sum += tally.blind(row, end);
+        const double x = std::floor(layout.frame.toPixels(sum / static_cast<double>(end - first), 0).x) + 0.5;
+        const double top = layout.bar(place, first, panes, 0).y - 1, bottom = layout.bar(place, end - 1, panes, 0).bottom() + 1;
+        builder.line({x, top}, {x, bottom}, {theme.casing, 3, {}});
+        builder.line({x, top}, {x, bottom}, {theme.ink, 1, {}});
     }
 }
 
-void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) {
+void drawRow(SceneBuilder& builder, const ViewInput& input, const Tally& tally, std::size_t place, const Layout& layout, const Viewport& viewport) {
+    const Theme& theme = themeOf(viewport.theme);
+    const std::size_t row = layout.rows[place], panes = tally.panes.size();
+    const double middle = layout.top(place) + layout.rowPitch / 2;
+    const double numberRight = layout.frame.plot.x - 8;
+    const std::string count = layout.counts ? formatCount(tally.rows[row].tokens) : "";
+    builder.text({numberRight, middle}, count, kNumber, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+    const double room = numberRight - builder.width(count, kNumber) - 14;
+    builder.text({8, middle}, builder.elide(tally.rows[row].name, kLabel, room), kLabel, theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+    for (std::size_t pane = 0; pane < panes; ++pane) {
+        const Box bar = layout.bar(place, pane, panes, tally.share(row, pane));
+        const PickId pick{PickId::Kind::Cell, static_cast<std::int64_t>(row * panes + pane)};
+        builder.rectangle({bar.x, bar.y, layout.frame.plot.width, bar.height}, kTransparent, {}, 0, pick); // a short bar is hit too
+        const PaneIdentity identity = identityOf(input, *tally.panes[pane], viewport.theme);
+        if (bar.height > kLeastBar + 2)
+            identity.drawArea(builder, bar, pick);
+        else if (bar.width > 0)
+            identity.drawThinBar(builder, bar);
+        if (bar.width == 0) // none kept, which is no forgotten bar
+            builder.rectangle({bar.x, bar.y, 3, bar.height}, identity.colour());
+    }
+    drawBlind(builder, tally, place, layout, theme);
+}
+
+void drawScale(SceneBuilder& builder, const Layout& layout, const std::string& title, const Theme& theme) {
     const Box& plot = layout.frame.plot;
-    const TextStyle tick{layout.style.forPaper ? FontFace::Interface : FontFace::Monospace, 10}, title{FontFace::Interface, 11};
+    const TextStyle tick{layout.style.forPaper ? FontFace::Interface : FontFace::Monospace, 10};
     builder.line({plot.x, plot.y}, {plot.x, plot.bottom()}, {theme.axis, 1, {}});
     builder.line({plot.x, plot.bottom()}, {plot.right(), plot.bottom()}, {theme.axis, 1, {}});
     for (const Tick& at : linearTicks(0, 100 * layout.frame.x.high, plot.width < 260 ? 4 : 7)) {
@@ -185,9 +246,12 @@ void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) 
         builder.line({x, plot.bottom()}, {x, plot.bottom() + 4}, {theme.axis, 1, {}});
         builder.text({x, plot.bottom() + 15}, at.label, tick, theme.text3, HorizontalAlign::Centre);
     }
-    const std::string words = layout.frame.x.title + ", %; tick: blind to classes";
-    builder.text({plot.x + plot.width / 2, plot.bottom() + 32}, builder.elide(words, title, plot.width), title, theme.text2,
-                 HorizontalAlign::Centre);
+    if (layout.title)
+        builder.text({plot.x + plot.width / 2, plot.bottom() + 30}, builder.elide(title, kLabel, plot.width), kLabel, theme.text2, HorizontalAlign::Centre);
+    if (layout.leftOut > 0)
+        builder.text({plot.x + 5, plot.bottom() - kLeastRow / 2},
+                     builder.elide(fmt::format("{} more lie nearer to the tick", layout.leftOut), kLabel, plot.width - 5), kLabel, theme.text2,
+                     HorizontalAlign::Left, VerticalAlign::Middle);
 }
 
 Scene TokenClassesView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
@@ -204,16 +268,20 @@ Scene TokenClassesView::buildScene(const ViewInput& input, const ParameterValues
     scene.height = viewport.height;
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
-    drawTopLegend(builder, viewport, legend, 12);
-    for (std::size_t row = 0; row < tally.rows.size(); ++row)
-        drawRow(builder, input, tally, row, layout, viewport);
-    drawScale(builder, layout, theme);
+    const double right = drawTopLegend(builder, viewport, legend, 12);
+    for (std::size_t place = 0; place < layout.rows.size(); ++place)
+        drawRow(builder, input, tally, place, layout, viewport);
+    const std::string &axis = layout.frame.x.title, words = tickWords(tally), full = axis + "; " + words;
+    const bool inTitle = layout.title && builder.width(full, kLabel) <= layout.frame.plot.width;
+    drawScale(builder, layout, inTitle ? full : axis, theme);
+    if (!inTitle && right + builder.width(words, kLabel) <= viewport.width - 8) // else the help says it
+        builder.text({right, 13}, words, kLabel, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
     drawProvenance(builder, input, viewport);
     return scene;
 }
 
 std::string percent(double share) {
-    return formatFixed(100 * share, 1) + " %";
+    return share == 1 ? "100 %" : formatFixed(100 * share, 1) + " %";
 }
 
 std::string TokenClassesView::finding(const ViewInput& input, const ParameterValues& options) const {
@@ -249,7 +317,7 @@ PointFacts TokenClassesView::factsAt(const ViewInput& input, const ParameterValu
                   {fmt::format("{} {}", tally.panes[pane]->letter, tally.panes[pane]->policyName),
                    fmt::format("{} of {} kept", formatCount(tally.rows[row].kept[pane]), formatCount(tally.rows[row].tokens))},
                   {tally.ofKept ? "share of the kept list" : "kept share", percent(tally.share(row, pane))},
-                  {"blind to classes", percent(tally.blind(row, pane))}};
+                  {tally.ofKept ? "share of all tokens" : "kept share of all tokens", percent(tally.blind(row, pane))}};
     return facts;
 }
 
