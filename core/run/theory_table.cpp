@@ -281,6 +281,7 @@ private:
             row.formula = "arccos((ln(n/(n + 1)) − ln(1 − w)) / (2 M) − 1) degrees, w = the largest weight; the query with the least room";
             row.demanded = most;
             row.measured = row.worst = got;
+            row.unit = "°";
         }
         m_rows.push_back(std::move(row));
     }

@@ -24,6 +24,7 @@ struct TheoryRow {
     double measured = std::numeric_limits<double>::quiet_NaN(); ///< the mean where there are many queries
     double worst = std::numeric_limits<double>::quiet_NaN();    ///< the largest of them
     std::vector<double> overEpsilon; ///< what `demanded` is at theoryEpsilons(); empty where ε plays no part
+    std::string unit = {};           ///< behind a number: "°"
 
     bool hasMargin() const;
     /// Set over demanded, or bound over measured: 1 and more is what the theorem asks for or promises.

@@ -279,6 +279,63 @@ private slots:
         QVERIFY(lines[0].points[3].x < lines[0].points[4].x);
     }
 
+    // One set of ticks: a line of the grid over every label, at every size, and labels in low docks too.
+    void everyLabelHasItsLineOfTheGrid() {
+        for (const QSize size : {QSize(940, 126), QSize(345, 130), QSize(490, 150), QSize(1181, 477)}) {
+            const Scene scene = m_view.buildScene(input("keydiff@0.25"), m_options, viewport(size.width(), size.height(), m_text));
+            std::vector<double> lines, labels;
+            for (const Drawable& item : scene.items) {
+                const auto* line = std::get_if<PolylineItem>(&item);
+                if (line && line->points.front().x == line->points.back().x)
+                    lines.push_back(line->points.front().x);
+                const auto* text = std::get_if<TextItem>(&item);
+                if (text && text->style.face == FontFace::Monospace && text->horizontal == HorizontalAlign::Centre)
+                    labels.push_back(text->position.x);
+            }
+            QVERIFY(labels.size() >= 3);
+            QCOMPARE(labels.size(), lines.size());
+            for (std::size_t i = 0; i < labels.size(); ++i)
+                QVERIFY(std::abs(labels[i] - lines[i]) <= 1);
+        }
+    }
+
+    // At this head Theorem 3.2 says nothing: no head has a mark there. The marks of other heads are drawn where a line explains them.
+    void rowsWithoutAStatementHaveNoMark() {
+        const ViewInput in = input("keydiff@0.25");
+        const auto data = dataAs<TheoryData>(in);
+        for (const double width : {345.0, 1181.0}) {
+            const Scene scene = m_view.buildScene(in, m_options, viewport(width, 300, m_text));
+            int others = 0;
+            for (const Drawable& item : scene.items)
+                if (const auto* circle = std::get_if<CircleItem>(&item); circle && circle->pick.kind == PickId::Kind::Cell) {
+                    const TheoryRow& row = data->rows[static_cast<std::size_t>(circle->pick.index)];
+                    QVERIFY(row.theorem != "KeyDiff Thm 3.2");
+                    others += row.kvHead != kHead;
+                }
+            const std::vector<std::string> texts = textsOf(scene);
+            const bool explained = std::find(texts.begin(), texts.end(), "other KV heads of the layer") != texts.end();
+            QCOMPARE(explained, width > 1000);
+            QCOMPARE(others, explained ? 1 : 0);
+        }
+    }
+
+    void numbersHaveTheirUnitAndTheSentenceIsTrue() {
+        const ViewInput in = input("keydiff@0.25");
+        const std::vector<std::string> texts = textsOf(m_view.buildScene(in, m_options, viewport(800, 300, m_text)));
+        QVERIFY(std::find_if(texts.begin(), texts.end(), [](const std::string& t) { return t.find("° ≤ ") != std::string::npos && t.ends_with("°"); }) != texts.end());
+        QCOMPARE(m_view.finding(in, m_options),
+                 std::string("The theorems about KeyDiff demand nothing of its settings; the one measured value lies within its bound; "
+                             "one theorem makes no statement at this head"));
+    }
+
+    void stripesLieBehindTheLines() {
+        const Scene scene = m_view.buildScene(input("keydiff@0.25"), m_options, viewport(800, 300, m_text));
+        const Colour stripe = withAlpha(themeOf(ThemeId::Light).sunken, 0.45);
+        const auto isStripe = [&](const Drawable& item) { const auto* box = std::get_if<RectangleItem>(&item); return box && box->fill == stripe; };
+        const auto firstLine = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) { return std::holds_alternative<PolylineItem>(item); });
+        QVERIFY(std::any_of(scene.items.begin(), firstLine, isStripe) && std::none_of(firstLine, scene.items.end(), isStripe));
+    }
+
     void factsNameFormulaAndHead() {
         const ViewInput in = input("subgen,delta_quantile=0.2@0.25");
         const Scene scene = m_view.buildScene(in, m_options, viewport(800, 400, m_text));
@@ -302,7 +359,7 @@ private slots:
 
     void nothingOverlapsOrIsClipped_data() {
         QTest::addColumn<QSize>("size");
-        for (const QSize size : {QSize(220, 160), QSize(300, 220), QSize(500, 300), QSize(930, 410), QSize(1400, 900)})
+        for (const QSize size : {QSize(220, 160), QSize(300, 220), QSize(500, 300), QSize(930, 410), QSize(1400, 900), QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176)})
             QTest::newRow(qPrintable(QString("%1x%2").arg(size.width()).arg(size.height()))) << size;
     }
     void nothingOverlapsOrIsClipped() {

@@ -20,7 +20,10 @@ namespace {
 
 using Kind = TheoryRow::Kind;
 
-constexpr double kDecades = 6, kHeader = 22, kLeastRow = 18, kMostRow = 44, kAxisHeight = 34;
+constexpr double kDecades = 6, kHeader = 22, kLeastRow = 14, kMostRow = 44;
+constexpr double kTickRow = 20, kTitleRow = 16, kTitleHeight = 150; ///< lower pictures have no title
+constexpr double kOtherRadius = 2.6;
+const TextStyle kPlain{FontFace::Interface, 11}, kNumber{FontFace::Monospace, 10};
 
 std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(ParameterTable{
@@ -60,22 +63,29 @@ std::vector<std::size_t> rowsOf(const TheoryData& data, int kvHead) {
     return rows;
 }
 
+bool isSilent(const TheoryRow& row) {
+    return row.kind == Kind::Describes && (std::isnan(row.demanded) || row.formula.starts_with("no statement"));
+}
+
 std::string numbersOf(const TheoryRow& row) {
+    const auto number = [&](double value) { return formatShort(value) + row.unit; };
     if (row.kind == Kind::Bound)
-        return std::isnan(row.measured) ? "not measured" : fmt::format("{} ≤ {}", formatShort(row.measured), formatShort(row.demanded));
-    if (row.kind == Kind::Describes && (std::isnan(row.demanded) || row.formula.starts_with("no statement")))
+        return std::isnan(row.measured) ? "not measured" : fmt::format("{} ≤ {}", number(row.measured), number(row.demanded));
+    if (isSilent(row))
         return "no statement";
     if (row.kind == Kind::Describes && row.demanded <= 0)
-        return formatShort(row.demanded) + ": no compression"; // BalanceKV's T
-    const std::string set = std::isnan(row.set) ? "" : ", set " + formatShort(row.set);
-    return fmt::format("{}{}{}", row.kind == Kind::AtLeast ? "asks " : "", formatShort(row.demanded), set);
+        return number(row.demanded) + ": no compression"; // BalanceKV's T
+    const std::string set = std::isnan(row.set) ? "" : ", set " + number(row.set);
+    return fmt::format("{}{}{}", row.kind == Kind::AtLeast ? "asks " : "", number(row.demanded), set);
 }
 
 /// Whether a mark stands on the good side.
 bool holds(const TheoryRow& row) { return row.margin() >= 1; }
 
 struct Layout {
-    double names = 0, numbers = 0, rowHeight = 0;
+    double names = 0, numbers = 0, rowHeight = 0, axis = 0; ///< axis: height below the rows
+    bool tickLabels = true, title = true;
+    bool otherHeads = false; ///< there is room to say what their marks are
     Box plot;
 
     double xOf(double margin) const {
@@ -89,36 +99,44 @@ Layout layoutOf(std::size_t rows, const Viewport& viewport) {
     Layout layout;
     layout.names = std::clamp(0.32 * viewport.width, 80.0, 210.0);
     layout.numbers = std::clamp(0.28 * viewport.width, 64.0, 220.0);
-    const double axis = viewport.height >= 150 ? kAxisHeight : 4, foot = axis + (viewport.forExport ? 18 : 2);
-    const double height = std::max(1.0, viewport.height - kHeader - foot);
-    layout.rowHeight = std::clamp(height / std::max<double>(1, static_cast<double>(rows)), kLeastRow, kMostRow);
+    const auto count = std::max<double>(1, static_cast<double>(rows));
+    const double below = viewport.height - kHeader - (viewport.forExport ? 18 : 2);
+    layout.title = viewport.height >= kTitleHeight && below - kTickRow - kTitleRow >= count * kLeastRow;
+    layout.tickLabels = below - kTickRow >= count * kLeastRow;
+    layout.axis = layout.title ? kTickRow + kTitleRow : layout.tickLabels ? kTickRow : 4;
+    const double height = std::max(1.0, below - layout.axis);
+    layout.rowHeight = std::clamp(height / count, kLeastRow, kMostRow);
     layout.plot = {8 + layout.names, kHeader, std::max(20.0, viewport.width - layout.names - layout.numbers - 24),
-                   std::min(height, layout.rowHeight * static_cast<double>(rows))};
+                   std::min(height, layout.rowHeight * count)};
     return layout;
 }
 
 void drawNames(SceneBuilder& builder, const TheoryRow& row, const Layout& layout, double y, const Theme& theme) {
-    const TextStyle strong{FontFace::Interface, 11, FontWeight::SemiBold}, plain{FontFace::Interface, 11};
+    const TextStyle strong{FontFace::Interface, 11, FontWeight::SemiBold};
     const bool two = layout.rowHeight >= 30;
     const std::string first = two ? row.quantity : row.quantity + " · " + row.theorem;
     builder.text({8, two ? y - 7 : y}, builder.elide(first, strong, layout.names - 8), strong, theme.text1, HorizontalAlign::Left,
                  VerticalAlign::Middle);
     if (two)
-        builder.text({8, y + 8}, builder.elide(row.theorem, plain, layout.names - 8), plain, theme.text3, HorizontalAlign::Left, VerticalAlign::Middle);
-    const TextStyle mono{FontFace::Monospace, 10};
-    builder.text({layout.plot.right() + 8, y}, builder.elide(numbersOf(row), mono, layout.numbers), mono, theme.text2, HorizontalAlign::Left,
+        builder.text({8, y + 8}, builder.elide(row.theorem, kPlain, layout.names - 8), kPlain, theme.text3, HorizontalAlign::Left, VerticalAlign::Middle);
+    builder.text({layout.plot.right() + 8, y}, builder.elide(numbersOf(row), kNumber, layout.numbers), kNumber, theme.text2, HorizontalAlign::Left,
                  VerticalAlign::Middle);
 }
 
-/// The head that is looked at as a filled mark, the other heads of the layer small behind it; hollow at an edge: beyond it.
-void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index, const Layout& layout, double y, const Theme& theme) {
+/// The other heads of the layer, small, below the mark where the row is high enough and else over it.
+void drawOtherHeads(SceneBuilder& builder, const TheoryData& data, std::size_t index, const Layout& layout, double y, const Theme& theme) {
     const TheoryRow& row = data.rows[index];
+    const double at = layout.rowHeight >= 25 ? y + 10 : y;
     for (std::size_t i = 0; i < data.rows.size(); ++i) {
         const TheoryRow& other = data.rows[i];
-        if (i == index || other.theorem != row.theorem || other.quantity != row.quantity || !other.hasMargin())
-            continue;
-        builder.circle({layout.xOf(other.margin()), y}, 2.4, withAlpha(theme.text3, 0.7), {}, {PickId::Kind::Cell, static_cast<std::int64_t>(i)});
+        if (i != index && other.theorem == row.theorem && other.quantity == row.quantity && other.hasMargin())
+            builder.circle({layout.xOf(other.margin()), at}, kOtherRadius, theme.text3, {theme.canvas, 1, {}}, {PickId::Kind::Cell, static_cast<std::int64_t>(i)});
     }
+}
+
+/// A filled mark for the head that is looked at; hollow at an edge: beyond it. A row without a statement has none, of no head.
+void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index, const Layout& layout, double y, const Theme& theme) {
+    const TheoryRow& row = data.rows[index];
     if (!row.hasMargin())
         return;
     const Colour colour = holds(row) ? theme.ok : theme.error;
@@ -130,31 +148,52 @@ void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index,
         builder.circle(at, 5, beyond ? theme.canvas : colour, {colour, 1.6, {}}, pick);
     else
         builder.rectangle({at.x - 4.5, at.y - 4.5, 9, 9}, beyond ? theme.canvas : colour, {colour, 1.6, {}}, 0, pick);
+    if (layout.otherHeads)
+        drawOtherHeads(builder, data, index, layout, y, theme);
 }
 
-void drawAxis(SceneBuilder& builder, const Layout& layout, const Viewport& viewport, const Theme& theme) {
-    const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
-    for (int decade = -6; decade <= 6; decade += 2) {
-        const double x = layout.xOf(std::pow(10, decade));
-        builder.line({x, layout.plot.y}, {x, layout.plot.bottom()}, {theme.grid, 1, {}});
-    }
-    const double one = layout.xOf(1);
-    builder.line({one, layout.plot.y}, {one, layout.plot.bottom()}, {theme.ink, 1, {}});
+/// Above the rows: what is asked, the sides of 1, and the mark of other heads where there is room to explain it.
+void drawHeader(SceneBuilder& builder, const TheoryData& data, Layout& layout, const Viewport& viewport, const Theme& theme) {
+    const std::string asked = fmt::format("{}, ε = {}, δ = {}", data.policyName, formatShort(data.asked.epsilon), formatShort(data.asked.delta));
+    builder.text({8, 13}, builder.elide(asked, kPlain, layout.names - 4), kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+    const double one = layout.xOf(1), side = layout.plot.width / 2 - 8;
+    double right = one;
     if (layout.plot.width >= 60) {
-        builder.text({one - 6, 13}, builder.elide("falls short", title, layout.plot.width / 2 - 8), title, theme.text2, HorizontalAlign::Right, VerticalAlign::Middle);
-        builder.text({one + 6, 13}, builder.elide("holds", title, layout.plot.width / 2 - 8), title, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.text({one - 6, 13}, builder.elide("falls short", kPlain, side), kPlain, theme.text2, HorizontalAlign::Right, VerticalAlign::Middle);
+        right += 6 + builder.text({one + 6, 13}, builder.elide("holds", kPlain, side), kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
     }
-    if (viewport.height < 150)
+    constexpr const char* others = "other KV heads of the layer";
+    const double x = viewport.width - 10 - builder.width(others, kPlain);
+    layout.otherHeads = x - 20 > right;
+    if (!layout.otherHeads)
         return;
-    for (const int decade : {-6, -3, 0, 3, 6})
-        if (layout.plot.width >= 240 || decade % 6 == 0) {
-            const std::string text = decade == 0 ? "1" : (decade < 0 ? "≤1e−" : "≥1e") + std::to_string(std::abs(decade));
-            builder.text({layout.xOf(std::pow(10, decade)), layout.plot.bottom() + 5}, std::abs(decade) == 6 ? text : decade == 0 ? "1" : formatShort(std::pow(10, decade)),
-                         label, theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
-        }
-    if (layout.plot.width >= 150)
-        builder.text({layout.plot.x + layout.plot.width / 2, layout.plot.bottom() + 19},
-                     builder.elide("set over demanded, bound over measured", title, layout.plot.width + 60), title, theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
+    builder.circle({x - 8, 13}, kOtherRadius, theme.text3);
+    builder.text({x, 13}, others, kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+}
+
+/// Every second decade, or every third, or the ends: grid and labels alike.
+int decadeStep(const Layout& layout) {
+    return layout.plot.width >= 312 ? 2 : layout.plot.width >= 192 ? 3 : 6;
+}
+
+void drawGridLines(SceneBuilder& builder, const Layout& layout, const Theme& theme) {
+    for (int decade = -6; decade <= 6; decade += decadeStep(layout)) {
+        const double x = layout.xOf(std::pow(10, decade));
+        builder.line({x, layout.plot.y}, {x, layout.plot.bottom()}, {decade == 0 ? theme.ink : theme.grid, 1, {}});
+    }
+}
+
+void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) {
+    for (int decade = -6; layout.tickLabels && decade <= 6; decade += decadeStep(layout)) {
+        const std::string text = (decade == -6 ? "≤" : decade == 6 ? "≥" : "") + formatShort(std::pow(10, decade));
+        builder.text({layout.xOf(std::pow(10, decade)), layout.plot.bottom() + 5}, text, kNumber, theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
+    }
+    if (!layout.title)
+        return;
+    const std::string full = "margin: setting over demand, or bound over measurement; 1 is enough", brief = "margin; 1 is enough";
+    builder.text({layout.plot.x + layout.plot.width / 2, layout.plot.bottom() + 19},
+                 builder.width(full, kPlain) <= layout.plot.width + 60 ? full : builder.elide(brief, kPlain, layout.plot.width + 60), kPlain, theme.text2,
+                 HorizontalAlign::Centre, VerticalAlign::Top);
 }
 
 Scene TheoryView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
@@ -162,49 +201,73 @@ Scene TheoryView::buildScene(const ViewInput& input, const ParameterValues&, con
         return emptyScene(why, viewport);
     const auto data = dataAs<TheoryData>(input);
     const Theme& theme = themeOf(viewport.theme);
-    const std::vector<std::size_t> rows = rowsOf(*data, input.kvHead.value);
-    const Layout layout = layoutOf(rows.size(), viewport);
+    std::vector<std::size_t> rows = rowsOf(*data, input.kvHead.value);
+    Layout layout = layoutOf(rows.size(), viewport);
+    rows.resize(std::min(rows.size(), static_cast<std::size_t>((layout.plot.height + 1) / layout.rowHeight)));
     Scene scene;
     scene.width = viewport.width;
     scene.height = viewport.height;
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
-    drawAxis(builder, layout, viewport, theme);
-    const TextStyle title{FontFace::Interface, 11};
-    builder.text({8, 13}, builder.elide(fmt::format("{}, ε = {}, δ = {}", data->policyName, formatShort(data->asked.epsilon), formatShort(data->asked.delta)), title, layout.names - 4),
-                 title, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+    for (std::size_t i = 1; i < rows.size(); i += 2) // stripes lie behind all lines
+        builder.rectangle({4, layout.yOf(i) - layout.rowHeight / 2, viewport.width - 8, layout.rowHeight}, withAlpha(theme.sunken, 0.45));
+    drawGridLines(builder, layout, theme);
+    drawHeader(builder, *data, layout, viewport, theme);
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const double y = layout.yOf(i);
-        if (y + layout.rowHeight / 2 > layout.plot.bottom() + 1)
-            break;
-        if (i % 2 == 1)
-            builder.rectangle({4, y - layout.rowHeight / 2, viewport.width - 8, layout.rowHeight}, withAlpha(theme.sunken, 0.45));
         drawNames(builder, data->rows[rows[i]], layout, y, theme);
         drawMarks(builder, *data, rows[i], layout, y, theme);
     }
-    const double below = layout.plot.bottom() + kAxisHeight + 10;
+    drawScale(builder, layout, theme);
+    const double below = layout.plot.bottom() + layout.axis + 8;
     drawTheoryOverEpsilon(builder, *data, rows, {8, below, viewport.width - 16, viewport.height - below - (viewport.forExport ? 18 : 2)}, viewport);
     drawProvenance(builder, input, viewport);
     return scene;
+}
+
+/// How many statements of each kind one head has, and how many come true.
+struct Tally {
+    int demands = 0, comparable = 0, met = 0, bounds = 0, within = 0, silent = 0;
+    const TheoryRow* widest = nullptr; ///< the demand that is missed by most
+};
+
+Tally tallyOf(const TheoryData& data, int kvHead) {
+    Tally tally;
+    for (const std::size_t i : rowsOf(data, kvHead)) {
+        const TheoryRow& row = data.rows[i];
+        tally.silent += isSilent(row);
+        tally.demands += row.kind == Kind::AtLeast;
+        if (!row.hasMargin())
+            continue;
+        (row.kind == Kind::Bound ? tally.bounds : tally.comparable) += 1;
+        (row.kind == Kind::Bound ? tally.within : tally.met) += holds(row) ? 1 : 0;
+        if (row.kind == Kind::AtLeast && !holds(row) && (!tally.widest || row.margin() < tally.widest->margin()))
+            tally.widest = &row;
+    }
+    return tally;
 }
 
 std::string TheoryView::finding(const ViewInput& input, const ParameterValues&) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
         return why;
     const auto data = dataAs<TheoryData>(input);
-    int demands = 0, met = 0, bounds = 0, within = 0;
-    const TheoryRow* widest = nullptr;
-    for (const std::size_t i : rowsOf(*data, input.kvHead.value)) {
-        const TheoryRow& row = data->rows[i];
-        if (!row.hasMargin())
-            continue;
-        (row.kind == Kind::Bound ? bounds : demands) += 1;
-        (row.kind == Kind::Bound ? within : met) += holds(row) ? 1 : 0;
-        if (row.kind == Kind::AtLeast && !holds(row) && (!widest || row.margin() < widest->margin()))
-            widest = &row;
+    const Tally tally = tallyOf(*data, input.kvHead.value);
+    std::string text;
+    if (tally.comparable > 0) {
+        const TheoryRow* gap = tally.widest;
+        text = fmt::format("{} of {} demands of the theorems are met{}", tally.met, tally.comparable,
+                           gap ? fmt::format(" ({} asks {}, set {})", gap->quantity, formatShort(gap->demanded), formatShort(gap->set)) : "");
+    } else {
+        text = fmt::format("The theorems about {} {}", data->policyName,
+                           tally.demands > 0 ? "demand what is no setting here" : "demand nothing of its settings");
     }
-    const std::string gap = widest ? fmt::format(" ({} asks {}, set {})", widest->quantity, formatShort(widest->demanded), formatShort(widest->set)) : "";
-    return fmt::format("{} of {} demands of the theorems are met{}; {} of {} measured errors lie within their bounds", met, demands, gap, within, bounds);
+    if (tally.bounds == 1)
+        text += fmt::format("; the one measured value lies {} its bound", tally.within == 1 ? "within" : "beyond");
+    else if (tally.bounds > 1)
+        text += fmt::format("; {} of {} measured errors lie within their bounds", tally.within, tally.bounds);
+    if (tally.silent > 0)
+        text += fmt::format("; {} at this head", tally.silent == 1 ? "one theorem makes no statement" : fmt::format("{} make no statement", tally.silent));
+    return text;
 }
 
 PointFacts TheoryView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
@@ -215,13 +278,14 @@ PointFacts TheoryView::factsAt(const ViewInput& input, const ParameterValues&, c
     const TheoryRow& row = data->rows[static_cast<std::size_t>(pick.index)];
     PointFacts facts;
     facts.rows = {{row.theorem, row.quantity}, {"KV head", std::to_string(row.kvHead)}, {"formula", row.formula}};
+    const auto number = [&](double value) { return formatShort(value) + row.unit; };
     if (row.kind == Kind::Bound) {
-        facts.rows.push_back({"measured", formatShort(row.measured)});
-        facts.rows.push_back({"worst", formatShort(row.worst)});
-        facts.rows.push_back({"bound", formatShort(row.demanded)});
+        facts.rows.push_back({"measured", number(row.measured)});
+        facts.rows.push_back({"worst", number(row.worst)});
+        facts.rows.push_back({"bound", number(row.demanded)});
     } else {
-        facts.rows.push_back({"demanded", formatShort(row.demanded)});
-        facts.rows.push_back({"set", std::isnan(row.set) ? "not a parameter here" : formatShort(row.set)});
+        facts.rows.push_back({"demanded", number(row.demanded)});
+        facts.rows.push_back({"set", std::isnan(row.set) ? "not a parameter here" : number(row.set)});
     }
     facts.layer = input.layer.value;
     facts.kvHead = row.kvHead;
