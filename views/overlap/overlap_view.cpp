@@ -15,7 +15,10 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kLargestCell = 110, kNamePitch = 22;
+constexpr double kLargestCell = 110, kNamePitch = 22, kNameGap = 18, kHeading = 16;
+constexpr double kNarrow = 330; ///< below it, and where the cells would be too narrow, the bars stand under the matrix
+constexpr double kLeastBar = 13, kLeastCell = 18, kLeastCellWidth = 29; ///< heights of a row; of a cell with its number
+const TextStyle kHeadingStyle{FontFace::Interface, 11, FontWeight::SemiBold}, kNameStyle{FontFace::Interface, 12};
 
 class OverlapView final : public View {
 public:
@@ -44,11 +47,23 @@ std::vector<std::int64_t> agreement(const ViewInput& input, const std::vector<co
     return counts;
 }
 
-void drawBadge(SceneBuilder& builder, const PaneData& pane, Point centre, ThemeId theme) {
+void drawBadge(SceneBuilder& builder, const PaneData& pane, Point centre, ThemeId theme, double size = 16) {
     const Colour ground = policyStyle(pane.policyId, theme).colour;
-    builder.rectangle({centre.x - 8, centre.y - 8, 16, 16}, ground, {}, 3);
-    builder.text(centre, std::string(1, pane.letter), {FontFace::Interface, 11, FontWeight::SemiBold}, textOn(ground), HorizontalAlign::Centre,
-                 VerticalAlign::Middle);
+    builder.rectangle({centre.x - size / 2, centre.y - size / 2, size, size}, ground, {}, 3);
+    builder.text(centre, std::string(1, pane.letter), {FontFace::Interface, size < 14 ? 9.0 : 11.0, FontWeight::SemiBold}, textOn(ground),
+                 HorizontalAlign::Centre, VerticalAlign::Middle);
+}
+
+/// The overlap in a cell, as large as it fits; nothing where it would be wider than the cell.
+void drawNumber(SceneBuilder& builder, const Box& cell, double overlap, const Theme& theme) {
+    const std::string text = formatFixed(overlap, 2);
+    for (const double size : {15.0, 12.0, 10.0}) {
+        const TextStyle style{FontFace::Monospace, size};
+        if ((size > 12 && cell.height <= 46) || cell.height < size || builder.width(text, style) > cell.width - 2)
+            continue;
+        builder.text({cell.x + cell.width / 2, cell.y + cell.height / 2}, text, style, theme.text1, HorizontalAlign::Centre, VerticalAlign::Middle);
+        return;
+    }
 }
 
 /// Returns the lower end.
@@ -57,10 +72,11 @@ double drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vect
     const auto count = static_cast<double>(panes.size());
     const double head = box.height < 90 ? 18 : 22, width = std::min(kLargestCell, (box.width - head) / count);
     const double height = std::min(std::max(26.0, 0.6 * width), (box.height - head) / count);
+    const double badge = std::clamp(height - 1, 8.0, 16.0);
     for (std::size_t row = 0; row < panes.size(); ++row) {
         const double y = box.y + head + height * static_cast<double>(row);
-        drawBadge(builder, *panes[row], {box.x + 9, y + height / 2}, themeId);
-        drawBadge(builder, *panes[row], {box.x + head + width * (static_cast<double>(row) + 0.5), box.y + 9}, themeId);
+        drawBadge(builder, *panes[row], {box.x + 9, y + height / 2}, themeId, badge);
+        drawBadge(builder, *panes[row], {box.x + head + width * (static_cast<double>(row) + 0.5), box.y + 9}, themeId, std::min(16.0, width - 1));
         for (std::size_t column = 0; column < panes.size(); ++column) {
             const Box cell{box.x + head + width * static_cast<double>(column) + 1, y + 1, width - 2, height - 2};
             if (row == column) {
@@ -70,8 +86,7 @@ double drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vect
             const double overlap = jaccard(keptTokens(input, *panes[row]), keptTokens(input, *panes[column]));
             builder.rectangle(cell, blend(withAlpha(theme.text1, 0.06 + 0.3 * overlap), theme.canvas), {}, 0,
                               {PickId::Kind::Cell, static_cast<std::int64_t>(row * panes.size() + column)});
-            builder.text({cell.x + cell.width / 2, cell.y + cell.height / 2}, formatFixed(overlap, 2), {FontFace::Monospace, height > 48 ? 15.0 : 12.0}, theme.text1,
-                         HorizontalAlign::Centre, VerticalAlign::Middle);
+            drawNumber(builder, cell, overlap, theme);
         }
     }
     return box.y + head + height * count;
@@ -88,30 +103,91 @@ std::string agreementWord(std::size_t keepers, std::size_t panes) {
 /// Returns the lower end.
 double drawAgreement(SceneBuilder& builder, const std::vector<std::int64_t>& counts, const Box& box, const Theme& theme) {
     const std::int64_t most = std::max<std::int64_t>(1, *std::max_element(counts.begin(), counts.end()));
-    const double pitch = std::min(std::max(22.0, box.height / 12), box.height / static_cast<double>(counts.size())), label = 62, number = 48;
-    const double bar = std::clamp(0.45 * pitch, 10.0, 20.0);
+    const double pitch = std::min(std::max(22.0, box.height / 12), box.height / static_cast<double>(counts.size()));
+    const double bar = std::clamp(0.45 * pitch, 8.0, 20.0);
+    const TextStyle words{FontFace::Interface, pitch < 16 ? 11.0 : 12.0}, numbers{FontFace::Monospace, pitch < 16 ? 10.0 : 11.0};
+    double label = 0, number = 0;
+    for (std::size_t keepers = 0; keepers < counts.size(); ++keepers) {
+        label = std::max(label, builder.width(agreementWord(keepers, counts.size() - 1), words) + 10);
+        number = std::max(number, builder.width(formatCount(counts[keepers]), numbers) + 8);
+    }
     for (std::size_t i = 0; i < counts.size(); ++i) {
         const std::size_t keepers = counts.size() - 1 - i;
         const double y = box.y + pitch * (static_cast<double>(i) + 0.5);
         const double width = std::max(1.0, (box.width - label - number) * static_cast<double>(counts[keepers]) / static_cast<double>(most));
-        builder.text({box.x, y}, agreementWord(keepers, counts.size() - 1), {FontFace::Interface, 12}, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.text({box.x, y}, agreementWord(keepers, counts.size() - 1), words, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
         const Stroke outline = keepers == 0 ? Stroke{theme.text3, 1, {}} : Stroke{};
         builder.rectangle({box.x + label, y - bar / 2, width, bar}, keepers == 0 ? kTransparent : theme.text3, outline);
-        builder.text({box.x + label + width + 6, y}, formatCount(counts[keepers]), {FontFace::Monospace, 11}, theme.text1, HorizontalAlign::Left,
-                     VerticalAlign::Middle);
+        builder.text({box.x + label + width + 6, y}, formatCount(counts[keepers]), numbers, theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
     }
     return box.y + pitch * static_cast<double>(counts.size());
 }
 
-/// Which policy each letter is, where there is room below matrix and bars.
-void drawNames(SceneBuilder& builder, const std::vector<const PaneData*>& panes, const Box& box, ThemeId theme) {
-    for (std::size_t i = 0; i < panes.size(); ++i) {
-        const double y = box.y + kNamePitch * (static_cast<double>(i) + 0.5);
-        const TextStyle style{FontFace::Interface, 12};
-        drawBadge(builder, *panes[i], {box.x + 9, y}, theme);
-        builder.text({box.x + 26, y}, builder.elide(paneTitle(*panes[i]), style, box.width - 26), style,
-                     themeOf(theme).text2, HorizontalAlign::Left, VerticalAlign::Middle);
+/// Which policy each letter is, from left to right in as many rows as that needs. Returns the height; `draw`: else it is only measured.
+double nameRows(SceneBuilder& builder, const std::vector<const PaneData*>& panes, const Box& box, ThemeId theme, bool draw) {
+    double x = 0, y = kNamePitch / 2;
+    for (const PaneData* pane : panes) {
+        const std::string name = builder.elide(paneTitle(*pane), kNameStyle, box.width - 26);
+        const double width = 26 + builder.width(name, kNameStyle);
+        if (x > 0 && x + width > box.width)
+            x = 0, y += kNamePitch;
+        if (draw) {
+            drawBadge(builder, *pane, {box.x + x + 9, box.y + y}, theme);
+            builder.text({box.x + x + 26, box.y + y}, name, kNameStyle, themeOf(theme).text2, HorizontalAlign::Left, VerticalAlign::Middle);
+        }
+        x += width + kNameGap;
     }
+    return y + kNamePitch / 2;
+}
+
+/// Names below everything or, where there is no room, below the bars.
+void drawNames(SceneBuilder& builder, const std::vector<const PaneData*>& panes, const Box& matrix, double matrixEnd, const Box& bars, double barsEnd,
+               double bottom, ThemeId theme) {
+    const double end = std::max(matrixEnd, barsEnd);
+    for (const Box& box : {Box{matrix.x, end, builder.scene().width - 28, bottom - end}, Box{bars.x, barsEnd, bars.width, bottom - barsEnd}}) {
+        const double needed = nameRows(builder, panes, box, theme, false), gap = std::min(16.0, box.height - needed);
+        if (gap < 2)
+            continue;
+        nameRows(builder, panes, {box.x, box.y + gap, box.width, needed}, theme, true);
+        return;
+    }
+}
+
+/// Where matrix and bars have their room. Bars without a width have none.
+struct Layout {
+    Box matrix, bars;
+    bool headings = true;
+};
+
+Layout layoutOf(std::size_t paneCount, double names, double bottom, const Viewport& viewport) {
+    const auto count = static_cast<double>(paneCount);
+    Layout layout;
+    layout.headings = viewport.height >= 120;
+    const double top = layout.headings ? 26 : 6, height = bottom - names - 6 - top;
+    const double cell = viewport.height >= 260 ? kLargestCell : 64, half = std::min(viewport.width * 0.5 - 20, 26 + cell * count);
+    if (viewport.width >= kNarrow && half >= 22 + kLeastCellWidth * count) {
+        layout.matrix = {14, top, half, height};
+        layout.bars = {layout.matrix.right() + 28, top + 2, viewport.width - layout.matrix.right() - 38, height - 2};
+        return layout;
+    }
+    layout.matrix = {14, top, viewport.width - 28, height};
+    const double least = kLeastBar * (count + 1) + (layout.headings ? kHeading : 2), matrix = std::min(0.55 * height, 22 + 40 * count);
+    if (height - least < 22 + kLeastCell * count)
+        return layout; // the matrix says more
+    layout.matrix.height = std::clamp(matrix, 22 + kLeastCell * count, height - least);
+    const double begin = layout.matrix.bottom() + (layout.headings ? kHeading : 2);
+    layout.bars = {14, begin, viewport.width - 28, top + height - begin};
+    return layout;
+}
+
+void drawHeadings(SceneBuilder& builder, const Layout& layout, const Theme& theme) {
+    const auto draw = [&](const char* text, const Box& box, double y) {
+        builder.text({box.x, y}, builder.elide(text, kHeadingStyle, box.width + (layout.bars.x > box.x ? 20 : 0)), kHeadingStyle, theme.text2,
+                     HorizontalAlign::Left, VerticalAlign::Middle);
+    };
+    draw("Jaccard overlap of kept lists", layout.matrix, 12);
+    if (layout.bars.width > 0)
+        draw("Panes that keep a token", layout.bars, layout.bars.x > layout.matrix.x ? 12 : layout.bars.y - kHeading / 2);
 }
 
 Scene OverlapView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
@@ -126,21 +202,15 @@ Scene OverlapView::buildScene(const ViewInput& input, const ParameterValues&, co
     scene.height = viewport.height;
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
-    const TextStyle heading{FontFace::Interface, 11, FontWeight::SemiBold};
-    const double foot = viewport.forExport ? 16 : 0, top = viewport.height < 120 ? 6 : 26; // the dock's title stays
-    const double names = viewport.height < 260 ? 0 : 16 + kNamePitch * static_cast<double>(panes.size());
-    const double cell = names > 0 ? kLargestCell : 64;
-    const double matrixWidth = std::min(viewport.width * 0.5 - 20, 26 + cell * static_cast<double>(panes.size()));
-    const Box matrix{14, top, matrixWidth, viewport.height - top - 6 - foot - names};
-    const Box bars{matrix.right() + 28, top + 2, viewport.width - matrix.right() - 38, matrix.height - 2};
-    if (top > 20) {
-        builder.text({matrix.x, 12}, "Jaccard overlap of kept lists", heading, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
-        builder.text({bars.x, 12}, builder.elide("Panes that keep a token", heading, bars.width), heading, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
-    }
-    const double matrixEnd = drawMatrix(builder, input, panes, matrix, viewport.theme);
-    const double barsEnd = drawAgreement(builder, agreement(input, panes), bars, theme);
-    if (names > 0)
-        drawNames(builder, panes, {matrix.x, std::max(matrixEnd, barsEnd) + 16, viewport.width - 28, names - 16}, viewport.theme);
+    const double bottom = viewport.height - (viewport.forExport ? 16 : 0);
+    const double names = viewport.height < 260 ? 0 : 16 + nameRows(builder, panes, {0, 0, viewport.width - 28, 0}, viewport.theme, false);
+    const Layout layout = layoutOf(panes.size(), names, bottom, viewport);
+    if (layout.headings)
+        drawHeadings(builder, layout, theme);
+    const double matrixEnd = drawMatrix(builder, input, panes, layout.matrix, viewport.theme);
+    const bool hasBars = layout.bars.width > 0;
+    const double barsEnd = hasBars ? drawAgreement(builder, agreement(input, panes), layout.bars, theme) : matrixEnd;
+    drawNames(builder, panes, layout.matrix, matrixEnd, hasBars ? layout.bars : layout.matrix, barsEnd, bottom - 4, viewport.theme);
     drawProvenance(builder, input, viewport);
     return scene;
 }

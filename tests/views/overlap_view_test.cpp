@@ -1,0 +1,109 @@
+// Overlap in docks of every shape: texts stay apart, numbers inside their cells, bars long enough to compare, names where there is room.
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_test.h"
+#include "views/overlap/overlap_view.h"
+
+#include <algorithm>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+const std::vector<std::string> kThree = {"keydiff@0.25", "snapkv@0.25", "streaming_llm@0.25"};
+const std::vector<std::string> kSix = {"keydiff@0.25", "snapkv@0.25", "streaming_llm@0.25", "tova@0.25", "h2o@0.25", "key_norm@0.25"};
+
+bool has(const Scene& scene, const std::string& text) {
+    const std::vector<std::string> texts = scene_checks::textsOf(scene);
+    return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+} // namespace
+
+class OverlapViewTest : public ViewTest {
+    Q_OBJECT
+
+    const ParameterValues m_options{m_view.card().options};
+
+    /// Cells with the numbers in them: none wider than its cell.
+    void numbersAreInTheirCells(const Scene& scene) {
+        for (const Drawable& item : scene.items) {
+            const auto* text = std::get_if<TextItem>(&item);
+            if (!text || text->style.face != FontFace::Monospace || text->text.find('.') == std::string::npos)
+                continue;
+            const Box box = textBounds(*text, m_text);
+            const bool inside = std::any_of(scene.items.begin(), scene.items.end(), [&](const Drawable& other) {
+                const auto* cell = std::get_if<RectangleItem>(&other);
+                return cell && cell->pick.kind == PickId::Kind::Cell && cell->box.contains(text->position) && box.x >= cell->box.x &&
+                       box.right() <= cell->box.right();
+            });
+            QVERIFY2(inside, text->text.c_str());
+        }
+    }
+
+public:
+    OverlapViewTest() : ViewTest(overlapView()) {}
+
+private slots:
+    void nothingOverlapsOrIsClipped_data() {
+        QTest::addColumn<QSize>("size");
+        QTest::addColumn<bool>("six");
+        for (const QSize size : {QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176), QSize(300, 280), QSize(220, 160), QSize(930, 410)})
+            for (const bool six : {false, true})
+                QTest::newRow(qPrintable(QString("%1x%2 %3").arg(size.width()).arg(size.height()).arg(six ? "six" : "three"))) << size << six;
+    }
+    void nothingOverlapsOrIsClipped() {
+        QFETCH(QSize, size);
+        QFETCH(bool, six);
+        const ViewInput input = needleInput(six ? kSix : kThree);
+        for (const bool forExport : {false, true}) {
+            Viewport frame = viewport(size.width(), size.height(), m_text);
+            frame.forExport = forExport;
+            const Scene scene = m_view.buildScene(input, m_options, frame);
+            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
+            numbersAreInTheirCells(scene);
+        }
+    }
+
+    // Three panes in a narrow dock: all six numbers, and the bars below them, not beside them with a pixel or two each.
+    void narrowDocksStackMatrixAndBars() {
+        const Scene scene = build(needleInput(kThree), m_options, 246, 176);
+        int numbers = 0;
+        double matrixEnd = 0, longest = 0, firstBar = 1e9;
+        for (const Drawable& item : scene.items) {
+            const auto* text = std::get_if<TextItem>(&item);
+            numbers += text && text->style.face == FontFace::Monospace && text->text.find('.') != std::string::npos;
+            const auto* box = std::get_if<RectangleItem>(&item);
+            if (box && box->pick.kind == PickId::Kind::Cell)
+                matrixEnd = std::max(matrixEnd, box->box.bottom());
+            else if (box && box->fill == themeOf(ThemeId::Light).text3)
+                longest = std::max(longest, box->box.width), firstBar = std::min(firstBar, box->box.y);
+        }
+        QCOMPARE(numbers, 6);
+        QVERIFY2(longest > 60 && firstBar > matrixEnd, qPrintable(QString("%1 from %2, matrix to %3").arg(longest).arg(firstBar).arg(matrixEnd)));
+        QVERIFY(has(scene, "none") && has(scene, "Panes that keep a token") && has(scene, "Jaccard overlap of kept lists"));
+    }
+
+    // Many panes: the matrix takes the room of the bars before it loses its numbers.
+    void sixPanesKeepTheirNumbers() {
+        for (const QSize size : {QSize(345, 130), QSize(246, 176), QSize(940, 126)}) {
+            const Scene scene = build(needleInput(kSix), m_options, size.width(), size.height());
+            const std::vector<std::string> texts = scene_checks::textsOf(scene);
+            const auto numbers = std::count_if(texts.begin(), texts.end(), [](const std::string& t) { return t.starts_with("0."); });
+            QCOMPARE(numbers, 30);
+        }
+    }
+
+    // Letters are told apart by colour alone unless names stand below, which needs a row or the room under the bars.
+    void namesStandWhereThereIsRoom() {
+        for (const QSize size : {QSize(493, 210), QSize(1134, 207), QSize(930, 410), QSize(300, 300)}) {
+            const Scene scene = build(needleInput(kThree), m_options, size.width(), size.height());
+            QVERIFY2(has(scene, "KeyDiff, paper") && has(scene, "StreamingLLM, gaps"), qPrintable(QString("%1x%2").arg(size.width()).arg(size.height())));
+        }
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(OverlapViewTest)
+#include "overlap_view_test.moc"
