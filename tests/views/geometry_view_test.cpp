@@ -254,7 +254,7 @@ private slots:
         QTest::addColumn<QString>("figure");
         QTest::addColumn<QSize>("size");
         for (const char* figure : {"cosines", "means", "norms", "distinct", "log_det", "table3", "lemma", "theorem"})
-            for (const QSize size : {QSize(300, 220), QSize(930, 260), QSize(1400, 900)})
+            for (const QSize size : {QSize(300, 220), QSize(930, 260), QSize(1400, 900), QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176)})
                 QTest::newRow(qPrintable(QString("%1 %2x%3").arg(figure).arg(size.width()).arg(size.height()))) << QString(figure) << size;
     }
     void everyFigureFits() {
@@ -270,6 +270,65 @@ private slots:
             const Scene scene = m_view.buildScene(input, options, frame);
             QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
             QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
+        }
+    }
+
+    // Two labels are no scale: where there is room for four or more, there are as many.
+    void axesHaveFourTicksWhereTheyFit_data() {
+        QTest::addColumn<QString>("figure");
+        for (const char* figure : {"cosines", "means", "norms", "distinct", "log_det", "table3"})
+            QTest::newRow(figure) << QString(figure);
+    }
+    void axesHaveFourTicksWhereTheyFit() {
+        QFETCH(QString, figure);
+        const ParameterValues options = optionsOf(m_view, {{"figure", figure.toStdString()}, {"scope", "model"}});
+        const ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
+        for (const QSize size : {QSize(345, 130), QSize(943, 128), QSize(1788, 263), QSize(1181, 477)}) {
+            const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), m_text));
+            std::size_t across = 0, upwards = 0;
+            for (const Drawable& item : scene.items)
+                if (const auto* text = std::get_if<TextItem>(&item); text && text->style.face == FontFace::Monospace)
+                    (text->horizontal == HorizontalAlign::Right ? upwards : across) += 1;
+            QVERIFY2(across >= 4 && across <= 8, qPrintable(QString("%1 at %2").arg(across).arg(size.width())));
+            QVERIFY2(upwards >= (size.height() > 200 ? 4u : 2u), qPrintable(QString("%1 at %2").arg(upwards).arg(size.height())));
+        }
+    }
+
+    void meansHaveEqualDecimals() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
+        QCOMPARE(m_view.finding(input, options), std::string("Means with 95 % intervals: keys 0.424 ± 0.003, queries 0.386 ± 0.002 (6 of 6 layers)"));
+        const ParameterValues norms = optionsOf(m_view, {{"figure", "log_det"}});
+        const std::string text = m_view.finding(inputFor(m_view, {"keydiff@0.25", "snapkv@0.25"}, norms), norms);
+        std::vector<std::size_t> decimals;
+        for (std::size_t at = text.find(" ± "); at != std::string::npos; at = text.find(" ± ", at + 1))
+            for (const std::size_t number : {text.rfind(' ', at - 1) + 1, at + std::string(" ± ").size()}) {
+                const std::size_t end = text.find_first_of(" ,", number), point = text.find('.', number);
+                decimals.push_back(point < end ? end - point - 1 : 0);
+            }
+        QCOMPARE(decimals.size(), std::size_t{4});
+        QVERIFY2(std::count(decimals.begin(), decimals.end(), decimals.front()) == 4, text.c_str());
+    }
+
+    // The marks of the means and the line at 0 are in the legend or not in the picture.
+    void marksAreExplainedOrNotDrawn() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
+        for (const QSize size : {QSize(943, 128), QSize(345, 130), QSize(700, 400)}) {
+            const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), m_text));
+            const std::vector<std::string> texts = scene_checks::textsOf(scene);
+            const auto says = [&](const char* words) { return std::find(texts.begin(), texts.end(), words) != texts.end(); };
+            int marks = 0, zeros = 0;
+            for (const Drawable& item : scene.items) {
+                const auto* mark = std::get_if<PolygonItem>(&item);
+                marks += mark && mark->points.front().y == scene.plot.bottom();
+                const auto* line = std::get_if<PolylineItem>(&item);
+                zeros += line && !line->stroke.dash.empty() && line->points.front().x == line->points.back().x;
+            }
+            const bool wide = size.width() > 600;
+            QVERIFY(says("mean ± half its 95 % interval") == wide && says("0: at right angles") == wide);
+            QCOMPARE(marks, wide ? 2 : 0);
+            QCOMPARE(zeros, wide ? 1 : 0);
         }
     }
 

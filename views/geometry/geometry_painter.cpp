@@ -59,6 +59,20 @@ Extent extentOf(const GeometryData& data) {
     return extent.low < extent.high ? extent : Extent{0, 1, 1};
 }
 
+/// Rounded outwards where fewer than four of the axis' ticks would lie inside although `most` have their place.
+AxisSpec withEnoughTicks(AxisSpec axis, int most) {
+    constexpr std::size_t kFewest = 4;
+    const std::vector<Tick> ticks = linearTicks(axis.low, axis.high, most);
+    if (most < static_cast<int>(kFewest) || ticks.size() < 2 || ticks.size() >= kFewest)
+        return axis;
+    const double step = ticks[1].value - ticks[0].value;
+    axis.low = step * std::floor(axis.low / step + 1e-9);
+    axis.high = step * std::ceil(axis.high / step - 1e-9);
+    return axis;
+}
+
+int mostTicks(double length, double pitch) { return std::clamp(static_cast<int>(length / pitch), 2, 7); }
+
 void drawSteps(SceneBuilder& builder, const PlotFrame& frame, const Histogram& histogram, const Look& look) {
     std::vector<Point> outline = {frame.toPixels(histogram.low(), 0)};
     for (std::size_t bin = 0; bin < histogram.counts().size(); ++bin) {
@@ -68,14 +82,18 @@ void drawSteps(SceneBuilder& builder, const PlotFrame& frame, const Histogram& h
     }
     outline.push_back(frame.toPixels(histogram.high(), 0));
     builder.polyline(std::move(outline), {look.colour, 1.5, look.dash});
-    const double mean = frame.toPixels(histogram.summary().mean, 0).x;
-    builder.line({mean, frame.plot.bottom()}, {mean, frame.plot.bottom() - 8}, {look.colour, 2, {}});
+}
+
+/// A triangle that stands on the axis.
+void drawMean(SceneBuilder& builder, const PlotFrame& frame, const Histogram& histogram, const Look& look, Colour casing) {
+    const double x = frame.toPixels(histogram.summary().mean, 0).x, foot = frame.plot.bottom();
+    builder.polygon({{x - 4, foot}, {x, foot - 8}, {x + 4, foot}}, look.colour, {casing, 1, {}});
 }
 
 /// Few numbers are shown one by one too, in a row of dots above the axis.
 void drawNumbers(SceneBuilder& builder, const PlotFrame& frame, const GeometrySeries& series, const Look& look, std::size_t row) {
     constexpr std::size_t kFew = 30;
-    constexpr double kFirst = 13, kPitch = 7; // above the ticks of the means
+    constexpr double kFirst = 13, kPitch = 7; // above the marks of the means
     if (series.numbers.empty() || series.numbers.size() >= kFew)
         return;
     auto points = std::make_shared<std::vector<Point>>();
@@ -110,13 +128,30 @@ void drawBound(SceneBuilder& builder, const PlotFrame& frame, const GeometryData
 
 std::vector<LegendEntry> histogramLegend(const GeometryData& data, const ViewInput& input, ThemeId theme) {
     std::vector<LegendEntry> legend;
+    const std::vector<std::string> means = meanTexts(data);
     for (std::size_t i = 0; i < data.series.size(); ++i) {
         const GeometrySeries& series = data.series[i];
         const Look look = lookOf(input, data, i, theme);
         const std::string letter = series.role == GeometrySeries::Role::Policy ? std::string(1, series.letter) + " " : "";
-        legend.push_back({fmt::format("{}{} {}", letter, series.name, meanText(series.histogram.summary())), Marker::Circle, kTransparent, {look.colour, 1.5, look.dash}, 3, true});
+        legend.push_back({fmt::format("{}{} {}", letter, series.name, means[i]), Marker::Circle, kTransparent, {look.colour, 1.5, look.dash}, 3, true});
     }
     return legend;
+}
+
+const std::vector<double> kZeroDash = {4, 3};
+
+/// What the marks of means and the line at 0 are; false, and nothing added, where the legend has no room for it.
+bool explainMarks(std::vector<LegendEntry>& legend, const GeometryData& data, const Viewport& viewport) {
+    constexpr double kFurtherRows = 220; ///< from this height on there is room for rows
+    const Theme& theme = themeOf(viewport.theme);
+    std::vector<LegendEntry> longer = legend;
+    longer.push_back({"mean ± half its 95 % interval", Marker::TriangleUp, theme.text2, {}, 4});
+    if (data.isSigned)
+        longer.push_back({"0: at right angles", Marker::Circle, kTransparent, {theme.axis, 1, kZeroDash}, 3, true});
+    if (viewport.height < kFurtherRows && legendRows(longer, viewport.width - 20, 2, *viewport.text) > 1)
+        return false;
+    legend = std::move(longer);
+    return true;
 }
 
 /// As finishChart, but vectors of several layers name no layer as their origin.
@@ -134,26 +169,65 @@ bool holdsBound(const TheoremPoint& point, bool lemma) {
     return lemma ? point.cosKey >= point.leastCosKey - kRounding : point.cosMeanKey <= point.mostCosMeanKey + kRounding;
 }
 
-std::string meanText(const Summary& summary) {
-    return summary.count < 2 ? formatShort(summary.mean) : formatShort(summary.mean) + " ± " + formatShort(summary.halfInterval());
+std::vector<std::string> meanTexts(const GeometryData& data) {
+    constexpr double kLarge = 1e6;
+    double largest = 0, narrowest = INFINITY;
+    for (const GeometrySeries& series : data.series) {
+        const Summary summary = series.histogram.summary();
+        largest = std::max(largest, std::fabs(summary.mean));
+        if (summary.count >= 2 && summary.halfInterval() > 0)
+            narrowest = std::min(narrowest, summary.halfInterval());
+    }
+    const auto decimalsOf = [](double value) { return static_cast<int>(-std::floor(std::log10(value))); };
+    const int ofMeans = largest > 0 ? std::min(3, decimalsOf(largest) + 2) : 3;
+    const int ofIntervals = std::isfinite(narrowest) ? std::min(6, decimalsOf(narrowest)) : 0;
+    const int decimals = std::max({0, ofMeans, ofIntervals});
+    const auto number = [&](double value) {
+        return largest >= kLarge ? formatShort(value) : decimals == 0 ? formatCount(std::llround(value)) : formatFixed(value, decimals);
+    };
+    std::vector<std::string> texts;
+    for (const GeometrySeries& series : data.series) {
+        const Summary summary = series.histogram.summary();
+        texts.push_back(number(summary.mean) + (summary.count < 2 ? "" : " ± " + number(summary.halfInterval())));
+    }
+    return texts;
 }
 
-Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const Viewport& viewport) {
-    const Theme& theme = themeOf(viewport.theme);
+namespace {
+
+/// The axes of the histograms: where the user has not zoomed, with ticks enough to read a value.
+Chart histogramChart(const GeometryData& data, const Viewport& viewport, const std::vector<LegendEntry>& legend) {
     const Extent extent = extentOf(data);
     const double margin = 0.02 * (extent.high - extent.low);
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{extent.low - margin, extent.high + margin, 0, 1.06 * extent.top});
-    Chart chart(viewport, histogramLegend(data, input, viewport.theme), {range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)},
-                {range.yMin, range.yMax, AxisScale::Linear, "Share of " + data.of + ", %"});
+    const AxisSpec x{range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)}, y{range.yMin, range.yMax, AxisScale::Linear, "Share of " + data.of + ", %"};
+    Chart chart(viewport, legend, x, y);
+    if (viewport.range)
+        return chart;
+    const Box& plot = chart.frame.plot; // the room that the axes count their ticks by
+    return {viewport, legend, withEnoughTicks(x, mostTicks(plot.width, 52)), withEnoughTicks(y, mostTicks(plot.height, 34))};
+}
+
+} // namespace
+
+Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const Viewport& viewport) {
+    const Theme& theme = themeOf(viewport.theme);
+    std::vector<LegendEntry> legend = histogramLegend(data, input, viewport.theme);
+    const bool explained = explainMarks(legend, data, viewport);
+    Chart chart = histogramChart(data, viewport, legend);
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
     builder.pushClip(chart.frame.plot);
-    if (data.isSigned) {
+    if (data.isSigned && explained) {
         const double zero = chart.frame.toPixels(0, 0).x;
-        builder.line({zero, chart.frame.plot.y}, {zero, chart.frame.plot.bottom()}, {theme.axis, 1, {4, 3}});
+        builder.line({zero, chart.frame.plot.y}, {zero, chart.frame.plot.bottom()}, {theme.axis, 1, kZeroDash});
     }
-    for (std::size_t i = 0; i < data.series.size(); ++i)
-        drawSteps(builder, chart.frame, data.series[i].histogram, lookOf(input, data, i, viewport.theme));
+    for (std::size_t i = 0; i < data.series.size(); ++i) {
+        const Look look = lookOf(input, data, i, viewport.theme);
+        drawSteps(builder, chart.frame, data.series[i].histogram, look);
+        if (explained)
+            drawMean(builder, chart.frame, data.series[i].histogram, look, theme.casing);
+    }
     for (std::size_t i = 0; i < data.series.size(); ++i)
         drawNumbers(builder, chart.frame, data.series[i], lookOf(input, data, i, viewport.theme), i);
     builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers

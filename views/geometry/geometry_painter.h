@@ -12,7 +12,7 @@ Scene geometryScatter(const GeometryData& data, const ViewInput& input, const Vi
 
 /// False for a point on the wrong side of its own bound by more than float rounding.
 bool holdsBound(const TheoremPoint& point, bool lemma);
-/// "0.812 ± 0.004": mean and half of its 95 % interval.
-std::string meanText(const Summary& summary);
+/// "0.812 ± 0.004": mean and half of its 95 % interval of every series, all with the same decimals.
+std::vector<std::string> meanTexts(const GeometryData& data);
 
 } // namespace kvscope

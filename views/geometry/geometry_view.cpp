@@ -106,8 +106,9 @@ std::string GeometryView::finding(const ViewInput& input, const ParameterValues&
                            formatShort(data->series.front().histogram.summary().mean), data->where);
     }
     std::string text;
-    for (const GeometrySeries& series : data->series)
-        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", series.name, meanText(series.histogram.summary()));
+    const std::vector<std::string> means = meanTexts(*data);
+    for (std::size_t i = 0; i < means.size(); ++i)
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", data->series[i].name, means[i]);
     return fmt::format("Means with 95 % intervals: {} ({})", text, data->where);
 }
 
