@@ -48,7 +48,7 @@ QFont fontOf(const TextStyle& style, double scale) {
     const int weight = static_cast<int>(style.weight);
     font.setWeight(static_cast<QFont::Weight>(mono ? (weight >= 600 ? 700 : 400) : weight));
     font.setItalic(style.italic);
-    // Pixel sizes are whole numbers in Qt; points at 72 dpi would not be, so fractional sizes go through the scale.
+    // Pixel sizes are whole numbers in Qt; who draws at others scales the rest.
     font.setPixelSize(std::max(1, static_cast<int>(std::lround(style.size * scale))));
     font.setHintingPreference(QFont::PreferNoHinting);
     font.setStyleStrategy(QFont::PreferAntialias);
@@ -85,7 +85,9 @@ TextBitmap QtTextService::rasterise(std::string_view utf8, const TextStyle& styl
     const QString text = textOf(utf8);
     const QFont font = fontOf(style, scale);
     const QFontMetricsF metrics(font);
-    const QRectF ink = metrics.boundingRect(text).united(metrics.tightBoundingRect(text));
+    const double rest = style.size * scale / font.pixelSize(); // what whole pixels leave: 13 at 1.5 is 19.5, not 20
+    const QRectF whole = metrics.boundingRect(text).united(metrics.tightBoundingRect(text));
+    const QRectF ink(whole.topLeft() * rest, whole.size() * rest);
     const int left = static_cast<int>(std::floor(ink.left())) - 1, top = static_cast<int>(std::floor(ink.top())) - 1;
     TextBitmap bitmap;
     bitmap.width = static_cast<int>(std::ceil(ink.right())) + 1 - left;
@@ -97,7 +99,9 @@ TextBitmap QtTextService::rasterise(std::string_view utf8, const TextStyle& styl
     QPainter painter(&image);
     painter.setFont(font);
     painter.setPen(Qt::white);
-    painter.drawText(QPointF(-left, -top), text);
+    painter.translate(-left, -top);
+    painter.scale(rest, rest);
+    painter.drawText(QPointF(), text);
     painter.end();
     // White text leaves equal channels; a colour glyph does not, and then its own pixels are what is wanted.
     bool coloured = false;

@@ -62,6 +62,35 @@ private slots:
         }
     }
 
+    void convexShapesAreToldApart() {
+        QVERIFY(isConvex({{0, 0}, {10, 0}, {10, 10}, {0, 10}}));
+        QVERIFY(isConvex({{0, 10}, {10, 10}, {10, 0}, {5, 0}, {0, 0}})); // a corner on a side
+        QVERIFY(isConvex({{0, 0}, {4, 8}, {8, 0}}));
+        QVERIFY(!isConvex({{0, 0}, {10, 0}, {10, 10}, {5, 2}, {0, 10}}));
+        QVERIFY(!isConvex(star(5, 4)));
+        std::vector<Point> pentagram;
+        for (int i = 0; i < 5; ++i)
+            pentagram.push_back({std::cos(0.8 * std::numbers::pi * i), std::sin(0.8 * std::numbers::pi * i)});
+        QVERIFY(!isConvex(pentagram)); // all corners turn the same way, but twice round
+        QVERIFY(!isConvex({{0, 0}, {1, 1}, {2, 2}}));
+    }
+
+    void linesAreCutWhereJointsFail() {
+        const std::vector<Point> needle{{0, 0}, {3, 200}, {6, 0}, {9, 200}};
+        const auto pieces = jointPieces(needle, 1.3, false);
+        QCOMPARE(pieces.size(), std::size_t{3}); // at both points
+        QCOMPARE(pieces[1].front().y, 200.0);
+        QCOMPARE(pieces[1].back().y, 0.0);
+        const std::vector<Point> step{{0, 0}, {20, 0}, {20, 0.3}, {40, 0.3}};
+        QCOMPARE(jointPieces(step, 1.5, false).size(), std::size_t{3});
+        const std::vector<Point> stairs{{0, 0}, {20, 0}, {20, 9}, {40, 9}}, slow{{0, 0}, {1, 0.1}, {2, 0.3}, {3, 0.2}};
+        QCOMPARE(jointPieces(stairs, 1.5, false).size(), std::size_t{1});
+        QCOMPARE(jointPieces(slow, 1.5, false).size(), std::size_t{1}); // many short ones that hardly turn
+        QCOMPARE(jointPieces({{0, 0}, {4, 8}, {8, 0}}, 1.2, true).size(), std::size_t{1}); // a mark keeps its corners
+        QCOMPARE(jointPieces(needle, 1.3, true).front().front().x, 0.0);
+        QCOMPARE(jointPieces(needle, 1.3, true).back().back().x, 0.0);
+    }
+
     void twoPointsFillNothing() { QVERIFY(triangulate({{0, 0}, {1, 1}}).empty()); }
 
     void dashesHaveThePatternsLengths() {

@@ -162,6 +162,12 @@ private slots:
             QVERIFY(std::abs(bitmap.width / 2.0 - extent.width) < 5);
             QVERIFY(std::any_of(bitmap.coverage.begin(), bitmap.coverage.end(), [](auto c) { return c > 200; }));
         }
+        // At fractional scales too: 13 at 1.5 is 19.5 pixels high, and words that stand side by side would run together at 20.
+        const std::string line = "certain man seeks his brethren, feeding their flocks in Dothan";
+        for (const double scale : {1.0, 1.25, 1.5, 1.75, 2.0}) {
+            const double drawn = text.rasterise(line, style, scale).width / scale, measured = text.measure(line, style).width;
+            QVERIFY2(std::abs(drawn - measured) < 5, qPrintable(QString("%1 of %2 at %3").arg(drawn).arg(measured).arg(scale)));
+        }
         QCOMPARE(text.measure("111", {FontFace::Monospace, 12}).width, text.measure("888", {FontFace::Monospace, 12}).width);
         QVERIFY(text.measure("bold", {FontFace::Interface, 12, FontWeight::Bold}).width > text.measure("bold", {FontFace::Interface, 12}).width);
     }

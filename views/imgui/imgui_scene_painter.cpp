@@ -43,14 +43,23 @@ void drawLine(ImDrawList& list, const std::vector<Point>& points, const Stroke& 
         list.AddPolyline(corners.data(), static_cast<int>(corners.size()), packed(stroke.colour), close ? ImDrawFlags_Closed : 0,
                          static_cast<float>(stroke.width));
     };
-    if (stroke.dash.empty())
-        return draw(points, closed);
+    if (stroke.dash.empty()) {
+        const auto pieces = jointPieces(points, stroke.width, closed);
+        if (pieces.size() == 1 || stroke.colour.a < 255) // what shows through would be darker where two pieces meet
+            return draw(points, closed);
+        for (const std::vector<Point>& piece : pieces)
+            draw(piece, false);
+        return;
+    }
     for (const std::vector<Point>& piece : dashes(points, stroke.dash, closed))
         draw(piece, false);
 }
 
 void drawPolygon(ImDrawList& list, const std::vector<Point>& points, Colour fill, const Stroke& stroke) {
-    if (fill.a > 0)
+    if (fill.a > 0 && isConvex(points)) {
+        const std::vector<ImVec2> corners = toImGui(points);
+        list.AddConvexPolyFilled(corners.data(), static_cast<int>(corners.size()), packed(fill));
+    } else if (fill.a > 0)
         for (const auto& [i, j, k] : triangulate(points))
             list.AddTriangleFilled(at(points[i]), at(points[j]), at(points[k]), packed(fill));
     drawLine(list, points, stroke, true);

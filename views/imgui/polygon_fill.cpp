@@ -1,7 +1,9 @@
-// Two pieces of plane geometry that ImGui's draw lists lack: filling a polygon that is not convex, and dashing a line.
+// Plane geometry that ImGui's draw lists lack: filling a polygon that is not convex, joints of lines, and dashes.
 #include "views/imgui/polygon_fill.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 namespace kvscope {
@@ -37,7 +39,53 @@ bool isEar(const std::vector<Point>& points, const std::vector<std::size_t>& lef
     return true;
 }
 
+/// How far the line turns at b, 0 (straight on) to pi (back).
+double turnAt(Point a, Point b, Point c) {
+    const double dot = (b.x - a.x) * (c.x - b.x) + (b.y - a.y) * (c.y - b.y);
+    return std::abs(std::atan2(cross(a, b, c), dot));
+}
+
+bool jointHolds(Point a, Point b, Point c, double width) {
+    constexpr double kSharp = 160 * std::numbers::pi / 180, kBend = 30 * std::numbers::pi / 180;
+    const double turn = turnAt(a, b, c);
+    const double shorter = std::min(std::hypot(b.x - a.x, b.y - a.y), std::hypot(c.x - b.x, c.y - b.y));
+    return turn < kBend || (turn < kSharp && shorter > width);
+}
+
 } // namespace
+
+bool isConvex(const std::vector<Point>& points) {
+    const std::size_t n = points.size();
+    double turned = 0;
+    int sign = 0;
+    for (std::size_t i = 0; n >= 3 && i < n; ++i) {
+        const Point &a = points[i], &b = points[(i + 1) % n], &c = points[(i + 2) % n];
+        const double side = cross(a, b, c);
+        if (side != 0 && sign != 0 && (side > 0) != (sign > 0))
+            return false;
+        sign = side > 0 ? 1 : side < 0 ? -1 : sign;
+        turned += turnAt(a, b, c);
+    }
+    return sign != 0 && turned < 3 * std::numbers::pi; // a pentagram turns twice
+}
+
+std::vector<std::vector<Point>> jointPieces(const std::vector<Point>& line, double width, bool closed) {
+    std::vector<Point> whole = line;
+    if (closed)
+        whole.push_back(line.front());
+    std::vector<std::vector<Point>> pieces;
+    std::vector<Point> piece;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        piece.push_back(whole[i]);
+        const bool end = i + 1 == whole.size();
+        if (!end && (i == 0 || jointHolds(whole[i - 1], whole[i], whole[i + 1], width)))
+            continue;
+        if (piece.size() > 1)
+            pieces.push_back(piece);
+        piece = {whole[i]};
+    }
+    return pieces;
+}
 
 std::vector<std::array<std::size_t, 3>> triangulate(const std::vector<Point>& points) {
     std::vector<std::array<std::size_t, 3>> triangles;

@@ -125,15 +125,18 @@ public:
         }
     }
 
-    /// A needle stands out of the crowd; many selected tokens are a crowd themselves.
+    /// A needle stands out of the crowd; many selected tokens are a crowd themselves. All rings lie under all marks: what
+    /// lies close together still shows what becomes of it.
     void drawSelection() {
         const double ownRadius = m_radii.kept + (m_input.focus.selected.size() <= kFewSelected ? 1.4 : 0.6);
+        std::vector<std::pair<Point, TokenIndex>> drawn;
         for (const TokenIndex token : m_input.focus.selected)
-            if (isDrawn(m_marks, token)) {
-                const Point at = pixelOf(m_frame, projectionOf(m_input), m_marks, token);
-                m_builder.circle(at, ownRadius + 2.2, m_theme.casing, {m_theme.ink, 1.5, {}}, {PickId::Kind::Token, token});
-                drawOwnMark(at, token, ownRadius);
-            }
+            if (isDrawn(m_marks, token))
+                drawn.emplace_back(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
+        for (const auto& [at, token] : drawn)
+            m_builder.circle(at, ownRadius + 2.2, m_theme.casing, {m_theme.ink, 1.5, {}}, {PickId::Kind::Token, token});
+        for (const auto& [at, token] : drawn)
+            drawOwnMark(at, token, ownRadius);
     }
 
     void drawAnchor() {

@@ -140,8 +140,13 @@ double drawRanks(SceneBuilder& builder, const StripScene& strip, double left) {
     return x + builder.text({x, y}, "best", kSmall, strip.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
 }
 
-std::string cutSentence(const ViewInput& input) {
-    return fmt::format("▼ cut: {}; what follows is not seen by the policies", input.cut.label);
+/// What the mark of the cut means, in as many words as fit.
+std::string cutSentence(const SceneBuilder& builder, const ViewInput& input, double room) {
+    for (const std::string& words : {fmt::format("▼ cut: {}; what follows is not seen by the policies", input.cut.label),
+                                     fmt::format("▼ cut: {}; not seen behind it", input.cut.label), fmt::format("▼ cut at {}", formatCount(input.cut.token))})
+        if (builder.width(words, kSmall) < room)
+            return words;
+    return {};
 }
 
 std::vector<OptionNeed> TokenStripView::optionNeeds() const {
@@ -178,7 +183,7 @@ Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& 
     } else {
         legendEnd = drawTopLegend(builder, viewport, legend, 14, kLegendHeight / 2);
     }
-    if (const std::string cut = cutSentence(input); builder.width(cut, kSmall) < viewport.width - legendEnd - 20)
+    if (const std::string cut = cutSentence(builder, input, viewport.width - legendEnd - 20); !cut.empty())
         builder.text({viewport.width - 14, kLegendHeight / 2}, cut, kSmall, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
 
     builder.pushClip(text);

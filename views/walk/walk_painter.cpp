@@ -88,8 +88,7 @@ void paintFocus(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
 
 void paintLean(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     const Box& plot = rows.lean.plot;
-    const bool fail = fails(*p.now.walk->log);
-    const TextStyle note{FontFace::Interface, 11}, label{FontFace::Monospace, 10};
+    const TextStyle label{FontFace::Monospace, 10};
     const double unit = rows.lean.toPixels(0, 0).y - rows.lean.toPixels(0, 1).y;
     for (const double line : {1.0, 0.0, -1.0}) {
         const double y = rows.lean.toPixels(0, line).y;
@@ -121,14 +120,6 @@ void paintLean(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     }
     b.popClip();
     b.line({plot.x, plot.y}, {plot.x, plot.bottom()}, {p.theme.axis, 1, {}});
-    if (plot.height < 56)
-        return;
-    const auto name = [&](const char* words, double y) { // on its own ground: the walk may pass behind it
-        b.rectangle({plot.x + 3, y - 7, b.width(words, note) + 4, 14}, withAlpha(p.theme.canvas, 0.88));
-        b.text({plot.x + 5, y}, words, note, p.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
-    };
-    name(fail ? "FAIL above +1" : "above +1: − is certain", rows.lean.toPixels(0, 1).y + 10);
-    name(fail ? "FAIL below −1" : "below −1: + is certain", rows.lean.toPixels(0, -1).y - 10);
 }
 
 /// Plus above the middle, filled; minus below it, hollow where there is room for an outline.
