@@ -162,7 +162,7 @@ void ParameterRow::buildFlag() {
 
 void ParameterRow::setTokens(std::int64_t tokens) {
     if (m_slider)
-        m_slider->setScale(ValueScale::of(m_spec, tokens));
+        m_slider->setScale(SliderScale::of(m_spec, tokens));
 }
 
 void ParameterRow::proposeFromSlider(double value) {

@@ -33,7 +33,7 @@ bool ValueSlider::event(QEvent* event) {
     return QAbstractSlider::event(event);
 }
 
-void ValueSlider::setScale(const ValueScale& scale) {
+void ValueSlider::setScale(const SliderScale& scale) {
     m_showing = true;
     m_scale = scale;
     const int positions = scale.positions();

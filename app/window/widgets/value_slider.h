@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/window/widgets/value_scale.h"
+#include "app/window/widgets/slider_scale.h"
 
 #include <QAbstractSlider>
 
@@ -16,8 +16,8 @@ class ValueSlider : public QAbstractSlider {
 public:
     explicit ValueSlider(QWidget* parent = nullptr);
 
-    void setScale(const ValueScale& scale);
-    const ValueScale& scale() const { return m_scale; }
+    void setScale(const SliderScale& scale);
+    const SliderScale& scale() const { return m_scale; }
     void setDefault(std::optional<double> value);
     /// Shows a value without `edited`.
     void showValue(double value);
@@ -46,7 +46,7 @@ protected:
 private:
     void dragTo(double x);
 
-    ValueScale m_scale;
+    SliderScale m_scale;
     std::optional<double> m_default;
     bool m_showing = false;
 };

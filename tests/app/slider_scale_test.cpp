@@ -1,5 +1,5 @@
 // A slider's line: ends are exact, steps are hit, positions and values go back and forth.
-#include "app/window/widgets/value_scale.h"
+#include "app/window/widgets/slider_scale.h"
 
 #include <QTest>
 
@@ -7,7 +7,7 @@
 
 using namespace kvscope;
 
-class ValueScaleTest : public QObject {
+class SliderScaleTest : public QObject {
     Q_OBJECT
 
 private slots:
@@ -27,7 +27,7 @@ private slots:
         QFETCH(double, high);
         QFETCH(double, step);
         QFETCH(bool, logarithmic);
-        const ValueScale scale{low, high, step, logarithmic};
+        const SliderScale scale{low, high, step, logarithmic};
         QCOMPARE(scale.valueAt(0), low);
         QCOMPARE(scale.valueAt(scale.positions()), high);
         QCOMPARE(scale.positionOf(low - 1), 0);
@@ -45,14 +45,14 @@ private slots:
     }
 
     void fewStepsGetAPositionEach() {
-        const ValueScale scale{0, 6, 1, false};
+        const SliderScale scale{0, 6, 1, false};
         QCOMPARE(scale.positions(), 6);
         for (int i = 0; i <= 6; ++i)
             QCOMPARE(scale.valueAt(i), static_cast<double>(i));
     }
 
     void logarithmicIsEvenInRatios() {
-        const ValueScale scale{0.01, 1, 0, true};
+        const SliderScale scale{0.01, 1, 0, true};
         QVERIFY(std::abs(scale.valueAt(scale.positions() / 2) - 0.1) < 1e-3);
     }
 
@@ -61,16 +61,16 @@ private slots:
         spec.kind = ParameterKind::Integer;
         spec.max = 1e6;
         spec.maxIsTokens = true;
-        QCOMPARE(ValueScale::of(spec, 1028).max, 1028.0);
-        QCOMPARE(ValueScale::of(spec, 0).max, 1e6);
+        QCOMPARE(SliderScale::of(spec, 1028).max, 1028.0);
+        QCOMPARE(SliderScale::of(spec, 0).max, 1e6);
     }
 
     void anEmptyRangeIsNoCrash() {
-        const ValueScale scale{3, 3, 0, false};
+        const SliderScale scale{3, 3, 0, false};
         QCOMPARE(scale.positionOf(3), 0);
         QCOMPARE(scale.valueAt(scale.positions()), 3.0);
     }
 };
 
-QTEST_APPLESS_MAIN(ValueScaleTest)
-#include "value_scale_test.moc"
+QTEST_APPLESS_MAIN(SliderScaleTest)
+#include "slider_scale_test.moc"

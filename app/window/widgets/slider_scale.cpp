@@ -1,6 +1,6 @@
 // A slider moves over whole positions. Few steps get a position each, many or none share 2,000, which is finer than a
 // pixel; exact values are typed.
-#include "app/window/widgets/value_scale.h"
+#include "app/window/widgets/slider_scale.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +11,8 @@ namespace {
 constexpr int kFinest = 2000;
 } // namespace
 
-ValueScale ValueScale::of(const ParameterSpec& spec, std::int64_t tokens) {
-    ValueScale scale{spec.min, spec.max, spec.step, spec.logarithmic};
+SliderScale SliderScale::of(const ParameterSpec& spec, std::int64_t tokens) {
+    SliderScale scale{spec.min, spec.max, spec.step, spec.logarithmic};
     if (spec.kind == ParameterKind::Integer && scale.step == 0)
         scale.step = 1;
     if (spec.maxIsTokens && tokens > 0)
@@ -20,14 +20,14 @@ ValueScale ValueScale::of(const ParameterSpec& spec, std::int64_t tokens) {
     return scale;
 }
 
-int ValueScale::positions() const {
+int SliderScale::positions() const {
     if (max <= min)
         return 1;
     const double steps = step > 0 && !logarithmic ? std::round((max - min) / step) : kFinest;
     return static_cast<int>(std::clamp<double>(steps, 1, kFinest));
 }
 
-int ValueScale::positionOf(double value) const {
+int SliderScale::positionOf(double value) const {
     if (max <= min)
         return 0;
     value = std::clamp(value, min, max);
@@ -37,7 +37,7 @@ int ValueScale::positionOf(double value) const {
     return static_cast<int>(std::lround(along * positions()));
 }
 
-double ValueScale::valueAt(int position) const {
+double SliderScale::valueAt(int position) const {
     if (position <= 0 || max <= min)
         return min;
     if (position >= positions())
