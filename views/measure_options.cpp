@@ -33,6 +33,11 @@ std::vector<ParameterChoice> measureChoices() {
     return measureChoicesWith({});
 }
 
+bool isHeadMeasure(std::string_view id) {
+    const std::vector<MeasureCard>& all = allMeasures();
+    return std::any_of(all.begin(), all.end(), [&](const MeasureCard& card) { return card.id == id && card.isPerHead(); });
+}
+
 std::vector<std::string> signedMeasures() {
     std::vector<std::string> ids;
     for (const MeasureCard& card : allMeasures())

@@ -12,6 +12,8 @@ namespace kvscope {
 /// The choices of a view's option: every measure of the registry that has a number per head, in its order, the output error
 /// first.
 std::vector<ParameterChoice> measureChoices();
+/// Whether it is the id of one of these.
+bool isHeadMeasure(std::string_view id);
 /// The same with `own` quantities of the view behind the output error and the retained mass.
 std::vector<ParameterChoice> measureChoicesWith(const std::vector<ParameterChoice>& own);
 /// Ids of the measures with 0 in the middle, which have colours of their own.

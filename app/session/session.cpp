@@ -56,7 +56,7 @@ void selectNeedle(Session& session, const TokenTable& tokens) {
 bool operator==(const LookState& a, const LookState& b) {
     const auto sameEntry = [](const auto& x, const auto& y) { return x.first == y.first && sameRange(x.second, y.second); };
     return a.stripScroll == b.stripScroll && a.theme == b.theme && a.scale == b.scale && a.compact == b.compact && a.cursor == b.cursor &&
-           a.reducedMotion == b.reducedMotion &&
+           a.headMeasure == b.headMeasure && a.reducedMotion == b.reducedMotion &&
            std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(), sameEntry);
 }
 

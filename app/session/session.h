@@ -34,6 +34,7 @@ struct LookState {
     ThemeChoice theme = ThemeChoice::System;
     double scale = 1;     ///< of the interface: 1, 1.25, 1.5, 2
     bool compact = false; ///< density
+    std::string headMeasure = "output_error"; ///< in the head picker: a measure with a number per head
     bool reducedMotion = false; ///< steps cut instead of moving
     friend bool operator==(const LookState&, const LookState&);
 };

@@ -5,6 +5,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/own_output.h"
+#include "views/measure_options.h"
 
 #include <nlohmann/json.hpp>
 
@@ -164,6 +165,7 @@ Json writeLook(const LookState& look) {
     json["theme"] = wordOf(kThemes, look.theme);
     json["scale"] = look.scale;
     json["compact"] = look.compact;
+    json["head_measure"] = look.headMeasure;
     json["reduced_motion"] = look.reducedMotion;
     json["strip_scroll"] = look.stripScroll;
     if (look.cursor)
@@ -192,6 +194,11 @@ LookState readLook(const Json& json, const std::string& path) {
             throw Error({"The interface scale lies outside 1 to 2", "", "use 1, 1.25, 1.5 or 2", ""});
     });
     reader.take("compact", look.compact);
+    reader.with("head_measure", [&](const Json& v) {
+        // Of a version with other measures: the error is a picture too, a refusal would lose the session.
+        if (const auto id = v.get<std::string>(); isHeadMeasure(id))
+            look.headMeasure = id;
+    });
     reader.take("reduced_motion", look.reducedMotion);
     reader.take("strip_scroll", look.stripScroll);
     reader.with("cursor", [&](const Json& v) {

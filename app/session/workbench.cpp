@@ -118,8 +118,10 @@ void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std
         Session first = session ? std::move(*session) : firstSession(*m_capture);
         first.look.theme = session ? first.look.theme : this->session().look.theme;
         first.look.scale = session ? first.look.scale : this->session().look.scale;
-        if (!session)
+        if (!session) {
             first.arithmetic = this->session().arithmetic;
+            first.look.headMeasure = this->session().look.headMeasure;
+        }
         first.look.reducedMotion = first.look.reducedMotion || this->session().look.reducedMotion;
         if (m_capture)
             fitToCapture(first, *m_capture);

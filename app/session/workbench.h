@@ -2,6 +2,7 @@
 
 #include "app/session/recent_results.h"
 #include "app/session/session_history.h"
+#include "app/session/surveyed_layer.h"
 #include "app/view_data/view_data_maker.h"
 #include "core/run/scheduler.h"
 #include "views/view.h"
@@ -83,9 +84,9 @@ public:
     TokenIndex hovered() const { return m_hovered; }
     bool brushing() const { return m_brushing; }
 
-    /// Mean output error per KV head of the active pane in a layer; null until that layer was computed. Small captures
-    /// are surveyed layer by layer while nothing else is to be computed, large ones only where the user has been.
-    const std::vector<double>* surveyedErrors(LayerIndex layer) const;
+    /// What is known of a layer in the measure that the head picker shows; null until it was asked. Small captures are
+    /// surveyed layer by layer while nothing else is to be computed, large ones only where the user has been.
+    const SurveyedLayer* surveyed(LayerIndex layer) const;
 
 signals:
     void openingChanged();
@@ -97,7 +98,7 @@ signals:
     void focusChanged();             ///< hover or brushing
     void cursorChanged();            ///< another point of the story
     void shownViewsChanged();
-    void surveyChanged();            ///< another layer's errors are known
+    void surveyChanged();            ///< another layer is known, or another measure shown
     void failed(const QString& message); ///< what the window shows as a strip
     void engineChanged();            ///< runner() is another one; a reference to the old one is not valid any more
     void engineFailed(const QString& message);
@@ -134,9 +135,12 @@ private:
     void failPane(int pane, const std::string& message);
     std::optional<PaneRequest> requestFor(int pane) const;
     PaneData paneData(int pane) const;
+    std::optional<PaneRequest> surveyRequest() const;
+    std::optional<LayerIndex> nextToSurvey() const;
     void refreshSurvey();
     void surveyNext();
-    void noteSurvey(const std::string& key, const RunResult& result);
+    void noteResult(const RunResult& result);
+    void noteSurvey(LayerIndex layer, SurveyedLayer row);
 
     std::shared_ptr<const LayerRunner> m_runner;
     std::function<std::unique_ptr<Engine>()> m_engineMaker; ///< of the one that is being made; empty: none
@@ -149,7 +153,7 @@ private:
     std::map<std::string, DataRun> m_data; ///< by view id
     TokenIndex m_hovered = -1;
     bool m_brushing = false;
-    std::map<std::int32_t, std::pair<std::string, std::vector<double>>> m_survey; ///< layer -> survey key, errors
+    std::map<std::string, std::map<std::int32_t, SurveyedLayer>> m_survey; ///< by measure, then by layer
     std::string m_surveyKey;
     QTimer m_surveyPause; ///< a drag must not compete with the survey
     Scheduler m_scheduler; ///< last: its jobs refer to the members above

@@ -30,8 +30,9 @@ void Workbench::installRunner(std::shared_ptr<const LayerRunner> runner) {
     for (auto& [id, run] : m_data)
         run.wantedKey.clear();
     m_surveyKey.clear();
-    for (auto& [layer, row] : m_survey)
-        row.first.clear();
+    for (auto& [measure, rows] : m_survey)
+        for (auto& [layer, row] : rows)
+            row.key.clear();
     emit engineChanged();
     refresh();
 }

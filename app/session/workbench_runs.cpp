@@ -121,7 +121,7 @@ void Workbench::deliver(int pane, const std::string& key, std::shared_ptr<const 
     run.error.clear();
     run.result = std::move(result);
     if (pane == session().activePane && run.result->fidelity)
-        noteSurvey(m_surveyKey, *run.result);
+        noteResult(*run.result);
     emit paneChanged(pane);
 }
 

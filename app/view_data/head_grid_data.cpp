@@ -49,12 +49,8 @@ struct Layer {
 Values measured(const Layer& layer, const MeasureCard& measure) {
     if (measure.subject == MeasureSubject::KeptTokens)
         return headValues(layer.runner, *layer.active(true), measure, layer.checkpoint);
-    RunRequest whole;
-    whole.capture = layer.request.capture;
-    whole.layer = layer.index;
-    whole.cut = layer.request.cut;
-    whole.policy = PolicySpec::parse("exact");
-    return headValues(layer.runner, *layer.runner.run(whole, layer.checkpoint), measure, layer.checkpoint);
+    const auto whole = layer.runner.run(wholeCache(layer.request.capture, layer.index, layer.request.cut), layer.checkpoint);
+    return headValues(layer.runner, *whole, measure, layer.checkpoint);
 }
 
 /// Output error of the first pane less that of the second.
@@ -169,6 +165,8 @@ Quantity quantityOf(const MeasureCard& card) {
             false, card.better == MeasureDirection::Neither, [&card](const Layer& layer) { return measured(layer, card); }};
 }
 
+constexpr std::string_view kPolicy = "{}";
+
 /// What the grid has beside the measures.
 Quantity quantityOf(const std::string& id) {
     static const std::map<std::string, Quantity> own = {
@@ -184,12 +182,12 @@ Quantity quantityOf(const std::string& id) {
 
 std::string wordsOf(const Quantity& quantity, const ViewDataRequest& request) {
     std::string words = quantity.words;
-    const std::size_t at = words.find("{}");
+    const std::size_t at = words.find(kPolicy);
     if (at == std::string::npos)
         return words;
     const PaneRequest& pane = request.shownPane();
     const std::string name = pane.recordedPath.empty() ? policyById(pane.run.policy.policy).card().name : "the recorded list";
-    return words.replace(at, 2, name);
+    return words.replace(at, kPolicy.size(), name);
 }
 
 } // namespace
@@ -203,6 +201,7 @@ ViewDataMaker::Value makeHeadGridData(const LayerRunner& runner, const ViewDataR
     data.quantity = id;
     data.what = wordsOf(quantity, request);
     data.unit = quantity.unit;
+    data.ofPane = quantity.words.find(kPolicy) != std::string::npos;
     data.takesNoSide = quantity.takesNoSide;
     data.perQueryHead = quantity.perQueryHead;
     data.columns = quantity.perQueryHead ? info.numQueryHeads : info.numKvHeads;

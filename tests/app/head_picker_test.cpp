@@ -34,6 +34,24 @@ struct Picker {
         const double left = 20, top = 16, pitch = (widget.height() - top - 34) / 6.0; // above the colour bar
         return {static_cast<int>(left + (widget.width() - left) * (0.25 + 0.5 * kvHead)), static_cast<int>(top + pitch * (layer + 0.5))};
     }
+    void show(const char* measure) {
+        bench->change([&](Session& s) { s.look.headMeasure = measure; }, "Heads by");
+    }
+    /// Waits for the pauses of the survey, until the last layer has an answer. Only after another measure was chosen.
+    bool surveyAll() {
+        return QTest::qWaitFor(
+            [this] {
+                hand.runAll();
+                return bench->surveyed(LayerIndex(5)) != nullptr;
+            },
+            20000);
+    }
+    std::vector<double> values() const {
+        std::vector<double> all;
+        for (int layer = 0; layer < 6; ++layer)
+            all.insert(all.end(), bench->surveyed(LayerIndex(layer))->values.begin(), bench->surveyed(LayerIndex(layer))->values.end());
+        return all;
+    }
     std::pair<int, int> place() const { return {bench->session().layer.value, bench->session().kvHead.value}; }
     QString toolTipAt(const QPoint& at) {
         QHelpEvent asked(QEvent::ToolTip, at, widget.mapToGlobal(at));
@@ -80,8 +98,8 @@ private slots:
         Picker picker;
         QVERIFY2(picker.toolTipAt(picker.cell(2, 1)).contains("layer 2, KV head 1"), qPrintable(QToolTip::text()));
         QVERIFY(QToolTip::text().contains("not computed yet"));
-        QTRY_VERIFY_WITH_TIMEOUT((picker.hand.runAll(), picker.bench->surveyedErrors(LayerIndex(5))), 20000);
-        const std::vector<double>& errors = *picker.bench->surveyedErrors(LayerIndex(2));
+        QTRY_VERIFY_WITH_TIMEOUT((picker.hand.runAll(), picker.bench->surveyed(LayerIndex(5))), 20000);
+        const std::vector<double>& errors = picker.bench->surveyed(LayerIndex(2))->values;
         QCOMPARE(errors.size(), std::size_t{2});
         const QString known = picker.toolTipAt(picker.cell(2, 1));
         QVERIFY2(known.contains(QString::number(errors[1], 'f', 3).left(4)), qPrintable(known));
@@ -92,11 +110,11 @@ private slots:
     /// From 0.03 to 1, in powers of ten; the colour of every cell stands on it, where its error lies.
     void theColourBarReadsTheCells() {
         Picker picker;
-        QTRY_VERIFY_WITH_TIMEOUT((picker.hand.runAll(), picker.bench->surveyedErrors(LayerIndex(5))), 20000);
+        QTRY_VERIFY_WITH_TIMEOUT((picker.hand.runAll(), picker.bench->surveyed(LayerIndex(5))), 20000);
         const QImage picture = picker.widget.grab().toImage();
         const int left = 20, right = picker.widget.width() - 3, y = picker.widget.height() - 18 - 4;
         for (const auto& [layer, kvHead] : {std::pair(1, 0), {3, 1}, {5, 0}}) {
-            const double error = (*picker.bench->surveyedErrors(LayerIndex(layer)))[static_cast<std::size_t>(kvHead)];
+            const double error = picker.bench->surveyed(LayerIndex(layer))->values[static_cast<std::size_t>(kvHead)];
             const double place = std::clamp(std::log(error / 0.03) / std::log(1 / 0.03), 0.0, 1.0);
             const QColor cell = picture.pixelColor(picker.cell(layer, kvHead) + QPoint(0, 0));
             const QColor bar = picture.pixelColor(std::min(right - 1, static_cast<int>(left + place * (right - left))), y);
@@ -112,10 +130,117 @@ private slots:
         const auto colourAt = [&](int layer, int kvHead) { return picker.widget.grab().toImage().pixelColor(picker.cell(layer, kvHead)); };
         const QColor ground = colourAt(1, 0);
         QCOMPARE(colourAt(4, 1), ground);
-        QTRY_VERIFY_WITH_TIMEOUT((picker.hand.runAll(), picker.bench->surveyedErrors(LayerIndex(5))), 20000);
+        QTRY_VERIFY_WITH_TIMEOUT((picker.hand.runAll(), picker.bench->surveyed(LayerIndex(5))), 20000);
         QVERIFY(colourAt(1, 0) != ground);
         QVERIFY(colourAt(4, 1) != ground);
         QVERIFY(colourAt(1, 0) != colourAt(5, 0)); // these differ tenfold
+    }
+
+    void everyMeasureHasOneNumberPerKvHead_data() {
+        QTest::addColumn<QString>("measure");
+        for (const char* id : {"output_error", "retained_mass", "entropy", "largest_loss", "log_det", "cos_means", "key_norm"})
+            QTest::newRow(id) << id;
+    }
+    void everyMeasureHasOneNumberPerKvHead() {
+        QFETCH(QString, measure);
+        Picker picker;
+        const std::string id = measure.toStdString();
+        picker.show(id.c_str());
+        QVERIFY(picker.surveyAll());
+        RunRequest run = picker.bench->request()->panes[0].run;
+        run.layer = LayerIndex(4);
+        const auto result = picker.bench->runner().run(run, {});
+        const std::vector<double> heads = picker.bench->runner().measure(*result, std::span(&id, 1), {}).front().perHead;
+        for (int kvHead = 0; kvHead < 2; ++kvHead) {
+            double expected = 0; // four query heads read each
+            for (std::size_t head = 0; head < 4; ++head)
+                expected += heads.size() == 2 ? heads[static_cast<std::size_t>(kvHead)] / 4 : heads[static_cast<std::size_t>(4 * kvHead) + head] / 4;
+            const double shown = picker.bench->surveyed(LayerIndex(4))->values[static_cast<std::size_t>(kvHead)];
+            QVERIFY2(std::abs(shown - expected) <= 1e-12 * std::abs(expected), qPrintable(QString("%1, not %2").arg(shown).arg(expected)));
+        }
+    }
+
+    /// What policies do not change stays when they change, and what was found for one measure while another is shown.
+    void nothingValidIsComputedAgain() {
+        Picker picker;
+        picker.show("entropy");
+        QVERIFY(picker.surveyAll());
+        const std::string key = picker.bench->surveyed(LayerIndex(5))->key;
+        picker.bench->change([](Session& s) { setBudget(s, Budget::parse("0.5")); }, "Budget");
+        QCOMPARE(picker.bench->surveyed(LayerIndex(5))->key, key);
+        picker.show("log_det");
+        QVERIFY(!picker.bench->surveyed(LayerIndex(0)));
+        QVERIFY(picker.surveyAll());
+        picker.hand.runAll();
+        picker.show("entropy");
+        QCOMPARE(picker.values().size(), std::size_t{12}); // at once
+        QTest::qWait(600);
+        QVERIFY(picker.hand.tasks.empty());
+        picker.show("log_det");
+        QTest::qWait(600);
+        QVERIFY(picker.hand.tasks.empty());
+        picker.bench->change([](Session& s) { setBudget(s, Budget::parse("0.1")); }, "Budget");
+        picker.hand.runAll();
+        QTRY_VERIFY(!picker.hand.tasks.empty()); // that one belongs to the policy
+    }
+
+    void theBarRunsOverTheNumbersOfTheMeasure() {
+        Picker picker;
+        picker.show("entropy");
+        QVERIFY(picker.surveyAll());
+        const std::vector<double> all = picker.values();
+        const auto [least, most] = std::minmax_element(all.begin(), all.end());
+        const QImage picture = picker.widget.grab().toImage();
+        const int left = 20, right = picker.widget.width() - 3, y = picker.widget.height() - 18 - 4;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if (i == 7)
+                continue; // framed
+            const QColor cell = picture.pixelColor(picker.cell(static_cast<int>(i / 2), static_cast<int>(i % 2)));
+            const double place = (all[i] - *least) / (*most - *least);
+            const QColor bar = picture.pixelColor(std::min(right - 1, static_cast<int>(left + place * (right - left))), y);
+            for (const int difference : {cell.red() - bar.red(), cell.green() - bar.green(), cell.blue() - bar.blue()})
+                QVERIFY2(std::abs(difference) <= 6, qPrintable(QString("cell %1: %2 and %3").arg(i).arg(cell.name(), bar.name())));
+        }
+    }
+
+    void theToolTipNamesMeasureValueAndUnit() {
+        Picker picker;
+        picker.show("entropy");
+        QVERIFY(picker.surveyAll());
+        const QString text = picker.toolTipAt(picker.cell(2, 1));
+        const double value = picker.bench->surveyed(LayerIndex(2))->values[1];
+        QVERIFY2(text.endsWith(QString("attention entropy %1 nat").arg(value, 0, 'g', 4)), qPrintable(text));
+        QVERIFY2(picker.widget.accessibleDescription().contains("layer 3, KV head 1"), qPrintable(picker.widget.accessibleDescription()));
+        QVERIFY(picker.widget.accessibleDescription().contains("attention entropy"));
+    }
+
+    /// The sample holds no output projection, and who keeps everything scores nothing.
+    void saysWhyThereAreNoNumbers() {
+        Picker picker;
+        const auto colourful = [&] {
+            const QImage picture = picker.widget.grab().toImage();
+            int count = 0;
+            for (int x = 20; x < picture.width() - 3; ++x)
+                count += picture.pixelColor(x, picture.height() - 18 - 4).hsvSaturation() > 60;
+            return count;
+        };
+        QVERIFY(colourful() > 150); // the error's bar is there before its numbers
+        picker.show("output_error_wo");
+        QVERIFY(picker.surveyAll());
+        QCOMPARE(QString::fromStdString(picker.bench->surveyed(LayerIndex(3))->refusal), QString("no output projection captured"));
+        QCOMPARE(colourful(), 0);
+        QVERIFY2(picker.toolTipAt(picker.cell(1, 1)).contains("Capture with o_proj"), qPrintable(QToolTip::text()));
+        picker.show("score_correlation");
+        QVERIFY(picker.surveyAll());
+        QVERIFY(colourful() > 100);
+        const auto lastRefusal = [&] { return picker.hand.runAll(), picker.bench->surveyed(LayerIndex(5)) ? picker.bench->surveyed(LayerIndex(5))->refusal : "unknown"; };
+        picker.bench->change([](Session& s) { addPane(s, {PolicySpec::parse("exact"), {}, {}}); }, "Pane");
+        QTRY_COMPARE_WITH_TIMEOUT(lastRefusal(), std::string("Exact scores no tokens"), 8000);
+        QCOMPARE(colourful(), 0);
+        picker.bench->change([](Session& s) { s.activePane = 1; }, "Pane");
+        QVERIFY(!picker.bench->surveyed(LayerIndex(0))); // what is true of another pane is not said of this one
+        QTRY_COMPARE_WITH_TIMEOUT(lastRefusal(), std::string(), 20000);
+        QVERIFY(colourful() > 100);
     }
 };
 

@@ -49,6 +49,7 @@ private slots:
             session.look.ranges["key_projection"] = {-1.25, 3.1, 1e-9, 7};
             session.look.theme = ThemeChoice::Dark;
             session.look.scale = 1.25;
+            session.look.headMeasure = seed % 2 ? "entropy" : "cos_means";
             session.layout = WindowLayout::ExploreHead;
             session.cut = "last:256";
             session.arithmetic = seed % 2 ? Arithmetic::Fast : Arithmetic::Exact;
@@ -82,6 +83,16 @@ private slots:
         QVERIFY(readSession(path("b.json")) == readSession(path("a.json")));
     }
 
+    /// As a version with other measures may have written it; one of a whole layer has no number per head.
+    void aMeasureThatHeadsDoNotHaveLosesNothing() {
+        for (const char* id : {"of_the_future", "layer_error_wo", ""}) {
+            write("a.json", json("{'format': 'kvscope-session', 'version': 1, 'layer': 4, 'look': {'head_measure': '%', 'compact': true}}").replace('%', id));
+            const Session session = readSession(path("a.json"));
+            QCOMPARE(session.look.headMeasure, std::string("output_error"));
+            QVERIFY(session.layer == LayerIndex(4) && session.look.compact);
+        }
+    }
+
     void errorsNameTheKey_data() {
         QTest::addColumn<QByteArray>("text");
         QTest::addColumn<QString>("expected");
@@ -97,6 +108,7 @@ private slots:
         QTest::newRow("layout") << head + json("'layout': 'spiral'}") << "explore_head";
         QTest::newRow("arithmetic") << head + json("'arithmetic': 'sloppy'}") << "(arithmetic). choose one of exact, fast";
         QTest::newRow("cursor") << head + json("'look': {'cursor': -3}}") << "look/cursor";
+        QTest::newRow("head measure") << head + json("'look': {'head_measure': 3}}") << "look/head_measure";
         QTest::newRow("scale") << head + json("'look': {'scale': 40}}") << "look/scale";
         QTest::newRow("empty range") << head + json("'look': {'ranges': {'v': [1, 1, 0, 1]}}}") << "look/ranges";
         QTest::newRow("selection") << head + json("'selected': [[5, 3]]}") << "selected";

@@ -97,10 +97,12 @@ private slots:
         next.budget.value = 0.5;
         history.change(next, "Budget");
         next.look.ranges["key_projection"] = {0, 1, 0, 1};
+        next.look.headMeasure = "entropy";
         history.change(next, "Zoom");
         history.undo();
         QCOMPARE(history.current().budget.value, 0.25);
         QVERIFY(history.current().look.ranges.contains("key_projection"));
+        QCOMPARE(history.current().look.headMeasure, std::string("entropy"));
         QVERIFY(!history.canUndo());
     }
 

@@ -13,6 +13,7 @@ struct HeadGridData : ViewData {
     std::string quantity;    ///< id of the option
     std::string what;        ///< "relative output error of KeyDiff at 25 %"
     std::string unit;        ///< of the values: "nat"; empty: a plain number
+    bool ofPane = false;     ///< another pane has other values
     bool perQueryHead = true; ///< columns are query heads, grouped by KV head; else KV heads
     int columns = 0;
     bool isSigned = false;   ///< a diverging map centred at 0

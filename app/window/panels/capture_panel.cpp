@@ -4,7 +4,9 @@
 #include "app/window/appearance.h"
 #include "app/window/number_text.h"
 #include "app/window/panels/head_picker.h"
+#include "app/window/widgets/choice_box.h"
 #include "app/window/widgets/small_widgets.h"
+#include "views/measure_options.h"
 
 #include <QGridLayout>
 #include <QVBoxLayout>
@@ -35,7 +37,11 @@ CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(pare
     column->addSpacing(px(4));
     auto* headsBox = new QVBoxLayout;
     headsBox->setContentsMargins(px(8), 0, px(8), 0);
-    headsBox->addWidget(roleLabel(tr("HEADS BY OUTPUT ERROR"), "section", this));
+    auto* heading = new QHBoxLayout;
+    heading->setSpacing(px(8));
+    heading->addWidget(roleLabel(tr("HEADS"), "section", this));
+    heading->addWidget(makeMeasureBox(), 1);
+    headsBox->addLayout(heading);
     headsBox->addWidget(new HeadPicker(workbench, this));
     auto* scale = roleLabel(tr("rows: layers, columns: KV heads"), "quiet", this);
     scale->setWordWrap(true);
@@ -44,6 +50,31 @@ CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(pare
     column->addStretch();
     connect(&m_workbench, &Workbench::captureChanged, this, &CapturePanel::refreshFacts);
     refreshFacts();
+}
+
+/// What the cells of the head picker say: any measure with a number per head.
+QWidget* CapturePanel::makeMeasureBox() {
+    m_measure = new ChoiceBox(this);
+    m_measure->setObjectName("headMeasure");
+    m_measure->setAccessibleName(tr("Heads by"));
+    m_measure->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed); // as wide as the panel leaves it
+    for (const ParameterChoice& choice : measureChoices()) {
+        m_measure->addItem(fromUtf8(choice.label), fromUtf8(choice.id));
+        m_measure->setItemData(m_measure->count() - 1, fromUtf8(choice.help), Qt::ToolTipRole);
+    }
+    connect(m_measure, &QComboBox::activated, this, [this](int index) {
+        const std::string id = m_measure->itemData(index).toString().toStdString();
+        m_workbench.change([&](Session& s) { s.look.headMeasure = id; }, tr("Heads by"));
+    });
+    connect(&m_workbench, &Workbench::sessionChanged, this, &CapturePanel::refreshMeasure);
+    refreshMeasure();
+    return m_measure;
+}
+
+void CapturePanel::refreshMeasure() {
+    const MeasureCard& measure = measureById(m_workbench.session().look.headMeasure);
+    m_measure->setCurrentIndex(m_measure->findData(fromUtf8(measure.id)));
+    m_measure->setToolTip(fromUtf8(measure.help));
 }
 
 QLabel* CapturePanel::addFact(QGridLayout* grid, const QString& name) {

@@ -9,6 +9,7 @@ class QLabel;
 
 namespace kvscope {
 
+class ChoiceBox;
 class ElidedLabel;
 
 /// The capture browser: facts of the capture and the head picker.
@@ -20,10 +21,13 @@ public:
 
 private:
     void refreshFacts();
+    void refreshMeasure();
     QLabel* addFact(QGridLayout* grid, const QString& name);
+    QWidget* makeMeasureBox();
 
     Workbench& m_workbench;
     ElidedLabel *m_name, *m_model;
+    ChoiceBox* m_measure;
     QLabel *m_tokens, *m_layers, *m_heads, *m_dim, *m_stored, *m_size;
 };
 

@@ -3,6 +3,7 @@
 
 #include "app/window/appearance.h"
 #include "app/window/number_text.h"
+#include "views/measure_options.h"
 
 #include <QHelpEvent>
 #include <QKeyEvent>
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace kvscope {
 
@@ -18,30 +20,11 @@ namespace {
 
 constexpr double kLabelWidth = 20, kLabelHeight = 16;
 constexpr double kBarGap = 8, kBarHeight = 8, kTickHeight = 18; // the colour bar under the cells, and its numbers
-// One fixed range, so that colours mean the same after every change: the errors that matter lie between 3 % and 100 %.
-constexpr double kLowError = 0.03, kHighError = 1;
 
-double placeOf(double error) {
-    return std::log(std::max(error, kLowError) / kLowError) / std::log(kHighError / kLowError);
-}
-
-Colour errorColour(double error) {
-    return colourMap("viridis", placeOf(error));
-}
-
-/// The colours from the least to the largest error, with the numbers that a logarithm takes.
-void drawColourBar(QPainter& painter, const QRectF& bar, const Theme& theme) {
-    for (int x = 0; x < qRound(bar.width()); ++x)
-        painter.fillRect(QRectF(bar.left() + x, bar.top(), 1, bar.height()), qColor(colourMap("viridis", (x + 0.5) / bar.width())));
-    for (const auto& [error, text] : {std::pair(kLowError, "≤0.03"), {0.1, "0.1"}, {0.3, "0.3"}, {kHighError, "≥1"}}) {
-        const double x = std::clamp(bar.left() + placeOf(error) * bar.width(), bar.left() + 0.5, bar.right() - 0.5);
-        const double width = px(40), left = std::clamp(x - width / 2, bar.left(), bar.right() - width);
-        const Qt::Alignment side = error == kLowError ? Qt::AlignLeft : error == kHighError ? Qt::AlignRight : Qt::AlignHCenter;
-        painter.setPen(qColor(theme.axis));
-        painter.drawLine(QPointF(x, bar.bottom()), QPointF(x, bar.bottom() + px(3)));
-        painter.setPen(qColor(theme.text3));
-        painter.drawText(QRectF(left, bar.bottom() + px(3), width, px(kTickHeight - 4)), side | Qt::AlignTop | Qt::TextDontClip, QString::fromUtf8(text));
-    }
+/// "relative output error 0.116", "attention entropy 3.2 nat".
+QString valueText(const MeasureCard& measure, double value) {
+    const QString number = measure.id == "output_error" ? errorText(value) : scoreText(value) + fromUtf8(unitBehind(measure.unit));
+    return QString("%1 %2").arg(fromUtf8(measureWords(measure)), number);
 }
 
 } // namespace
@@ -51,11 +34,11 @@ HeadPicker::HeadPicker(Workbench& workbench, QWidget* parent) : QWidget(parent),
     setMouseTracking(true);
     setAccessibleName(tr("Heads of the capture: layers down, KV heads across"));
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
-    connect(&m_workbench, &Workbench::sessionChanged, this, qOverload<>(&QWidget::update));
-    connect(&m_workbench, &Workbench::surveyChanged, this, qOverload<>(&QWidget::update));
+    connect(&m_workbench, &Workbench::sessionChanged, this, &HeadPicker::refresh);
+    connect(&m_workbench, &Workbench::surveyChanged, this, &HeadPicker::refresh);
     connect(&m_workbench, &Workbench::captureChanged, this, [this] {
         updateGeometry();
-        update();
+        refresh();
     });
 }
 
@@ -76,6 +59,11 @@ QSize HeadPicker::sizeHint() const {
     return {px(200), static_cast<int>(px(kLabelHeight) + rowCount() * pitch() + px(kBarGap + kBarHeight + kTickHeight))};
 }
 
+/// Narrower than it would like to be: a column at the side of a small window shows all heads, too.
+QSize HeadPicker::minimumSizeHint() const {
+    return {px(140), sizeHint().height()};
+}
+
 QRectF HeadPicker::cellBox(Cell cell) const {
     const double width = (this->width() - px(kLabelWidth) - px(2)) / static_cast<double>(std::max(1, columnCount()));
     return {px(kLabelWidth) + cell.column * width, px(kLabelHeight) + cell.row * pitch(), width - 1, pitch() - 1};
@@ -89,12 +77,73 @@ HeadPicker::Cell HeadPicker::cellAt(QPointF point) const {
     return {};
 }
 
-std::optional<double> HeadPicker::errorOf(Cell cell) const {
-    const LayerIndex layer = m_workbench.capture()->info().layers[static_cast<std::size_t>(cell.row)].layer;
-    const std::vector<double>* errors = m_workbench.surveyedErrors(layer);
-    if (!errors || static_cast<std::size_t>(cell.column) >= errors->size())
+LayerIndex HeadPicker::layerOf(Cell cell) const {
+    return m_workbench.capture()->info().layers[static_cast<std::size_t>(cell.row)].layer;
+}
+
+HeadPicker::Cell HeadPicker::chosen() const {
+    const auto& layers = m_workbench.capture()->info().layers;
+    const auto row = std::find_if(layers.begin(), layers.end(), [&](const LayerInfo& l) { return l.layer == m_workbench.session().layer; });
+    return {static_cast<int>(row - layers.begin()), m_workbench.session().kvHead.value};
+}
+
+std::optional<double> HeadPicker::valueOf(Cell cell) const {
+    const SurveyedLayer* layer = m_workbench.surveyed(layerOf(cell));
+    if (!layer)
         return std::nullopt;
-    return (*errors)[static_cast<std::size_t>(cell.column)];
+    const auto column = static_cast<std::size_t>(cell.column);
+    return column < layer->values.size() ? layer->values[column] : std::numeric_limits<double>::quiet_NaN();
+}
+
+QString HeadPicker::factOf(Cell cell) const {
+    const MeasureCard& measure = measureById(m_workbench.session().look.headMeasure);
+    const SurveyedLayer* layer = m_workbench.surveyed(layerOf(cell));
+    const std::optional<double> value = valueOf(cell);
+    QString fact = QString("%1 %2").arg(fromUtf8(measureWords(measure)), tr("not computed yet"));
+    if (layer && !layer->help.empty())
+        fact = QString("%1: %2").arg(fromUtf8(measureWords(measure)), fromUtf8(layer->help));
+    else if (value)
+        fact = valueText(measure, *value);
+    return tr("layer %1, KV head %2 (0-based)").arg(layerOf(cell).value).arg(cell.column) + "\n" + fact;
+}
+
+/// Why no head has a number, as far as layers are known; empty where one has, or none is known.
+QString HeadPicker::whyNoNumbers() const {
+    QString why;
+    for (int row = 0; row < rowCount(); ++row)
+        if (const SurveyedLayer* layer = m_workbench.surveyed(layerOf({row, 0}))) {
+            if (std::any_of(layer->values.begin(), layer->values.end(), [](double value) { return !std::isnan(value); }))
+                return {};
+            why = layer->refusal.empty() ? tr("no number in any head") : fromUtf8(layer->refusal);
+        }
+    return why;
+}
+
+HeadColours HeadPicker::colours() const {
+    std::vector<double> values;
+    for (int row = 0; row < rowCount(); ++row)
+        if (const SurveyedLayer* layer = m_workbench.surveyed(layerOf({row, 0})))
+            values.insert(values.end(), layer->values.begin(), layer->values.end());
+    return {measureById(m_workbench.session().look.headMeasure), std::move(values)};
+}
+
+void HeadPicker::refresh() {
+    setAccessibleDescription(m_workbench.capture() ? factOf(chosen()) : QString());
+    update();
+}
+
+void HeadPicker::drawScale(QPainter& painter, const HeadColours& colours) const {
+    const QRectF room(px(kLabelWidth), cellBox({rowCount(), 0}).top() + px(kBarGap), width() - px(kLabelWidth + 3), px(kBarHeight + kTickHeight));
+    if (const QString why = whyNoNumbers(); !why.isEmpty()) {
+        painter.save();
+        painter.setFont(interfaceFont(11));
+        painter.setPen(qColor(chrome().text2));
+        const QRectF line = room.adjusted(-px(kLabelWidth), 0, 0, 0);
+        painter.drawText(line, Qt::AlignLeft | Qt::AlignTop, painter.fontMetrics().elidedText(why, Qt::ElideRight, static_cast<int>(line.width())));
+        painter.restore();
+    } else if (colours.hasRange()) {
+        drawColourBar(painter, {room.topLeft(), QSizeF(room.width(), px(kBarHeight))}, colours);
+    }
 }
 
 void HeadPicker::paintEvent(QPaintEvent*) {
@@ -103,7 +152,6 @@ void HeadPicker::paintEvent(QPaintEvent*) {
     QPainter painter(this);
     const Theme& theme = chrome();
     const Session& session = m_workbench.session();
-    const auto& layers = m_workbench.capture()->info().layers;
     painter.setFont(numberFont(10));
     painter.setPen(qColor(theme.text3));
     const int everyRow = pitch() < px(11) ? 8 : 1;
@@ -111,24 +159,24 @@ void HeadPicker::paintEvent(QPaintEvent*) {
     for (int column = 0; column < columnCount(); column += everyColumn)
         painter.drawText(QRectF(cellBox({0, column}).left(), 0, cellBox({0, column}).width(), px(kLabelHeight - 2)),
                          Qt::AlignCenter | Qt::TextDontClip, QString::number(column));
-    const QPointF barAt(px(kLabelWidth), cellBox({rowCount(), 0}).top() + px(kBarGap));
-    drawColourBar(painter, {barAt, QSizeF(width() - px(kLabelWidth + 3), px(kBarHeight))}, theme);
+    const HeadColours colours = this->colours();
+    drawScale(painter, colours);
     QRectF selected;
     for (int row = 0; row < rowCount(); ++row) {
-        const LayerIndex layer = layers[static_cast<std::size_t>(row)].layer;
+        const LayerIndex layer = layerOf({row, 0});
         painter.setPen(qColor(theme.text3));
         if (row % everyRow == 0)
             painter.drawText(QRectF(0, cellBox({row, 0}).top(), px(kLabelWidth - 4), pitch()),
                              Qt::AlignRight | Qt::AlignVCenter | Qt::TextDontClip, QString::number(layer.value));
         for (int column = 0; column < columnCount(); ++column) {
             const QRectF box = cellBox({row, column});
-            const std::optional<double> error = errorOf({row, column});
-            if (!error) {
+            const std::optional<double> value = valueOf({row, column});
+            if (!value) {
                 painter.setPen(qColor(theme.border));
                 painter.setBrush(Qt::NoBrush);
                 painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5));
             } else {
-                painter.fillRect(box, qColor(std::isnan(*error) ? theme.notANumber : errorColour(*error)));
+                painter.fillRect(box, qColor(std::isnan(*value) ? theme.notANumber : colours.colourOf(*value)));
             }
             if (layer == session.layer && column == session.kvHead.value)
                 selected = box;
@@ -151,7 +199,7 @@ void HeadPicker::choose(Cell cell) {
     const auto capture = m_workbench.capture();
     if (cell.row < 0 || cell.row >= rowCount() || cell.column < 0 || cell.column >= columnCount())
         return;
-    const LayerIndex layer = capture->info().layers[static_cast<std::size_t>(cell.row)].layer;
+    const LayerIndex layer = layerOf(cell);
     m_workbench.change(
         [&](Session& s) {
             s.layer = layer;
@@ -170,10 +218,7 @@ void HeadPicker::mouseMoveEvent(QMouseEvent* event) {
 }
 
 void HeadPicker::keyPressEvent(QKeyEvent* event) {
-    const auto& layers = m_workbench.capture()->info().layers;
-    const auto row = std::find_if(layers.begin(), layers.end(),
-                                  [&](const LayerInfo& l) { return l.layer == m_workbench.session().layer; });
-    Cell cell{static_cast<int>(row - layers.begin()), m_workbench.session().kvHead.value};
+    Cell cell = chosen();
     switch (event->key()) {
     case Qt::Key_Left: --cell.column; break;
     case Qt::Key_Right: ++cell.column; break;
@@ -197,13 +242,7 @@ bool HeadPicker::event(QEvent* event) {
         QToolTip::hideText();
         return true;
     }
-    const std::optional<double> error = errorOf(cell);
-    QToolTip::showText(help->globalPos(),
-                       tr("layer %1, KV head %2 (0-based)\nrelative output error %3")
-                           .arg(m_workbench.capture()->info().layers[static_cast<std::size_t>(cell.row)].layer.value)
-                           .arg(cell.column)
-                           .arg(error ? errorText(*error) : tr("not computed yet")),
-                       this);
+    QToolTip::showText(help->globalPos(), factOf(cell), this);
     return true;
 }
 

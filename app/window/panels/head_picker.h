@@ -1,20 +1,21 @@
 #pragma once
 
 #include "app/session/workbench.h"
+#include "app/window/panels/head_colours.h"
 
 #include <QWidget>
 
 namespace kvscope {
 
-/// Layer x KV head in miniature: one cell per head of the capture, coloured by the active pane's output error as far as
-/// layers have been computed, hollow before. Click or arrow keys choose a head.
+/// Layer x KV head in miniature: one cell per head of the capture, coloured by the measure that the session looks at
+/// as far as layers have been computed, hollow before. Click or arrow keys choose a head.
 class HeadPicker : public QWidget {
     Q_OBJECT
 
 public:
     explicit HeadPicker(Workbench& workbench, QWidget* parent = nullptr);
     QSize sizeHint() const override;
-    QSize minimumSizeHint() const override { return sizeHint(); }
+    QSize minimumSizeHint() const override;
 
 protected:
     void paintEvent(QPaintEvent* event) override;
@@ -32,7 +33,14 @@ private:
     QRectF cellBox(Cell cell) const;
     Cell cellAt(QPointF point) const;
     double pitch() const;
-    std::optional<double> errorOf(Cell cell) const;
+    LayerIndex layerOf(Cell cell) const;
+    Cell chosen() const;
+    std::optional<double> valueOf(Cell cell) const; ///< NaN where the measure has none
+    QString factOf(Cell cell) const;
+    QString whyNoNumbers() const;
+    HeadColours colours() const;
+    void refresh();
+    void drawScale(QPainter& painter, const HeadColours& colours) const;
     void choose(Cell cell);
 
     Workbench& m_workbench;

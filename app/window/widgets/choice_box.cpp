@@ -1,7 +1,9 @@
 // Qt cuts the text of a closed drop-down in the middle of a letter; a reader must see that something is missing.
 #include "app/window/widgets/choice_box.h"
 
+#include <QAbstractItemView>
 #include <QHelpEvent>
+#include <QScrollBar>
 #include <QStyleOptionComboBox>
 #include <QStylePainter>
 #include <QToolTip>
@@ -13,6 +15,11 @@ QString ChoiceBox::shownText() const {
     initStyleOption(&option);
     const QRect field = style()->subControlRect(QStyle::CC_ComboBox, &option, QStyle::SC_ComboBoxEditField, this);
     return fontMetrics().elidedText(currentText(), Qt::ElideRight, field.width());
+}
+
+void ChoiceBox::showPopup() {
+    view()->setMinimumWidth(view()->sizeHintForColumn(0) + view()->verticalScrollBar()->sizeHint().width());
+    QComboBox::showPopup();
 }
 
 void ChoiceBox::paintEvent(QPaintEvent*) {

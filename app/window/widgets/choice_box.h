@@ -12,6 +12,8 @@ public:
     using QComboBox::QComboBox;
     /// What is painted.
     QString shownText() const;
+    /// With room for whole names, however narrow the closed box is.
+    void showPopup() override;
 
 protected:
     void paintEvent(QPaintEvent* event) override;

@@ -1,0 +1,137 @@
+// Another quantity in the left column, as a user chooses it: by mouse and by keyboard, in a window.
+#include <QtTest>
+
+#include "app/session/session_file.h"
+#include "app/window/panels/head_picker.h"
+#include "app/window/widgets/choice_box.h"
+#include "tests/app/window_fixture.h"
+
+#include <QAbstractItemView>
+#include <QHelpEvent>
+#include <QTemporaryDir>
+#include <QSettings>
+#include <QToolButton>
+#include <QToolTip>
+
+using namespace kvscope;
+using kvscope::testing::OpenWindow;
+
+namespace {
+
+struct OpenColumn : OpenWindow {
+    ChoiceBox* box = window.findChild<ChoiceBox*>("headMeasure");
+    HeadPicker* picker = window.findChild<HeadPicker*>();
+
+    OpenColumn() {
+        QTest::keyClick(&window, Qt::Key_1, Qt::ControlModifier); // Explore head: the column is there
+        (void)QTest::qWaitFor([this] { return box->isVisible() && picker->isVisible(); }, 5000);
+    }
+    void choose(const QString& name) {
+        QTest::mouseClick(box, Qt::LeftButton);
+        (void)QTest::qWaitFor([this] { return box->view()->isVisible(); }, 3000);
+        const QModelIndex index = box->model()->index(box->findText(name), 0);
+        box->view()->scrollTo(index);
+        QTest::qWait(50);
+        QTest::mouseMove(box->view()->viewport(), box->view()->visualRect(index).center());
+        QTest::qWait(QApplication::doubleClickInterval() + 50); // the release of the opening click is another one
+        QTest::mouseClick(box->view()->viewport(), Qt::LeftButton, {}, box->view()->visualRect(index).center());
+    }
+    bool surveyed() {
+        return QTest::qWaitFor([this] {
+            for (const LayerInfo& layer : bench.capture()->info().layers)
+                if (!bench.surveyed(layer.layer))
+                    return false;
+            return true;
+        }, 30000);
+    }
+    QString toolTip() {
+        const QPoint at(picker->width() / 4, 16 + 4);
+        QHelpEvent asked(QEvent::ToolTip, at, picker->mapToGlobal(at));
+        QCoreApplication::sendEvent(picker, &asked);
+        return QToolTip::text();
+    }
+    QImage picture() const { return picker->grab().toImage(); }
+};
+
+} // namespace
+
+class HeadMeasureTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope head measure test");
+        QCoreApplication::setOrganizationName("KVScope test");
+        QSettings().clear();
+    }
+
+    void aChosenQuantityColoursTheHeads() {
+        OpenColumn open;
+        QVERIFY(open.box->isVisible());
+        QCOMPARE(open.box->currentText(), QString("Relative output error"));
+        QVERIFY(open.surveyed());
+        const QImage errors = open.picture();
+        QVERIFY2(open.toolTip().contains("relative output error"), qPrintable(QToolTip::text()));
+        const auto steps = open.bench.history().undoLabel();
+        const auto result = open.bench.viewInput().panes[0].result;
+
+        open.choose("Attention entropy, nat");
+        QTRY_COMPARE(open.bench.session().look.headMeasure, std::string("entropy"));
+        QVERIFY(open.surveyed());
+        QTRY_VERIFY(open.picture() != errors);
+        QVERIFY2(open.toolTip().contains("attention entropy") && open.toolTip().endsWith(" nat"), qPrintable(QToolTip::text()));
+        QVERIFY(open.picker->accessibleDescription().contains("attention entropy"));
+        QCOMPARE(open.bench.history().undoLabel(), steps); // a look, no step
+        QVERIFY(open.bench.viewInput().panes[0].result == result && !open.bench.viewInput().panes[0].computing);
+
+        open.choose("Relative output error");
+        QTRY_COMPARE(open.bench.session().look.headMeasure, std::string("output_error"));
+        QTRY_COMPARE(open.picture(), errors); // nothing was lost
+    }
+
+    void theKeyboardChoosesToo() {
+        OpenColumn open;
+        open.box->setFocus();
+        QTest::keyClick(open.box, Qt::Key_Down);
+        QTRY_COMPARE(open.bench.session().look.headMeasure, std::string("retained_mass"));
+        QCOMPARE(open.box->currentText(), QString("Retained attention mass"));
+        open.bench.change([](Session& s) { setBudget(s, Budget::parse("0.5")); }, "Budget");
+        QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier);
+        QTRY_COMPARE(open.bench.session().budget.value, 0.25);
+        QCOMPARE(open.bench.session().look.headMeasure, std::string("retained_mass"));
+        QCOMPARE(open.box->currentText(), QString("Retained attention mass"));
+    }
+
+    void theChoiceComesBackWithTheSession() {
+        QTemporaryDir folder;
+        const QString path = folder.filePath("work.kvscope");
+        {
+            OpenColumn open;
+            open.box->setFocus();
+            QTest::keyClick(open.box, Qt::Key_End);
+            QTRY_COMPARE(open.bench.session().look.headMeasure, std::string("score_correlation"));
+            writeSession(path.toStdString(), open.bench.session());
+        }
+        OpenColumn open;
+        QCOMPARE(open.box->currentText(), QString("Relative output error"));
+        open.window.openPath(path);
+        QTRY_COMPARE(open.box->currentText(), QString("Rank correlation of score and attention"));
+        QTRY_VERIFY_WITH_TIMEOUT(open.surveyed() && open.toolTip().contains("rank correlation"), 20000);
+    }
+
+    /// In the middle of a narrow column, with all its heads inside.
+    void theColumnOfASmallWindowCutsNothing() {
+        OpenWindow open({1280, 800});
+        QTest::keyClick(&open.window, Qt::Key_1, Qt::ControlModifier);
+        auto* unfold = open.window.findChild<QToolButton*>("unfold");
+        if (unfold->isVisible())
+            QTest::mouseClick(unfold, Qt::LeftButton);
+        auto* picker = open.window.findChild<HeadPicker*>();
+        QTRY_VERIFY(picker->isVisible());
+        const QRect seen = picker->visibleRegion().boundingRect();
+        QVERIFY2(seen.width() == picker->width(), qPrintable(QString("%1 of %2").arg(seen.width()).arg(picker->width())));
+    }
+};
+
+QTEST_MAIN(HeadMeasureTest)
+#include "head_measure_test.moc"
