@@ -3,6 +3,7 @@
 
 #include "views/scene/axes.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -36,6 +37,25 @@ QString scoreText(double score) {
     if (std::isnan(score))
         return "n/a";
     return withMinus(QString::number(score, 'g', 4).replace("e-0", "e-"));
+}
+
+NumberColumn::NumberColumn(std::span<const double> values) {
+    double largest = 0;
+    bool areWhole = true;
+    for (const double value : values)
+        if (std::isfinite(value)) {
+            largest = std::max(largest, std::abs(value));
+            areWhole = areWhole && value == std::round(value);
+        }
+    m_exponents = largest != 0 && (largest < 1e-4 || largest >= 1e9);
+    if (!areWhole && largest > 0)
+        m_decimals = std::clamp(3 - static_cast<int>(std::floor(std::log10(largest))), 0, 7);
+}
+
+QString NumberColumn::text(double value) const {
+    if (!std::isfinite(value))
+        return fromUtf8(formatShort(value));
+    return m_exponents ? withMinus(QString::number(value, 'e', 3)) : fromUtf8(formatFixed(value, m_decimals));
 }
 
 QString bytesText(double bytes) {

@@ -2,10 +2,13 @@
 
 #include "app/session/workbench.h"
 #include "app/window/canvas/view_table_model.h"
+#include "app/window/panels/other_pane_heads.h"
 #include "views/head_grid/head_grid_data.h"
 
 #include <QWidget>
 
+#include <optional>
+#include <string>
 #include <vector>
 
 class QTableView;
@@ -25,20 +28,37 @@ struct RankedHead {
 /// ties by layer and head.
 std::vector<RankedHead> worstHeads(const HeadGridData& data);
 
-/// The heads that lose most, by what the layer x head grid shows; a click opens the head.
+/// The heads that lose most, by what the layer x head grid shows, beside what another pane has there; a click opens the
+/// head.
 class WorstHeads : public QWidget {
     Q_OBJECT
 
 public:
     explicit WorstHeads(Workbench& workbench, QWidget* parent = nullptr);
 
+    /// The rows as they are shown; the bars are drawn from them.
+    struct Rows {
+        std::vector<RankedHead> heads;
+        std::vector<std::optional<double>> others; ///< of the other pane, one per head; empty: not known yet
+        double largest = 0;                        ///< size among all of them
+        std::string policy, otherPolicy;           ///< ids, for their colours
+    };
+
+protected:
+    void showEvent(QShowEvent* event) override;
+    void hideEvent(QHideEvent* event) override;
+
 private:
     void refresh();
+    void rank(const ViewInput& input);
+    void describe(const ViewInput& input, std::size_t found);
+    void showTable(const ViewInput& input);
     void open(int row);
 
     Workbench& m_workbench;
     std::shared_ptr<const HeadGridData> m_data;
-    std::vector<RankedHead> m_heads;
+    OtherPaneHeads m_other;
+    Rows m_rows;
     ViewTableModel m_model;
     QTableView* m_table;
     ElidedLabel* m_what;

@@ -1,0 +1,135 @@
+// The list of the heads that lose most: its numbers align, and another pane's stand beside them.
+#include <QtTest>
+
+#include "app/window/number_text.h"
+#include "app/window/panels/worst_heads.h"
+#include "tests/app/window_fixture.h"
+#include "views/head_grid/head_grid_view.h"
+
+#include <QSettings>
+#include <QTableView>
+
+#include <cmath>
+
+using namespace kvscope;
+using kvscope::testing::OpenWindow;
+
+namespace {
+
+constexpr int kValue = 3, kOther = 4;
+
+struct WholeModel : OpenWindow {
+    QTableView* table = window.findChild<QTableView*>("worstHeads");
+
+    WholeModel() { QTest::keyClick(&window, Qt::Key_4, Qt::ControlModifier); }
+    std::shared_ptr<const HeadGridData> grid() const { return dataAs<HeadGridData>(bench.viewInput(headGridView())); }
+    bool gridIsThere() const { return grid() && !bench.viewInput(headGridView()).data.computing; }
+    QString title(int column) const { return table->model()->headerData(column, Qt::Horizontal).toString(); }
+    QString cell(int row, int column) const { return table->model()->index(row, column).data().toString(); }
+    bool compares() const { return !table->isColumnHidden(kOther); }
+    bool comparesAll() const {
+        for (int row = 0; row < table->model()->rowCount(); ++row)
+            if (!compares() || cell(row, kOther) == QString::fromUtf8("…"))
+                return false;
+        return table->model()->rowCount() > 0;
+    }
+    void show(const char* quantity) {
+        bench.change([&](Session& s) { setViewOption(s, headGridView().card().id, "quantity", quantity); }, "Quantity");
+    }
+};
+
+int decimals(const QString& number) {
+    return number.contains('.') ? static_cast<int>(number.size() - number.indexOf('.')) - 1 : 0;
+}
+
+} // namespace
+
+class WorstHeadsTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope worst heads test");
+        QCoreApplication::setOrganizationName("KVScope test");
+        QSettings().clear();
+    }
+
+    void numbersOfAColumnHaveTheSameDecimals() {
+        const auto texts = [](const std::vector<double>& values) {
+            QStringList all;
+            for (const double value : values)
+                all += NumberColumn(values).text(value);
+            return all;
+        };
+        QCOMPARE(texts({1.1694, 0.9, 0.04}), QStringList({"1.169", "0.900", "0.040"}));
+        QCOMPARE(texts({-12.5, 3}), QStringList({QString::fromUtf8("−12.50"), "3.00"}));
+        QCOMPARE(texts({248, 249, 1000}), QStringList({"248", "249", "1000"}));
+        QCOMPARE(texts({0.00123}), QStringList({"0.001230"}));
+        QCOMPARE(texts({3e-7, 2.5e-9}), QStringList({QString::fromUtf8("3.000e−07"), QString::fromUtf8("2.500e−09")}));
+        QCOMPARE(texts({0, 0}), QStringList({"0", "0"}));
+        QCOMPARE(texts({INFINITY, 0.5})[1], QString("0.5000"));
+    }
+
+    void theNextPaneStandsBeside() {
+        WholeModel open;
+        QTRY_VERIFY_WITH_TIMEOUT(open.gridIsThere() && open.comparesAll(), 30000);
+        QCOMPARE(open.title(kValue), QString("A KeyDiff"));
+        QCOMPARE(open.title(kOther), QString("B SnapKV"));
+        for (int row = 0; row < open.table->model()->rowCount(); ++row) {
+            RunRequest run = open.bench.request()->panes[1].run;
+            run.layer = LayerIndex(open.cell(row, 0).toInt());
+            const auto result = open.bench.runner().run(run, {});
+            const double expected = result->fidelity->meanOutputError[open.cell(row, 1).toUInt()];
+            QVERIFY2(std::abs(open.cell(row, kOther).toDouble() - expected) < 6e-4, qPrintable(open.cell(row, kOther)));
+            QCOMPARE(decimals(open.cell(row, kOther)), decimals(open.cell(0, kValue)));
+            QCOMPARE(decimals(open.cell(row, kValue)), decimals(open.cell(0, kValue)));
+        }
+        open.bench.change([](Session& s) { s.activePane = 2; }, "Pane"); // after the last the first
+        QTRY_VERIFY_WITH_TIMEOUT(open.gridIsThere() && open.comparesAll() && open.title(kOther) == "A KeyDiff", 30000);
+        QCOMPARE(open.title(kValue), QString("C StreamingLLM"));
+    }
+
+    /// Who keeps everything scores nothing; the pane after it does.
+    void aPaneWithoutTheMeasureIsPassedOver() {
+        WholeModel open;
+        open.bench.change([](Session& s) { s.panes[1] = {PolicySpec::parse("exact"), {}, {}}; }, "Pane");
+        open.show("score_correlation");
+        QTRY_VERIFY_WITH_TIMEOUT(open.gridIsThere() && open.comparesAll(), 30000);
+        QCOMPARE(open.title(kOther), QString("C StreamingLLM"));
+    }
+
+    void whatBelongsToNoPaneIsNotCompared() {
+        WholeModel open;
+        QTRY_VERIFY_WITH_TIMEOUT(open.gridIsThere() && open.comparesAll(), 30000);
+        open.show("entropy");
+        QTRY_VERIFY_WITH_TIMEOUT(open.gridIsThere() && open.grid()->quantity == "entropy", 30000);
+        QTest::qWait(300);
+        QVERIFY(!open.compares());
+        QCOMPARE(open.title(kValue), QString("value"));
+        open.show("output_error");
+        open.bench.change(
+            [](Session& s) {
+                removePane(s, 2);
+                removePane(s, 1);
+            },
+            "Panes");
+        QTRY_VERIFY_WITH_TIMEOUT(open.gridIsThere() && open.title(kValue) == "A KeyDiff", 30000);
+        QTest::qWait(300);
+        QVERIFY(!open.compares());
+    }
+
+    /// Nobody sees the list, nobody computes for it.
+    void aHiddenListAsksForNothing() {
+        OpenWindow open;
+        open.bench.showView(headGridView());
+        auto* list = open.window.findChild<WorstHeads*>();
+        QVERIFY(!list->isVisible());
+        QTRY_VERIFY_WITH_TIMEOUT(dataAs<HeadGridData>(open.bench.viewInput(headGridView())) && !open.bench.viewInput(headGridView()).data.computing, 30000);
+        QTest::qWait(500);
+        QVERIFY(open.window.findChild<QTableView*>("worstHeads")->isColumnHidden(kOther));
+        open.bench.hideView(headGridView());
+    }
+};
+
+QTEST_MAIN(WorstHeadsTest)
+#include "worst_heads_test.moc"
