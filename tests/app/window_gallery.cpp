@@ -1,6 +1,7 @@
 // Pictures of the window for eyes: every layout and, in it, every panel behind a tab and every view that can be called into it, at the sizes, interface
 // scales and themes that the design promises. Texts of the pictures that leave them or lie over each other are named as well.
-// Usage: window-gallery FOLDER [CAPTURE] (where there is a display of 2560 x 1440 or more; under xvfb-run otherwise).
+// Usage: window-gallery FOLDER [CAPTURE [PART]] (where there is a display of 2560 x 1440 or more; under xvfb-run otherwise);
+// PART takes only pictures with it in their name, for example compare-1280x800.
 #include "app/text/qt_text_service.h"
 #include "app/window/appearance.h"
 #include "app/window/canvas_area.h"
@@ -42,7 +43,7 @@ const std::array kPlaces = {Place{{1280, 800}, 1},    Place{{1440, 900}, 1},    
 
 class Gallery {
 public:
-    Gallery(QString folder, const QString& capture) : m_folder(std::move(folder)) {
+    Gallery(QString folder, const QString& capture, QString part) : m_folder(std::move(folder)), m_part(std::move(part)) {
         m_window.show();
         m_window.openPath(capture);
         waitFor([this] { return m_bench.capture() != nullptr; });
@@ -58,6 +59,8 @@ public:
 
 private:
     void paint(const Place& place, ThemeChoice theme, WindowLayout layout, const QString& name) {
+        if (!name.contains(m_part))
+            return;
         QSettings().clear(); // every arrangement from its default
         m_window.resize(place.size);
         m_bench.change([&](Session& s) {
@@ -120,7 +123,7 @@ private:
         }
     }
 
-    QString m_folder;
+    QString m_folder, m_part;
     QtTextService m_text;
     WorkerPool m_workers{2};
     Workbench m_bench{std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine())),
@@ -132,8 +135,8 @@ private:
 } // namespace
 
 int main(int argc, char** argv) {
-    if (argc < 2 || argc > 3 || !QDir().mkpath(argv[1])) {
-        std::fprintf(stderr, "usage: window-gallery FOLDER [CAPTURE]\n");
+    if (argc < 2 || argc > 4 || !QDir().mkpath(argv[1])) {
+        std::fprintf(stderr, "usage: window-gallery FOLDER [CAPTURE [PART]]\n");
         return 2;
     }
     QStandardPaths::setTestModeEnabled(true); // the user's settings stay as they are
@@ -145,5 +148,7 @@ int main(int argc, char** argv) {
     QSurfaceFormat::setDefaultFormat(format);
     QApplication application(argc, argv);
     QApplication::setStyle(makeChromeStyle());
-    Gallery(QString::fromLocal8Bit(argv[1]), argc == 3 ? QString::fromLocal8Bit(argv[2]) : KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5").paintAll();
+    Gallery(QString::fromLocal8Bit(argv[1]), argc > 2 ? QString::fromLocal8Bit(argv[2]) : KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5",
+            argc > 3 ? QString::fromLocal8Bit(argv[3]) : QString())
+        .paintAll();
 }
