@@ -55,13 +55,22 @@ void drawLine(ImDrawList& list, const std::vector<Point>& points, const Stroke& 
         draw(piece, false);
 }
 
-void drawPolygon(ImDrawList& list, const std::vector<Point>& points, Colour fill, const Stroke& stroke) {
-    if (fill.a > 0 && isConvex(points)) {
+void fillPolygon(ImDrawList& list, const std::vector<Point>& points, Colour fill) {
+    if (isConvex(points)) {
         const std::vector<ImVec2> corners = toImGui(points);
-        list.AddConvexPolyFilled(corners.data(), static_cast<int>(corners.size()), packed(fill));
-    } else if (fill.a > 0)
-        for (const auto& [i, j, k] : triangulate(points))
-            list.AddTriangleFilled(at(points[i]), at(points[j]), at(points[k]), packed(fill));
+        return list.AddConvexPolyFilled(corners.data(), static_cast<int>(corners.size()), packed(fill));
+    }
+    // Smoothed edges of triangles that touch would be seams.
+    const ImDrawListFlags flags = list.Flags;
+    list.Flags &= ~ImDrawListFlags_AntiAliasedFill;
+    for (const auto& [i, j, k] : triangulate(points))
+        list.AddTriangleFilled(at(points[i]), at(points[j]), at(points[k]), packed(fill));
+    list.Flags = flags;
+}
+
+void drawPolygon(ImDrawList& list, const std::vector<Point>& points, Colour fill, const Stroke& stroke) {
+    if (fill.a > 0)
+        fillPolygon(list, points, fill);
     drawLine(list, points, stroke, true);
 }
 
