@@ -81,8 +81,10 @@ private slots:
         QCOMPARE(pieces.size(), std::size_t{3}); // at both points
         QCOMPARE(pieces[1].front().y, 200.0);
         QCOMPARE(pieces[1].back().y, 0.0);
-        const std::vector<Point> step{{0, 0}, {20, 0}, {20, 0.3}, {40, 0.3}};
-        QCOMPARE(jointPieces(step, 1.5, false).size(), std::size_t{3});
+        for (const double height : {0.3, 2.0}) {
+            const std::vector<Point> step{{0, 0}, {20, 0}, {20, height}, {40, height}};
+            QCOMPARE(jointPieces(step, 1.5, false).size(), std::size_t{3});
+        }
         const std::vector<Point> stairs{{0, 0}, {20, 0}, {20, 9}, {40, 9}}, slow{{0, 0}, {1, 0.1}, {2, 0.3}, {3, 0.2}};
         QCOMPARE(jointPieces(stairs, 1.5, false).size(), std::size_t{1});
         QCOMPARE(jointPieces(slow, 1.5, false).size(), std::size_t{1}); // many short ones that hardly turn

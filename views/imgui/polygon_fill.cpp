@@ -46,10 +46,11 @@ double turnAt(Point a, Point b, Point c) {
 }
 
 bool jointHolds(Point a, Point b, Point c, double width) {
+    constexpr double kSmoothing = 2.5; // pixels that ImGui adds to both edges of a line, together
     constexpr double kSharp = 160 * std::numbers::pi / 180, kBend = 30 * std::numbers::pi / 180;
     const double turn = turnAt(a, b, c);
     const double shorter = std::min(std::hypot(b.x - a.x, b.y - a.y), std::hypot(c.x - b.x, c.y - b.y));
-    return turn < kBend || (turn < kSharp && shorter > width);
+    return turn < kBend || (turn < kSharp && shorter > width + kSmoothing);
 }
 
 } // namespace
