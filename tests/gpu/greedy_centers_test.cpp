@@ -114,9 +114,9 @@ private slots:
     }
 
     void continuesAnEarlierRun() {
-        TestRows keys(77, ElementType::Float32, 2, 333, 12);
+        TestRows keys(77, ElementType::Float32, 3, 333, 12);
         makeTies(keys, 333, 12);
-        const std::vector<std::int32_t> first = {5, 300};
+        const std::vector<std::int32_t> first = {5, 300, 11};
         const auto expected = m_engine->greedyCenters(upload(keys, 333, 12), request(50, first), {});
         const Run part = runOnDevice(keys.device(), 17, first);
         compare(runOnDevice(keys.device(), 50, first, &part, 17), expected, 333, 50);
