@@ -19,7 +19,7 @@ namespace kvscope {
 namespace {
 
 constexpr const char* kTakenKey = "tour/taken";
-constexpr int kWidth = 320, kNoteGap = 10, kMargin = 8; // design pixels
+constexpr int kWidth = 296, kNoteGap = 10, kMargin = 8; // design pixels
 
 /// The ring around what the note is about; lets every click through.
 class Ring : public QWidget {
