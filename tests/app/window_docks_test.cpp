@@ -38,6 +38,7 @@ private slots:
     void initTestCase() {
         QCoreApplication::setApplicationName("KVScope docks test");
         QCoreApplication::setOrganizationName("KVScope test");
+        QApplication::setStyle(makeChromeStyle()); // as the program does
     }
     void init() { QSettings().clear(); }
 
