@@ -112,7 +112,7 @@ private slots:
             const QImage image = open.window.grab().toImage();
             for (QTabBar* bar : open.window.findChildren<QTabBar*>()) {
                 const int beyond = bar->count() > 0 ? bar->tabRect(bar->count() - 1).right() + 4 : bar->width();
-                if (!bar->isVisible() || beyond >= bar->width())
+                if (!bar->visibleRegion().contains(QPoint(beyond, 0)))
                     continue;
                 ++seen;
                 const QPoint corner = bar->mapTo(&open.window, QPoint(beyond, 0));
