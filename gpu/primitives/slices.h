@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace kvscope::gpu {
 
@@ -42,8 +43,8 @@ public:
     }
 
     /// `total`: units of work of all calls of each() together.
-    Slices(const DeviceMemory& memory, const Checkpoint& checkpoint, double total)
-        : m_memory(memory), m_checkpoint(checkpoint), m_total(std::max(1.0, total)) {
+    Slices(const DeviceMemory& memory, Checkpoint checkpoint, double total)
+        : m_memory(memory), m_checkpoint(std::move(checkpoint)), m_total(std::max(1.0, total)) {
         m_checkpoint.at(0, m_total);
     }
 
@@ -76,7 +77,7 @@ private:
     static constexpr double kFirstOperations = 1e10;
 
     const DeviceMemory& m_memory;
-    const Checkpoint& m_checkpoint;
+    Checkpoint m_checkpoint; ///< a copy: callers hand over parts of theirs
     double m_total, m_done = 0;
 };
 
