@@ -8,6 +8,7 @@
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_test.h"
+#include "views/scene/axes.h"
 #include "views/theory/theory_data.h"
 #include "views/theory/theory_view.h"
 
@@ -218,6 +219,9 @@ private slots:
             const TheoryRow& row = data->rows[i];
             if (row.kvHead != kHead || !row.hasMargin())
                 continue;
+            const std::vector<std::string> texts = textsOf(scene); // a bound that is not kept is not written as "1.39 ≤ 0.5"
+            const std::string bound = formatShort(row.measured) + (row.margin() >= 1 ? " ≤ " : " > ") + formatShort(row.demanded);
+            QVERIFY(row.kind != TheoryRow::Kind::Bound || std::find(texts.begin(), texts.end(), bound) != texts.end());
             const PickId wanted{PickId::Kind::Cell, static_cast<std::int64_t>(i)};
             for (const Drawable& item : scene.items) {
                 const auto* circle = std::get_if<CircleItem>(&item);

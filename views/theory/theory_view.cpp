@@ -70,7 +70,7 @@ bool isSilent(const TheoryRow& row) {
 std::string numbersOf(const TheoryRow& row) {
     const auto number = [&](double value) { return formatShort(value) + row.unit; };
     if (row.kind == Kind::Bound)
-        return std::isnan(row.measured) ? "not measured" : fmt::format("{} ≤ {}", number(row.measured), number(row.demanded));
+        return std::isnan(row.measured) ? "not measured" : fmt::format("{} {} {}", number(row.measured), row.measured > row.demanded ? ">" : "≤", number(row.demanded));
     if (isSilent(row))
         return "no statement";
     if (row.kind == Kind::Describes && row.demanded <= 0)
