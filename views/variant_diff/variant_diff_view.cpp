@@ -54,7 +54,8 @@ std::string whyNoPicture(const ViewInput& input) {
     return data->lists.empty() ? running : data->lists.front().error; // without a reference there is nothing to compare with
 }
 
-constexpr int kMostLegendRows = 2;
+/// In low docks two, for which one entry may have to go.
+bool isLow(const Viewport& viewport) { return viewport.height < 200; }
 
 /// With no label cut.
 bool fitsInTwoRows(const std::vector<LegendEntry>& legend, const Viewport& viewport) {
@@ -74,7 +75,7 @@ std::vector<LegendEntry> legendOf(const VariantDiffData& data, const Viewport& v
                                        {"kept by both", Marker::Square, keptByBothColour(theme), {}, 4, true},
                                        {"only here", Marker::Square, theme.kept, {}, 4, true},
                                        {"only in the reference", Marker::Square, theme.evicted, {}, 4, true}};
-    if (!fitsInTwoRows(legend, viewport))
+    if (isLow(viewport) && !fitsInTwoRows(legend, viewport))
         legend.erase(legend.begin());
     return legend;
 }
@@ -90,7 +91,7 @@ Scene VariantDiffView::buildScene(const ViewInput& input, const ParameterValues&
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
     const std::vector<LegendEntry> legend = legendOf(*data, viewport);
-    const int rows = legendRows(legend, viewport.width - 28, kMostLegendRows, *viewport.text);
+    const int rows = legendRows(legend, viewport.width - 28, isLow(viewport) ? 2 : 3, *viewport.text);
     drawLegend(builder, {14, 13}, viewport.width - 28, legend, theme, rows);
     drawVariantLists(builder, variantLayoutOf(builder, *data, input, 24 + kLegendPitch * (rows - 1), viewport), *data, theme);
     drawProvenance(builder, input, viewport);
