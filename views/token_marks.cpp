@@ -40,31 +40,39 @@ void drawCloud(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& 
     builder.points(std::move(cloud));
 }
 
-void drawOwnMark(SceneBuilder& builder, Point at, TokenState state, double radius, const Theme& theme) {
-    if (state == TokenState::Kept)
-        builder.circle(at, radius, theme.kept);
-    else if (state == TokenState::Protected)
-        builder.rectangle({at.x - radius, at.y - radius, 2 * radius, 2 * radius}, theme.protectedToken);
+RingedMark ringedMark(const TokenMarks& marks, const PlotFrame& frame, TokenIndex token, const Theme& theme) {
+    const auto i = static_cast<std::size_t>(token);
+    const double radius = marks.keptRadius + 0.6;
+    const RingedMark place{token, frame.toPixels(marks.places[i].x, marks.places[i].y)};
+    switch (marks.states[i]) {
+    case TokenState::Kept: return {token, place.at, radius, Marker::Circle, theme.kept, {}};
+    case TokenState::Protected: return {token, place.at, radius, Marker::Square, theme.protectedToken, {}};
+    case TokenState::Evicted: return {token, place.at, radius - 0.3, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}};
+    case TokenState::AfterCut: break;
+    }
+    return {token, place.at, radius - 0.3, Marker::Circle, kTransparent, {theme.text3, 1.2, {}}};
+}
+
+void drawMark(SceneBuilder& builder, const RingedMark& mark) {
+    const double r = mark.radius;
+    if (mark.marker == Marker::Square)
+        builder.rectangle({mark.at.x - r, mark.at.y - r, 2 * r, 2 * r}, mark.fill, mark.stroke);
     else
-        builder.circle(at, radius - 0.3, kTransparent, {state == TokenState::Evicted ? theme.evicted : theme.text3, 1.2, {}});
+        builder.circle(mark.at, r, mark.fill, mark.stroke);
 }
 
 void drawRings(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, const TokenFocus& focus, const Theme& theme) {
-    const auto at = [&](TokenIndex token) {
-        const Point place = marks.places[static_cast<std::size_t>(token)];
-        return frame.toPixels(place.x, place.y);
-    };
-    const auto state = [&](TokenIndex token) { return marks.states[static_cast<std::size_t>(token)]; };
+    std::vector<RingedMark> selected;
     for (const TokenIndex token : focus.selected)
-        if (marks.hasPlace(token)) {
-            builder.circle(at(token), marks.keptRadius + 2.6, theme.casing, {theme.ink, 1.3, {}}, {PickId::Kind::Token, token});
-            drawOwnMark(builder, at(token), state(token), marks.keptRadius + 0.6, theme);
-        }
+        if (marks.hasPlace(token))
+            selected.push_back(ringedMark(marks, frame, token, theme));
+    drawRingedMarks(builder, selected, theme);
     if (!marks.hasPlace(focus.hovered))
         return;
-    builder.circle(at(focus.hovered), 8, kTransparent, {theme.casing, 4, {}});
-    builder.circle(at(focus.hovered), 8, kTransparent, {theme.ink, 2, {}});
-    drawOwnMark(builder, at(focus.hovered), state(focus.hovered), marks.keptRadius + 0.6, theme);
+    const RingedMark hovered = ringedMark(marks, frame, focus.hovered, theme);
+    builder.circle(hovered.at, 8, kTransparent, {theme.casing, 4, {}});
+    builder.circle(hovered.at, 8, kTransparent, {theme.ink, 2, {}});
+    drawMark(builder, hovered);
 }
 
 std::int64_t countOf(const TokenMarks& marks, TokenState state) {
@@ -83,10 +91,13 @@ bool TokenMarks::hasPlace(TokenIndex token) const {
     return std::isfinite(place.x) && std::isfinite(place.y);
 }
 
+std::int64_t markStride(const TokenMarks& marks) {
+    return std::max<std::int64_t>(1, (countOf(marks, TokenState::Evicted) + kMostTokenMarks - 1) / kMostTokenMarks);
+}
+
 std::int64_t drawTokenMarks(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, const TokenFocus& focus,
                             const Theme& theme) {
-    const std::int64_t evicted = countOf(marks, TokenState::Evicted);
-    const std::int64_t stride = std::max<std::int64_t>(1, (evicted + kMostTokenMarks - 1) / kMostTokenMarks);
+    const std::int64_t evicted = countOf(marks, TokenState::Evicted), stride = markStride(marks);
     const double fade = focus.brushing ? 0.25 : 1, keptFade = focus.brushing ? 0.3 : 1;
     drawCloud(builder, frame, marks, stride,
               {"evicted", TokenState::Evicted, Marker::Circle, marks.evictedRadius, kTransparent, {withAlpha(theme.evicted, fade), 1, {}}});
@@ -96,6 +107,16 @@ std::int64_t drawTokenMarks(SceneBuilder& builder, const PlotFrame& frame, const
               {"kept", TokenState::Kept, Marker::Circle, marks.keptRadius, withAlpha(theme.kept, keptFade), {}});
     drawRings(builder, frame, marks, focus, theme);
     return evicted - (evicted + stride - 1) / stride;
+}
+
+void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks, const Theme& theme) {
+    constexpr double kReach = 2; // from the mark to its ring
+    for (const RingedMark& mark : marks)
+        builder.circle(mark.at, mark.radius + kReach + 1, theme.casing, {});
+    for (const RingedMark& mark : marks)
+        builder.circle(mark.at, mark.radius + kReach, kTransparent, {theme.ink, 1.3, {}}, {PickId::Kind::Token, mark.token});
+    for (const RingedMark& mark : marks)
+        drawMark(builder, mark);
 }
 
 BeyondRange beyondRange(const PlotFrame& frame, const TokenMarks& marks) {

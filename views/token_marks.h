@@ -19,11 +19,26 @@ struct TokenMarks {
 };
 
 constexpr std::int64_t kMostTokenMarks = 20'000;
+/// Every so many-th evicted token is drawn: 1 up to kMostTokenMarks of them.
+std::int64_t markStride(const TokenMarks& marks);
 
 /// Draws them with rings around the selected and the hovered ones. Of more than kMostTokenMarks evicted tokens every
 /// so many-th is drawn; returns how many marks were left out.
 std::int64_t drawTokenMarks(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, const TokenFocus& focus,
                             const Theme& theme);
+
+/// A token's mark, to be ringed.
+struct RingedMark {
+    TokenIndex token = -1;
+    Point at;
+    double radius = 2.3;
+    Marker marker = Marker::Circle; ///< or Square
+    Colour fill = kTransparent;
+    Stroke stroke = {};
+};
+/// All casings lie under all rings, and these under the marks, which are drawn once more: tokens that lie close together still
+/// show what becomes of each.
+void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks, const Theme& theme);
 
 /// How many tokens with a place lie outside the frame's ranges, by state.
 struct BeyondRange {

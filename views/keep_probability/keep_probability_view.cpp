@@ -5,6 +5,7 @@
 #include "views/chart.h"
 #include "views/explanations.h"
 #include "views/keep_probability/keep_probability_data.h"
+#include "views/token_marks.h"
 #include "views/view_facts.h"
 #include "views/view_options.h"
 
@@ -136,19 +137,28 @@ void drawTokens(SceneBuilder& builder, const KeepProbabilityData& data, const Pl
     builder.points(std::move(always));
 }
 
+RingedMark ringedMark(const KeepProbabilityData& data, const PlotFrame& frame, TokenIndex token, const Theme& theme) {
+    const auto i = static_cast<std::size_t>(token);
+    RingedMark mark{token, frame.toPixels(token + 0.5, shareOf(data, i))};
+    const Fate fate = fateOf(data, i);
+    mark.fill = fate == Fate::Always ? theme.kept : fate == Fate::Sometimes ? theme.text3 : kTransparent;
+    mark.stroke = fate == Fate::Never ? Stroke{theme.evicted, 1.2, {}} : Stroke{};
+    return mark;
+}
+
 void drawFocus(SceneBuilder& builder, const KeepProbabilityData& data, const PlotFrame& frame, const ViewInput& input,
                const Theme& theme) {
-    const auto ring = [&](TokenIndex token, double radius, const Stroke& stroke) {
-        if (token < 0 || token >= data.visible)
-            return;
-        const Point at = frame.toPixels(token + 0.5, shareOf(data, static_cast<std::size_t>(token)));
-        builder.circle(at, radius, kTransparent, stroke, {PickId::Kind::Token, token});
-    };
-    for (const Stroke& stroke : {Stroke{theme.casing, 3.3, {}}, Stroke{theme.ink, 1.3, {}}}) // neighbours' casings first
-        for (const TokenIndex token : input.focus.selected)
-            ring(token, 4, stroke);
-    ring(input.focus.hovered, 6, {theme.casing, 4, {}});
-    ring(input.focus.hovered, 6, {theme.ink, 2, {}});
+    std::vector<RingedMark> selected;
+    for (const TokenIndex token : input.focus.selected)
+        if (token < data.visible)
+            selected.push_back(ringedMark(data, frame, token, theme));
+    drawRingedMarks(builder, selected, theme);
+    const TokenIndex hovered = input.focus.hovered;
+    if (hovered < 0 || hovered >= data.visible)
+        return;
+    const Point at = ringedMark(data, frame, hovered, theme).at;
+    builder.circle(at, 6, kTransparent, {theme.casing, 4, {}});
+    builder.circle(at, 6, kTransparent, {theme.ink, 2, {}}, {PickId::Kind::Token, hovered});
 }
 
 /// The running mean as a line with at most two points per pixel, and the mean share as a dashed one.

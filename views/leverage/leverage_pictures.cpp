@@ -2,6 +2,8 @@
 // blue where both would keep them, orange where neither would, ink where they disagree.
 #include "views/leverage/leverage_pictures.h"
 
+#include "views/token_marks.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -110,10 +112,12 @@ void LeveragePainter::label(const PlotFrame& frame, const std::vector<std::strin
         return;
     const TextStyle bold{FontFace::Interface, 11, FontWeight::SemiBold}, plain{FontFace::Interface, 11};
     std::vector<std::pair<std::string, TextStyle>> rows;
+    std::vector<std::size_t> ends; // of each line, in rows
     double width = 0;
     // Of a triangle above the diagonal: as narrow as it takes to stay inside, then fewer lines.
     for (const double share : {0.95, 0.7, 0.55, 0.45}) {
         rows.clear();
+        ends.clear();
         width = 0;
         for (const std::string& line : lines) {
             const TextStyle& style = &line == &lines.front() ? bold : plain;
@@ -121,12 +125,15 @@ void LeveragePainter::label(const PlotFrame& frame, const std::vector<std::strin
                 rows.push_back({m_builder.elide(part, style, share * plot.width - 12), style});
                 width = std::max(width, m_builder.width(rows.back().first, style));
             }
+            ends.push_back(rows.size());
         }
         if (corner != Corner::AboveDiagonal || (width + 11) / plot.width + (kNoteRow * static_cast<double>(rows.size()) + 4) / plot.height < 1)
             break;
     }
     const double most = corner == Corner::AboveDiagonal ? plot.height * (1 - (width + 11) / plot.width) : plot.height - 60;
-    rows.resize(std::clamp<std::size_t>(static_cast<std::size_t>(std::max(0.0, most / kNoteRow)), 1, rows.size()));
+    while (ends.size() > 1 && static_cast<double>(ends.back()) * kNoteRow > most) // a sentence whole or not at all
+        ends.pop_back();
+    rows.resize(ends.back());
     width = 0;
     for (const auto& [text, style] : rows)
         width = std::max(width, m_builder.width(text, style));
@@ -223,17 +230,26 @@ void LeveragePainter::clouds(const PlotFrame& frame, const std::vector<Point>& p
         }
         m_builder.points({std::move(points), std::move(ids), PickId::Kind::Token, Marker::Circle, kind.radius, kind.fill, kind.stroke, kind.name});
     }
-    const auto ring = [&](TokenIndex token, double radius, double width) {
+    const auto hasPlace = [&](TokenIndex token) {
         const auto i = static_cast<std::size_t>(token);
-        if (token < 0 || i >= places.size() || !std::isfinite(places[i].x) || !std::isfinite(places[i].y))
-            return;
-        const Point at = frame.toPixels(places[i].x, places[i].y);
-        m_builder.circle(at, radius, kTransparent, {m_theme.casing, width + 2, {}});
-        m_builder.circle(at, radius, kTransparent, {m_theme.ink, width, {}}, {PickId::Kind::Token, token});
+        return token >= 0 && i < places.size() && std::isfinite(places[i].x) && std::isfinite(places[i].y);
     };
+    const auto pixelOf = [&](TokenIndex token) {
+        const Point place = places[static_cast<std::size_t>(token)];
+        return frame.toPixels(place.x, place.y);
+    };
+    std::vector<RingedMark> selected;
     for (const TokenIndex token : m_input.focus.selected)
-        ring(token, 4.5, 1.3);
-    ring(m_input.focus.hovered, 7, 2);
+        if (hasPlace(token)) {
+            const auto i = static_cast<std::size_t>(token);
+            const auto& kind = kinds[m_choice.exact[i] + m_choice.sketched[i]];
+            selected.push_back({token, pixelOf(token), kind.radius + 0.4, Marker::Circle, kind.fill, kind.stroke});
+        }
+    drawRingedMarks(m_builder, selected, m_theme);
+    if (const TokenIndex hovered = m_input.focus.hovered; hasPlace(hovered)) {
+        m_builder.circle(pixelOf(hovered), 7, kTransparent, {m_theme.casing, 4, {}});
+        m_builder.circle(pixelOf(hovered), 7, kTransparent, {m_theme.ink, 2, {}}, {PickId::Kind::Token, hovered});
+    }
 }
 
 PlotFrame LeveragePainter::tokens(const Box& area) {

@@ -30,23 +30,26 @@ double conditionOf(const LeverageData::Scores& scores) {
 
 void LeveragePainter::band(const PlotFrame& frame, const SketchTheorem& theorem) {
     const double low = frame.x.low, high = frame.x.high;
+    m_builder.polyline({frame.toPixels(low, low), frame.toPixels(high, high)}, {m_theme.axis, 1, {5, 3}});
+    if (theorem.factor > high / low)
+        return; // a band that holds the whole plot says nothing
     const auto at = [&](double x, double factor) { return frame.toPixels(x, x * factor); };
     m_builder.polygon({at(low, theorem.factor), at(high, theorem.factor), at(high, 1 / theorem.factor), at(low, 1 / theorem.factor)},
                       withAlpha(m_colour, 0.10));
     for (const double factor : {theorem.factor, 1 / theorem.factor})
         m_builder.polyline({at(low, factor), at(high, factor)}, {withAlpha(m_colour, 0.6), 1, {2, 2}});
-    m_builder.polyline({at(low, 1), at(high, 1)}, {m_theme.axis, 1, {5, 3}});
 }
 
 std::vector<std::string> LeveragePainter::scatterNotes(const SketchTheorem& theorem) const {
     std::vector<std::string> notes;
     if (m_choice.budget > 0)
-        notes.push_back(fmt::format("overlap {} %", formatFixed(100 * m_choice.overlap(), 1)));
-    notes.push_back(fmt::format("ratio {} to {}", formatShort(theorem.measuredLow), formatShort(theorem.measuredHigh)));
-    const bool promised = static_cast<double>(m_data.columns) >= theorem.demanded;
-    const std::string factor = formatShort(theorem.factor);
-    notes.push_back(fmt::format("Thm 2, ε = {}: within 1/{} and {}; asks for k ≥ {}{}", formatShort(theorem.epsilon), factor, factor, formatCount(std::llround(std::ceil(theorem.demanded))),
-                                promised ? "" : ", not met"));
+        notes.push_back(fmt::format("overlap {}\u00a0%", formatFixed(100 * m_choice.overlap(), 1)));
+    notes.push_back(fmt::format("sketched / exact: {} to {}", formatShort(theorem.measuredLow), formatShort(theorem.measuredHigh)));
+    const std::string epsilon = formatShort(theorem.epsilon), demanded = formatCount(std::llround(std::ceil(theorem.demanded)));
+    if (static_cast<double>(m_data.columns) >= theorem.demanded)
+        notes.push_back(fmt::format("Compactor Thm 2, ε = {}: within 1/{} and {}", epsilon, formatShort(theorem.factor), formatShort(theorem.factor)));
+    else
+        notes.push_back(fmt::format("Compactor Thm 2, ε = {}, asks for k ≥ {}: not met, it promises nothing", epsilon, demanded));
     if (m_choice.withoutLeverage > 0)
         notes.push_back(formatCount(m_choice.withoutLeverage) + " tokens have leverage 0");
     return notes;

@@ -3,6 +3,7 @@
 
 #include "views/chart.h"
 #include "views/explanations.h"
+#include "views/token_marks.h"
 #include "views/view_facts.h"
 
 #include <fmt/format.h>
@@ -13,8 +14,6 @@
 namespace kvscope {
 
 namespace {
-
-constexpr std::int64_t kMostMarks = 20'000;
 
 class TokenProfileView final : public View {
 public:
@@ -68,55 +67,14 @@ Profile profileOf(const ViewInput& input, const PaneData& pane) {
     return profile;
 }
 
-PointCloudItem cloudOf(const Profile& profile, const PlotFrame& frame, TokenState state, std::int64_t stride) {
-    auto points = std::make_shared<std::vector<Point>>();
-    auto ids = std::make_shared<std::vector<std::int64_t>>();
-    std::int64_t seen = 0;
-    for (std::size_t i = 0; i < profile.scores.size(); ++i) {
-        if (profile.states[i] != state || !std::isfinite(profile.scores[i]) || seen++ % stride != 0)
-            continue;
-        points->push_back(frame.toPixels(static_cast<double>(i) + 0.5, static_cast<double>(profile.scores[i])));
-        ids->push_back(static_cast<std::int64_t>(i));
-    }
-    PointCloudItem cloud;
-    cloud.points = std::move(points);
-    cloud.ids = std::move(ids);
-    cloud.pickKind = PickId::Kind::Token;
-    return cloud;
-}
-
-void drawTokens(SceneBuilder& builder, const Profile& profile, const PlotFrame& frame, const ViewInput& input, const Theme& theme) {
-    const auto evictedCount = std::count(profile.states.begin(), profile.states.end(), TokenState::Evicted);
-    const std::int64_t stride = std::max<std::int64_t>(1, (evictedCount + kMostMarks - 1) / kMostMarks);
-    const double fade = input.focus.brushing ? 0.25 : 1;
-    PointCloudItem evicted = cloudOf(profile, frame, TokenState::Evicted, stride);
-    evicted.radius = 1.6;
-    evicted.stroke = {withAlpha(theme.evicted, fade), 1, {}};
-    evicted.name = "evicted";
-    builder.points(std::move(evicted));
-    PointCloudItem guarded = cloudOf(profile, frame, TokenState::Protected, 1);
-    guarded.marker = Marker::Square;
-    guarded.radius = 1.8;
-    guarded.fill = withAlpha(theme.protectedToken, fade);
-    guarded.name = "protected";
-    builder.points(std::move(guarded));
-    PointCloudItem kept = cloudOf(profile, frame, TokenState::Kept, 1);
-    kept.radius = 1.9;
-    kept.fill = withAlpha(theme.kept, fade);
-    kept.name = "kept";
-    builder.points(std::move(kept));
-    const auto ring = [&](TokenIndex token, double radius, double width) {
-        const auto i = static_cast<std::size_t>(token);
-        if (i >= profile.scores.size() || !std::isfinite(profile.scores[i]))
-            return;
-        const Point at = frame.toPixels(static_cast<double>(token) + 0.5, static_cast<double>(profile.scores[i]));
-        builder.circle(at, radius, kTransparent, {theme.casing, width + 2, {}});
-        builder.circle(at, radius, kTransparent, {theme.ink, width, {}}, {PickId::Kind::Token, token});
-    };
-    for (const TokenIndex token : input.focus.selected)
-        ring(token, 4, 1.3);
-    if (input.focus.hovered >= 0)
-        ring(input.focus.hovered, 6, 2);
+TokenMarks marksOf(const Profile& profile) {
+    TokenMarks marks;
+    marks.states = profile.states;
+    marks.places.assign(profile.states.size(), {NAN, NAN});
+    for (std::size_t i = 0; i < profile.scores.size(); ++i)
+        marks.places[i] = {static_cast<double>(i) + 0.5, static_cast<double>(profile.scores[i])};
+    marks.keptRadius = 1.9, marks.evictedRadius = 1.6;
+    return marks;
 }
 
 /// Segments of the prompt as a band along the top of the plot.
@@ -140,16 +98,17 @@ void drawCutOff(SceneBuilder& builder, const Profile& profile, const PlotFrame& 
     builder.line({frame.plot.x, y}, {frame.plot.right(), y}, {theme.ink, 1, {5, 3}});
 }
 
-std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, ThemeId themeId) {
+std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, std::int64_t stride, ThemeId themeId) {
     const Theme& theme = themeOf(themeId);
     const auto count = [&](TokenState state) { return formatCount(std::count(profile.states.begin(), profile.states.end(), state)); };
     std::int64_t unscored = 0; // block processing scores what is still in the cache
     for (std::size_t i = 0; i < profile.states.size() && i < profile.scores.size(); ++i)
         unscored += profile.states[i] == TokenState::Evicted && !std::isfinite(profile.scores[i]) ? 1 : 0;
     const std::string gone = unscored > 0 ? fmt::format(", {} of them before the last scores", formatCount(unscored)) : "";
+    const std::string sampled = stride > 1 ? fmt::format(", one in {} shown", stride) : "";
     std::vector<LegendEntry> legend = {{std::string(1, pane.letter) + " " + pane.policyName, Marker::Square, policyStyle(pane.policyId, themeId).colour, {}, 4},
                                        {"kept " + count(TokenState::Kept), Marker::Circle, theme.kept, {}, 3},
-                                       {"evicted " + count(TokenState::Evicted) + gone, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
+                                       {"evicted " + count(TokenState::Evicted) + gone + sampled, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
     if (std::find(profile.states.begin(), profile.states.end(), TokenState::Protected) != profile.states.end())
         legend.push_back({"protected " + count(TokenState::Protected), Marker::Square, theme.protectedToken, {}, 3});
     if (!std::isnan(profile.cutOff)) // not in the plot: marks lie on both sides of the line
@@ -169,13 +128,14 @@ Scene TokenProfileView::buildScene(const ViewInput& input, const ParameterValues
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, profile.low - margin, profile.high + margin});
     const bool isPolicy = pane.policyId != "recorded" && !pane.result->request.recorded;
     const std::string title = isPolicy ? policyById(pane.policyId).scoreLabel(pane.result->request.policy.values) : "recorded score";
-    Chart chart(viewport, legendOf(pane, profile, viewport.theme), {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
+    const TokenMarks marks = marksOf(profile);
+    Chart chart(viewport, legendOf(pane, profile, markStride(marks), viewport.theme), {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
                 {range.yMin, range.yMax, AxisScale::Linear, title});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
     drawSegments(builder, input, chart.frame, theme);
     builder.pushClip(chart.frame.plot);
-    drawTokens(builder, profile, chart.frame, input, theme);
+    drawTokenMarks(builder, chart.frame, marks, input.focus, theme);
     drawCutOff(builder, profile, chart.frame, theme);
     builder.popClip();
     finishChart(chart, input, viewport, true);
@@ -194,7 +154,7 @@ std::string TokenProfileView::finding(const ViewInput& input, const ParameterVal
                                      [](TokenState s) { return s == TokenState::Kept || s == TokenState::Protected; });
     const auto all = std::count_if(profile.states.begin(), profile.states.end(),
                                    [](TokenState s) { return s == TokenState::Kept || s == TokenState::Protected; });
-    return fmt::format("A score of {} keeps a token; {} of {} kept tokens lie in the first half of the prompt",
+    return fmt::format("Tokens with a score of {} or more are kept; {} of {} kept tokens lie in the first half of the prompt",
                        formatShort(profile.cutOff), formatCount(early), formatCount(all));
 }
 
