@@ -15,8 +15,8 @@ constexpr double kLeastShare = 0.45; // of the full width, so that the number of
 
 TreeLayout::TreeLayout(const TreeState& state, const Viewport& viewport, double top, bool withHistogram) {
     const bool wide = viewport.width >= 480;
-    const double left = wide ? 112 : 34, right = 22, bottom = viewport.forExport ? 58 : viewport.height >= 170 ? 42 : 24;
-    axisTitle = bottom > 24;
+    axisTitle = viewport.height >= 170;
+    const double left = wide ? 112 : 34, right = 22, bottom = (axisTitle ? 42 : 24) + (viewport.forExport ? 16 : 0);
     plot = {left, top, viewport.width - left - right, std::max(24.0, viewport.height - top - bottom)};
     if (withHistogram && viewport.width >= 640) {
         histogram = {viewport.width - 196, top + 18, 176, plot.height - 18};
