@@ -125,9 +125,15 @@ std::unique_ptr<const ColourScale> PhaseMapView::scaleOf(const ViewInput& input,
     return scale && !scale->isEmpty() ? std::move(scale) : nullptr;
 }
 
+/// "budget 0.9, sliding window w 0.13": as the axes are called, without their units.
 std::string settingOf(const PhaseMapData& data, std::size_t cell) {
-    const std::size_t x = cell % data.x.texts.size(), y = cell / data.x.texts.size();
-    return fmt::format("{} {}, {} {}", data.x.id, data.x.texts[x], data.y.id, data.y.texts[y]);
+    const auto part = [](const PhaseAxis& axis, std::size_t i) {
+        std::string name = axis.title.substr(0, axis.title.find(','));
+        if (name.size() > 1 && name[0] >= 'A' && name[0] <= 'Z' && name[1] >= 'a' && name[1] <= 'z')
+            name[0] = static_cast<char>(name[0] - 'A' + 'a');
+        return name + " " + axis.texts[i];
+    };
+    return part(data.x, cell % data.x.texts.size()) + ", " + part(data.y, cell / data.x.texts.size());
 }
 
 std::string winnersText(const PhaseMapData& data) {
