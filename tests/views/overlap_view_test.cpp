@@ -49,7 +49,7 @@ private slots:
     void nothingOverlapsOrIsClipped_data() {
         QTest::addColumn<QSize>("size");
         QTest::addColumn<bool>("six");
-        for (const QSize size : {QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176), QSize(300, 280), QSize(220, 160), QSize(930, 410)})
+        for (const QSize size : {QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176), QSize(300, 280), QSize(220, 160), QSize(930, 410), QSize(258, 170)})
             for (const bool six : {false, true})
                 QTest::newRow(qPrintable(QString("%1x%2 %3").arg(size.width()).arg(size.height()).arg(six ? "six" : "three"))) << size << six;
     }
@@ -68,8 +68,14 @@ private slots:
     }
 
     // Three panes in a narrow dock: all six numbers, and the bars below them, not beside them with a pixel or two each.
+    void narrowDocksStackMatrixAndBars_data() {
+        QTest::addColumn<QSize>("size");
+        QTest::newRow("246x176") << QSize(246, 176);
+        QTest::newRow("258x170") << QSize(258, 170);
+    }
     void narrowDocksStackMatrixAndBars() {
-        const Scene scene = build(needleInput(kThree), m_options, 246, 176);
+        QFETCH(QSize, size);
+        const Scene scene = build(needleInput(kThree), m_options, size.width(), size.height());
         int numbers = 0;
         double matrixEnd = 0, longest = 0, firstBar = 1e9;
         for (const Drawable& item : scene.items) {

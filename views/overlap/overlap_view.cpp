@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kLargestCell = 110, kNamePitch = 22, kNameGap = 18, kHeading = 16;
 constexpr double kNarrow = 330; ///< below it, and where the cells would be too narrow, the bars stand under the matrix
-constexpr double kLeastBar = 13, kLeastCell = 18, kLeastCellWidth = 29; ///< heights of a row; of a cell with its number
+constexpr double kLeastBar = 13, kLeastCell = 16, kLeastCellWidth = 29; ///< heights of a row; of a cell with its number
 const TextStyle kHeadingStyle{FontFace::Interface, 11, FontWeight::SemiBold}, kNameStyle{FontFace::Interface, 12};
 
 class OverlapView final : public View {
