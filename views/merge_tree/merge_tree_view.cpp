@@ -76,17 +76,13 @@ TreeState stateOf(const ViewInput& input, const MergeTreeData& data) {
     return {*data.shown(), std::clamp<TokenIndex>(input.cursor.value_or(end), 0, end)};
 }
 
-/// Of a tree whose levels lie `pitch` apart: names what is drawn at that pitch.
-std::vector<LegendEntry> legendOf(const MergeTreeData& data, const Theme& theme, Colour policy, double pitch) {
-    std::vector<LegendEntry> legend = {
+std::vector<LegendEntry> legendOf(const MergeTreeData& data, const Theme& theme, Colour policy) {
+    return {
         {fmt::format("live set, number of pairs · {}", treeName(*data.shown())), Marker::Square, policy, {}, 5},
         {"merged into its parent", Marker::Square, kTransparent, {theme.control, 1, {}}, 5},
-        {"still to come", Marker::Square, theme.sunken, {theme.border, 1, {2, 2}}, 5}};
-    if (pitch >= kImbalancePitch)
-        legend.push_back({"sign imbalance", Marker::Square, theme.text2, {}, 3, true});
-    if (pitch >= kPercentPitch)
-        legend.push_back({data.query < 0 ? data.whyNoQuery : fmt::format("% discrepancy for query {}", formatCount(data.query)), Marker::Circle, kTransparent, {}, 0});
-    return legend;
+        {"still to come", Marker::Square, theme.sunken, {theme.border, 1, {2, 2}}, 5},
+        {"sign imbalance", Marker::Square, theme.text2, {}, 3, true},
+        {data.query < 0 ? data.whyNoQuery : fmt::format("% discrepancy for query {}", formatCount(data.query)), Marker::Circle, kTransparent, {}, 0}};
 }
 
 TreeLayout layoutOf(const MergeTreeData& data, const TreeState& state, const std::vector<LegendEntry>& legend, const Viewport& viewport) {
@@ -121,10 +117,7 @@ Scene MergeTreeView::buildScene(const ViewInput& input, const ParameterValues&, 
     const Theme& theme = themeOf(viewport.theme);
     const TreeState state = stateOf(input, *data);
     const Colour policy = policyStyle("balancekv", viewport.theme).colour; // its family's, on which dark numbers can be read
-    double pitch = kPercentPitch;
-    for (int i = 0; i < 2; ++i) // a legend of fewer rows leaves the levels more room
-        pitch = layoutOf(*data, state, legendOf(*data, theme, policy, pitch), viewport).pitch;
-    const std::vector<LegendEntry> legend = legendOf(*data, theme, policy, pitch);
+    const std::vector<LegendEntry> legend = legendOf(*data, theme, policy);
     const TreeLayout layout = layoutOf(*data, state, legend, viewport);
     Scene scene;
     scene.width = viewport.width;

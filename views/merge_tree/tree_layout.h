@@ -10,7 +10,6 @@
 namespace kvscope {
 
 inline constexpr double kPercentPitch = 44; ///< least pitch at which discrepancies are written over the nodes
-inline constexpr double kImbalancePitch = 40; ///< and at which bars of sign imbalance stand under them
 
 /// Where the parts of the tree lie: levels from the top (C^T) down to the batches (C^0), stream positions to the right.
 /// Nothing in it depends on the cursor, so that nothing moves while the stream is played.

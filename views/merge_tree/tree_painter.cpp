@@ -110,7 +110,7 @@ void paintNode(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::i
     const bool live = state == NodeState::Live;
     b.rectangle(box, live ? p.policy : p.theme.canvas, live ? Stroke{} : Stroke{p.theme.control, 1, {}}, radius, pick);
     paintNodeWords(b, p, level, place, box, live);
-    if (p.layout.pitch >= kImbalancePitch && box.width >= 8)
+    if (p.layout.pitch >= 40 && box.width >= 8)
         paintImbalance(b, p, p.state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)], box);
 }
 
