@@ -191,6 +191,8 @@ std::vector<LegendEntry> legendOf(const KeepProbabilityData& data, std::int64_t 
         legend.front().label = fmt::format("{} {}, the same for every seed", data.letter, data.policyName);
     else
         legend.push_back({fmt::format("mean of {} neighbours", width), Marker::Square, identity, {}, 3, true});
+    legend.push_back({fmt::format("kept on average {} %", formatFixed(100 * expectedCount(data) / static_cast<double>(data.visible), 1)), Marker::Circle, kTransparent,
+                      {theme.text2, 1, {5, 3}}, 3, true});
     if (strideOf(data) > 1)
         legend.push_back({fmt::format("1 of {} tokens drawn", strideOf(data)), Marker::Circle, kTransparent, {}, 0});
     return legend;
@@ -205,7 +207,7 @@ Scene KeepProbabilityView::buildScene(const ViewInput& input, const ParameterVal
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, -0.04, 1.04});
     const std::int64_t width = options.integer("smooth");
     Chart chart(viewport, legendOf(*data, width, viewport), {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
-                {range.yMin, range.yMax, AxisScale::Linear, "Share of the seeds that keep it"});
+                {range.yMin, range.yMax, AxisScale::Linear, "Share of the seeds"});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
     builder.pushClip(chart.frame.plot);
