@@ -261,6 +261,26 @@ private slots:
         QVERIFY(scene.yDown && scene.yMin == 0 && scene.yMax == 1028);
     }
 
+    // A small picture pools more cells into a pixel than were computed: the caption says what is seen. And the sink, the first
+    // column, is seen: the frame lies around the map.
+    void theCaptionCountsWhatAPixelHolds() {
+        const ParameterValues options = optionsWith({});
+        const ViewInput input = inputWith(options);
+        for (const double side : {300.0, 420.0, 600.0}) {
+            const Scene scene = m_view.buildScene(input, options, viewport(side, side, *m_service));
+            const ImageItem* map = nullptr;
+            for (const Drawable& item : scene.items) {
+                if (const auto* image = std::get_if<ImageItem>(&item); image && image->pick.kind == PickId::Kind::Cell)
+                    map = image;
+                if (const auto* frame = std::get_if<RectangleItem>(&item); frame && frame->fill.a == 0 && frame->stroke.colour.a > 0 && map)
+                    QVERIFY(frame->box.x + frame->stroke.width / 2 <= map->box.x && frame->box.y + frame->stroke.width / 2 <= map->box.y);
+            }
+            QVERIFY(map);
+            const std::string words = "max of " + std::to_string((1028 + map->height - 1) / map->height) + " × " + std::to_string((1028 + map->width - 1) / map->width);
+            QVERIFY2(paintSceneAsText(scene).find(words) != std::string::npos, words.c_str());
+        }
+    }
+
     void nothingOverlapsOrIsClipped_data() {
         QTest::addColumn<QSize>("size");
         for (const QSize size : {QSize(300, 220), QSize(420, 400), QSize(600, 560), QSize(1200, 900)})

@@ -105,13 +105,13 @@ std::string named(const ParameterValues& options, const char* option) {
 }
 
 /// "causal softmax · query head 4 · max of 8 × 8 cells · sampled rows".
-std::string captionOf(const AttentionMapData& data, const MapScale& scale, const ParameterValues& options) {
+std::string captionOf(const AttentionMapData& data, const MapScale& scale, const MapImage& image, const ParameterValues& options) {
     std::string text = named(options, "map");
     if (data.isDifference)
         text += " minus " + named(options, "minus");
     text += " · " + data.heads + " · " + scale.name();
-    const std::int64_t perRow = (data.rowEnd - data.rowBegin + data.cells.shape[0] - 1) / data.cells.shape[0];
-    const std::int64_t perColumn = (data.keyEnd - data.keyBegin + data.cells.shape[1] - 1) / data.cells.shape[1];
+    const std::int64_t perRow = (data.rowEnd - data.rowBegin + image.rows - 1) / image.rows;
+    const std::int64_t perColumn = (data.keyEnd - data.keyBegin + image.columns - 1) / image.columns;
     if (perRow > 1 || perColumn > 1)
         text += fmt::format(" · max of {} × {} cells", perRow, perColumn);
     if (data.sampled)
@@ -172,7 +172,7 @@ Scene AttentionMapView::buildScene(const ViewInput& input, const ParameterValues
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
     const TextStyle small{FontFace::Interface, 11};
-    builder.text({8, 11}, builder.elide(captionOf(*data, scale, options), small, viewport.width - 16), small, theme.text2,
+    builder.text({8, 11}, builder.elide(captionOf(*data, scale, mapImageOf(layout, *data, viewport.pixelScale), options), small, viewport.width - 16), small, theme.text2,
                  HorizontalAlign::Left, VerticalAlign::Middle);
     drawMarginal(builder, layout, *data, theme);
     drawRails(builder, layout, input, theme);

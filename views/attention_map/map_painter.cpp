@@ -43,15 +43,10 @@ std::vector<std::int64_t> pixelBounds(std::int64_t cells, std::int64_t pixels) {
     return bounds;
 }
 
-ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const Box& box, double pixelScale,
-                  const Theme& theme) {
-    const std::int64_t height = data.cells.shape[0], width = data.cells.shape[1];
-    const auto fitting = [&](double length, std::int64_t cells) {
-        return std::clamp<std::int64_t>(std::llround(length * pixelScale), 1, cells);
-    };
+ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const MapImage& place, const Theme& theme) {
+    const std::int64_t height = data.cells.shape[0], width = data.cells.shape[1], rows = place.rows, columns = place.columns;
     ImageItem image;
-    image.box = box;
-    const std::int64_t columns = fitting(box.width, width), rows = fitting(box.height, height);
+    image.box = place.box;
     image.width = static_cast<int>(columns);
     image.height = static_cast<int>(rows);
     image.pick = {PickId::Kind::Cell, 0};
@@ -105,17 +100,25 @@ void drawRail(SceneBuilder& builder, const Box& box, bool along, const std::vect
 
 } // namespace
 
+MapImage mapImageOf(const MapLayout& layout, const AttentionMapData& data, double pixelScale) {
+    const Point from = layout.frame.toPixels(static_cast<double>(data.keyBegin), static_cast<double>(data.rowBegin));
+    const Point to = layout.frame.toPixels(static_cast<double>(data.keyEnd), static_cast<double>(data.rowEnd));
+    const auto fitting = [&](double length, std::int64_t cells) {
+        return std::clamp<std::int64_t>(std::llround(length * pixelScale), 1, cells);
+    };
+    const Box box{from.x, from.y, to.x - from.x, to.y - from.y};
+    return {box, fitting(box.height, data.cells.shape[0]), fitting(box.width, data.cells.shape[1])};
+}
+
 void drawMap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
              double pixelScale, const Theme& theme) {
     const PlotFrame& frame = layout.frame;
     builder.rectangle(frame.plot, theme.masked);
-    const Point from = frame.toPixels(static_cast<double>(data.keyBegin), static_cast<double>(data.rowBegin));
-    const Point to = frame.toPixels(static_cast<double>(data.keyEnd), static_cast<double>(data.rowEnd));
     builder.pushClip(frame.plot);
-    builder.scene().items.push_back(
-        imageOf(data, scale, {from.x, from.y, to.x - from.x, to.y - from.y}, pixelScale, theme));
+    builder.scene().items.push_back(imageOf(data, scale, mapImageOf(layout, data, pixelScale), theme));
     builder.popClip();
-    builder.rectangle(frame.plot, kTransparent, {theme.axis, 1, {}});
+    // Around the map: upon it the line would hide the first key, where the sink is.
+    builder.rectangle({frame.plot.x - 1, frame.plot.y - 1, frame.plot.width + 2, frame.plot.height + 2}, kTransparent, {theme.axis, 1, {}});
 }
 
 void drawRails(SceneBuilder& builder, const MapLayout& layout, const ViewInput& input, const Theme& theme) {

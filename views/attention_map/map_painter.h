@@ -18,6 +18,13 @@ struct MapLayout {
 
 constexpr double kRailHeight = 8, kRailGap = 2;
 
+/// Rows and columns of the image that the map is drawn as: a pixel a cell, or fewer where there are more cells than pixels.
+struct MapImage {
+    Box box;
+    std::int64_t rows = 1, columns = 1;
+};
+MapImage mapImageOf(const MapLayout& layout, const AttentionMapData& data, double pixelScale);
+
 /// The pixels of the map where their rows and keys lie; everything else inside the plot is masked ground.
 void drawMap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
              double pixelScale, const Theme& theme);
