@@ -50,6 +50,14 @@ private slots:
     void trianglesCoverThePolygon() {
         std::vector<std::vector<Point>> shapes = {
             {{0, 0}, {10, 0}, {10, 10}, {0, 10}}, star(5, 4), star(7, 1), {{0, 0}, {10, 0}, {10, 10}, {5, 2}, {0, 10}}};
+        std::vector<Point> band, lower; // whose sides meet at both ends and touch in the middle
+        for (int i = 0; i <= 60; ++i) {
+            const double x = i / 60.0, middle = 40 * std::sqrt(x), half = 12 * std::abs(std::sin(2 * std::numbers::pi * x));
+            band.push_back({100 * x, middle + (i == 30 || i == 60 ? 0 : half)});
+            lower.push_back({100 * x, middle - (i == 30 || i == 60 ? 0 : half)});
+        }
+        band.insert(band.end(), lower.rbegin(), lower.rend());
+        shapes.push_back(band);
         for (std::vector<Point> shape : shapes) {
             for (const bool reversed : {false, true}) {
                 if (reversed)

@@ -28,15 +28,34 @@ double signedArea(const std::vector<Point>& points) {
     return sum / 2;
 }
 
-bool isEar(const std::vector<Point>& points, const std::vector<std::size_t>& left, std::size_t at, double orientation) {
-    const std::size_t n = left.size();
-    const std::size_t i = left[(at + n - 1) % n], j = left[at], k = left[(at + 1) % n];
-    if (cross(points[i], points[j], points[k]) * orientation <= 0)
+bool same(Point a, Point b) {
+    return a.x == b.x && a.y == b.y;
+}
+
+/// A corner with its neighbours among those that are left.
+struct Corner {
+    std::size_t before, at, behind;
+
+    Corner(const std::vector<std::size_t>& left, std::size_t place)
+        : before(left[(place + left.size() - 1) % left.size()]), at(left[place]), behind(left[(place + 1) % left.size()]) {}
+    double area(const std::vector<Point>& points) const { return cross(points[before], points[at], points[behind]) / 2; }
+};
+
+/// Without an area, as where two sides of a band meet in one point: it can go without a triangle.
+bool isFlat(const std::vector<Point>& points, const Corner& corner) {
+    return std::abs(corner.area(points)) < 1e-9;
+}
+
+/// `pinched`: other corners may lie upon its own, as where two sides touch.
+bool isEar(const std::vector<Point>& points, const std::vector<std::size_t>& left, const Corner& corner, double orientation, bool pinched) {
+    const Point &i = points[corner.before], &j = points[corner.at], &k = points[corner.behind];
+    if (corner.area(points) * orientation <= 0)
         return false;
-    for (const std::size_t other : left)
-        if (other != i && other != j && other != k && inTriangle(points[other], points[i], points[j], points[k]))
-            return false;
-    return true;
+    return std::none_of(left.begin(), left.end(), [&](std::size_t other) {
+        const Point& p = points[other];
+        const bool own = other == corner.before || other == corner.at || other == corner.behind;
+        return !own && !(pinched && (same(p, i) || same(p, j) || same(p, k))) && inTriangle(p, i, j, k);
+    });
 }
 
 /// How far the line turns at b, 0 (straight on) to pi (back).
@@ -51,6 +70,15 @@ bool jointHolds(Point a, Point b, Point c, double width) {
     const double turn = turnAt(a, b, c);
     const double shorter = std::min(std::hypot(b.x - a.x, b.y - a.y), std::hypot(c.x - b.x, c.y - b.y));
     return turn < kBend || (turn < kSharp && shorter > width + kSmoothing);
+}
+
+/// A corner that can go; the number of those that are left: none can.
+std::size_t earOf(const std::vector<Point>& points, const std::vector<std::size_t>& left, double orientation) {
+    for (const bool pinched : {false, true})
+        for (std::size_t place = 0; place < left.size(); ++place)
+            if (isFlat(points, {left, place}) || isEar(points, left, {left, place}, orientation, pinched))
+                return place;
+    return left.size();
 }
 
 } // namespace
@@ -96,13 +124,11 @@ std::vector<std::array<std::size_t, 3>> triangulate(const std::vector<Point>& po
     std::vector<std::size_t> left(points.size());
     std::iota(left.begin(), left.end(), std::size_t{0});
     while (left.size() > 3) {
-        std::size_t ear = 0;
-        while (ear < left.size() && !isEar(points, left, ear, orientation))
-            ++ear;
+        const std::size_t ear = earOf(points, left, orientation);
         if (ear == left.size())
-            return triangles; // crosses itself, or nothing but a line is left
-        const std::size_t n = left.size();
-        triangles.push_back({left[(ear + n - 1) % n], left[ear], left[(ear + 1) % n]});
+            return triangles; // crosses itself
+        if (const Corner corner(left, ear); !isFlat(points, corner))
+            triangles.push_back({corner.before, corner.at, corner.behind});
         left.erase(left.begin() + static_cast<std::ptrdiff_t>(ear));
     }
     triangles.push_back({left[0], left[1], left[2]});
