@@ -162,7 +162,7 @@ private slots:
         QCOMPARE(facts.adoption->pane, 0);
         QCOMPARE(facts.adoption->budget->text(), std::string("0.3"));
         QCOMPARE(facts.adoption->values, (std::vector<std::pair<std::string, std::string>>{{"window", "64"}}));
-        QCOMPARE(facts.rows[0].second, std::string("budget 0.3, window 64"));
+        QCOMPARE(facts.rows[0].second, std::string("budget 0.3, observation window W 64"));
     }
 
     void theRingStandsAtThePresentSetting() {

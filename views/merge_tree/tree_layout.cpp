@@ -18,7 +18,7 @@ TreeLayout::TreeLayout(const TreeState& state, const Viewport& viewport, double 
     axisTitle = viewport.height >= 170;
     const double left = wide ? 112 : 34, right = 22, bottom = (axisTitle ? 42 : 24) + (viewport.forExport ? 16 : 0);
     plot = {left, top, viewport.width - left - right, std::max(24.0, viewport.height - top - bottom)};
-    if (withHistogram && viewport.width >= 640) {
+    if (withHistogram && axisTitle && viewport.width >= 640) {
         histogram = {viewport.width - 196, top + 18, 176, plot.height - 18};
         plot.width -= 210;
     }

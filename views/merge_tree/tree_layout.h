@@ -21,7 +21,7 @@ struct TreeLayout {
     double nodeHeight = 24, leafHeight = 16;
     double pitch = 60;        ///< between two levels
     bool twoLineLabels = true;
-    bool axisTitle = true;    ///< gives way in a low dock
+    bool axisTitle = true;    ///< gives way in a low dock, and with it the histogram
 
     TreeLayout(const TreeState& state, const Viewport& viewport, double top, bool withHistogram);
 
