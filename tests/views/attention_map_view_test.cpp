@@ -269,13 +269,16 @@ private slots:
         for (const double side : {300.0, 420.0, 600.0}) {
             const Scene scene = m_view.buildScene(input, options, viewport(side, side, *m_service));
             const ImageItem* map = nullptr;
+            const RectangleItem* frame = nullptr;
             for (const Drawable& item : scene.items) {
                 if (const auto* image = std::get_if<ImageItem>(&item); image && image->pick.kind == PickId::Kind::Cell)
                     map = image;
-                if (const auto* frame = std::get_if<RectangleItem>(&item); frame && frame->fill.a == 0 && frame->stroke.colour.a > 0 && map)
-                    QVERIFY(frame->box.x + frame->stroke.width / 2 <= map->box.x && frame->box.y + frame->stroke.width / 2 <= map->box.y);
+                if (const auto* box = std::get_if<RectangleItem>(&item); box && map && !frame && box->stroke.colour == themeOf(ThemeId::Light).axis)
+                    frame = box;
             }
-            QVERIFY(map);
+            QVERIFY(map && frame);
+            QVERIFY(frame->box.x + frame->stroke.width / 2 <= map->box.x && frame->box.y + frame->stroke.width / 2 <= map->box.y);
+            QVERIFY(frame->box.right() - frame->stroke.width / 2 >= map->box.right() && frame->box.bottom() - frame->stroke.width / 2 >= map->box.bottom());
             const std::string words = "max of " + std::to_string((1028 + map->height - 1) / map->height) + " × " + std::to_string((1028 + map->width - 1) / map->width);
             QVERIFY2(paintSceneAsText(scene).find(words) != std::string::npos, words.c_str());
         }
