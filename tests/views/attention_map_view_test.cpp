@@ -266,7 +266,7 @@ private slots:
     void theCaptionCountsWhatAPixelHolds() {
         const ParameterValues options = optionsWith({});
         const ViewInput input = inputWith(options);
-        for (const double side : {300.0, 420.0, 600.0}) {
+        for (const double side : {440.0, 600.0, 900.0}) { // wide enough for the whole caption
             const Scene scene = m_view.buildScene(input, options, viewport(side, side, *m_service));
             const ImageItem* map = nullptr;
             const RectangleItem* frame = nullptr;
