@@ -165,8 +165,11 @@ private slots:
         // At fractional scales too: 13 at 1.5 is 19.5 pixels high, and words that stand side by side would run together at 20.
         const std::string line = "certain man seeks his brethren, feeding their flocks in Dothan";
         for (const double scale : {1.0, 1.25, 1.5, 1.75, 2.0}) {
-            const double drawn = text.rasterise(line, style, scale).width / scale, measured = text.measure(line, style).width;
+            const TextBitmap bitmap = text.rasterise(line, style, scale);
+            const double drawn = bitmap.width / scale, measured = text.measure(line, style).width;
             QVERIFY2(std::abs(drawn - measured) < 5, qPrintable(QString("%1 of %2 at %3").arg(drawn).arg(measured).arg(scale)));
+            for (int y = 0; y < bitmap.height; ++y) // no letter is cut off at the end
+                QCOMPARE(int(bitmap.coverage[static_cast<std::size_t>((y + 1) * bitmap.width - 1)]), 0);
         }
         QCOMPARE(text.measure("111", {FontFace::Monospace, 12}).width, text.measure("888", {FontFace::Monospace, 12}).width);
         QVERIFY(text.measure("bold", {FontFace::Interface, 12, FontWeight::Bold}).width > text.measure("bold", {FontFace::Interface, 12}).width);
