@@ -1,13 +1,11 @@
 #pragma once
 
-#include "app/text/qt_text_service.h"
 #include "app/window/appearance.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/canvas_area.h"
-#include "app/window/main_window.h"
 #include "app/window/widgets/notice_strip.h"
-#include "core/engine/engine.h"
 #include "tests/app/sample.h"
+#include "tests/app/window_parts.h"
 #include "views/key_projection/key_projection_view.h"
 
 #include <QApplication>
@@ -18,15 +16,8 @@
 namespace kvscope::testing {
 
 /// A window on the sample with everything computed.
-struct OpenWindow {
-    QtTextService text;
-    WorkerPool workers{2};
-    Workbench bench{std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2))),
-                    [this](Scheduler::Task task) { workers.run(std::move(task)); },
-                    [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
-    MainWindow window{bench, text};
-
-    explicit OpenWindow(QSize size = {1440, 900}) {
+struct OpenWindow : WindowParts {
+    explicit OpenWindow(QSize size = {1440, 900}) : WindowParts(2) {
         window.resize(size);
         window.show();
         (void)QTest::qWaitForWindowExposed(&window);

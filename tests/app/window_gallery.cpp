@@ -2,12 +2,10 @@
 // scales and themes that the design promises. Texts of the pictures that leave them or lie over each other are named as well.
 // Usage: window-gallery FOLDER [CAPTURE [PART]] (where there is a display of 2560 x 1440 or more; under xvfb-run otherwise);
 // PART takes only pictures with it in their name, for example compare-1280x800.
-#include "app/text/qt_text_service.h"
 #include "app/window/appearance.h"
 #include "app/window/canvas_area.h"
 #include "app/window/docks/dock_desk.h"
-#include "app/window/main_window.h"
-#include "core/engine/engine.h"
+#include "tests/app/window_parts.h"
 #include "tests/support/scene_checks.h"
 
 #include <QAction>
@@ -16,7 +14,6 @@
 #include <QElapsedTimer>
 #include <QSettings>
 #include <QStandardPaths>
-#include <QSurfaceFormat>
 
 #include <algorithm>
 #include <array>
@@ -41,12 +38,12 @@ struct Place {
 const std::array kPlaces = {Place{{1280, 800}, 1},    Place{{1440, 900}, 1},    Place{{1920, 1080}, 1.5},
                             Place{{2560, 1440}, 1},   Place{{2560, 1440}, 1.5}, Place{{2560, 1440}, 2}};
 
-class Gallery {
+class Gallery : kvscope::testing::WindowParts {
 public:
-    Gallery(QString folder, const QString& capture, QString part) : m_folder(std::move(folder)), m_part(std::move(part)) {
-        m_window.show();
-        m_window.openPath(capture);
-        waitFor([this] { return m_bench.capture() != nullptr; });
+    Gallery(QString folder, const QString& capture, QString part) : WindowParts(0), m_folder(std::move(folder)), m_part(std::move(part)) {
+        window.show();
+        window.openPath(capture);
+        waitFor([this] { return bench.capture() != nullptr; });
         settle();
     }
 
@@ -62,15 +59,15 @@ private:
         if (!name.contains(m_part))
             return;
         QSettings().clear(); // every arrangement from its default
-        m_window.resize(place.size);
-        m_bench.change([&](Session& s) {
+        window.resize(place.size);
+        bench.change([&](Session& s) {
             s.layout = layout;
             s.look.theme = theme;
             s.look.scale = place.scale;
         }, "Gallery");
         settle();
-        save(m_window, name);
-        for (PanelDock* dock : m_window.docks()->all()) {
+        save(window, name);
+        for (PanelDock* dock : window.docks()->all()) {
             const bool isTabbed = dock->toggleViewAction()->isChecked();
             if (!dock->visibleRegion().isEmpty() || (!isTabbed && !dock->findChild<ViewCanvas*>()))
                 continue; // in the picture above, or a panel of other layouts
@@ -83,25 +80,25 @@ private:
 
     void save(QWidget& widget, const QString& name) {
         widget.grab().save(m_folder + "/" + name + ".png");
-        for (const ViewCanvas* canvas : m_window.findChildren<ViewCanvas*>()) {
+        for (const ViewCanvas* canvas : window.findChildren<ViewCanvas*>()) {
             if (canvas->visibleRegion().isEmpty())
                 continue;
             const Scene& scene = canvas->canvas()->scene();
             if (canvas->view().card().id == "token_strip")
                 continue; // scrolls: the last line goes on below
-            for (const QString& fault : scene_checks::clippedTexts(scene, m_text) + scene_checks::overlappingTexts(scene, m_text))
+            for (const QString& fault : scene_checks::clippedTexts(scene, text) + scene_checks::overlappingTexts(scene, text))
                 std::printf("%s: %s: %s\n", qPrintable(name), canvas->view().card().id.c_str(), qPrintable(fault));
         }
         std::fflush(stdout);
     }
 
     bool isIdle() const {
-        for (const View* view : m_bench.shownViews()) {
-            const ViewInput input = m_bench.viewInput(*view);
+        for (const View* view : bench.shownViews()) {
+            const ViewInput input = bench.viewInput(*view);
             if (!view->card().data.empty() && input.data.computing)
                 return false;
         }
-        const ViewInput input = m_bench.viewInput();
+        const ViewInput input = bench.viewInput();
         return std::none_of(input.panes.begin(), input.panes.end(), [](const PaneData& pane) { return pane.computing; });
     }
 
@@ -124,12 +121,6 @@ private:
     }
 
     QString m_folder, m_part;
-    QtTextService m_text;
-    WorkerPool m_workers{2};
-    Workbench m_bench{std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine())),
-                      [this](Scheduler::Task task) { m_workers.run(std::move(task)); },
-                      [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
-    MainWindow m_window{m_bench, m_text};
 };
 
 } // namespace
@@ -141,11 +132,7 @@ int main(int argc, char** argv) {
     }
     QStandardPaths::setTestModeEnabled(true); // the user's settings stay as they are
     QCoreApplication::setOrganizationName("KVScope gallery");
-    QSurfaceFormat format;
-    format.setVersion(3, 3);
-    format.setProfile(QSurfaceFormat::CoreProfile);
-    format.setSwapInterval(0);
-    QSurfaceFormat::setDefaultFormat(format);
+    kvscope::testing::useFormatOfTheProgram();
     QApplication application(argc, argv);
     QApplication::setStyle(makeChromeStyle());
     Gallery(QString::fromLocal8Bit(argv[1]), argc > 2 ? QString::fromLocal8Bit(argv[2]) : KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5",

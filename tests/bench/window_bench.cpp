@@ -1,20 +1,17 @@
 // What a user waits for, on the screen: on the sample from a new window to the first whole picture, and from a step of the
 // budget slider to the frame that shows its result; on 131,072 tokens from a movement of the hand to the frame that
 // follows it, in the attention map on 32,768. Run it where there is a display (or under xvfb-run).
-#include "app/text/qt_text_service.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/appearance.h"
 #include "app/window/canvas_area.h"
-#include "app/window/main_window.h"
 #include "core/capture/synthetic_capture.h"
-#include "core/engine/engine.h"
+#include "tests/app/window_parts.h"
 
 #include <benchmark/benchmark.h>
 
 #include <QApplication>
 #include <QMouseEvent>
 #include <QStandardPaths>
-#include <QSurfaceFormat>
 #include <QTemporaryDir>
 #include <QWheelEvent>
 
@@ -31,16 +28,8 @@ using namespace kvscope;
 
 const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
 
-/// A window as the program composes it.
-struct Shown {
-    QtTextService text;
-    WorkerPool workers{2};
-    Workbench bench{std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine())),
-                    [this](Scheduler::Task task) { workers.run(std::move(task)); },
-                    [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
-    MainWindow window{bench, text};
-
-    explicit Shown(const std::string& capture = kSample) {
+struct Shown : kvscope::testing::WindowParts {
+    explicit Shown(const std::string& capture = kSample) : WindowParts(0) {
         window.resize(1440, 900);
         window.show();
         window.openPath(QString::fromStdString(capture));
@@ -223,11 +212,7 @@ BENCHMARK(budgetStepToFrame)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 int main(int argc, char** argv) {
     QStandardPaths::setTestModeEnabled(true); // the user's settings stay as they are
-    QSurfaceFormat format;
-    format.setVersion(3, 3);
-    format.setProfile(QSurfaceFormat::CoreProfile);
-    format.setSwapInterval(0);
-    QSurfaceFormat::setDefaultFormat(format);
+    kvscope::testing::useFormatOfTheProgram();
     QApplication application(argc, argv);
     QApplication::setStyle(kvscope::makeChromeStyle());
     benchmark::Initialize(&argc, argv);
