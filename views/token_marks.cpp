@@ -43,22 +43,14 @@ void drawCloud(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& 
 RingedMark ringedMark(const TokenMarks& marks, const PlotFrame& frame, TokenIndex token, const Theme& theme) {
     const auto i = static_cast<std::size_t>(token);
     const double radius = marks.keptRadius + 0.6;
-    const RingedMark place{token, frame.toPixels(marks.places[i].x, marks.places[i].y)};
+    const Point at = frame.toPixels(marks.places[i].x, marks.places[i].y);
     switch (marks.states[i]) {
-    case TokenState::Kept: return {token, place.at, radius, Marker::Circle, theme.kept, {}};
-    case TokenState::Protected: return {token, place.at, radius, Marker::Square, theme.protectedToken, {}};
-    case TokenState::Evicted: return {token, place.at, radius - 0.3, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}};
+    case TokenState::Kept: return {token, at, radius, Marker::Circle, theme.kept, {}};
+    case TokenState::Protected: return {token, at, radius, Marker::Square, theme.protectedToken, {}};
+    case TokenState::Evicted: return {token, at, radius - 0.3, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}};
     case TokenState::AfterCut: break;
     }
-    return {token, place.at, radius - 0.3, Marker::Circle, kTransparent, {theme.text3, 1.2, {}}};
-}
-
-void drawMark(SceneBuilder& builder, const RingedMark& mark) {
-    const double r = mark.radius;
-    if (mark.marker == Marker::Square)
-        builder.rectangle({mark.at.x - r, mark.at.y - r, 2 * r, 2 * r}, mark.fill, mark.stroke);
-    else
-        builder.circle(mark.at, r, mark.fill, mark.stroke);
+    return {token, at, radius - 0.3, Marker::Circle, kTransparent, {theme.text3, 1.2, {}}};
 }
 
 void drawRings(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, const TokenFocus& focus, const Theme& theme) {
@@ -107,6 +99,14 @@ std::int64_t drawTokenMarks(SceneBuilder& builder, const PlotFrame& frame, const
               {"kept", TokenState::Kept, Marker::Circle, marks.keptRadius, withAlpha(theme.kept, keptFade), {}});
     drawRings(builder, frame, marks, focus, theme);
     return evicted - (evicted + stride - 1) / stride;
+}
+
+void drawMark(SceneBuilder& builder, const RingedMark& mark) {
+    const double r = mark.radius;
+    if (mark.marker == Marker::Square)
+        builder.rectangle({mark.at.x - r, mark.at.y - r, 2 * r, 2 * r}, mark.fill, mark.stroke);
+    else
+        builder.circle(mark.at, r, mark.fill, mark.stroke);
 }
 
 void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks, const Theme& theme) {

@@ -36,6 +36,7 @@ struct RingedMark {
     Colour fill = kTransparent;
     Stroke stroke = {};
 };
+void drawMark(SceneBuilder& builder, const RingedMark& mark);
 /// All casings lie under all rings, and these under the marks, which are drawn once more: tokens that lie close together still
 /// show what becomes of each.
 void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks, const Theme& theme);

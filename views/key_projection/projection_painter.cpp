@@ -125,18 +125,14 @@ public:
         }
     }
 
-    /// A needle stands out of the crowd; many selected tokens are a crowd themselves. All rings lie under all marks: what
-    /// lies close together still shows what becomes of it.
+    /// A needle stands out of the crowd; many selected tokens are a crowd themselves.
     void drawSelection() {
-        const double ownRadius = m_radii.kept + (m_input.focus.selected.size() <= kFewSelected ? 1.4 : 0.6);
-        std::vector<std::pair<Point, TokenIndex>> drawn;
+        const double radius = m_radii.kept + (m_input.focus.selected.size() <= kFewSelected ? 1.4 : 0.6);
+        std::vector<RingedMark> selected;
         for (const TokenIndex token : m_input.focus.selected)
             if (isDrawn(m_marks, token))
-                drawn.emplace_back(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
-        for (const auto& [at, token] : drawn)
-            m_builder.circle(at, ownRadius + 2.2, m_theme.casing, {m_theme.ink, 1.5, {}}, {PickId::Kind::Token, token});
-        for (const auto& [at, token] : drawn)
-            drawOwnMark(at, token, ownRadius);
+                selected.push_back(ownMark(token, radius));
+        drawRingedMarks(m_builder, selected, m_theme);
     }
 
     void drawAnchor() {
@@ -148,10 +144,10 @@ public:
         const TokenIndex token = m_input.focus.hovered;
         if (token < 0 || token >= static_cast<TokenIndex>(m_marks.states.size()) || !isDrawn(m_marks, token))
             return;
-        const Point at = pixelOf(m_frame, projectionOf(m_input), m_marks, token);
-        m_builder.circle(at, 8, kTransparent, {m_theme.casing, 4, {}});
-        m_builder.circle(at, 8, kTransparent, {m_theme.ink, 2, {}});
-        drawOwnMark(at, token, m_radii.kept + 1.4);
+        const RingedMark mark = ownMark(token, m_radii.kept + 1.4);
+        m_builder.circle(mark.at, 8, kTransparent, {m_theme.casing, 4, {}});
+        m_builder.circle(mark.at, 8, kTransparent, {m_theme.ink, 2, {}});
+        drawMark(m_builder, mark);
     }
 
 private:
@@ -258,18 +254,17 @@ private:
         m_builder.points(mean.as("query mean", PickId::Kind::None, Marker::TriangleUp, 6, m_theme.query, {m_theme.text1, 1, {}}));
     }
 
-    void drawOwnMark(Point at, TokenIndex token, double r) {
-        const TokenState state = m_marks.states[static_cast<std::size_t>(token)];
+    RingedMark ownMark(TokenIndex token, double r) const {
+        const Point at = pixelOf(m_frame, projectionOf(m_input), m_marks, token);
         const bool byState = m_marks.shade.empty() && m_marks.category.empty();
         const auto own = [&](Colour ofState) { return byState ? ofState : stepColour(stepOf(static_cast<std::size_t>(token))); };
-        if (state == TokenState::Kept)
-            m_builder.circle(at, r, own(m_theme.kept));
-        else if (state == TokenState::Protected)
-            m_builder.rectangle({at.x - r, at.y - r, 2 * r, 2 * r}, own(m_theme.protectedToken));
-        else if (state == TokenState::Evicted)
-            m_builder.circle(at, r - 0.3, kTransparent, {own(m_theme.evicted), 1.2, {}});
-        else
-            m_builder.circle(at, r - 0.6, m_theme.text3);
+        switch (m_marks.states[static_cast<std::size_t>(token)]) {
+        case TokenState::Kept: return {token, at, r, Marker::Circle, own(m_theme.kept), {}};
+        case TokenState::Protected: return {token, at, r, Marker::Square, own(m_theme.protectedToken), {}};
+        case TokenState::Evicted: return {token, at, r - 0.3, Marker::Circle, kTransparent, {own(m_theme.evicted), 1.2, {}}};
+        case TokenState::AfterCut: break;
+        }
+        return {token, at, r - 0.6, Marker::Circle, m_theme.text3, {}};
     }
 
     SceneBuilder& m_builder;
