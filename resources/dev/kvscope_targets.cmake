@@ -9,7 +9,8 @@ target_compile_options(kvscope_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wall
   $<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<BOOL:${KVSCOPE_WARNINGS_AS_ERRORS}>>:-Werror>)
 if(KVSCOPE_SANITIZE)
   target_compile_options(kvscope_flags INTERFACE -fsanitize=${KVSCOPE_SANITIZE} -fno-omit-frame-pointer)
-  target_link_options(kvscope_flags INTERFACE -fsanitize=${KVSCOPE_SANITIZE})
+  # Compressed: hundreds of static test programs with debug lines would take more than 50 GB.
+  target_link_options(kvscope_flags INTERFACE -fsanitize=${KVSCOPE_SANITIZE} -Wl,--compress-debug-sections=zlib)
 endif()
 
 # kvscope_library(NAME PUBLIC libs... PRIVATE libs...): a static library of every .cpp of the current folder.
