@@ -6,6 +6,7 @@
 #include "views/block_timeline/block_story.h"
 #include "views/chart.h"
 #include "views/explanations.h"
+#include "views/pane_offers.h"
 #include "views/story_cursor.h"
 #include "views/view_facts.h"
 #include "views/view_options.h"
@@ -30,7 +31,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                      Stage::Features)});
 }
 
-class BlockTimelineView final : public View {
+class BlockTimelineView final : public View, public PaneOffersView {
 public:
     BlockTimelineView()
         : View({.id = "block_timeline",
@@ -47,6 +48,7 @@ public:
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     Story story(const ViewInput& input, const ParameterValues& options) const override;
     std::string caption(const ViewInput& input, const ParameterValues& options) const override;
+    std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues& options) const override;
 };
 
 bool readsInBlocks(const PaneData& pane) {
@@ -80,6 +82,24 @@ std::string whyNoPicture(const ViewInput& input, const ParameterValues& options)
         return why;
     const auto data = dataAs<BlockTimelineData>(input);
     return (picture == "drift" ? data->drift.empty() : data->sizes.empty()) ? kMeasuring : "";
+}
+
+std::optional<PaneOffer> BlockTimelineView::offer(const ViewInput& input, const ParameterValues& options) const {
+    const PaneData* pane = activePane(input);
+    const bool ready = pane && pane->result;
+    if (!input.capture || (pane && !ready && pane->error.empty()) || (ready && pane->result->simulated))
+        return std::nullopt;
+    if (ready && readsInBlocks(*pane)) {
+        if (options.choice("picture") == "block_size") // runs any size itself
+            return std::nullopt;
+        return PaneOffer{.spec = {},
+                         .adoption = {.pane = input.activePane, .values = {{"prompt_block", "128"}}, .step = "Prompt block"},
+                         .label = "Set its prompt block to 128"};
+    }
+    for (std::size_t i = 0; i < input.panes.size(); ++i)
+        if (input.panes[i].result && input.panes[i].result->simulated)
+            return offerToShow(input, static_cast<int>(i));
+    return PaneOffer{.spec = "keydiff,prompt_block=128"};
 }
 
 /// When a token left; tokens that stayed have the end of the prompt.

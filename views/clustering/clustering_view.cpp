@@ -5,6 +5,7 @@
 #include "views/clustering/clustering_pictures.h"
 #include "views/explanations.h"
 #include "views/option_needs.h"
+#include "views/pane_offers.h"
 #include "views/view_options.h"
 
 #include <fmt/format.h>
@@ -38,7 +39,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       {"absolute", "Own units", "as the policy takes it"}})});
 }
 
-class ClusteringView final : public View, public OptionNeedsView {
+class ClusteringView final : public View, public OptionNeedsView, public PaneOffersView {
 public:
     ClusteringView()
         : View({.id = "clustering",
@@ -53,6 +54,7 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
+    std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues& options) const override;
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     Story story(const ViewInput& input, const ParameterValues& options) const override;
     std::string caption(const ViewInput& input, const ParameterValues& options) const override;
@@ -99,6 +101,15 @@ PlotFrame draw(ClusteringPainter& painter, const ClusteringData& data, const std
 
 std::vector<OptionNeed> ClusteringView::optionNeeds() const {
     return {{"balls", {{"picture", {"overview"}}}}, {"tint", {{"picture", {"overview"}}}}, {"delta_scale", {{"picture", {"delta"}}}}};
+}
+
+std::optional<PaneOffer> ClusteringView::offer(const ViewInput& input, const ParameterValues& options) const {
+    const std::string& picture = options.choice("picture");
+    if (picture == "delta" || picture == "radius") // of the keys, whatever the policy
+        return std::nullopt;
+    if (picture == "reservoir" || picture == "sampling" || picture == "births")
+        return offerPolicy(input, {"subgen"});
+    return offerPolicy(input, {"subgen", "subgen_kcenter"});
 }
 
 Scene ClusteringView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {

@@ -5,6 +5,7 @@
 #include "views/chart.h"
 #include "views/drag_handles.h"
 #include "views/explanations.h"
+#include "views/pane_offers.h"
 #include "views/score_plane/score_plane.h"
 #include "views/view_options.h"
 
@@ -25,7 +26,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         {{"middle", "The middle 99 %", "of each score, so that few far tokens do not squeeze the others"}, {"all", "Everything", "every token"}})});
 }
 
-class ScorePlaneView final : public View, public DragHandles {
+class ScorePlaneView final : public View, public DragHandles, public PaneOffersView {
 public:
     ScorePlaneView()
         : View({.id = "score_plane",
@@ -41,6 +42,7 @@ public:
     PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
     std::optional<Adoption> draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene, PickId handle,
                                       Point at) const override;
+    std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues&) const override { return offerPolicy(input, {"compactor"}); }
 };
 
 constexpr PickId kLambdaHandle{PickId::Kind::Handle, 0}, kLine{PickId::Kind::Handle, 1};

@@ -22,7 +22,7 @@ namespace kvscope {
 ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const TextService& text, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_view(view), m_pane(pane), m_text(text),
       m_canvas(new CanvasWidget(text, [this](double w, double h) { return sceneFor(w, h); }, this)),
-      m_readOut(new ReadOut(workbench, this)) {
+      m_offer(new OfferButton(this)), m_readOut(new ReadOut(workbench, this)) {
     setMinimumSize(px(200), px(60));
     setFocusProxy(m_canvas);
     m_canvas->setFocusPolicy(Qt::StrongFocus);
@@ -37,7 +37,9 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
         m_canvas->invalidate();
         m_readOut->refresh();
         m_canvas->setAccessibleDescription(finding());
+        refreshOffer();
     });
+    connect(m_offer, &QPushButton::clicked, this, &ViewCanvas::takeOffered);
     m_canvas->setAccessibleName(fromUtf8(m_view.card().name));
 }
 
@@ -97,7 +99,9 @@ Scene ViewCanvas::sceneFor(double width, double height) {
     const bool sameSize = m_lastScene.width == width && m_lastScene.height == height;
     if ((waitsForResult || waitsForData) && sameSize && !m_lastScene.items.empty())
         return m_lastScene;
-    m_lastScene = m_view.buildScene(now, viewOptions(m_workbench.session(), m_view), viewportFor(width, height));
+    const double offered = m_offer->room() / appearance().scale;
+    m_lastScene = m_view.buildScene(now, viewOptions(m_workbench.session(), m_view), viewportFor(width, std::max(1.0, height - offered)));
+    m_lastScene.height = height;
     return m_lastScene;
 }
 
@@ -127,6 +131,7 @@ void ViewCanvas::dataChanged(const QString& viewId) {
         return;
     m_canvas->invalidate();
     m_canvas->setAccessibleDescription(finding());
+    refreshOffer();
 }
 
 void ViewCanvas::cursorChanged() {
@@ -154,6 +159,13 @@ void ViewCanvas::sessionChanged() {
     if (m_workbench.capture() && m_view.card().id == tokenStripView().card().id)
         revealSelection();
     m_readOut->refresh();
+    refreshOffer();
+}
+
+void ViewCanvas::refreshOffer() {
+    m_offer->refresh(m_view, input(), viewOptions(m_workbench.session(), m_view));
+    if (m_offer->offer() && m_canvas->height() > 1)
+        m_offer->place(m_canvas->scene());
 }
 
 void ViewCanvas::resizeEvent(QResizeEvent* event) {

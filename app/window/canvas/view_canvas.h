@@ -2,6 +2,7 @@
 
 #include "app/session/workbench.h"
 #include "app/window/canvas/canvas_widget.h"
+#include "app/window/canvas/offer_button.h"
 #include "app/window/canvas/read_out.h"
 
 #include <QPointer>
@@ -62,6 +63,8 @@ private:
     PointFacts factsAt(const QPointF& at) const;
     bool follow(const PointFacts& facts); ///< to the head or the setting that a mark stands for; false: for none
     bool selectGroup(const QPointF& at); ///< the tokens that a mark stands for; false: for none
+    void refreshOffer();
+    void takeOffered(); ///< what the button under an empty view's sentence offers
     void adopt(const Adoption& adoption, const QString& mergeKey = {});
     void brush(const std::vector<TokenIndex>& tokens, bool finished);
     void lasso(const std::vector<TokenIndex>& tokens, Qt::KeyboardModifiers modifiers, bool finished);
@@ -81,6 +84,7 @@ private:
     int m_pane;
     const TextService& m_text;
     CanvasWidget* m_canvas;
+    OfferButton* m_offer;
     QPointer<ReadOut> m_readOut; ///< the window's child once it has been shown
     Scene m_lastScene;
     TokenIndex m_lastClicked = -1;

@@ -183,6 +183,16 @@ void ViewCanvas::adopt(const Adoption& adoption, const QString& mergeKey) {
         fromUtf8(adoption.step), mergeKey);
 }
 
+void ViewCanvas::takeOffered() {
+    const auto offer = m_offer->offer();
+    if (!offer)
+        return;
+    if (offer->spec.empty())
+        adopt(offer->adoption);
+    else
+        m_workbench.change([&](Session& s) { takeOffer(s, *offer); }, tr("Add pane"));
+}
+
 void ViewCanvas::brush(const std::vector<TokenIndex>& tokens, bool finished) {
     m_workbench.setBrushing(!finished);
     m_readOut->dismiss();

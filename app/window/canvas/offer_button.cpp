@@ -1,0 +1,66 @@
+// One press where a sentence asks for a policy: the reader need not find the menu, the parameter and its value.
+#include "app/window/canvas/offer_button.h"
+
+#include "app/window/appearance.h"
+#include "app/window/number_text.h"
+
+#include "core/policies/policy.h"
+
+namespace kvscope {
+
+namespace {
+
+QString labelOf(const PaneOffer& offer, const ViewInput& input) {
+    if (offer.spec.empty())
+        return fromUtf8(offer.label);
+    const QString name = fromUtf8(policyById(PolicySpec::parse(offer.spec).policy).card().name);
+    if (input.panes.size() < static_cast<std::size_t>(kMaxPanes))
+        return QObject::tr("Add a pane with %1").arg(name);
+    return QObject::tr("Use %1 in pane %2").arg(name).arg(QChar(input.panes[static_cast<std::size_t>(input.activePane)].letter));
+}
+
+/// Where the lowest text of an empty view's scene ends.
+double sentenceEnd(const Scene& scene) {
+    double end = 0;
+    for (const Drawable& item : scene.items)
+        if (const auto* text = std::get_if<TextItem>(&item))
+            end = std::max(end, text->position.y + text->style.size * 0.75);
+    return end;
+}
+
+} // namespace
+
+OfferButton::OfferButton(QWidget* canvas) : QPushButton(canvas) {
+    setObjectName("offer");
+    hide();
+}
+
+void OfferButton::refresh(const View& view, const ViewInput& input, const ParameterValues& options) {
+    const auto* offers = dynamic_cast<const PaneOffersView*>(&view);
+    m_offer = offers ? offers->offer(input, options) : std::nullopt;
+    if (m_offer) {
+        setText(labelOf(*m_offer, input));
+        resize(sizeHint());
+    }
+    setVisible(m_offer.has_value());
+}
+
+int OfferButton::room() const {
+    return m_offer ? sizeHint().height() + px(12) : 0;
+}
+
+void OfferButton::place(const Scene& scene) {
+    if (!m_offer)
+        return;
+    const QSize canvas = parentWidget()->size();
+    const int under = static_cast<int>(sentenceEnd(scene) * appearance().scale) + px(8);
+    move((canvas.width() - width()) / 2, std::min(under, canvas.height() - height() - px(4)));
+}
+
+void takeOffer(Session& session, const PaneOffer& offer) {
+    const SessionPane pane{PolicySpec::parse(offer.spec), {}, {}};
+    if (!addPane(session, pane))
+        session.panes[static_cast<std::size_t>(session.activePane)] = pane;
+}
+
+} // namespace kvscope
