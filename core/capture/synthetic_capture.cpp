@@ -5,13 +5,13 @@
 
 #include "core/base/error.h"
 #include "core/base/gaussian.h"
+#include "core/base/parallel.h"
 #include "core/capture/capture_writer.h"
 #include "core/capture/rope.h"
 #include "core/capture/synthetic_text.h"
 #include "core/capture/widen.h"
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
 
 #include <algorithm>
 #include <cassert>
@@ -248,7 +248,7 @@ HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRo
     for (int head = 0; head < heads; ++head) {
         checkpoint.at(head, heads);
         const HeadGeometry geometry(spec, layer, queries ? head / group : head);
-        tbb::parallel_for(std::int64_t{0}, rows, [&](std::int64_t row) {
+        forEachPiece(rows, [&](std::int64_t row) {
             const std::int64_t t = first + row;
             const Direction drawn = queries                    ? geometry.query(t, head)
                                     : role == TensorRole::Keys ? geometry.key(t)

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "core/base/checkpoint.h"
+#include "core/base/parallel.h"
 
 #include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
@@ -28,28 +28,10 @@ public:
 
     /// Calls work(piece) for 0 <= piece < pieces. Exceptions reach the caller, after the other pieces have stopped.
     template <class Work> void each(std::int64_t pieces, const Work& work) const {
-#ifdef __SANITIZE_THREAD__
-        // TBB's library is not instrumented: what its hand-over orders is said once more, so that a report means a race.
-        // One counter for all: a piece cannot read where its own lies before it is ordered.
-        static std::atomic<std::int64_t> handedOver{0};
-        const auto ordered = [&](std::int64_t piece) {
-            handedOver.load(std::memory_order_acquire);
-            work(piece);
-            handedOver.fetch_add(1, std::memory_order_release);
-        };
-        handedOver.fetch_add(1, std::memory_order_release);
-        run(pieces, ordered);
-        handedOver.load(std::memory_order_acquire);
-#else
-        run(pieces, work);
-#endif
+        m_arena->execute([&] { forEachPiece(pieces, work); });
     }
 
 private:
-    template <class Work> void run(std::int64_t pieces, const Work& work) const {
-        m_arena->execute([&] { tbb::parallel_for(std::int64_t{0}, pieces, work, tbb::simple_partitioner{}); });
-    }
-
     std::unique_ptr<tbb::global_control> m_more;
     std::unique_ptr<tbb::task_arena> m_arena;
 };
