@@ -43,6 +43,8 @@ private slots:
             for (const Tick& tick : ticks)
                 QVERIFY(tick.value >= low - step * 1e-6 && tick.value <= high + step * 1e-6);
         }
+        for (const double span : {1.21, 1.3, 1.39}) // room for 0.2, which is more than a seventh
+            QCOMPARE(linearTicks(0, span, 7).size(), std::size_t(7));
         QVERIFY(linearTicks(1, 1).empty());
         for (const double reach : {0.3, 0.97, 1.4, 4.9, 6.0}) // around 0, on an axis with room for two
             for (int most = 1; most <= 3; ++most)

@@ -81,9 +81,12 @@ std::vector<Tick> linearTicks(double low, double high, int most) {
     std::vector<Tick> ticks;
     if (!(high > low))
         return ticks;
-    double step = roundStep((high - low) / std::max(1, most - 1));
+    const auto count = [&](double step) { return std::floor(high / step + 1e-9) - std::ceil(low / step - 1e-9) + 1; };
+    double step = roundStep((high - low) / std::max(1, most));
+    while (count(step) > most)
+        step = roundStep(step * 1.5);
     // One tick says nothing about the scale. About 0 the first finer step may not do.
-    for (int finer = 0; finer < 3 && std::floor(high / step) - std::ceil(low / step) < 1; ++finer)
+    for (int finer = 0; finer < 3 && count(step) < 2; ++finer)
         step = roundStep(step * 0.3);
     const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
     for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k)
