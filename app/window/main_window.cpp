@@ -194,7 +194,7 @@ void MainWindow::buildChrome() {
 void MainWindow::fillDocks() {
     m_policyPanel = new PolicyPanel(m_workbench);
     m_docks->dock("capture")->fillScrolled(new CapturePanel(m_workbench));
-    m_docks->dock("panes")->fillScrolled(new PaneList(m_workbench));
+    m_docks->dock("panes")->fillPlain(new PaneList(m_workbench));
     m_docks->dock("parameters")->fillScrolled(m_policyPanel);
     m_docks->dock("explanation")->fillScrolled(new ExplanationPanel(m_workbench, *m_steps));
     m_docks->dock("fidelity")->fillScrolled(new FidelityBlock(m_workbench));

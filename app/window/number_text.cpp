@@ -36,7 +36,8 @@ QString errorText(double relativeError) {
 QString scoreText(double score) {
     if (std::isnan(score))
         return "n/a";
-    return withMinus(QString::number(score, 'g', 4).replace("e-0", "e-"));
+    const bool small = score != 0 && std::abs(score) < 1e-3; // 3.858e−4 instead of 0.0003858
+    return withMinus(QString::number(score, small ? 'e' : 'g', small ? 3 : 4).replace("e-0", "e-"));
 }
 
 NumberColumn::NumberColumn(std::span<const double> values) {

@@ -6,6 +6,7 @@
 #include "tests/app/window_fixture.h"
 
 #include <QAction>
+#include <QPushButton>
 #include <QScrollArea>
 #include <QSettings>
 #include <QTabBar>
@@ -97,6 +98,23 @@ private slots:
                 const auto* area = open.window.docks()->dock(id)->findChild<QScrollArea*>("panelScroll");
                 const int needed = area->widget()->minimumSizeHint().width(), there = area->viewport()->width();
                 QVERIFY2(needed <= there, qPrintable(QString("%1: %2 needs %3 of %4 pixels").arg(policy->card().id.c_str(), id).arg(needed).arg(there)));
+            }
+        }
+    }
+
+    void allPoliciesAndTheButtonThatAddsOneAreInSight() {
+        OpenWindow open({1440, 900});
+        for (const WindowLayout layout : {WindowLayout::ExploreHead, WindowLayout::ComparePolicies}) {
+            open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
+            for (const std::size_t count : {std::size_t{3}, std::size_t{4}}) {
+                open.bench.change([&](Session& s) { s.panes.resize(count, s.panes.front()); }, "Panes");
+                QTest::qWait(60);
+                const PanelDock* dock = open.window.docks()->dock("panes");
+                const auto* add = dock->findChild<QPushButton*>("addPolicy");
+                QVERIFY(add->visibleRegion().boundingRect() == add->rect());
+                const auto* rows = dock->findChild<QScrollArea*>();
+                QVERIFY2(rows->viewport()->height() >= rows->widget()->sizeHint().height(),
+                         qPrintable(QString("%1 panes: %2 of %3 pixels").arg(count).arg(rows->viewport()->height()).arg(rows->widget()->sizeHint().height())));
             }
         }
     }

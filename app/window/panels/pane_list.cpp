@@ -9,6 +9,7 @@
 #include <QHBoxLayout>
 #include <QMenu>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QVBoxLayout>
 
 namespace kvscope {
@@ -30,13 +31,12 @@ QPushButton* rowButton(QWidget* parent, bool active) {
 } // namespace
 
 PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(8), px(8), px(8), px(8));
-    column->setSpacing(px(2));
     setObjectName("panelBody");
-    m_rows = new QVBoxLayout;
-    m_rows->setSpacing(px(1));
-    column->addLayout(m_rows);
+    setAttribute(Qt::WA_StyledBackground);
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(px(8), px(8), px(8), px(4));
+    column->setSpacing(px(2));
+    column->addWidget(rowsArea(), 1);
     m_add = new QPushButton(tr("Add a policy"), this);
     m_add->setObjectName("addPolicy");
     m_add->setIcon(themedIcon("plus"));
@@ -48,9 +48,28 @@ PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_w
         m_workbench.change([&](Session& s) { addPane(s, {spec, {}, {}}); }, tr("Add pane"));
     });
     column->addWidget(m_add);
-    column->addStretch();
     connect(&m_workbench, &Workbench::sessionChanged, this, &PaneList::refresh);
     refresh();
+}
+
+/// The rows scroll where they are pressed for room; the button that adds one stays in sight.
+QWidget* PaneList::rowsArea() {
+    auto* area = m_area = new QScrollArea(this);
+    area->setWidgetResizable(true);
+    area->setFrameShape(QFrame::NoFrame);
+    area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    area->setFocusPolicy(Qt::NoFocus);
+    area->setMinimumWidth(px(184));
+    auto* body = new QWidget;
+    body->setObjectName("panelBody");
+    auto* column = new QVBoxLayout(body);
+    column->setContentsMargins(0, 0, 0, 0);
+    m_rows = new QVBoxLayout;
+    m_rows->setSpacing(px(1));
+    column->addLayout(m_rows);
+    column->addStretch();
+    area->setWidget(body);
+    return area;
 }
 
 void PaneList::refresh() {
@@ -70,6 +89,7 @@ void PaneList::refresh() {
     }
     for (std::size_t pane = 0; pane < input.panes.size(); ++pane)
         m_rows->addWidget(buildRow(static_cast<int>(pane), input.panes[pane]));
+    m_area->setMinimumHeight(px(31 * static_cast<double>(input.panes.size()))); // the capture's facts above scroll better
 }
 
 QWidget* PaneList::buildRow(int pane, const PaneData& data) {

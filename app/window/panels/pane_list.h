@@ -5,6 +5,7 @@
 #include <QWidget>
 
 class QPushButton;
+class QScrollArea;
 class QVBoxLayout;
 
 namespace kvscope {
@@ -17,10 +18,12 @@ public:
     explicit PaneList(Workbench& workbench, QWidget* parent = nullptr);
 
 private:
+    QWidget* rowsArea();
     void refresh();
     QWidget* buildRow(int pane, const PaneData& data);
 
     Workbench& m_workbench;
+    QScrollArea* m_area;
     QVBoxLayout* m_rows;
     QPushButton* m_add;
     std::string m_shown; ///< what the rows were built from
