@@ -83,6 +83,8 @@ private slots:
         QTRY_VERIFY(button->isVisible());
         QVERIFY(isEmpty(one));
         QCOMPARE(button->text(), label);
+        const auto& sentence = std::get<TextItem>(one.view->canvas()->scene().items.front()).text;
+        QVERIFY2(sentence.front() >= 'A' && sentence.front() <= 'Z', sentence.c_str()); // errors begin small on the command line
         const Session before = one.bench.session();
         QTest::mouseClick(button, Qt::LeftButton);
         QCOMPARE(one.bench.session().panes.size(), static_cast<std::size_t>(panesAfter));

@@ -311,6 +311,19 @@ private slots:
         QVERIFY(std::find(whole.begin(), whole.end(), "evicted 796") != whole.end());
     }
 
+    void theProfileOfACrowdSaysHowManyItShows() {
+        const ParameterValues options = optionsOf(tokenProfileView());
+        const ViewInput input = makeInput(makeRandomCapture(7, 48'000, 1, 2, 1, 8), {"key_norm@500t"}, 0, 0);
+        const Scene scene = tokenProfileView().buildScene(input, options, viewport(900, 420, *m_text));
+        const auto drawn = std::ssize(*cloudNamed(scene, "evicted")->points);
+        const std::int64_t evicted = input.panes[0].result->visible - 500;
+        QCOMPARE(std::ssize(*cloudNamed(scene, "kept")->points), std::ptrdiff_t{500}); // of those none is left out
+        QVERIFY(drawn >= 10'000 && drawn <= 20'000);
+        const std::string words = "evicted " + formatCount(evicted) + ", one in " + std::to_string((evicted + drawn - 1) / drawn) + " shown";
+        const auto texts = textsOf(scene);
+        QVERIFY2(std::find(texts.begin(), texts.end(), words) != texts.end(), words.c_str());
+    }
+
     void nothingOverlapsOrIsClipped_data() {
         QTest::addColumn<QString>("view");
         QTest::addColumn<QSize>("size");
