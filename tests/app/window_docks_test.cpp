@@ -102,6 +102,24 @@ private slots:
         }
     }
 
+    void aTabNamesItsViewOnce() {
+        OpenWindow open({1440, 900});
+        open.bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
+        QTest::qWait(60);
+        const auto titleIsShown = [&](const char* id) { return open.window.docks()->dock(id)->findChild<QLabel*>("viewTitle")->isVisible(); };
+        PanelDock* strip = open.window.docks()->dock("token_strip");
+        QVERIFY(strip->hasTabs() && strip->isVisible());
+        QTRY_VERIFY(!titleIsShown("token_strip"));
+        QTRY_VERIFY(titleIsShown("attention_map"));
+        strip->setFloating(true);
+        QTRY_VERIFY(titleIsShown("token_strip"));
+        strip->setFloating(false);
+        QTRY_VERIFY(strip->hasTabs() && !titleIsShown("token_strip"));
+        for (const char* other : {"overlap", "error_difference", "metrics"})
+            open.window.docks()->dock(other)->close(); // the last tab goes with them
+        QTRY_VERIFY(!strip->hasTabs() && titleIsShown("token_strip"));
+    }
+
     void allPoliciesAndTheButtonThatAddsOneAreInSight() {
         OpenWindow open({1440, 900});
         for (const WindowLayout layout : {WindowLayout::ExploreHead, WindowLayout::ComparePolicies}) {

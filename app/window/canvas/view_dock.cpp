@@ -26,6 +26,7 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     row->setContentsMargins(px(10), 0, px(4), 0);
     row->setSpacing(px(4));
     QLabel* title = roleLabel(fromUtf8(view.card().name), "dockTitle", header);
+    title->setObjectName("viewTitle");
     title->setToolTip(fromUtf8(view.card().summary));
     row->addWidget(title);
     addOptionChips(workbench, view, row, header);

@@ -108,16 +108,11 @@ void DockDesk::reset() {
     arrangeByDefault();
 }
 
-bool DockDesk::hasTabs(PanelDock* dock) const {
-    const QList<QDockWidget*> others = m_window.tabifiedDockWidgets(dock);
-    return std::any_of(others.begin(), others.end(), [](const QDockWidget* other) { return !other->isHidden(); });
-}
-
 DockDesk::Sizes DockDesk::sizes() const {
     Sizes sizes;
     for (PanelDock* dock : m_docks)
         if (!dock->isFloating() && !dock->visibleRegion().isEmpty()) // behind its tab it has no size of its own
-            sizes.emplace_back(dock, QSizeF(dock->size()) / appearance().scale + QSizeF(0, hasTabs(dock) ? kTabs : 0));
+            sizes.emplace_back(dock, QSizeF(dock->size()) / appearance().scale + QSizeF(0, dock->hasTabs() ? kTabs : 0));
     return sizes;
 }
 

@@ -48,7 +48,6 @@ public:
 private:
     static constexpr int kTabs = 26; ///< logical height of a row of tabs, which Qt counts to the docks under it
     QString settingsKey() const;
-    bool hasTabs(PanelDock* dock) const;
     void present(PanelDock* dock);
     void arrangeByDefault();
     void arrangePanes(); ///< Explore head, Compare policies

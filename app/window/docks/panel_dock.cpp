@@ -5,13 +5,18 @@
 #include "app/window/widgets/small_widgets.h"
 
 #include <QHBoxLayout>
+#include <QMainWindow>
 #include <QScrollArea>
+#include <QTimer>
+
+#include <algorithm>
 
 namespace kvscope {
 
 PanelDock::PanelDock(const QString& id, const QString& title, QWidget* parent) : QDockWidget(title, parent) {
     setObjectName(id);
     setFeatures(DockWidgetClosable | DockWidgetMovable | DockWidgetFloatable);
+    connect(this, &QDockWidget::topLevelChanged, this, &PanelDock::nameOnce);
     connect(toggleViewAction(), &QAction::triggered, this, [this](bool shown) {
         if (shown)
             present();
@@ -23,6 +28,7 @@ void PanelDock::fill(QWidget* body, QWidget* header) {
     addButtons(header);
     setTitleBarWidget(header);
     setWidget(body);
+    nameOnce();
     for (QWidget* old : {oldBody, oldHeader})
         if (old) {
             old->hide();
@@ -65,6 +71,31 @@ void PanelDock::addButtons(QWidget* header) {
     connect(hide, &QToolButton::clicked, this, &QDockWidget::close);
     row->addWidget(floating);
     row->addWidget(hide);
+}
+
+bool PanelDock::hasTabs() const {
+    const auto* window = qobject_cast<const QMainWindow*>(parentWidget());
+    if (!window)
+        return false;
+    const QList<QDockWidget*> others = window->tabifiedDockWidgets(const_cast<PanelDock*>(this)); // Qt only looks at it
+    return std::any_of(others.begin(), others.end(), [](const QDockWidget* other) { return !other->isHidden(); });
+}
+
+/// A tab names a view; in its header the finding gets the room. Plain headers have nothing else to say.
+void PanelDock::nameOnce() {
+    if (auto* title = titleBarWidget() ? titleBarWidget()->findChild<QWidget*>("viewTitle") : nullptr)
+        title->setVisible(!hasTabs());
+}
+
+void PanelDock::showEvent(QShowEvent* event) {
+    QDockWidget::showEvent(event);
+    nameOnce();
+}
+
+// Tabs come and go with other docks; what it notices is that they move it down or up.
+void PanelDock::moveEvent(QMoveEvent* event) {
+    QDockWidget::moveEvent(event);
+    QTimer::singleShot(0, this, &PanelDock::nameOnce); // Qt is laying the window out
 }
 
 void PanelDock::present() {

@@ -23,10 +23,17 @@ public:
     void fillScrolled(QWidget* body);
     /// Shows it and brings it to the front of its tabs.
     void present();
+    /// Whether a row of tabs stands above it.
+    bool hasTabs() const;
+
+protected:
+    void showEvent(QShowEvent* event) override;
+    void moveEvent(QMoveEvent* event) override;
 
 private:
     QWidget* plainHeader();
     void addButtons(QWidget* header);
+    void nameOnce();
 };
 
 } // namespace kvscope
