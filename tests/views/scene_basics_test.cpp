@@ -45,6 +45,7 @@ private slots:
         }
         for (const double span : {1.21, 1.3, 1.39}) // room for 0.2, which is more than a seventh
             QCOMPARE(linearTicks(0, span, 7).size(), std::size_t(7));
+        QCOMPARE(linearTicks(-12, 8.2, 4).size(), std::size_t(4)); // −10, −5, 0, 5
         QVERIFY(linearTicks(1, 1).empty());
         for (const double reach : {0.3, 0.97, 1.4, 4.9, 6.0}) // around 0, on an axis with room for two
             for (int most = 1; most <= 3; ++most)

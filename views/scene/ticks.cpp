@@ -82,7 +82,7 @@ std::vector<Tick> linearTicks(double low, double high, int most) {
     if (!(high > low))
         return ticks;
     const auto count = [&](double step) { return std::floor(high / step + 1e-9) - std::ceil(low / step - 1e-9) + 1; };
-    double step = roundStep((high - low) / std::max(1, most));
+    double step = roundStep((high - low) / (std::max(1, most) + 1)); // a finer one has too many wherever it begins
     while (count(step) > most)
         step = roundStep(step * 1.5);
     // One tick says nothing about the scale. About 0 the first finer step may not do.
