@@ -37,17 +37,26 @@ function(kvscope_tests prefix)
     set_target_properties(${name} PROPERTIES AUTOMOC ON RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_link_libraries(${name} PRIVATE kvscope_flags Qt6::Test ${ARGN})
     target_compile_definitions(${name} PRIVATE KVSCOPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    set(timeout 300)
     if(KVSCOPE_SANITIZE)
       target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/keep_libraries.cpp)
-      set(timeout 2400)
     endif()
-    # Qt Test's watchdog would stop a slow oracle after five minutes, whatever ctest allows.
-    math(EXPR function_timeout "${timeout} * 1000")
     add_test(NAME ${prefix}/${stem} COMMAND ${name})
-    set_tests_properties(${prefix}/${stem} PROPERTIES TIMEOUT ${timeout}
-      ENVIRONMENT "QTEST_FUNCTION_TIMEOUT=${function_timeout};ASAN_OPTIONS=detect_leaks=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/lsan.supp;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp halt_on_error=1")
+    kvscope_test_conditions(${prefix}/${stem})
   endforeach()
+endfunction()
+
+# kvscope_test_conditions(TEST...): how long they may run, and what the sanitizers are told.
+function(kvscope_test_conditions)
+  set(timeout 300)
+  if(KVSCOPE_SANITIZE)
+    set(timeout 2400)
+  endif()
+  # Qt Test's watchdog would stop a slow oracle after five minutes, whatever ctest allows.
+  math(EXPR function_timeout "${timeout} * 1000")
+  set_tests_properties(${ARGV} PROPERTIES TIMEOUT ${timeout})
+  set_property(TEST ${ARGV} APPEND PROPERTY ENVIRONMENT QTEST_FUNCTION_TIMEOUT=${function_timeout}
+    ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/lsan.supp
+    "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp halt_on_error=1")
 endfunction()
 
 # kvscope_embed_markdown(TARGET HEADER FUNCTION): builds every *.md of the current folder but README.md (and */*_view.md) into TARGET.

@@ -142,9 +142,10 @@ private slots:
     void steppingIsNoStepOfUndoAndComputesNothing() {
         StoryOfBlocks stage;
         const std::string label = stage.bench->history().undoLabel();
+        const std::size_t waiting = stage.hand.tasks.size(); // on a slow machine the head picker's survey has begun
         stage.driver.goTo(2);
         QCOMPARE(stage.bench->history().undoLabel(), label);
-        QVERIFY(stage.hand.tasks.empty());
+        QCOMPARE(stage.hand.tasks.size(), waiting);
         stage.bench->change([](Session& s) { s.selected = {5}; }, "Selection");
         stage.bench->undo();
         QCOMPARE(stage.driver.step(), 2); // undoing something else leaves the story where it is
