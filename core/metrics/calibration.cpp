@@ -183,10 +183,13 @@ std::map<std::string, double> contextsOf(std::span<const CalibrationTriple> trip
 }
 
 /// At both ends every curve is the same: what was measured there says nothing about k.
+bool isInformative(const CalibrationTriple& triple) {
+    return triple.retention > 0 && triple.retention < 1;
+}
+
 std::vector<CalibrationTriple> informative(std::span<const CalibrationTriple> triples) {
     std::vector<CalibrationTriple> inside;
-    std::copy_if(triples.begin(), triples.end(), std::back_inserter(inside),
-                 [](const CalibrationTriple& triple) { return triple.retention > 0 && triple.retention < 1; });
+    std::copy_if(triples.begin(), triples.end(), std::back_inserter(inside), isInformative);
     refuse(inside.empty(), "no triple lies between retention 0 and 1, and at both ends every curve is the same",
            "Measure the quality at retentions between them");
     return inside;
@@ -286,6 +289,31 @@ std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTrip
         fits.back().contexts = fit.contexts;
     }
     return fits;
+}
+
+double CalibrationMisfit::explained() const {
+    return spread > 0 ? 1 - rms * rms / (spread * spread) : std::numeric_limits<double>::quiet_NaN();
+}
+
+bool CalibrationMisfit::isPoor() const {
+    constexpr double negligible = 0.02; // of quality, where 0.95 against 0.97 is as good as the same
+    return rms > negligible && rms > spread / 2;
+}
+
+CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k) {
+    double count = 0, squares = 0, sum = 0;
+    for (const CalibrationTriple& triple : triples)
+        if (isInformative(triple)) {
+            const double error = calibrationCurve(k, triple.retention) - triple.quality;
+            ++count;
+            squares += error * error;
+            sum += triple.quality;
+        }
+    double deviations = 0; // about their mean in a second pass: points near 1 differ little
+    for (const CalibrationTriple& triple : triples)
+        if (isInformative(triple))
+            deviations += (triple.quality - sum / count) * (triple.quality - sum / count);
+    return count == 0 ? CalibrationMisfit{} : CalibrationMisfit{std::sqrt(squares / count), std::sqrt(deviations / count)};
 }
 
 CalibrationBand bandOf(std::vector<double> numbers) {

@@ -55,6 +55,20 @@ CalibrationFit fitCalibration(std::span<const CalibrationTriple> triples, double
 std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTriple> triples, const CalibrationFit& fit,
                                                  int count, std::uint64_t seed);
 
+/// How far a curve passes from its points with 0 < r < 1 (on the others all curves are the same).
+struct CalibrationMisfit {
+    double rms = std::numeric_limits<double>::quiet_NaN();    ///< root of the mean of (f - y)^2; NaN: there is no such point
+    double spread = std::numeric_limits<double>::quiet_NaN(); ///< standard deviation of y: what the best level line leaves
+
+    /// R^2 = 1 - rms^2 / spread^2, at most 1: the share of the points' variance that the curve explains. Below 0 a level line
+    /// does better; NaN where all points are level.
+    double explained() const;
+    /// The curve misses its points by more than half of what they differ by (R^2 < 0.75) and by more than the quality of one
+    /// point is good for: its r* says little. The criterion is ours; the paper gives none.
+    bool isPoor() const;
+};
+CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k);
+
 /// The 5th and 95th of 100 of some numbers, between neighbours linearly; NaN of nothing.
 struct CalibrationBand {
     double low = std::numeric_limits<double>::quiet_NaN(), high = low;

@@ -261,6 +261,27 @@ private slots:
         QVERIFY(a[4].alpha != c[4].alpha);
     }
 
+    void theMisfitOfHandPoints() {
+        const auto points = [](std::vector<std::pair<double, double>> pairs) {
+            std::vector<CalibrationTriple> triples;
+            for (const auto& [retention, quality] : pairs)
+                triples.push_back({"a", retention, NAN, quality});
+            return triples;
+        };
+        // On the diagonal: -0.1 and 0.1 beside points that differ by as much from their mean.
+        const CalibrationMisfit half = misfitOf(points({{0, 0.9}, {0.2, 0.3}, {0.6, 0.5}, {1, 0.1}}), 0);
+        QVERIFY(std::abs(half.rms - 0.1) < 1e-12 && std::abs(half.spread - 0.1) < 1e-12);
+        QVERIFY(std::abs(half.explained()) < 1e-9 && half.isPoor());
+        // 0.05 beside a spread of 0.25: 1 - 1/25 of the variance.
+        const CalibrationMisfit near = misfitOf(points({{0.2, 0.15}, {0.6, 0.65}}), 0);
+        QVERIFY(std::abs(near.explained() - 0.96) < 1e-9 && !near.isPoor());
+        const CalibrationMisfit level = misfitOf(points({{0.25, 0.5}, {0.75, 0.5}}), 0);
+        QVERIFY(std::isnan(level.explained()) && level.isPoor());
+        QVERIFY(!misfitOf(points({{0.5, 0.99}, {0.7, 1.005}}), -10).isPoor()); // explains nothing, and misses by nothing
+        const CalibrationMisfit none = misfitOf(points({{1, 1}}), 0);
+        QVERIFY(std::isnan(none.rms) && !none.isPoor());
+    }
+
     void quantilesOfHandNumbers() {
         std::vector<double> numbers;
         for (int i = 0; i <= 100; ++i)

@@ -38,6 +38,34 @@ const CircleItem* ringOf(const Scene& scene, std::int64_t series) {
     return nullptr;
 }
 
+/// Those whose marks are points of a series.
+std::vector<const PointCloudItem*> seriesClouds(const Scene& scene) {
+    std::vector<const PointCloudItem*> clouds;
+    for (const Drawable& item : scene.items)
+        if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->pickKind == PickId::Kind::Cell)
+            clouds.push_back(cloud);
+    return clouds;
+}
+
+const Box& plotOf(const Scene& scene) {
+    for (const Drawable& item : scene.items)
+        if (const auto* clip = std::get_if<PushClipItem>(&item))
+            return clip->box;
+    static const Box none;
+    return none;
+}
+
+std::vector<Box> boxesOf(const Scene& scene) {
+    std::vector<Box> boxes;
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Handle)
+            boxes.push_back(box->box);
+    return boxes;
+}
+
+/// Docks as the layouts have them, and a page.
+const std::vector<QSize> kSizes = {QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(490, 200), QSize(654, 260), QSize(700, 520), QSize(1860, 850)};
+
 } // namespace
 
 class CalibrationViewTest : public ViewTest {
@@ -179,6 +207,96 @@ private slots:
         QCOMPARE(value("quality"), formatFixed(dataAs<CalibrationViewData>(input)->series[0].triples[7].quality, 3));
     }
 
+    // In a low dock the number goes where there is room; it is always there, and never over a point.
+    void everyNeededRetentionIsToldAndHidesNoPoint() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"compactor:kvpress@0.25", "snapkv@0.25", "streaming_llm@0.25"}, options);
+        for (const QSize size : kSizes) {
+            const Scene scene = build(input, options, size.width(), size.height());
+            const QByteArray where = QByteArray::number(size.width()) + " x " + QByteArray::number(size.height());
+            double covered = 0;
+            for (const Box& box : boxesOf(scene)) {
+                covered = std::max(covered, plotOf(scene).bottom() - box.y);
+                for (const PointCloudItem* cloud : seriesClouds(scene))
+                    for (const Point point : *cloud->points)
+                        QVERIFY2(!Box(box.x - 3, box.y - 3, box.width + 6, box.height + 6).contains(point), where);
+            }
+            QVERIFY2(covered <= 0.36 * plotOf(scene).height, where + qPrintable(QString(": %1 of %2").arg(covered).arg(plotOf(scene).height)));
+            for (const CalibrationSeries& series : dataAs<CalibrationViewData>(input)->series)
+                QVERIFY2(says(scene, formatFixed(retentionNeeded(series.k, 0.95), 3)), where + paintSceneAsText(scene).c_str());
+        }
+    }
+
+    void marksAtTheEndsStandWhole() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"keydiff:kvpress@0.25", "snapkv@0.25"}, options); // qualities from 0.003 to 1.02
+        for (const QSize size : kSizes) {
+            const Scene scene = build(input, options, size.width(), size.height());
+            const Box plot = plotOf(scene);
+            double rightmost = 0, lowest = 0;
+            for (const PointCloudItem* cloud : seriesClouds(scene))
+                for (const Point point : *cloud->points) {
+                    const double r = cloud->radius + 1;
+                    QVERIFY2(point.x - r >= plot.x && point.x + r <= plot.right() && point.y - r >= plot.y && point.y + r <= plot.bottom(),
+                             qPrintable(QString("%1 x %2: %3, %4").arg(size.width()).arg(size.height()).arg(point.x).arg(point.y)));
+                    rightmost = std::max(rightmost, point.x), lowest = std::max(lowest, point.y);
+                }
+            QVERIFY(plot.right() - rightmost < 8 && plot.bottom() - lowest < 8); // the margin is no more than that
+        }
+    }
+
+    void aCurveThatMissesItsPointsIsCalledAPoorFit() {
+        const std::string path = m_folder.path().toStdString() + "/fits.csv", open = needleCapture()->info().fileName;
+        std::string rows = "context,retention,quality,policy\n";
+        for (const double r : {0.1, 0.3, 0.5, 0.7}) {
+            rows += open + "," + std::to_string(r) + "," + std::to_string(calibrationCurve(-6, r)) + ",compactor\n";
+            rows += open + "," + std::to_string(r) + "," + std::to_string(r < 0.2 ? 0.01 : 1.0) + ",snapkv\n"; // a step, which no f is
+        }
+        writeFileAtomically(path, rows);
+        const ParameterValues options = optionsOf(m_view, {{"source", "table"}, {"table", path}});
+        const ViewInput input = inputFor(m_view, {"compactor@0.25", "snapkv@0.25"}, options);
+        const auto data = dataAs<CalibrationViewData>(input);
+        double squares = 0, deviations = 0;
+        for (const CalibrationTriple& triple : data->series[1].triples) {
+            squares += std::pow(calibrationCurve(data->series[1].k, triple.retention) - triple.quality, 2);
+            deviations += std::pow(triple.quality - (0.01 + 3) / 4, 2);
+        }
+        const std::string finding = m_view.finding(input, options), residual = "residual " + formatFixed(std::sqrt(squares / 4), 3);
+        QVERIFY2(finding.find(residual + ": poor fit") != std::string::npos, finding.c_str());
+        QVERIFY2(finding.find("residual 0.000") != std::string::npos, finding.c_str());
+        QCOMPARE(finding.find("poor fit"), finding.rfind("poor fit"));
+        for (const QSize size : {QSize(490, 200), QSize(700, 520), QSize(1000, 200), QSize(1860, 850)}) {
+            const auto texts = textsOf(build(input, options, size.width(), size.height()));
+            QCOMPARE(std::count_if(texts.begin(), texts.end(), [](const std::string& text) { return text.find("poor fit") != std::string::npos; }), std::ptrdiff_t{1});
+        }
+        const ViewTable table = m_view.table(input, options);
+        QCOMPARE(table.columns.back(), std::string("r_squared"));
+        QVERIFY(std::abs(std::stod(table.cell(4, int(table.columns.size()) - 1)) - (1 - squares / deviations)) < 1e-6);
+    }
+
+    // What the legend shows beside "B proxy" is B's mark: its shape, its colour, hollow.
+    void theLegendHasTheMarksOfThePlot() {
+        const ParameterValues options = optionsOf(m_view);
+        const Scene scene = build(inputFor(m_view, kPanes, options), options);
+        for (const auto& [label, cloudName] : {std::pair("A measured", "measured A needle-1k.h5"), std::pair("B proxy", "proxy B needle-1k.h5")}) {
+            const PointCloudItem& cloud = *cloudNamed(scene, cloudName);
+            const auto outline = markerOutline(cloud.marker, cloud.radius);
+            QVERIFY(!outline.empty()); // a diamond, a square
+            bool found = false;
+            for (std::size_t i = 0; i + 1 < scene.items.size(); ++i) {
+                const auto* mark = std::get_if<PolygonItem>(&scene.items[i]);
+                const auto* text = std::get_if<TextItem>(&scene.items[i + 1]);
+                if (!mark || !text || !text->text.starts_with(label))
+                    continue;
+                const Point shift{mark->points[0].x - outline[0].x, mark->points[0].y - outline[0].y};
+                found = mark->points.size() == outline.size() && mark->fill == cloud.fill && mark->stroke.colour == cloud.stroke.colour;
+                for (std::size_t p = 0; found && p < outline.size(); ++p)
+                    found = std::hypot(mark->points[p].x - outline[p].x - shift.x, mark->points[p].y - outline[p].y - shift.y) < 1e-9;
+            }
+            QVERIFY2(found, label);
+        }
+    }
+
     void theTableHoldsEveryTriple() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, kPanes, options);
@@ -271,7 +389,7 @@ private slots:
     void nothingOverlapsAtAnySize() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, {"compactor:kvpress@0.25", "snapkv:kvpress@0.25", "keydiff:kvpress@0.25", "tova:kvpress@0.25"}, options);
-        for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(930, 260), QSize(1400, 900)})
+        for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(930, 260), QSize(1400, 900), QSize(940, 140), QSize(490, 160)})
             for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark}) {
                 Viewport frame = viewport(size.width(), size.height(), m_text, theme);
                 frame.forExport = true;

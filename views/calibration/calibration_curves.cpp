@@ -1,10 +1,9 @@
-// The parts of the calibration picture: a series of measured points, the curve through them with what resampling says
-// about it, and the retention at which it meets the wanted quality.
+// The parts of the calibration picture: a series of measured points and the curve through them with what resampling says
+// about it.
 #include "views/calibration/calibration_curves.h"
 
 #include "views/pane_identity.h"
 #include "core/run/calibration.h"
-#include "views/view_facts.h"
 
 #include <fmt/format.h>
 
@@ -63,6 +62,10 @@ std::string kindOf(const CalibrationSeries& series) {
     return series.given ? "given" : series.proxy ? "proxy" : "measured";
 }
 
+CalibrationMisfit misfitOf(const CalibrationSeries& series, const ParameterValues& options) {
+    return misfitOf(series.triples, curvatureOf(series, options));
+}
+
 SeriesLook lookOf(const CalibrationViewData& data, std::size_t index, ThemeId theme) {
     const CalibrationSeries& series = data.series[index];
     int samePolicy = 0;
@@ -105,62 +108,32 @@ void drawFittedCurve(SceneBuilder& builder, const PlotFrame& frame, const Calibr
     builder.polyline(curvePoints(frame, k, from, 1), {look.colour, width, look.dash});
 }
 
+PointCloudItem marksOf(const CalibrationSeries& series, const SeriesLook& look) {
+    PointCloudItem marks;
+    marks.marker = look.marker;
+    marks.radius = series.own ? 3.4 : 2.6;
+    marks.fill = series.proxy ? kTransparent : look.colour;
+    marks.stroke = {look.colour, 1.2, {}};
+    return marks;
+}
+
 void drawTriples(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
                  const SeriesLook& look) {
     const CalibrationSeries& series = data.series[index];
+    if (series.triples.empty())
+        return;
     auto points = std::make_shared<std::vector<Point>>();
     auto ids = std::make_shared<std::vector<std::int64_t>>();
     for (std::size_t i = 0; i < series.triples.size(); ++i) {
         points->push_back(frame.toPixels(series.triples[i].retention, series.triples[i].quality));
         ids->push_back(static_cast<std::int64_t>(index) * kPointsPerSeries + static_cast<std::int64_t>(i));
     }
-    if (points->empty())
-        return;
-    PointCloudItem cloud;
+    PointCloudItem cloud = marksOf(series, look);
     cloud.points = std::move(points);
     cloud.ids = std::move(ids);
     cloud.pickKind = PickId::Kind::Cell;
-    cloud.marker = look.marker;
-    cloud.radius = series.own ? 3.4 : 2.6;
-    cloud.fill = series.proxy ? kTransparent : look.colour;
-    cloud.stroke = {look.colour, 1.2, {}};
     cloud.name = fmt::format("{} {} {}", kindOf(series), series.letter, series.context);
     builder.points(std::move(cloud));
-}
-
-namespace {
-
-void drawNeededLine(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
-                    const ParameterValues& options, const Theme& theme) {
-    const Point ring = frame.toPixels(neededBy(data.series[index], options).retention, options.real("tau"));
-    const Colour colour = lookOf(data, index, theme.id).colour;
-    builder.line(ring, {ring.x, frame.plot.bottom()}, {colour, 1.2, {}});
-    builder.circle(ring, 5, theme.canvas, {colour, 2, {}}, {PickId::Kind::Handle, static_cast<std::int64_t>(index)});
-}
-
-void drawNeededBox(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
-                   const ParameterValues& options, const Theme& theme, std::size_t row) {
-    const CalibrationSeries& series = data.series[index];
-    const double needed = neededBy(series, options).retention;
-    const Point ring = frame.toPixels(needed, options.real("tau"));
-    const Colour colour = lookOf(data, index, theme.id).colour;
-    const TextStyle style{FontFace::Monospace, 11, FontWeight::Bold};
-    const std::string text = fmt::format("{} r* = {}{}", series.letter, formatFixed(needed, 3), series.proxy ? " proxy" : "");
-    const double width = builder.width(text, style) + 12, height = 19;
-    const double left = std::clamp(ring.x - width - 5, frame.plot.x + 4, std::max(frame.plot.x + 4, frame.plot.right() - width - 4));
-    const double top = frame.plot.bottom() - 6 - height - (height + 4) * static_cast<double>(row);
-    builder.rectangle({left, top, width, height}, theme.canvas, {colour, 1.2, {}}, 4, {PickId::Kind::Handle, static_cast<std::int64_t>(index)});
-    builder.text({left + 6, top + height / 2}, text, style, theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
-}
-
-} // namespace
-
-void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, const std::vector<std::size_t>& series,
-                const ParameterValues& options, const Theme& theme) {
-    for (const std::size_t index : series)
-        drawNeededLine(builder, frame, data, index, options, theme);
-    for (std::size_t row = 0; row < series.size(); ++row) // after all lines, none of which runs through a box
-        drawNeededBox(builder, frame, data, series[row], options, theme, row);
 }
 
 } // namespace kvscope

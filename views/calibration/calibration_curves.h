@@ -21,6 +21,8 @@ NeededRetention neededBy(const CalibrationSeries& series, const ParameterValues&
 Budget budgetOf(const CalibrationSeries& series, const CalibrationViewData& data, const ParameterValues& options);
 /// "measured", "proxy" or "given".
 std::string kindOf(const CalibrationSeries& series);
+/// How far the curve passes from the series' points.
+CalibrationMisfit misfitOf(const CalibrationSeries& series, const ParameterValues& options);
 
 /// How a series is drawn: the open context in its policy's colour, others in grey with a marker and a dash of their own.
 struct SeriesLook {
@@ -37,12 +39,9 @@ void drawBand(SceneBuilder& builder, const PlotFrame& frame, const CalibrationSe
 /// Solid from the smallest measured retention on, dashed below it: nobody measured there.
 void drawFittedCurve(SceneBuilder& builder, const PlotFrame& frame, const CalibrationSeries& series, double k,
                      const SeriesLook& look);
-/// Filled where a model measured, hollow where it is a proxy.
+/// The marks of a series without their places: filled where a model measured, hollow where it is a proxy.
+PointCloudItem marksOf(const CalibrationSeries& series, const SeriesLook& look);
 void drawTriples(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
                  const SeriesLook& look);
-/// The r* of these series of the open context: each a ring on tau, a line down to the axis and a boxed number, row by row
-/// above the axis.
-void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, const std::vector<std::size_t>& series,
-                const ParameterValues& options, const Theme& theme);
 
 } // namespace kvscope

@@ -4,6 +4,8 @@
 
 #include "core/run/calibration.h"
 #include "views/calibration/calibration_curves.h"
+#include "views/calibration/needed_marks.h"
+#include "views/calibration/series_list.h"
 #include "views/chart.h"
 #include "views/explanations.h"
 #include "views/file_option.h"
@@ -16,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kvscope {
 
@@ -69,80 +72,45 @@ std::string whyNoPicture(const ViewInput& input) {
     return data->failures.empty() ? measuring : data->failures.front().sentence;
 }
 
-std::string nameOf(const CalibrationSeries& series) {
-    return fmt::format("{} {}", series.letter, series.own ? series.policyName : series.context);
-}
-
 bool anyProxy(const CalibrationViewData& data) {
     return std::any_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& s) { return s.proxy; });
 }
 
-constexpr std::size_t kMostNamed = 6; // a legend of more names than these is a list nobody reads
-
-/// The series by name; of many, those of the open context alone and what the grey ones are.
-void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const Theme& theme) {
-    const bool few = data.series.size() <= kMostNamed;
-    bool others = false;
-    for (std::size_t i = 0; i < data.series.size(); ++i) {
-        const CalibrationSeries& series = data.series[i];
-        const SeriesLook look = lookOf(data, i, theme.id);
-        if (series.own || few)
-            legend.push_back({nameOf(series), Marker::Circle, kTransparent, {look.colour, series.own ? 2.0 : 1.2, look.dash}, 3, true});
-        else
-            others = true;
-    }
-    if (others)
-        legend.push_back({"other contexts", Marker::Circle, kTransparent, {theme.text3, 1.2, {}}, 3, true});
+/// The longest title that stands whole beside the axis.
+std::string qualityTitle(const CalibrationViewData& data, double height, const TextService& text) {
+    constexpr double kBelow = 26; // an axis lets its title go on so far below it
+    const bool all = std::all_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& s) { return s.proxy; });
+    const std::vector<std::string> titles =
+        all ? std::vector<std::string>{"Proxy quality: 1 − relative output error", "Proxy quality: 1 − error", "Proxy quality"}
+            : std::vector<std::string>{anyProxy(data) ? "Quality NLL(full) / NLL(compressed); hollow: proxy" : "Quality NLL(full) / NLL(compressed)",
+                                       "NLL(full) / NLL(compressed)", "Quality"};
+    for (const std::string& title : titles)
+        if (text.measure(title, {FontFace::Interface, 11}).width <= height + kBelow)
+            return title;
+    return titles.back();
 }
 
-/// `named`: with the series, where no list in the plot names them.
-std::vector<LegendEntry> legendOf(const CalibrationViewData& data, bool named, const Theme& theme) {
-    std::vector<LegendEntry> legend;
-    if (named)
-        appendSeries(legend, data, theme);
-    const auto any = [&](const char* kind) {
-        return std::any_of(data.series.begin(), data.series.end(), [&](const CalibrationSeries& s) { return kindOf(s) == kind; });
-    };
-    if (any("measured"))
-        legend.push_back({"measured", Marker::Circle, theme.text2, {}, 3});
-    if (any("proxy"))
-        legend.push_back({"proxy, no model's losses", Marker::Circle, kTransparent, {theme.text2, 1.2, {}}, 3});
-    legend.push_back({"k = 0: incompressible", Marker::Circle, kTransparent, {theme.text3, 1, {1, 3}}, 3, true});
-    for (const CalibrationFailure& failure : data.failures)
-        legend.push_back({fmt::format("{}: no curve", failure.letter), Marker::Cross, theme.text3, {theme.text3, 1, {}}, 3});
-    return legend;
-}
-
-Chart chartFor(const CalibrationViewData& data, bool named, const Viewport& viewport) {
-    double top = 1.05;
+/// The axes end a little beyond 0 and 1, so that marks there stand whole inside them. `plot`: about where they will stand.
+std::pair<AxisSpec, AxisSpec> axesFor(const CalibrationViewData& data, const Box& plot) {
+    constexpr double kRoom = 6;
+    double top = 1;
     for (const CalibrationSeries& series : data.series)
         for (const CalibrationTriple& triple : series.triples)
-            top = std::max(top, std::min(triple.quality * 1.03, 1.5));
-    const bool all = std::all_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& s) { return s.proxy; });
-    const bool isLow = viewport.height < 300; // no room for a long title beside the axis
-    const std::string title = all && isLow      ? "Proxy quality: 1 − error"
-                              : all             ? "Proxy quality: 1 − relative output error"
-                              : anyProxy(data) ? "Quality NLL(full) / NLL(compressed); hollow: proxy"
-                                               : "Quality NLL(full) / NLL(compressed)";
-    return Chart(viewport, legendOf(data, named, themeOf(viewport.theme)), {0, 1, AxisScale::Linear, "Retention r (fraction kept)"}, {0, top, AxisScale::Linear, title});
+            top = std::max(top, std::min(triple.quality, 1.5));
+    const double x = kRoom / std::max(1.0, plot.width - 2 * kRoom), y = kRoom * top / std::max(1.0, plot.height - 2 * kRoom);
+    return {{-x, 1 + x, AxisScale::Linear, "Retention r (fraction kept)"}, {-y, std::max(1.05, top + y), AxisScale::Linear, ""}};
+}
+
+Chart chartFor(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names, const Viewport& viewport, double listWidth = 0) {
+    const std::vector<LegendEntry> legend = calibrationLegend(data, options, names, viewport);
+    const Box plot = Chart(viewport, legend, {}, {}, listWidth).frame.plot;
+    auto [x, y] = axesFor(data, plot);
+    y.title = qualityTitle(data, plot.height, *viewport.text);
+    return Chart(viewport, legend, std::move(x), std::move(y), listWidth);
 }
 
 void drawDiagonal(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme) {
     builder.line(frame.toPixels(0, 0), frame.toPixels(1, 1), {theme.text3, 1, {1, 3}});
-}
-
-void drawTau(SceneBuilder& builder, const PlotFrame& frame, double tau, const Theme& theme) {
-    const double y = frame.toPixels(0, tau).y;
-    builder.line({frame.plot.x, y}, {frame.plot.right(), y}, {theme.ink, 1, {4, 3}});
-}
-
-/// On a plate, because curves and the lines of r* run where it stands.
-void nameTau(SceneBuilder& builder, const PlotFrame& frame, double tau, const Theme& theme) {
-    const TextStyle style{FontFace::Interface, 11, FontWeight::SemiBold};
-    const std::string text = "τ = " + formatShort(tau);
-    const Box plate{frame.plot.x + 3, frame.toPixels(0, tau).y + 2, builder.width(text, style) + 6, 15};
-    builder.rectangle(plate, withAlpha(theme.canvas, 0.85));
-    builder.text({plate.x + 3, plate.y + 1}, text, style, theme.text1, HorizontalAlign::Left, VerticalAlign::Top);
 }
 
 /// Indices of the open context's series, the least retention last, so that its box stands highest.
@@ -157,37 +125,28 @@ std::vector<std::size_t> ownSeries(const CalibrationViewData& data, const Parame
     return own;
 }
 
-constexpr double kListRow = 17;
+/// The chart with names and numbers where they have room: in a list beside a wide plot, in boxes in a high one, else all in
+/// the legend. Boxes do not stand over points, so a low plot has none.
+struct Arrangement {
+    Chart chart;
+    bool listed = false;
+    std::vector<NeededBox> boxes;
+};
 
-double listHeight(const CalibrationViewData& data) {
-    return kListRow * static_cast<double>(data.series.size()) + 8;
-}
-
-/// Whether the list of series has its place above so many boxes.
-bool hasRoomForList(const PlotFrame& frame, const CalibrationViewData& data, std::size_t boxes) {
-    return frame.plot.width >= 380 && frame.plot.height - 23 * static_cast<double>(boxes) >= listHeight(data) + 90;
-}
-
-/// Name and k of every series in the lower right corner, which concave curves leave free.
-void drawSeriesList(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, const ParameterValues& options,
-                    const Theme& theme, std::size_t boxes) {
-    constexpr double kWidth = 250;
-    const double bottom = frame.plot.bottom() - 12 - 23 * static_cast<double>(boxes), height = listHeight(data);
-    const Box box{frame.plot.right() - kWidth - 6, bottom - height, kWidth, height};
-    builder.rectangle(box, withAlpha(theme.canvas, 0.93));
-    const TextStyle plain{FontFace::Interface, 11}, number{FontFace::Monospace, 11};
-    double y = box.y + 4 + kListRow / 2;
-    for (std::size_t i = 0; i < data.series.size(); ++i, y += kListRow) {
-        const CalibrationSeries& series = data.series[i];
-        const SeriesLook look = lookOf(data, i, theme.id);
-        builder.line({box.x + 4, y}, {box.x + 26, y}, {look.colour, series.own ? 2.0 : 1.2, look.dash});
-        const std::string k = "k " + formatFixed(curvatureOf(series, options), 1);
-        const double kWide = builder.width(k, number);
-        builder.text({box.right() - 4, y}, k, number, theme.text1, HorizontalAlign::Right, VerticalAlign::Middle);
-        const std::string name = nameOf(series) + (series.proxy ? " (proxy)" : "");
-        builder.text({box.x + 32, y}, builder.elide(name, plain, box.width - 46 - kWide), plain, theme.text1, HorizontalAlign::Left,
-                     VerticalAlign::Middle);
+Arrangement arrange(const CalibrationViewData& data, const ParameterValues& options, const std::vector<std::size_t>& own, const SeriesList& list,
+                    const Viewport& viewport) {
+    constexpr double kWidestList = 0.4;
+    const auto boxesIn = [&](const Chart& chart) { return placeNeededBoxes(chart.frame, data, own, options, *viewport.text); };
+    if (list.width() <= kWidestList * viewport.width) {
+        Chart chart = chartFor(data, options, SeriesNames::List, viewport, list.width() + 4);
+        std::vector<NeededBox> boxes = boxesIn(chart);
+        if (list.height() <= chart.frame.plot.height)
+            return {std::move(chart), true, std::move(boxes)};
     }
+    Chart chart = chartFor(data, options, SeriesNames::Legend, viewport);
+    if (std::vector<NeededBox> boxes = boxesIn(chart); !boxes.empty())
+        return {std::move(chart), false, std::move(boxes)};
+    return {chartFor(data, options, SeriesNames::LegendWithNeeded, viewport), false, {}};
 }
 
 std::vector<OptionNeed> CalibrationView::optionNeeds() const {
@@ -202,10 +161,9 @@ Scene CalibrationView::buildScene(const ViewInput& input, const ParameterValues&
     const auto data = dataAs<CalibrationViewData>(input);
     const Theme& theme = themeOf(viewport.theme);
     const std::vector<std::size_t> own = ownSeries(*data, options);
-    Chart chart = chartFor(*data, false, viewport);
-    const bool listed = hasRoomForList(chart.frame, *data, own.size());
-    if (!listed)
-        chart = chartFor(*data, true, viewport);
+    const SeriesList list(*data, options, *viewport.text);
+    Arrangement arranged = arrange(*data, options, own, list, viewport);
+    Chart& chart = arranged.chart;
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
     builder.pushClip(chart.frame.plot);
@@ -220,10 +178,11 @@ Scene CalibrationView::buildScene(const ViewInput& input, const ParameterValues&
     for (std::size_t i = 0; i < data->series.size(); ++i)
         drawTriples(builder, chart.frame, *data, i, lookOf(*data, i, viewport.theme));
     drawNeeded(builder, chart.frame, *data, own, options, theme);
-    nameTau(builder, chart.frame, options.real("tau"), theme);
-    if (listed)
-        drawSeriesList(builder, chart.frame, *data, options, theme, own.size());
+    nameTau(builder, chart.frame, *data, options.real("tau"), theme);
+    drawNeededBoxes(builder, arranged.boxes, *data, theme);
     builder.popClip();
+    if (arranged.listed)
+        list.draw(builder, {viewport.width - 10 - list.width(), chart.frame.plot.y}, theme);
     finishChart(chart, input, viewport, false);
     return std::move(chart.scene);
 }
@@ -237,7 +196,8 @@ std::string neededText(const CalibrationSeries& series, const ParameterValues& o
     std::string text = fmt::format("{} {} {}", series.letter, series.policyName, percent(needed.retention));
     if (!std::isnan(needed.band.low))
         text += fmt::format(" ({} to {})", formatFixed(100 * needed.band.low, 1), formatFixed(100 * needed.band.high, 1));
-    return series.proxy ? text + " by proxy" : text;
+    const std::string fit = fitWords(series, options);
+    return text + (series.proxy ? " by proxy" : "") + (fit.empty() ? "" : ", " + fit);
 }
 
 std::string CalibrationView::finding(const ViewInput& input, const ParameterValues& options) const {
@@ -257,16 +217,18 @@ std::vector<std::string> rowOf(const CalibrationSeries& series, const ParameterV
     const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{:.9g}", value) : std::string(); };
     const double k = curvatureOf(series, options);
     const NeededRetention needed = neededBy(series, options);
+    const CalibrationMisfit misfit = misfitOf(series, options);
     return {std::string(1, series.letter), series.policyName, series.variant, series.context, kindOf(series),
             triple ? number(triple->retention) : "", triple ? number(triple->quality) : "",
             triple ? number(calibrationCurve(k, triple->retention)) : "", number(k), number(options.real("tau")),
-            number(needed.retention), number(needed.band.low), number(needed.band.high), series.origin};
+            number(needed.retention), number(needed.band.low), number(needed.band.high), series.origin,
+            number(misfit.rms), number(misfit.explained())};
 }
 
 ViewTable CalibrationView::table(const ViewInput& input, const ParameterValues& options) const {
     ViewTable table;
     table.columns = {"pane", "policy", "variant", "context", "kind", "retention", "quality", "fitted", "k", "tau",
-                     "retention_needed", "needed_low", "needed_high", "origin"};
+                     "retention_needed", "needed_low", "needed_high", "origin", "residual_rms", "r_squared"};
     auto rows = std::make_shared<std::vector<std::vector<std::string>>>();
     if (const auto data = dataAs<CalibrationViewData>(input))
         for (const CalibrationSeries& series : data->series) {
@@ -301,10 +263,12 @@ PointFacts CalibrationView::factsAt(const ViewInput& input, const ParameterValue
     }
     const double k = curvatureOf(series, options), needed = neededBy(series, options).retention;
     const Budget budget = budgetOf(series, *data, options);
-    facts.rows.insert(facts.rows.end(), {{"k", formatShort(k)},
+    facts.rows.insert(facts.rows.end(), {{"k", formatShort(k) + (series.atEdge ? ", the end of the searched range" : "")},
                                          {"r*", formatFixed(needed, 4)},
                                          {"slope there", formatShort(calibrationSlope(k, needed))},
                                          {"a click sets", "@" + budget.text()}});
+    if (const std::string fit = fitWords(series, options); !fit.empty())
+        facts.rows.emplace_back("fit", fmt::format("{}, R² {}", fit, formatFixed(misfitOf(series, options).explained(), 2)));
     facts.adoption = Adoption{series.pane, {}, budget};
     return facts;
 }

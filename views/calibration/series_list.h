@@ -1,0 +1,46 @@
+#pragma once
+
+#include "views/calibration/calibration_data.h"
+#include "views/scene/axes.h"
+#include "views/view.h"
+
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// Where the series get their names: in a list beside the plot, in the legend with r* in boxes in the plot, or in the legend
+/// with r*.
+enum class SeriesNames { List, Legend, LegendWithNeeded };
+
+/// "B SnapKV (proxy)", of another context its name.
+std::string nameOf(const CalibrationSeries& series);
+/// "residual 0.012", "residual 0.297: poor fit" (root mean square, of quality); empty for a series without points.
+std::string fitWords(const CalibrationSeries& series, const ParameterValues& options);
+
+/// The mark of every series as it is drawn, with what it is; the series too where the legend names them. A low picture has
+/// few rows for it: there it says less.
+std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names,
+                                           const Viewport& viewport);
+
+/// A line for each series with its mark, name, r*, k and residual, under a line that names these.
+class SeriesList {
+public:
+    SeriesList(const CalibrationViewData& data, const ParameterValues& options, const TextService& text);
+    double width() const { return m_width; }
+    double height() const;
+    void draw(SceneBuilder& builder, Point topLeft, const Theme& theme) const;
+
+private:
+    enum Column { Needed, Curvature, Residual, Verdict, kColumns };
+    struct Row {
+        std::size_t series = 0;
+        std::string name, cells[kColumns];
+    };
+
+    const CalibrationViewData& m_data;
+    std::vector<Row> m_rows;
+    double m_names = 0, m_widths[kColumns] = {}, m_width = 0;
+};
+
+} // namespace kvscope
