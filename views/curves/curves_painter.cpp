@@ -4,9 +4,9 @@
 
 #include "views/chart.h"
 #include "views/curves/end_labels.h"
+#include "views/curves/present_line.h"
 #include "views/measure_options.h"
 #include "views/pane_identity.h"
-#include "views/view_facts.h"
 
 #include <fmt/format.h>
 
@@ -48,6 +48,10 @@ AxisSpec axisOver(Extent extent, bool logarithmic, std::string title) {
     const double size = std::max(std::abs(extent.low), std::abs(extent.high)), span = extent.high - extent.low;
     const double margin = span > 1e-6 * size ? 0.05 * span : std::max(0.05 * size, 1e-9); // a level line stands in the middle
     return {extent.low < 0 ? extent.low - margin : std::max(0.0, extent.low - margin), extent.high + margin, AxisScale::Linear, std::move(title)};
+}
+
+bool showsRetention(const CurvesData& data, const ParameterValues& options) {
+    return variesBudget(data) && options.choice("against") == "retention";
 }
 
 std::string yTitle(const CurvesData& data, const Viewport& viewport) {
@@ -117,7 +121,10 @@ Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterVa
     const MeasureCard& measure = measureById(data.measure);
     const bool decades = logarithmic && !higherWins(measure) && !measure.isSigned; // masses and volumes are read evenly
     const char* budget = options.choice("against") == "bytes" ? "KiB stored in the layer" : "Kept, % of the tokens before the cut";
-    return Chart(viewport, legendOf(data, input, labels == 0, viewport.theme), axisOver(x, logarithmic, variesBudget(data) ? budget : data.title),
+    AxisSpec across = axisOver(x, logarithmic, variesBudget(data) ? budget : data.title);
+    if (showsRetention(data, options))
+        across.high = std::min(across.high, 100.0); // nobody keeps more than all
+    return Chart(viewport, legendOf(data, input, labels == 0, viewport.theme), std::move(across),
                  axisOver(y, decades, yTitle(data, viewport)), labels);
 }
 
@@ -161,6 +168,7 @@ void drawLevel(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve
 }
 
 constexpr std::int64_t kMostPoints = 4096; // of a curve, for pick ids
+constexpr double kMarkRadius = 3.2;
 
 void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const CurvesData& data, std::size_t index, const ParameterValues& options,
                const PaneIdentity& identity) {
@@ -182,33 +190,10 @@ void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const CurvesData& 
     marks.ids = ids;
     marks.pickKind = PickId::Kind::Node;
     marks.marker = identity.marker();
-    marks.radius = 3.2;
+    marks.radius = kMarkRadius;
     marks.fill = identity.colour();
     marks.name = std::string(1, curve.letter) + " " + curve.policyName;
     builder.points(std::move(marks));
-}
-
-/// Where the active pane stands on the axis; nothing where it has no place there.
-std::optional<double> presentPlace(const CurvesData& data, const ViewInput& input, const ParameterValues& options) {
-    const PaneData* pane = activePane(input);
-    if (!pane || !pane->result)
-        return {};
-    const RunResult& result = *pane->result;
-    if (variesBudget(data) && options.choice("against") == "bytes")
-        return {};
-    if (variesBudget(data))
-        return 100 * result.selection.heads[static_cast<std::size_t>(input.kvHead.value)].attendedTokens() / static_cast<double>(result.visible);
-    const ParameterValues& values = result.request.policy.values;
-    return !result.request.recorded && values.has(data.parameter) ? std::optional(values.real(data.parameter)) : std::nullopt;
-}
-
-/// A hairline there.
-void drawPresent(SceneBuilder& builder, const PlotFrame& frame, std::optional<double> place, const Theme& theme) {
-    if (!place)
-        return;
-    const double x = frame.toPixels(*place, frame.y.low).x;
-    if (x > frame.plot.x && x < frame.plot.right())
-        builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, {theme.ink, 1, {4, 3}});
 }
 
 constexpr double kLabelPitch = 14, kLeader = 16;
@@ -224,6 +209,27 @@ double endLabelWidth(const CurvesData& data, const Viewport& viewport) {
         widest = std::max(widest, viewport.text->measure(labelOf(data, curve), kEndLabel).width);
     const double width = kLeader + widest - 8; // an axis leaves as much to its right
     return width < 0.4 * viewport.width ? width : 0;
+}
+
+/// The curves as they lie in the plot, levels too.
+std::vector<std::vector<Point>> linesOf(const PlotFrame& frame, const CurvesData& data, const ParameterValues& options) {
+    std::vector<std::vector<Point>> lines;
+    for (const Curve& curve : data.curves) {
+        std::vector<Point> line;
+        for (const CurvePoint& point : curve.points)
+            line.push_back({frame.toPixels(xOf(point, options), frame.y.low).x, yPixel(frame, point.mean)});
+        if (isLevel(data, curve))
+            line = {{frame.plot.x, line[0].y}, {frame.plot.right(), line[0].y}};
+        lines.push_back(std::move(line));
+    }
+    return lines;
+}
+
+/// Marks at 100 % and at no error stand on the ends of the axes, and stand whole.
+Box withRoomForMarks(Box plot) {
+    plot.width += kMarkRadius + 1;
+    plot.height += kMarkRadius + 1;
+    return plot;
 }
 
 Point endOf(const PlotFrame& frame, const CurvesData& data, const Curve& curve, const ParameterValues& options) {
@@ -266,11 +272,15 @@ Scene drawCurves(const CurvesData& data, const ViewInput& input, const Parameter
         chart = chartFor(data, input, options, 0, viewport);
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
-    builder.pushClip(chart.frame.plot);
-    drawPresent(builder, chart.frame, presentPlace(data, input, options), theme);
+    const std::optional<PresentPlace> present = presentPlace(data, input, options);
+    builder.pushClip(withRoomForMarks(chart.frame.plot));
+    if (present)
+        drawPresentLine(builder, chart.frame, *present, theme);
     for (std::size_t i = 0; i < data.curves.size(); ++i)
         drawCurve(builder, chart.frame, data, i, options, identityOf(input, data.curves[i].letter, data.curves[i].policyId, viewport.theme));
     builder.popClip();
+    if (present)
+        namePresentLine(builder, chart.frame, *present, linesOf(chart.frame, data, options), theme);
     drawEndLabels(builder, chart.frame, data, input, options, heights);
     finishChart(chart, input, viewport, false);
     return std::move(chart.scene);

@@ -1,0 +1,108 @@
+// The picture of the budget curves: an axis that ends where nothing can be kept any more, marks that stand whole on its ends,
+// and the line of the present budget or value with its number, where no curve runs under it.
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_test.h"
+#include "views/curves/curves_data.h"
+#include "views/curves/curves_view.h"
+#include "views/scene/axes.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+using kvscope::scene_checks::cloudNamed;
+
+namespace {
+
+using Set = std::vector<std::pair<std::string, std::string>>;
+const std::vector<QSize> kSizes = {QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(700, 420), QSize(1780, 260)};
+
+const TextItem* textNamed(const Scene& scene, const std::string& start) {
+    for (const Drawable& item : scene.items)
+        if (const auto* text = std::get_if<TextItem>(&item); text && text->text.starts_with(start))
+            return text;
+    return nullptr;
+}
+
+/// The dashed line from the top of the plot to its bottom.
+const PolylineItem* presentLine(const Scene& scene) {
+    for (const Drawable& item : scene.items)
+        if (const auto* line = std::get_if<PolylineItem>(&item);
+            line && line->points.size() == 2 && line->points[0].x == line->points[1].x && line->stroke.dash == std::vector<double>{4, 3})
+            return line;
+    return nullptr;
+}
+
+double rightEndOfTheAxis(const Scene& scene) {
+    double right = 0;
+    for (const Drawable& item : scene.items)
+        if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() == 2 && line->stroke.colour == themeOf(ThemeId::Light).axis)
+            right = std::max(right, line->points[1].x);
+    return right;
+}
+
+} // namespace
+
+class CurvesViewTest : public ViewTest {
+    Q_OBJECT
+
+public:
+    CurvesViewTest() : ViewTest(curvesView()) {}
+
+private slots:
+    // Exact keeps all: its mark is the end of the axis, whole.
+    void theAxisEndsAtAllTokens() {
+        for (const char* scale : {"log", "linear"}) {
+            const ParameterValues options = optionsOf(m_view, {{"seeds", "1"}, {"scale", scale}});
+            const ViewInput input = inputFor(m_view, {"keydiff@0.25", "exact"}, options);
+            for (const QSize size : kSizes) {
+                const Scene scene = build(input, options, size.width(), size.height());
+                const PointCloudItem& exact = *cloudNamed(scene, "B Exact");
+                const Point end = exact.points->back();
+                QVERIFY2(std::abs(end.x - rightEndOfTheAxis(scene)) < 1, qPrintable(QString("%1, axis to %2").arg(end.x).arg(rightEndOfTheAxis(scene))));
+                const auto clip = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) { return std::holds_alternative<PushClipItem>(item); });
+                const Box& room = std::get<PushClipItem>(*clip).box;
+                QVERIFY(end.x + exact.radius <= room.right() && end.y + exact.radius <= room.bottom());
+            }
+        }
+    }
+
+    void thePresentBudgetHasItsNumber_data() {
+        QTest::addColumn<QString>("against");
+        QTest::addColumn<QString>("vary");
+        QTest::addColumn<QString>("words");
+        const ViewInput input = needleInput({"snapkv@0.25"});
+        const double kept = 100.0 * 249 / 995, kibibytes = double(storedBytes(*input.panes[0].result)) / 1024;
+        QTest::newRow("share") << "retention" << "" << QString::fromStdString("now " + formatFixed(kept, 1) + " %");
+        QTest::newRow("bytes") << "bytes" << "" << QString::fromStdString("now " + formatShort(kibibytes) + " KiB");
+        QTest::newRow("parameter") << "retention" << "window=8,32,64" << QString("now 32");
+    }
+    void thePresentBudgetHasItsNumber() {
+        QFETCH(QString, against);
+        QFETCH(QString, vary);
+        QFETCH(QString, words);
+        const ParameterValues options = optionsOf(m_view, {{"seeds", "1"}, {"against", against.toStdString()}, {"vary", vary.toStdString()}});
+        const ViewInput input = inputFor(m_view, {"snapkv@0.25", "keydiff@0.25", "streaming_llm@0.25"}, options);
+        for (const QSize size : kSizes) {
+            const Scene scene = build(input, options, size.width(), size.height());
+            const TextItem* text = textNamed(scene, "now ");
+            QVERIFY(text && presentLine(scene));
+            QCOMPARE(QString::fromStdString(text->text), words);
+            const Box box = textBounds(*text, m_text);
+            const double line = presentLine(scene)->points[0].x;
+            QVERIFY2(std::min(std::abs(box.x - line), std::abs(box.right() - line)) < 10, qPrintable(QString("%1 beside %2").arg(box.x).arg(line)));
+            // No mark lies under the words.
+            for (const Drawable& item : scene.items)
+                if (const auto* cloud = std::get_if<PointCloudItem>(&item))
+                    for (const Point point : *cloud->points)
+                        QVERIFY2(!box.contains(point), qPrintable(QString("%1 x %2").arg(size.width()).arg(size.height())));
+            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
+        }
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(CurvesViewTest)
+#include "curves_view_test.moc"

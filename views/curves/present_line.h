@@ -1,0 +1,27 @@
+#pragma once
+
+#include "views/curves/curves_data.h"
+#include "views/scene/axes.h"
+#include "views/view.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// Where the active pane stands on the axis, as a value of the axis and in words: "now 25.0 %".
+struct PresentPlace {
+    double value = 0;
+    std::string words;
+};
+/// Nothing where it has no place there.
+std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput& input, const ParameterValues& options);
+
+/// A hairline there, behind the curves.
+void drawPresentLine(SceneBuilder& builder, const PlotFrame& frame, const PresentPlace& place, const Theme& theme);
+/// The words beside it, where the fewest of these lines run.
+void namePresentLine(SceneBuilder& builder, const PlotFrame& frame, const PresentPlace& place, const std::vector<std::vector<Point>>& lines,
+                     const Theme& theme);
+
+} // namespace kvscope
