@@ -69,6 +69,31 @@ private slots:
         }
     }
 
+    // A curve that is high from the present budget on, or low from there on, or high and low on both sides of it.
+    void theWordsStandWhereNoCurveRuns() {
+        const ParameterValues options = optionsOf(m_view, {{"scale", "linear"}});
+        ViewInput input = needleInput({"snapkv@0.25"});
+        for (const std::vector<double>& values : {std::vector<double>{0.1, 0.9, 0.9}, {0.9, 0.1, 0.1}, {0.9, 0.9, 0.1}, {0.1, 0.1, 0.9}}) {
+            auto data = std::make_shared<CurvesData>();
+            Curve curve{.letter = 'A', .policyId = "snapkv", .policyName = "SnapKV", .variant = "", .points = {}, .captures = {}, .error = ""};
+            for (std::size_t i = 0; i < 3; ++i)
+                curve.points.push_back({.asked = 0, .setting = "", .retention = std::vector<double>{0.05, 0.25, 0.9}[i], .mean = values[i], .low = values[i], .high = values[i]});
+            data->curves = {curve};
+            input.data.value = data;
+            for (const QSize size : {QSize(490, 150), QSize(490, 220), QSize(1780, 260)}) {
+                const Scene scene = build(input, options, size.width(), size.height());
+                const Box box = textBounds(*textNamed(scene, "now "), m_text);
+                for (const Drawable& item : scene.items)
+                    if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() == 3)
+                        for (double t = 0; t < 2; t += 0.005) {
+                            const Point &from = line->points[std::size_t(t)], &to = line->points[std::size_t(t) + 1];
+                            const Point at{std::lerp(from.x, to.x, t - std::floor(t)), std::lerp(from.y, to.y, t - std::floor(t))};
+                            QVERIFY2(!box.contains(at), qPrintable(QString("%1 %2 %3, %4 x %5").arg(values[0]).arg(values[1]).arg(values[2]).arg(size.width()).arg(size.height())));
+                        }
+            }
+        }
+    }
+
     void thePresentBudgetHasItsNumber_data() {
         QTest::addColumn<QString>("against");
         QTest::addColumn<QString>("vary");
