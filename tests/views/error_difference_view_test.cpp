@@ -6,6 +6,7 @@
 #include "views/error_difference/error_difference_view.h"
 #include "views/scene/text_painter.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -112,6 +113,55 @@ private slots:
         QCOMPARE(facts.rows[1].second, std::string("0.3"));
         QCOMPARE(facts.rows[2].second, std::string("skipped"));
         QCOMPARE(pickAt(scene, {scene.plot.x + 10, scene.plot.y + 10}, 0).kind, PickId::Kind::Cell);
+    }
+
+    // A tick is a query: the middle of its bar, whatever the width of the bars, and none stands beyond the last one.
+    void ticksStandAtTheMiddlesOfBars() {
+        const ViewInput input = measuredInput({"keydiff@0.25", "snapkv@0.25"});
+        const ViewTable table = m_view.table(input, optionsOf(m_view));
+        for (const QSize size : {QSize(331, 150), QSize(620, 240), QSize(1780, 260)}) {
+            const Scene scene = build(input, optionsOf(m_view), size.width(), size.height());
+            std::size_t ticks = 0;
+            for (const Drawable& item : scene.items) {
+                const auto* text = std::get_if<TextItem>(&item);
+                if (!text || text->style.face != FontFace::Monospace || text->position.y < scene.plot.bottom())
+                    continue;
+                std::string digits = text->text;
+                std::erase(digits, ',');
+                const int query = std::stoi(digits), row = query - std::stoi(table.cell(0, 0));
+                QVERIFY2(row >= 0 && row < table.rowCount, text->text.c_str());
+                const Colour colour = policyStyle(std::stod(table.cell(row, 4)) > 0 ? "keydiff" : "snapkv", ThemeId::Light).colour;
+                const double pitch = scene.plot.width / double(table.rowCount);
+                const auto bars = boxesBelowTitle(scene, colour);
+                const auto bar = std::find_if(bars.begin(), bars.end(), [&](const RectangleItem* b) {
+                    return b->box.width < 2 * pitch && std::abs(b->box.x + b->box.width / 2 - text->position.x) < 0.26 * pitch;
+                });
+                QVERIFY2(bar != bars.end(), text->text.c_str());
+                QCOMPARE(m_view.factsAt(input, optionsOf(m_view), scene, {text->position.x - 0.4 * pitch, scene.plot.y + 1}).token, TokenIndex(query));
+                QCOMPARE(m_view.factsAt(input, optionsOf(m_view), scene, {text->position.x + 0.4 * pitch, scene.plot.y + 1}).token, TokenIndex(query));
+                ++ticks;
+            }
+            QVERIFY(ticks >= 3);
+        }
+    }
+
+    // The dashed line is named with its value, to three decimals, or fewer digits where those would be zeros.
+    void theMeanIsNamedWithItsValue() {
+        ViewInput input = handInput(); // 0.3 and -0.2 over two queries
+        const auto legendIn = [&] { return scene_checks::textsOf(build(input, optionsOf(m_view), 620, 300)); };
+        auto texts = legendIn();
+        QVERIFY2(std::count(texts.begin(), texts.end(), std::string("mean +0.050")) == 1, qPrintable(joined(texts)));
+        texts = scene_checks::textsOf(m_view.buildScene(input, optionsOf(m_view, {{"above", "B"}, {"below", "A"}}), viewport(331, 150, m_text)));
+        QVERIFY2(std::count(texts.begin(), texts.end(), std::string("mean \u22120.050")) == 1, qPrintable(joined(texts)));
+        for (std::size_t pane = 0; pane < 2; ++pane) {
+            auto result = std::make_shared<RunResult>(*input.panes[pane].result);
+            auto fidelity = std::make_shared<Fidelity>(*result->fidelity);
+            fidelity->outputError = {{8, 3}, std::vector<float>(24, pane == 0 ? 0.0F : 1.5e-5F)};
+            result->fidelity = fidelity;
+            input.panes[pane].result = result;
+        }
+        texts = legendIn();
+        QVERIFY2(std::count(texts.begin(), texts.end(), std::string("mean +1.5e\u22125")) == 1, qPrintable(joined(texts)));
     }
 
     // Two of thirty queries differ by 250, the others by 1: the axis ends where the others are seen, and says so.

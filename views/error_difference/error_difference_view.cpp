@@ -124,6 +124,8 @@ std::string whyNoPicture(const ViewInput& input, const ParameterValues& options)
     return std::isnan(compare(input, options).mean()) ? "No query judges both panes: give them the same cut." : "";
 }
 
+constexpr double kHalfBar = 0.5; // a query's bar reaches so far to both sides of its position, where a tick stands
+
 void drawBars(SceneBuilder& builder, const ViewInput& input, const Comparison& c, const PlotFrame& frame, const Viewport& viewport) {
     const double pitch = std::abs(frame.toPixels(c.firstQuery + 1, 0).x - frame.toPixels(c.firstQuery, 0).x);
     const double zero = frame.toPixels(c.firstQuery, 0).y;
@@ -133,8 +135,9 @@ void drawBars(SceneBuilder& builder, const ViewInput& input, const Comparison& c
         for (std::size_t j = i; j < std::min(c.advantage.size(), i + perPixel); ++j)
             if (!std::isnan(c.advantage[j]))
                 high = std::max(high, c.advantage[j]), low = std::min(low, c.advantage[j]);
-        const double left = frame.toPixels(c.firstQuery + static_cast<double>(i), 0).x;
-        const double width = std::max(1.0, pitch * static_cast<double>(perPixel) - (pitch > 3 ? 1 : 0));
+        const double gap = pitch > 3 ? 1 : 0;
+        const double left = frame.toPixels(static_cast<double>(c.firstQuery) + static_cast<double>(i) - kHalfBar, 0).x + gap / 2;
+        const double width = std::max(1.0, pitch * static_cast<double>(perPixel) - gap);
         for (const bool above : {true, false}) {
             const double tip = frame.toPixels(0, above ? high : low).y;
             const PaneIdentity identity = identityOf(input, above ? *c.above : *c.below, viewport.theme);
@@ -149,12 +152,24 @@ void drawBars(SceneBuilder& builder, const ViewInput& input, const Comparison& c
     }
 }
 
+Stroke meanStroke(const Theme& theme) {
+    return {theme.ink, 1, {5, 3}};
+}
+
+/// "mean −0.116"; positive: the pane above is better on average.
+std::string meanWords(const Comparison& c) {
+    constexpr double kLeast = 5e-4; // three decimals would be zeros
+    const double mean = c.mean();
+    return fmt::format("mean {}{}", mean > 0 ? "+" : "", mean == 0 || std::abs(mean) >= kLeast ? formatFixed(mean, 3) : formatShort(mean));
+}
+
 std::vector<LegendEntry> legendOf(const ViewInput& input, const Comparison& c, ThemeId theme) {
     const auto entry = [&](const PaneData& pane, bool above) {
         return identityOf(input, pane, theme)
             .legend(fmt::format("{} {} better: {} queries", pane.letter, pane.policyName, formatCount(c.wins(above))));
     };
     std::vector<LegendEntry> legend = {entry(*c.above, true), entry(*c.below, false)};
+    legend.push_back({meanWords(c), Marker::Circle, kTransparent, meanStroke(themeOf(theme)), 3, true});
     if (c.seenQueries)
         legend.push_back({"seen queries", Marker::Circle, kTransparent, {}, 0});
     return legend;
@@ -177,7 +192,7 @@ std::int64_t drawBeyond(SceneBuilder& builder, const Comparison& c, const PlotFr
     constexpr double kHalf = 4;
     std::int64_t beyond = 0;
     for (std::size_t i = 0; i < c.advantage.size(); ++i) {
-        const double advantage = c.advantage[i], at = static_cast<double>(c.firstQuery) + static_cast<double>(i) + 0.5;
+        const double advantage = c.advantage[i], at = static_cast<double>(c.firstQuery) + static_cast<double>(i);
         if (std::isnan(advantage) || (advantage <= frame.y.high && advantage >= frame.y.low) || at < frame.x.low || at > frame.x.high)
             continue;
         ++beyond;
@@ -209,8 +224,8 @@ Scene ErrorDifferenceView::buildScene(const ViewInput& input, const ParameterVal
     const Comparison c = compare(input, options);
     const Theme& theme = themeOf(viewport.theme);
     const double reach = reachOf(c, options.choice("shown") == "all");
-    const double first = c.firstQuery, last = first + static_cast<double>(std::max<std::size_t>(1, c.advantage.size()));
-    const Viewport::Range range = viewport.range.value_or(Viewport::Range{first, last, -1.08 * reach, 1.08 * reach});
+    const double first = static_cast<double>(c.firstQuery) - kHalfBar, end = first + static_cast<double>(std::max<std::size_t>(1, c.advantage.size()));
+    const Viewport::Range range = viewport.range.value_or(Viewport::Range{first, end, -1.08 * reach, 1.08 * reach});
     const std::string less = options.choice("measure") == "retained_mass" ? fmt::format("Mass, {} − {}", c.above->letter, c.below->letter)
                                                                          : fmt::format("Error, {} − {}", c.below->letter, c.above->letter);
     Chart chart(viewport, legendOf(input, c, viewport.theme), {range.xMin, range.xMax, AxisScale::Position, fmt::format("Query position (0-based), {}", c.heads)},
@@ -221,7 +236,8 @@ Scene ErrorDifferenceView::buildScene(const ViewInput& input, const ParameterVal
     drawBars(builder, input, c, chart.frame, viewport);
     const double zero = chart.frame.toPixels(first, 0).y, mean = chart.frame.toPixels(first, c.mean()).y;
     builder.line({chart.frame.plot.x, zero}, {chart.frame.plot.right(), zero}, {theme.axis, 1, {}});
-    builder.line({chart.frame.plot.x, mean}, {chart.frame.plot.right(), mean}, {theme.ink, 1, {5, 3}});
+    for (const Stroke& stroke : {Stroke{theme.casing, 1, {}}, meanStroke(theme)}) // seen on bars of every colour, and hides no low one
+        builder.line({chart.frame.plot.x, mean}, {chart.frame.plot.right(), mean}, stroke);
     builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
     const std::int64_t beyond = drawBeyond(builder, c, chart.frame, theme);
     writeBeyond(builder, c, chart.frame, beyond, theme);
@@ -250,7 +266,7 @@ PointFacts ErrorDifferenceView::factsAt(const ViewInput& input, const ParameterV
         return {};
     const Comparison c = compare(input, options);
     const double x = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
-    const auto i = static_cast<std::int64_t>(std::floor(x)) - c.firstQuery;
+    const auto i = static_cast<std::int64_t>(std::floor(x + kHalfBar)) - c.firstQuery;
     if (i < 0 || i >= std::ssize(c.advantage))
         return {};
     const auto query = static_cast<TokenIndex>(c.firstQuery + i);
