@@ -2,9 +2,8 @@
 // column: what is shown may change, and the column with it, but a value keeps its colour.
 #include "views/colour_scale.h"
 
+#include "views/bar_labels.h"
 #include "views/view_facts.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -19,10 +18,6 @@ namespace {
 constexpr std::size_t kBins = 60;
 constexpr double kClosest = 0.01; // of the column, between the two ends
 constexpr double kNoLevel = -std::numeric_limits<double>::infinity();
-
-std::string decadeLabel(double exponent) {
-    return exponent == 0 ? "1" : fmt::format("1e{}{:.0f}", exponent < 0 ? "\u2212" : "", std::abs(exponent));
-}
 
 std::string shareText(double share, const std::string& owners) {
     return (share > 0 && share < 5e-4 ? "less than 0.1" : formatFixed(100 * share, 1)) + " % of the " + owners;
@@ -125,18 +120,29 @@ std::vector<Tick> ColourScale::ticks() const {
     std::vector<Tick> ticks;
     if (isLogarithmic())
         for (double exponent = std::ceil(m_columnLow); exponent <= m_columnHigh; ++exponent)
-            ticks.push_back({exponent, decadeLabel(exponent)});
+            ticks.push_back({exponent, {}});
     else if (m_kind == Kind::SignedRoot)
-        ticks = {{0, "0"}}; // even steps of the root are no round values; the ends have theirs
+        ticks = {{0, {}}}; // even steps of the root are no round values; the ends have theirs
     else
         ticks = linearTicks(m_columnLow, m_columnHigh, 6);
-    for (Tick& tick : ticks)
-        tick.value = (tick.value - m_columnLow) / (m_columnHigh - m_columnLow);
     return ticks;
+}
+
+std::function<std::string(double)> ColourScale::notation() const {
+    if (isLogarithmic())
+        return decadeLabel;
+    const double low = valueOfLevel(m_columnLow), high = valueOfLevel(m_columnHigh);
+    const std::vector<Tick> marks = ticks();
+    BarLabels labels(low, high, marks.size() > 1 ? marks[1].value - marks[0].value : (high - low) / 5);
+    if (m_chosen)
+        for (const double end : {valueOfLevel(m_low), valueOfLevel(m_high)})
+            labels.showWhole(end);
+    return [labels](double value) { return labels.text(value); };
 }
 
 ColourColumnSpec ColourScale::column() const {
     ColourColumnSpec spec{m_map, m_inverted, ticks(), std::vector<double>(kBins, 0.0)};
+    const auto text = notation();
     const double span = m_columnHigh - m_columnLow, perLevel = static_cast<double>(kBins) / span;
     bool below = false, above = false;
     std::array<std::int64_t, kBins> counts{};
@@ -148,10 +154,12 @@ ColourColumnSpec ColourScale::column() const {
         }
     });
     std::copy(counts.begin(), counts.end(), spec.histogram.begin());
+    for (Tick& tick : spec.ticks)
+        tick = {(tick.value - m_columnLow) / span, text(valueOfLevel(tick.value))};
     spec.low = (m_low - m_columnLow) / span;
     spec.high = (m_high - m_columnLow) / span;
-    spec.lowLabel = (below ? "≤" : "") + formatBound(valueOfLevel(m_low));
-    spec.highLabel = (above ? "≥" : "") + formatBound(valueOfLevel(m_high));
+    spec.lowLabel = (below ? "≤" : "") + text(valueOfLevel(m_low));
+    spec.highLabel = (above ? "≥" : "") + text(valueOfLevel(m_high));
     return spec;
 }
 

@@ -56,7 +56,8 @@ protected:
     bool isChosen() const { return m_chosen; }
 
 private:
-    std::vector<Tick> ticks() const;
+    std::vector<Tick> ticks() const; ///< at levels
+    std::function<std::string(double)> notation() const; ///< in which all values beside the column are written
     std::vector<double> sortedLevels() const;
 
     Kind m_kind;

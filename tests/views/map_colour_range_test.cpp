@@ -101,7 +101,7 @@ private slots:
             }
         QVERIFY(below > 100 && between > 100 && above > 10); // all three were looked at
         const std::string text = paintSceneAsText(scene);
-        QVERIFY2(text.find("≤1e−3") != std::string::npos && text.find("≥0.1") != std::string::npos, qPrintable(QString::fromStdString(text)));
+        QVERIFY2(text.find("≤1e−3") != std::string::npos && text.find("≥1e−1") != std::string::npos, qPrintable(QString::fromStdString(text)));
         QVERIFY(text.find("log10, 1e−3 to 0.1") != std::string::npos);
     }
 
