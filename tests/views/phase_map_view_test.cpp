@@ -183,6 +183,29 @@ private slots:
         QVERIFY(std::abs(centre.x - cell.x - cell.width / 2) < 1 && std::abs(centre.y - cell.y - cell.height / 2) < 1);
     }
 
+    // Nobody guesses what the axes are: where they have no room for their names, or not for the whole of one, the legend has them.
+    void theAxesAreNamedAtEverySize() {
+        const ParameterValues options = optionsOf(m_view, {{"x", "budget=0.1,0.3"}, {"y", "window=8,32,64"}});
+        const ViewInput input = inputFor(m_view, {"snapkv@0.3"}, options);
+        const auto data = dataAs<PhaseMapData>(input);
+        for (const QSize size : {QSize(940, 126), QSize(490, 150), QSize(490, 200), QSize(500, 400)}) {
+            const Scene scene = build(input, options, size.width(), size.height());
+            const auto texts = scene_checks::textsOf(scene);
+            const auto isThere = [&](const std::string& words) { return std::find(texts.begin(), texts.end(), words) != texts.end(); };
+            QVERIFY2((isThere(data->x.title) && isThere(data->y.title)) != isThere("across: budget, up: observation window W"), paintSceneAsText(scene).c_str());
+            QVERIFY(isThere("now"));
+            QVERIFY(isThere("A SnapKV, relative output error, KV head 1"));
+            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+            // No swatch of the policy's colour beside cells that have the colours of values.
+            for (const Drawable& item : scene.items)
+                if (const auto* swatch = std::get_if<PolygonItem>(&item))
+                    QVERIFY(swatch->fill != policyStyle("snapkv", ThemeId::Light).colour);
+        }
+        const ViewInput elsewhere = inputFor(m_view, {"snapkv@0.9"}, options); // off the map: no ring, no word for it
+        const auto texts = scene_checks::textsOf(build(elsewhere, options, 500, 400));
+        QVERIFY(std::find(texts.begin(), texts.end(), std::string("now")) == texts.end());
+    }
+
     void aRefusedSettingIsShownAsSuch() {
         auto data = std::make_shared<PhaseMapData>();
         data->x = {"budget", "Budget", {"0.1", "0.2"}, {0.1, 0.2}, true};

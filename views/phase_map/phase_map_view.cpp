@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kvscope {
 
@@ -85,13 +86,39 @@ std::string valueText(const PhaseMapData& data, double value) {
     return formatShort(value) + unitBehind(measureById(data.measure).unit);
 }
 
-std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& input, ThemeId theme) {
+/// "budget", "sliding window w": as the axis is called within a sentence, without its unit.
+std::string nameOf(const PhaseAxis& axis) {
+    std::string name = axis.title.substr(0, axis.title.find(','));
+    if (name.size() > 1 && name[0] >= 'A' && name[0] <= 'Z' && name[1] >= 'a' && name[1] <= 'z')
+        name[0] = static_cast<char>(name[0] - 'A' + 'a');
+    return name;
+}
+
+/// Of winners the panes with their colours; of a measure its pane in words, because a cell has the colour of its value.
+std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& input, const Theme& theme) {
     std::vector<LegendEntry> legend;
-    for (const PhasePane& pane : data.panes)
-        legend.push_back(identityOf(input, pane.letter, pane.policyId, theme).legend(fmt::format("{} {}", pane.letter, pane.policyName)));
-    const std::string words = fmt::format("{}, {}", data.winners ? "best pane by " + measureWords(data) : measureWords(data), data.where);
-    legend.push_back({words, Marker::Circle, kTransparent, {}, 0});
+    const auto add = [&](const std::string& words) { legend.push_back({words, Marker::Circle, kTransparent, {}, 0}); };
+    if (data.winners) {
+        for (const PhasePane& pane : data.panes)
+            legend.push_back(identityOf(input, pane.letter, pane.policyId, theme.id).legend(fmt::format("{} {}", pane.letter, pane.policyName)));
+        add(fmt::format("best pane by {}, {}", measureWords(data), data.where));
+    } else {
+        add(fmt::format("{} {}, {}, {}", data.panes.front().letter, data.panes.front().policyName, measureWords(data), data.where));
+    }
+    if (phasePresentPlace(data, input))
+        legend.push_back({"now", Marker::Circle, kTransparent, {theme.ink, 1.6, {}}, 4});
     return legend;
+}
+
+/// Legend and layout; where an axis has no room for its name, the legend has it.
+std::pair<std::vector<LegendEntry>, PhaseLayout> arrange(const PhaseMapData& data, const ViewInput& input, const Viewport& viewport) {
+    std::vector<LegendEntry> legend = legendOf(data, input, themeOf(viewport.theme));
+    PhaseLayout layout = phaseLayoutOf(data, legend, viewport);
+    if (!layout.titles || viewport.text->measure(data.y.title, kPhaseTitle).width > layout.grid.height) {
+        legend.push_back({fmt::format("across: {}, up: {}", nameOf(data.x), nameOf(data.y)), Marker::Circle, kTransparent, {}, 0});
+        layout = phaseLayoutOf(data, legend, viewport);
+    }
+    return {std::move(legend), layout};
 }
 
 std::vector<OptionNeed> PhaseMapView::optionNeeds() const {
@@ -104,8 +131,7 @@ Scene PhaseMapView::buildScene(const ViewInput& input, const ParameterValues& op
         return emptyScene(why, viewport);
     const auto data = dataAs<PhaseMapData>(input);
     const Theme& theme = themeOf(viewport.theme);
-    const std::vector<LegendEntry> legend = legendOf(*data, input, viewport.theme);
-    const PhaseLayout layout = phaseLayoutOf(*data, legend, viewport);
+    const auto [legend, layout] = arrange(*data, input, viewport);
     Scene scene;
     scene.width = viewport.width;
     scene.height = viewport.height;
@@ -125,15 +151,10 @@ std::unique_ptr<const ColourScale> PhaseMapView::scaleOf(const ViewInput& input,
     return scale && !scale->isEmpty() ? std::move(scale) : nullptr;
 }
 
-/// "budget 0.9, sliding window w 0.13": as the axes are called, without their units.
+/// "budget 0.9, sliding window w 0.13".
 std::string settingOf(const PhaseMapData& data, std::size_t cell) {
-    const auto part = [](const PhaseAxis& axis, std::size_t i) {
-        std::string name = axis.title.substr(0, axis.title.find(','));
-        if (name.size() > 1 && name[0] >= 'A' && name[0] <= 'Z' && name[1] >= 'a' && name[1] <= 'z')
-            name[0] = static_cast<char>(name[0] - 'A' + 'a');
-        return name + " " + axis.texts[i];
-    };
-    return part(data.x, cell % data.x.texts.size()) + ", " + part(data.y, cell / data.x.texts.size());
+    const std::size_t across = data.x.texts.size();
+    return fmt::format("{} {}, {} {}", nameOf(data.x), data.x.texts[cell % across], nameOf(data.y), data.y.texts[cell / across]);
 }
 
 std::string winnersText(const PhaseMapData& data) {

@@ -80,6 +80,11 @@ std::string presentText(const ViewInput& input, const PhaseAxis& axis) {
     return request.policy.values.has(axis.id) ? request.policy.values.text(axis.id) : std::string();
 }
 
+std::optional<Point> phasePresentPlace(const PhaseMapData& data, const ViewInput& input) {
+    const auto x = placeOnAxis(data.x, presentText(input, data.x)), y = placeOnAxis(data.y, presentText(input, data.y));
+    return x && y ? std::optional(Point{*x, *y}) : std::nullopt;
+}
+
 void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLayout& layout, const PhaseMapData& data, const ValueScale& scale,
                     const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
@@ -104,7 +109,7 @@ void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLa
 }
 
 void drawPhaseAxes(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const Theme& theme) {
-    const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
+    const TextStyle label{FontFace::Monospace, 10};
     double widest = 0;
     for (const std::string& text : data.x.texts)
         widest = std::max(widest, builder.width(text, label));
@@ -118,17 +123,17 @@ void drawPhaseAxes(SceneBuilder& builder, const PhaseLayout& layout, const Phase
                      label, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
     if (!layout.titles)
         return;
-    builder.text({layout.grid.x + layout.grid.width / 2, layout.grid.bottom() + 30}, builder.elide(data.x.title, title, layout.grid.width), title,
+    builder.text({layout.grid.x + layout.grid.width / 2, layout.grid.bottom() + 30}, builder.elide(data.x.title, kPhaseTitle, layout.grid.width), kPhaseTitle,
                  theme.text2, HorizontalAlign::Centre);
-    builder.text({14, layout.grid.y + layout.grid.height / 2}, builder.elide(data.y.title, title, layout.grid.height), title, theme.text2,
+    builder.text({14, layout.grid.y + layout.grid.height / 2}, builder.elide(data.y.title, kPhaseTitle, layout.grid.height), kPhaseTitle, theme.text2,
                  HorizontalAlign::Centre, VerticalAlign::Middle, -90);
 }
 
 void drawPhasePresent(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const ViewInput& input, const Theme& theme) {
-    const auto x = placeOnAxis(data.x, presentText(input, data.x)), y = placeOnAxis(data.y, presentText(input, data.y));
-    if (!x || !y)
+    const auto place = phasePresentPlace(data, input);
+    if (!place)
         return;
-    const Point at = layout.centre(*x, *y);
+    const Point at = layout.centre(place->x, place->y);
     const double radius = std::clamp(0.3 * std::min(layout.cellWidth, layout.cellHeight), 4.0, 11.0);
     builder.circle(at, radius, kTransparent, {theme.casing, 4, {}});
     builder.circle(at, radius, kTransparent, {theme.ink, 2, {}});

@@ -33,6 +33,12 @@ std::optional<double> placeOnAxis(const PhaseAxis& axis, const std::string& text
 /// The text of an axis' parameter in the active pane.
 std::string presentText(const ViewInput& input, const PhaseAxis& axis);
 
+/// Where the active pane stands, counted in cells; nothing off the map.
+std::optional<Point> phasePresentPlace(const PhaseMapData& data, const ViewInput& input);
+
+/// Of the axes' names.
+inline const TextStyle kPhaseTitle{FontFace::Interface, 11};
+
 /// Of the measure in the cells that are there; empty where winners are shown.
 ValueScale phaseScale(const PhaseMapData& data, const ParameterValues& options);
 void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLayout& layout, const PhaseMapData& data, const ValueScale& scale,
