@@ -217,6 +217,8 @@ private slots:
         const ParameterValues options = optionsOf(m_view);
         const Scene scene = m_view.buildScene(input, options, viewport(500, 300, m_text));
         QCOMPARE(cellOf(scene, 1)->fill, themeOf(ThemeId::Light).notANumber);
+        const auto low = scene_checks::textsOf(build(input, options, 500, 130)); // "Window" is short, and yet has no room beside the axis
+        QVERIFY(std::find(low.begin(), low.end(), std::string("across: budget, up: window")) != low.end());
         const Box box = cellOf(scene, 1)->box;
         const PointFacts facts = m_view.factsAt(input, options, scene, {box.x + 3, box.y + 3});
         QCOMPARE(facts.rows[1].second, std::string("refused"));

@@ -16,13 +16,14 @@ namespace {
 
 const TextStyle kBoxStyle{FontFace::Monospace, 11, FontWeight::Bold}, kTauStyle{FontFace::Interface, 11, FontWeight::SemiBold};
 
-/// How much a box says, from the most to the least, with its height and the room left and right of its words.
+/// How much a box says, from the most to the least, with its height, the room left and right of its words, and how far up
+/// the plot it may stand: a number alone is small enough to stand anywhere.
 enum class BoxWords { Whole, LetterAndNumber, Number };
 struct BoxForm {
     BoxWords words;
-    double height, inset;
+    double height, inset, mostOfThePlot;
 };
-constexpr std::array<BoxForm, 3> kForms = {{{BoxWords::Whole, 19, 6}, {BoxWords::LetterAndNumber, 15, 4}, {BoxWords::Number, 15, 3}}};
+constexpr std::array<BoxForm, 3> kForms = {{{BoxWords::Whole, 19, 6, 0.35}, {BoxWords::LetterAndNumber, 15, 4, 0.35}, {BoxWords::Number, 15, 3, 0.65}}};
 
 std::string wordsOf(const CalibrationSeries& series, double needed, BoxWords words) {
     const std::string number = formatFixed(needed, 3);
@@ -87,9 +88,9 @@ namespace {
 /// others. There are as many as panes, so trying on is quick.
 class Placing {
 public:
-    Placing(const PlotFrame& frame, const CalibrationViewData& data, std::vector<double> lines, double height)
-        : m_frame(frame), m_data(data), m_lines(std::move(lines)), m_height(height),
-          m_rows(static_cast<int>(kMostOfThePlot * frame.plot.height / (height + kBetween))) {}
+    Placing(const PlotFrame& frame, const CalibrationViewData& data, std::vector<double> lines, const BoxForm& form)
+        : m_frame(frame), m_data(data), m_lines(std::move(lines)), m_height(form.height),
+          m_rows(static_cast<int>(form.mostOfThePlot * frame.plot.height / (form.height + kBetween))) {}
 
     /// The boxes from this one on; they keep their widths.
     bool place(std::vector<NeededBox>& boxes, std::size_t next = 0) const {
@@ -113,7 +114,7 @@ private:
                std::none_of(boxes.begin(), boxes.begin() + static_cast<std::ptrdiff_t>(index), [&](const NeededBox& other) { return overlaps(box, other.box); });
     }
 
-    static constexpr double kMostOfThePlot = 0.35, kBetween = 4;
+    static constexpr double kBetween = 4;
     const PlotFrame& m_frame;
     const CalibrationViewData& m_data;
     std::vector<double> m_lines;
@@ -134,7 +135,7 @@ std::vector<NeededBox> placeNeededBoxes(const PlotFrame& frame, const Calibratio
             boxes.push_back(std::move(box));
             lines.push_back(ringPlace(frame, data.series[index], options).x);
         }
-        if (Placing(frame, data, std::move(lines), form.height).place(boxes)) // some in boxes and some not would be read as a difference
+        if (Placing(frame, data, std::move(lines), form).place(boxes)) // some in boxes and some not would be read as a difference
             return boxes;
     }
     return {};

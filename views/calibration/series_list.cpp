@@ -32,8 +32,8 @@ std::string residualText(const CalibrationSeries& series, const ParameterValues&
 
 /// What a picture of this size has room for in its legend.
 struct LegendRoom {
-    bool brief, oneRow, narrow;
-    explicit LegendRoom(const Viewport& viewport) : brief(viewport.height < 180), oneRow(viewport.height < 137), narrow(viewport.width < 400) {}
+    bool brief, oneRow;
+    explicit LegendRoom(const Viewport& viewport) : brief(viewport.height < 180), oneRow(viewport.height < 137) {}
 };
 
 std::string plainName(const CalibrationSeries& series) {
@@ -42,8 +42,8 @@ std::string plainName(const CalibrationSeries& series) {
 
 std::string legendName(const CalibrationSeries& series, const ParameterValues& options, SeriesNames names, LegendRoom room) {
     std::string name = room.brief || names == SeriesNames::LegendWithNeeded ? plainName(series) : nameOf(series);
-    if (names == SeriesNames::LegendWithNeeded) // in one row the name is cut at its end, and the number must not be
-        name.insert(room.oneRow ? 1 : name.size(), " r* " + formatFixed(neededBy(series, options).retention, 3));
+    if (names == SeriesNames::LegendWithNeeded) // in few rows a name is cut at its end, and the number must not be
+        name.insert(room.brief ? 1 : name.size(), " r* " + formatFixed(neededBy(series, options).retention, 3));
     return isPoor(series, options) ? name + ", " + kPoor : name;
 }
 
@@ -98,7 +98,7 @@ std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, cons
     std::vector<LegendEntry> legend;
     if (names != SeriesNames::List)
         appendSeries(legend, data, options, names, room, theme);
-    if (names != SeriesNames::LegendWithNeeded || !(room.oneRow || room.narrow))
+    if (names != SeriesNames::LegendWithNeeded || !room.oneRow)
         appendMarks(legend, data, room.brief, theme);
     if (!room.brief)
         legend.push_back({"k = 0: incompressible", Marker::Circle, kTransparent, {theme.text3, 1, {1, 3}}, 3, true});
