@@ -227,6 +227,19 @@ private slots:
         }
     }
 
+    // Where there is room a box does not hide the line of another r*.
+    void boxesKeepOffTheOtherLines() {
+        const ParameterValues options = optionsOf(m_view, {{"source", "proxy"}});
+        const ViewInput input = inputFor(m_view, {"snapkv@0.25", "streaming_llm@0.25"}, options); // 0.54 and 0.47
+        for (const QSize size : {QSize(490, 200), QSize(654, 260), QSize(700, 520), QSize(1860, 850)}) {
+            const Scene scene = build(input, options, size.width(), size.height());
+            QCOMPARE(boxesOf(scene).size(), std::size_t{2});
+            for (const Box& box : boxesOf(scene))
+                for (const std::int64_t series : {0, 1})
+                    QVERIFY(!box.contains({ringOf(scene, series)->centre.x, box.y + 1}));
+        }
+    }
+
     void marksAtTheEndsStandWhole() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, {"keydiff:kvpress@0.25", "snapkv@0.25"}, options); // qualities from 0.003 to 1.02

@@ -84,8 +84,8 @@ void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const Calibration
 
 namespace {
 
-/// Looks for places of all boxes of one form: each left or right of its line, in the lowest row that leaves places to the
-/// others. There are as many as panes, so trying on is quick.
+/// Looks for places of all boxes of one form: each left or right of its line, if it can be where no other line runs, in the
+/// lowest row that leaves places to the others. There are as many as panes, so trying on is quick.
 class Placing {
 public:
     Placing(const PlotFrame& frame, const CalibrationViewData& data, std::vector<double> lines, const BoxForm& form)
@@ -97,16 +97,21 @@ public:
         if (next == boxes.size())
             return true;
         Box& box = boxes[next].box;
-        for (int row = 0; row < m_rows; ++row)
-            for (const double left : {m_lines[next] - box.width - 5, m_lines[next] + 5}) {
-                box = {left, m_frame.plot.bottom() - kBetween - m_height - (m_height + kBetween) * row, box.width, m_height};
-                if (isFree(boxes, next) && place(boxes, next + 1))
-                    return true;
-            }
+        for (const bool acrossLines : {false, true})
+            for (int row = 0; row < m_rows; ++row)
+                for (const double left : {m_lines[next] - box.width - 5, m_lines[next] + 5}) {
+                    box = {left, m_frame.plot.bottom() - kBetween - m_height - (m_height + kBetween) * row, box.width, m_height};
+                    if (hidesALine(box) == acrossLines && isFree(boxes, next) && place(boxes, next + 1))
+                        return true;
+                }
         return false;
     }
 
 private:
+    bool hidesALine(const Box& box) const {
+        return std::any_of(m_lines.begin(), m_lines.end(), [&](double x) { return box.x < x + 1 && x - 1 < box.right(); });
+    }
+
     bool isFree(const std::vector<NeededBox>& boxes, std::size_t index) const {
         const Box& box = boxes[index].box;
         const bool inside = box.x >= m_frame.plot.x + 4 && box.right() <= m_frame.plot.right() - 4;
