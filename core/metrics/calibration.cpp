@@ -301,10 +301,14 @@ bool CalibrationMisfit::isPoor() const {
 }
 
 CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k) {
+    return misfitOf(triples, [k](const std::string&) { return k; });
+}
+
+CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, const std::function<double(const std::string& context)>& curvature) {
     double count = 0, squares = 0, sum = 0;
     for (const CalibrationTriple& triple : triples)
         if (isInformative(triple)) {
-            const double error = calibrationCurve(k, triple.retention) - triple.quality;
+            const double error = calibrationCurve(curvature(triple.context), triple.retention) - triple.quality;
             ++count;
             squares += error * error;
             sum += triple.quality;

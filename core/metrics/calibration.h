@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -68,6 +69,8 @@ struct CalibrationMisfit {
     bool isPoor() const;
 };
 CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k);
+/// Of several contexts, each with its own k.
+CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, const std::function<double(const std::string& context)>& curvature);
 
 /// The 5th and 95th of 100 of some numbers, between neighbours linearly; NaN of nothing.
 struct CalibrationBand {

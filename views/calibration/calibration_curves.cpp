@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 namespace kvscope {
 
@@ -62,8 +63,17 @@ std::string kindOf(const CalibrationSeries& series) {
     return series.given ? "given" : series.proxy ? "proxy" : "measured";
 }
 
-CalibrationMisfit misfitOf(const CalibrationSeries& series, const ParameterValues& options) {
-    return misfitOf(series.triples, curvatureOf(series, options));
+SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
+    if (series.given || !series.triples.empty())
+        return {misfitOf(series.triples, curvatureOf(series, options)), 0};
+    std::vector<CalibrationTriple> triples;
+    std::map<std::string, double> curvature;
+    for (const CalibrationSeries& other : data.series)
+        if (other.pane == series.pane) {
+            triples.insert(triples.end(), other.triples.begin(), other.triples.end());
+            curvature[other.context] = other.k;
+        }
+    return {misfitOf(triples, [&](const std::string& context) { return curvature.at(context); }), curvature.size() - 1};
 }
 
 SeriesLook lookOf(const CalibrationViewData& data, std::size_t index, ThemeId theme) {

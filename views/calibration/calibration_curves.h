@@ -21,8 +21,13 @@ NeededRetention neededBy(const CalibrationSeries& series, const ParameterValues&
 Budget budgetOf(const CalibrationSeries& series, const CalibrationViewData& data, const ParameterValues& options);
 /// "measured", "proxy" or "given".
 std::string kindOf(const CalibrationSeries& series);
-/// How far the curve passes from the series' points.
-CalibrationMisfit misfitOf(const CalibrationSeries& series, const ParameterValues& options);
+/// How far the curve passes from the series' points; of an open context without any, how far the curves of the contexts pass
+/// from theirs on whose line it lies.
+struct SeriesMisfit {
+    CalibrationMisfit misfit;
+    std::size_t contexts = 0; ///< 0: of its own points
+};
+SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
 
 /// How a series is drawn: the open context in its policy's colour, others in grey with a marker and a dash of their own.
 struct SeriesLook {

@@ -191,12 +191,12 @@ std::string percent(double share) {
     return formatFixed(100 * share, 1) + " %";
 }
 
-std::string neededText(const CalibrationSeries& series, const ParameterValues& options) {
+std::string neededText(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
     const NeededRetention needed = neededBy(series, options);
     std::string text = fmt::format("{} {} {}", series.letter, series.policyName, percent(needed.retention));
     if (!std::isnan(needed.band.low))
         text += fmt::format(" ({} to {})", formatFixed(100 * needed.band.low, 1), formatFixed(100 * needed.band.high, 1));
-    const std::string fit = fitWords(series, options);
+    const std::string fit = fitWords(data, series, options);
     return text + (series.proxy ? " by proxy" : "") + (fit.empty() ? "" : ", " + fit);
 }
 
@@ -206,18 +206,18 @@ std::string CalibrationView::finding(const ViewInput& input, const ParameterValu
     const auto data = dataAs<CalibrationViewData>(input);
     std::vector<std::string> parts;
     for (const std::size_t i : ownSeries(*data, options))
-        parts.insert(parts.begin(), neededText(data->series[i], options));
+        parts.insert(parts.begin(), neededText(*data, data->series[i], options));
     if (parts.empty())
         for (const CalibrationSeries& series : data->series)
-            parts.push_back(series.context + ": " + neededText(series, options));
+            parts.push_back(series.context + ": " + neededText(*data, series, options));
     return fmt::format("To keep a quality of {}: {}", formatShort(options.real("tau")), fmt::join(parts, "; "));
 }
 
-std::vector<std::string> rowOf(const CalibrationSeries& series, const ParameterValues& options, const CalibrationTriple* triple) {
+std::vector<std::string> rowOf(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options, const CalibrationTriple* triple) {
     const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{:.9g}", value) : std::string(); };
     const double k = curvatureOf(series, options);
     const NeededRetention needed = neededBy(series, options);
-    const CalibrationMisfit misfit = misfitOf(series, options);
+    const CalibrationMisfit misfit = misfitOf(data, series, options).misfit;
     return {std::string(1, series.letter), series.policyName, series.variant, series.context, kindOf(series),
             triple ? number(triple->retention) : "", triple ? number(triple->quality) : "",
             triple ? number(calibrationCurve(k, triple->retention)) : "", number(k), number(options.real("tau")),
@@ -233,9 +233,9 @@ ViewTable CalibrationView::table(const ViewInput& input, const ParameterValues& 
     if (const auto data = dataAs<CalibrationViewData>(input))
         for (const CalibrationSeries& series : data->series) {
             for (const CalibrationTriple& triple : series.triples)
-                rows->push_back(rowOf(series, options, &triple));
+                rows->push_back(rowOf(*data, series, options, &triple));
             if (series.triples.empty())
-                rows->push_back(rowOf(series, options, nullptr));
+                rows->push_back(rowOf(*data, series, options, nullptr));
         }
     table.rowCount = std::ssize(*rows);
     table.cell = [rows](std::int64_t row, int column) { return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)]; };
@@ -267,8 +267,8 @@ PointFacts CalibrationView::factsAt(const ViewInput& input, const ParameterValue
                                          {"r*", formatFixed(needed, 4)},
                                          {"slope there", formatShort(calibrationSlope(k, needed))},
                                          {"a click sets", "@" + budget.text()}});
-    if (const std::string fit = fitWords(series, options); !fit.empty())
-        facts.rows.emplace_back("fit", fmt::format("{}, R² {}", fit, formatFixed(misfitOf(series, options).explained(), 2)));
+    if (const std::string fit = fitWords(*data, series, options); !fit.empty())
+        facts.rows.emplace_back("fit", fmt::format("{}, R² {}", fit, formatFixed(misfitOf(*data, series, options).misfit.explained(), 2)));
     facts.adoption = Adoption{series.pane, {}, budget};
     return facts;
 }

@@ -21,12 +21,12 @@ bool isNamed(const CalibrationViewData& data, const CalibrationSeries& series) {
     return series.own || data.series.size() <= kMostNamed;
 }
 
-bool isPoor(const CalibrationSeries& series, const ParameterValues& options) {
-    return misfitOf(series, options).isPoor();
+bool isPoor(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
+    return misfitOf(data, series, options).misfit.isPoor();
 }
 
-std::string residualText(const CalibrationSeries& series, const ParameterValues& options) {
-    const double rms = misfitOf(series, options).rms;
+std::string residualText(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
+    const double rms = misfitOf(data, series, options).misfit.rms;
     return std::isnan(rms) ? "" : formatFixed(rms, 3);
 }
 
@@ -40,11 +40,11 @@ std::string plainName(const CalibrationSeries& series) {
     return fmt::format("{} {}", series.letter, series.own ? series.policyName : series.context);
 }
 
-std::string legendName(const CalibrationSeries& series, const ParameterValues& options, SeriesNames names, LegendRoom room) {
+std::string legendName(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options, SeriesNames names, LegendRoom room) {
     std::string name = room.brief || names == SeriesNames::LegendWithNeeded ? plainName(series) : nameOf(series);
     if (names == SeriesNames::LegendWithNeeded) // in few rows a name is cut at its end, and the number must not be
         name.insert(room.brief ? 1 : name.size(), " r* " + formatFixed(neededBy(series, options).retention, 3));
-    return isPoor(series, options) ? name + ", " + kPoor : name;
+    return isPoor(data, series, options) ? name + ", " + kPoor : name;
 }
 
 /// The series by name; of many, those of the open context alone and what the grey ones are.
@@ -55,7 +55,7 @@ void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& d
         const CalibrationSeries& series = data.series[i];
         const SeriesLook look = lookOf(data, i, theme.id);
         if (isNamed(data, series))
-            legend.push_back({legendName(series, options, names, room), Marker::Circle, kTransparent, {look.colour, series.own ? 2.0 : 1.2, look.dash}, 3, true});
+            legend.push_back({legendName(data, series, options, names, room), Marker::Circle, kTransparent, {look.colour, series.own ? 2.0 : 1.2, look.dash}, 3, true});
         else
             others = true;
     }
@@ -86,9 +86,13 @@ std::string nameOf(const CalibrationSeries& series) {
     return plainName(series) + (series.proxy ? " (proxy)" : "");
 }
 
-std::string fitWords(const CalibrationSeries& series, const ParameterValues& options) {
-    const std::string residual = residualText(series, options);
-    return residual.empty() ? "" : "residual " + residual + (isPoor(series, options) ? std::string(": ") + kPoor : "");
+std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
+    const std::string residual = residualText(data, series, options);
+    const std::size_t contexts = misfitOf(data, series, options).contexts;
+    if (residual.empty())
+        return "";
+    return fmt::format("residual {}{}{}", residual, contexts > 0 ? fmt::format(" over {} contexts", contexts) : "",
+                       isPoor(data, series, options) ? std::string(": ") + kPoor : "");
 }
 
 std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names,
@@ -126,8 +130,8 @@ SeriesList::SeriesList(const CalibrationViewData& data, const ParameterValues& o
         Row row{i, nameOf(series), {}};
         row.cells[Needed] = formatFixed(neededBy(series, options).retention, 3);
         row.cells[Curvature] = formatFixed(curvatureOf(series, options), 1);
-        row.cells[Residual] = residualText(series, options);
-        row.cells[Verdict] = isPoor(series, options) ? kPoor : "";
+        row.cells[Residual] = residualText(data, series, options);
+        row.cells[Verdict] = isPoor(data, series, options) ? kPoor : "";
         widen(m_names, row.name, kName);
         for (int column = 0; column < kColumns; ++column)
             widen(m_widths[column], row.cells[column], column == Verdict ? kName : kNumber);

@@ -15,8 +15,8 @@ enum class SeriesNames { List, Legend, LegendWithNeeded };
 
 /// "B SnapKV (proxy)", of another context its name.
 std::string nameOf(const CalibrationSeries& series);
-/// "residual 0.012", "residual 0.297: poor fit" (root mean square, of quality); empty for a series without points.
-std::string fitWords(const CalibrationSeries& series, const ParameterValues& options);
+/// "residual 0.012", "residual 0.297 over 3 contexts: poor fit" (root mean square, of quality); empty for a given k.
+std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
 
 /// The mark of every series as it is drawn, with what it is; the series too where the legend names them. A low picture has
 /// few rows for it: there it says less.
