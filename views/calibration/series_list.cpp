@@ -50,17 +50,17 @@ std::string legendName(const CalibrationViewData& data, const CalibrationSeries&
 /// The series by name; of many, those of the open context alone and what the grey ones are.
 void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const ParameterValues& options, SeriesNames names, LegendRoom room,
                   const Theme& theme) {
-    bool others = false;
+    bool others = false, measured = false, proxy = false;
     for (std::size_t i = 0; i < data.series.size(); ++i) {
         const CalibrationSeries& series = data.series[i];
         const SeriesLook look = lookOf(data, i, theme.id);
         if (isNamed(data, series))
             legend.push_back({legendName(data, series, options, names, room), Marker::Circle, kTransparent, {look.colour, series.own ? 2.0 : 1.2, look.dash}, 3, true});
         else
-            others = true;
+            others = true, (series.proxy ? proxy : measured) = true;
     }
     if (others)
-        legend.push_back({"other contexts", Marker::Circle, kTransparent, {theme.text3, 1.2, {}}, 3, true});
+        legend.push_back({fmt::format("other contexts, {}", !proxy ? "measured" : measured ? "measured and proxy" : "proxy"), Marker::Circle, kTransparent, {theme.text3, 1.2, {}}, 3, true});
 }
 
 /// The marks of each series with points, and what they are: "B proxy".
