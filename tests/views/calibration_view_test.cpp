@@ -47,12 +47,11 @@ std::vector<const PointCloudItem*> seriesClouds(const Scene& scene) {
     return clouds;
 }
 
-const Box& plotOf(const Scene& scene) {
+Box plotOf(const Scene& scene) {
     for (const Drawable& item : scene.items)
         if (const auto* clip = std::get_if<PushClipItem>(&item))
             return clip->box;
-    static const Box none;
-    return none;
+    return {};
 }
 
 std::vector<Box> boxesOf(const Scene& scene) {
