@@ -111,6 +111,12 @@ std::string provenance(const ViewInput& input, const std::vector<const PaneData*
     return fast ? text + " · fast arithmetic" : text;
 }
 
+std::string asSentence(std::string words) {
+    if (!words.empty() && words.front() >= 'a' && words.front() <= 'z')
+        words.front() = static_cast<char>(words.front() - 'a' + 'A');
+    return words;
+}
+
 ViewTable tableOf(std::vector<std::string> columns, std::vector<std::vector<std::string>> rows) {
     ViewTable table;
     table.columns = std::move(columns);

@@ -2,6 +2,8 @@
 // nobody sees asks for nothing.
 #include "app/session/workbench.h"
 
+#include "views/view_facts.h"
+
 #include <utility>
 
 namespace kvscope {
@@ -10,13 +12,6 @@ namespace {
 
 std::string slotOf(const std::string& viewId) {
     return "data " + viewId;
-}
-
-/// A picture begins with its error, where a command line goes on with it.
-std::string asSentence(std::string message) {
-    if (!message.empty() && message.front() >= 'a' && message.front() <= 'z')
-        message.front() = static_cast<char>(message.front() - 'a' + 'A');
-    return message;
 }
 
 } // namespace

@@ -272,7 +272,7 @@ std::string HeadGridView::finding(const ViewInput& input, const ParameterValues&
         shares = fmt::format("; a head keeps {} in layer {} and {} in layer {}", formatCount(std::llround(budgets.most->kept)), budgets.most->layer,
                              formatCount(std::llround(budgets.least->kept)), budgets.least->layer);
     const std::string rest = done < data->rows.size() ? fmt::format(" ({} of {} layers so far)", done, data->rows.size()) : "";
-    return fmt::format("{} is {} {}{} in {}{}{}{}", data->what, data->higherIsBetter ? "smallest," : "largest,",
+    return fmt::format("{}: {} {}{}, in {}{}{}{}", asSentence(data->what), data->higherIsBetter ? "smallest" : "largest",
                        formatShort(worstRow->values[worst]), unitBehind(data->unit), headName(*data, *worstRow, worst), shares,
                        data->neverIsNan && never > 0 ? fmt::format("; unknown in {} heads", never) : "", rest);
 }
