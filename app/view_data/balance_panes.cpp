@@ -1,7 +1,10 @@
 // Which pane a view of balancing shows: the one that is looked at, else any that balances, else an example that says so.
 #include "app/view_data/balance_panes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
 
 namespace kvscope {
 
@@ -18,6 +21,25 @@ std::string nameOf(const PolicySpec& spec, std::size_t pane) {
     const auto variant = std::find_if(card.variants.begin(), card.variants.end(),
                                       [&](const PolicyVariant& v) { return v.id == spec.variant; });
     return variant == card.variants.end() ? name : name + ", " + variant->id;
+}
+
+/// "BalanceKV streaming, batch 64, 4 levels": what was typed, by its labels.
+std::string inWords(const PolicySpec& spec) {
+    const PolicyCard& card = policyById(spec.policy).card();
+    std::string words = card.name;
+    std::erase(words, ','); // the name's own, in a list
+    const ParameterValues presets = variantValues(card, spec.variant);
+    for (const ParameterSpec& row : *card.parameters) {
+        const std::string value = spec.values.text(row.id);
+        if (value == presets.text(row.id))
+            continue;
+        std::string label = row.label;
+        label.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(label.front())));
+        words += ", " + (row.unit == label ? value + " " + label : label + " " + value);
+    }
+    if (spec.budget && spec.budget->unit == Budget::Unit::Fraction)
+        words += fmt::format(", {:g} % kept", 100 * spec.budget->value);
+    return words;
 }
 
 } // namespace
@@ -37,8 +59,8 @@ ShownRun shownRun(const ViewDataRequest& request, std::span<const std::string_vi
         shown.source = nameOf(shown.run.policy, chosen);
     } else {
         shown.standIn = true;
-        shown.source = standIn;
         shown.run.policy = PolicySpec::parse(standIn);
+        shown.source = inWords(shown.run.policy);
         shown.run.budget = shown.run.policy.budget.value_or(Budget{});
         shown.run.policy.budget.reset();
         shown.run.capture = request.capture;

@@ -2,10 +2,7 @@
 // cursor, what is written on them, captions with their numbers, and what is said when there is nothing to draw.
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
-#include "tests/views/view_test.h"
-#include "views/merge_tree/merge_tree_data.h"
-#include "views/merge_tree/merge_tree_view.h"
-#include "views/merge_tree/tree_layout.h"
+#include "tests/views/merge_tree_fixture.h"
 #include "views/scene/text_painter.h"
 #include "views/token_groups.h"
 
@@ -14,82 +11,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
-#include <numeric>
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
-
-namespace {
-
-/// Halvings in which every second pair stays: signs - + - + ...
-BalanceNode halved(std::vector<TokenIndex> input) {
-    BalanceNode node{std::move(input), {}, {}};
-    for (std::size_t i = 0; i < node.input.size(); ++i) {
-        node.signs.push_back(i % 2 == 0 ? -1 : 1);
-        if (i % 2 == 1)
-            node.output.push_back(node.input[i]);
-    }
-    return node;
-}
-
-/// 18 tokens, t = 4, T = 3: the counter of Algorithm 3.
-BalanceTree handTree() {
-    BalanceTree tree;
-    tree.batch = 4;
-    tree.rows.resize(18);
-    std::iota(tree.rows.begin(), tree.rows.end(), TokenIndex{0});
-    tree.nodes.resize(3);
-    for (TokenIndex b = 0; b < 4; ++b)
-        tree.nodes[0].push_back(halved({4 * b, 4 * b + 1, 4 * b + 2, 4 * b + 3}));
-    for (std::size_t level = 1; level < 3; ++level)
-        for (std::size_t place = 0; place + 1 < tree.nodes[level - 1].size(); place += 2) {
-            std::vector<TokenIndex> input = tree.nodes[level - 1][place].output;
-            const auto& right = tree.nodes[level - 1][place + 1].output;
-            input.insert(input.end(), right.begin(), right.end());
-            tree.nodes[level].push_back(halved(input));
-        }
-    return tree;
-}
-
-ViewInput handInput(std::optional<TokenIndex> cursor) {
-    auto stream = std::make_shared<BalanceStream>();
-    stream->tokens = 18;
-    stream->settings.batch = 4;
-    stream->settings.levels = 3;
-    stream->trees = {handTree()};
-    stream->norms = {std::vector<float>(18, 1.0F)};
-    auto data = std::make_shared<MergeTreeData>();
-    data->source = "A  hand";
-    data->stream = stream;
-    data->tree = 0;
-    data->query = 17;
-    for (const auto& level : stream->trees[0].nodes) {
-        data->nodes.emplace_back();
-        for (std::size_t place = 0; place < level.size(); ++place)
-            data->nodes.back().push_back({0.1 * double(data->nodes.size()) + 0.01 * double(place), 0.5, 0});
-    }
-    ViewInput input;
-    input.capture = needleCapture();
-    input.cut = Cut::resolve("default", *input.capture);
-    input.cursor = cursor;
-    input.data.value = data;
-    return input;
-}
-
-ViewInput sampleInput(const std::vector<std::string>& specs, const std::vector<std::pair<std::string, std::string>>& set = {}) {
-    return inputFor(mergeTreeView(), specs, optionsOf(mergeTreeView(), set));
-}
-
-const RectangleItem* boxOf(const Scene& scene, std::int64_t level, std::int64_t place) {
-    const RectangleItem* found = nullptr;
-    for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == PickId{PickId::Kind::Node, nodeId(level, place)})
-            found = box;
-    return found;
-}
-
-} // namespace
 
 class MergeTreeViewTest : public ViewTest {
     Q_OBJECT
@@ -223,6 +147,17 @@ private slots:
         QCOMPARE(pathLines(13), std::pair(0, 0)); // not read yet
     }
 
+    // Token 0 leaves on the edge on which token 1 is kept: it is drawn once, as the way of a pair that stayed.
+    void everyEdgeOfAPathIsDrawnOnce() {
+        ViewInput input = handInput(12);
+        input.focus.selected = {0, 1};
+        std::vector<std::vector<Point>> ways;
+        for (const Drawable& item : sceneOf(input).items)
+            if (const auto* line = std::get_if<PolylineItem>(&item); line && line->stroke.width == 2.6)
+                ways.push_back(line->points);
+        QCOMPARE(ways.size(), std::size_t{2});
+    }
+
     void storyIsTheBatchesWithMergesAsMilestones() {
         const Story story = m_view.story(handInput({}), m_options);
         QCOMPARE(story.events, (std::vector<TokenIndex>{4, 8, 12, 16, 18}));
@@ -233,9 +168,9 @@ private slots:
         QTest::addColumn<int>("cursor");
         QTest::addColumn<QStringList>("words");
         QTest::newRow("filling") << 3 << QStringList{"3 of t = 4", "exact"};
-        QTest::newRow("first batch") << 4 << QStringList{"Batch 0", "2 pairs enter C¹ with weight 2, 2 leave", "1 of them is odd, so nothing merges"};
+        QTest::newRow("first batch") << 4 << QStringList{"Batch 0", "2 pairs enter C¹ with weight 2, 2 leave", "It is the only one so far, so nothing merges yet."};
         QTest::newRow("first merge") << 8 << QStringList{"Batch 1", "4 in C¹ make 2 in C², weight 4"};
-        QTest::newRow("odd") << 13 << QStringList{"Batch 2", "3 of them is odd"};
+        QTest::newRow("odd") << 13 << QStringList{"Batch 2", "3 full batches are an odd number, so nothing merges further."};
         QTest::newRow("two merges") << 16 << QStringList{"4 in C¹ make 2 in C², weight 4; 4 in C² make 2 in C³, weight 8"};
     }
     void captionsHoldTheNumbers() {
@@ -320,9 +255,13 @@ private slots:
     void saysWhatIsMissing() {
         QCOMPARE(m_view.finding(ViewInput{}, m_options), std::string(kNoCapture));
         const ViewInput other = sampleInput({"keydiff@0.25"});
-        QVERIFY(m_view.finding(other, m_options).find("No pane streams BalanceKV, so balancekv_stream,batch=64,levels=4 stands in") == 0);
+        const std::string finding = m_view.finding(other, m_options);
+        QVERIFY2(finding.find("Example: ") == 0, finding.c_str());
         const QString text = QString::fromStdString(paintSceneAsText(sceneOf(other)));
         QVERIFY(text.contains("No pane streams BalanceKV"));
+        const QString said = text + QString::fromStdString(finding); // what stands in once, in words
+        QCOMPARE(said.count("BalanceKV streaming, batch 64, 4 levels"), 1);
+        QVERIFY(!said.contains("balancekv_stream"));
         const ViewInput empty = sampleInput({"balancekv_stream"}, {{"tree", "octave"}, {"octave", "100"}});
         QVERIFY(m_view.finding(empty, m_options).find("No value norm lies in octave 100 (octaves with values: ") == 0);
         QVERIFY(m_view.story(empty, m_options).events.empty());

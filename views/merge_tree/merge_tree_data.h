@@ -13,7 +13,7 @@ namespace kvscope {
 /// The trees of one KV head of streaming BalanceKV, kept whole, and what one query makes of them.
 struct MergeTreeData : ViewData {
     std::string policy;   ///< id of the policy that is shown
-    std::string source;   ///< "B  BalanceKV, streaming, paper", or the spec of the stand-in
+    std::string source;   ///< "B  BalanceKV, streaming, paper", or the stand-in in words
     bool standIn = false; ///< no pane streams BalanceKV
     std::shared_ptr<const BalanceStream> stream;
     std::int64_t kvHead = 0;

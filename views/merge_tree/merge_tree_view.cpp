@@ -76,17 +76,41 @@ TreeState stateOf(const ViewInput& input, const MergeTreeData& data) {
     return {*data.shown(), std::clamp<TokenIndex>(input.cursor.value_or(end), 0, end)};
 }
 
-std::vector<LegendEntry> legendOf(const MergeTreeData& data, const Theme& theme, Colour policy) {
-    return {
-        {fmt::format("live set, number of pairs · {}", treeName(*data.shown())), Marker::Square, policy, {}, 5},
-        {"merged into its parent", Marker::Square, kTransparent, {theme.control, 1, {}}, 5},
-        {"still to come", Marker::Square, theme.sunken, {theme.border, 1, {2, 2}}, 5},
-        {"sign imbalance", Marker::Square, theme.text2, {}, 3, true},
-        {data.query < 0 ? data.whyNoQuery : fmt::format("% discrepancy for query {}", formatCount(data.query)), Marker::Circle, kTransparent, {}, 0}};
+constexpr double kHeadRow = 18; // of words under each other above the tree
+
+/// What is drawn at every size; the parts of nodes that need room are named in the row below, where they have it.
+std::vector<LegendEntry> legendOf(const MergeTreeData& data, const TreeLayout& layout, const Theme& theme, Colour policy) {
+    const auto entry = [&](std::string label, NodeState state) {
+        const NodeLook look = nodeLook(theme, policy, state, layout.hasNumbers());
+        Stroke stroke = look.stroke;
+        if (!stroke.dash.empty())
+            stroke.dash = {2, 2};
+        return LegendEntry{std::move(label), Marker::Square, look.fill, stroke, 5};
+    };
+    return {entry(fmt::format("live set of {}", treeName(*data.shown())), NodeState::Live), entry("merged into its parent", NodeState::Merged),
+            entry("still to come", NodeState::Future)};
 }
 
-TreeLayout layoutOf(const MergeTreeData& data, const TreeState& state, const std::vector<LegendEntry>& legend, const Viewport& viewport) {
-    return {state, viewport, (data.standIn ? 58 : 40) + furtherLegendRows(viewport, legend), state.tree().numerator};
+/// The tree under its head. A row for the parts of nodes is there where the tree is still high enough for them under it.
+struct Placed {
+    std::vector<LegendEntry> legend;
+    TreeLayout layout;
+    double partsAt = 0; ///< middle of that row; 0: none
+};
+
+Placed placed(const MergeTreeData& data, const TreeState& state, const Viewport& viewport, const Theme& theme, Colour policy) {
+    const bool numerator = state.tree().numerator;
+    double top = data.standIn ? 58 : 40;
+    Placed all{{}, {state, viewport, top, numerator}};
+    all.legend = legendOf(data, all.layout, theme, policy);
+    top += furtherLegendRows(viewport, all.legend);
+    all.layout = {state, viewport, top + kHeadRow, numerator};
+    if (all.layout.showsParts())
+        all.partsAt = top - 8;
+    else
+        all.layout = {state, viewport, top, numerator, false};
+    all.legend = legendOf(data, all.layout, theme, policy);
+    return all;
 }
 
 /// Text on BalanceKV's colour: the dark one of the theme's two.
@@ -95,15 +119,33 @@ Colour darkOf(const Theme& theme) {
     return sum(theme.text1) < sum(theme.canvas) ? theme.text1 : theme.canvas;
 }
 
-void drawHead(SceneBuilder& builder, const MergeTreeData& data, const Viewport& viewport, const std::vector<LegendEntry>& legend) {
+/// "bar below: sign imbalance", "% above: discrepancy", each with its mark.
+void drawParts(SceneBuilder& builder, const MergeTreeData& data, const Theme& theme, double y) {
+    const TextStyle words{FontFace::Interface, 11}, percent{FontFace::Interface, 11, FontWeight::SemiBold};
+    const auto write = [&](double x, const std::string& text, const TextStyle& style, Colour colour) {
+        const std::string fits = builder.elide(text, style, builder.scene().width - x - 10);
+        return x + builder.text({x, y}, fits, style, colour, HorizontalAlign::Left, VerticalAlign::Middle);
+    };
+    drawImbalance(builder, theme, {20, y}, 8, 0.7);
+    const double x = write(34, "sign imbalance", words, theme.text2) + 14;
+    if (data.query < 0)
+        write(x, "no discrepancies: " + data.whyNoQuery, words, theme.text2);
+    else
+        write(write(x, "%", percent, theme.text1) + 6, fmt::format("discrepancy for query {}", formatCount(data.query)), words, theme.text2);
+}
+
+void drawHead(SceneBuilder& builder, const MergeTreeData& data, const Viewport& viewport, const Placed& all) {
     const TextStyle note{FontFace::Interface, 11};
+    const Theme& theme = themeOf(viewport.theme);
     double y = 13;
     if (data.standIn) {
-        const std::string words = fmt::format("No pane streams BalanceKV: this is {}. Choose the policy \"BalanceKV, streaming\" to see your own.", data.source);
-        builder.text({10, y}, builder.elide(words, note, viewport.width - 20), note, themeOf(viewport.theme).warning, HorizontalAlign::Left, VerticalAlign::Middle);
-        y += 18;
+        const std::string words = fmt::format("No pane streams BalanceKV: this example is {}. Choose that policy to see your own.", data.source);
+        builder.text({10, y}, builder.elide(words, note, viewport.width - 20), note, theme.warning, HorizontalAlign::Left, VerticalAlign::Middle);
+        y += kHeadRow;
     }
-    drawTopLegend(builder, viewport, legend, 10, y);
+    drawTopLegend(builder, viewport, all.legend, 10, y);
+    if (all.partsAt > 0)
+        drawParts(builder, data, theme, all.partsAt);
 }
 
 std::vector<OptionNeed> MergeTreeView::optionNeeds() const {
@@ -117,15 +159,15 @@ Scene MergeTreeView::buildScene(const ViewInput& input, const ParameterValues&, 
     const Theme& theme = themeOf(viewport.theme);
     const TreeState state = stateOf(input, *data);
     const Colour policy = policyStyle("balancekv", viewport.theme).colour; // its family's, on which dark numbers can be read
-    const std::vector<LegendEntry> legend = legendOf(*data, theme, policy);
-    const TreeLayout layout = layoutOf(*data, state, legend, viewport);
+    const Placed all = placed(*data, state, viewport, theme, policy);
+    const TreeLayout& layout = all.layout;
     Scene scene;
     scene.width = viewport.width;
     scene.height = viewport.height;
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
     const TreePicture picture{input, *data, state, layout, theme, policy, darkOf(theme)};
-    drawHead(builder, *data, viewport, legend);
+    drawHead(builder, *data, viewport, all);
     paintTree(builder, picture);
     paintOctaves(builder, picture);
     drawProvenance(builder, input, viewport);

@@ -2,22 +2,33 @@
 // what they hold.
 #include "views/merge_tree/tree_layout.h"
 
+#include "views/low_dock.h"
+
 #include <algorithm>
+#include <string>
 
 namespace kvscope {
 
 namespace {
 
 constexpr double kWideNode = 46, kNarrowNode = 2;
-constexpr double kLeastShare = 0.45; // of the full width, so that the number of a small set can be read
+constexpr double kLeastShare = 0.45;  // of the full width, so that a small set can be seen
+constexpr double kLeastNumbered = 10; // height of a node that holds a number
+constexpr double kLabelPitch = 13;
 
 } // namespace
 
-TreeLayout::TreeLayout(const TreeState& state, const Viewport& viewport, double top, bool withHistogram) {
+TreeLayout::TreeLayout(const TreeState& state, const Viewport& viewport, double top, bool withHistogram, bool withParts)
+    : m_withParts(withParts) {
     const bool wide = viewport.width >= 480;
-    axisTitle = viewport.height >= 170;
-    const double left = wide ? 112 : 34, right = 22, bottom = (axisTitle ? 42 : 24) + (viewport.forExport ? 16 : 0);
-    plot = {left, top, viewport.width - left - right, std::max(24.0, viewport.height - top - bottom)};
+    axisTitle = !isLowDock(viewport);
+    const double right = 22, bottom = (axisTitle ? 42 : 24) + (viewport.forExport ? 16 : 0);
+    plot = {34, top, 0, std::max(24.0, viewport.height - top - bottom)};
+    placeRows(state.tree().nodes.size());
+    twoLineLabels = wide && pitch >= 30;
+    oneLineLabels = wide && !twoLineLabels && pitch >= kLabelPitch;
+    plot.x = twoLineLabels || oneLineLabels ? 112 : 34;
+    plot.width = viewport.width - plot.x - right;
     if (withHistogram && axisTitle && viewport.width >= 640) {
         histogram = {viewport.width - 196, top + 18, 176, plot.height - 18};
         plot.width -= 210;
@@ -27,8 +38,15 @@ TreeLayout::TreeLayout(const TreeState& state, const Viewport& viewport, double 
         xLow = viewport.range->xMin;
         xHigh = viewport.range->xMax;
     }
-    placeRows(state.tree().nodes.size());
-    twoLineLabels = wide && pitch >= 30;
+    m_numbered.push_back(false); // batches have ticks
+    for (std::int64_t level = 1; level <= state.levels(); ++level)
+        m_numbered.push_back(std::ranges::all_of(state.tree().nodes[static_cast<std::size_t>(level - 1)], [&](const BalanceNode& node) {
+            return nodeHeight >= kLeastNumbered && numberWidth(node.output.size()) <= fullWidth(state, level);
+        }));
+}
+
+bool TreeLayout::hasNumbers() const {
+    return std::ranges::find(m_numbered, true) != m_numbered.end();
 }
 
 void TreeLayout::placeRows(std::size_t levels) {
@@ -36,14 +54,25 @@ void TreeLayout::placeRows(std::size_t levels) {
     const auto pitchUnder = [&](double above) {
         return std::max(10.0, plot.height - above - below) / static_cast<double>(std::max<std::size_t>(1, levels));
     };
-    pitch = pitchUnder(34); // room of the percentages
-    if (pitch < kPercentPitch)
-        pitch = std::min(kPercentPitch - 1, pitchUnder(12)); // none are written
+    pitch = pitchUnder(40); // room of the percentages, under the cursor's number
+    if (!showsParts())
+        pitch = pitchUnder(14); // none are written
+    const double gap = showsParts() ? 26 : std::clamp(0.3 * pitch, 4.0, 12.0);
     const double least = std::min(8.0, 0.7 * pitch); // rows that are low keep a gap
-    nodeHeight = std::clamp(pitch - 24, least, 24.0);
-    leafHeight = std::clamp(pitch - 20, least, 16.0);
+    nodeHeight = std::clamp(pitch - gap, least, showsParts() ? 24.0 : 18.0);
+    leafHeight = std::clamp(pitch - gap, least, 16.0);
+    numberSize = nodeHeight >= 18 ? 12 : 10;
     for (std::size_t level = 0; level <= levels; ++level)
         rows.push_back(plot.bottom() - below - pitch * static_cast<double>(level));
+}
+
+double TreeLayout::fullWidth(const TreeState& state, std::int64_t level) const {
+    return std::min(kWideNode, pitchOf(state, level) * 0.96);
+}
+
+double TreeLayout::numberWidth(std::size_t number) const {
+    constexpr double kDigit = 0.6, kMargins = 4; // a digit of the monospaced face, in ems
+    return kDigit * numberSize * static_cast<double>(std::to_string(number).size()) + kMargins;
 }
 
 double TreeLayout::beginOf(const TreeState& state, std::int64_t batch) const {
@@ -68,13 +97,13 @@ Box TreeLayout::boxOf(const TreeState& state, std::int64_t level, std::int64_t p
     const Point centre = centreOf(state, level, place);
     if (level == 0) {
         const double begin = xOf(beginOf(state, place)), end = xOf(beginOf(state, place + 1));
-        const double gap = std::min(3.0, (end - begin) * 0.1);
-        return {begin + gap, centre.y - leafHeight / 2, std::max(1.0, end - begin - 2 * gap), leafHeight};
+        return {begin, centre.y - leafHeight / 2, std::max(1.0, end - begin), leafHeight}; // a gap would take ticks out of their batch
     }
     const auto size = state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)].output.size();
-    const double full = std::min(kWideNode, pitchOf(state, level) * 0.96);
+    const double full = fullWidth(state, level);
     const double share = std::min(1.0, 2 * static_cast<double>(size) / static_cast<double>(state.tree().batch));
-    const double width = std::max(kNarrowNode, full * (kLeastShare + (1 - kLeastShare) * share));
+    const double least = isNumbered(level) ? numberWidth(size) : kNarrowNode;
+    const double width = std::max(least, full * (kLeastShare + (1 - kLeastShare) * share));
     return {centre.x - width / 2, centre.y - nodeHeight / 2, width, nodeHeight};
 }
 

@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-inline constexpr double kPercentPitch = 44; ///< least pitch at which discrepancies are written over the nodes
+inline constexpr double kPartsPitch = 44; ///< least pitch at which nodes have their discrepancy above and their imbalance below
 
 /// Where the parts of the tree lie: levels from the top (C^T) down to the batches (C^0), stream positions to the right.
 /// Nothing in it depends on the cursor, so that nothing moves while the stream is played.
@@ -20,10 +20,17 @@ struct TreeLayout {
     std::vector<double> rows; ///< y of the middle of each level, 0 .. T
     double nodeHeight = 24, leafHeight = 16;
     double pitch = 60;        ///< between two levels
-    bool twoLineLabels = true;
+    double numberSize = 12;   ///< of the text in the nodes
+    bool twoLineLabels = true, oneLineLabels = false; ///< else the name alone, or nothing
     bool axisTitle = true;    ///< gives way in a low dock, and with it the histogram
 
-    TreeLayout(const TreeState& state, const Viewport& viewport, double top, bool withHistogram);
+    /// `withParts`: where the rows are high enough for them.
+    TreeLayout(const TreeState& state, const Viewport& viewport, double top, bool withHistogram, bool withParts = true);
+
+    bool showsParts() const { return m_withParts && pitch >= kPartsPitch; }
+    /// Whether the numbers of pairs fit into the nodes of a level, all of them.
+    bool isNumbered(std::int64_t level) const { return m_numbered[static_cast<std::size_t>(level)]; }
+    bool hasNumbers() const;
 
     double xOf(double token) const { return plot.x + (token - xLow) / (xHigh - xLow) * plot.width; }
     double tokenAt(double x) const { return xLow + (x - plot.x) / plot.width * (xHigh - xLow); }
@@ -38,6 +45,11 @@ struct TreeLayout {
 
 private:
     void placeRows(std::size_t levels);
+    double fullWidth(const TreeState& state, std::int64_t level) const;
+    double numberWidth(std::size_t number) const;
+
+    bool m_withParts;
+    std::vector<bool> m_numbered; ///< by level
 };
 
 /// Pick ids of nodes, batches (level 0) and octaves.

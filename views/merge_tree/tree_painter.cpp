@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace kvscope {
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr double kLeastPitch = 2.5;     // closer nodes are drawn as runs of equal state
 constexpr std::size_t kMostPaths = 256; // selected tokens whose paths are drawn
+constexpr double kFrame = 3;            // from the box of a set to the middle of the frame around it
 
 bool isRun(const TreePicture& p, std::int64_t level) {
     return p.layout.pitchOf(p.state, level) < kLeastPitch;
@@ -67,50 +69,41 @@ void paintEdges(SceneBuilder& b, const TreePicture& p) {
     }
 }
 
-/// Signs lean to the right for + and to the left for -; the whole bar is two standard deviations of fair coins.
 void paintImbalance(SceneBuilder& b, const TreePicture& p, const BalanceNode& node, const Box& box) {
     double sum = 0;
     for (const std::int8_t sign : node.signs)
         sum += sign;
-    const double x = box.x + box.width / 2, y = box.bottom() + 5, half = std::min(16.0, std::max(6.0, box.width / 2));
-    const double length = half * std::min(1.0, std::abs(sum) / (2 * std::sqrt(static_cast<double>(node.signs.size()))));
-    b.line({x - half, y}, {x + half, y}, {p.theme.border, 1, {}});
-    b.rectangle({sum >= 0 ? x : x - length, y - 2, std::max(1.5, length), 4}, p.theme.text2);
-    b.line({x, y - 4}, {x, y + 4}, {p.theme.text2, 1, {}});
+    const double deviations = sum / std::sqrt(static_cast<double>(node.signs.size()));
+    drawImbalance(b, p.theme, {box.x + box.width / 2, box.bottom() + 5}, std::clamp(box.width / 2, 6.0, 16.0), deviations / 2);
 }
 
 void paintNodeWords(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::int64_t place, const Box& box, bool live) {
     const BalanceNode& node = p.state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)];
-    const TextStyle size{FontFace::Monospace, box.height >= 20 ? 12.0 : 10.0, live ? FontWeight::Bold : FontWeight::Regular};
-    const std::string count = std::to_string(node.output.size());
+    const TextStyle size{FontFace::Monospace, p.layout.numberSize, live ? FontWeight::Bold : FontWeight::Regular};
     const Point centre{box.x + box.width / 2, box.y + box.height / 2};
-    if (box.height >= 10 && b.width(count, size) + 4 <= box.width)
-        b.text(centre, count, size, live ? p.onPolicy : p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Middle);
+    if (p.layout.isNumbered(level))
+        b.text(centre, std::to_string(node.output.size()), size, live ? p.onPolicy : p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Middle);
     const TextStyle percent{FontFace::Interface, 11, FontWeight::SemiBold};
-    if (!live || p.data.query < 0 || p.layout.pitch < kPercentPitch)
+    if (!live || p.data.query < 0 || !p.layout.showsParts())
         return;
+    constexpr double kAboveFrame = 7; // that of a selected token's set
     const double share = p.data.nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)].discrepancy;
     const std::string words = fmt::format("{:.0f} %", 100 * share);
-    if (level < p.state.levels() || b.width(words, percent) + 4 <= p.layout.pitchOf(p.state, level))
-    {
+    if (level < p.state.levels() || b.width(words, percent) + 4 <= p.layout.pitchOf(p.state, level)) {
         const double half = b.width(words, percent) / 2, x = std::clamp(centre.x, p.layout.plot.x + half, p.layout.plot.right() - half);
-        b.text({x, box.y - 5}, words, percent, p.theme.text1, HorizontalAlign::Centre);
+        b.text({x, box.y - kAboveFrame}, words, percent, p.theme.text1, HorizontalAlign::Centre);
     }
 }
 
 void paintNode(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::int64_t place) {
     const NodeState state = p.state.stateOf(level, place);
     const Box box = p.layout.boxOf(p.state, level, place);
-    const PickId pick{PickId::Kind::Node, nodeId(level, place)};
-    const double radius = std::min(4.0, box.width / 4);
-    if (state == NodeState::Future) {
-        b.rectangle(box, p.theme.sunken, {p.theme.border, 1, {3, 3}}, radius, pick);
+    const NodeLook look = nodeLook(p.theme, p.policy, state, p.layout.isNumbered(level));
+    b.rectangle(box, look.fill, look.stroke, std::min(4.0, box.width / 4), {PickId::Kind::Node, nodeId(level, place)});
+    if (state == NodeState::Future)
         return;
-    }
-    const bool live = state == NodeState::Live;
-    b.rectangle(box, live ? p.policy : p.theme.canvas, live ? Stroke{} : Stroke{p.theme.control, 1, {}}, radius, pick);
-    paintNodeWords(b, p, level, place, box, live);
-    if (p.layout.pitch >= 40 && box.width >= 8)
+    paintNodeWords(b, p, level, place, box, state == NodeState::Live);
+    if (p.layout.showsParts() && box.width >= 8)
         paintImbalance(b, p, p.state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)], box);
 }
 
@@ -125,9 +118,8 @@ void paintRuns(SceneBuilder& b, const TreePicture& p, std::int64_t level) {
         const double left = p.layout.xOf(p.layout.beginOf(p.state, p.state.firstBatch(level, begin)));
         const double right = p.layout.xOf(p.layout.beginOf(p.state, p.state.firstBatch(level, end)));
         const Box box{left, p.layout.rows[static_cast<std::size_t>(level)] - height / 2, right - left, height};
-        const Stroke dashed{p.theme.border, 1, {3, 3}}, solid{p.theme.control, 1, {}};
-        const bool future = state == NodeState::Future, live = state == NodeState::Live;
-        b.rectangle(box, live ? p.policy : future ? p.theme.sunken : p.theme.canvas, future ? dashed : live ? Stroke{} : solid, 0);
+        const NodeLook look = nodeLook(p.theme, p.policy, state, level == 0); // batches have ticks on their ground
+        b.rectangle(box, look.fill, look.stroke, 0);
     }
 }
 
@@ -185,7 +177,7 @@ void paintBatches(SceneBuilder& b, const TreePicture& p) {
         paintRuns(b, p, 0);
     else
         for (std::int64_t batch = begin; batch < end; ++batch)
-            b.rectangle(p.layout.boxOf(p.state, 0, batch), p.theme.canvas, {}, 2);
+            b.rectangle(p.layout.boxOf(p.state, 0, batch), p.theme.canvas, {}, 1);
     paintBarcode(b, p);
     for (std::int64_t batch = begin; !runs && batch < end; ++batch) {
         const bool future = p.state.stateOf(0, batch) == NodeState::Future;
@@ -193,31 +185,38 @@ void paintBatches(SceneBuilder& b, const TreePicture& p) {
         const Stroke stroke = future   ? Stroke{p.theme.border, 1, {3, 3}}
                               : newest ? Stroke{p.theme.ink, 2, {}}
                                        : Stroke{p.theme.control, 1, {}};
-        b.rectangle(p.layout.boxOf(p.state, 0, batch), kTransparent, stroke, 2, {PickId::Kind::Node, nodeId(0, batch)});
+        b.rectangle(p.layout.boxOf(p.state, 0, batch), kTransparent, stroke, 1, {PickId::Kind::Node, nodeId(0, batch)});
     }
 }
 
-/// The way of a token from its batch up: as far as it was kept, or into the node that dropped it.
-void paintPath(SceneBuilder& b, const TreePicture& p, TokenIndex token) {
+/// Edges that tokens took, by level and place; true: at least one of them was kept on it.
+using Ways = std::map<std::pair<std::int64_t, std::int64_t>, bool>;
+
+/// The way of a token from its batch up: as far as it was kept, and into the node that dropped it.
+void addWay(Ways& ways, const TreePicture& p, TokenIndex token) {
     const TreeState::Path path = p.state.pathOf(token);
     if (path.batch < 0)
         return;
     std::int64_t place = path.batch;
     const std::int64_t last = static_cast<std::int64_t>(path.kept.size());
     for (std::int64_t level = 0; level < last; ++level) {
-        paintEdge(b, p, level, place, {p.theme.ink, 2.6, {}});
+        ways[{level, place}] = true;
         place = path.kept[static_cast<std::size_t>(level)];
     }
-    if (path.droppedAt > 0) // it ends half way, below the node that dropped it
-        paintEdge(b, p, last, place, {p.theme.ink, 2.6, {2, 3}});
+    if (path.droppedAt > 0)
+        ways.try_emplace({last, place}, false);
 }
 
+/// Every edge once: dots of one token over the line of another would make a third pattern.
 void paintPaths(SceneBuilder& b, const TreePicture& p) {
     const auto& selected = p.input.focus.selected;
+    Ways ways;
     for (std::size_t i = 0; i < std::min(kMostPaths, selected.size()); ++i)
-        paintPath(b, p, selected[i]);
+        addWay(ways, p, selected[i]);
     if (p.input.focus.hovered >= 0)
-        paintPath(b, p, p.input.focus.hovered);
+        addWay(ways, p, p.input.focus.hovered);
+    for (const auto& [edge, kept] : ways)
+        paintEdge(b, p, edge.first, edge.second, {p.theme.ink, 2.6, kept ? std::vector<double>{} : std::vector<double>{2, 3}});
 }
 
 /// Where the selected tokens ended up, and a mark below each.
@@ -239,8 +238,8 @@ void paintPathEnds(SceneBuilder& b, const TreePicture& p) {
         if (path.batch < 0 || path.droppedAt > 0 || path.kept.empty())
             continue;
         Box box = p.layout.boxOf(p.state, static_cast<std::int64_t>(path.kept.size()), path.kept.back());
-        box = {box.x - 3.5, box.y - 3.5, box.width + 7, box.height + 7};
-        b.rectangle(box, kTransparent, {p.theme.ink, 2, {}}, 7);
+        box = {box.x - kFrame, box.y - kFrame, box.width + 2 * kFrame, box.height + 2 * kFrame};
+        b.rectangle(box, kTransparent, {p.theme.ink, 2, {}}, 6);
     }
 }
 
@@ -266,13 +265,16 @@ void paintLabels(SceneBuilder& b, const TreePicture& p) {
     for (std::size_t level = 0; level < p.layout.rows.size(); ++level) {
         const double y = p.layout.rows[level];
         const auto live = std::ssize(p.state.sets()[level]);
+        const std::string weight = fmt::format("weight {}", std::int64_t{1} << level);
         if (!p.layout.twoLineLabels) {
             if (p.layout.pitch >= 13)
                 b.text({8, y}, setName(static_cast<std::int64_t>(level)), words, p.theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+            if (p.layout.oneLineLabels)
+                b.text({38, y}, weight, small, p.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
             continue;
         }
         b.text({10, y - 2}, setName(static_cast<std::int64_t>(level)), name, p.theme.text1);
-        b.text({38, y - 2}, fmt::format("weight {}", std::int64_t{1} << level), words, p.theme.text2);
+        b.text({38, y - 2}, weight, words, p.theme.text2);
         b.text({10, y + 13}, live > 0 ? formatCount(live) + " live" : "empty", small, live > 0 ? p.theme.text2 : p.theme.text3);
     }
 }
@@ -289,12 +291,32 @@ void paintAxis(SceneBuilder& b, const TreePicture& p) {
     }
     if (!p.layout.axisTitle)
         return;
-    const std::string words = fmt::format("Stream position (0-based); one box = one batch of t = {} pairs, ticks = pairs still in memory", p.state.tree().batch);
-    const std::string fits = b.width(words, title) <= plot.width ? words : b.elide("Stream position (0-based)", title, plot.width);
+    std::string fits = b.elide("Stream position (0-based)", title, plot.width);
+    for (const std::string& more : {fmt::format("; one box = one batch of t = {} pairs", p.state.tree().batch), std::string(", ticks = pairs still in memory"),
+                                    std::string(p.layout.hasNumbers() ? ", numbers = pairs in a set" : "")})
+        if (b.width(fits + more, title) <= plot.width)
+            fits += more;
+        else
+            break;
     b.text({plot.x + plot.width / 2, plot.bottom() + 22}, fits, title, p.theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
 }
 
 } // namespace
+
+void drawImbalance(SceneBuilder& b, const Theme& theme, Point middle, double half, double share) {
+    const double length = half * std::min(1.0, std::abs(share));
+    b.line({middle.x - half, middle.y}, {middle.x + half, middle.y}, {theme.border, 1, {}});
+    b.rectangle({share >= 0 ? middle.x : middle.x - length, middle.y - 2, std::max(1.5, length), 4}, theme.text2);
+    b.line({middle.x, middle.y - 4}, {middle.x, middle.y + 4}, {theme.text2, 1, {}});
+}
+
+NodeLook nodeLook(const Theme& theme, Colour policy, NodeState state, bool holdsMarks) {
+    if (state == NodeState::Live)
+        return {policy, {}};
+    if (state == NodeState::Future)
+        return {theme.sunken, {theme.border, 1, {3, 3}}};
+    return {holdsMarks ? theme.canvas : theme.border, {theme.control, 1, {}}};
+}
 
 void paintTree(SceneBuilder& builder, const TreePicture& p) {
     Box clip = p.layout.plot;

@@ -81,7 +81,8 @@ std::string treeCaption(const MergeTreeData& data, const TreeState& state) {
     const std::int64_t reached = levelsReached(state);
     if (reached == 1)
         return text + (state.levels() == 1 ? " T = 1: C¹ is never reduced."
-                                           : fmt::format(" {} of them is odd, so nothing merges further.", formatCount(batches)));
+                                           : batches == 1        ? " It is the only one so far, so nothing merges yet."
+                                           : fmt::format(" {} full batches are an odd number, so nothing merges further.", formatCount(batches)));
     for (std::int64_t level = 2; level <= reached; ++level) {
         const BalanceNode& node = nodeOf(state.tree(), level, (batches >> (level - 1)) - 1);
         text += fmt::format(" {} in {} make {} in {}, weight {}{}", std::ssize(node.input), setName(level - 1), std::ssize(node.output),
@@ -94,7 +95,7 @@ std::string treeCaption(const MergeTreeData& data, const TreeState& state) {
 
 std::string treeFinding(const MergeTreeData& data, const TreeState& state) {
     const std::int64_t stored = state.stored(), seen = std::max<std::int64_t>(1, state.seen());
-    std::string text = data.standIn ? fmt::format("No pane streams BalanceKV, so {} stands in: ", data.source) : std::string();
+    std::string text = data.standIn ? "Example: " : "";
     text += fmt::format("{} of {} pairs read are in memory ({}) and stand for {}", formatCount(stored), formatCount(state.seen()),
                         percent(static_cast<double>(stored) / static_cast<double>(seen)), formatCount(state.weightedCount()));
     if (data.query < 0)

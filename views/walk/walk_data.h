@@ -14,7 +14,7 @@ namespace kvscope {
 /// coins would have made of the same kernels.
 struct WalkData : ViewData {
     std::string policy;   ///< id of the policy that is shown
-    std::string source;     ///< "B  BalanceKV, paper", or the spec of the stand-in
+    std::string source;     ///< "B  BalanceKV, paper", or the stand-in in words
     bool standIn = false;   ///< no pane runs BalanceKV
     bool streaming = false; ///< else blocked
     std::string what;       ///< "round 1" or "C⁰ → C¹, keys of the denominator"

@@ -2,6 +2,7 @@
 // meaning: beyond them a sign is certain, or the walk fails.
 #include "views/walk/walk_painter.h"
 
+#include "views/low_dock.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>
@@ -35,13 +36,8 @@ double largestQ(const WalkPicture& p) {
 
 constexpr double kLabelPitch = 12; // least distance of labels under each other
 
-/// In a low dock the title of the axis gives way.
-bool isLow(const WalkPicture& p) {
-    return !p.viewport.forExport && p.viewport.height < 170;
-}
-
 Rows rowsOf(const WalkPicture& p) {
-    const double left = p.viewport.width >= 260 ? 74 : 40, right = 16, bottom = p.viewport.forExport ? 56 : isLow(p) ? 22 : 40;
+    const double left = p.viewport.width >= 260 ? 74 : 40, right = 16, bottom = (isLowDock(p.viewport) ? 22 : 40) + (p.viewport.forExport ? 16 : 0);
     const double height = std::max(24.0, p.viewport.height - p.top - bottom), width = p.viewport.width - left - right;
     const double signs = std::clamp(height * 0.16, 14.0, 44.0), gap = std::clamp(height * 0.035, 4.0, 12.0);
     const double rest = height - signs - 2 * gap;
@@ -188,7 +184,7 @@ void paintAxis(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
         b.text({x, plot.bottom() + 7}, tick.label, label, p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
     }
     const std::string words = fmt::format("Pair of {} (0-based)", walkName(p.data, *p.now.walk->log));
-    if (!isLow(p))
+    if (!isLowDock(p.viewport))
         b.text({plot.x + plot.width / 2, plot.bottom() + 21}, b.elide(words, title, plot.width), title, p.theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
     if (p.viewport.width < 260)
         return;

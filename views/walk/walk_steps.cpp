@@ -100,7 +100,7 @@ std::string walkCaption(const WalkData& data, const WalkNow& now) {
 }
 
 std::string walkFinding(const WalkData& data, const WalkNow& now) {
-    const std::string prefix = data.standIn ? fmt::format("No pane runs BalanceKV, so {} stands in: ", data.source) : std::string();
+    const std::string prefix = data.standIn ? "Example: " : "";
     if (!now.walk || now.steps == 0)
         return prefix + walkCaption(data, now);
     const BalanceWalkLog& walk = *now.walk->log;

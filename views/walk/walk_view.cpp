@@ -94,7 +94,7 @@ void drawHead(SceneBuilder& builder, const WalkPicture& p, const std::vector<Leg
     };
     double y = 13;
     if (p.data.standIn) {
-        notice(fmt::format("No pane runs BalanceKV: this is {}. Choose the policy \"BalanceKV\" to see your own.", p.data.source), y);
+        notice(fmt::format("No pane runs BalanceKV: this example is {}. Choose that policy to see your own.", p.data.source), y);
         y += 18;
     }
     drawTopLegend(builder, p.viewport, legend, 10, y);
