@@ -4,12 +4,63 @@
 #include "app/session/step_driver.h"
 #include "app/window/appearance.h"
 #include "app/window/number_text.h"
+#include "app/window/panels/formula_lines.h"
 #include "app/window/widgets/small_widgets.h"
 #include "views/told_policy.h"
 
+#include <QFontMetricsF>
+#include <QTextBlock>
+#include <QTextCursor>
+#include <QTextDocument>
+#include <QTextList>
 #include <QVBoxLayout>
 
+#include <algorithm>
+
 namespace kvscope {
+
+namespace {
+
+bool isListing(const QTextBlock& block) {
+    return block.isValid() && block.blockFormat().hasProperty(QTextFormat::BlockCodeLanguage);
+}
+
+/// Room under paragraphs, which Markdown alone does not give, and listings in small monospaced type.
+void setSpacing(QTextDocument& page, const QFont& listing) {
+    for (QTextBlock block = page.begin(); block.isValid(); block = block.next()) {
+        QTextCursor cursor(block);
+        const bool listed = isListing(block);
+        QTextBlockFormat format;
+        format.setNonBreakableLines(listed);
+        format.setTopMargin(0);
+        if (QTextList* list = block.textList()) { // the usual indent takes a sixth of the panel
+            QTextListFormat close = list->format();
+            close.setIndent(0);
+            list->setFormat(close);
+            format.setLeftMargin(px(14));
+        }
+        format.setBottomMargin(listed && isListing(block.next()) ? 0 : px(block.textList() ? 3 : 7));
+        cursor.mergeBlockFormat(format);
+        if (!listed)
+            continue;
+        cursor.movePosition(QTextCursor::EndOfBlock, QTextCursor::KeepAnchor);
+        QTextCharFormat text;
+        text.setFont(listing);
+        cursor.mergeCharFormat(text);
+    }
+}
+
+QString pageHtml(const QString& markdown, const QFont& font, const QFont& listing, int columns) {
+    QTextDocument page;
+    page.setDefaultFont(font);
+    QString paragraphs = markdown; // what has a name of its own begins a line
+    paragraphs.replace("\n**", "\n\n**");
+    page.setMarkdown(withFormulaLines(paragraphs, columns));
+    setSpacing(page, listing);
+    return page.toHtml();
+}
+
+} // namespace
 
 ExplanationPanel::ExplanationPanel(Workbench& workbench, StepDriver& steps, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_steps(steps) {
@@ -27,7 +78,7 @@ ExplanationPanel::ExplanationPanel(Workbench& workbench, StepDriver& steps, QWid
     column->addWidget(m_paper);
     m_text = new QLabel(this);
     m_text->setObjectName("explanation");
-    m_text->setTextFormat(Qt::MarkdownText);
+    m_text->setTextFormat(Qt::RichText);
     m_text->setWordWrap(true);
     m_text->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
     column->addWidget(m_text);
@@ -49,8 +100,23 @@ void ExplanationPanel::show(const PolicyCard& card, const QString& where) {
     QString text = fromUtf8(card.explanation);
     if (text.startsWith("# ")) // the panel has the name already
         text = text.mid(text.indexOf('\n') + 1).trimmed();
-    if (m_text->text() != text)
-        m_text->setText(text);
+    setPage(text);
+}
+
+void ExplanationPanel::setPage(const QString& markdown) {
+    const QFont listing = numberFont(11);
+    const QMargins margins = layout()->contentsMargins();
+    const double room = width() - margins.left() - margins.right();
+    const int columns = std::max(20, static_cast<int>(room / QFontMetricsF(listing).horizontalAdvance('0')));
+    if (m_shown == std::tuple(markdown, m_text->font(), listing, columns))
+        return;
+    m_shown = {markdown, m_text->font(), listing, columns};
+    m_text->setText(pageHtml(markdown, m_text->font(), listing, columns));
+}
+
+void ExplanationPanel::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    setPage(std::get<0>(m_shown));
 }
 
 void ExplanationPanel::refresh() {
@@ -61,8 +127,8 @@ void ExplanationPanel::refresh() {
     if (active >= session.panes.size() || !session.panes[active].recordedPath.empty()) {
         m_name->setText(session.panes.empty() ? tr("No pane") : tr("Recorded list"));
         m_paper->clear();
-        m_text->setText(session.panes.empty() ? tr("Add a policy: its explanation stands here.")
-                                              : tr("The kept tokens were read from a file; what chose them is written there."));
+        setPage(session.panes.empty() ? tr("Add a policy: its explanation stands here.")
+                                      : tr("The kept tokens were read from a file; what chose them is written there."));
         return;
     }
     show(policyById(session.panes[active].policy.policy).card(), {});

@@ -2,7 +2,11 @@
 
 #include "app/session/workbench.h"
 
+#include <QFont>
+#include <QString>
 #include <QWidget>
+
+#include <tuple>
 
 class QLabel;
 
@@ -18,14 +22,19 @@ class ExplanationPanel : public QWidget {
 public:
     ExplanationPanel(Workbench& workbench, StepDriver& steps, QWidget* parent = nullptr);
 
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+
 private:
     void refresh();
+    void setPage(const QString& markdown);
     std::string taughtPolicy() const; ///< id; empty: the active pane's
     void show(const PolicyCard& card, const QString& where);
 
     Workbench& m_workbench;
     StepDriver& m_steps;
     QLabel *m_name, *m_paper, *m_text;
+    std::tuple<QString, QFont, QFont, int> m_shown; ///< Markdown, its fonts, and the columns that its formulas are set in
 };
 
 } // namespace kvscope

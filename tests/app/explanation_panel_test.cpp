@@ -1,0 +1,69 @@
+// What a policy does, in a panel of any width: formulas are broken where a reader would break them, and nowhere else.
+#include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+
+#include "app/session/step_driver.h"
+#include "app/window/panels/explanation_panel.h"
+#include "tests/app/workbench_by_hand.h"
+
+#include <QApplication>
+#include <QLabel>
+#include <QTextBlock>
+#include <QTextDocument>
+#include <QTextLayout>
+
+using namespace kvscope;
+using namespace kvscope::testing;
+
+namespace {
+
+bool isCode(const QTextFragment& text) {
+    return text.charFormat().fontFamilies().toStringList().contains("Noto Sans Mono");
+}
+
+} // namespace
+
+class ExplanationPanelTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void everyLineOfAFormulaIsOneLine_data() {
+        QTest::addColumn<int>("width");
+        for (const int width : {280, 288, 312, 400, 700})
+            QTest::newRow(qPrintable(QString::number(width))) << width;
+    }
+    void everyLineOfAFormulaIsOneLine() {
+        QFETCH(int, width);
+        ByHand executor;
+        const auto bench = workbenchByHand(executor);
+        StepDriver steps(*bench);
+        ExplanationPanel panel(*bench, steps);
+        panel.resize(width, 2000);
+        panel.setVisible(true);
+        const auto* label = panel.findChild<QLabel*>("explanation");
+        for (const Policy* policy : allPolicies()) {
+            const std::string& id = policy->card().id;
+            bench->change([&](Session& s) { s.panes = {{specOfVariant(id, {}), {}, {}}}; }, "Policy");
+            QTextDocument page;
+            page.setDocumentMargin(0); // as a label has it
+            page.setHtml(label->text());
+            page.setTextWidth(label->width());
+            QVERIFY2(page.idealWidth() <= label->width(), id.c_str());
+            int formulas = 0;
+            for (QTextBlock block = page.begin(); block.isValid(); block = block.next()) {
+                if (block.begin().atEnd() || block.begin().fragment().length() != block.text().size() || !isCode(block.begin().fragment()))
+                    continue;
+                ++formulas;
+                QVERIFY2(block.layout()->lineCount() == 1, qPrintable(block.text()));
+            }
+            QVERIFY2(formulas > 0, id.c_str());
+        }
+    }
+};
+
+int main(int argc, char** argv) {
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+    QApplication application(argc, argv);
+    ExplanationPanelTest test;
+    return QTest::qExec(&test, argc, argv);
+}
+#include "explanation_panel_test.moc"
