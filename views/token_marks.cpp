@@ -61,10 +61,7 @@ void drawRings(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& 
     drawRingedMarks(builder, selected, theme);
     if (!marks.hasPlace(focus.hovered))
         return;
-    const RingedMark hovered = ringedMark(marks, frame, focus.hovered, theme);
-    builder.circle(hovered.at, 8, kTransparent, {theme.casing, 4, {}});
-    builder.circle(hovered.at, 8, kTransparent, {theme.ink, 2, {}});
-    drawMark(builder, hovered);
+    drawHoveredMark(builder, ringedMark(marks, frame, focus.hovered, theme), theme);
 }
 
 std::int64_t countOf(const TokenMarks& marks, TokenState state) {
@@ -117,6 +114,17 @@ void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks
         builder.circle(mark.at, mark.radius + kReach, kTransparent, {theme.ink, 1.3, {}}, {PickId::Kind::Token, mark.token});
     for (const RingedMark& mark : marks)
         drawMark(builder, mark);
+}
+
+void drawHoverRing(SceneBuilder& builder, Point at, const Theme& theme) {
+    constexpr double kRadius = 8;
+    builder.circle(at, kRadius, kTransparent, {theme.casing, 4, {}});
+    builder.circle(at, kRadius, kTransparent, {theme.ink, 2, {}});
+}
+
+void drawHoveredMark(SceneBuilder& builder, const RingedMark& mark, const Theme& theme) {
+    drawHoverRing(builder, mark.at, theme);
+    drawMark(builder, mark);
 }
 
 BeyondRange beyondRange(const PlotFrame& frame, const TokenMarks& marks) {

@@ -41,6 +41,11 @@ void drawMark(SceneBuilder& builder, const RingedMark& mark);
 /// show what becomes of each.
 void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks, const Theme& theme);
 
+/// Around the token under the pointer, the same in every view. It cannot be pointed at: its neighbours lie inside it.
+void drawHoverRing(SceneBuilder& builder, Point at, const Theme& theme);
+/// That ring with the token's own mark on top, which a crowd would hide.
+void drawHoveredMark(SceneBuilder& builder, const RingedMark& mark, const Theme& theme);
+
 /// How many tokens with a place lie outside the frame's ranges, by state.
 struct BeyondRange {
     std::int64_t kept = 0, guarded = 0, evicted = 0;

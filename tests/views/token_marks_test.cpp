@@ -29,6 +29,38 @@ private slots:
         QVERIFY(casings.back() < rings.front() && rings.back() < marks.front());
     }
 
+    // Whoever looks from one view to another looks for the same ring.
+    void everyViewRingsTheHoveredTokenAlike_data() {
+        QTest::addColumn<QString>("policy");
+        QTest::addColumn<QString>("picture");
+        QTest::newRow("key_projection") << "keydiff@0.1" << QString();
+        QTest::newRow("score_plane") << "compactor@0.1" << QString();
+        QTest::newRow("leverage") << "compactor@0.1" << "scatter";
+        QTest::newRow("clustering") << "subgen" << QString();
+        QTest::newRow("keep_probability") << "uniform@0.1" << QString();
+    }
+    void everyViewRingsTheHoveredTokenAlike() {
+        QFETCH(QString, policy);
+        QFETCH(QString, picture);
+        const View& view = viewById(QTest::currentDataTag());
+        const ParameterValues options = picture.isEmpty() ? ParameterValues(view.card().options) : view_fixture::optionsOf(view, {{"picture", picture.toStdString()}});
+        ViewInput input = view_fixture::inputFor(view, {policy.toStdString()}, options);
+        if (view.card().data.empty())
+            input.panes[0].result = view_fixture::measured(policy.toStdString(), 3);
+        input.focus = {};
+        input.focus.hovered = 100;
+        const Theme& theme = themeOf(ThemeId::Light);
+        std::vector<const CircleItem*> rings;
+        const Scene scene = view.buildScene(input, options, view_fixture::viewport(900, 500, m_text));
+        for (const Drawable& item : scene.items)
+            if (const auto* circle = std::get_if<CircleItem>(&item); circle && circle->fill.a == 0 && circle->stroke.width >= 2)
+                rings.push_back(circle);
+        QCOMPARE(rings.size(), std::size_t{2});
+        QVERIFY(rings[0]->stroke.colour == theme.casing && rings[0]->stroke.width == 4 && rings[1]->stroke.width == 2);
+        for (const CircleItem* ring : rings)
+            QVERIFY(ring->radius == 8 && ring->pick.kind == PickId::Kind::None); // one may point at what lies inside
+    }
+
     void aCrowdOfEvictedTokensIsThinned() {
         TokenMarks marks;
         for (const std::size_t evicted : {std::size_t{20'000}, std::size_t{20'001}, std::size_t{60'001}}) {

@@ -162,6 +162,41 @@ private slots:
         QCOMPARE(boxes[1000]->fill.a, std::uint8_t{0}); // after the cut there is no score
     }
 
+    // No policy evicted what follows the cut: other letters, on a ground that the legend names.
+    void whatFollowsTheCutDoesNotLookEvicted() {
+        ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2"});
+        const Theme& theme = themeOf(ThemeId::Light);
+        for (const char* mode : {"panes", "state", "score", "only_in_a", "only_in_b"}) {
+            ParameterValues options = m_options;
+            options.setText("colour", mode);
+            const Scene scene = whole(input, options);
+            const auto boxes = tokenBoxes(scene);
+            std::vector<Box> grounds;
+            for (const Drawable& item : scene.items)
+                if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill == theme.masked && box->box.y > 24)
+                    grounds.push_back(box->box);
+            const auto onGround = [&](std::size_t token) {
+                const Point middle{boxes[token]->box.x + boxes[token]->box.width / 2, boxes[token]->box.y + 5};
+                return std::any_of(grounds.begin(), grounds.end(), [&](const Box& ground) { return ground.contains(middle); });
+            };
+            for (std::size_t token = 0; token < boxes.size(); ++token)
+                QVERIFY2(onGround(token) == (token >= 995), qPrintable(QString("%1: token %2").arg(mode).arg(token)));
+            for (const Drawable& item : scene.items)
+                if (const auto* text = std::get_if<TextItem>(&item); text && text->style.size == kStripText.size && text->position.y > boxes.back()->box.y)
+                    QVERIFY(text->colour == theme.text2); // evicted: text3
+            QCOMPARE(std::count_if(scene.items.begin(), scene.items.end(), [&](const Drawable& item) {
+                         const auto* swatch = std::get_if<PolygonItem>(&item);
+                         return swatch && swatch->fill == theme.masked;
+                     }), 1);
+            const auto texts = textsOf(scene);
+            QVERIFY2(std::find(texts.begin(), texts.end(), "after the cut: not seen") != texts.end(), mode);
+            QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
+        }
+        input.cut = Cut::resolve("none", *input.capture);
+        const auto texts = textsOf(whole(input, m_options));
+        QVERIFY(std::find(texts.begin(), texts.end(), "after the cut: not seen") == texts.end());
+    }
+
     void theCutIsAHandleAtItsToken() {
         const Scene scene = whole(needleInput({"keydiff@0.1"}), m_options);
         const auto boxes = tokenBoxes(scene);

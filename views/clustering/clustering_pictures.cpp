@@ -4,6 +4,7 @@
 
 #include "views/gathered_marks.h"
 #include "views/scene/categories.h"
+#include "views/token_marks.h"
 #include "views/voronoi_tint.h"
 
 #include <fmt/format.h>
@@ -127,11 +128,10 @@ void ClusteringPainter::centreMarks(const PlotFrame& frame) {
     m_builder.points(centres.as("centres", PickId::Kind::Cell, Marker::Diamond, 3.6, m_theme.anchor, {m_theme.text1, 1, {}}));
 }
 
-void ClusteringPainter::ring(const PlotFrame& frame, TokenIndex token, Point place) {
-    const Point at = frame.toPixels(place.x, place.y);
-    const bool hovered = token == m_input.focus.hovered;
-    m_builder.circle(at, hovered ? 7 : 4.5, kTransparent, {m_theme.casing, hovered ? 4.0 : 3.0, {}});
-    m_builder.circle(at, hovered ? 7 : 4.5, kTransparent, {m_theme.ink, hovered ? 2 : 1.3, {}}, {PickId::Kind::Token, token});
+void ClusteringPainter::ring(const PlotFrame& frame, TokenIndex token) {
+    const Point place = keyPlace(token), at = frame.toPixels(place.x, place.y);
+    m_builder.circle(at, 4.5, kTransparent, {m_theme.casing, 3, {}});
+    m_builder.circle(at, 4.5, kTransparent, {m_theme.ink, 1.3, {}}, {PickId::Kind::Token, token});
 }
 
 PlotFrame ClusteringPainter::plane(const Box& area) {
@@ -164,9 +164,9 @@ PlotFrame ClusteringPainter::plane(const Box& area) {
         centreMarks(plot.frame);
     for (const TokenIndex token : m_input.focus.selected)
         if (token < read)
-            ring(plot.frame, token, keyPlace(token));
-    if (m_input.focus.hovered >= 0 && m_input.focus.hovered < read)
-        ring(plot.frame, m_input.focus.hovered, keyPlace(m_input.focus.hovered));
+            ring(plot.frame, token);
+    if (const TokenIndex hovered = m_input.focus.hovered; hovered >= 0 && hovered < read)
+        drawHoverRing(m_builder, plot.frame.toPixels(keyPlace(hovered).x, keyPlace(hovered).y), m_theme);
     m_builder.popClip();
     drawAxes(m_builder, plot.frame, plot.style, m_theme);
     return plot.frame;

@@ -32,7 +32,7 @@ private:
     std::vector<double> ballRadii() const; ///< [clusters] in the units of the keys, as the option says
     void representatives(const PlotFrame& frame);
     void centreMarks(const PlotFrame& frame);
-    void ring(const PlotFrame& frame, TokenIndex token, Point place);
+    void ring(const PlotFrame& frame, TokenIndex token);
     void note(const PlotFrame& frame, const std::string& text, bool top);
     void cursorLine(const PlotFrame& frame);
     Point keyPlace(TokenIndex token) const;

@@ -156,9 +156,7 @@ void drawFocus(SceneBuilder& builder, const KeepProbabilityData& data, const Plo
     const TokenIndex hovered = input.focus.hovered;
     if (hovered < 0 || hovered >= data.visible)
         return;
-    const Point at = ringedMark(data, frame, hovered, theme).at;
-    builder.circle(at, 6, kTransparent, {theme.casing, 4, {}});
-    builder.circle(at, 6, kTransparent, {theme.ink, 2, {}}, {PickId::Kind::Token, hovered});
+    drawHoveredMark(builder, ringedMark(data, frame, hovered, theme), theme);
 }
 
 /// The running mean as a line with at most two points per pixel, and the mean share as a dashed one.

@@ -144,10 +144,7 @@ public:
         const TokenIndex token = m_input.focus.hovered;
         if (token < 0 || token >= static_cast<TokenIndex>(m_marks.states.size()) || !isDrawn(m_marks, token))
             return;
-        const RingedMark mark = ownMark(token, m_radii.kept + 1.4);
-        m_builder.circle(mark.at, 8, kTransparent, {m_theme.casing, 4, {}});
-        m_builder.circle(mark.at, 8, kTransparent, {m_theme.ink, 2, {}});
-        drawMark(m_builder, mark);
+        drawHoveredMark(m_builder, ownMark(token, m_radii.kept + 1.4), m_theme);
     }
 
 private:

@@ -238,18 +238,18 @@ void LeveragePainter::clouds(const PlotFrame& frame, const std::vector<Point>& p
         const Point place = places[static_cast<std::size_t>(token)];
         return frame.toPixels(place.x, place.y);
     };
+    const auto markOf = [&](TokenIndex token) {
+        const auto i = static_cast<std::size_t>(token);
+        const auto& kind = kinds[m_choice.exact[i] + m_choice.sketched[i]];
+        return RingedMark{token, pixelOf(token), kind.radius + 0.4, Marker::Circle, kind.fill, kind.stroke};
+    };
     std::vector<RingedMark> selected;
     for (const TokenIndex token : m_input.focus.selected)
-        if (hasPlace(token)) {
-            const auto i = static_cast<std::size_t>(token);
-            const auto& kind = kinds[m_choice.exact[i] + m_choice.sketched[i]];
-            selected.push_back({token, pixelOf(token), kind.radius + 0.4, Marker::Circle, kind.fill, kind.stroke});
-        }
+        if (hasPlace(token))
+            selected.push_back(markOf(token));
     drawRingedMarks(m_builder, selected, m_theme);
-    if (const TokenIndex hovered = m_input.focus.hovered; hasPlace(hovered)) {
-        m_builder.circle(pixelOf(hovered), 7, kTransparent, {m_theme.casing, 4, {}});
-        m_builder.circle(pixelOf(hovered), 7, kTransparent, {m_theme.ink, 2, {}}, {PickId::Kind::Token, hovered});
-    }
+    if (hasPlace(m_input.focus.hovered))
+        drawHoveredMark(m_builder, markOf(m_input.focus.hovered), m_theme);
 }
 
 PlotFrame LeveragePainter::tokens(const Box& area) {

@@ -18,6 +18,7 @@ public:
         : m_builder(builder), m_strip(strip), m_origin(origin) {}
 
     void draw(TokenIndex begin, TokenIndex end) {
+        drawUnseen(begin, end);
         for (TokenIndex t = begin; t < end; ++t)
             drawGround(t);
         for (TokenIndex t = begin; t < end; ++t)
@@ -61,6 +62,15 @@ private:
         return m_strip.panes.empty();
     }
 
+    /// What follows the cut is no choice of any policy: it must not look like what they evict.
+    void drawUnseen(TokenIndex begin, TokenIndex end) {
+        const TokenIndex first = std::max(begin, m_strip.input.cut.token);
+        if (first >= end)
+            return;
+        const Box from = boxOf(first), to = boxOf(end - 1);
+        m_builder.rectangle({from.x, from.y + 1, to.right() - from.x, kStripLead - 3}, m_strip.theme.masked);
+    }
+
     void drawGround(TokenIndex t) {
         const Box box = boxOf(t);
         const Theme& theme = m_strip.theme;
@@ -97,7 +107,7 @@ private:
     Colour textColour(TokenIndex t) const {
         const Theme& theme = m_strip.theme;
         if (afterCut(t))
-            return theme.text3;
+            return theme.text2;
         const float rank = m_strip.ranks.empty() ? NAN : m_strip.ranks[static_cast<std::size_t>(t)];
         if (m_strip.mode == StripMode::Score && !std::isnan(rank))
             return textOn(colourMap(m_strip.colourMapName, rank));

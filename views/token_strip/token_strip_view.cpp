@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace kvscope {
 
@@ -93,6 +94,13 @@ StripScene stripSceneOf(const ViewInput& input, const StripLayout& layout, const
     return strip;
 }
 
+/// Of what no policy sees; none where nothing follows the cut.
+std::vector<LegendEntry> unseenEntry(const StripScene& strip) {
+    if (std::cmp_greater_equal(strip.input.cut.token, strip.layout.left.size()))
+        return {};
+    return {{"after the cut: not seen", Marker::Square, strip.theme.masked, {strip.theme.border, 1, {}}, 5}};
+}
+
 std::vector<LegendEntry> legendOf(const StripScene& strip) {
     std::vector<LegendEntry> entries;
     const auto bar = [&](const PaneData& pane, const std::string& words) {
@@ -119,6 +127,8 @@ std::vector<LegendEntry> legendOf(const StripScene& strip) {
     } else {
         entries.push_back({"two panes are needed for a difference", Marker::Circle, kTransparent, {}, 0, false});
     }
+    for (LegendEntry& entry : unseenEntry(strip))
+        entries.push_back(std::move(entry));
     return entries;
 }
 
@@ -140,10 +150,20 @@ double drawRanks(SceneBuilder& builder, const StripScene& strip, double left) {
     return x + builder.text({x, y}, "best", kSmall, strip.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
 }
 
+/// The legend of the scores with their colours behind its first entry. Returns its right end.
+double drawScoreLegend(SceneBuilder& builder, const StripScene& strip, std::vector<LegendEntry> legend, double width) {
+    constexpr double kRanks = kRankBar + 76, kEdge = 24; // with its words
+    const std::vector<LegendEntry> unseen = unseenEntry(strip);
+    legend.resize(legend.size() - unseen.size());
+    const double rest = unseen.empty() ? 0 : legendWidth(unseen, width, 1, builder.textService()) + 14;
+    const double y = kLegendHeight / 2;
+    const double end = drawRanks(builder, strip, drawLegend(builder, {4, y}, width - kEdge - kRanks - rest, legend, strip.theme) + 12);
+    return unseen.empty() ? end : drawLegend(builder, {end + 14, y}, width - end - kEdge, unseen, strip.theme);
+}
+
 /// What the mark of the cut means, in as many words as fit.
 std::string cutSentence(const SceneBuilder& builder, const ViewInput& input, double room) {
-    for (const std::string& words : {fmt::format("▼ cut: {}; what follows is not seen by the policies", input.cut.label),
-                                     fmt::format("▼ cut: {}; not seen behind it", input.cut.label), fmt::format("▼ cut at {}", formatCount(input.cut.token))})
+    for (const std::string& words : {fmt::format("▼ cut: {}", input.cut.label), fmt::format("▼ cut at {}", formatCount(input.cut.token))})
         if (builder.width(words, kSmall) < room)
             return words;
     return {};
@@ -178,8 +198,7 @@ Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& 
     const auto first = static_cast<std::int64_t>(std::llround(std::clamp(viewport.scroll, 0.0, furthest) / kStripLead));
     double legendEnd = 0;
     if (strip.mode == StripMode::Score && strip.active) {
-        constexpr double kRanks = kRankBar + 76; // with its words
-        legendEnd = drawRanks(builder, strip, drawLegend(builder, {4, kLegendHeight / 2}, viewport.width - 24 - kRanks, legend, theme) + 12);
+        legendEnd = drawScoreLegend(builder, strip, legend, viewport.width);
     } else {
         legendEnd = drawTopLegend(builder, viewport, legend, 14, kLegendHeight / 2);
     }
