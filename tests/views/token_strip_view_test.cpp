@@ -162,6 +162,20 @@ private slots:
         QCOMPARE(boxes[1000]->fill.a, std::uint8_t{0}); // after the cut there is no score
     }
 
+    // The lower edge of a dock cuts no line of letters in two, wherever it is scrolled to.
+    void noLineIsCutAtTheEdge() {
+        const ViewInput input = needleInput({"keydiff@0.1"});
+        for (const int height : {98, 112, 120, 150, 230, 301})
+            for (const double scroll : {0.0, 300.0, 1e9}) {
+                Viewport v = viewport(900, height, *m_text);
+                v.scroll = scroll;
+                const Scene scene = tokenStripView().buildScene(input, m_options, v);
+                const auto boxes = tokenBoxes(scene);
+                QVERIFY(!boxes.empty() && boxes.back()->box.bottom() <= height);
+                QVERIFY(scroll < 1e9 || boxes.back()->pick.index == 1027); // the end can be read
+            }
+    }
+
     // No policy evicted what follows the cut: other letters, on a ground that the legend names.
     void whatFollowsTheCutDoesNotLookEvicted() {
         ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2"});

@@ -208,7 +208,7 @@ Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& 
     builder.pushClip(text);
     for (std::int64_t line = first; line < layout->lineCount(); ++line) {
         const double y = text.y + 4 + static_cast<double>(line - first) * kStripLead;
-        if (y > text.bottom())
+        if (line > first && y + kStripLead > text.bottom()) // of letters cut in two nothing can be read
             break;
         drawStripLine(builder, strip, line, {kStripGutter, y});
         drawStripCut(builder, strip, line, {kStripGutter, y});
