@@ -91,7 +91,20 @@ private slots:
                 words = text->position.y; // the baseline
         }
         QVERIFY(frame < node->box.y);
+        for (const Drawable& item : scene.items) // and so does the bar of its signs
+            if (const auto* bar = std::get_if<RectangleItem>(&item); bar && bar->fill == themeOf(ThemeId::Light).text2 && bar->box.y > node->box.bottom())
+                QVERIFY(bar->box.y > node->box.bottom() + 5);
         QVERIFY2(words > 0 && frame - words >= 2, qPrintable(QString("%1 %2").arg(frame).arg(words)));
+    }
+
+    // The plot's edge would clip them: at every height there is room above the topmost set, or none is written.
+    void percentagesOfTheTopAreWhole() {
+        for (int height = 150; height <= 450; height += 5) {
+            const Scene scene = sceneOf(handInput(18), 860, height);
+            for (const Drawable& item : scene.items)
+                if (const auto* text = std::get_if<TextItem>(&item); text && text->text == "30 %")
+                    QVERIFY2(text->position.y - 9 >= scene.plot.y, qPrintable(QString::number(height)));
+        }
     }
 
     // What a head names is drawn: the bars of signs and the percentages are named where nodes have room for them.

@@ -156,6 +156,12 @@ private slots:
             if (const auto* line = std::get_if<PolylineItem>(&item); line && line->stroke.width == 2.6)
                 ways.push_back(line->points);
         QCOMPARE(ways.size(), std::size_t{2});
+        input.focus.selected = {3, 7}; // both are in node 0 of level 2, which has one frame
+        const Scene scene = sceneOf(input);
+        QCOMPARE(std::count_if(scene.items.begin(), scene.items.end(), [&](const Drawable& item) {
+                     const auto* frame = std::get_if<RectangleItem>(&item);
+                     return frame && frame->stroke.width == 2 && frame->box.contains({boxOf(scene, 2, 0)->box.x, boxOf(scene, 2, 0)->box.y});
+                 }), 1);
     }
 
     void storyIsTheBatchesWithMergesAsMilestones() {

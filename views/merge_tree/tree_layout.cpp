@@ -56,8 +56,8 @@ void TreeLayout::placeRows(std::size_t levels) {
     };
     pitch = pitchUnder(40); // room of the percentages, under the cursor's number
     if (!showsParts())
-        pitch = pitchUnder(14); // none are written
-    const double gap = showsParts() ? 26 : std::clamp(0.3 * pitch, 4.0, 12.0);
+        pitch = m_withParts ? std::min(kPartsPitch - 1, pitchUnder(14)) : pitchUnder(14); // none are written
+    const double gap = showsParts() ? 28 : std::clamp(0.3 * pitch, 4.0, 12.0);
     const double least = std::min(8.0, 0.7 * pitch); // rows that are low keep a gap
     nodeHeight = std::clamp(pitch - gap, least, showsParts() ? 24.0 : 18.0);
     leafHeight = std::clamp(pitch - gap, least, 16.0);

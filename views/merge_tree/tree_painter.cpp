@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace kvscope {
 
@@ -73,8 +74,9 @@ void paintImbalance(SceneBuilder& b, const TreePicture& p, const BalanceNode& no
     double sum = 0;
     for (const std::int8_t sign : node.signs)
         sum += sign;
+    constexpr double kBelowFrame = 8; // of a selected token's set
     const double deviations = sum / std::sqrt(static_cast<double>(node.signs.size()));
-    drawImbalance(b, p.theme, {box.x + box.width / 2, box.bottom() + 5}, std::clamp(box.width / 2, 6.0, 16.0), deviations / 2);
+    drawImbalance(b, p.theme, {box.x + box.width / 2, box.bottom() + kBelowFrame}, std::clamp(box.width / 2, 6.0, 16.0), deviations / 2);
 }
 
 void paintNodeWords(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::int64_t place, const Box& box, bool live) {
@@ -233,13 +235,15 @@ void paintPathEnds(SceneBuilder& b, const TreePicture& p) {
         b.rectangle({x - 0.8, y + 1, 1.6, 4}, p.theme.ink);
         last = x;
     }
+    std::set<std::pair<std::int64_t, std::int64_t>> holders; // one frame around each, however many tokens are in it
     for (std::size_t i = 0; i < std::min(kMostPaths, tokens.size()); ++i) {
         const TreeState::Path path = p.state.pathOf(tokens[i]);
-        if (path.batch < 0 || path.droppedAt > 0 || path.kept.empty())
-            continue;
-        Box box = p.layout.boxOf(p.state, static_cast<std::int64_t>(path.kept.size()), path.kept.back());
-        box = {box.x - kFrame, box.y - kFrame, box.width + 2 * kFrame, box.height + 2 * kFrame};
-        b.rectangle(box, kTransparent, {p.theme.ink, 2, {}}, 6);
+        if (path.batch >= 0 && path.droppedAt == 0 && !path.kept.empty())
+            holders.insert({std::ssize(path.kept), path.kept.back()});
+    }
+    for (const auto& [level, place] : holders) {
+        const Box box = p.layout.boxOf(p.state, level, place);
+        b.rectangle({box.x - kFrame, box.y - kFrame, box.width + 2 * kFrame, box.height + 2 * kFrame}, kTransparent, {p.theme.ink, 2, {}}, 6);
     }
 }
 
@@ -307,7 +311,7 @@ void drawImbalance(SceneBuilder& b, const Theme& theme, Point middle, double hal
     const double length = half * std::min(1.0, std::abs(share));
     b.line({middle.x - half, middle.y}, {middle.x + half, middle.y}, {theme.border, 1, {}});
     b.rectangle({share >= 0 ? middle.x : middle.x - length, middle.y - 2, std::max(1.5, length), 4}, theme.text2);
-    b.line({middle.x, middle.y - 4}, {middle.x, middle.y + 4}, {theme.text2, 1, {}});
+    b.line({middle.x, middle.y - 3.5}, {middle.x, middle.y + 3.5}, {theme.text2, 1, {}});
 }
 
 NodeLook nodeLook(const Theme& theme, Colour policy, NodeState state, bool holdsMarks) {
