@@ -70,6 +70,13 @@ private slots:
         }
     }
 
+    void normsOfTheRunningTextStayWhole() {
+        const QString joiner(QChar(0x2060)), blank(QChar::Nbsp);
+        QCOMPARE(withUnbrokenNorms("sum k_i/||k_i||. See Eq. 7"), QString("sum k_i/||%1k_i||%1. See Eq.%2 7").arg(joiner, blank).replace(blank + " ", blank));
+        for (const QString& kept : {QString("    y = ||k_i||"), QString("| `a` | b |"), QString("a | b")})
+            QCOMPARE(withUnbrokenNorms(kept), kept);
+    }
+
     void otherTextIsLeftAlone() {
         const QString page = "One line that is longer than the twenty columns of this page.\n\n- a point\n  that goes on\n\n| a | b |";
         QCOMPARE(withFormulaLines(page, 20), page);

@@ -100,13 +100,13 @@ struct Placed {
 
 Placed placed(const MergeTreeData& data, const TreeState& state, const Viewport& viewport, const Theme& theme, Colour policy) {
     const bool numerator = state.tree().numerator;
-    double top = data.standIn ? 58 : 40;
+    double top = data.standIn ? 51 : 33; // the cursor's number reaches a little above it
     Placed all{{}, {state, viewport, top, numerator}};
     all.legend = legendOf(data, all.layout, theme, policy);
     top += furtherLegendRows(viewport, all.legend);
     all.layout = {state, viewport, top + kHeadRow, numerator};
     if (all.layout.showsParts())
-        all.partsAt = top - 8;
+        all.partsAt = top - 3;
     else
         all.layout = {state, viewport, top, numerator, false};
     all.legend = legendOf(data, all.layout, theme, policy);

@@ -25,7 +25,7 @@ TreeLayout::TreeLayout(const TreeState& state, const Viewport& viewport, double 
     const double right = 22, bottom = (axisTitle ? 42 : 24) + (viewport.forExport ? 16 : 0);
     plot = {34, top, 0, std::max(24.0, viewport.height - top - bottom)};
     placeRows(state.tree().nodes.size());
-    twoLineLabels = wide && pitch >= 30;
+    twoLineLabels = wide && pitch >= 34;
     oneLineLabels = wide && !twoLineLabels && pitch >= kLabelPitch;
     plot.x = twoLineLabels || oneLineLabels ? 112 : 34;
     plot.width = viewport.width - plot.x - right;

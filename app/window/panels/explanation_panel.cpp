@@ -55,7 +55,7 @@ QString pageHtml(const QString& markdown, const QFont& font, const QFont& listin
     page.setDefaultFont(font);
     QString paragraphs = markdown; // what has a name of its own begins a line
     paragraphs.replace("\n**", "\n\n**");
-    page.setMarkdown(withFormulaLines(paragraphs, columns));
+    page.setMarkdown(withFormulaLines(withUnbrokenNorms(paragraphs), columns));
     setSpacing(page, listing);
     return page.toHtml();
 }

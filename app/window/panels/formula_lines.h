@@ -13,4 +13,7 @@ QStringList formulaLines(const QStringList& listing, int columns);
 /// A page of Markdown whose indented listings are set in so many columns.
 QString withFormulaLines(const QString& markdown, int columns);
 
+/// A page of Markdown in whose running text no line ends at the bars of a norm or between "Eq." and its number.
+QString withUnbrokenNorms(const QString& markdown);
+
 } // namespace kvscope
