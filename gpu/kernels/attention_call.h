@@ -37,6 +37,7 @@ struct AttentionCall {
     double softcap = 0; ///< logit -> softcap tanh(logit / softcap); 0: none
     AttentionMask mask;
     KernelArithmetic arithmetic = KernelArithmetic::Exact;
+    ExactSums exactSums = ExactSums::Double; ///< FloatPairs: where the rows take it, else double
 };
 
 } // namespace kvscope::gpu

@@ -5,8 +5,10 @@
 
 #include "gpu/kernels/device.h"
 #include "gpu/kernels/elements.h"
-#include "gpu/kernels/row_steps.h"
+#include "gpu/kernels/product_sums.h"
 #include "gpu/kernels/walk_lanes.h"
+
+#include <type_traits>
 
 namespace kvscope::gpu {
 
@@ -18,47 +20,54 @@ constexpr int kPanel = 64;                                 // rows before them t
 constexpr int kDepth = 32;                                 // elements of the rows in shared memory at a time
 constexpr int kPad = 1;                                    // keeps neighbouring rows out of each other's banks
 constexpr int kRowsPerThread = kPanel * kLanes / kThreads; // of one lane
+static_assert(kDepth <= kSettledProducts);
 
-struct Shared {
-    double panel[kPanel][kDepth + kPad];
-    double lanes[kLanes][kDepth + kPad];
+/// Sum: of the products of two rows, double or FloatPair.
+template <class Sum> struct Shared {
+    using Factor = typename ProductSum<Sum>::Factor;
+    Factor panel[kPanel][kDepth + kPad];
+    Factor lanes[kLanes][kDepth + kPad];
     double matrix[kPanel][kLanes];
     std::int32_t ended;
     double centre[1]; ///< [d]
 };
 
 /// Rows places[first .. first + count) of a walk, elements [depth, depth + kDepth); zero where there is none.
-template <int Rows>
-__device__ __forceinline__ void fill(double (&to)[Rows][kDepth + kPad], const DeviceRows& from, const Walk& walk,
+template <class Factor, int Rows>
+__device__ __forceinline__ void fill(Factor (&to)[Rows][kDepth + kPad], const DeviceRows& from, const Walk& walk,
                                      std::int64_t first, std::int64_t count, std::int64_t depth) {
     for (int i = threadIdx.x; i < Rows * kDepth; i += kThreads) {
         const int row = i / kDepth, c = i % kDepth;
         const bool there = row < count && depth + c < from.width;
-        to[row][c] = there ? double(elementOf(from, walk.rule.head, walk.rows[first + row], depth + c)) : 0;
+        to[row][c] = there ? Factor(elementOf(from, walk.rule.head, walk.rows[first + row], depth + c)) : Factor(0);
     }
 }
 
 /// Products of the panel's rows threadIdx.x / 32, + 8, ... with the lane threadIdx.x % 32, element after element.
-__device__ __forceinline__ void multiply(Shared& s, const DeviceRows& from, const Walk& walk, std::int64_t first,
+template <class Sum>
+__device__ __forceinline__ void multiply(Shared<Sum>& s, const DeviceRows& from, const Walk& walk, std::int64_t first,
                                          std::int64_t count, std::int64_t lanesAt, std::int64_t laneCount,
                                          double (&products)[kRowsPerThread]) {
-    for (double& product : products)
-        product = 0;
+    Sum sums[kRowsPerThread] = {};
     for (std::int64_t depth = 0; depth < from.width; depth += kDepth) {
         __syncthreads();
         fill(s.panel, from, walk, first, count, depth);
         fill(s.lanes, from, walk, lanesAt, laneCount, depth);
         __syncthreads();
-        const double* lane = s.lanes[threadIdx.x % kLanes];
+        const auto* lane = s.lanes[threadIdx.x % kLanes];
         for (int c = 0; c < kDepth; ++c)
             for (int r = 0; r < kRowsPerThread; ++r)
-                products[r] =
-                    exactMultiplyAdd(s.panel[threadIdx.x / kLanes + r * (kThreads / kLanes)][c], lane[c], products[r]);
+                addProduct(sums[r], s.panel[threadIdx.x / kLanes + r * (kThreads / kLanes)][c], lane[c]);
+        for (Sum& sum : sums)
+            settle(sum);
     }
+    for (int r = 0; r < kRowsPerThread; ++r)
+        products[r] = valueOf(sums[r]);
 }
 
 /// M of `count` rows from `first` on against the lanes.
-__device__ __forceinline__ void fillMatrix(Shared& s, const WalksCall& call, const Walk& walk, std::int64_t first,
+template <class Sum>
+__device__ __forceinline__ void fillMatrix(Shared<Sum>& s, const WalksCall& call, const Walk& walk, std::int64_t first,
                                            std::int64_t count, std::int64_t lanesAt, std::int64_t laneCount) {
     double values[kRowsPerThread] = {}, keys[kRowsPerThread];
     if (call.values.data)
@@ -78,7 +87,8 @@ __device__ __forceinline__ void fillMatrix(Shared& s, const WalksCall& call, con
 }
 
 /// c of the walk; false when it is 0 and takes no part.
-__device__ __forceinline__ bool fillCentre(Shared& s, const WalksCall& call, const Walk& walk) {
+template <class Sum>
+__device__ __forceinline__ bool fillCentre(Shared<Sum>& s, const WalksCall& call, const Walk& walk) {
     const std::int64_t d = call.keys.width;
     if (walk.rule.meanOver <= 0 && !call.centres)
         return false;
@@ -98,7 +108,8 @@ __device__ __forceinline__ bool fillCentre(Shared& s, const WalksCall& call, con
 }
 
 /// <k_i, c> - <c, c> / 2 of every row into the scratch, so that <k_i - c, k_j - c> = <k_i, k_j> - term_i - term_j.
-__device__ __forceinline__ void fillTerms(Shared& s, const WalksCall& call, const Walk& walk) {
+template <class Sum>
+__device__ __forceinline__ void fillTerms(Shared<Sum>& s, const WalksCall& call, const Walk& walk) {
     const bool centred = fillCentre(s, call, walk);
     double square = 0;
     for (std::int64_t c = 0; centred && c < call.keys.width; ++c)
@@ -112,7 +123,7 @@ __device__ __forceinline__ void fillTerms(Shared& s, const WalksCall& call, cons
             __syncthreads();
             const std::int64_t end = call.keys.width - depth < kDepth ? call.keys.width - depth : kDepth;
             for (std::int64_t c = 0; threadIdx.x < kPanel && c < end; ++c)
-                term += s.centre[depth + c] * s.panel[threadIdx.x][c];
+                term += s.centre[depth + c] * double(s.panel[threadIdx.x][c]);
         }
         if (threadIdx.x < kPanel && row < walk.count)
             call.scratch[walk.begin + row] = centred ? term - square / 2 : 0;
@@ -120,8 +131,10 @@ __device__ __forceinline__ void fillTerms(Shared& s, const WalksCall& call, cons
     __syncthreads();
 }
 
-__global__ void __launch_bounds__(kThreads) walkKernel(WalksCall call) {
-    Shared& s = sharedAs<Shared>();
+/// Left alone, compilers squeeze pairs into registers for four blocks and what does not fit into memory.
+template <class Sum>
+__global__ void __launch_bounds__(kThreads, std::is_same_v<Sum, FloatPair> ? 3 : 0) walkKernel(WalksCall call) {
+    Shared<Sum>& s = sharedAs<Shared<Sum>>();
     const Walk walk = walkOfBlock(call);
     if (!beginWalk(call, walk))
         return;
@@ -152,15 +165,21 @@ __global__ void __launch_bounds__(kThreads) walkKernel(WalksCall call) {
         call.margins[blockIdx.x] = margin;
 }
 
+template <class Sum> void startWalks(const WalksCall& call, Stream stream) {
+    const std::size_t sharedBytes = sizeof(Shared<Sum>) + static_cast<std::size_t>(call.keys.width) * sizeof(double);
+    launch("balancing walks", walkKernel<Sum>, {call.walks}, kThreads, sharedBytes, stream, call);
+}
+
 } // namespace
 
 void balancingWalks(const WalksCall& call, Stream stream) {
-    if (call.arithmetic == KernelArithmetic::Fast) {
+    const bool areFit = takeFloatPairs(call.keys) && (!call.values.data || takeFloatPairs(call.values));
+    if (call.arithmetic == KernelArithmetic::Fast)
         fastBalancingWalks(call, stream);
-        return;
-    }
-    const std::size_t sharedBytes = sizeof(Shared) + static_cast<std::size_t>(call.keys.width) * sizeof(double);
-    launch("balancing walks", walkKernel, {call.walks}, kThreads, sharedBytes, stream, call);
+    else if (call.exactSums == ExactSums::FloatPairs && areFit)
+        startWalks<FloatPair>(call, stream);
+    else
+        startWalks<double>(call, stream);
 }
 
 } // namespace kvscope::gpu

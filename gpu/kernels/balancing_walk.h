@@ -5,8 +5,8 @@
 #include <limits>
 
 // Self-balancing walks (BalanceKV Algorithm 2 and its blocked form), as in core/engine/balancing_walk.h and with the
-// CPU engine's bits when exact. All walks of all heads in one launch, a block of threads per walk; the kernel matrix of
-// a walk exists only in panels of 64 rows by 32, or by 64 when fast.
+// CPU engine's bits when sums are double. All walks of all heads in one launch, a block of threads per walk; the kernel
+// matrix of a walk exists only in panels of 64 rows by 32, or by 64 when fast.
 namespace kvscope::gpu {
 
 /// In the order of the walk's rows: y_i = sum over j < i of M_ij sign_j, p_i = 1/2 - gamma y_i, sign_i = +1 iff
@@ -50,6 +50,7 @@ struct WalksCall {
     /// type; what they add up to, and with it p and the margins, in double. Signs may differ where |u - p| is below
     /// gamma times the error of y.
     KernelArithmetic arithmetic = KernelArithmetic::Exact;
+    ExactSums exactSums = ExactSums::Double; ///< of products of keys and of values; FloatPairs: where both take it
 };
 
 enum class WalkEnding : std::int32_t {

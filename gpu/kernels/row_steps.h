@@ -2,6 +2,7 @@
 
 #include "core/base/portable_math.h"
 #include "gpu/kernels/elements.h"
+#include "gpu/kernels/product_sums.h"
 
 #include <cmath>
 #include <cstdint>
@@ -9,15 +10,6 @@
 // Steps of sums over the elements of a row, in the order that the CPU engine's kernels have: a fixed number of partial
 // sums, one per lane of a group of threads, then a tree that adds halves. Every result has the CPU engine's bits.
 namespace kvscope::gpu {
-
-/// a * b + c where a and b are floats: their product is exact in double, so one rounding or two are the same number.
-KVSCOPE_PORTABLE double exactMultiplyAdd(double a, double b, double c) {
-#if defined(__CUDA_ARCH__)
-    return fma(a, b, c);
-#else
-    return a * b + c;
-#endif
-}
 
 inline constexpr int kProductParts = 16;
 inline constexpr int kDistanceParts = 8;

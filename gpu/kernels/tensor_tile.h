@@ -120,10 +120,12 @@ template <class Work> void withFastTile(ElementType type, const Work& work) {
 
 /// Calls work with the kind of tile for the rows and the arithmetic.
 template <class Work> void withTile(const AttentionCall& call, const Work& work) {
-    if (call.arithmetic == KernelArithmetic::Exact)
-        work(PlainTile<double>{});
-    else
+    if (call.arithmetic == KernelArithmetic::Fast)
         withFastTile(call.queries.type, work);
+    else if (call.exactSums == ExactSums::FloatPairs && takeFloatPairs(call.queries) && takeFloatPairs(call.keys))
+        work(PlainTile<FloatPair>{});
+    else
+        work(PlainTile<double>{});
 }
 
 } // namespace kvscope::gpu

@@ -48,6 +48,7 @@ struct ListedCall {
         call.scaling = rule.scaling;
         call.softcap = rule.softcap;
         call.arithmetic = arithmetic;
+        call.exactSums = memory.exactSums();
     }
 };
 

@@ -9,7 +9,7 @@
 
 namespace kvscope::gpu {
 
-/// Memory of the device on which kernels run, as its owner hands it out (LibTorch's allocator, CUDA itself, or host
+/// The device on which kernels run: memory of it, as its owner hands it out (LibTorch's allocator, CUDA itself, or host
 /// memory under the emulated device).
 class DeviceMemory {
 public:
@@ -20,6 +20,7 @@ public:
     virtual void copyOut(void* to, const void* from, std::size_t bytes) const = 0;
     virtual void finish() const = 0; ///< waits
     virtual Stream stream() const = 0;
+    virtual ExactSums exactSums() const = 0; ///< what the device is given where rows leave the choice
 };
 
 /// A list of numbers in device memory. Empty lists have the address null.

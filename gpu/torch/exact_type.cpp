@@ -2,6 +2,8 @@
 // and widening them again gives the same floats.
 #include "gpu/torch/exact_type.h"
 
+#include "gpu/kernels/product_sums.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -36,6 +38,10 @@ StoredAs exactTypeOf(std::span<const float> numbers) {
     if (std::ranges::all_of(numbers, [](float x) { return isNormalHalf(x) || isSubnormalHalf(x); }))
         return StoredAs::Float16;
     return StoredAs::Float32;
+}
+
+bool fitFloatPairs(std::span<const float> numbers) {
+    return std::ranges::all_of(numbers, [](float x) { return fitsFloatPair(x); });
 }
 
 } // namespace kvscope::gpu

@@ -11,4 +11,7 @@ enum class StoredAs : std::int8_t { Float32, BFloat16, Float16 };
 /// The first of bfloat16, half and float that holds every number without loss: what 16-bit captures were widened from.
 StoredAs exactTypeOf(std::span<const float> numbers);
 
+/// Whether products of all of them, as 16-bit rows, may be added up in pairs of floats (gpu/kernels/product_sums.h).
+bool fitFloatPairs(std::span<const float> numbers);
+
 } // namespace kvscope::gpu

@@ -34,6 +34,7 @@ public:
     }
     void finish() const override { m_device.finish(); }
     Stream stream() const override { return static_cast<Stream>(m_device.stream()); }
+    ExactSums exactSums() const override { return m_device.exactSums(); }
 
 private:
     at::Tensor there(void* data, std::size_t bytes) const {
@@ -53,6 +54,7 @@ struct RowsTensor {
         if (tensor.empty())
             return;
         take(storedNumbersOf(tensor));
+        rows.fitsFloatPairs = fitsFloatPairs(tensor);
     }
 
     /// Floats in the place of 16 bits.

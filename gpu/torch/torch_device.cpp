@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "gpu/kernels/device_error.h"
+#include "gpu/kernels/exact_sums.h"
 #include "gpu/torch/exact_type.h"
 
 #include <ATen/Context.h>
@@ -19,6 +20,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <thread>
@@ -119,6 +121,11 @@ TorchDevice::TorchDevice(const EngineModuleRequest& request)
     m_runsKernels = KVSCOPE_HAS_KERNELS && (m_cuda || kernelsRunOnTheCpu());
     if (m_runsKernels && !m_cuda)
         m_description += ", emulated kernels";
+    if constexpr (KVSCOPE_HAS_KERNELS)
+        if (m_runsKernels)
+            m_exactSums = exactSumsFor(m_cuda ? singleToDoubleRatio() : 1, std::getenv(kExactSumsVariable));
+    if (m_exactSums == ExactSums::FloatPairs && request.arithmetic == Arithmetic::Exact)
+        m_description += ", exact sums in pairs of floats";
 }
 
 void TorchDevice::openCuda() {

@@ -26,6 +26,8 @@ public:
     bool isCuda() const { return m_cuda; }
     /// Hand-written kernels take the place of LibTorch's operations where there is one.
     bool runsKernels() const { return m_runsKernels; }
+    /// How exact kernels add up products of 16-bit rows where the rows leave the choice.
+    ExactSums exactSums() const { return m_exactSums; }
     /// LibTorch's current stream (cudaStream_t); null on the CPU.
     void* stream() const;
     const std::string& description() const { return m_description; }
@@ -57,6 +59,7 @@ private:
     at::Tensor there(const at::Tensor& here) const;
 
     bool m_cuda = false, m_runsKernels = false;
+    ExactSums m_exactSums = ExactSums::Double;
     std::string m_description;
     std::size_t m_residentBytes = 0;
     mutable std::atomic<std::int64_t> m_batchBytes;

@@ -1,6 +1,7 @@
 // The doors of the LibTorch engine: making it, and moving tensors and rows in and out.
 #include "gpu/torch/torch_engine.h"
 
+#include "gpu/torch/exact_type.h"
 #include "gpu/torch/torch_tensor.h"
 
 #include <ATen/core/Tensor.h>
@@ -19,12 +20,18 @@ EngineState TorchEngine::state() const {
     return state;
 }
 
+bool TorchEngine::takesFloatPairs(const HostTensor& tensor) const {
+    return m_device.exactSums() == ExactSums::FloatPairs && fitFloatPairs(tensor.data);
+}
+
 Tensor TorchEngine::upload(HostTensor tensor) const {
-    return storedTensorOf(m_device.uploadExact(std::move(tensor)));
+    const bool fits = takesFloatPairs(tensor);
+    return storedTensorOf(m_device.uploadExact(std::move(tensor)), fits);
 }
 
 Tensor TorchEngine::uploadBeside(HostTensor tensor) const {
-    return storedTensorOf(m_device.uploadBeside(std::move(tensor)));
+    const bool fits = takesFloatPairs(tensor);
+    return storedTensorOf(m_device.uploadBeside(std::move(tensor)), fits);
 }
 
 HostTensor TorchEngine::download(const Tensor& tensor) const {
@@ -37,7 +44,7 @@ std::size_t TorchEngine::bytesOf(const Tensor& tensor) const {
 
 Tensor TorchEngine::rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const {
     assert(0 <= begin && begin <= end && end <= tensor.size(1));
-    return storedTensorOf(storedNumbersOf(tensor).narrow(1, begin, end - begin));
+    return storedTensorOf(storedNumbersOf(tensor).narrow(1, begin, end - begin), fitsFloatPairs(tensor));
 }
 
 Tensor TorchEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) const {
@@ -52,7 +59,7 @@ Tensor TorchEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) c
     }
     std::vector<std::int64_t> sizes = from.sizes().vec();
     sizes[1] = m;
-    return storedTensorOf(from.flatten(0, 1).index_select(0, m_device.listOf(places)).view(sizes));
+    return storedTensorOf(from.flatten(0, 1).index_select(0, m_device.listOf(places)).view(sizes), fitsFloatPairs(tensor));
 }
 
 } // namespace kvscope::gpu

@@ -67,6 +67,9 @@ public:
     HostTensor project(const Tensor& keys, std::int64_t head, const PrincipalAxes& axes) const override;
 
 private:
+    /// Looks at the numbers where it matters: once for an uploaded layer.
+    bool takesFloatPairs(const HostTensor& tensor) const;
+
     TorchDevice m_device;
     Arithmetic m_arithmetic;
 };

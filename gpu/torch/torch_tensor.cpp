@@ -12,7 +12,13 @@ namespace {
 
 struct TorchStorage : TensorStorage {
     at::Tensor numbers;
+    bool fitsPairs = false;
 };
+
+const TorchStorage& storageOf(const Tensor& tensor) {
+    assert(!tensor.empty());
+    return static_cast<const TorchStorage&>(*tensor.storage());
+}
 
 Shape shapeOf(const at::Tensor& numbers) {
     switch (numbers.dim()) {
@@ -35,18 +41,22 @@ template <class Number> std::vector<Number> listOf(const at::Tensor& numbers, at
 } // namespace
 
 at::Tensor storedNumbersOf(const Tensor& tensor) {
-    assert(!tensor.empty());
-    return static_cast<const TorchStorage&>(*tensor.storage()).numbers;
+    return storageOf(tensor).numbers;
 }
 
 at::Tensor numbersOf(const Tensor& tensor) {
     return storedNumbersOf(tensor).to(at::kFloat);
 }
 
-Tensor storedTensorOf(const at::Tensor& numbers) {
+Tensor storedTensorOf(const at::Tensor& numbers, bool fitsPairs) {
     auto storage = std::make_shared<TorchStorage>();
     storage->numbers = numbers;
+    storage->fitsPairs = fitsPairs;
     return {shapeOf(numbers), std::move(storage)};
+}
+
+bool fitsFloatPairs(const Tensor& tensor) {
+    return storageOf(tensor).fitsPairs;
 }
 
 Tensor tensorOf(const at::Tensor& numbers) {

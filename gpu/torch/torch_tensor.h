@@ -19,8 +19,10 @@ at::Tensor numbersOf(const Tensor& tensor);
 at::Tensor storedNumbersOf(const Tensor& tensor);
 /// Rounds to float once; any floating type.
 Tensor tensorOf(const at::Tensor& numbers);
-/// Keeps the type of uploaded rows: float, bfloat16 or half.
-Tensor storedTensorOf(const at::Tensor& numbers);
+/// Keeps the type of uploaded rows: float, bfloat16 or half. fitsPairs: as fitsFloatPairs says.
+Tensor storedTensorOf(const at::Tensor& numbers, bool fitsPairs = false);
+/// Whether every number was seen to be one that pairs of floats can add up products of (gpu/kernels/product_sums.h).
+bool fitsFloatPairs(const Tensor& tensor);
 
 /// Copies to the host, converting to the list's type. Waits for the device.
 HostTensor hostTensorOf(const at::Tensor& numbers);

@@ -1,9 +1,10 @@
 // Column sums of attention against the CPU engine: windows, full causal attention, sliding windows, keys with gaps,
 // groups of any size, chunks with a short end, in exact and in fast arithmetic. Exact sums agree to the one rounding to
-// float, because only the order of additions in double differs.
+// float: in double only the order of additions differs, and pairs of floats err as little.
 #include "core/engine/engine.h"
 #include "gpu/kernels/attention_rows.h"
 #include "gpu/kernels/attention_sums.h"
+#include "gpu/kernels/tensor_tile.h"
 #include "tests/gpu/attention_data.h"
 
 #include <QtTest>
@@ -139,6 +140,63 @@ private slots:
         });
     }
 
+    void columnsByFloatPairs_data() { nameCases(); }
+    void columnsByFloatPairs() {
+        QFETCH(int, index);
+        Case c = cases()[static_cast<std::size_t>(index)];
+        c.type = c.type == ElementType::Float32 ? ElementType::BFloat16 : c.type;
+        const Setting setting(c, *m_engine);
+        QVERIFY(takesPairs(setting.call(KernelArithmetic::Exact, ExactSums::FloatPairs)));
+        inEveryOrder([&] {
+            const std::vector<float> got = setting.columns(KernelArithmetic::Exact, false, ExactSums::FloatPairs);
+            QVERIFY2(largestError(got, setting.expected, 1e-12) <= kOneStep, c.name);
+            QVERIFY(sameBits(got, setting.columns(KernelArithmetic::Exact, true, ExactSums::FloatPairs)));
+        });
+    }
+
+    /// Floats, and bfloat16s of which one does not fit, are added up in double whatever is asked for. As pairs the large
+    /// one would be lost: that is seen when the rows claim wrongly that they fit.
+    void whatDoesNotFitIsAddedUpInDouble() {
+        const SlotLists lists({0, 0}, 1);
+        for (const float size : {0x1p70F, 0x1p-60F, 1.0F}) {
+            const auto type = size == 1 ? ElementType::Float32 : ElementType::BFloat16;
+            TestRows queries(61, type, 2, 20, 40), keys(62, type, 1, 90, 40);
+            keys.set(0, 17, 39, size);
+            queries.set(1, 3, 39, -size);
+            AttentionSumsCall call{callOf(queries, keys, lists, {0.2, 0, 0, {}}, 70)};
+            const std::vector<float> inDouble = sumsOf(call, false);
+            call.attention.exactSums = ExactSums::FloatPairs;
+            QVERIFY(!takesPairs(call.attention));
+            QVERIFY(sameBits(sumsOf(call, false), inDouble));
+            QVERIFY(std::none_of(inDouble.begin(), inDouble.end(), [](float x) { return std::isnan(x); }));
+            call.attention.queries.fitsFloatPairs = call.attention.keys.fitsFloatPairs = true;
+            QCOMPARE(takesPairs(call.attention), type == ElementType::BFloat16);
+            if (size > 1)
+                QVERIFY(std::isnan(sumsOf(call, false)[90 + 17]));
+        }
+    }
+
+    /// A large product and thousands of small ones, whose digits are all cut off it: their sum would lose them again if
+    /// pairs were not settled on the way.
+    void pairsAreSettled() {
+        constexpr std::int64_t kWide = 16384;
+        TestRows query(71, ElementType::BFloat16, 1, 1, kWide), keys(72, ElementType::BFloat16, 1, 2, kWide);
+        for (std::int64_t c = 0; c < kWide; ++c) {
+            query.set(0, 0, c, c == 0 ? 0x1p13F : 179.0F / 256);
+            keys.set(0, 0, c, c == 0 ? 0x1p13F : 0);
+            keys.set(0, 1, c, c == 0 ? 0x1p13F : 179.0F / 256);
+        }
+        const AttentionRule rule{0x1p-11, 0, 0, {0}};
+        const AttentionInput input{m_engine->upload({{1, 1, kWide}, query.wide()}),
+                                   m_engine->upload({{1, 2, kWide}, keys.wide()}), 1, {}, rule};
+        const auto expected = m_engine->download(m_engine->attentionColumnSums(input, {})).data;
+        const SlotLists lists(rule.kvOfQ, 1);
+        AttentionSumsCall call{callOf(query, keys, lists, rule, 1)};
+        call.attention.exactSums = ExactSums::FloatPairs;
+        QVERIFY(expected[0] > 0.01F && takesPairs(call.attention));
+        QVERIFY(largestError(sumsOf(call, false), expected, 0) <= kOneStep);
+    }
+
     void fastColumnsAreNear_data() { nameCases(); }
     void fastColumnsAreNear() {
         QFETCH(int, index);
@@ -180,7 +238,10 @@ private slots:
         call.attention.mask = {MaskKind::Chunks, window, chunk};
         call.zeroKeys = zeroKeys;
         call.uniformRows = uniformRows;
-        inEveryOrder([&] { QVERIFY(largestError(sumsOf(call, false), expected, 1e-12) <= kOneStep); });
+        for (const auto exactSums : {ExactSums::Double, ExactSums::FloatPairs}) {
+            call.attention.exactSums = exactSums;
+            inEveryOrder([&] { QVERIFY(largestError(sumsOf(call, false), expected, 1e-12) <= kOneStep); });
+        }
         call.attention.arithmetic = KernelArithmetic::Fast;
         QVERIFY(largestError(sumsOf(call, false), expected, 1e-3) <= kFastError);
     }
@@ -194,6 +255,7 @@ private slots:
             for (const auto arithmetic : {KernelArithmetic::Exact, KernelArithmetic::Fast}) {
                 AttentionSumsCall call{callOf(queries, keys, lists, {0.4, 0, 0, kvOfQ}, 150 - window)};
                 call.attention.arithmetic = arithmetic;
+                call.attention.exactSums = window == 9 ? ExactSums::FloatPairs : ExactSums::Double;
                 QVERIFY(sameBits(sumsOf(call, false, true), sumsOf(call, false)));
                 QVERIFY(sameBits(sumsOf(call, true, true), sumsOf(call, true)));
             }
@@ -212,6 +274,12 @@ private slots:
     }
 
 private:
+    static bool takesPairs(const AttentionCall& call) {
+        bool pairs = false;
+        withTile(call, [&](auto tile) { pairs = std::is_same_v<decltype(tile), PlainTile<FloatPair>>; });
+        return pairs;
+    }
+
     /// Runs both launches with buffers that end where they should.
     static std::vector<float> sumsOf(AttentionSumsCall call, bool keepLogits, bool inSlices = false) {
         const AttentionCall& a = call.attention;
@@ -260,11 +328,17 @@ private:
             expected = engine.download(engine.attentionColumnSums(input, {})).data;
         }
 
-        std::vector<float> columns(KernelArithmetic arithmetic, bool keepLogits) const {
-            AttentionSumsCall call{callOf(queries, keys, lists, rule, firstQuery)};
-            call.attention.arithmetic = arithmetic;
-            call.attention.keyPositions = positions.empty() ? nullptr : positions.data();
-            return sumsOf(call, keepLogits);
+        AttentionCall call(KernelArithmetic arithmetic, ExactSums exactSums) const {
+            AttentionCall call = callOf(queries, keys, lists, rule, firstQuery);
+            call.arithmetic = arithmetic;
+            call.exactSums = exactSums;
+            call.keyPositions = positions.empty() ? nullptr : positions.data();
+            return call;
+        }
+
+        std::vector<float> columns(KernelArithmetic arithmetic, bool keepLogits,
+                                   ExactSums exactSums = ExactSums::Double) const {
+            return sumsOf({call(arithmetic, exactSums)}, keepLogits);
         }
     };
 

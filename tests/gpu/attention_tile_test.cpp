@@ -48,6 +48,10 @@ std::vector<Case> cases() {
          MapValue::Weight, 2},
         {"thirty-two heads, bfloat16", 32, 80, 24, 0, 80, 0, 80, 8, 8, MapMask::Causal, GroupRule::Mean,
          MapValue::Weight, 0, 0, 48, ElementType::BFloat16},
+        {"largest head of chunks, half", 3, 150, 70, 0, 150, 0, 150, 15, 10, MapMask::Chunks, GroupRule::Max,
+         MapValue::Weight, 0, 0, 48, ElementType::Float16},
+        {"logits, bfloat16", 2, 90, 40, 5, 90, 0, 90, 17, 9, MapMask::Causal, GroupRule::Mean, MapValue::Logit, 0, 0,
+         48, ElementType::BFloat16},
     };
 }
 
@@ -119,12 +123,18 @@ private slots:
             const Map exact = mapOf(c, input.rule, queries, keys, KernelArithmetic::Exact);
             compare(exact, expected, kOneStep, 1e-12);
         });
+        if (c.type != ElementType::Float32)
+            inEveryOrder([&] {
+                const Map pairs =
+                    mapOf(c, input.rule, queries, keys, KernelArithmetic::Exact, ExactSums::FloatPairs);
+                compare(pairs, expected, kOneStep, 1e-12);
+            });
         compare(mapOf(c, input.rule, queries, keys, KernelArithmetic::Fast), expected, kFastError, 1e-2);
     }
 
 private:
     static Map mapOf(const Case& c, const AttentionRule& rule, const TestRows& queries, const TestRows& keys,
-                     KernelArithmetic arithmetic) {
+                     KernelArithmetic arithmetic, ExactSums exactSums = ExactSums::Double) {
         const SlotLists lists(rule.kvOfQ, 1);
         std::vector<std::int32_t> rows, pixels;
         listRows(c, rows, pixels);
@@ -134,6 +144,7 @@ private:
         call.attention.queryCount = static_cast<std::int64_t>(rows.size());
         call.attention.mask = {static_cast<MaskKind>(c.mask), c.window, c.chunk};
         call.attention.arithmetic = arithmetic;
+        call.attention.exactSums = exactSums;
         call.combine = static_cast<HeadRule>(c.combine);
         call.pixelRows = pixels.data();
         call.keyBegin = c.keyBegin, call.keyEnd = c.keyEnd, call.height = c.height, call.width = c.width;

@@ -18,10 +18,16 @@ class GpuCheckTest : public QObject {
     Q_OBJECT
 
 private slots:
+    void kernelsKeepWhatTheCpuEngineKeeps_data() {
+        QTest::addColumn<bool>("pairs");
+        QTest::newRow("sums in double") << false;
+        QTest::newRow("sums in pairs of floats") << true;
+    }
     void kernelsKeepWhatTheCpuEngineKeeps() {
-        const auto kernels =
-            gpu::makeKernelEngine(std::make_shared<HostMemory>(), std::shared_ptr<const Engine>(makeCpuEngine(1)),
-                                  Arithmetic::Exact, gpu::ElementType::BFloat16);
+        QFETCH(bool, pairs);
+        const auto memory = std::make_shared<HostMemory>(pairs ? gpu::ExactSums::FloatPairs : gpu::ExactSums::Double);
+        const auto kernels = gpu::makeKernelEngine(memory, std::shared_ptr<const Engine>(makeCpuEngine(1)),
+                                                   Arithmetic::Exact, gpu::ElementType::BFloat16);
         const auto cpu = makeCpuEngine(1);
         int lists = 0;
         for (const ParityRow& row : kernelParity(*kernels, *cpu, 180)) {

@@ -24,12 +24,15 @@ private slots:
     void casesOfTheEngines_data() {
         QTest::addColumn<int>("index");
         QTest::addColumn<int>("arithmetic");
+        QTest::addColumn<bool>("pairs");
         int index = 0;
         std::set<std::string> seen;
         for (const EngineCase& c : kernelCases()) {
-            QTest::addRow("%s, exact", c.name.c_str()) << index << static_cast<int>(Arithmetic::Exact);
+            QTest::addRow("%s, exact", c.name.c_str()) << index << static_cast<int>(Arithmetic::Exact) << false;
+            if (c.name.starts_with("attention") || c.name.starts_with("balancing"))
+                QTest::addRow("%s, pairs", c.name.c_str()) << index << static_cast<int>(Arithmetic::Exact) << true;
             if (c.fastError > 0)
-                QTest::addRow("%s, fast", c.name.c_str()) << index << static_cast<int>(Arithmetic::Fast);
+                QTest::addRow("%s, fast", c.name.c_str()) << index << static_cast<int>(Arithmetic::Fast) << false;
             ++index;
             seen.insert(c.name.substr(0, c.name.find('/')));
         }
@@ -39,9 +42,11 @@ private slots:
     void casesOfTheEngines() {
         QFETCH(int, index);
         QFETCH(int, arithmetic);
+        QFETCH(bool, pairs);
+        const auto memory = std::make_shared<HostMemory>(pairs ? gpu::ExactSums::FloatPairs : gpu::ExactSums::Double);
         const EngineCase c = kernelCases()[static_cast<std::size_t>(index)];
         const auto engine =
-            gpu::makeKernelEngine(std::make_shared<HostMemory>(), std::shared_ptr<const Engine>(makeHostEngine()),
+            gpu::makeKernelEngine(memory, std::shared_ptr<const Engine>(makeHostEngine()),
                                   static_cast<Arithmetic>(arithmetic), gpu::ElementType::BFloat16);
         const std::int64_t before = gpu::emulation::launches();
         const CaseResult result = resultOf(c, *engine);

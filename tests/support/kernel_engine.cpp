@@ -3,9 +3,11 @@
 #include "tests/support/kernel_engine.h"
 
 #include "core/engine/forwarding_engine.h"
+#include "gpu/kernels/product_sums.h"
 #include "gpu/primitives/attention_lists.h"
 #include "gpu/primitives/primitives.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -111,6 +113,7 @@ private:
         OnDevice result = narrow.empty() ? stored(host.data) : stored(narrow);
         result.rows = packedRows(result.data.get(), narrow.empty() ? ElementType::Float32 : ElementType::BFloat16,
                                  tensor.size(0), tensor.size(1), tensor.size(2));
+        result.rows.fitsFloatPairs = std::ranges::all_of(host.data, [](float x) { return fitsFloatPair(x); });
         return result;
     }
 
