@@ -29,7 +29,7 @@ private slots:
         std::set<std::string> seen;
         for (const EngineCase& c : kernelCases()) {
             QTest::addRow("%s, exact", c.name.c_str()) << index << static_cast<int>(Arithmetic::Exact) << false;
-            if (c.name.starts_with("attention") || c.name.starts_with("balancing"))
+            if (choosesExactSums(c))
                 QTest::addRow("%s, pairs", c.name.c_str()) << index << static_cast<int>(Arithmetic::Exact) << true;
             if (c.fastError > 0)
                 QTest::addRow("%s, fast", c.name.c_str()) << index << static_cast<int>(Arithmetic::Fast) << false;

@@ -88,6 +88,34 @@ private slots:
         }
     }
 
+    /// Rows whose products 2^40, 2^15, 2^-12, -2^40, -2^15 leave 2^-12 in double and nothing in a pair of floats: so it shows
+    /// which of them an uploaded layer and its parts are given, and that one number outside of the range means double.
+    void rowsThatFitAreAddedUpInPairs() {
+        qputenv("KVSCOPE_EXACT_SUMS", "pairs");
+        const auto pairs = makeEngine({"torch", 1});
+        qunsetenv("KVSCOPE_EXACT_SUMS");
+        QVERIFY(pairs->state().device.find("pairs of floats") != std::string::npos);
+        QVERIFY(m_engine->state().device.find("pairs of floats") == std::string::npos);
+        const std::vector<float> row = {0x1p20F, 0x1p8F, 0x1p-6F, 0x1p20F, 0x1p8F},
+                                 key = {0x1p20F, 0x1p7F, 0x1p-6F, -0x1p20F, -0x1p7F};
+        const auto weightOfKey = [&](const Engine& e, float other, int part) {
+            std::vector<float> numbers(4 * row.size(), 0.0F); // keys 1 and 2 are those that are looked at
+            std::copy(key.begin(), key.end(), numbers.begin() + 10);
+            numbers[0] = other;
+            const Tensor all = e.upload({{1, 4, 5}, numbers}), query = e.upload({{1, 1, 5}, row});
+            const Tensor keys = part == 0 ? all : part == 1 ? e.rows(all, 1, 3) : e.gatherRows(all, {{1, 2}});
+            const std::int64_t n = keys.size(1);
+            const AttentionInput input{query, keys, static_cast<TokenIndex>(n - 1), {}, {0x1p12, 0, 0, {0}}};
+            const auto sums = e.download(e.attentionColumnSums(input, {})).data;
+            return sums[part == 0 ? 2 : 1] / sums[part == 0 ? 1 : 0];
+        };
+        for (const int part : {0, 1, 2}) {
+            QVERIFY(std::abs(weightOfKey(*m_engine, 0, part) - std::exp(1.0F)) < 1e-5F);
+            QCOMPARE(weightOfKey(*pairs, 0, part), 1.0F);
+            QVERIFY(std::abs(weightOfKey(*pairs, 0x1p-60F, part) - std::exp(1.0F)) < 1e-5F);
+        }
+    }
+
 private:
     static void digits() {
         QTest::addColumn<int>("digits");

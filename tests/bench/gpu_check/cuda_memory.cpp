@@ -25,7 +25,9 @@ void check(cudaError_t error, const char* during) {
 
 class CudaMemory final : public gpu::DeviceMemory {
 public:
-    CudaMemory() { check(cudaStreamCreate(&m_stream), "creating a stream"); }
+    explicit CudaMemory(gpu::ExactSums exactSums = gpu::ExactSums::Double) : m_exactSums(exactSums) {
+        check(cudaStreamCreate(&m_stream), "creating a stream");
+    }
     ~CudaMemory() override { cudaStreamDestroy(m_stream); }
     CudaMemory(const CudaMemory&) = delete;
     CudaMemory& operator=(const CudaMemory&) = delete;
@@ -46,9 +48,11 @@ public:
     }
     void finish() const override { check(cudaStreamSynchronize(m_stream), "waiting for the device"); }
     gpu::Stream stream() const override { return m_stream; }
+    gpu::ExactSums exactSums() const override { return m_exactSums; }
 
 private:
     cudaStream_t m_stream = nullptr;
+    gpu::ExactSums m_exactSums;
 };
 
 /// What `work` enqueues on a stream, ready to be launched again.
@@ -116,8 +120,8 @@ std::string describeDevice() {
            " MiB, compute capability " + std::to_string(properties.major) + "." + std::to_string(properties.minor);
 }
 
-std::shared_ptr<const gpu::DeviceMemory> makeCudaMemory() {
-    return std::make_shared<CudaMemory>();
+std::shared_ptr<const gpu::DeviceMemory> makeCudaMemory(gpu::ExactSums exactSums) {
+    return std::make_shared<CudaMemory>(exactSums);
 }
 
 double secondsOf(const std::function<void(gpu::Stream)>& work) {
@@ -144,8 +148,9 @@ DeviceRates measureRates() {
     check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0), "asking for the device");
     const double tensor = secondsFor([&] { multiplyMatrices(processors, to.get(), memory.stream()); });
     const double doubles = secondsFor([&] { multiplyDoubles(processors, to.get(), memory.stream()); });
+    const double floats = secondsFor([&] { multiplyFloats(processors, to.get(), memory.stream()); });
     return {2.0 * static_cast<double>(kCopyBytes) / copying, matrixOperations(processors) / tensor,
-            doubleOperations(processors) / doubles};
+            scalarOperations(processors) / doubles, scalarOperations(processors) / floats};
 }
 
 } // namespace kvscope::check

@@ -14,7 +14,7 @@ std::optional<std::string> missingDevice();
 std::string describeDevice();
 
 /// Memory of the first CUDA device, straight from CUDA, and a stream of its own.
-std::shared_ptr<const gpu::DeviceMemory> makeCudaMemory();
+std::shared_ptr<const gpu::DeviceMemory> makeCudaMemory(gpu::ExactSums exactSums = gpu::ExactSums::Double);
 
 /// Median seconds of a graph launch of what `work` enqueues. Before every launch the caches are filled with clean lines,
 /// so that neither inputs lie there nor old results are written back in its time.
@@ -25,6 +25,7 @@ struct DeviceRates {
     double copyBytes = 0;   ///< read plus written per second by a large copy
     double tensorFlops = 0; ///< bfloat16 products, float sums, by the instruction that the kernels use (mma.sync)
     double doubleFlops = 0; ///< fused multiply-adds, two operations each
+    double floatFlops = 0;  ///< likewise
 };
 
 DeviceRates measureRates();

@@ -2,6 +2,7 @@
 // clock. Needs no LibTorch, window or capture, and of the CPU engine only what `parity` compares with: it builds where
 // there is nothing but nvcc. Exit code: 0 good, 1 a check failed, 2 wrong usage, 77 no CUDA device.
 #include "core/base/error.h"
+#include "gpu/kernels/exact_sums.h"
 #include "tests/bench/gpu_check/cuda_memory.h"
 #include "tests/bench/gpu_check/kernel_cases.h"
 #include "tests/bench/gpu_check/kernel_parity.h"
@@ -26,7 +27,7 @@ constexpr const char* kHelp = R"(Checks the CUDA kernels on this machine's GPU a
 Usage: gpu-check COMMAND [OPTIONS]
   device                     say which CUDA device would be used
   test                       run the engines' cases by kernels, exact and fast, against their oracles
-  parity                     count kept lists that differ from the CPU engine's
+  parity                     count kept lists that differ from the CPU engine's, by both exact sums
     --tokens N[,N...]        lengths of random layers (4096,16384,65536)
   bench                      time the kernels
     --tokens N               length of the layer (16384)
@@ -44,23 +45,32 @@ struct Options {
     double flashMilliseconds = 0;
 };
 
-/// The engines' cases by kernels, those of attention in fast arithmetic too; rows go to the device as bfloat16 where nothing
-/// is lost, else as floats. Number of failures.
-int testCases(const Memory& memory) {
+const char* nameOf(gpu::ExactSums sums) {
+    return sums == gpu::ExactSums::FloatPairs ? "pairs of floats" : "double";
+}
+
+/// The engines' cases by kernels, where there is a choice with both exact sums and in fast arithmetic; rows go to the device
+/// as bfloat16 where nothing is lost, else as floats. Number of failures.
+int testCases() {
+    using gpu::ExactSums;
     const std::shared_ptr<const Engine> host = makeHostEngine();
     int failed = 0, run = 0;
-    for (const auto arithmetic : {Arithmetic::Exact, Arithmetic::Fast}) {
-        const auto engine = gpu::makeKernelEngine(memory, host, arithmetic, gpu::ElementType::BFloat16);
+    for (const auto& [arithmetic, sums] : {std::pair{Arithmetic::Exact, ExactSums::Double},
+                                           {Arithmetic::Exact, ExactSums::FloatPairs},
+                                           {Arithmetic::Fast, ExactSums::Double}}) {
+        const auto engine =
+            gpu::makeKernelEngine(makeCudaMemory(sums), host, arithmetic, gpu::ElementType::BFloat16);
         for (const EngineCase& c : kernelCases()) {
-            if (arithmetic == Arithmetic::Fast && c.fastError == 0)
+            if (arithmetic == Arithmetic::Fast ? c.fastError == 0
+                                               : sums == ExactSums::FloatPairs && !choosesExactSums(c))
                 continue;
             const CaseResult result = resultOf(c, *engine);
             ++run;
             if (result.good())
                 continue;
             ++failed;
-            std::printf("%-50s %s error %.1e, allowed %.1e  FAILED\n", result.name.c_str(), engine->arithmetic().c_str(),
-                        result.error, result.allowed);
+            std::printf("%-50s %s (%s) error %.1e, allowed %.1e  FAILED\n", result.name.c_str(),
+                        engine->arithmetic().c_str(), nameOf(sums), result.error, result.allowed);
             std::fflush(stdout);
         }
     }
@@ -69,20 +79,25 @@ int testCases(const Memory& memory) {
 }
 
 #if KVSCOPE_HAS_CPU_ENGINE
-int parity(const Memory& memory, const std::vector<std::int64_t>& tokens) {
+/// Lists by both exact sums, whichever this device is given.
+int parity(const std::vector<std::int64_t>& tokens) {
     const std::shared_ptr<const Engine> cpu = makeCpuEngine();
-    const auto kernels = gpu::makeKernelEngine(memory, cpu, Arithmetic::Exact, gpu::ElementType::BFloat16);
     int wrong = 0;
-    for (const std::int64_t n : tokens)
-        for (const ParityRow& row : kernelParity(*kernels, *cpu, n)) {
-            std::printf("%7lld tokens  %-24s %5d lists, %3d differ, smallest margin %.1e\n", static_cast<long long>(n),
-                        row.name.c_str(), row.lists, row.differing, row.smallestMargin);
-            wrong += row.differing;
-        }
+    for (const auto sums : {gpu::ExactSums::Double, gpu::ExactSums::FloatPairs}) {
+        const auto kernels =
+            gpu::makeKernelEngine(makeCudaMemory(sums), cpu, Arithmetic::Exact, gpu::ElementType::BFloat16);
+        std::printf("exact sums of 16-bit products in %s\n", nameOf(sums));
+        for (const std::int64_t n : tokens)
+            for (const ParityRow& row : kernelParity(*kernels, *cpu, n)) {
+                std::printf("%7lld tokens  %-24s %5d lists, %3d differ, smallest margin %.1e\n",
+                            static_cast<long long>(n), row.name.c_str(), row.lists, row.differing, row.smallestMargin);
+                wrong += row.differing;
+            }
+    }
     return wrong;
 }
 #else
-int parity(const Memory&, const std::vector<std::int64_t>&) {
+int parity(const std::vector<std::int64_t>&) {
     throw Error({"this build has no CPU engine to compare with",
                  "gpu-check",
                  "install libeigen3-dev, libspectra-dev, libtbb-dev and libfmt-dev, and build again",
@@ -93,23 +108,37 @@ int parity(const Memory&, const std::vector<std::int64_t>&) {
 void benchTable(const Memory& memory, const std::vector<std::function<TimedKernel()>>& kernels,
                 const SpeedScale& scale) {
     std::printf("%s\n", speedHeading().c_str());
+    double before = 0;
     for (const auto& make : kernels) {
         const TimedKernel kernel = make();
         memory->finish();
-        std::printf("%s\n", speedLine(kernel, secondsOf(kernel.work), scale).c_str());
+        const double seconds = secondsOf(kernel.work);
+        std::printf("%s\n", speedLine(kernel, seconds, scale, before).c_str());
         std::fflush(stdout);
+        before = seconds;
     }
+}
+
+/// What the device is like, and which exact sums it is given for that.
+void printRates(const DeviceRates& rates) {
+    std::printf(
+        "this device: copies %.0f GB/s (read and written), bfloat16 matrices %.0f GFLOP/s (mma.sync), double %.0f "
+        "GFLOP/s, float %.0f GFLOP/s\n",
+        rates.copyBytes / 1e9, rates.tensorFlops / 1e9, rates.doubleFlops / 1e9, rates.floatFlops / 1e9);
+    const int ratio = gpu::singleToDoubleRatio();
+    std::printf("float to double: %.1f measured, %d by the driver; exact sums of 16-bit products are taken in %s "
+                "(in pairs of floats from %d on; %s forces one)\n",
+                rates.floatFlops / rates.doubleFlops, ratio, nameOf(gpu::exactSumsFor(ratio, nullptr)),
+                gpu::kPairsFromRatio, gpu::kExactSumsVariable);
 }
 
 void bench(const Memory& memory, const Options& options) {
     const DeviceRates rates = measureRates();
-    std::printf(
-        "this device: copies %.0f GB/s (read and written), bfloat16 matrices %.0f GFLOP/s (mma.sync), double %.0f "
-        "GFLOP/s\n",
-        rates.copyBytes / 1e9, rates.tensorFlops / 1e9, rates.doubleFlops / 1e9);
+    printRates(rates);
     const LayerSize target;
     LayerSize size{options.tokens.front(), options.kvHeads, options.queryHeads};
-    SpeedScale scale{rates.copyBytes, rates.tensorFlops, rates.doubleFlops, options.flashMilliseconds / 1e3};
+    SpeedScale scale{rates.copyBytes, rates.tensorFlops, rates.doubleFlops, rates.floatFlops,
+                     options.flashMilliseconds / 1e3};
     const auto table = [&](const auto& kernels, std::int64_t targetTokens) {
         scale.isTargetSize =
             size.tokens == targetTokens && size.kvHeads == target.kvHeads && size.queryHeads == target.queryHeads;
@@ -196,13 +225,12 @@ int runCommand(const Options& options) {
         return kNoDevice;
     }
     std::printf("%s\n", describeDevice().c_str());
-    const auto memory = makeCudaMemory();
     if (options.command == "test")
-        return testCases(memory) == 0 ? kGood : kFailed;
+        return testCases() == 0 ? kGood : kFailed;
     if (options.command == "parity")
-        return parity(memory, options.tokens) == 0 ? kGood : kFailed;
+        return parity(options.tokens) == 0 ? kGood : kFailed;
     if (options.command == "bench")
-        bench(memory, options);
+        bench(makeCudaMemory(), options);
     return kGood;
 }
 

@@ -11,7 +11,7 @@ namespace {
 using namespace gpu;
 
 constexpr int kThreads = 256, kBlocksPerProcessor = 8, kChains = 8;
-constexpr int kMatrixRounds = 4096, kDoubleRounds = 2048;
+constexpr int kMatrixRounds = 4096, kScalarRounds = 2048;
 constexpr float kNever = -12345.0F; ///< no sum below ends here
 
 struct ReadCall {
@@ -51,18 +51,18 @@ __global__ void __launch_bounds__(kThreads) matrixKernel(RateCall call) {
         *call.out = sum;
 }
 
-__global__ void __launch_bounds__(kThreads) doubleKernel(RateCall call) {
-    double sums[kChains];
+template <class Number> __global__ void __launch_bounds__(kThreads) scalarKernel(RateCall call) {
+    Number sums[kChains];
     for (int chain = 0; chain < kChains; ++chain)
-        sums[chain] = threadIdx.x + chain;
-    for (int round = 0; round < kDoubleRounds; ++round)
+        sums[chain] = Number(threadIdx.x + chain);
+    for (int round = 0; round < kScalarRounds; ++round)
 #pragma unroll
         for (int chain = 0; chain < kChains; ++chain)
-            sums[chain] = fma(sums[chain], 0.999, 0.5);
-    double sum = 0;
+            sums[chain] = fma(sums[chain], Number(0.999), Number(0.5));
+    Number sum = 0;
     for (int chain = 0; chain < kChains; ++chain)
         sum += sums[chain];
-    if (sum == double(kNever))
+    if (sum == Number(kNever))
         *call.out = static_cast<float>(sum);
 }
 
@@ -87,12 +87,17 @@ double matrixOperations(int processors) {
 }
 
 void multiplyDoubles(int processors, void* out, Stream stream) {
-    launch("double rate", doubleKernel, {blocksOf(processors)}, kThreads, 0, stream,
+    launch("double rate", scalarKernel<double>, {blocksOf(processors)}, kThreads, 0, stream,
            RateCall{static_cast<float*>(out)});
 }
 
-double doubleOperations(int processors) {
-    return 2.0 * kChains * kDoubleRounds * kThreads * static_cast<double>(blocksOf(processors));
+void multiplyFloats(int processors, void* out, Stream stream) {
+    launch("float rate", scalarKernel<float>, {blocksOf(processors)}, kThreads, 0, stream,
+           RateCall{static_cast<float*>(out)});
+}
+
+double scalarOperations(int processors) {
+    return 2.0 * kChains * kScalarRounds * kThreads * static_cast<double>(blocksOf(processors));
 }
 
 } // namespace kvscope::check

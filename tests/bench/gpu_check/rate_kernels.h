@@ -14,8 +14,9 @@ void readBytes(const void* bytes, std::size_t count, gpu::Stream stream);
 void multiplyMatrices(int processors, void* out, gpu::Stream stream);
 double matrixOperations(int processors);
 
-/// Fused multiply-adds in double; `out` is never written.
+/// Fused multiply-adds; `out` is never written.
 void multiplyDoubles(int processors, void* out, gpu::Stream stream);
-double doubleOperations(int processors);
+void multiplyFloats(int processors, void* out, gpu::Stream stream);
+double scalarOperations(int processors); ///< of either
 
 } // namespace kvscope::check

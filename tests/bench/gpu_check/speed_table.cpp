@@ -22,7 +22,9 @@ template <class... Values> std::string text(const char* format, Values... values
     return line;
 }
 
-std::string targetText(const TimedKernel& kernel, double seconds, const SpeedScale& scale) {
+std::string targetText(const TimedKernel& kernel, double seconds, const SpeedScale& scale, double secondsBefore) {
+    if (kernel.isOtherWay && secondsBefore > 0)
+        return text("%.2f x the time above", seconds / secondsBefore);
     if (kernel.target.empty() || !scale.isTargetSize)
         return "-";
     const double allowed = allowedSeconds(kernel, scale);
@@ -31,19 +33,35 @@ std::string targetText(const TimedKernel& kernel, double seconds, const SpeedSca
     return text("%.4f ms: %s", allowed * 1e3, seconds <= allowed ? "met" : "MISSED");
 }
 
+struct RateOfDevice {
+    double flops;
+    const char* name;
+};
+
+RateOfDevice rateOf(Rate rate, const SpeedScale& scale) {
+    switch (rate) {
+    case Rate::Tensor:
+        return {scale.tensorFlops, "mma"};
+    case Rate::Float:
+        return {scale.floatFlops, "fp32"};
+    case Rate::Double:
+        break;
+    }
+    return {scale.doubleFlops, "fp64"};
+}
+
 } // namespace
 
 std::string speedHeading() {
     return text("%-48s %12s %10s %8s %12s %10s  %s", "kernel", "ms", "GB/s", "of copy", "GFLOP/s", "of rate", "target");
 }
 
-std::string speedLine(const TimedKernel& kernel, double seconds, const SpeedScale& scale) {
+std::string speedLine(const TimedKernel& kernel, double seconds, const SpeedScale& scale, double secondsBefore) {
     const double bytes = kernel.bytes / seconds, flops = kernel.operations / seconds;
-    const bool isTensor = kernel.rate == Rate::Tensor;
+    const RateOfDevice rate = rateOf(kernel.rate, scale);
     return text("%-48s %12.4f %10.1f %6.0f %% %12.1f %4.0f %% %s  %s", kernel.name.c_str(), seconds * 1e3, bytes / 1e9,
-                100 * bytes / scale.copyBytes, flops / 1e9,
-                100 * flops / (isTensor ? scale.tensorFlops : scale.doubleFlops), isTensor ? "mma" : "fp64",
-                targetText(kernel, seconds, scale).c_str());
+                100 * bytes / scale.copyBytes, flops / 1e9, 100 * flops / rate.flops, rate.name,
+                targetText(kernel, seconds, scale, secondsBefore).c_str());
 }
 
 } // namespace kvscope::check

@@ -11,12 +11,14 @@ struct SpeedScale {
     double copyBytes = 0;      ///< per second
     double tensorFlops = 0;    ///< per second
     double doubleFlops = 0;    ///< per second
+    double floatFlops = 0;     ///< per second
     double flashSeconds = 0;   ///< PyTorch's flash attention forward in the same run; 0: not measured
     bool isTargetSize = false; ///< the layer is the one that the targets are set for
 };
 
 std::string speedHeading();
-/// Time, rates, shares of the device's rates, and whether the target is met.
-std::string speedLine(const TimedKernel& kernel, double seconds, const SpeedScale& scale);
+/// Time, rates, shares of the device's rates, and whether the target is met; where the kernel is another way to what took
+/// `secondsBefore`, how both compare instead.
+std::string speedLine(const TimedKernel& kernel, double seconds, const SpeedScale& scale, double secondsBefore = 0);
 
 } // namespace kvscope::check

@@ -21,6 +21,23 @@ using namespace gpu;
 
 constexpr std::int64_t kWindow = 32, kChunk = 256, kBlock = 256, kCenters = 1024, kPixels = 1000;
 
+/// How products are added up.
+struct Way {
+    KernelArithmetic arithmetic;
+    ExactSums exactSums = ExactSums::Double;
+
+    bool isPairs() const { return arithmetic == KernelArithmetic::Exact && exactSums == ExactSums::FloatPairs; }
+    Rate rate() const {
+        return arithmetic == KernelArithmetic::Fast ? Rate::Tensor : isPairs() ? Rate::Float : Rate::Double;
+    }
+    std::string name() const {
+        return arithmetic == KernelArithmetic::Fast ? "fast" : isPairs() ? "exact by float pairs" : "exact";
+    }
+};
+
+constexpr Way kExact{KernelArithmetic::Exact}, kPairs{KernelArithmetic::Exact, ExactSums::FloatPairs},
+    kFast{KernelArithmetic::Fast};
+
 /// Keeps everything alive that a work reads and writes.
 struct Held {
     std::vector<std::shared_ptr<void>> memory;
@@ -49,7 +66,9 @@ public:
         std::vector<unsigned char> all;
         for (std::int64_t h = 0; h < heads; ++h)
             all.insert(all.end(), one.bytes().begin(), one.bytes().end());
-        return packedRows(held.copy(m_memory, all), ElementType::BFloat16, heads, count, m_size.width);
+        DeviceRows rows = packedRows(held.copy(m_memory, all), ElementType::BFloat16, heads, count, m_size.width);
+        rows.fitsFloatPairs = one.device().fitsFloatPairs;
+        return rows;
     }
 
     TimedKernel norms(SpeedTarget target) const {
@@ -113,26 +132,26 @@ public:
     }
 
     /// T = 2 rounds: the second walks through every other row, as many as survive the first.
-    TimedKernel walks(KernelArithmetic arithmetic, SpeedTarget target) const {
+    TimedKernel walks(Way way, SpeedTarget target) const {
         Held held;
         WalksCall first = walkInputs(held);
-        first.arithmetic = arithmetic;
+        first.arithmetic = way.arithmetic;
+        first.exactSums = way.exactSums;
         listWalks(held, first, 1);
         WalksCall second = first;
         listWalks(held, second, 2);
-        const std::string name = arithmetic == KernelArithmetic::Fast ? "fast" : "exact";
-        return {"BalanceKV, B = 256, T = 2, " + name, 1.5 * 2 * keyBytes(), 1.5 * 2 * 2 * numbers() * kBlock / 2,
+        return {"BalanceKV, B = 256, T = 2, " + way.name(), 1.5 * 2 * keyBytes(), 1.5 * 2 * 2 * numbers() * kBlock / 2,
                 [held, first, second](Stream stream) {
                     balancingWalks(first, stream);
                     balancingWalks(second, stream);
                 },
-                rateOf(arithmetic), target};
+                way.rate(), target, way.isPairs()};
     }
 
-    TimedKernel sums(const std::string& name, std::int64_t window, KernelArithmetic arithmetic, bool chunks,
-                     bool keepLogits, SpeedTarget target) const {
+    TimedKernel sums(const std::string& name, std::int64_t window, Way way, bool chunks, bool keepLogits,
+                     SpeedTarget target) const {
         Held held;
-        AttentionSumsCall call{.attention = attention(held, m_size.kvHeads, window, arithmetic)};
+        AttentionSumsCall call{.attention = attention(held, m_size.kvHeads, window, way)};
         if (chunks)
             call.attention.mask = {MaskKind::Chunks, 0, kChunk};
         call.shares = held.list<SoftmaxShare>(m_memory, m_size.queryHeads * window);
@@ -141,19 +160,19 @@ public:
         float* out = held.list<float>(m_memory, m_size.queryHeads * m_size.tokens);
         const auto n = static_cast<double>(m_size.tokens), w = static_cast<double>(window);
         const double seen = chunks ? double(kChunk) : window == m_size.tokens ? n / 2 : n;
-        return {name, keyBytes() + 2 * w * double(m_size.queryHeads * m_size.width),
+        return {name + ", " + way.name(), keyBytes() + 2 * w * double(m_size.queryHeads * m_size.width),
                 2 * w * seen * double(m_size.queryHeads * m_size.width),
                 [held, call, out](Stream stream) {
                     softmaxShares(call, stream);
                     attentionColumnSums(call, out, stream);
                 },
-                rateOf(arithmetic), target};
+                way.rate(), target, way.isPairs()};
     }
 
     TimedKernel map(SpeedTarget target) const {
         Held held;
         AttentionTileCall call;
-        call.attention = attention(held, 1, m_size.tokens, KernelArithmetic::Fast);
+        call.attention = attention(held, 1, m_size.tokens, kFast);
         const std::int64_t members = m_size.queryHeads / m_size.kvHeads, pixels = std::min(kPixels, m_size.tokens);
         std::vector<std::int32_t> pixelRows;
         for (std::int64_t r = 0; r < m_size.tokens; ++r)
@@ -173,10 +192,6 @@ public:
     }
 
 private:
-    static Rate rateOf(KernelArithmetic arithmetic) {
-        return arithmetic == KernelArithmetic::Fast ? Rate::Tensor : Rate::Double;
-    }
-
     /// Keys and values of the layer.
     WalksCall walkInputs(Held& held) const {
         WalksCall call;
@@ -222,7 +237,7 @@ private:
     }
 
     /// The last `window` queries of the first `kvHeads` KV heads.
-    AttentionCall attention(Held& held, std::int64_t kvHeads, std::int64_t window, KernelArithmetic arithmetic) const {
+    AttentionCall attention(Held& held, std::int64_t kvHeads, std::int64_t window, Way way) const {
         const std::int64_t members = m_size.queryHeads / m_size.kvHeads;
         std::vector<std::int32_t> heads(static_cast<std::size_t>(kvHeads * members)), groups;
         std::iota(heads.begin(), heads.end(), 0);
@@ -238,7 +253,8 @@ private:
         call.queryCount = window;
         call.firstQuery = m_size.tokens - window;
         call.scaling = 1 / std::sqrt(double(m_size.width));
-        call.arithmetic = arithmetic;
+        call.arithmetic = way.arithmetic;
+        call.exactSums = way.exactSums;
         return call;
     }
 
@@ -254,18 +270,20 @@ private:
 
 std::vector<std::function<TimedKernel()>> timedKernels(const DeviceMemory& memory, const LayerSize& size) {
     const auto work = std::make_shared<Workload>(memory, size);
-    constexpr auto kExact = KernelArithmetic::Exact, kFast = KernelArithmetic::Fast;
     const std::int64_t n = size.tokens, w = std::min(kWindow, n);
     return {
         [work] { return work->norms({}); },
         [work] { return work->keyDiff({.seconds = 25e-6}); },
         [work] { return work->best(); },
-        [work, w] { return work->sums("SnapKV, 32 queries, exact", w, kExact, false, true, {.seconds = 0.5e-3}); },
-        [work, w] { return work->sums("SnapKV, 32 queries, fast", w, kFast, false, false, {.seconds = 0.1e-3}); },
-        [work, n] { return work->sums("chunks of 256, exact", n, kExact, true, false, {.seconds = 3e-3}); },
-        [work, n] { return work->sums("chunks of 256, fast", n, kFast, true, false, {.seconds = 0.3e-3}); },
-        [work, n] { return work->sums("H2O, all causal queries, fast", n, kFast, false, false, {.flashTimes = 1.5}); },
+        [work, w] { return work->sums("SnapKV, 32 queries", w, kExact, false, true, {.seconds = 0.5e-3}); },
+        [work, w] { return work->sums("SnapKV, 32 queries", w, kPairs, false, true, {}); },
+        [work, w] { return work->sums("SnapKV, 32 queries", w, kFast, false, false, {.seconds = 0.1e-3}); },
+        [work, n] { return work->sums("chunks of 256", n, kExact, true, false, {.seconds = 3e-3}); },
+        [work, n] { return work->sums("chunks of 256", n, kPairs, true, false, {}); },
+        [work, n] { return work->sums("chunks of 256", n, kFast, true, false, {.seconds = 0.3e-3}); },
+        [work, n] { return work->sums("H2O, all causal queries", n, kFast, false, false, {.flashTimes = 1.5}); },
         [work] { return work->walks(kExact, {.seconds = 3e-3}); },
+        [work] { return work->walks(kPairs, {}); },
         [work] { return work->walks(kFast, {.seconds = 0.4e-3}); },
         [work] { return work->centers(); },
     };

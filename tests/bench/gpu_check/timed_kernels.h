@@ -24,7 +24,7 @@ struct SpeedTarget {
 };
 
 /// Which of the device's rates bounds the kernel's operations.
-enum class Rate { Double, Tensor };
+enum class Rate { Double, Float, Tensor };
 
 /// A kernel with inputs in device memory, ready to be started again and again.
 struct TimedKernel {
@@ -34,6 +34,7 @@ struct TimedKernel {
     std::function<void(gpu::Stream)> work;
     Rate rate = Rate::Double;
     SpeedTarget target = {};
+    bool isOtherWay = false; ///< to what the kernel before it computes: pairs of floats in the place of doubles
 };
 
 /// Rows are bfloat16. What does not fit the device's memory throws DeviceError when it is made.
