@@ -19,8 +19,8 @@ constexpr std::int64_t bytesOf(ElementType type) {
 /// Fast: float sums, products of 16-bit rows by tensor cores; outside the contract.
 enum class KernelArithmetic : std::int32_t { Exact, Fast };
 
-/// How exact kernels add up the products of 16-bit rows. FloatPairs (product_sums.h): no double until a sum is complete,
-/// for devices with little double throughput. All else is in double either way.
+/// How exact kernels add up the products of 16-bit rows. FloatPairs (product_sums.h): no double until a sum is
+/// complete, for devices with little double throughput. All else is in double either way.
 enum class ExactSums : std::int32_t { Double, FloatPairs };
 
 /// Rows of all heads in device memory: element [h, r, c] is data[h * headStride + r * width + c]. A stride larger than

@@ -59,7 +59,8 @@ Tensor TorchEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) c
     }
     std::vector<std::int64_t> sizes = from.sizes().vec();
     sizes[1] = m;
-    return storedTensorOf(from.flatten(0, 1).index_select(0, m_device.listOf(places)).view(sizes), fitsFloatPairs(tensor));
+    return storedTensorOf(from.flatten(0, 1).index_select(0, m_device.listOf(places)).view(sizes),
+                          fitsFloatPairs(tensor));
 }
 
 } // namespace kvscope::gpu

@@ -140,8 +140,8 @@ private slots:
         });
     }
 
-    /// The very floats of sums in double: what pairs err shows only in a sum within some 2^-40 of the middle between two
-    /// floats. Plain float sums would be within kOneStep too.
+    /// The very floats of sums in double: what pairs err shows only in a sum within some 2^-40 of the middle between
+    /// two floats. Plain float sums would be within kOneStep too.
     void columnsByFloatPairs_data() { nameCases(); }
     void columnsByFloatPairs() {
         QFETCH(int, index);
@@ -158,8 +158,8 @@ private slots:
         });
     }
 
-    /// Floats, and bfloat16s of which one does not fit, are added up in double whatever is asked for. As pairs the large
-    /// one would be lost: that is seen when the rows claim wrongly that they fit.
+    /// Floats, and bfloat16s of which one does not fit, are added up in double whatever is asked for. As pairs the
+    /// large one would be lost: that is seen when the rows claim wrongly that they fit.
     void whatDoesNotFitIsAddedUpInDouble() {
         const SlotLists lists({0, 0}, 1);
         for (const float size : {0x1p70F, 0x1p-60F, 1.0F}) {
@@ -192,7 +192,10 @@ private slots:
         }
         const AttentionRule rule{0x1p-11, 0, 0, {0}};
         const AttentionInput input{m_engine->upload({{1, 1, kWide}, query.wide()}),
-                                   m_engine->upload({{1, 2, kWide}, keys.wide()}), 1, {}, rule};
+                                   m_engine->upload({{1, 2, kWide}, keys.wide()}),
+                                   1,
+                                   {},
+                                   rule};
         const auto expected = m_engine->download(m_engine->attentionColumnSums(input, {})).data;
         const SlotLists lists(rule.kvOfQ, 1);
         AttentionSumsCall call{callOf(query, keys, lists, rule, 1)};

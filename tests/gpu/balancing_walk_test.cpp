@@ -1,7 +1,7 @@
-// The walk kernels. Exact against the CPU engine: the same signs, sums, diagonals and margins to the last bit, for walks
-// shorter and longer than a panel, with every part of the formula switched on and off, ends by FAIL and refusals of
-// NaN. Products in pairs of floats: the same signs. Fast against the kernel matrix of the oracle: sums as good as floats can
-// be, and the signs that follow from them.
+// The walk kernels. Exact against the CPU engine: the same signs, sums, diagonals and margins to the last bit, for
+// walks shorter and longer than a panel, with every part of the formula switched on and off, ends by FAIL and refusals
+// of NaN. Products in pairs of floats: the same signs. Fast against the kernel matrix of the oracle: sums as good as
+// floats can be, and the signs that follow from them.
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "gpu/kernels/balancing_walk.h"
@@ -78,8 +78,8 @@ void runOnDevice(const TestRows& keys, const TestRows* values, const float* cent
                    nullptr);
 }
 
-/// Products err by 18 width 2^-48 of their sum of magnitudes (product_sums.h), here below 1e-10 of an exponent, and that
-/// much of every entry; some hundred of them are added up.
+/// Products err by 18 width 2^-48 of their sum of magnitudes (product_sums.h), here below 1e-10 of an exponent, and
+/// that much of every entry; some hundred of them are added up.
 constexpr double kPairsError = 1e-9;
 
 class BalancingWalkTest : public QObject {

@@ -45,9 +45,8 @@ private slots:
         QFETCH(bool, pairs);
         const auto memory = std::make_shared<HostMemory>(pairs ? gpu::ExactSums::FloatPairs : gpu::ExactSums::Double);
         const EngineCase c = kernelCases()[static_cast<std::size_t>(index)];
-        const auto engine =
-            gpu::makeKernelEngine(memory, std::shared_ptr<const Engine>(makeHostEngine()),
-                                  static_cast<Arithmetic>(arithmetic), gpu::ElementType::BFloat16);
+        const auto engine = gpu::makeKernelEngine(memory, std::shared_ptr<const Engine>(makeHostEngine()),
+                                                  static_cast<Arithmetic>(arithmetic), gpu::ElementType::BFloat16);
         const std::int64_t before = gpu::emulation::launches();
         const CaseResult result = resultOf(c, *engine);
         QVERIFY2(result.good(), qPrintable(QString("%1, allowed %2").arg(result.error).arg(result.allowed)));

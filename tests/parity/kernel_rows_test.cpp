@@ -88,8 +88,9 @@ private slots:
         }
     }
 
-    /// Rows whose products 2^40, 2^15, 2^-12, -2^40, -2^15 leave 2^-12 in double and nothing in a pair of floats: so it shows
-    /// which of them an uploaded layer and its parts are given, and that one number outside of the range means double.
+    /// Rows whose products 2^40, 2^15, 2^-12, -2^40, -2^15 leave 2^-12 in double and nothing in a pair of floats: so it
+    /// shows which of them an uploaded layer and its parts are given, and that one number outside of the range means
+    /// double.
     void rowsThatFitAreAddedUpInPairs() {
         qputenv("KVSCOPE_EXACT_SUMS", "pairs");
         const auto pairs = makeEngine({"torch", 1});

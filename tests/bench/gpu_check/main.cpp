@@ -49,8 +49,8 @@ const char* nameOf(gpu::ExactSums sums) {
     return sums == gpu::ExactSums::FloatPairs ? "pairs of floats" : "double";
 }
 
-/// The engines' cases by kernels, where there is a choice with both exact sums and in fast arithmetic; rows go to the device
-/// as bfloat16 where nothing is lost, else as floats. Number of failures.
+/// The engines' cases by kernels, where there is a choice with both exact sums and in fast arithmetic; rows go to the
+/// device as bfloat16 where nothing is lost, else as floats. Number of failures.
 int testCases() {
     using gpu::ExactSums;
     const std::shared_ptr<const Engine> host = makeHostEngine();
@@ -58,8 +58,7 @@ int testCases() {
     for (const auto& [arithmetic, sums] : {std::pair{Arithmetic::Exact, ExactSums::Double},
                                            {Arithmetic::Exact, ExactSums::FloatPairs},
                                            {Arithmetic::Fast, ExactSums::Double}}) {
-        const auto engine =
-            gpu::makeKernelEngine(makeCudaMemory(sums), host, arithmetic, gpu::ElementType::BFloat16);
+        const auto engine = gpu::makeKernelEngine(makeCudaMemory(sums), host, arithmetic, gpu::ElementType::BFloat16);
         for (const EngineCase& c : kernelCases()) {
             if (arithmetic == Arithmetic::Fast ? c.fastError == 0
                                                : sums == ExactSums::FloatPairs && !choosesExactSums(c))

@@ -140,12 +140,16 @@ public:
         listWalks(held, first, 1);
         WalksCall second = first;
         listWalks(held, second, 2);
-        return {"BalanceKV, B = 256, T = 2, " + way.name(), 1.5 * 2 * keyBytes(), 1.5 * 2 * 2 * numbers() * kBlock / 2,
+        return {"BalanceKV, B = 256, T = 2, " + way.name(),
+                1.5 * 2 * keyBytes(),
+                1.5 * 2 * 2 * numbers() * kBlock / 2,
                 [held, first, second](Stream stream) {
                     balancingWalks(first, stream);
                     balancingWalks(second, stream);
                 },
-                way.rate(), target, way.isPairs()};
+                way.rate(),
+                target,
+                way.isPairs()};
     }
 
     TimedKernel sums(const std::string& name, std::int64_t window, Way way, bool chunks, bool keepLogits,
@@ -160,13 +164,16 @@ public:
         float* out = held.list<float>(m_memory, m_size.queryHeads * m_size.tokens);
         const auto n = static_cast<double>(m_size.tokens), w = static_cast<double>(window);
         const double seen = chunks ? double(kChunk) : window == m_size.tokens ? n / 2 : n;
-        return {name + ", " + way.name(), keyBytes() + 2 * w * double(m_size.queryHeads * m_size.width),
+        return {name + ", " + way.name(),
+                keyBytes() + 2 * w * double(m_size.queryHeads * m_size.width),
                 2 * w * seen * double(m_size.queryHeads * m_size.width),
                 [held, call, out](Stream stream) {
                     softmaxShares(call, stream);
                     attentionColumnSums(call, out, stream);
                 },
-                way.rate(), target, way.isPairs()};
+                way.rate(),
+                target,
+                way.isPairs()};
     }
 
     TimedKernel map(SpeedTarget target) const {
