@@ -13,6 +13,9 @@ Workbench::Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Execu
     : m_runner(std::move(runner)), m_scheduler(std::move(executor), std::move(deliver)) {
     m_surveyPause.setSingleShot(true);
     connect(&m_surveyPause, &QTimer::timeout, this, &Workbench::surveyNext);
+    m_rest.setSingleShot(true);
+    m_rest.setInterval(80);
+    connect(&m_rest, &QTimer::timeout, this, &Workbench::submitWaitingData);
 }
 
 Workbench::~Workbench() {
@@ -40,6 +43,20 @@ void Workbench::setCursor(std::optional<TokenIndex> tokens) {
     next.look.cursor = tokens;
     m_history.change(std::move(next), {});
     emit cursorChanged();
+}
+
+void Workbench::setRange(const View& view, const std::optional<Viewport::Range>& range) {
+    Session next = session();
+    if (range)
+        next.look.ranges[view.card().id] = *range;
+    else
+        next.look.ranges.erase(view.card().id);
+    if (next == session())
+        return;
+    m_history.change(std::move(next), {});
+    if (m_data[view.card().id].shown > 0)
+        refreshData(view, true);
+    emit rangeChanged(QString::fromStdString(view.card().id));
 }
 
 void Workbench::undo() {
@@ -106,6 +123,7 @@ void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std
         run.wantedKey.clear();
         run.identity.clear();
         run.state = {};
+        run.waits = false;
     }
     m_hovered = -1;
     m_survey.clear();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/session/data_run.h"
 #include "app/session/recent_results.h"
 #include "app/session/session_history.h"
 #include "app/session/surveyed_layer.h"
@@ -45,6 +46,9 @@ public:
     /// How far stories are told, in tokens read; empty: to their end. Nothing is computed for it and no step of undo is
     /// made: `cursorChanged` follows instead of `sessionChanged`.
     void setCursor(std::optional<TokenIndex> tokens);
+    /// The part of a view that is shown; empty: all of it. No other view is asked again and no step of undo is made:
+    /// `rangeChanged` follows instead of `sessionChanged`. Data that take long wait until no other part is wanted for a moment.
+    void setRange(const View& view, const std::optional<Viewport::Range>& range);
     void undo();
     void redo();
     void markSaved();
@@ -97,6 +101,7 @@ signals:
     void progressChanged(int pane, double fraction);
     void focusChanged();             ///< hover or brushing
     void cursorChanged();            ///< another point of the story
+    void rangeChanged(const QString& viewId); ///< it shows another part
     void shownViewsChanged();
     void surveyChanged();            ///< another layer is known, or another measure shown
     void failed(const QString& message); ///< what the window shows as a strip
@@ -112,13 +117,6 @@ private:
         double progress = 0;
     };
 
-    struct DataRun {
-        int shown = 0;
-        std::int64_t width = 600, height = 400;
-        std::string wantedKey, identity;
-        DataState state;
-    };
-
     void setOpening(const std::string& path);
     void installCapture(std::shared_ptr<const CaptureReader> capture, std::optional<Session> session);
     void installRunner(std::shared_ptr<const LayerRunner> runner);
@@ -126,8 +124,9 @@ private:
     void resolveCut();
     void refreshPane(int pane);
     void refreshAllData();
-    void refreshData(const View& view);
-    void submitData(const std::string& id, const ViewDataMaker& maker, const ViewDataRequest& request);
+    void refreshData(const View& view, bool moving = false);
+    void submitData(const View& view);
+    void submitWaitingData();
     void deliverData(const std::string& id, ViewDataMaker::Value value, bool finished);
     ViewDataRequest dataRequest(const View& view, const DataRun& run) const;
     void submitPane(int pane, const PaneRequest& request, const std::string& key);
@@ -156,6 +155,7 @@ private:
     std::map<std::string, std::map<std::int32_t, SurveyedLayer>> m_survey; ///< by measure, then by layer
     std::string m_surveyKey;
     QTimer m_surveyPause; ///< a drag must not compete with the survey
+    QTimer m_rest;        ///< ends when the hand has moved no range for a moment
     Scheduler m_scheduler; ///< last: its jobs refer to the members above
 };
 

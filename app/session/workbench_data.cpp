@@ -33,7 +33,7 @@ void Workbench::hideView(const View& view) {
         return; // finished data stay for the next time
     m_scheduler.cancel(slotOf(view.card().id));
     run.wantedKey.clear();
-    run.state.computing = false;
+    run.state.computing = run.waits = false;
 }
 
 std::vector<const View*> Workbench::shownViews() const {
@@ -89,7 +89,7 @@ void Workbench::refreshAllData() {
             refreshData(viewById(id));
 }
 
-void Workbench::refreshData(const View& view) {
+void Workbench::refreshData(const View& view, bool moving) {
     const ViewDataMaker* maker = makerFor(view);
     if (!maker)
         return;
@@ -99,6 +99,7 @@ void Workbench::refreshData(const View& view) {
         m_scheduler.cancel(slotOf(id));
         run.wantedKey.clear();
         run.identity.clear();
+        run.waits = false;
         run.state = {.value = {}, .computing = false, .progress = 0, .error = m_cutError};
         return;
     }
@@ -106,6 +107,8 @@ void Workbench::refreshData(const View& view) {
     const std::string key = maker->key(request), identity = maker->identity(request);
     if (key == run.wantedKey)
         return;
+    // Another part of the same, while one moves on: what takes long would be begun in vain, and hold the movement up.
+    run.waits = moving && run.isSlow() && identity == run.identity && run.state.value;
     // Data of something else would be a wrong picture; another part of the same stays until the new part is there.
     if (identity != run.identity)
         run.state = {};
@@ -114,13 +117,27 @@ void Workbench::refreshData(const View& view) {
     run.state.computing = true;
     run.state.progress = 0;
     run.state.error.clear();
-    submitData(id, *maker, request);
+    if (run.waits) {
+        m_scheduler.cancel(slotOf(id));
+        m_rest.start();
+    } else {
+        submitData(view);
+    }
     emit dataChanged(QString::fromStdString(id));
 }
 
-void Workbench::submitData(const std::string& id, const ViewDataMaker& maker, const ViewDataRequest& request) {
+void Workbench::submitWaitingData() {
+    for (auto& [id, run] : m_data)
+        if (std::exchange(run.waits, false))
+            submitData(viewById(id));
+}
+
+void Workbench::submitData(const View& view) {
+    const std::string& id = view.card().id;
+    DataRun& run = m_data[id];
+    run.asked = DataRun::Clock::now();
     Scheduler::Job job;
-    job.work = [this, runner = m_runner, &maker, request, id](const Checkpoint& checkpoint, const auto& post) {
+    job.work = [this, runner = m_runner, &maker = *makerFor(view), request = dataRequest(view, run), id](const Checkpoint& checkpoint, const auto& post) {
         const auto deliverLater = [&](ViewDataMaker::Value value, bool finished) {
             post([this, id, value = std::move(value), finished] { deliverData(id, value, finished); });
         };
@@ -140,7 +157,10 @@ void Workbench::submitData(const std::string& id, const ViewDataMaker& maker, co
 }
 
 void Workbench::deliverData(const std::string& id, ViewDataMaker::Value value, bool finished) {
-    DataState& state = m_data[id].state;
+    DataRun& run = m_data[id];
+    if (finished)
+        run.took = DataRun::Clock::now() - run.asked;
+    DataState& state = run.state;
     state.value = std::move(value);
     state.computing = !finished;
     state.error.clear();

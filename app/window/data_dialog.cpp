@@ -46,6 +46,10 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
     connect(&canvas, &QObject::destroyed, this, &QDialog::reject);
     connect(&workbench, &Workbench::paneChanged, this, follow);
     connect(&workbench, &Workbench::sessionChanged, this, follow);
+    connect(&workbench, &Workbench::dataChanged, this, [follow, shown = fromUtf8(canvas.view().card().id)](const QString& viewId) {
+        if (viewId == shown)
+            follow();
+    });
     follow();
     table->resizeColumnsToContents();
 }

@@ -71,6 +71,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followTitle);
     connect(&m_workbench, &Workbench::captureChanged, this, &MainWindow::followTitle);
     connect(&m_workbench, &Workbench::cursorChanged, this, &MainWindow::followTitle);
+    connect(&m_workbench, &Workbench::rangeChanged, this, &MainWindow::followTitle);
     connect(m_files, &FileDesk::sessionFileChanged, this, &MainWindow::followTitle);
     connect(m_files, &FileDesk::besideWanted, this, &MainWindow::besideWanted);
     connect(&systemTheme(), &SystemTheme::changed, this, &MainWindow::followLook);

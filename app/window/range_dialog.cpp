@@ -140,7 +140,7 @@ void RangeDialog::apply() {
     Viewport::Range range{};
     const bool x = read(m_xFrom, m_xTo, range.xMin, range.xMax), y = read(m_yFrom, m_yTo, range.yMin, range.yMax);
     if (x && y && (!m_colourFrom || applyColours()))
-        m_workbench.change([&](Session& s) { s.look.ranges[m_view.card().id] = range; }, tr("Range"));
+        m_workbench.setRange(m_view, range);
 }
 
 } // namespace kvscope

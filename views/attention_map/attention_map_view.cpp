@@ -164,7 +164,8 @@ Scene AttentionMapView::buildScene(const ViewInput& input, const ParameterValues
         return emptyScene(why, viewport);
     const auto data = dataAs<AttentionMapData>(input);
     const Theme& theme = themeOf(viewport.theme);
-    const MapScale scale(*data, options);
+    const std::shared_ptr<const MapScale> held = scaleOfMap(*data, options);
+    const MapScale& scale = *held;
     const MapLayout layout = layoutOf(input, *data, viewport);
     Scene scene;
     scene.width = viewport.width;
@@ -184,7 +185,7 @@ Scene AttentionMapView::buildScene(const ViewInput& input, const ParameterValues
     style.forPaper = viewport.theme == ThemeId::Paper;
     drawAxes(builder, layout.frame, style, theme);
     if (layout.column.width > 0) {
-        ColourColumnSpec column = scale.column();
+        ColourColumnSpec column = *data->memo.get("column", scale.key(), [&] { return std::make_shared<const ColourColumnSpec>(scale.column()); });
         column.handles = !viewport.forExport;
         drawColourColumn(builder, layout.column, column, theme);
     }

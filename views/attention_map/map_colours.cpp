@@ -69,6 +69,13 @@ std::vector<float> sortedCells(const HostTensor& cells) {
     return sorted;
 }
 
+std::string keyOf(const ParameterValues& options) {
+    std::string key;
+    for (const char* option : {"scale", "floor", "colours", "invert", kValueRangeOption})
+        key += options.text(option) + "|";
+    return key;
+}
+
 std::string quantityOf(const AttentionMapData& data, const ParameterValues& options) {
     if (!data.isWeight)
         return data.isDifference ? "difference" : data.rowsAreKeys ? "cosine" : "logit";
@@ -81,6 +88,10 @@ std::string quantityOf(const AttentionMapData& data, const ParameterValues& opti
 void checkMapRange(std::string_view text) {
     constexpr std::array<std::string_view, 6> known{"weight", "row", "rank", "logit", "cosine", "difference"};
     checkValueRange(text, known, "an attention map");
+}
+
+std::shared_ptr<const MapScale> scaleOfMap(const AttentionMapData& data, const ParameterValues& options) {
+    return data.memo.get("scale", keyOf(options), [&] { return std::make_shared<const MapScale>(data, options); });
 }
 
 MapScale::Look MapScale::lookOf(const AttentionMapData& data, const ParameterValues& options) {
@@ -100,7 +111,7 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options,
                   : look == Look::Logarithmic ? Kind::Logarithmic
                                               : Kind::Linear,
                   quantityOf(data, options), "cells", options.choice("colours"), options.flag("invert")),
-      m_data(data), m_look(look) {
+      m_data(data), m_key(keyOf(options)), m_look(look) {
     switch (look) {
     case Look::Logarithmic:
         setEnds(static_cast<double>(options.integer("floor")), 0);

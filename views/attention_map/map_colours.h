@@ -4,6 +4,7 @@
 #include "views/attention_map/attention_map_data.h"
 #include "views/colour_scale.h"
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ public:
     /// Of one of the data's cells, which is not masked.
     double placeOfCell(std::int64_t row, std::int64_t column) const { return placeOfLevel(levelOfCell(row, row * m_data.cells.shape[1] + column)); }
     std::string name() const; ///< "log10, floor 1e−4", with the range where one was chosen
+    const std::string& key() const { return m_key; } ///< says all of the options that it depends on
 
 private:
     enum class Look { Logarithmic, Linear, Row, Rank, Signed, SignedRoot, Span }; ///< cosines, differences, logits
@@ -34,10 +36,14 @@ private:
     void visitLevels(const VisitLevels& visit) const override;
 
     const AttentionMapData& m_data;
+    std::string m_key;
     Look m_look;
     std::vector<float> m_rowTops; ///< Look::Row
     std::vector<float> m_sorted;  ///< Look::Rank
 };
+
+/// The scale of the data's picture: the last one where the options ask for the same. Lives no longer than the data.
+std::shared_ptr<const MapScale> scaleOfMap(const AttentionMapData& data, const ParameterValues& options);
 
 /// The check of the map's range option: also refuses a quantity that no map has.
 void checkMapRange(std::string_view text);

@@ -123,7 +123,7 @@ PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, cons
     if (isOnInset(scene, at))
         return {};
     if (!scene.plot.contains(at))
-        return rangeFacts(MapScale(data, options), scene, at);
+        return rangeFacts(*scaleOfMap(data, options), scene, at);
     const double key = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
     const double row = scene.yMin + (at.y - scene.plot.y) / scene.plot.height * (scene.yMax - scene.yMin);
     const auto pixel = pixelAt(data, key, row);

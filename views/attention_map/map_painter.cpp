@@ -3,6 +3,8 @@
 
 #include "views/pane_identity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -43,18 +45,15 @@ std::vector<std::int64_t> pixelBounds(std::int64_t cells, std::int64_t pixels) {
     return bounds;
 }
 
-ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const MapImage& place, const Theme& theme) {
-    const std::int64_t height = data.cells.shape[0], width = data.cells.shape[1], rows = place.rows, columns = place.columns;
-    ImageItem image;
-    image.box = place.box;
-    image.width = static_cast<int>(columns);
-    image.height = static_cast<int>(rows);
-    image.pick = {PickId::Kind::Cell, 0};
+using Pixels = std::vector<std::uint8_t>;
+
+std::shared_ptr<Pixels> pixelsOf(const AttentionMapData& data, const MapScale& scale, std::int64_t rows, std::int64_t columns, const Theme& theme) {
+    const std::int64_t height = data.cells.shape[0], width = data.cells.shape[1];
     std::vector<Colour> colours; // 256 places are all that a map has
     for (int i = 0; i < 256; ++i)
         colours.push_back(colourMap(scale.colourMapName(), i / 255.0, scale.inverted()));
     const std::vector<std::int64_t> x = pixelBounds(width, columns), y = pixelBounds(height, rows);
-    auto pixels = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(4 * rows * columns), 255);
+    auto pixels = std::make_shared<Pixels>(static_cast<std::size_t>(4 * rows * columns), 255);
     std::uint8_t* out = pixels->data();
     for (std::size_t j = 0; j + 1 < y.size(); ++j)
         for (std::size_t i = 0; i + 1 < x.size(); ++i, out += 4) {
@@ -63,7 +62,18 @@ ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const Map
                                           : colours[static_cast<std::size_t>(255 * scale.placeOfCell(cell.row, cell.column) + 0.5)];
             out[0] = c.r, out[1] = c.g, out[2] = c.b;
         }
-    image.rgba = std::move(pixels);
+    return pixels;
+}
+
+/// The same pixels for the same picture: the screen knows them by their address, and does not load them again.
+ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const MapImage& place, const Theme& theme) {
+    ImageItem image;
+    image.box = place.box;
+    image.width = static_cast<int>(place.columns);
+    image.height = static_cast<int>(place.rows);
+    image.pick = {PickId::Kind::Cell, 0};
+    const std::string key = scale.key() + fmt::format("{}x{} {}", place.columns, place.rows, static_cast<int>(theme.id));
+    image.rgba = data.memo.get("pixels", key, [&] { return pixelsOf(data, scale, place.rows, place.columns, theme); });
     return image;
 }
 

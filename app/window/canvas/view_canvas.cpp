@@ -28,6 +28,7 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
     m_canvas->setFocusPolicy(Qt::StrongFocus);
     connectGestures();
     connect(&m_workbench, &Workbench::sessionChanged, this, &ViewCanvas::sessionChanged);
+    connect(&m_workbench, &Workbench::rangeChanged, this, &ViewCanvas::rangeChanged);
     connect(&m_workbench, &Workbench::dataChanged, this, &ViewCanvas::dataChanged);
     connect(&m_workbench, &Workbench::focusChanged, m_canvas, &CanvasWidget::invalidate);
     connect(&m_workbench, &Workbench::cursorChanged, this, &ViewCanvas::cursorChanged);
@@ -129,9 +130,21 @@ void ViewCanvas::revealSelection() {
 void ViewCanvas::dataChanged(const QString& viewId) {
     if (viewId != fromUtf8(m_view.card().id))
         return;
+    DataState now = m_workbench.viewInput(m_view).data;
+    const bool same = now.value == m_seen.value && now.computing == m_seen.computing && now.error == m_seen.error;
+    m_seen = std::move(now);
+    if (same) // further progress is no other picture
+        return;
     m_canvas->invalidate();
     m_canvas->setAccessibleDescription(finding());
     refreshOffer();
+}
+
+void ViewCanvas::rangeChanged(const QString& viewId) {
+    if (viewId != fromUtf8(m_view.card().id))
+        return;
+    m_canvas->invalidate();
+    m_readOut->refresh();
 }
 
 void ViewCanvas::cursorChanged() {
@@ -178,8 +191,7 @@ void ViewCanvas::resizeEvent(QResizeEvent* event) {
 }
 
 void ViewCanvas::resetView() {
-    const std::string id = m_view.card().id;
-    m_workbench.change([&](Session& s) { s.look.ranges.erase(id); }, tr("Reset view"));
+    m_workbench.setRange(m_view, std::nullopt);
 }
 
 void ViewCanvas::releaseReadOut() {

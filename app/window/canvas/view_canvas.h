@@ -55,6 +55,7 @@ private:
     ViewInput input() const;
     void sessionChanged();
     void dataChanged(const QString& viewId);
+    void rangeChanged(const QString& viewId);
     void cursorChanged();
     void revealSelection(); ///< scrolls the strip to a selection that was made elsewhere
     void connectGestures();
@@ -87,6 +88,7 @@ private:
     OfferButton* m_offer;
     QPointer<ReadOut> m_readOut; ///< the window's child once it has been shown
     Scene m_lastScene;
+    DataState m_seen; ///< as of the last change of the view's data
     TokenIndex m_lastClicked = -1;
     std::optional<std::vector<TokenIndex>> m_beforeLasso; ///< what was selected when the line began
     std::vector<TokenIndex> m_revealed;

@@ -67,7 +67,7 @@ void ViewCanvas::connectGestures() {
         m_workbench.setHovered(-1);
     });
     connect(m_canvas, &CanvasWidget::rangeWanted, this, [this](const Viewport::Range& range) {
-        m_workbench.change([&](Session& s) { s.look.ranges[m_view.card().id] = range; }, tr("Zoom"));
+        m_workbench.setRange(m_view, range);
     });
 }
 
@@ -274,7 +274,7 @@ void ViewCanvas::frameSelection() {
         scene = m_view.buildScene(input(), viewOptions(m_workbench.session(), m_view), viewport);
     }
     if (const auto range = rangeAround(scene, selected))
-        m_workbench.change([&](Session& s) { s.look.ranges[m_view.card().id] = *range; }, tr("Frame"));
+        m_workbench.setRange(m_view, range);
 }
 
 void ViewCanvas::copyImage() {

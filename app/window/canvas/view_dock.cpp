@@ -40,7 +40,10 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     connect(exportButton, &QToolButton::clicked, m_canvas, &ViewCanvas::exportWanted);
     connect(&m_workbench, &Workbench::sessionChanged, this, &ViewDock::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, &ViewDock::refresh);
-    connect(&m_workbench, &Workbench::dataChanged, this, &ViewDock::refresh);
+    connect(&m_workbench, &Workbench::dataChanged, this, [this, id = fromUtf8(view.card().id)](const QString& changed) {
+        if (changed == id)
+            refresh();
+    });
     refresh();
 }
 

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "views/view_data.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace kvscope {
+
+/// What the workbench knows of the data of one view.
+struct DataRun {
+    using Clock = std::chrono::steady_clock;
+
+    int shown = 0;                           ///< by so many widgets
+    std::int64_t width = 600, height = 400;  ///< device pixels
+    std::string wantedKey, identity;
+    DataState state;
+    Clock::time_point asked;                 ///< when the computation under way was
+    Clock::duration took{};                  ///< the last one that came to its end
+    bool waits = false;                      ///< wanted, and not asked for before the hand rests
+
+    /// Whether computing at every step of a movement would hold the movement up.
+    bool isSlow() const { return took > std::chrono::milliseconds(25); }
+};
+
+} // namespace kvscope

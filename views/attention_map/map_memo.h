@@ -1,0 +1,42 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace kvscope {
+
+/// What was made of a map's cells for its last picture, because a hand that pans wants the same again at every step. Of each
+/// thing ("pixels") the last one is kept, under a key that says all that it depends on beside the cells. A copy begins empty,
+/// since its cells may be changed.
+class MapMemo {
+public:
+    MapMemo() = default;
+    MapMemo(const MapMemo&) {}
+    MapMemo& operator=(const MapMemo&) {
+        m_kept.clear();
+        return *this;
+    }
+    ~MapMemo() = default;
+
+    /// `make` returns a shared pointer, and is called where the last one had another key. The same `thing` is always of one type.
+    template <class Make> auto get(const std::string& thing, const std::string& key, const Make& make) const {
+        using Value = const typename decltype(make())::element_type;
+        const std::lock_guard lock(m_mutex);
+        Kept& kept = m_kept[thing];
+        if (!kept.value || kept.key != key)
+            kept = {key, make()};
+        return std::static_pointer_cast<Value>(kept.value);
+    }
+
+private:
+    struct Kept {
+        std::string key;
+        std::shared_ptr<const void> value;
+    };
+    mutable std::mutex m_mutex;
+    mutable std::map<std::string, Kept> m_kept;
+};
+
+} // namespace kvscope
