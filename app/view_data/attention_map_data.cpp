@@ -82,9 +82,8 @@ void chooseRectangle(const ViewDataRequest& request, std::int64_t n, std::int64_
     in.keyEnd = data.keyEnd = within(std::ceil(range.xMax), in.keyBegin + 1, n);
     in.rowBegin = data.rowBegin = within(std::floor(range.yMin), firstRow, n - 1);
     in.rowEnd = data.rowEnd = within(std::ceil(range.yMax), in.rowBegin + 1, n);
-    const std::int64_t side = std::max<std::int64_t>(1, std::min(request.width, request.height));
-    in.width = std::min(side, in.keyEnd - in.keyBegin);
-    in.height = std::min(side, in.rowEnd - in.rowBegin);
+    in.width = std::clamp<std::int64_t>(request.width, 1, in.keyEnd - in.keyBegin);
+    in.height = std::clamp<std::int64_t>(request.height, 1, in.rowEnd - in.rowBegin);
 }
 
 Source sourceOf(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {

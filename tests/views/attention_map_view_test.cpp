@@ -112,20 +112,20 @@ private slots:
         const ParameterValues options = optionsWith({});
         const ViewInput input = inputWith(options);
         const auto data = dataAs<AttentionMapData>(input);
-        QCOMPARE(data->cells.shape[1], 400); // the fixture's frame is 600 x 400
+        QCOMPARE(data->cells.shape, (Shape{400, 600})); // as the fixture's frame
         QVERIFY(!data->sampled && data->isWeight);
-        const std::int64_t n = input.capture->info().numTokens, side = 400;
+        const std::int64_t n = input.capture->info().numTokens, width = 600, height = 400;
         for (const std::int64_t y : {0, 131, 260, 399}) {
-            std::vector<double> best(400, -1);
-            for (std::int64_t row = n * y / side; row < n * (y + 1) / side; ++row) {
+            std::vector<double> best(600, -1);
+            for (std::int64_t row = n * y / height; row < n * (y + 1) / height; ++row) {
                 const std::vector<double> weights = causalRow(*input.capture, 3, input.queryHead.value, row);
                 for (std::size_t i = 0; i < weights.size(); ++i)
-                    for (std::int64_t x = 0; x < side; ++x)
-                        if (std::cmp_less_equal(n * x / side, i) && std::cmp_less(i, n * (x + 1) / side))
+                    for (std::int64_t x = 0; x < width; ++x)
+                        if (std::cmp_less_equal(n * x / width, i) && std::cmp_less(i, n * (x + 1) / width))
                             best[static_cast<std::size_t>(x)] = std::max(best[static_cast<std::size_t>(x)], weights[i]);
             }
-            for (std::size_t x = 0; x < 400; ++x) {
-                const float cell = data->cells.data[static_cast<std::size_t>(y * side) + x];
+            for (std::size_t x = 0; x < 600; ++x) {
+                const float cell = data->cells.data[static_cast<std::size_t>(y * width) + x];
                 QVERIFY2(best[x] < 0 ? std::isnan(cell) : std::abs(cell - best[x]) <= 1e-6 * best[x] + 1e-30,
                          qPrintable(QString("pixel %1, %2: %3, not %4").arg(x).arg(y).arg(cell).arg(best[x])));
             }
@@ -224,8 +224,8 @@ private slots:
     }
 
     void cosinesOfKeysAreSymmetricWithOnesOnTheDiagonal() {
-        const ViewInput input = inputWith(optionsWith({{"map", "cosine"}}));
-        const auto data = dataAs<AttentionMapData>(input);
+        const ViewDataMaker::Value value = part(optionsWith({{"map", "cosine"}}), {0, 1028, 0, 1028}, 400);
+        const auto data = std::dynamic_pointer_cast<const AttentionMapData>(value);
         for (std::size_t i = 0; i < 400; ++i) {
             QVERIFY(std::abs(data->cells.data[i * 400 + i] - 1) < 1e-5);
             for (std::size_t j = 0; j < i; j += 29)
@@ -255,7 +255,7 @@ private slots:
         const ViewInput input = inputWith(options);
         const Scene scene = m_view.buildScene(input, options, viewport(600, 560, *m_service));
         const std::string text = paintSceneAsText(scene);
-        for (const char* wanted : {"causal · query head 4", "max of 3 × 3 cells", "Key position (0-based)", "Query position (0-based)",
+        for (const char* wanted : {"causal · query head 4", "max of 3 keys × 3 queries a pixel", "Key position (0-based)", "Query position (0-based)",
                                    "lg Σ", "\"A\"", "\"B\"", "\"C\"", "≤1e−4"})
             QVERIFY2(text.find(wanted) != std::string::npos, qPrintable(QString::fromStdString(std::string(wanted) + "\n" + text)));
         QVERIFY(scene.yDown && scene.yMin == 0 && scene.yMax == 1028);
@@ -279,7 +279,7 @@ private slots:
             QVERIFY(map && frame);
             QVERIFY(frame->box.x + frame->stroke.width / 2 <= map->box.x && frame->box.y + frame->stroke.width / 2 <= map->box.y);
             QVERIFY(frame->box.right() - frame->stroke.width / 2 >= map->box.right() && frame->box.bottom() - frame->stroke.width / 2 >= map->box.bottom());
-            const std::string words = "max of " + std::to_string((1028 + map->height - 1) / map->height) + " × " + std::to_string((1028 + map->width - 1) / map->width);
+            const std::string words = fmt::format("max of {} keys × {} queries a pixel", (1028 + map->width - 1) / map->width, (1028 + map->height - 1) / map->height);
             QVERIFY2(paintSceneAsText(scene).find(words) != std::string::npos, words.c_str());
         }
     }
@@ -348,9 +348,9 @@ private slots:
         const Scene scene = m_view.buildScene(input, options, viewport(600, 560, *m_service));
         const Point sink{scene.plot.x + 0.5, scene.plot.y + scene.plot.height * 920.5 / 1028};
         const auto data = dataAs<AttentionMapData>(input);
-        const float* pixels = data->cells.data.data() + 358 * 400; // rows 920 and 921
-        const auto larger = std::count_if(pixels, pixels + 400, [&](float cell) { return cell > pixels[0]; });
-        QCOMPARE(m_view.factsAt(input, options, scene, sink).rows[3].second, fmt::format("{} of the 359 pixels shown", larger + 1));
+        const float* pixels = data->cells.data.data() + 358 * 600; // rows 920 and 921
+        const auto larger = std::count_if(pixels, pixels + 600, [&](float cell) { return cell > pixels[0]; });
+        QCOMPARE(m_view.factsAt(input, options, scene, sink).rows[3].second, fmt::format("{} of the {} pixels shown", larger + 1, std::count_if(pixels, pixels + 600, [](float cell) { return !std::isnan(cell); })));
     }
 
     void theReadOutSaysWhereTheKeyStandsInEachPane() {
@@ -370,10 +370,10 @@ private slots:
         const ParameterValues options = optionsWith({});
         const ViewInput input = inputWith(options);
         const ViewTable table = m_view.table(input, options);
-        QCOMPARE(table.rowCount, 160000);
+        QCOMPARE(table.rowCount, 240000);
         QCOMPARE(table.cell(0, 4), std::string("1"));
-        QCOMPARE(table.cell(399, 4), std::string("masked"));
-        QCOMPARE(table.cell(159999, 1), std::string("1027"));
+        QCOMPARE(table.cell(599, 4), std::string("masked"));
+        QCOMPARE(table.cell(239999, 1), std::string("1027"));
     }
 
     void withoutDataItSaysWhy() {

@@ -114,8 +114,8 @@ private slots:
         const ViewInput input = inputWith(options);
         const auto data = dataAs<AttentionMapData>(input);
         const Scene scene = build(input, options);
-        for (const auto& [x, y] : {std::pair{240, 358}, {0, 399}, {120, 300}}) {
-            const Point at = pointOf(scene, (x + 0.4) * 1028 / 400, (y + 0.6) * 1028 / 400);
+        for (const auto& [x, y] : {std::pair{360, 358}, {0, 399}, {180, 300}}) {
+            const Point at = pointOf(scene, (x + 0.4) * 1028 / 600, (y + 0.6) * 1028 / 400);
             const PointFacts facts = m_view.factsAt(input, options, scene, at);
             const std::string cell = cellOf(facts.adoption);
             const auto locked = dataWith({{"cell", cell}})->locked;
@@ -123,7 +123,7 @@ private slots:
             const MapCell pixel = *MapCell::parse(cell);
             QVERIFY(locked->query >= pixel.firstQuery && locked->query <= pixel.lastQuery && locked->key >= pixel.firstKey && locked->key <= pixel.lastKey);
             QVERIFY(pixel.lastQuery - pixel.firstQuery <= 2 && pixel.lastKey - pixel.firstKey <= 2);
-            const float shown = data->cells.data[static_cast<std::size_t>(y * 400 + x)];
+            const float shown = data->cells.data[static_cast<std::size_t>(y * 600 + x)];
             QVERIFY(std::abs(locked->value() - shown) <= 1e-5F * shown);
         }
         const Point masked = pointOf(scene, 900, 100);
@@ -257,7 +257,7 @@ private slots:
         QVERIFY(numbers(small) < 20);
         QVERIFY(m_view.finding(input, options).starts_with("Query 920 “"));
         const ViewTable table = m_view.table(input, options);
-        QCOMPARE(table.rowCount, 160000 + 121);
+        QCOMPARE(table.rowCount, 240000 + 121);
         QCOMPARE(table.cell(60, 0), std::string("920")); // the middle one
         QCOMPARE(table.cell(60, 2), std::string("615"));
         QCOMPARE(table.cell(121, 4), std::string("1")); // then the pixels

@@ -12,6 +12,7 @@
 #include "views/view_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +22,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kSideWidth = kRailHeight + 6;
+const TextStyle kCaption{FontFace::Interface, 11};
 
 constexpr const char* kSource = "Compactor Figs. 2 and 8, KeyDiff Fig. 2";
 
@@ -104,46 +105,63 @@ std::string named(const ParameterValues& options, const char* option) {
     return words;
 }
 
-/// "causal softmax · query head 4 · max of 8 × 8 cells · sampled rows".
-std::string captionOf(const AttentionMapData& data, const MapScale& scale, const MapImage& image, const ParameterValues& options) {
-    std::string text = named(options, "map");
-    if (data.isDifference)
-        text += " minus " + named(options, "minus");
-    text += " · " + data.heads + " · " + scale.name();
+/// "max of 8 keys × 8 queries a pixel"; empty where every cell has a pixel.
+std::string poolingOf(const AttentionMapData& data, const MapImage& image) {
     const std::int64_t perRow = (data.rowEnd - data.rowBegin + image.rows - 1) / image.rows;
     const std::int64_t perColumn = (data.keyEnd - data.keyBegin + image.columns - 1) / image.columns;
-    if (perRow > 1 || perColumn > 1)
-        text += fmt::format(" · max of {} × {} cells", perRow, perColumn);
-    if (data.sampled)
-        text += fmt::format(" · sampled rows ({} of {})", formatCount(data.rowsLookedAt),
-                            formatCount(data.rowEnd - data.rowBegin));
-    return text;
+    if (perRow <= 1 && perColumn <= 1)
+        return {};
+    if (data.rowsAreKeys)
+        return fmt::format("max of {} × {} keys a pixel", perColumn, perRow);
+    return fmt::format("max of {} {} × {} {} a pixel", perColumn, perColumn == 1 ? "key" : "keys", perRow, perRow == 1 ? "query" : "queries");
 }
 
-MapLayout layoutOf(const ViewInput& input, const AttentionMapData& data, const Viewport& viewport) {
-    const auto n = static_cast<double>(input.capture->info().numTokens);
-    const Viewport::Range range =
-        viewport.range.value_or(Viewport::Range{0, n, static_cast<double>(data.firstQuery), n});
-    MapLayout layout;
-    layout.frame.x = {range.xMin, range.xMax, AxisScale::Position, "Key position (0-based)"};
-    layout.frame.y = {range.yMax, range.yMin, AxisScale::Position,
-                      data.rowsAreKeys ? "Key position (0-based)" : "Query position (0-based)"};
-    const bool roomy = viewport.height >= 240 && viewport.width >= 260;
-    const double rails = static_cast<double>(input.panes.size()) * (kRailHeight + kRailGap);
-    const double marginal = roomy && !data.columnSums.empty() ? 26 : 0;
-    const double top = 22 + marginal + rails + 4, right = kSideWidth + (roomy ? kLabelledColumnWidth + 6 : 0);
-    AxesStyle style;
-    style.titles = roomy;
-    const Box area{8, top, viewport.width - 12 - right, viewport.height - top - (viewport.forExport ? 22 : 4)};
-    Box plot = plotBoxFor(area, layout.frame.y, style, {*viewport.text});
-    const double side = std::max(1.0, std::min(plot.width, plot.height));
-    layout.frame.plot = {plot.x, plot.y, side, side};
-    layout.rails = {plot.x, plot.y - rails - 5, side, rails};
-    layout.marginal = {plot.x, layout.rails.y - marginal, side, std::max(0.0, marginal - 4)};
-    layout.sideRail = {plot.x + side + 4, plot.y, kRailHeight, side};
-    if (roomy)
-        layout.column = {layout.sideRail.right() + 6, plot.y, kLabelledColumnWidth, side};
-    return layout;
+/// "causal", "query head 4", "max of 8 keys × 8 queries a pixel", "sampled rows (440 of 1,028)", "log10, floor 1e−4": what the
+/// picture does not show by itself first, because the end may be cut off.
+std::vector<std::string> captionOf(const AttentionMapData& data, const MapScale& scale, const MapLayout& layout, double pixelScale,
+                                   const ParameterValues& options) {
+    std::vector<std::string> facts{named(options, "map"), data.heads};
+    if (data.isDifference)
+        facts[0] += " minus " + named(options, "minus");
+    if (std::string pooling = poolingOf(data, mapImageOf(layout, data, pixelScale)); !pooling.empty())
+        facts.push_back(std::move(pooling));
+    if (data.sampled)
+        facts.push_back(fmt::format("sampled rows ({} of {})", formatCount(data.rowsLookedAt), formatCount(data.rowEnd - data.rowBegin)));
+    facts.push_back(scale.name());
+    if (layout.captionBeside && !layout.axes.titles)
+        facts.push_back(data.rowsAreKeys ? "both axes: keys, from 0" : "→ key, ↓ query, from 0");
+    return facts;
+}
+
+/// A row of facts above the map, a fact on each row beside it.
+std::vector<std::string> captionLines(const SceneBuilder& builder, const std::vector<std::string>& facts, const MapLayout& layout) {
+    if (!layout.captionBeside)
+        return builder.wrap(fmt::format("{}", fmt::join(facts, " · ")), kCaption, layout.caption.width);
+    std::vector<std::string> lines;
+    for (const std::string& fact : facts)
+        for (std::string& line : builder.wrap(fact, kCaption, layout.caption.width))
+            lines.push_back(std::move(line));
+    return lines;
+}
+
+void drawCaption(SceneBuilder& builder, std::vector<std::string> lines, const Box& box, const Theme& theme) {
+    const auto most = std::max<std::size_t>(1, static_cast<std::size_t>(box.height / kCaptionPitch));
+    for (std::size_t i = most; i < lines.size(); ++i)
+        lines[most - 1] += " " + lines[i];
+    for (std::size_t i = 0; i < std::min(most, lines.size()); ++i)
+        builder.text({box.x, box.y + kCaptionPitch * (static_cast<double>(i) + 0.5)}, builder.elide(lines[i], kCaption, box.width), kCaption, theme.text2,
+                     HorizontalAlign::Left, VerticalAlign::Middle);
+}
+
+/// As much of the caption above the map as it needs where that is two rows, and room for the magnified cells where they would hide others.
+MapLayout arranged(const SceneBuilder& builder, const ViewInput& input, const ParameterValues& options, const AttentionMapData& data,
+                   const MapScale& scale, const Viewport& viewport) {
+    MapMargins margins;
+    MapLayout layout = layoutOfMap(input, data, viewport, margins);
+    if (viewport.height >= 300 && captionLines(builder, captionOf(data, scale, layout, viewport.pixelScale, options), layout).size() > 1)
+        margins.captionRows = 2;
+    margins.right = widthForInset(layout, data, input, viewport);
+    return layoutOfMap(input, data, viewport, margins);
 }
 
 std::vector<OptionNeed> AttentionMapView::optionNeeds() const {
@@ -166,24 +184,18 @@ Scene AttentionMapView::buildScene(const ViewInput& input, const ParameterValues
     const Theme& theme = themeOf(viewport.theme);
     const std::shared_ptr<const MapScale> held = scaleOfMap(*data, options);
     const MapScale& scale = *held;
-    const MapLayout layout = layoutOf(input, *data, viewport);
     Scene scene;
     scene.width = viewport.width;
     scene.height = viewport.height;
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
-    const TextStyle small{FontFace::Interface, 11};
-    builder.text({8, 11}, builder.elide(captionOf(*data, scale, mapImageOf(layout, *data, viewport.pixelScale), options), small, viewport.width - 16), small, theme.text2,
-                 HorizontalAlign::Left, VerticalAlign::Middle);
+    const MapLayout layout = arranged(builder, input, options, *data, scale, viewport);
+    drawCaption(builder, captionLines(builder, captionOf(*data, scale, layout, viewport.pixelScale, options), layout), layout.caption, theme);
     drawMarginal(builder, layout, *data, theme);
     drawRails(builder, layout, input, theme);
     drawMap(builder, layout, *data, scale, viewport.pixelScale, theme);
     drawMarks(builder, layout, input, theme);
-    AxesStyle style;
-    style.grid = false;
-    style.titles = layout.column.width > 0;
-    style.forPaper = viewport.theme == ThemeId::Paper;
-    drawAxes(builder, layout.frame, style, theme);
+    drawAxes(builder, layout.frame, layout.axes, theme);
     if (layout.column.width > 0) {
         ColourColumnSpec column = *data->memo.get("column", scale.key(), [&] { return std::make_shared<const ColourColumnSpec>(scale.column()); });
         column.handles = !viewport.forExport;

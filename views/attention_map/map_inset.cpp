@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 
@@ -68,42 +69,55 @@ bool isMasked(const MapLayout& layout, const AttentionMapData& data, const Box& 
     return true;
 }
 
-/// Rooms that cover nothing that is seen: right of the colour column, and the masked corner of a causal map.
-std::vector<Room> freeRooms(const MapLayout& layout, const AttentionMapData& data, const Viewport& viewport) {
+/// Behind everything else at the right.
+Room roomBeside(const MapLayout& layout, const Viewport& viewport, double width) {
+    const double top = layout.captionBeside ? 6 : layout.caption.bottom() + 4, bottom = viewport.height - (viewport.forExport ? 24 : 6);
+    return {{viewport.width - 8 - width, top, width, bottom - top}, false};
+}
+
+double widthBeside(const MapLayout& layout, const Viewport& viewport) {
+    const double taken = std::max({layout.column.right(), layout.sideRail.right(), layout.captionBeside ? layout.caption.right() : 0.0});
+    return viewport.width - 8 - (taken + 10);
+}
+
+/// The largest inset over the masked corner of a causal map; a higher corner is a narrower one.
+Inset overMasked(const MapLayout& layout, const AttentionMapData& data, const Mode& mode) {
     const Box& plot = layout.frame.plot;
-    const double left = std::max(layout.column.right(), layout.sideRail.right()) + 10;
-    const double bottom = viewport.height - (viewport.forExport ? 24 : 6);
-    std::vector<Room> rooms = {{{left, plot.y, viewport.width - 8 - left, bottom - plot.y}, false}};
-    for (double share = 0.5; share >= 0.2; share -= 0.05) {
-        const double side = share * plot.width;
-        const Box corner{plot.right() - side, plot.y, side, side};
-        if (!isMasked(layout, data, corner))
-            continue;
-        rooms.push_back({{corner.x + 3, corner.y + 3, corner.width - 6, corner.height - 6}, true});
-        break;
+    std::vector<Inset> fitting;
+    for (double share = 0.8; share > 0.19; share -= 0.05) {
+        const Box corner{plot.x + share * plot.width + 3, plot.y + 3, (1 - share) * plot.width - 6, share * plot.height - 6};
+        if (const Inset inset = fitted({corner, true}, *data.locked, mode); inset.cell > 0)
+            fitting.push_back(inset);
     }
-    return rooms;
+    std::stable_sort(fitting.begin(), fitting.end(), [](const Inset& a, const Inset& b) { return a.cell > b.cell; });
+    for (const Inset& inset : fitting)
+        if (isMasked(layout, data, inset.ground))
+            return inset;
+    return {};
 }
 
 /// The corner of the plot that is farthest from the locked cell.
 Room farthestCorner(const MapLayout& layout, const MapNeighbourhood& around) {
     const Box& plot = layout.frame.plot;
     const Point cell = layout.frame.toPixels(static_cast<double>(around.key), static_cast<double>(around.query));
-    const double side = 0.48 * plot.width;
+    const double width = 0.48 * plot.width, height = 0.48 * plot.height;
     const bool isLeft = cell.x < plot.x + plot.width / 2, isAbove = cell.y < plot.y + plot.height / 2;
-    return {{isLeft ? plot.right() - side - 3 : plot.x + 3, isAbove ? plot.bottom() - side - 3 : plot.y + 3, side, side}, isLeft};
+    return {{isLeft ? plot.right() - width - 3 : plot.x + 3, isAbove ? plot.bottom() - height - 3 : plot.y + 3, width, height}, isLeft};
+}
+
+/// From the one that says most to the one that needs least.
+std::array<Mode, 3> modesOf(std::size_t headings) {
+    return {Mode{true, headings}, Mode{false, headings}, Mode{false, 1}};
 }
 
 /// A smaller inset beside what is seen is better than a larger one over it.
 Inset placed(const MapLayout& layout, const AttentionMapData& data, const Viewport& viewport, std::size_t headings) {
-    const Mode modes[] = {{true, headings}, {false, headings}, {false, 1}};
+    const auto modes = modesOf(headings);
+    const Room beside = roomBeside(layout, viewport, widthBeside(layout, viewport));
     for (const Mode& mode : modes) {
-        Inset best;
-        for (const Room& room : freeRooms(layout, data, viewport))
-            if (const Inset inset = fitted(room, *data.locked, mode); inset.cell > best.cell)
-                best = inset;
-        if (best.cell > 0)
-            return best;
+        const Inset masked = overMasked(layout, data, mode), free = fitted(beside, *data.locked, mode);
+        if (masked.cell > 0 || free.cell > 0)
+            return free.cell > masked.cell ? free : masked;
     }
     for (const Mode& mode : modes)
         if (const Inset inset = fitted(farthestCorner(layout, *data.locked), *data.locked, mode); inset.cell > 0)
@@ -243,6 +257,20 @@ Adoption lockOf(const std::optional<MapCell>& cell) {
 
 std::string cellText(float value) {
     return std::isnan(value) ? "masked" : formatShort(static_cast<double>(value));
+}
+
+double widthForInset(const MapLayout& layout, const AttentionMapData& data, const ViewInput& input, const Viewport& viewport) {
+    if (!data.locked)
+        return 0;
+    const auto modes = modesOf(headingsOf(input, data).size());
+    if (overMasked(layout, data, modes.front()).cell > 0)
+        return 0;
+    const Box& plot = layout.frame.plot;
+    const double most = std::min(0.45 * viewport.width, plot.width - 1.5 * plot.height);
+    for (const Mode& mode : modes)
+        if (const Inset inset = fitted(roomBeside(layout, viewport, most), *data.locked, mode); inset.cell > 0)
+            return inset.ground.width + 10;
+    return 0;
 }
 
 std::string lockedSentence(const ViewInput& input, const AttentionMapData& data) {

@@ -18,6 +18,10 @@ Adoption lockOf(const std::optional<MapCell>& cell);
 void drawLockedCell(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
                     const ViewInput& input, const Viewport& viewport);
 
+/// How much of the width the magnified neighbourhood asks the layout for: none where it stands over masked cells with its
+/// texts, or where the map would not stay clearly wider than high.
+double widthForInset(const MapLayout& layout, const AttentionMapData& data, const ViewInput& input, const Viewport& viewport);
+
 /// Query and key of the magnified cell under a point of a scene.
 std::optional<std::pair<TokenIndex, TokenIndex>> magnifiedCellAt(const AttentionMapData& data, const Scene& scene, Point at);
 /// Whether the point lies on the inset at all.

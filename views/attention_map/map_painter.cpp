@@ -88,8 +88,17 @@ std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, dou
         all[static_cast<std::size_t>(at)] += 1;
         kept[static_cast<std::size_t>(at)] += states[token] == TokenState::Evicted ? 0 : 1;
     }
-    for (std::size_t i = 0; i < pixels; ++i)
-        kept[i] = all[i] > 0 ? kept[i] / all[i] : 0;
+    for (std::size_t i = 0; i < pixels; ++i) {
+        if (all[i] > 0) {
+            kept[i] /= all[i];
+            continue;
+        }
+        // Between the middles of two tokens that are wider than a pixel: the one that it lies in.
+        const double at = std::floor(low + (static_cast<double>(i) + 0.5) / static_cast<double>(pixels) * (high - low));
+        const bool isToken = at >= 0 && at < static_cast<double>(states.size());
+        const TokenState state = isToken ? states[static_cast<std::size_t>(at)] : TokenState::AfterCut;
+        kept[i] = state == TokenState::Kept || state == TokenState::Protected ? 1 : 0;
+    }
     return kept;
 }
 
@@ -109,16 +118,6 @@ void drawRail(SceneBuilder& builder, const Box& box, bool along, const std::vect
 }
 
 } // namespace
-
-MapImage mapImageOf(const MapLayout& layout, const AttentionMapData& data, double pixelScale) {
-    const Point from = layout.frame.toPixels(static_cast<double>(data.keyBegin), static_cast<double>(data.rowBegin));
-    const Point to = layout.frame.toPixels(static_cast<double>(data.keyEnd), static_cast<double>(data.rowEnd));
-    const auto fitting = [&](double length, std::int64_t cells) {
-        return std::clamp<std::int64_t>(std::llround(length * pixelScale), 1, cells);
-    };
-    const Box box{from.x, from.y, to.x - from.x, to.y - from.y};
-    return {box, fitting(box.height, data.cells.shape[0]), fitting(box.width, data.cells.shape[1])};
-}
 
 void drawMap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
              double pixelScale, const Theme& theme) {
@@ -200,9 +199,13 @@ void drawMarks(SceneBuilder& builder, const MapLayout& layout, const ViewInput& 
     builder.popClip();
     // Selected tokens: ink ticks between rails and map, as wide as their cells but never invisible.
     builder.pushClip({frame.plot.x, frame.plot.y - 5, frame.plot.width, 5});
-    for (const TokenIndex token : input.focus.selected) {
-        const double left = frame.toPixels(token, 0).x, right = frame.toPixels(token + 1, 0).x;
+    for (auto run = input.focus.selected.begin(); run != input.focus.selected.end();) { // ascending; neighbours leave no seam
+        auto end = run + 1;
+        while (end != input.focus.selected.end() && *end == *(end - 1) + 1)
+            ++end;
+        const double left = frame.toPixels(*run, 0).x, right = frame.toPixels(*(end - 1) + 1, 0).x;
         builder.rectangle({left, frame.plot.y - 4, std::max(1.0, right - left), 3}, theme.ink);
+        run = end;
     }
     builder.popClip();
 }

@@ -74,11 +74,16 @@ void drawColourColumn(SceneBuilder& builder, const Box& box, const ColourColumnS
     drawBar(builder, bar, spec, theme);
     drawHistogram(builder, bar, spec, theme);
     const std::vector<Tick> ends = endLabels(bar, spec);
-    for (const Tick& tick : spec.ticks)
-        if (std::none_of(ends.begin(), ends.end(), [&](const Tick& end) { return std::abs(end.value - tick.value) * bar.height < kLabelPitch; }))
-            drawLabel(builder, bar, tick, theme.text3, theme);
     for (const Tick& end : ends)
         drawLabel(builder, bar, end, theme.text1, theme);
+    std::vector<Tick> labelled = ends;
+    for (const Tick& tick : spec.ticks) {
+        const auto touches = [&](const Tick& other) { return std::abs(other.value - tick.value) * bar.height < kLabelPitch; };
+        if (std::any_of(labelled.begin(), labelled.end(), touches))
+            continue;
+        drawLabel(builder, bar, tick, theme.text3, theme);
+        labelled.push_back(tick);
+    }
     if (!spec.handles)
         return;
     drawHandle(builder, bar, spec.low, kLowHandle, theme);

@@ -1,0 +1,98 @@
+// The map gets all the room there is. What goes with it gives way in the order in which it can be missed: axis titles, the
+// caption's own row, the curve of the column sums, the colour column.
+#include "views/attention_map/map_layout.h"
+
+#include "views/scene/colour_column.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kSideWidth = kRailHeight + 6, kColumnWidth = kLabelledColumnWidth + 6;
+constexpr double kLeastWidthWithColumn = 120, kLeastColumn = 30; // of the plot; a column with two labels
+constexpr double kLeastHeightWithMarginal = 70, kLeastMarginal = 16, kMarginal = 26;
+constexpr double kSquareUpTo = 4.0 / 3; // on paper
+
+/// In a dock that is wide and low a caption costs less at the right than above.
+double captionWidthBeside(const Viewport& viewport) {
+    return viewport.height < 170 && viewport.width >= 520 ? std::clamp(0.2 * viewport.width, 130.0, 190.0) : 0;
+}
+
+void setAxes(MapLayout& layout, const ViewInput& input, const AttentionMapData& data, const Viewport& viewport) {
+    const auto n = static_cast<double>(input.capture->info().numTokens);
+    const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, static_cast<double>(data.firstQuery), n});
+    layout.frame.x = {range.xMin, range.xMax, AxisScale::Position, "Key position (0-based)"};
+    layout.frame.y = {range.yMax, range.yMin, AxisScale::Position,
+                      data.rowsAreKeys ? "Key position (0-based)" : "Query position (0-based)"};
+    layout.axes.grid = false;
+    layout.axes.titles = viewport.height >= 240 && viewport.width >= 260;
+    layout.axes.forPaper = viewport.theme == ThemeId::Paper;
+}
+
+/// Ends at device pixels, so that a pixel of the image is one of the screen. A figure is square where that takes most of the room.
+Box plotIn(const Box& room, const Viewport& viewport) {
+    const double scale = viewport.pixelScale;
+    Box plot{std::ceil(room.x * scale) / scale, std::ceil(room.y * scale) / scale, 0, 0};
+    const auto whole = [&](double length) { return std::max(1.0, std::floor(length * scale) / scale); };
+    plot.width = whole(room.right() - plot.x);
+    plot.height = whole(room.bottom() - plot.y);
+    if (viewport.forExport && std::max(plot.width, plot.height) <= kSquareUpTo * std::min(plot.width, plot.height))
+        plot.width = plot.height = std::min(plot.width, plot.height);
+    return plot;
+}
+
+} // namespace
+
+MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, const Viewport& viewport, const MapMargins& margins) {
+    MapLayout layout;
+    setAxes(layout, input, data, viewport);
+    const double beside = captionWidthBeside(viewport);
+    layout.captionBeside = beside > 0;
+    const double captionRow = layout.captionBeside ? 6 : 22 + kCaptionPitch * (margins.captionRows - 1);
+    const double rails = static_cast<double>(input.panes.size()) * (kRailHeight + kRailGap);
+    const double right = kSideWidth + margins.right + (layout.captionBeside ? beside + 8 : 0);
+    const auto roomWith = [&](double marginal, double column) {
+        const double top = captionRow + marginal + rails + 4;
+        // The last tick label of the keys hangs over the rail at the side.
+        const Box area{8, top, viewport.width - 2 - right - column, viewport.height - top - (viewport.forExport ? 22 : 4)};
+        return plotBoxFor(area, layout.frame.y, layout.axes, *viewport.text);
+    };
+    double marginal = 0;
+    if (!data.columnSums.empty())
+        marginal = layout.axes.titles ? kMarginal : roomWith(kLeastMarginal, 0).height >= kLeastHeightWithMarginal ? kLeastMarginal : 0;
+    const Box whole = roomWith(marginal, 0);
+    const bool column = whole.width - kColumnWidth >= kLeastWidthWithColumn && whole.height >= kLeastColumn;
+    const Box plot = layout.frame.plot = plotIn(roomWith(marginal, column ? kColumnWidth : 0), viewport);
+    layout.rails = {plot.x, plot.y - rails - 5, plot.width, rails};
+    layout.marginal = {plot.x, layout.rails.y - marginal, plot.width, std::max(0.0, marginal - 4)};
+    layout.sideRail = {plot.right() + 4, plot.y, kRailHeight, plot.height};
+    if (column)
+        layout.column = {layout.sideRail.right() + 6, plot.y, kLabelledColumnWidth, plot.height};
+    const double behind = std::max(layout.column.right(), layout.sideRail.right()) + 8;
+    layout.caption = layout.captionBeside ? Box{behind, 4, beside, viewport.height - 8}
+                                          : Box{8, 4, viewport.width - 16, kCaptionPitch * margins.captionRows};
+    return layout;
+}
+
+MapImage mapImageOf(const MapLayout& layout, const AttentionMapData& data, double pixelScale) {
+    const Point from = layout.frame.toPixels(static_cast<double>(data.keyBegin), static_cast<double>(data.rowBegin));
+    const Point to = layout.frame.toPixels(static_cast<double>(data.keyEnd), static_cast<double>(data.rowEnd));
+    MapImage image{{from.x, from.y, to.x - from.x, to.y - from.y}};
+    // Pixels of the image that are one of the screen each lie on those of the screen, or some of them would not be seen.
+    const auto fit = [&](double& begin, double& length, std::int64_t cells) {
+        const std::int64_t pixels = std::max<std::int64_t>(1, std::llround(length * pixelScale));
+        if (pixels > cells)
+            return cells;
+        begin = std::round(begin * pixelScale) / pixelScale;
+        length = static_cast<double>(pixels) / pixelScale;
+        return pixels;
+    };
+    image.rows = fit(image.box.y, image.box.height, data.cells.shape[0]);
+    image.columns = fit(image.box.x, image.box.width, data.cells.shape[1]);
+    return image;
+}
+
+} // namespace kvscope

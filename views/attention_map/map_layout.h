@@ -1,0 +1,39 @@
+#pragma once
+
+#include "views/attention_map/attention_map_data.h"
+#include "views/scene/axes.h"
+#include "views/view_facts.h"
+
+#include <cstdint>
+
+namespace kvscope {
+
+/// Where the parts of the picture lie. The map fills what the others leave: a key need not be as wide as a query is high.
+struct MapLayout {
+    PlotFrame frame;      ///< x keys, y queries downwards
+    AxesStyle axes;
+    Box caption;          ///< above everything, or at the right in a dock that is wide and low
+    bool captionBeside = false;
+    Box marginal;         ///< column sums; no height: none
+    Box rails;            ///< above the plot, one row per pane
+    Box sideRail;         ///< right of the plot, active pane
+    Box column;           ///< colour column; no width: none
+};
+
+constexpr double kRailHeight = 8, kRailGap = 2, kCaptionPitch = 14;
+
+/// What the layout leaves to others.
+struct MapMargins {
+    int captionRows = 1; ///< above the map
+    double right = 0;    ///< free, behind everything else
+};
+MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, const Viewport& viewport, const MapMargins& margins);
+
+/// Rows and columns of the image that the map is drawn as: a pixel a cell, or fewer where there are more cells than pixels.
+struct MapImage {
+    Box box;
+    std::int64_t rows = 1, columns = 1;
+};
+MapImage mapImageOf(const MapLayout& layout, const AttentionMapData& data, double pixelScale);
+
+} // namespace kvscope
