@@ -71,7 +71,8 @@ bool isMasked(const MapLayout& layout, const AttentionMapData& data, const Box& 
 
 /// Behind everything else at the right.
 Room roomBeside(const MapLayout& layout, const Viewport& viewport, double width) {
-    const double top = layout.captionBeside ? 6 : layout.caption.bottom() + 4, bottom = viewport.height - (viewport.forExport ? 24 : 6);
+    const double margin = layout.captionBeside ? 3 : 6, top = layout.captionBeside ? margin : layout.caption.bottom() + 4;
+    const double bottom = viewport.height - (viewport.forExport ? 24 : margin);
     return {{viewport.width - 8 - width, top, width, bottom - top}, false};
 }
 

@@ -1,5 +1,5 @@
 // The map gets all the room there is. What goes with it gives way in the order in which it can be missed: axis titles, the
-// caption's own row, the curve of the column sums, the colour column.
+// caption's own row, the curve of the column sums, half of the rails, the colour column.
 #include "views/attention_map/map_layout.h"
 
 #include "views/scene/colour_column.h"
@@ -11,9 +11,10 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kSideWidth = kRailHeight + 6, kColumnWidth = kLabelledColumnWidth + 6;
+constexpr double kSideRail = 8, kSideWidth = kSideRail + 6, kColumnWidth = kLabelledColumnWidth + 6;
 constexpr double kLeastWidthWithColumn = 120, kLeastColumn = 30; // of the plot; a column with two labels
 constexpr double kLeastHeightWithMarginal = 70, kLeastMarginal = 16, kMarginal = 26;
+constexpr double kLeastHeightWithLetters = 140; // of the whole picture: lower ones have thin rails
 constexpr double kSquareUpTo = 4.0 / 3; // on paper
 
 /// In a dock that is wide and low a caption costs less at the right than above.
@@ -51,13 +52,15 @@ MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, cons
     setAxes(layout, input, data, viewport);
     const double beside = captionWidthBeside(viewport);
     layout.captionBeside = beside > 0;
-    const double captionRow = layout.captionBeside ? 6 : 22 + kCaptionPitch * (margins.captionRows - 1);
-    const double rails = static_cast<double>(input.panes.size()) * (kRailHeight + kRailGap);
+    if (viewport.height < kLeastHeightWithLetters)
+        layout.railHeight = 4, layout.railGap = 1, layout.railLetters = false;
+    const double captionRow = layout.captionBeside ? 0 : 22 + kCaptionPitch * (margins.captionRows - 1);
+    const double rails = static_cast<double>(input.panes.size()) * (layout.railHeight + layout.railGap);
     const double right = kSideWidth + margins.right + (layout.captionBeside ? beside + 8 : 0);
     const auto roomWith = [&](double marginal, double column) {
         const double top = captionRow + marginal + rails + 4;
         // The last tick label of the keys hangs over the rail at the side.
-        const Box area{8, top, viewport.width - 2 - right - column, viewport.height - top - (viewport.forExport ? 22 : 4)};
+        const Box area{8, top, viewport.width - 2 - right - column, viewport.height - top - (viewport.forExport ? 22 : 2)};
         return plotBoxFor(area, layout.frame.y, layout.axes, *viewport.text);
     };
     double marginal = 0;
@@ -68,7 +71,7 @@ MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, cons
     const Box plot = layout.frame.plot = plotIn(roomWith(marginal, column ? kColumnWidth : 0), viewport);
     layout.rails = {plot.x, plot.y - rails - 5, plot.width, rails};
     layout.marginal = {plot.x, layout.rails.y - marginal, plot.width, std::max(0.0, marginal - 4)};
-    layout.sideRail = {plot.right() + 4, plot.y, kRailHeight, plot.height};
+    layout.sideRail = {plot.right() + 4, plot.y, kSideRail, plot.height};
     if (column)
         layout.column = {layout.sideRail.right() + 6, plot.y, kLabelledColumnWidth, plot.height};
     const double behind = std::max(layout.column.right(), layout.sideRail.right()) + 8;

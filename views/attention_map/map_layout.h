@@ -16,11 +16,13 @@ struct MapLayout {
     bool captionBeside = false;
     Box marginal;         ///< column sums; no height: none
     Box rails;            ///< above the plot, one row per pane
+    double railHeight = 8, railGap = 2;
+    bool railLetters = true;
     Box sideRail;         ///< right of the plot, active pane
     Box column;           ///< colour column; no width: none
 };
 
-constexpr double kRailHeight = 8, kRailGap = 2, kCaptionPitch = 14;
+constexpr double kCaptionPitch = 14;
 
 /// What the layout leaves to others.
 struct MapMargins {

@@ -105,7 +105,7 @@ std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, dou
 /// `along` x: the rail lies; else it stands.
 void drawRail(SceneBuilder& builder, const Box& box, bool along, const std::vector<double>& shares, const PaneIdentity& identity,
               const Theme& theme) {
-    const int count = static_cast<int>(shares.size()), across = identity.isRepeated() ? static_cast<int>(kRailHeight) : 1;
+    const int count = static_cast<int>(shares.size()), across = identity.isRepeated() ? static_cast<int>(std::min(box.width, box.height)) : 1;
     const int width = along ? count : across, height = along ? across : count;
     auto pixels = std::make_shared<std::vector<std::uint8_t>>();
     for (int y = 0; y < height; ++y)
@@ -138,10 +138,11 @@ void drawRails(SceneBuilder& builder, const MapLayout& layout, const ViewInput& 
     for (std::size_t i = 0; i < input.panes.size(); ++i) {
         const PaneData& pane = input.panes[i];
         const PaneIdentity identity = identityOf(input, pane, theme.id);
-        const Box rail{layout.rails.x, y, layout.rails.width, kRailHeight};
-        builder.text({rail.x - 5, y + kRailHeight / 2}, std::string(1, pane.letter), letter, theme.text2,
-                     HorizontalAlign::Right, VerticalAlign::Middle);
-        y += kRailHeight + kRailGap;
+        const Box rail{layout.rails.x, y, layout.rails.width, layout.railHeight};
+        if (layout.railLetters)
+            builder.text({rail.x - 5, y + rail.height / 2}, std::string(1, pane.letter), letter, theme.text2,
+                         HorizontalAlign::Right, VerticalAlign::Middle);
+        y += layout.railHeight + layout.railGap;
         if (!pane.result)
             continue;
         const auto along = static_cast<std::size_t>(std::max(1.0, rail.width));
