@@ -4,6 +4,7 @@
 #include <QPushButton>
 #include <QSettings>
 #include <QTemporaryDir>
+#include <QWheelEvent>
 
 #include "app/session/regenerating_command.h"
 #include "app/session/session_file.h"
@@ -53,6 +54,11 @@ struct OpenMap : OpenWindow {
         const Scene& scene = canvas()->scene();
         return widgetPoint({scene.plot.x + scene.plot.width * (key - scene.xMin) / (scene.xMax - scene.xMin),
                             scene.plot.y + scene.plot.height * (query - scene.yMin) / (scene.yMax - scene.yMin)});
+    }
+    void turnWheel(int notches) const {
+        const QPointF at = canvas()->rect().center();
+        QWheelEvent event(at, canvas()->mapToGlobal(at), {}, {0, 120 * notches}, Qt::NoButton, {}, Qt::NoScrollPhase, false);
+        QCoreApplication::sendEvent(canvas(), &event);
     }
     QPoint handle(PickId pick) const { return handleOn(canvas()->scene(), pick); }
 };
@@ -227,6 +233,41 @@ private slots:
         QTRY_VERIFY(open.data()->locked == nullptr);
         QTest::keyClick(open.canvas(), Qt::Key_Escape);
         QVERIFY(open.bench.session().selected.empty());
+    }
+
+    // A hand that pans the map draws frames of the map alone, and what it then shows is what a new look at the part shows.
+    void panningDrawsNothingElse() {
+        OpenMap open;
+        for (int notch = 0; notch < 4; ++notch)
+            open.turnWheel(1);
+        open.waitForMap();
+        const std::vector<int> before = open.framesWhenStill();
+        const int own = open.canvas()->framesDrawn();
+        const QPoint from = open.pixelOf(500, 600);
+        QTest::mousePress(open.canvas(), Qt::LeftButton, {}, from);
+        for (int step = 1; step <= 12; ++step) {
+            QTest::mouseMove(open.canvas(), from + QPoint(3 * step, -2 * step));
+            QTest::qWait(20);
+        }
+        QTest::mouseRelease(open.canvas(), Qt::LeftButton, {}, from + QPoint(36, -24));
+        open.waitForMap();
+        const std::vector<int> after = open.framesWhenStill();
+        QVERIFY(open.canvas()->framesDrawn() >= own + 5);
+        QCOMPARE(before.size(), after.size());
+        QVERIFY(before.size() > 1);
+        int changed = 0;
+        for (std::size_t i = 0; i < after.size(); ++i)
+            changed += after[i] != before[i];
+        QCOMPARE(changed, 1);
+        const QImage shown = open.canvas()->grabFramebuffer();
+        const Viewport::Range range = open.bench.session().look.ranges.at("attention_map");
+        open.bench.setRange(attentionMapView(), std::nullopt);
+        open.waitForMap();
+        (void)open.framesWhenStill();
+        open.bench.setRange(attentionMapView(), range);
+        open.waitForMap();
+        (void)open.framesWhenStill();
+        QCOMPARE(open.canvas()->grabFramebuffer(), shown);
     }
 
     // The map does not vanish and come back when another cell is locked.

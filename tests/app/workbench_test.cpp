@@ -1,5 +1,7 @@
 // Races, stepped through by hand: tasks wait in a list until the test runs them, deliveries in another.
 #include "tests/app/workbench_by_hand.h"
+#include "views/attention_map/attention_map_data.h"
+#include "views/attention_map/attention_map_view.h"
 #include "views/key_projection/key_projection_view.h"
 
 #include <QSignalSpy>
@@ -10,6 +12,8 @@ using kvscope::testing::ByHand;
 using kvscope::testing::kSample;
 
 namespace {
+
+constexpr Viewport::Range kPart{200, 400, 500, 700};
 
 std::unique_ptr<Workbench> makeWorkbench(ByHand& hand) {
     auto bench = kvscope::testing::workbenchByHand(hand);
@@ -228,6 +232,89 @@ private slots:
         }
         hand.runAll();
         QVERIFY(hand.tasks.empty() && hand.deliveries.empty());
+    }
+
+    // The part that a view shows is nobody else's business.
+    void anotherPartAsksForNothingElse() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->showView(attentionMapView());
+        bench->openCapture(kSample);
+        hand.runAll();
+        const QSignalSpy session(bench.get(), &Workbench::sessionChanged), range(bench.get(), &Workbench::rangeChanged);
+        const QSignalSpy data(bench.get(), &Workbench::dataChanged);
+        bench->setRange(keyProjectionView(), Viewport::Range{0, 1, 0, 1}); // has the same data in every part
+        QVERIFY(hand.tasks.empty() && data.empty());
+        bench->setRange(attentionMapView(), kPart);
+        bench->setRange(attentionMapView(), kPart);
+        QCOMPARE(range.count(), 2);
+        QCOMPARE(range.at(1).at(0).toString(), QString("attention_map"));
+        QVERIFY(session.empty() && !bench->history().canUndo());
+        QVERIFY(bench->session().look.ranges.at("attention_map").xMin == kPart.xMin && !bench->history().isSaved());
+        bench->setRange(attentionMapView(), std::nullopt);
+        QVERIFY(!bench->session().look.ranges.contains("attention_map"));
+        QCOMPARE(range.count(), 3);
+    }
+
+    // What takes long is not begun at every step of a movement, and then once, for where it ended.
+    void slowDataWaitForTheHandToRest() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->showView(attentionMapView());
+        bench->openCapture(kSample);
+        hand.runTask();
+        while (hand.deliver()) {
+        }
+        QTest::qWait(40); // the whole map takes so long
+        hand.runAll();
+        const auto keys = [&] { return dataAs<AttentionMapData>(bench->viewInput(attentionMapView()))->keyBegin; };
+        for (double moved = 0; moved < 4; ++moved) {
+            bench->setRange(attentionMapView(), Viewport::Range{100 + moved, 300 + moved, 100, 300});
+            QVERIFY(hand.tasks.empty());
+            QVERIFY(bench->viewInput(attentionMapView()).data.computing);
+            QCOMPARE(keys(), 0); // the old picture stays
+        }
+        QTRY_COMPARE(hand.tasks.size(), std::size_t{1});
+        hand.runAll();
+        QCOMPARE(keys(), 103);
+        QVERIFY(!bench->viewInput(attentionMapView()).data.computing);
+        // A small part is there at once, and so is the next one asked for. A busy machine may need several goes.
+        bool atOnce = false;
+        for (int go = 0; go < 50 && !atOnce; ++go) {
+            bench->change([&](Session& s) { s.look.ranges["attention_map"] = {500.0 + go, 510.0 + go, 600, 610}; }, "Range");
+            hand.runAll();
+            bench->setRange(attentionMapView(), Viewport::Range{700.0 + go, 710.0 + go, 800, 810});
+            atOnce = hand.tasks.size() == 1;
+            hand.runAll();
+        }
+        QVERIFY(atOnce);
+    }
+
+    // Hidden, closed or asked for something else meanwhile: nothing is begun for what nobody wants any more.
+    void whatWaitsIsForgottenWithItsView() {
+        for (const int how : {0, 1, 2}) {
+            ByHand hand;
+            const auto bench = makeWorkbench(hand);
+            bench->showView(attentionMapView());
+            bench->openCapture(kSample);
+            hand.runTask();
+            while (hand.deliver()) {
+            }
+            QTest::qWait(40);
+            hand.runAll();
+            bench->setRange(attentionMapView(), kPart);
+            QVERIFY(hand.tasks.empty());
+            if (how == 0)
+                bench->hideView(attentionMapView());
+            else if (how == 1)
+                bench->closeCapture();
+            else
+                bench->change([](Session& s) { setViewOption(s, "attention_map", "map", "non_causal"); }, "Map");
+            hand.runAll();
+            QTest::qWait(200);
+            QVERIFY(hand.tasks.empty());
+            QVERIFY(how != 2 || !bench->viewInput(attentionMapView()).data.computing);
+        }
     }
 
     void reloadKeepsTheSession() {
