@@ -123,7 +123,6 @@ void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std
         run.wantedKey.clear();
         run.identity.clear();
         run.state = {};
-        run.waits = false;
     }
     m_hovered = -1;
     m_survey.clear();

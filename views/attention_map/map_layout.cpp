@@ -11,7 +11,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kSideRail = 8, kSideWidth = kSideRail + 6, kColumnWidth = kLabelledColumnWidth + 6;
+constexpr double kSideWidth = kRailHeight + 6, kColumnWidth = kLabelledColumnWidth + 6;
 constexpr double kLeastWidthWithColumn = 120, kLeastColumn = 30; // of the plot; a column with two labels
 constexpr double kLeastHeightWithMarginal = 70, kLeastMarginal = 16, kMarginal = 26;
 constexpr double kLeastHeightWithLetters = 140; // of the whole picture: lower ones have thin rails
@@ -71,7 +71,7 @@ MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, cons
     const Box plot = layout.frame.plot = plotIn(roomWith(marginal, column ? kColumnWidth : 0), viewport);
     layout.rails = {plot.x, plot.y - rails - 5, plot.width, rails};
     layout.marginal = {plot.x, layout.rails.y - marginal, plot.width, std::max(0.0, marginal - 4)};
-    layout.sideRail = {plot.right() + 4, plot.y, kSideRail, plot.height};
+    layout.sideRail = {plot.right() + 4, plot.y, kRailHeight, plot.height};
     if (column)
         layout.column = {layout.sideRail.right() + 6, plot.y, kLabelledColumnWidth, plot.height};
     const double behind = std::max(layout.column.right(), layout.sideRail.right()) + 8;

@@ -8,6 +8,8 @@
 
 namespace kvscope {
 
+constexpr double kRailHeight = 8, kCaptionPitch = 14;
+
 /// Where the parts of the picture lie. The map fills what the others leave: a key need not be as wide as a query is high.
 struct MapLayout {
     PlotFrame frame;      ///< x keys, y queries downwards
@@ -16,13 +18,11 @@ struct MapLayout {
     bool captionBeside = false;
     Box marginal;         ///< column sums; no height: none
     Box rails;            ///< above the plot, one row per pane
-    double railHeight = 8, railGap = 2;
+    double railHeight = kRailHeight, railGap = 2; ///< thin in a low dock, and without letters
     bool railLetters = true;
     Box sideRail;         ///< right of the plot, active pane
     Box column;           ///< colour column; no width: none
 };
-
-constexpr double kCaptionPitch = 14;
 
 /// What the layout leaves to others.
 struct MapMargins {
