@@ -88,13 +88,14 @@ private slots:
         const ParameterValues options = optionsOf(m_view, {{"range", "weight:0.001..0.1"}});
         const ViewInput input = inputWith(options);
         const auto data = dataAs<AttentionMapData>(input);
-        const Scene scene = build(input, options);
+        const Scene scene = build(input, options, 800, 600);
         const ImageItem* image = mapImage(scene);
-        QCOMPARE(image->width, 400); // a pixel per cell of the data
+        QCOMPARE(image->width, 600); // a pixel per cell of the data
+        QCOMPARE(image->height, 400);
         int below = 0, between = 0, above = 0;
         for (std::int64_t y = 0; y < 400; y += 3)
-            for (std::int64_t x = 0; x <= y; ++x) {
-                const float cell = data->cells.data[static_cast<std::size_t>(y * 400 + x)];
+            for (std::int64_t x = 0; 2 * x <= 3 * y; ++x) { // not masked
+                const float cell = data->cells.data[static_cast<std::size_t>(y * 600 + x)];
                 const double place = std::clamp((std::log10(double(cell)) + 3) / 2, 0.0, 1.0);
                 QCOMPARE(colourOf(*image, x, y), colourMap("viridis", std::lround(255 * place) / 255.0));
                 ++(place <= 0 ? below : place >= 1 ? above : between);
