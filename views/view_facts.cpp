@@ -112,7 +112,8 @@ std::string provenance(const ViewInput& input, const std::vector<const PaneData*
 }
 
 std::string asSentence(std::string words) {
-    if (!words.empty() && words.front() >= 'a' && words.front() <= 'z')
+    const bool isFormula = words.substr(0, words.find(' ')).find('(') != std::string::npos; // cos(k̄, q̄)
+    if (!words.empty() && words.front() >= 'a' && words.front() <= 'z' && !isFormula)
         words.front() = static_cast<char>(words.front() - 'a' + 'A');
     return words;
 }

@@ -90,7 +90,7 @@ private slots:
             QCOMPARE(data->rows[std::size_t(layer)].values, perHead(card.id, "snapkv@0.25", layer));
         QCOMPARE(data->what.ends_with(" of SnapKV"), card.subject == MeasureSubject::KeptTokens);
         const std::string finding = headGridView().finding(input, options);
-        QVERIFY2(finding.starts_with(data->what) && (card.unit.empty() || finding.find(" " + card.unit + " in layer ") != std::string::npos), finding.c_str());
+        QVERIFY2(finding.starts_with(asSentence(data->what) + ": ") && (card.unit.empty() || finding.find(" " + card.unit + ", in layer ") != std::string::npos), finding.c_str());
         const ViewTable table = headGridView().table(input, options);
         QCOMPARE(table.columns[2], data->what + (card.unit.empty() ? "" : ", " + card.unit));
         for (const QSize size : {QSize(300, 220), QSize(930, 400)}) {

@@ -59,7 +59,7 @@ private slots:
         QCOMPARE(ends(columnOf({2.1e-5, 6.47e-4})), std::string("0.21e−4 6.47e−4"));
         QCOMPARE(ends(columnOf({12, 1024})), std::string("12 1,024"));
         QCOMPARE(ends(columnOf({12.5, 1024.25})), std::string("13 1,024"));
-        QCOMPARE(ends(columnOf({0.25, 3})), std::string("0.25 3.00"));
+        QCOMPARE(ends(columnOf({0.25, 3})), std::string("0.250 3.000"));
         QCOMPARE(ends(columnOf({-0.5, 2}, true)), std::string("−2 2"));
         QCOMPARE(ends(columnOf({1e6, 3.5e6})), std::string("1.00e6 3.50e6"));
         // Nobody's choice is rounded away while there is room for it.

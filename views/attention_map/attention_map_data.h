@@ -1,7 +1,7 @@
 #pragma once
 
+#include "core/base/memo.h"
 #include "core/engine/attention_map.h"
-#include "views/attention_map/map_memo.h"
 #include "views/view_data.h"
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct AttentionMapData : ViewData {
     bool rowsAreKeys = false;             ///< cosine of keys
     std::string heads;                    ///< "query head 4", "mean of query heads 4-7"
     std::shared_ptr<const MapNeighbourhood> locked; ///< null: no cell is locked, or it is none of this map's
-    MapMemo memo;                         ///< of the pictures made of the cells
+    Memo memo;                            ///< of the pictures made of the cells: a hand that pans wants the same at every step
 };
 
 } // namespace kvscope

@@ -7,18 +7,18 @@
 
 namespace kvscope {
 
-/// What was made of a map's cells for its last picture, because a hand that pans wants the same again at every step. Of each
-/// thing ("pixels") the last one is kept, under a key that says all that it depends on beside the cells. A copy begins empty,
-/// since its cells may be changed.
-class MapMemo {
+/// What was made of frozen data last, kept beside them because the same is wanted again and again: of each thing the last
+/// one, under a key that says all that it depends on beside the data. Safe for several threads. A copy begins empty, since
+/// its data may be changed.
+class Memo {
 public:
-    MapMemo() = default;
-    MapMemo(const MapMemo&) {}
-    MapMemo& operator=(const MapMemo&) {
+    Memo() = default;
+    Memo(const Memo&) {}
+    Memo& operator=(const Memo&) {
         m_kept.clear();
         return *this;
     }
-    ~MapMemo() = default;
+    ~Memo() = default;
 
     /// `make` returns a shared pointer, and is called where the last one had another key. The same `thing` is always of one type.
     template <class Make> auto get(const std::string& thing, const std::string& key, const Make& make) const {
