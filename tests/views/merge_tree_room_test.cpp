@@ -1,5 +1,6 @@
 // What the tree shows where there is little room: every box says something, and only what is drawn is named.
 #include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
 #include "tests/views/merge_tree_fixture.h"
 #include "views/scene/text_painter.h"
 
@@ -59,6 +60,13 @@ private slots:
                 return text && root->box.contains(text->position);
             }));
         }
+    }
+
+    // At 1440 x 900 the layout shows what a set loses and how its signs lean, the stand-in's sentence and all.
+    void discrepancyAndImbalanceAreShownInTheTeachLayout() {
+        const auto texts = scene_checks::textsOf(sceneOf(sampleInput({"keydiff@0.25"}), 866, 335));
+        QVERIFY(std::ranges::count_if(texts, [](const std::string& text) { return text.ends_with(" %") && text.size() <= 5; }) == 4); // of the live sets
+        QVERIFY(std::ranges::find(texts, "sign imbalance") != texts.end());
     }
 
     // Every tick of a pair stands in the box of its batch.

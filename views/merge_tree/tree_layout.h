@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-inline constexpr double kPartsPitch = 44; ///< least pitch at which nodes have their discrepancy above and their imbalance below
+inline constexpr double kPartsPitch = 41; ///< least pitch at which nodes have their discrepancy above and their imbalance below
 
 /// Where the parts of the tree lie: levels from the top (C^T) down to the batches (C^0), stream positions to the right.
 /// Nothing in it depends on the cursor, so that nothing moves while the stream is played.
