@@ -41,6 +41,7 @@ const std::array kPlaces = {Place{{1280, 800}, 1},    Place{{1440, 900}, 1},    
 class Gallery : kvscope::testing::WindowParts {
 public:
     Gallery(QString folder, const QString& capture, QString part) : WindowParts(0), m_folder(std::move(folder)), m_part(std::move(part)) {
+        window.setAnimated(false); // a dock on its way to its place is no picture
         window.show();
         window.openPath(capture);
         waitFor([this] { return bench.capture() != nullptr; });

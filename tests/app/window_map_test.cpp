@@ -8,6 +8,7 @@
 
 #include "app/session/regenerating_command.h"
 #include "app/session/session_file.h"
+#include "app/window/docks/dock_desk.h"
 #include "app/window/range_dialog.h"
 #include "tests/app/window_fixture.h"
 #include "views/attention_map/attention_map_data.h"
@@ -74,6 +75,20 @@ private slots:
         QCoreApplication::setOrganizationName("KVScope test");
     }
     void init() { QSettings().clear(); }
+
+    // A dock that has just been called in gets its size after it is shown: its cells are those of its own pixels.
+    void theCellsAreThoseOfTheDocksPixels() {
+        OpenMap open;
+        for (const WindowLayout layout : {WindowLayout::ComparePolicies, WindowLayout::WholeModel, WindowLayout::Teach, WindowLayout::ExploreHead}) {
+            open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
+            QTest::qWait(100); // until it is arranged
+            open.window.docks()->dock("attention_map")->present();
+            QTest::qWait(100);
+            open.waitForMap();
+            QTRY_COMPARE(open.data()->cells.shape[0], std::min<std::int64_t>(1028, open.canvas()->height()));
+            QTRY_COMPARE(open.data()->cells.shape[1], std::min<std::int64_t>(1028, open.canvas()->width()));
+        }
+    }
 
     void aHandleIsPulledAndThatIsOneStepOfUndo() {
         OpenMap open;

@@ -250,9 +250,10 @@ std::string AttentionMapView::finding(const ViewInput& input, const ParameterVal
     const auto share = static_cast<double>(half) / static_cast<double>(sums.size());
     const std::string tokens = first == 1 ? fmt::format("Key {} takes", data->keyBegin)
                                           : fmt::format("Keys {}–{} take", data->keyBegin, data->keyBegin + first - 1);
-    return fmt::format("{} {} % of the weight shown; half of it falls on {} % of the keys{}", tokens,
-                       formatFixed(total > 0 ? 100 * static_cast<double>(sums.front()) / total : 0, 1),
-                       formatFixed(100 * share, 1), sampled);
+    // Of columns of pixels: keys of one column may hold the half by fewer than all of them.
+    const std::string rest = half <= 1 ? "" : fmt::format("; half of it falls on {}{} % of the keys", first == 1 ? "" : "at most ", formatFixed(100 * share, 1));
+    return fmt::format("{} {} % of the weight shown{}{}", tokens, formatFixed(total > 0 ? 100 * static_cast<double>(sums.front()) / total : 0, 1), rest,
+                       sampled);
 }
 
 PointFacts AttentionMapView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {

@@ -1,4 +1,4 @@
-// The map gets all the room there is. What goes with it gives way in the order in which it can be missed: axis titles, the
+// The map gets the room there is, as long as it stays no more than a few times wider than high. What goes with it gives way in the order in which it can be missed: axis titles, the
 // caption's own row, the curve of the column sums, half of the rails, the colour column.
 #include "views/attention_map/map_layout.h"
 
@@ -40,6 +40,8 @@ Box plotIn(const Box& room, const Viewport& viewport) {
     const auto whole = [&](double length) { return std::max(1.0, std::floor(length * scale) / scale); };
     plot.width = whole(room.right() - plot.x);
     plot.height = whole(room.bottom() - plot.y);
+    plot.width = std::min(plot.width, whole(kWidestMap * plot.height));
+    plot.height = std::min(plot.height, whole(kHighestMap * plot.width));
     if (viewport.forExport && std::max(plot.width, plot.height) <= kSquareUpTo * std::min(plot.width, plot.height))
         plot.width = plot.height = std::min(plot.width, plot.height);
     return plot;

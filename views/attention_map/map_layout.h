@@ -10,6 +10,9 @@ namespace kvscope {
 
 constexpr double kRailHeight = 8, kCaptionPitch = 14;
 
+/// Width to height and the other way: beyond, the diagonal says nothing any more.
+inline constexpr double kWidestMap = 4, kHighestMap = 1.5;
+
 /// Where the parts of the picture lie. The map fills what the others leave: a key need not be as wide as a query is high.
 struct MapLayout {
     PlotFrame frame;      ///< x keys, y queries downwards
