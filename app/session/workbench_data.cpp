@@ -4,6 +4,7 @@
 
 #include "views/view_facts.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace kvscope {
@@ -107,6 +108,11 @@ void Workbench::refreshData(const View& view, bool moving) {
     const std::string key = maker->key(request), identity = maker->identity(request);
     if (key == run.wantedKey)
         return;
+    // What is taken back took at least as long as it was given, all its goes together: a quick part before says nothing of it.
+    const bool underWay = run.state.computing && !run.waits;
+    const DataRun::Clock::time_point begun = underWay ? run.asked : DataRun::Clock::now();
+    if (underWay)
+        run.took = std::max(run.took, DataRun::Clock::now() - begun);
     // Another part of the same, while one moves on: what takes long would be begun in vain, and hold the movement up.
     run.waits = moving && run.isSlow() && identity == run.identity && run.state.value;
     // Data of something else would be a wrong picture; another part of the same stays until the new part is there.
@@ -122,6 +128,7 @@ void Workbench::refreshData(const View& view, bool moving) {
         m_rest.start();
     } else {
         submitData(view);
+        run.asked = begun;
     }
     emit dataChanged(QString::fromStdString(id));
 }

@@ -13,6 +13,9 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
+#include <memory>
+#include <utility>
+
 namespace kvscope {
 
 DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent) : QDialog(parent) {
@@ -46,10 +49,16 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
     connect(&canvas, &QObject::destroyed, this, &QDialog::reject);
     connect(&workbench, &Workbench::paneChanged, this, follow);
     connect(&workbench, &Workbench::sessionChanged, this, follow);
-    connect(&workbench, &Workbench::dataChanged, this, [follow, shown = fromUtf8(canvas.view().card().id)](const QString& viewId) {
-        if (viewId == shown)
-            follow();
-    });
+    // Progress is no other table: it would take the selection with it many times a second.
+    connect(&workbench, &Workbench::dataChanged, this,
+            [follow, &workbench, &view = canvas.view(), seen = std::shared_ptr<const ViewData>()](const QString& viewId) mutable {
+                if (viewId != fromUtf8(view.card().id))
+                    return;
+                const auto now = workbench.viewInput(view).data.value;
+                if (std::exchange(seen, now) == now)
+                    return;
+                follow();
+            });
     follow();
     table->resizeColumnsToContents();
 }

@@ -95,6 +95,12 @@ void RangeDialog::addColourRow() {
     button("coloursMiddle", tr("1–99 %"), without(kLeftOut));
     m_grid->addLayout(fits, 4, 1, 1, 2);
     connect(&m_workbench, &Workbench::sessionChanged, this, &RangeDialog::followColours);
+    // Another part of the picture has other ends, as long as they are automatic and nobody types others.
+    connect(&m_workbench, &Workbench::dataChanged, this, [this](const QString& viewId) {
+        const bool isTyped = m_colourFrom->isModified() || m_colourTo->isModified();
+        if (viewId == fromUtf8(m_view.card().id) && !isTyped)
+            followColours();
+    });
     followColours();
 }
 
@@ -128,7 +134,8 @@ bool RangeDialog::applyColours() {
     const ParameterValues options = viewOptions(m_workbench.session(), m_view);
     const auto& colours = dynamic_cast<const ColourRangeView&>(m_view);
     const auto now = colours.colourRange(input, options);
-    if (now && numberText(*now->low) == m_colourFrom->text() && numberText(*now->high) == m_colourTo->text())
+    const bool isTyped = m_colourFrom->isModified() || m_colourTo->isModified();
+    if (!isTyped || (now && numberText(*now->low) == m_colourFrom->text() && numberText(*now->high) == m_colourTo->text()))
         return true; // as it is, and perhaps automatic
     const auto adoption = colours.withColourRange(input, options, low, high);
     mark(m_colourFrom, adoption.has_value());

@@ -39,6 +39,7 @@ struct OpenMap : OpenWindow {
 
     OpenMap() {
         bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
+        QTest::qWait(150); // until it is arranged
         for (ViewDock* dock : window.canvases()->docks())
             if (dock->canvas()->view().card().id == "attention_map")
                 map = dock->canvas();
@@ -47,8 +48,10 @@ struct OpenMap : OpenWindow {
     }
     CanvasWidget* canvas() const { return map->canvas(); }
     std::shared_ptr<const AttentionMapData> data() const { return dataAs<AttentionMapData>(bench.viewInput(attentionMapView())); }
+    /// Until it has its place, too: its cells are those of its pixels then.
     void waitForMap() {
-        QTRY_VERIFY_WITH_TIMEOUT(map && map->isVisible() && data() && !bench.viewInput(attentionMapView()).data.computing && !canvas()->scene().plot.contains({0, 0}) && canvas()->scene().plot.width > 50, 20000);
+        const auto hasItsSize = [this] { return data()->cells.shape[0] == std::min<std::int64_t>(data()->rowEnd - data()->rowBegin, canvas()->height()); };
+        QTRY_VERIFY_WITH_TIMEOUT(map && map->isVisible() && data() && hasItsSize() && !bench.viewInput(attentionMapView()).data.computing && !canvas()->scene().plot.contains({0, 0}) && canvas()->scene().plot.width > 50, 20000);
     }
     std::string option(const std::string& id) const { return viewOptions(bench.session(), attentionMapView()).text(id); }
     QPoint pixelOf(double key, double query) const {
@@ -199,6 +202,21 @@ private slots:
         QTest::mouseClick(dialog->findChild<QPushButton*>("coloursAutomatic"), Qt::LeftButton);
         QCOMPARE(open.option("range"), std::string("auto"));
         QCOMPARE(from->text(), QString("0.0001"));
+    }
+
+    // Automatic ends are those of the part that is shown: fields that nobody typed in follow, and Apply stores none of them.
+    void automaticEndsFollowThePartThatIsShown() {
+        OpenMap open;
+        open.bench.change([](Session& s) { setViewOption(s, "attention_map", "scale", "linear"); }, "Scale");
+        open.waitForMap();
+        open.map->showRange();
+        auto* dialog = open.window.findChild<RangeDialog*>();
+        const auto* to = dialog->findChild<QLineEdit*>("coloursTo");
+        const QString whole = to->text();
+        open.bench.setRange(attentionMapView(), Viewport::Range{400, 440, 700, 740}); // without the sink
+        QTRY_VERIFY(to->text() != whole);
+        QTest::mouseClick(dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Apply), Qt::LeftButton);
+        QCOMPARE(open.option("range"), std::string("auto"));
     }
 
     void sessionAndCommandLineKeepThem() {

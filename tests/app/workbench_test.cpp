@@ -290,6 +290,29 @@ private slots:
         QVERIFY(atOnce);
     }
 
+    // A part that is there at once (from the cache, say) does not make the next one quick: what is taken back again and again
+    // is seen to be slow.
+    void whatIsNeverDoneIsSlow() {
+        ByHand hand;
+        const auto bench = makeWorkbench(hand);
+        bench->showView(attentionMapView());
+        bench->openCapture(kSample);
+        hand.runAll();
+        bench->change([&](Session& s) { s.look.ranges["attention_map"] = {500, 510, 600, 610}; }, "Range");
+        hand.runAll();
+        for (double moved = 0; moved < 6; ++moved) {
+            bench->setRange(attentionMapView(), Viewport::Range{100 + moved, 300 + moved, 100, 300});
+            QTest::qWait(10);
+        }
+        const std::size_t begun = hand.tasks.size();
+        while (hand.runTask()) {
+        }
+        QVERIFY(begun <= 4);
+        bench->setRange(attentionMapView(), Viewport::Range{110, 310, 100, 300});
+        QVERIFY(hand.tasks.empty()); // it waits
+        QTRY_COMPARE(hand.tasks.size(), std::size_t{1});
+    }
+
     // Hidden, closed or asked for something else meanwhile: nothing is begun for what nobody wants any more.
     void whatWaitsIsForgottenWithItsView() {
         for (const int how : {0, 1, 2}) {

@@ -158,8 +158,11 @@ MapLayout arranged(const SceneBuilder& builder, const ViewInput& input, const Pa
                    const MapScale& scale, const Viewport& viewport) {
     MapMargins margins;
     MapLayout layout = layoutOfMap(input, data, viewport, margins);
-    if (viewport.height >= 300 && captionLines(builder, captionOf(data, scale, layout, viewport.pixelScale, options), layout).size() > 1)
-        margins.captionRows = 2;
+    if (viewport.height >= 300) {
+        std::vector<std::string> facts = captionOf(data, scale, layout, viewport.pixelScale, options);
+        facts.back() = "log10, 0.00123 to 0.00123"; // the map does not move under a hand that pulls these ends
+        margins.captionRows = captionLines(builder, facts, layout).size() > 1 ? 2 : 1;
+    }
     margins.right = widthForInset(layout, data, input, viewport);
     return layoutOfMap(input, data, viewport, margins);
 }

@@ -41,7 +41,8 @@ Box plotIn(const Box& room, const Viewport& viewport) {
     plot.width = whole(room.right() - plot.x);
     plot.height = whole(room.bottom() - plot.y);
     plot.width = std::min(plot.width, whole(kWidestMap * plot.height));
-    plot.height = std::min(plot.height, whole(kHighestMap * plot.width));
+    // Not by the plot's own width, which the labels of the column move: the plot would move under a hand that pulls its handles.
+    plot.height = std::min(plot.height, whole(std::max(60.0, kHighestMap * (viewport.width - kBesidePlot))));
     if (viewport.forExport && std::max(plot.width, plot.height) <= kSquareUpTo * std::min(plot.width, plot.height))
         plot.width = plot.height = std::min(plot.width, plot.height);
     return plot;

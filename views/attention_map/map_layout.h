@@ -11,7 +11,7 @@ namespace kvscope {
 constexpr double kRailHeight = 8, kCaptionPitch = 14;
 
 /// Width to height and the other way: beyond, the diagonal says nothing any more.
-inline constexpr double kWidestMap = 4, kHighestMap = 1.5;
+inline constexpr double kWidestMap = 4, kHighestMap = 1.5, kBesidePlot = 190; // about, of axis, rail and column
 
 /// Where the parts of the picture lie. The map fills what the others leave: a key need not be as wide as a query is high.
 struct MapLayout {

@@ -247,9 +247,9 @@ void DockDesk::sharePanes() {
         return m_window.resizeDocks({dock("token_strip")}, {px(text + kTabs)}, Qt::Vertical);
     m_window.resizeDocks({dock("overlap"), dock("token_strip")}, {px(row), px(text)}, Qt::Vertical);
     if (wide)
-        m_window.resizeDocks({dock("overlap"), dock("error_difference"), dock("metrics")}, {px(420), px(480), px(480)}, Qt::Horizontal);
+        m_window.resizeDocks({dock("overlap"), dock("error_difference"), dock("metrics")}, {px(700), px(560), px(500)}, Qt::Horizontal); // the first place is that of views called in
     else if (!narrow)
-        m_window.resizeDocks({dock("overlap"), dock("error_difference")}, {px(470), px(490)}, Qt::Horizontal);
+        m_window.resizeDocks({dock("overlap"), dock("error_difference")}, {px(500), px(460)}, Qt::Horizontal);
 }
 
 } // namespace kvscope

@@ -89,7 +89,7 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
             facts.emplace_back(tr("Union of %1 query heads").arg(chosen.queryHeads.size()), countText(std::ssize(chosen.kept)));
         facts.emplace_back(tr("of them protected"), countText(static_cast<std::int64_t>(chosen.protectedTokens.size())));
         facts.emplace_back(tr("Smallest decision margin"),
-                           std::isinf(chosen.margin) ? tr("no decision") : scoreText(static_cast<double>(chosen.margin)));
+                           std::isinf(chosen.margin) ? tr("no decision") : errorText(static_cast<double>(chosen.margin)));
     }
     if (result.fidelity && result.fidelity->skipped > 0)
         facts.emplace_back(tr("Queries skipped"), countText(result.fidelity->skipped));
