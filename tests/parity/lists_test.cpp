@@ -103,6 +103,8 @@ private slots:
         m_torch = std::make_unique<LayerRunner>(std::shared_ptr<const Engine>(makeEngine({"torch"})));
         QCOMPARE(m_torch->engine().name(), std::string("torch"));
         QVERIFY(m_torch->engine().state().delegated.empty());
+        if (qEnvironmentVariable("KVSCOPE_EXACT_SUMS") == "pairs") // else this would be lists_test once more
+            QVERIFY2(m_torch->engine().state().device.find("pairs of floats") != std::string::npos, m_torch->engine().state().device.c_str());
     }
 
     void samplesKeepTheSameTokens_data() {
