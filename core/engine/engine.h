@@ -35,10 +35,10 @@ struct Standardisation {
 /// Exact: the index contract. Fast: float sums where they pay (attentionChunkSums), outside the contract.
 enum class Arithmetic { Exact, Fast };
 
-/// The primitives that policies, measures and views are made of. H heads are always computed at once.
-/// Contract of every member: inputs are float, sums run in double and are rounded to float once,
-/// results do not depend on thread count or instruction set, long work calls the checkpoint.
-/// Shapes that do not fit are our bugs (assert). NaN in scores is refused with Error.
+/// The primitives that policies, measures and views are made of. H heads are always computed at once. Contract of every member: inputs
+/// are float, sums run in double, or with an error below 18 d 2^-48 of the magnitudes (pairs of floats on GPUs that are slow at double,
+/// gpu/README.md), and are rounded to float once, results do not depend on thread count or instruction set, long work calls the
+/// checkpoint. Shapes that do not fit are our bugs (assert). NaN in scores is refused with Error.
 class Engine {
 public:
     virtual ~Engine() = default;
@@ -111,7 +111,7 @@ public:
     /// [H, n, d] -> [H, count]: the largest singular value of rows [0, first + r + 1), for 0 <= r < count.
     virtual HostTensor prefixOperatorNorms(const Tensor& rows, std::int64_t first, std::int64_t count,
                                            const Checkpoint& checkpoint) const = 0;
-    /// Independent walks, all at once; one result per walk. Signs and sums in double. Throws Error on NaN.
+    /// Independent walks, all at once; one result per walk. Signs and sums by the contract above. Throws Error on NaN.
     virtual std::vector<BalancingSteps> balancingWalks(const BalancingWalks& input,
                                                        const Checkpoint& checkpoint) const = 0;
     /// [H, n, d] -> [H, n]: <k_i, (sum of the keys of i's block) / block>, blocks of `block` rows from row 0; the last

@@ -1,6 +1,6 @@
 // Column sums of attention against the CPU engine: windows, full causal attention, sliding windows, keys with gaps,
 // groups of any size, chunks with a short end, in exact and in fast arithmetic. Exact sums agree to the one rounding to
-// float: in double only the order of additions differs, and pairs of floats err as little.
+// float: in double only the order of additions differs, and pairs of floats err far less than a float does.
 #include "core/engine/engine.h"
 #include "gpu/kernels/attention_rows.h"
 #include "gpu/kernels/attention_sums.h"
