@@ -15,12 +15,14 @@ public:
     Memo() = default;
     Memo(const Memo&) {}
     Memo& operator=(const Memo&) {
+        const std::lock_guard lock(m_mutex);
         m_kept.clear();
         return *this;
     }
     ~Memo() = default;
 
-    /// `make` returns a shared pointer, and is called where the last one had another key. The same `thing` is always of one type.
+    /// `make` returns a shared pointer, and is called where the last one had another key; where it throws, the last one
+    /// stays. It must not ask the same memo: other threads wait until it is done. The same `thing` is always of one type.
     template <class Make> auto get(const std::string& thing, const std::string& key, const Make& make) const {
         using Value = const typename decltype(make())::element_type;
         const std::lock_guard lock(m_mutex);
