@@ -53,6 +53,13 @@ private slots:
         QCOMPARE(formulaLines({line}, 36), broken);
     }
 
+    void emptyLinesStayEmpty() {
+        const QString formula = "score_i = sum over queries j >= i of p_ji v_i";
+        const QStringList broken = formulaLines({formula}, 36);
+        QVERIFY(broken.size() > 1);
+        QCOMPARE(formulaLines({"   ", formula, "", formula}, 36), QStringList{""} + broken + QStringList{""} + broken);
+    }
+
     // In panels of 288 and 400 and everything between.
     void everyPolicyIsSetWhole() {
         const QRegularExpression loneOperator("(^\\s*|\\s)([-+*/=<>−·≤≥←]|<=|>=|\\+=)$");

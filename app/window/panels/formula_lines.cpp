@@ -91,6 +91,10 @@ QStringList formulaLines(const QStringList& listing, int columns) {
     static const QRegularExpression kGap(" {2,}");
     QStringList lines;
     for (const QString& line : listing) {
+        if (line.trimmed().isEmpty()) {
+            lines.emplace_back();
+            continue;
+        }
         const QStringList cells = line.trimmed().split(kGap);
         bool goesOn = line.startsWith(' '); // under a name or a formula of the lines above
         bool joins = false;
