@@ -17,4 +17,12 @@ std::string octaveText(int bucket) {
     return powerOfTwo(bucket - 1) + " < ‖v‖ ≤ " + powerOfTwo(bucket);
 }
 
+std::string standInWords(const std::string& lacks, const std::string& source, const std::function<bool(const std::string&)>& fits) {
+    for (const std::string& words : {lacks + ". Shown as an example: " + source + ". Choose that policy to see your own.",
+                                     lacks + ". This is an example; choose that policy to see your own."})
+        if (fits(words))
+            return words;
+    return "Example: choose BalanceKV for your own.";
+}
+
 } // namespace kvscope

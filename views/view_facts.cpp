@@ -118,6 +118,12 @@ std::string asSentence(std::string words) {
     return words;
 }
 
+std::string withFullStop(std::string sentence) {
+    const std::string last = sentence.substr(sentence.rfind(' ') + 1);
+    const bool ends = last.ends_with('.') || last.ends_with('?') || last.ends_with('!') || last.ends_with("…");
+    return last.empty() || ends || last.find('/') != std::string::npos ? sentence : sentence + ".";
+}
+
 ViewTable tableOf(std::vector<std::string> columns, std::vector<std::vector<std::string>> rows) {
     ViewTable table;
     table.columns = std::move(columns);

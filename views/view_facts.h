@@ -53,6 +53,9 @@ std::string provenance(const ViewInput& input, const std::vector<const PaneData*
 /// With a capital first letter, unless a formula stands there: a picture begins with words that go on elsewhere, an error behind "kvscope:", say.
 std::string asSentence(std::string words);
 
+/// With a full stop at the end, unless the sentence has an end or is one of a path: errors bring none along.
+std::string withFullStop(std::string sentence);
+
 /// A table of ready cells, each row as long as `columns`.
 ViewTable tableOf(std::vector<std::string> columns, std::vector<std::vector<std::string>> rows);
 

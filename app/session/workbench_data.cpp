@@ -157,7 +157,7 @@ void Workbench::submitData(const View& view) {
         emit dataChanged(QString::fromStdString(id));
     };
     job.failed = [this, id](std::exception_ptr failure) {
-        m_data[id].state = {.value = {}, .computing = false, .progress = 0, .error = asSentence(messageOf(failure))};
+        m_data[id].state = {.value = {}, .computing = false, .progress = 0, .error = withFullStop(asSentence(messageOf(failure)))};
         emit dataChanged(QString::fromStdString(id));
     };
     m_scheduler.submit(slotOf(id), std::move(job));

@@ -64,8 +64,8 @@ private:
         if (!streams && !(centres && (picture == "overview" || picture == "sizes")))
             throw Error({.sentence = centres ? "k-center has neither a stream of births nor reservoirs" : "this picture shows SubGen's clusters, and the active pane has none",
                          .place = {},
-                         .remedy = centres ? "Choose SubGen (streaming) in the pane, or the pictures Overview, Sizes and Radius against k"
-                                           : "Choose SubGen or SubGen k-center in the pane; the pictures m against δ and Radius against k need no policy"});
+                         .remedy = centres ? "Choose SubGen (streaming) in the pane, or the pictures \"Overview\", \"Sizes\" and \"Radius against k\""
+                                           : "Choose SubGen or SubGen k-center in the pane; the pictures \"m against δ\" and \"Radius against k\" need no policy"});
         const auto result = m_runner.run(run, m_checkpoint.part(0, 0.7));
         if (const auto log = std::dynamic_pointer_cast<const SubgenLog>(result->log))
             m_data.stream = log->heads[head()];

@@ -294,6 +294,27 @@ private slots:
         }
     }
 
+    // On the screen no riser is lower than a pixel: its joints would be a blob.
+    void stepsLieOnPixels() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
+        for (const double scale : {1.0, 2.0}) {
+            Viewport screen = viewport(700, 400, m_text);
+            screen.pixelScale = scale;
+            int risers = 0;
+            for (const Drawable& item : m_view.buildScene(input, options, screen).items)
+                if (const auto* line = std::get_if<PolylineItem>(&item); line && line->stroke.width == 1.5 && line->points.size() > 8)
+                    for (std::size_t i = 2; i + 1 < line->points.size(); ++i) {
+                        const Point before = line->points[i - 1], at = line->points[i];
+                        QVERIFY(before.x == at.x || before.y == at.y);
+                        QVERIFY(before.y == at.y || std::abs(before.y - at.y) * scale > 1 - 1e-6);
+                        QVERIFY(before.x != at.x || before.y != at.y);
+                        risers += before.y != at.y;
+                    }
+            QVERIFY(risers > 20);
+        }
+    }
+
     void meansHaveEqualDecimals() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
@@ -326,7 +347,7 @@ private slots:
                 zeros += line && !line->stroke.dash.empty() && line->points.front().x == line->points.back().x;
             }
             const bool wide = size.width() > 600;
-            QVERIFY(says("mean ± half its 95 % interval") == wide && says("0: at right angles") == wide);
+            QVERIFY(says("mean; ± is half the 95 % interval") == wide && says("0: at right angles") == wide);
             QCOMPARE(marks, wide ? 2 : 0);
             QCOMPARE(zeros, wide ? 1 : 0);
         }

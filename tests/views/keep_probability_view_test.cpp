@@ -104,6 +104,11 @@ private slots:
         QCOMPARE(*sometimes->ids, (std::vector<std::int64_t>{1, 2}));
         QCOMPARE(*never->ids, (std::vector<std::int64_t>{3}));
         QVERIFY(always->fill.a == 255 && never->fill.a == 0 && never->stroke.colour.a == 255); // filled against hollow
+        for (const double height : {126.0, 155.0, 400.0}) { // rings of what lies at 0 and 1 are whole
+            const Scene low = m_view.buildScene(input, options, viewport(640, height, m_text));
+            QVERIFY(cloudNamed(low, "always kept")->points->front().y - low.plot.y >= 5);
+            QVERIFY(low.plot.bottom() - cloudNamed(low, "never kept")->points->front().y >= 5);
+        }
         const double span = never->points->front().y - always->points->front().y;
         QVERIFY(std::abs((*sometimes->points)[0].y - always->points->front().y - span / 3) < 1e-9);
         QCOMPARE(m_view.finding(input, options),

@@ -174,9 +174,9 @@ private slots:
         QTest::addColumn<int>("cursor");
         QTest::addColumn<QStringList>("words");
         QTest::newRow("filling") << 3 << QStringList{"3 of t = 4", "exact"};
-        QTest::newRow("first batch") << 4 << QStringList{"Batch 0", "2 pairs enter C¹ with weight 2, 2 leave", "It is the only one so far, so nothing merges yet."};
-        QTest::newRow("first merge") << 8 << QStringList{"Batch 1", "4 in C¹ make 2 in C², weight 4"};
-        QTest::newRow("odd") << 13 << QStringList{"Batch 2", "3 full batches are an odd number, so nothing merges further."};
+        QTest::newRow("first batch") << 4 << QStringList{"Batch 0 (0-based), the 1st of t = 4 pairs, is full", "2 pairs enter C¹ with weight 2, 2 leave", "It is the only one so far, so nothing merges yet."};
+        QTest::newRow("first merge") << 8 << QStringList{"Batch 1 (0-based), the 2nd of", "4 in C¹ make 2 in C², weight 4"};
+        QTest::newRow("odd") << 13 << QStringList{"Batch 2 (0-based), the 3rd of", "3 full batches are an odd number, so nothing merges further."};
         QTest::newRow("two merges") << 16 << QStringList{"4 in C¹ make 2 in C², weight 4; 4 in C² make 2 in C³, weight 8"};
     }
     void captionsHoldTheNumbers() {
@@ -256,6 +256,19 @@ private slots:
         QVERIFY(data->shown()->numerator);
         const QString text = QString::fromStdString(paintSceneAsText(sceneOf(input)));
         QVERIFY2(text.contains("Norms of values, by octave") && text.contains("erase line 2^"), qPrintable(text.right(600)));
+    }
+
+    // A swatch of nearly the ground's colour has an outline that is seen.
+    void theSwatchOfWhatIsToComeIsSeen() {
+        for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark}) {
+            Viewport frame = viewport(860, 410, m_text);
+            frame.theme = theme;
+            int outlined = 0;
+            for (const Drawable& item : m_view.buildScene(handInput(9), m_options, frame).items)
+                if (const auto* swatch = std::get_if<PolygonItem>(&item))
+                    outlined += swatch->stroke.colour == themeOf(theme).axis && swatch->stroke.width == 1 && swatch->points.front().y < 40;
+            QCOMPARE(outlined, 1);
+        }
     }
 
     void saysWhatIsMissing() {

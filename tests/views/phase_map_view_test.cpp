@@ -12,6 +12,8 @@
 #include "views/phase_map/phase_painter.h"
 #include "views/scene/text_painter.h"
 
+#include <QRegularExpression>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -261,6 +263,13 @@ private slots:
                     pixels[i] += image.pixelColor(x, y) == colours[i];
         for (const std::size_t i : {0, 1}) // the area is that of the cells won, less their letters
             QVERIFY2(std::abs(pixels[i] / static_cast<double>(pixels[0] + pixels[1]) - wins[i] / 24.0) < 0.03, qPrintable(QString("%1 %2").arg(pixels[i]).arg(wins[i])));
+    }
+
+    // Nobody should take the number behind a setting for the setting's.
+    void theSentenceNamesItsNumbers() {
+        const ParameterValues options = optionsOf(m_view, {{"x", "budget=0.1,0.9"}, {"y", "window=4,16"}});
+        const std::string text = m_view.finding(inputFor(m_view, {"snapkv@0.25"}, options), options);
+        QVERIFY2(QRegularExpression("^The .* of SnapKV is best at budget 0\\.[19], [^,]* (4|16), where it is [0-9.]+; worst at budget 0\\.[19], [^,]* (4|16), where it is [0-9.]+$").match(text.c_str()).hasMatch(), text.c_str());
     }
 
     void emptyStatesSayWhatIsMissing() {

@@ -8,6 +8,7 @@
 #include "views/scene/scene_builder.h"
 #include "views/token_strip/strip_layout.h"
 #include "views/token_strip/token_strip_view.h"
+#include "views/view_facts.h"
 
 #include <algorithm>
 #include <cctype>
@@ -121,6 +122,12 @@ private slots:
         const Scene scene = whole(input, m_options);
         QCOMPARE(barsOf(scene, policyStyle("keydiff", ThemeId::Light).colour), std::int64_t{100});
         QCOMPARE(barsOf(scene, policyStyle("snapkv", ThemeId::Light).colour), std::int64_t{199});
+    }
+
+    void shownErrorsEndWithAFullStop() {
+        QCOMPARE(withFullStop("no layer"), std::string("no layer."));
+        for (const char* ended : {"No layer.", "Which one?", "Computing…", "cannot be read: /a/b.h5", ""})
+            QCOMPARE(withFullStop(ended), std::string(ended));
     }
 
     void setsOfQueryHeadsAreDrawnAsTheirUnionAndSaidToBe() {

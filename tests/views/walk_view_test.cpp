@@ -226,6 +226,11 @@ private slots:
         const QString said = QString::fromStdString(paintSceneAsText(sceneOf(other))) + finding(other);
         QVERIFY(said.contains("No pane runs BalanceKV"));
         QVERIFY2(said.count("BalanceKV, sinks 32, recent 32, 25 % kept") == 1 && !said.contains("balancekv"), qPrintable(said));
+        QVERIFY(QString::fromStdString(paintSceneAsText(sceneOf(other))).contains("yᵀη / (cR²) = 1 − 2p"));
+        for (const double width : {943.0, 490.0, 246.0}) { // what to do is never cut
+            const QString head = QString::fromStdString(paintSceneAsText(m_view.buildScene(other, optionsOf(), viewport(width, 160, m_text))));
+            QVERIFY2(head.contains("to see your own.") || head.contains("choose BalanceKV for your own."), qPrintable(head));
+        }
         const ViewInput full = sampleInput({"balancekv@1.0"}, optionsOf());
         QVERIFY2(finding(full).contains("nothing is balanced. Choose another budget"), qPrintable(finding(full)));
         const ViewInput ends = sampleInput({"balancekv@0.25"}, optionsOf()); // 512 of 249 tokens

@@ -73,12 +73,22 @@ AxisSpec withEnoughTicks(AxisSpec axis, int most) {
 
 int mostTicks(double length, double pitch) { return std::clamp(static_cast<int>(length / pitch), 2, 7); }
 
-void drawSteps(SceneBuilder& builder, const PlotFrame& frame, const Histogram& histogram, const Look& look) {
+/// On the screen heights lie on its pixels and neighbours of equal height are one step: the joints of a riser that is
+/// lower than the line is wide would be drawn as a blob.
+void drawSteps(SceneBuilder& builder, const PlotFrame& frame, const Histogram& histogram, const Look& look, const Viewport& viewport) {
+    const double pixel = viewport.forExport ? 0 : 1 / std::max(1.0, viewport.pixelScale);
     std::vector<Point> outline = {frame.toPixels(histogram.low(), 0)};
     for (std::size_t bin = 0; bin < histogram.counts().size(); ++bin) {
-        const double left = histogram.low() + histogram.binWidth() * static_cast<double>(bin), share = 100 * shareOf(histogram, bin);
-        outline.push_back(frame.toPixels(left, share));
-        outline.push_back(frame.toPixels(left + histogram.binWidth(), share));
+        const auto edge = [&](std::size_t of) { return histogram.low() + histogram.binWidth() * static_cast<double>(of); };
+        const double share = 100 * shareOf(histogram, bin);
+        Point from = frame.toPixels(edge(bin), share);
+        if (pixel > 0)
+            from.y = std::round(from.y / pixel) * pixel;
+        if (bin > 0 && outline.back().y == from.y)
+            outline.pop_back();
+        else
+            outline.push_back(from);
+        outline.push_back({frame.toPixels(edge(bin + 1), share).x, from.y});
     }
     outline.push_back(frame.toPixels(histogram.high(), 0));
     builder.polyline(std::move(outline), {look.colour, 1.5, look.dash});
@@ -145,7 +155,7 @@ bool explainMarks(std::vector<LegendEntry>& legend, const GeometryData& data, co
     constexpr double kFurtherRows = 220; ///< from this height on there is room for rows
     const Theme& theme = themeOf(viewport.theme);
     std::vector<LegendEntry> longer = legend;
-    longer.push_back({"mean ± half its 95 % interval", Marker::TriangleUp, theme.text2, {}, 4});
+    longer.push_back({"mean; ± is half the 95 % interval", Marker::TriangleUp, theme.text2, {}, 4});
     if (data.isSigned)
         longer.push_back({"0: at right angles", Marker::Circle, kTransparent, {theme.axis, 1, kZeroDash}, 3, true});
     if (viewport.height < kFurtherRows && legendRows(longer, viewport.width - 20, 2, *viewport.text) > 1)
@@ -224,7 +234,7 @@ Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const 
     }
     for (std::size_t i = 0; i < data.series.size(); ++i) {
         const Look look = lookOf(input, data, i, viewport.theme);
-        drawSteps(builder, chart.frame, data.series[i].histogram, look);
+        drawSteps(builder, chart.frame, data.series[i].histogram, look, viewport);
         if (explained)
             drawMean(builder, chart.frame, data.series[i].histogram, look, theme.casing);
     }

@@ -196,13 +196,20 @@ std::vector<LegendEntry> legendOf(const KeepProbabilityData& data, std::int64_t 
     return legend;
 }
 
+/// Beyond 0 and 1, so that the rings of tokens which lie there are whole.
+double ringMargin(const Viewport& viewport) {
+    constexpr double kRing = 6, kAround = 70, kLeast = 0.06; // pixels: of a ring, above and below the plot
+    return std::max(kLeast, kRing / (std::max(40.0, viewport.height - kAround) - 2 * kRing));
+}
+
 Scene KeepProbabilityView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
         return emptyScene(why, viewport);
     const auto data = dataAs<KeepProbabilityData>(input);
     const Theme& theme = themeOf(viewport.theme);
     const auto n = static_cast<double>(data->visible);
-    const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, -0.04, 1.04});
+    const double margin = ringMargin(viewport);
+    const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, -margin, 1 + margin});
     const std::int64_t width = options.integer("smooth");
     Chart chart(viewport, legendOf(*data, width, viewport), {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
                 {range.yMin, range.yMax, AxisScale::Linear, "Share of the seeds"});

@@ -1,6 +1,7 @@
 // Streaming BalanceKV as a tree that grows with the stream: every full batch is halved, and two halves are halved again.
 #include "views/merge_tree/merge_tree_view.h"
 
+#include "views/balance_words.h"
 #include "views/chart.h"
 #include "views/explanations.h"
 #include "views/merge_tree/tree_painter.h"
@@ -85,6 +86,8 @@ std::vector<LegendEntry> legendOf(const MergeTreeData& data, const TreeLayout& l
         Stroke stroke = look.stroke;
         if (!stroke.dash.empty())
             stroke.dash = {2, 2};
+        if (state == NodeState::Future) // its own outline is nearly the ground's colour, which only the large boxes bear
+            stroke.colour = theme.axis;
         return LegendEntry{std::move(label), Marker::Square, look.fill, stroke, 5};
     };
     return {entry(fmt::format("live set of {}", treeName(*data.shown())), NodeState::Live), entry("merged into its parent", NodeState::Merged),
@@ -139,7 +142,7 @@ void drawHead(SceneBuilder& builder, const MergeTreeData& data, const Viewport& 
     const Theme& theme = themeOf(viewport.theme);
     double y = 13;
     if (data.standIn) {
-        const std::string words = fmt::format("No pane streams BalanceKV: this example is {}. Choose that policy to see your own.", data.source);
+        const std::string words = standInWords("No pane streams BalanceKV", data.source, [&](const std::string& text) { return builder.width(text, note) <= viewport.width - 20; });
         builder.text({10, y}, builder.elide(words, note, viewport.width - 20), note, theme.warning, HorizontalAlign::Left, VerticalAlign::Middle);
         y += kHeadRow;
     }

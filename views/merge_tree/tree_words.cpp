@@ -54,6 +54,13 @@ const MergeTreeData::At* errorsUntil(const MergeTreeData& data, TokenIndex curso
     return last;
 }
 
+/// "15th".
+std::string ordinal(std::int64_t number) {
+    const std::int64_t last = number % 10;
+    const bool teen = number / 10 % 10 == 1;
+    return formatCount(number) + (teen || last == 0 || last > 3 ? "th" : last == 1 ? "st" : last == 2 ? "nd" : "rd");
+}
+
 std::string beforeFirstBatch(const TreeState& state) {
     const std::int64_t size = state.tree().batch;
     if (state.levels() == 0)
@@ -75,9 +82,9 @@ std::string treeCaption(const MergeTreeData& data, const TreeState& state) {
         return beforeFirstBatch(state);
     const BalanceNode& first = nodeOf(state.tree(), 1, batches - 1);
     const auto kept = std::ssize(first.output), gone = std::ssize(first.input) - kept;
-    std::string text = fmt::format("Batch {} of t = {} pairs is full: SoftmaxBalance signs them one by one and keeps the smaller sign group, "
+    std::string text = fmt::format("Batch {} (0-based), the {} of t = {} pairs, is full: SoftmaxBalance signs them one by one and keeps the smaller sign group, "
                                    "{} pairs enter C¹ with weight 2, {} leave.",
-                                   formatCount(batches - 1), formatCount(state.tree().batch), kept, gone);
+                                   formatCount(batches - 1), ordinal(batches), formatCount(state.tree().batch), kept, gone);
     const std::int64_t reached = levelsReached(state);
     if (reached == 1)
         return text + (state.levels() == 1 ? " T = 1: C¹ is never reduced."

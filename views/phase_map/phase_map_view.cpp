@@ -194,7 +194,7 @@ std::string PhaseMapView::finding(const ViewInput& input, const ParameterValues&
     const double low = data->cells[best].values.front(), high = data->cells[worst].values.front();
     if (low == high)
         return fmt::format("The {} of {} is {} at every setting{}", measureWords(*data), data->panes.front().policyName, valueText(*data, low), rest);
-    return fmt::format("The {} of {} is {} at {} ({}), {} at {} ({}){}", measureWords(*data), data->panes.front().policyName,
+    return fmt::format("The {} of {} is {} at {}, where it is {}; {} at {}, where it is {}{}", measureWords(*data), data->panes.front().policyName,
                        takesSide ? "best" : "smallest", settingOf(*data, best), valueText(*data, low), takesSide ? "worst" : "largest",
                        settingOf(*data, worst), valueText(*data, high), rest);
 }

@@ -43,7 +43,7 @@ AxisSpec marginAxis(const TheoryData& data, const std::vector<std::size_t>& move
             low = std::min(low, decades);
             high = std::max(high, decades);
         }
-    return {std::pow(10, std::min(-1.0, std::floor(low))), std::pow(10, std::max(1.0, std::ceil(high))), AxisScale::Logarithmic, "margin; 1 is enough"};
+    return {std::pow(10, std::min(-1.0, std::floor(low))), std::pow(10, std::max(1.0, std::ceil(high))), AxisScale::Logarithmic, "margin; holds at 1 or more"};
 }
 
 void drawLine(SceneBuilder& builder, const TheoryRow& row, const Stroke& stroke, const PlotFrame& frame) {

@@ -67,6 +67,12 @@ bool isSilent(const TheoryRow& row) {
     return row.kind == Kind::Describes && (std::isnan(row.demanded) || row.formula.starts_with("no statement"));
 }
 
+/// Why a theorem makes no statement, where its row knows.
+std::string whySilent(const TheoryRow& row) {
+    constexpr std::string_view kWhy = "no statement: ";
+    return row.formula.starts_with(kWhy) ? row.formula.substr(kWhy.size()) : "";
+}
+
 std::string numbersOf(const TheoryRow& row) {
     const auto number = [&](double value) { return formatShort(value) + row.unit; };
     if (row.kind == Kind::Bound)
@@ -134,11 +140,21 @@ void drawOtherHeads(SceneBuilder& builder, const TheoryData& data, std::size_t i
     }
 }
 
+/// In the place of the mark, where it has room.
+void drawWhySilent(SceneBuilder& builder, const std::string& why, const Layout& layout, double y, const Theme& theme) {
+    constexpr double kHalf = 7, kMargin = 4;
+    const double width = builder.width(why, kPlain), x = layout.plot.x + (layout.plot.width - width) / 2;
+    if (why.empty() || width + 2 * kMargin > layout.plot.width)
+        return;
+    builder.rectangle({x - kMargin, y - kHalf, width + 2 * kMargin, 2 * kHalf}, theme.canvas); // over the lines of the grid
+    builder.text({x, y}, why, kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+}
+
 /// A filled mark for the head that is looked at; hollow at an edge: beyond it. A row without a statement has none, of no head.
 void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index, const Layout& layout, double y, const Theme& theme) {
     const TheoryRow& row = data.rows[index];
     if (!row.hasMargin())
-        return;
+        return drawWhySilent(builder, whySilent(row), layout, y, theme);
     const Colour colour = holds(row) ? theme.ok : theme.error;
     const bool beyond = std::abs(std::log10(std::max(row.margin(), 1e-300))) > kDecades;
     const Point at{layout.xOf(row.margin()), y};
@@ -190,7 +206,7 @@ void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) 
     }
     if (!layout.title)
         return;
-    const std::string full = "margin: setting over demand, or bound over measurement; 1 is enough", brief = "margin; 1 is enough";
+    const std::string full = "margin = bound ÷ measured, or setting ÷ demand: at 1 or more the theorem holds", brief = "margin; it holds at 1 or more";
     builder.text({layout.plot.x + layout.plot.width / 2, layout.plot.bottom() + 19},
                  builder.width(full, kPlain) <= layout.plot.width + 60 ? full : builder.elide(brief, kPlain, layout.plot.width + 60), kPlain, theme.text2,
                  HorizontalAlign::Centre, VerticalAlign::Top);
@@ -229,13 +245,15 @@ Scene TheoryView::buildScene(const ViewInput& input, const ParameterValues&, con
 struct Tally {
     int demands = 0, comparable = 0, met = 0, bounds = 0, within = 0, silent = 0;
     const TheoryRow* widest = nullptr; ///< the demand that is missed by most
+    const TheoryRow* quiet = nullptr;  ///< the last one that makes no statement
 };
 
 Tally tallyOf(const TheoryData& data, int kvHead) {
     Tally tally;
     for (const std::size_t i : rowsOf(data, kvHead)) {
         const TheoryRow& row = data.rows[i];
-        tally.silent += isSilent(row);
+        if (isSilent(row))
+            ++tally.silent, tally.quiet = &row;
         tally.demands += row.kind == Kind::AtLeast;
         if (!row.hasMargin())
             continue;
@@ -245,6 +263,11 @@ Tally tallyOf(const TheoryData& data, int kvHead) {
             tally.widest = &row;
     }
     return tally;
+}
+
+/// Why the only silent theorem says nothing.
+std::string reasonOf(const Tally& tally) {
+    return tally.silent == 1 && !whySilent(*tally.quiet).empty() ? fmt::format(" ({})", whySilent(*tally.quiet)) : "";
 }
 
 std::string TheoryView::finding(const ViewInput& input, const ParameterValues&) const {
@@ -258,15 +281,15 @@ std::string TheoryView::finding(const ViewInput& input, const ParameterValues&) 
         text = fmt::format("{} of {} demands of the theorems are met{}", tally.met, tally.comparable,
                            gap ? fmt::format(" ({} asks {}, set {})", gap->quantity, formatShort(gap->demanded), formatShort(gap->set)) : "");
     } else {
-        text = fmt::format("The theorems about {} {}", data->policyName,
-                           tally.demands > 0 ? "demand what is no setting here" : "demand nothing of its settings");
+        text = tally.demands > 0 ? fmt::format("What the theorems about {} demand is no setting here", data->policyName)
+                                 : fmt::format("No theorem about {} asks for a setting", data->policyName);
     }
     if (tally.bounds == 1)
         text += fmt::format("; the one measured value lies {} its bound", tally.within == 1 ? "within" : "beyond");
     else if (tally.bounds > 1)
         text += fmt::format("; {} of {} measured errors lie within their bounds", tally.within, tally.bounds);
     if (tally.silent > 0)
-        text += fmt::format("; {} at this head", tally.silent == 1 ? "one theorem makes no statement" : fmt::format("{} make no statement", tally.silent));
+        text += fmt::format("; {} at this head{}", tally.silent == 1 ? "one theorem says nothing" : fmt::format("{} say nothing", tally.silent), reasonOf(tally));
     return text;
 }
 

@@ -226,12 +226,10 @@ void drawRow(SceneBuilder& builder, const ViewInput& input, const Tally& tally, 
         const PickId pick{PickId::Kind::Cell, static_cast<std::int64_t>(row * panes + pane)};
         builder.rectangle({bar.x, bar.y, layout.frame.plot.width, bar.height}, kTransparent, {}, 0, pick); // a short bar is hit too
         const PaneIdentity identity = identityOf(input, *tally.panes[pane], viewport.theme);
-        if (bar.height > kLeastBar + 2)
+        if (bar.width > 0 && bar.height > kLeastBar + 2)
             identity.drawArea(builder, bar, pick);
         else if (bar.width > 0)
             identity.drawThinBar(builder, bar);
-        if (bar.width == 0) // none kept, which is no forgotten bar
-            builder.rectangle({bar.x, bar.y, 3, bar.height}, identity.colour());
     }
     drawBlind(builder, tally, place, layout, theme);
 }

@@ -98,7 +98,7 @@ StripScene stripSceneOf(const ViewInput& input, const StripLayout& layout, const
 std::vector<LegendEntry> unseenEntry(const StripScene& strip) {
     if (std::cmp_greater_equal(strip.input.cut.token, strip.layout.left.size()))
         return {};
-    return {{"after the cut: not seen", Marker::Square, strip.theme.masked, {strip.theme.border, 1, {}}, 5}};
+    return {{"after the cut: not seen", Marker::Square, strip.theme.masked, {strip.theme.axis, 1, {}}, 5}};
 }
 
 std::vector<LegendEntry> legendOf(const StripScene& strip) {

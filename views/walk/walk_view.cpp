@@ -1,6 +1,7 @@
 // One balancing walk, pair by pair: what it leans on, which sign it gives, and how far the signed sum has grown.
 #include "views/walk/walk_view.h"
 
+#include "views/balance_words.h"
 #include "views/chart.h"
 #include "views/explanations.h"
 #include "views/option_needs.h"
@@ -80,21 +81,31 @@ std::vector<LegendEntry> legendOf(const WalkData& data, const WalkNow& now, cons
     std::vector<LegendEntry> legend = {{"Q of this walk", Marker::Circle, policy, {}, 3, true},
                                        {"fair coins: E[Q] = Σ Mⱼⱼ", Marker::Circle, kTransparent, {theme.control, 1.4, {5, 3}}, 3, true}};
     if (now.walk && !now.walk->band.low.empty())
-        legend.push_back({fmt::format("10–90 % of {} coin runs, seed {}", data.coinRuns, data.seed), Marker::Square, withAlpha(theme.control, 0.28), {}, 5});
+        legend.push_back({fmt::format("10–90 % of {} coin runs, seed {}", data.coinRuns, data.seed), Marker::Square, withAlpha(theme.control, 0.28), {theme.axis, 1, {}}, 5});
     if (outside > 0)
         legend.push_back({fmt::format("p outside [0, 1]: {} of {}, {}", outside, now.steps, fails(*now.walk->log) ? "FAIL" : "sign certain"),
                           Marker::TriangleUp, theme.error, {}, 4});
     return legend;
 }
 
+/// The upper line is named too where there is room for it: low plots have no room for the title of their axis.
+void nameLean(std::vector<LegendEntry>& legend, const Viewport& viewport, const Theme& theme) {
+    constexpr double kFurtherRows = 220; ///< from this height on there is room for rows
+    std::vector<LegendEntry> longer = legend;
+    longer.insert(longer.begin(), {"yᵀη / (cR²) = 1 − 2p", Marker::Circle, kTransparent, {theme.text1, 1.3, {}}, 3, true});
+    if (viewport.height >= kFurtherRows || legendRows(longer, viewport.width - 20, 2, *viewport.text) == 1)
+        legend = std::move(longer);
+}
+
 void drawHead(SceneBuilder& builder, const WalkPicture& p, const std::vector<LegendEntry>& legend) {
     const TextStyle note{FontFace::Interface, 11};
+    const double room = p.viewport.width - 20;
     const auto notice = [&](const std::string& words, double y) {
-        builder.text({10, y}, builder.elide(words, note, p.viewport.width - 20), note, p.theme.warning, HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.text({10, y}, builder.elide(words, note, room), note, p.theme.warning, HorizontalAlign::Left, VerticalAlign::Middle);
     };
     double y = 13;
     if (p.data.standIn) {
-        notice(fmt::format("No pane runs BalanceKV: this example is {}. Choose that policy to see your own.", p.data.source), y);
+        notice(standInWords("No pane runs BalanceKV", p.data.source, [&](const std::string& text) { return builder.width(text, note) <= room; }), y);
         y += 18;
     }
     drawTopLegend(builder, p.viewport, legend, 10, y);
@@ -122,7 +133,11 @@ Scene WalkView::buildScene(const ViewInput& input, const ParameterValues& option
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
     const Colour policy = policyStyle("balancekv", viewport.theme).colour;
-    const std::vector<LegendEntry> legend = kernel ? std::vector<LegendEntry>{} : legendOf(*data, now, theme, policy);
+    std::vector<LegendEntry> legend;
+    if (!kernel) {
+        legend = legendOf(*data, now, theme, policy);
+        nameLean(legend, viewport, theme);
+    }
     const double top = (data->standIn ? 46 : 28) + (kernel ? -14 : furtherLegendRows(viewport, legend));
     const WalkPicture picture{input, *data, now, viewport, theme, policy, top};
     drawHead(builder, picture, legend);
