@@ -328,8 +328,7 @@ private slots:
         const std::vector<std::string> texts = textsOf(m_view.buildScene(in, m_options, viewport(800, 300, m_text)));
         QVERIFY(std::find_if(texts.begin(), texts.end(), [](const std::string& t) { return t.find("° ≤ ") != std::string::npos && t.ends_with("°"); }) != texts.end());
         QCOMPARE(m_view.finding(in, m_options),
-                 std::string("No theorem about KeyDiff asks for a setting; the one measured value lies within its bound; "
-                             "one theorem says nothing at this head (needs cos(k̄, q̄) < 0 < cos(k*, q̄))"));
+                 std::string("No theorem about KeyDiff asks for a setting; the one measured value lies within its bound; one theorem says nothing at this head (needs cos(k̄, q̄) < 0 < cos(k*, q̄))"));
         QVERIFY(std::find(texts.begin(), texts.end(), "needs cos(k̄, q̄) < 0 < cos(k*, q̄)") != texts.end());
     }
 
