@@ -14,6 +14,8 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <numeric>
+#include <utility>
 
 namespace kvscope {
 
@@ -22,6 +24,11 @@ namespace {
 /// x / (1 - e^-x), which is 1 + x/2 + x^2/12 - ... at 0.
 double smoothRamp(double x) {
     return std::abs(x) < 1e-4 ? 1 + x / 2 + x * x / 12 : -x / std::expm1(-x);
+}
+
+/// What the loss makes of e = f - y.
+double lossOf(double error, double weight) {
+    return (error > 0 ? weight : 1) * error * error;
 }
 
 /// A triple as the fit sees it: k = (1 - place) first + place last, where first and last are the k of the smallest and
@@ -48,7 +55,7 @@ public:
         double sum = 0;
         for (const FitPoint& point : m_points) {
             const double error = calibrationCurve(curvatureAt(ends, point.place), point.retention) - point.quality;
-            sum += (error > 0 ? m_weight : 1) * error * error;
+            sum += lossOf(error, m_weight);
         }
         return sum;
     }
@@ -297,27 +304,63 @@ double CalibrationMisfit::explained() const {
 
 bool CalibrationMisfit::isPoor() const {
     constexpr double negligible = 0.02; // of quality, where 0.95 against 0.97 is as good as the same
-    return rms > negligible && rms > spread / 2;
+    return rms > negligible && loss > levelLoss / 4;
 }
 
-CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k) {
-    return misfitOf(triples, [k](const std::string&) { return k; });
+CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k, double weight) {
+    return misfitOf(triples, [k](const std::string&) { return k; }, weight);
 }
 
-CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, const std::function<double(const std::string& context)>& curvature) {
-    double count = 0, squares = 0, sum = 0;
+namespace {
+
+/// The smallest loss of a level line. Below and above the level numbers weigh differently, so the level is a weighted mean
+/// whose weights depend on it; from the plain mean it settles in as many steps as numbers change sides.
+double leastLevelLoss(const std::vector<double>& numbers, double weight) {
+    double level = std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
+    for (std::size_t step = 0; step <= numbers.size(); ++step) {
+        double weights = 0, sum = 0;
+        for (const double number : numbers) {
+            const double own = number < level ? weight : 1;
+            weights += own, sum += own * number;
+        }
+        if (std::exchange(level, sum / weights) == sum / weights)
+            break;
+    }
+    return std::accumulate(numbers.begin(), numbers.end(), 0.0, [&](double sum, double number) { return sum + lossOf(level - number, weight); });
+}
+
+/// Standard deviation, 0 where the numbers differ by no more than their sum was rounded.
+double spreadOf(const std::vector<double>& numbers) {
+    const double count = static_cast<double>(numbers.size()), mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
+    double squares = 0; // about the mean in a second pass: points near 1 differ little
+    for (const double number : numbers)
+        squares += (number - mean) * (number - mean);
+    const double spread = std::sqrt(squares / count);
+    return spread <= 1e-12 * std::max(1.0, std::abs(mean)) ? 0 : spread;
+}
+
+} // namespace
+
+CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, const std::function<double(const std::string& context)>& curvature, double weight) {
+    CalibrationMisfit misfit;
+    std::vector<double> all;
+    std::map<std::string, std::vector<double>> byContext;
+    double squares = 0;
     for (const CalibrationTriple& triple : triples)
         if (isInformative(triple)) {
             const double error = calibrationCurve(curvature(triple.context), triple.retention) - triple.quality;
-            ++count;
             squares += error * error;
-            sum += triple.quality;
+            misfit.loss += lossOf(error, weight);
+            all.push_back(triple.quality);
+            byContext[triple.context].push_back(triple.quality);
         }
-    double deviations = 0; // about their mean in a second pass: points near 1 differ little
-    for (const CalibrationTriple& triple : triples)
-        if (isInformative(triple))
-            deviations += (triple.quality - sum / count) * (triple.quality - sum / count);
-    return count == 0 ? CalibrationMisfit{} : CalibrationMisfit{std::sqrt(squares / count), std::sqrt(deviations / count)};
+    if (all.empty())
+        return misfit;
+    misfit.rms = std::sqrt(squares / static_cast<double>(all.size()));
+    misfit.spread = spreadOf(all);
+    for (const auto& [context, qualities] : byContext)
+        misfit.levelLoss += leastLevelLoss(qualities, weight);
+    return misfit;
 }
 
 CalibrationBand bandOf(std::vector<double> numbers) {

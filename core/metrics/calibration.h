@@ -59,18 +59,23 @@ std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTrip
 /// How far a curve passes from its points with 0 < r < 1 (on the others all curves are the same).
 struct CalibrationMisfit {
     double rms = std::numeric_limits<double>::quiet_NaN();    ///< root of the mean of (f - y)^2; NaN: there is no such point
-    double spread = std::numeric_limits<double>::quiet_NaN(); ///< standard deviation of y: what the best level line leaves
+    double spread = std::numeric_limits<double>::quiet_NaN(); ///< standard deviation of y, 0 where all are level but for rounding
+    double loss = 0;      ///< as the fit counts it: w e^2 where the curve is above the point, else e^2
+    double levelLoss = 0; ///< the smallest such loss of level lines, one for each context at its own best level
 
-    /// R^2 = 1 - rms^2 / spread^2, at most 1: the share of the points' variance that the curve explains. Below 0 a level line
-    /// does better; NaN where all points are level.
+    /// R^2 = 1 - rms^2 / spread^2, at most 1: the share of the points' variance that the curve explains, w left out. Below 0 a
+    /// level line does better; NaN where all points are level.
     double explained() const;
-    /// The curve misses its points by more than half of what they differ by (R^2 < 0.75) and by more than the quality of one
-    /// point is good for: its r* says little. The criterion is ours; the paper gives none.
+    /// The curve keeps more than a quarter of the level lines' loss, both weighted as the fit was, and misses its points by more
+    /// than the quality of one point is good for: its r* says little. With w = 1 and one context that is R^2 < 0.75. The
+    /// criterion is ours; the paper gives none.
     bool isPoor() const;
 };
-CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k);
+/// `weight`: w of the fit.
+CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k, double weight);
 /// Of several contexts, each with its own k.
-CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, const std::function<double(const std::string& context)>& curvature);
+CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, const std::function<double(const std::string& context)>& curvature,
+                           double weight);
 
 /// The 5th and 95th of 100 of some numbers, between neighbours linearly; NaN of nothing.
 struct CalibrationBand {

@@ -269,17 +269,49 @@ private slots:
             return triples;
         };
         // On the diagonal: -0.1 and 0.1 beside points that differ by as much from their mean.
-        const CalibrationMisfit half = misfitOf(points({{0, 0.9}, {0.2, 0.3}, {0.6, 0.5}, {1, 0.1}}), 0);
+        const CalibrationMisfit half = misfitOf(points({{0, 0.9}, {0.2, 0.3}, {0.6, 0.5}, {1, 0.1}}), 0, 1);
         QVERIFY(std::abs(half.rms - 0.1) < 1e-12 && std::abs(half.spread - 0.1) < 1e-12);
         QVERIFY(std::abs(half.explained()) < 1e-9 && half.isPoor());
         // 0.05 beside a spread of 0.25: 1 - 1/25 of the variance.
-        const CalibrationMisfit near = misfitOf(points({{0.2, 0.15}, {0.6, 0.65}}), 0);
+        const CalibrationMisfit near = misfitOf(points({{0.2, 0.15}, {0.6, 0.65}}), 0, 1);
         QVERIFY(std::abs(near.explained() - 0.96) < 1e-9 && !near.isPoor());
-        const CalibrationMisfit level = misfitOf(points({{0.25, 0.5}, {0.75, 0.5}}), 0);
+        const CalibrationMisfit level = misfitOf(points({{0.25, 0.5}, {0.75, 0.5}}), 0, 1);
         QVERIFY(std::isnan(level.explained()) && level.isPoor());
-        QVERIFY(!misfitOf(points({{0.5, 0.99}, {0.7, 1.005}}), -10).isPoor()); // explains nothing, and misses by nothing
-        const CalibrationMisfit none = misfitOf(points({{1, 1}}), 0);
+        // The mean of three times 0.1 is not 0.1 in binary.
+        QVERIFY(std::isnan(misfitOf(points({{0.2, 0.1}, {0.4, 0.1}, {0.6, 0.1}}), 0, 1).explained()));
+        QVERIFY(!misfitOf(points({{0.5, 0.99}, {0.7, 1.005}}), -10, 1).isPoor()); // explains nothing, and misses by nothing
+        const CalibrationMisfit none = misfitOf(points({{1, 1}}), 0, 1);
         QVERIFY(std::isnan(none.rms) && !none.isPoor());
+    }
+
+    // The curve's loss and the level line's are both those of the weighted fit.
+    void theVerdictComparesLikeWithLike() {
+        const std::vector<CalibrationTriple> two = {{"a", 0.2, NAN, 0.3}, {"a", 0.6, NAN, 0.5}}; // the diagonal misses by -0.1 and 0.1
+        const CalibrationMisfit plain = misfitOf(two, 0, 1), heavy = misfitOf(two, 0, 5);
+        QVERIFY(std::abs(plain.loss - 0.02) < 1e-12 && std::abs(plain.levelLoss - 0.02) < 1e-12); // level 0.4
+        QVERIFY(std::abs(heavy.loss - 0.06) < 1e-12);
+        QVERIFY(std::abs(heavy.levelLoss - 0.04 * 5 / 6) < 1e-12); // level 1/3, 1/30 above the lower and 1/6 below the higher
+        // Above its points everywhere by 0.1: less than a quarter of a level line's loss, but not where being above weighs five times.
+        const std::vector<CalibrationTriple> below = {{"a", 0.3, NAN, 0.2}, {"a", 0.5, NAN, 0.4}, {"a", 0.8, NAN, 0.7}};
+        QVERIFY(!misfitOf(below, 0, 1).isPoor() && misfitOf(below, 0, 5).isPoor());
+        // A curve fitted for w is not called poor for what w makes it do.
+        const std::vector<CalibrationTriple> asymmetric = {{"a", 0.1, NAN, 0.28}, {"a", 0.3, NAN, 0.9}, {"a", 0.5, NAN, 0.75}, {"a", 0.8, NAN, 0.98}};
+        for (const double weight : {1.0, 5.0, 20.0}) {
+            const CalibrationFit fit = fitCalibration(asymmetric, weight);
+            const CalibrationMisfit misfit = misfitOf(asymmetric, fit.beta, weight);
+            QVERIFY(std::abs(misfit.loss - fit.loss) < 1e-12);
+            double least = INFINITY;
+            for (double level = 0; level <= 1; level += 1e-5) {
+                double loss = 0;
+                for (const CalibrationTriple& t : asymmetric)
+                    loss += (level > t.quality ? weight : 1) * (level - t.quality) * (level - t.quality);
+                least = std::min(least, loss);
+            }
+            QVERIFY2(misfit.levelLoss <= least && least - misfit.levelLoss < 1e-6, qPrintable(QString("w %1: %2, %3").arg(weight).arg(misfit.levelLoss).arg(least)));
+        }
+        // Contexts that differ among each other have levels of their own.
+        const std::vector<CalibrationTriple> contexts = {{"a", 0.2, 1, 0.1}, {"a", 0.6, 1, 0.3}, {"b", 0.2, 2, 0.7}, {"b", 0.6, 2, 0.9}};
+        QVERIFY(std::abs(misfitOf(contexts, 0, 1).levelLoss - 0.04) < 1e-12);
     }
 
     void quantilesOfHandNumbers() {

@@ -65,7 +65,7 @@ std::string kindOf(const CalibrationSeries& series) {
 
 SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
     if (series.given || !series.triples.empty())
-        return {misfitOf(series.triples, curvatureOf(series, options)), 0};
+        return {misfitOf(series.triples, curvatureOf(series, options), data.weight), 0};
     std::vector<CalibrationTriple> triples;
     std::map<std::string, double> curvature;
     for (const CalibrationSeries& other : data.series)
@@ -73,7 +73,7 @@ SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& 
             triples.insert(triples.end(), other.triples.begin(), other.triples.end());
             curvature[other.context] = other.k;
         }
-    return {misfitOf(triples, [&](const std::string& context) { return curvature.at(context); }), curvature.size() - 1};
+    return {misfitOf(triples, [&](const std::string& context) { return curvature.at(context); }, data.weight), curvature.size() - 1};
 }
 
 SeriesLook lookOf(const CalibrationViewData& data, std::size_t index, ThemeId theme) {
