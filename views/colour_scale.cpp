@@ -128,21 +128,21 @@ std::vector<Tick> ColourScale::ticks() const {
     return ticks;
 }
 
-std::function<std::string(double)> ColourScale::notation() const {
+ColourScale::Notation ColourScale::notation() const {
     if (isLogarithmic())
-        return decadeLabel;
+        return {decadeLabel, decadeLabel};
     const double low = valueOfLevel(m_columnLow), high = valueOfLevel(m_columnHigh);
     const std::vector<Tick> marks = ticks();
-    BarLabels labels(low, high, marks.size() > 1 ? marks[1].value - marks[0].value : (high - low) / 5);
-    if (m_chosen)
-        for (const double end : {valueOfLevel(m_low), valueOfLevel(m_high)})
-            labels.showWhole(end);
-    return [labels](double value) { return labels.text(value); };
+    const BarLabels labels(low, high, marks.size() > 1 ? marks[1].value - marks[0].value : (high - low) / 5);
+    const auto end = [labels, chosen = m_chosen](double value) { return labels.end(value, chosen); };
+    if (marks.size() < 2)
+        return {end, end};
+    return {[labels](double value) { return labels.tick(value); }, end};
 }
 
 ColourColumnSpec ColourScale::column() const {
     ColourColumnSpec spec{m_map, m_inverted, ticks(), std::vector<double>(kBins, 0.0)};
-    const auto text = notation();
+    const auto [tickText, endText] = notation();
     const double span = m_columnHigh - m_columnLow, perLevel = static_cast<double>(kBins) / span;
     bool below = false, above = false;
     std::array<std::int64_t, kBins> counts{};
@@ -155,11 +155,11 @@ ColourColumnSpec ColourScale::column() const {
     });
     std::copy(counts.begin(), counts.end(), spec.histogram.begin());
     for (Tick& tick : spec.ticks)
-        tick = {(tick.value - m_columnLow) / span, text(valueOfLevel(tick.value))};
+        tick = {(tick.value - m_columnLow) / span, tickText(valueOfLevel(tick.value))};
     spec.low = (m_low - m_columnLow) / span;
     spec.high = (m_high - m_columnLow) / span;
-    spec.lowLabel = (below ? "≤" : "") + text(valueOfLevel(m_low));
-    spec.highLabel = (above ? "≥" : "") + text(valueOfLevel(m_high));
+    spec.lowLabel = (below ? "≤" : "") + endText(valueOfLevel(m_low));
+    spec.highLabel = (above ? "≥" : "") + endText(valueOfLevel(m_high));
     return spec;
 }
 

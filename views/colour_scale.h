@@ -57,7 +57,11 @@ protected:
 
 private:
     std::vector<Tick> ticks() const; ///< at levels
-    std::function<std::string(double)> notation() const; ///< in which all values beside the column are written
+    /// In which the values beside the column are written.
+    struct Notation {
+        std::function<std::string(double)> tick, end;
+    };
+    Notation notation() const;
     std::vector<double> sortedLevels() const;
 
     Kind m_kind;
