@@ -7,6 +7,7 @@
 #include "views/curves/curves_data.h"
 #include "views/curves/curves_view.h"
 #include "views/curves/end_labels.h"
+#include "views/curves/present_line.h"
 #include "views/file_option.h"
 #include "views/scene/axes.h"
 
@@ -81,6 +82,17 @@ private slots:
         QCOMPARE(filesOf(""), std::vector<std::string>{});
         QCOMPARE(filesOf(" ; ;"), std::vector<std::string>{});
         QCOMPARE(filesOf("a b.h5; /x/c.h5 ;d"), (std::vector<std::string>{"a b.h5", "/x/c.h5", "d"}));
+    }
+
+    // In bytes the points lie at means over captures: the open one's bytes are none of them.
+    void thePresentBudgetHasNoPlaceAmongMeansOfBytes() {
+        const auto data = dataAs<CurvesData>(m_input);
+        const auto against = [](const char* axis) { return optionsOf(curvesView(), {{"captures", furtherFiles()}, {"seeds", "2"}, {"against", axis}}); };
+        QVERIFY(!presentPlace(*data, m_input, against("bytes")));
+        QVERIFY(presentPlace(*data, m_input, against("retention")));
+        CurvesData alone = *data;
+        alone.captures = 1;
+        QVERIFY(presentPlace(alone, m_input, against("bytes")));
     }
 
     void eachCaptureHasItsOwnCurveAndThePointsAreTheirMeans() {

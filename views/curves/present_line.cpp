@@ -43,6 +43,8 @@ std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput
         return {};
     const RunResult& result = *pane->result;
     if (variesBudget(data) && options.choice("against") == "bytes") {
+        if (data.captures > 1)
+            return {}; // the points lie at means over captures, these bytes are the open one's
         const double kibibytes = static_cast<double>(storedBytes(result)) / 1024;
         return PresentPlace{kibibytes, fmt::format("now {} KiB", formatShort(kibibytes))};
     }

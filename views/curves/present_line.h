@@ -15,7 +15,7 @@ struct PresentPlace {
     double value = 0;
     std::string words;
 };
-/// Nothing where it has no place there.
+/// Nothing where it has no place there, as the bytes of one capture beside means over several.
 std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput& input, const ParameterValues& options);
 
 /// A hairline there, behind the curves.
