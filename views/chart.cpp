@@ -51,6 +51,10 @@ double furtherLegendRows(const Viewport& viewport, const std::vector<LegendEntry
     return kLegendPitch * (topRows(viewport, legend) - 1);
 }
 
+bool isTopLegendWhole(const Viewport& viewport, const std::vector<LegendEntry>& legend) {
+    return isLegendWhole(legend, viewport.width - 2 * kEdge, topRows(viewport, legend), *viewport.text);
+}
+
 double drawTopLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend, double left, double middle) {
     const int rows = topRows(viewport, legend);
     const double most = viewport.width - 2 * kEdge;

@@ -37,6 +37,8 @@ Box plotArea(const Viewport& viewport, const std::vector<LegendEntry>& legend);
 
 /// By how much a legend along the upper edge is higher than one row.
 double furtherLegendRows(const Viewport& viewport, const std::vector<LegendEntry>& legend);
+/// No label of it is cut.
+bool isTopLegendWhole(const Viewport& viewport, const std::vector<LegendEntry>& legend);
 /// That legend: its rows begin at `left` where they fit there, else as far left of it as they need. Returns their right end.
 double drawTopLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend, double left, double middle = 13);
 

@@ -76,6 +76,14 @@ SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& 
     return {misfitOf(triples, [&](const std::string& context) { return curvature.at(context); }, data.weight), curvature.size() - 1};
 }
 
+bool isPoor(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
+    return misfitOf(data, series, options).misfit.isPoor();
+}
+
+std::string neededNumber(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
+    return formatFixed(neededBy(series, options).retention, isPoor(data, series, options) ? 2 : 3);
+}
+
 SeriesLook lookOf(const CalibrationViewData& data, std::size_t index, ThemeId theme) {
     const CalibrationSeries& series = data.series[index];
     int samePolicy = 0;

@@ -29,6 +29,10 @@ struct SeriesMisfit {
 };
 SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
 
+bool isPoor(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
+/// r* as it is written: of a poor fit "0.86", which has no third digit to rely on.
+std::string neededNumber(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
+
 /// How a series is drawn: the open context in its policy's colour, others in grey with a marker and a dash of their own.
 struct SeriesLook {
     Colour colour;

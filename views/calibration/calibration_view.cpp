@@ -76,18 +76,17 @@ bool anyProxy(const CalibrationViewData& data) {
     return std::any_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& s) { return s.proxy; });
 }
 
-/// The longest title that stands whole beside the axis.
+/// The longest title that is no longer than the axis; none where even one word is.
 std::string qualityTitle(const CalibrationViewData& data, double height, const TextService& text) {
-    constexpr double kBelow = 26; // an axis lets its title go on so far below it
     const bool all = std::all_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& s) { return s.proxy; });
     const std::vector<std::string> titles =
         all ? std::vector<std::string>{"Proxy quality: 1 − relative output error", "Proxy quality: 1 − error", "Proxy quality"}
-            : std::vector<std::string>{anyProxy(data) ? "Quality NLL(full) / NLL(compressed); hollow: proxy" : "Quality NLL(full) / NLL(compressed)",
-                                       "NLL(full) / NLL(compressed)", "Quality"};
+            : std::vector<std::string>{anyProxy(data) ? "Quality = NLL(full) / NLL(compressed); hollow: proxy" : "Quality = NLL(full) / NLL(compressed)",
+                                       "Quality = NLL(full) / NLL(compressed)", "Quality"};
     for (const std::string& title : titles)
-        if (text.measure(title, {FontFace::Interface, 11}).width <= height + kBelow)
+        if (text.measure(title, {FontFace::Interface, 11}).width <= height)
             return title;
-    return titles.back();
+    return "";
 }
 
 /// The axes end a little beyond 0 and 1, so that marks there stand whole inside them. `plot`: about where they will stand.
@@ -135,12 +134,12 @@ struct Arrangement {
 
 Arrangement arrange(const CalibrationViewData& data, const ParameterValues& options, const std::vector<std::size_t>& own, const SeriesList& list,
                     const Viewport& viewport) {
-    constexpr double kWidestList = 0.4;
+    constexpr double kLeastPlot = 0.65; // of the width: the curves are the picture
     const auto boxesIn = [&](const Chart& chart) { return placeNeededBoxes(chart.frame, data, own, options, *viewport.text); };
-    if (list.width() <= kWidestList * viewport.width) {
+    if (list.width() < (1 - kLeastPlot) * viewport.width) {
         Chart chart = chartFor(data, options, SeriesNames::List, viewport, list.width() + 4);
         std::vector<NeededBox> boxes = boxesIn(chart);
-        if (list.height() <= chart.frame.plot.height)
+        if (list.height() <= chart.frame.plot.height && chart.frame.plot.width >= kLeastPlot * viewport.width)
             return {std::move(chart), true, std::move(boxes)};
     }
     Chart chart = chartFor(data, options, SeriesNames::Legend, viewport);
@@ -179,7 +178,7 @@ Scene CalibrationView::buildScene(const ViewInput& input, const ParameterValues&
         drawTriples(builder, chart.frame, *data, i, lookOf(*data, i, viewport.theme));
     drawNeeded(builder, chart.frame, *data, own, options, theme);
     nameTau(builder, chart.frame, *data, options.real("tau"), theme);
-    drawNeededBoxes(builder, arranged.boxes, *data, theme);
+    drawNeededBoxes(builder, arranged.boxes, *data, options, theme);
     builder.popClip();
     if (arranged.listed)
         list.draw(builder, {viewport.width - 10 - list.width(), chart.frame.plot.y}, theme);

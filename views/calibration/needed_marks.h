@@ -11,7 +11,7 @@
 namespace kvscope {
 
 /// What the picture says about the wanted quality: the line of tau with its name, and for each of some series of the open
-/// context a ring where its curve meets that line, with a line from it down to r*.
+/// context a ring where its curve meets that line, with a line from it down to r*, dashed where the fit is poor.
 void drawTau(SceneBuilder& builder, const PlotFrame& frame, double tau, const Theme& theme);
 /// Beside the line, where no point lies under the name.
 void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, double tau, const Theme& theme);
@@ -28,6 +28,7 @@ struct NeededBox {
 /// little room. Empty where a plot has none: then a list or the legend has the numbers.
 std::vector<NeededBox> placeNeededBoxes(const PlotFrame& frame, const CalibrationViewData& data, const std::vector<std::size_t>& series,
                                         const ParameterValues& options, const TextService& text);
-void drawNeededBoxes(SceneBuilder& builder, const std::vector<NeededBox>& boxes, const CalibrationViewData& data, const Theme& theme);
+void drawNeededBoxes(SceneBuilder& builder, const std::vector<NeededBox>& boxes, const CalibrationViewData& data, const ParameterValues& options,
+                     const Theme& theme);
 
 } // namespace kvscope

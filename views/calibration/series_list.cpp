@@ -3,8 +3,10 @@
 #include "views/calibration/series_list.h"
 
 #include "views/calibration/calibration_curves.h"
+#include "views/chart.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,41 +23,40 @@ bool isNamed(const CalibrationViewData& data, const CalibrationSeries& series) {
     return series.own || data.series.size() <= kMostNamed;
 }
 
-bool isPoor(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
-    return misfitOf(data, series, options).misfit.isPoor();
-}
-
 std::string residualText(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
     const double rms = misfitOf(data, series, options).misfit.rms;
     return std::isnan(rms) ? "" : formatFixed(rms, 3);
 }
 
-/// What a picture of this size has room for in its legend.
-struct LegendRoom {
-    bool brief, oneRow;
-    explicit LegendRoom(const Viewport& viewport) : brief(viewport.height < 180), oneRow(viewport.height < 137) {}
-};
+/// How much a legend says, from the most to the least. What is left out stands in the list, the finding or the facts; what
+/// stays stands whole.
+enum class Wording { Full, Plain, PoorOnce, Letters };
 
 std::string plainName(const CalibrationSeries& series) {
     return fmt::format("{} {}", series.letter, series.own ? series.policyName : series.context);
 }
 
-std::string legendName(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options, SeriesNames names, LegendRoom room) {
-    std::string name = room.brief || names == SeriesNames::LegendWithNeeded ? plainName(series) : nameOf(series);
-    if (names == SeriesNames::LegendWithNeeded) // in few rows a name is cut at its end, and the number must not be
-        name.insert(room.brief ? 1 : name.size(), " r* " + formatFixed(neededBy(series, options).retention, 3));
-    return isPoor(data, series, options) ? name + ", " + kPoor : name;
+/// What is left of a name in the fewest words: "B proxy".
+std::string letterName(const CalibrationSeries& series) {
+    return series.own ? std::string(1, series.letter) + (series.proxy ? " proxy" : "") : plainName(series);
+}
+
+std::string legendName(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options, SeriesNames names, Wording wording) {
+    std::string name = wording == Wording::Letters ? letterName(series) : wording == Wording::Full && names == SeriesNames::Legend ? nameOf(series) : plainName(series);
+    if (names == SeriesNames::LegendWithNeeded)
+        name.insert(wording == Wording::Full ? name.size() : 1, " r* " + neededNumber(data, series, options));
+    return wording <= Wording::Plain && isPoor(data, series, options) ? name + ", " + kPoor : name;
 }
 
 /// The series by name; of many, those of the open context alone and what the grey ones are.
-void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const ParameterValues& options, SeriesNames names, LegendRoom room,
+void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const ParameterValues& options, SeriesNames names, Wording wording,
                   const Theme& theme) {
     bool others = false, measured = false, proxy = false;
     for (std::size_t i = 0; i < data.series.size(); ++i) {
         const CalibrationSeries& series = data.series[i];
         const SeriesLook look = lookOf(data, i, theme.id);
         if (isNamed(data, series))
-            legend.push_back({legendName(data, series, options, names, room), Marker::Circle, kTransparent, {look.colour, series.own ? 2.0 : 1.2, look.dash}, 3, true});
+            legend.push_back({legendName(data, series, options, names, wording), Marker::Circle, kTransparent, {look.colour, series.own ? 2.0 : 1.2, look.dash}, 3, true});
         else
             others = true, (series.proxy ? proxy : measured) = true;
     }
@@ -63,21 +64,42 @@ void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& d
         legend.push_back({fmt::format("other contexts, {}", !proxy ? "measured" : measured ? "measured and proxy" : "proxy"), Marker::Circle, kTransparent, {theme.text3, 1.2, {}}, 3, true});
 }
 
-/// The marks of each series with points, and what they are: "B proxy".
-void appendMarks(std::vector<LegendEntry>& legend, const CalibrationViewData& data, bool brief, const Theme& theme) {
-    LegendEntry* lastProxy = nullptr;
-    legend.reserve(legend.size() + data.series.size());
-    for (std::size_t i = 0; i < data.series.size(); ++i) {
-        const CalibrationSeries& series = data.series[i];
-        if (series.triples.empty() || !isNamed(data, series))
-            continue;
-        const PointCloudItem mark = marksOf(series, lookOf(data, i, theme.id));
-        const std::string label = (series.own ? std::string(1, series.letter) : plainName(series)) + " " + kindOf(series);
-        legend.push_back({label, mark.marker, mark.fill, mark.stroke, mark.radius});
-        lastProxy = series.proxy ? &legend.back() : lastProxy;
+/// "A, C poor fits", once for all: words without a mark.
+void appendPoor(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const ParameterValues& options) {
+    std::vector<std::string> poor;
+    std::size_t named = 0;
+    for (const CalibrationSeries& series : data.series)
+        if (isNamed(data, series)) {
+            ++named;
+            if (isPoor(data, series, options))
+                poor.push_back(series.own ? std::string(1, series.letter) : plainName(series));
+        }
+    if (poor.empty())
+        return;
+    const std::string who = poor.size() == named && named > 1 ? "all" : fmt::format("{}", fmt::join(poor, ", "));
+    legend.push_back({fmt::format("{} {}{}", who, kPoor, poor.size() > 1 ? "s" : ""), Marker::Circle, kTransparent, {kTransparent, 0, {}}, 0});
+}
+
+/// The marks of each series with points, and after the last of a kind what they are: "B," "C proxy".
+void appendMarks(std::vector<LegendEntry>& legend, const CalibrationViewData& data, Wording wording, const Theme& theme) {
+    for (const bool proxy : {false, true}) {
+        LegendEntry* last = nullptr;
+        legend.reserve(legend.size() + data.series.size());
+        std::string kind;
+        for (std::size_t i = 0; i < data.series.size(); ++i) {
+            const CalibrationSeries& series = data.series[i];
+            if (series.triples.empty() || !isNamed(data, series) || series.proxy != proxy)
+                continue;
+            if (last)
+                last->label += ",";
+            const PointCloudItem mark = marksOf(series, lookOf(data, i, theme.id));
+            legend.push_back({series.own ? std::string(1, series.letter) : plainName(series), mark.marker, mark.fill, mark.stroke, mark.radius});
+            last = &legend.back();
+            kind = kindOf(series);
+        }
+        if (last)
+            last->label += " " + kind + (proxy && wording == Wording::Full ? " (not losses of the model)" : "");
     }
-    if (lastProxy && !brief)
-        lastProxy->label += ", no model's losses";
 }
 
 } // namespace
@@ -95,27 +117,43 @@ std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& s
                        isPoor(data, series, options) ? std::string(": ") + kPoor : "");
 }
 
-std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names,
-                                           const Viewport& viewport) {
-    const Theme& theme = themeOf(viewport.theme);
-    const LegendRoom room(viewport);
+namespace {
+
+std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names, Wording wording, bool low, const Theme& theme) {
     std::vector<LegendEntry> legend;
     if (names != SeriesNames::List)
-        appendSeries(legend, data, options, names, room, theme);
-    if (names != SeriesNames::LegendWithNeeded || !room.oneRow)
-        appendMarks(legend, data, room.brief, theme);
-    if (!room.brief)
+        appendSeries(legend, data, options, names, wording, theme);
+    if (names != SeriesNames::List && wording >= Wording::PoorOnce)
+        appendPoor(legend, data, options);
+    if (names == SeriesNames::List || wording != Wording::Letters)
+        appendMarks(legend, data, wording, theme);
+    if (!low && wording <= Wording::Plain)
         legend.push_back({"k = 0: incompressible", Marker::Circle, kTransparent, {theme.text3, 1, {1, 3}}, 3, true});
     for (const CalibrationFailure& failure : data.failures)
         legend.push_back({fmt::format("{}: no curve", failure.letter), Marker::Cross, theme.text3, {theme.text3, 1, {}}, 3});
     return legend;
 }
 
+} // namespace
+
+std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names,
+                                           const Viewport& viewport) {
+    const bool low = viewport.height < 180;
+    for (const Wording wording : {Wording::Full, Wording::Plain, Wording::PoorOnce}) {
+        if (low && wording == Wording::Full)
+            continue;
+        std::vector<LegendEntry> legend = legendIn(data, options, names, wording, low, themeOf(viewport.theme));
+        if (isTopLegendWhole(viewport, legend))
+            return legend;
+    }
+    return legendIn(data, options, names, Wording::Letters, low, themeOf(viewport.theme));
+}
+
 namespace {
 
 const TextStyle kName{FontFace::Interface, 11}, kNumber{FontFace::Monospace, 11}, kHead{FontFace::Interface, 11, FontWeight::SemiBold};
 constexpr double kRowPitch = 17, kLine = 22, kMark = 42, kGap = 12;
-constexpr const char* kHeads[] = {"r*", "k", "residual", ""};
+constexpr const char* kHeads[] = {"r*", "residual", ""};
 
 } // namespace
 
@@ -128,8 +166,7 @@ SeriesList::SeriesList(const CalibrationViewData& data, const ParameterValues& o
     for (std::size_t i = 0; i < data.series.size(); ++i) {
         const CalibrationSeries& series = data.series[i];
         Row row{i, nameOf(series), {}};
-        row.cells[Needed] = formatFixed(neededBy(series, options).retention, 3);
-        row.cells[Curvature] = formatFixed(curvatureOf(series, options), 1);
+        row.cells[Needed] = neededNumber(data, series, options);
         row.cells[Residual] = residualText(data, series, options);
         row.cells[Verdict] = isPoor(data, series, options) ? kPoor : "";
         widen(m_names, row.name, kName);

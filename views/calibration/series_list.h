@@ -18,12 +18,12 @@ std::string nameOf(const CalibrationSeries& series);
 /// "residual 0.012", "residual 0.297 over 3 contexts: poor fit" (root mean square, of quality); empty for a given k.
 std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
 
-/// The mark of every series as it is drawn, with what it is; the series too where the legend names them. A low picture has
-/// few rows for it: there it says less.
+/// The mark of every series as it is drawn, with what it is; the series too where the legend names them. With little room it
+/// says less, so that its labels stand whole.
 std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names,
                                            const Viewport& viewport);
 
-/// A line for each series with its mark, name, r*, k and residual, under a line that names these.
+/// A line for each series with its mark, name, r* and residual, under a line that names these.
 class SeriesList {
 public:
     SeriesList(const CalibrationViewData& data, const ParameterValues& options, const TextService& text);
@@ -32,7 +32,7 @@ public:
     void draw(SceneBuilder& builder, Point topLeft, const Theme& theme) const;
 
 private:
-    enum Column { Needed, Curvature, Residual, Verdict, kColumns };
+    enum Column { Needed, Residual, Verdict, kColumns };
     struct Row {
         std::size_t series = 0;
         std::string name, cells[kColumns];

@@ -72,6 +72,8 @@ constexpr double kLegendPitch = 17; ///< from row to row
 
 /// As few rows as show all labels whole, else at least two in which none is cut to less than a word; never more than `most`.
 int legendRows(const std::vector<LegendEntry>& entries, double width, int most, const TextService& text);
+/// No label is cut in so many rows.
+bool isLegendWhole(const std::vector<LegendEntry>& entries, double width, int rows, const TextService& text);
 /// Of the widest of its rows, up to `most`.
 double legendWidth(const std::vector<LegendEntry>& entries, double most, int rows, const TextService& text);
 /// Entries in rows from the left, `leftMiddle` being that of the first row. Where they do not fit, long labels are cut;

@@ -101,6 +101,10 @@ int legendRows(const std::vector<LegendEntry>& entries, double width, int most, 
     return most;
 }
 
+bool isLegendWhole(const std::vector<LegendEntry>& entries, double width, int rows, const TextService& text) {
+    return std::isinf(Packing(entries, width, text).longestFor(entries.size(), static_cast<std::size_t>(rows)));
+}
+
 double drawLegend(SceneBuilder& builder, Point leftMiddle, double width, const std::vector<LegendEntry>& entries,
                   const Theme& theme, int rows) {
     const Packing packing(entries, width, builder.textService());

@@ -1,0 +1,140 @@
+// The words around the calibration curves where there is little room: whole labels, a plot that stays the picture, a title no
+// longer than its axis, r* of poor fits drawn as unsure, and boxes that are placed or given up at once.
+#include <QtTest>
+
+#include "tests/support/offscreen_main.h"
+#include "tests/support/scene_checks.h"
+#include "tests/views/view_test.h"
+#include "views/calibration/calibration_data.h"
+#include "views/calibration/calibration_view.h"
+#include "views/calibration/needed_marks.h"
+#include "views/scene/axes.h"
+#include "views/scene/text_painter.h"
+
+#include <QElapsedTimer>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+using kvscope::scene_checks::textsOf;
+
+namespace {
+
+/// All three are poor fits, the last two proxies.
+const std::vector<std::string> kPanes = {"keydiff:kvpress@0.25", "snapkv@0.25", "streaming_llm@0.25"};
+const std::vector<QSize> kSizes = {QSize(345, 150), QSize(401, 200), QSize(490, 200), QSize(579, 221), QSize(654, 260), QSize(943, 200), QSize(1122, 200), QSize(1788, 263), QSize(1860, 848)};
+
+Box plotOf(const Scene& scene) {
+    for (const Drawable& item : scene.items)
+        if (const auto* clip = std::get_if<PushClipItem>(&item))
+            return clip->box;
+    return {};
+}
+
+bool says(const Scene& scene, const std::string& words) {
+    const auto texts = textsOf(scene);
+    return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) { return text.find(words) != std::string::npos; });
+}
+
+CalibrationSeries seriesOf(char letter, double k, std::vector<std::pair<double, double>> points) {
+    CalibrationSeries series{.letter = letter, .policyId = "snapkv", .policyName = "SnapKV", .variant = "", .context = "x", .own = true, .triples = {}, .k = k, .resampledK = {}, .origin = "", .curve = ""};
+    for (const auto& [retention, quality] : points)
+        series.triples.push_back({"x", retention, NAN, quality});
+    return series;
+}
+
+} // namespace
+
+class CalibrationLabelsTest : public ViewTest {
+    Q_OBJECT
+
+public:
+    CalibrationLabelsTest() : ViewTest(calibrationView(), 700, 520) {}
+
+private slots:
+    void noLabelIsCutAndEveryPoorFitIsCalledOne() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, kPanes, options);
+        for (const QSize size : kSizes) {
+            const Scene scene = build(input, options, size.width(), size.height());
+            const std::string where = std::to_string(size.width()) + " px: " + paintSceneAsText(scene);
+            QVERIFY2(!says(scene, "…"), where.c_str());
+            QVERIFY2(says(scene, "poor fit") && says(scene, "proxy"), where.c_str());
+            QVERIFY2(!says(scene, "no model's"), where.c_str());
+        }
+    }
+
+    void thePlotKeepsTwoThirdsOfAWideDock() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, kPanes, options);
+        for (const QSize size : {QSize(943, 200), QSize(1122, 200), QSize(1416, 220), QSize(1788, 263), QSize(1860, 848)}) {
+            const Scene scene = build(input, options, size.width(), size.height());
+            QVERIFY2(plotOf(scene).width >= 0.65 * size.width(), qPrintable(QString("%1 of %2").arg(plotOf(scene).width).arg(size.width())));
+        }
+        QVERIFY(says(build(input, options, 1122, 200), "residual")); // the list is there
+    }
+
+    void theTitleIsNoLongerThanItsAxis() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, kPanes, options);
+        std::set<std::string> titles;
+        for (double height = 160; height < 600; height += 20) {
+            const Scene scene = build(input, options, 900, height);
+            for (const Drawable& item : scene.items)
+                if (const auto* text = std::get_if<TextItem>(&item); text && text->angleDegrees != 0) {
+                    QVERIFY2(m_text.measure(text->text, text->style).width <= plotOf(scene).height + 0.5, text->text.c_str());
+                    titles.insert(text->text);
+                }
+        }
+        QCOMPARE(titles, (std::set<std::string>{"Quality", "Quality = NLL(full) / NLL(compressed)", "Quality = NLL(full) / NLL(compressed); hollow: proxy"}));
+    }
+
+    void anUnsureRetentionIsDashedAndHasTwoDigits() {
+        const ParameterValues options = optionsOf(m_view);
+        auto data = std::make_shared<CalibrationViewData>();
+        data->weight = 5;
+        data->series = {seriesOf('A', 0, {{0.2, 0.2}, {0.6, 0.6}}), seriesOf('B', -5, {{0.2, 0.01}, {0.6, 0.99}})};
+        ViewInput input = needleInput({"snapkv@0.25", "snapkv@0.5"});
+        input.data.value = data;
+        const Scene scene = build(input, options);
+        QVERIFY2(says(scene, "A r* = 0.950") && says(scene, "B r* ≈ 0.58"), paintSceneAsText(scene).c_str());
+        int boxes = 0;
+        for (const Drawable& item : scene.items)
+            if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Handle) {
+                QCOMPARE(box->stroke.dash.empty(), box->pick.index == 0);
+                ++boxes;
+            }
+        QCOMPARE(boxes, 2);
+        std::vector<bool> dashed;
+        for (const Drawable& item : scene.items)
+            if (const auto* line = std::get_if<PolylineItem>(&item);
+                line && line->points.size() == 2 && line->points[0].x == line->points[1].x && line->stroke.width == 1.2 && line->points[1].y == plotOf(scene).bottom())
+                dashed.push_back(!line->stroke.dash.empty());
+        std::sort(dashed.begin(), dashed.end());
+        QCOMPARE(dashed, (std::vector<bool>{false, true}));
+    }
+
+    // Thirteen boxes at one place: more than their rows have room for, in more ways than anybody waits for.
+    void boxesThatFindNoPlaceAreGivenUpAtOnce() {
+        const ParameterValues options = optionsOf(m_view);
+        CalibrationViewData data;
+        std::vector<std::size_t> all;
+        for (char letter = 'A'; letter < 'N'; ++letter) {
+            data.series.push_back(seriesOf(letter, -5 + 0.001 * letter, {{0.01, 0.2}}));
+            all.push_back(all.size());
+        }
+        const PlotFrame frame{{40, 20, 800, 110}, {0, 1, AxisScale::Linear, ""}, {0, 1, AxisScale::Linear, ""}};
+        QElapsedTimer timer;
+        timer.start();
+        QVERIFY(placeNeededBoxes(frame, data, all, options, m_text).empty());
+        QVERIFY2(timer.elapsed() < 500, qPrintable(QString("%1 ms").arg(timer.elapsed())));
+        all.resize(3);
+        QCOMPARE(placeNeededBoxes(frame, data, all, options, m_text).size(), std::size_t{3});
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST_MAIN(CalibrationLabelsTest)
+#include "calibration_labels_test.moc"
