@@ -96,7 +96,7 @@ private slots:
         QCOMPARE(proxy.points->size(), proxyLadder().size());
         QCOMPARE(measured.fill.a, 255);
         QCOMPARE(proxy.fill.a, 0);
-        QVERIFY(says(scene, "B proxy (not losses of the model)") && says(scene, "SnapKV (proxy)"));
+        QVERIFY(says(scene, "B proxy") && says(scene, "proxy: not losses of the model") && says(scene, "SnapKV (proxy)"));
         // x is linear in r: 0.5 lies in the middle of 0 and 1
         const auto& triples = data->series[0].triples;
         const auto at = [&](double r) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 namespace kvscope {
 
@@ -64,7 +65,11 @@ void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& d
         legend.push_back({fmt::format("other contexts, {}", !proxy ? "measured" : measured ? "measured and proxy" : "proxy"), Marker::Circle, kTransparent, {theme.text3, 1.2, {}}, 3, true});
 }
 
-/// "A, C poor fits", once for all: words without a mark.
+LegendEntry wordsAlone(std::string words) {
+    return {std::move(words), Marker::Circle, kTransparent, {kTransparent, 0, {}}, 0};
+}
+
+/// "A, C poor fits", once for all.
 void appendPoor(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const ParameterValues& options) {
     std::vector<std::string> poor;
     std::size_t named = 0;
@@ -77,11 +82,11 @@ void appendPoor(std::vector<LegendEntry>& legend, const CalibrationViewData& dat
     if (poor.empty())
         return;
     const std::string who = poor.size() == named && named > 1 ? "all" : fmt::format("{}", fmt::join(poor, ", "));
-    legend.push_back({fmt::format("{} {}{}", who, kPoor, poor.size() > 1 ? "s" : ""), Marker::Circle, kTransparent, {kTransparent, 0, {}}, 0});
+    legend.push_back(wordsAlone(fmt::format("{} {}{}", who, kPoor, poor.size() > 1 ? "s" : "")));
 }
 
 /// The marks of each series with points, and after the last of a kind what they are: "B," "C proxy".
-void appendMarks(std::vector<LegendEntry>& legend, const CalibrationViewData& data, Wording wording, const Theme& theme) {
+void appendMarks(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const Theme& theme) {
     for (const bool proxy : {false, true}) {
         LegendEntry* last = nullptr;
         legend.reserve(legend.size() + data.series.size());
@@ -98,7 +103,7 @@ void appendMarks(std::vector<LegendEntry>& legend, const CalibrationViewData& da
             kind = kindOf(series);
         }
         if (last)
-            last->label += " " + kind + (proxy && wording == Wording::Full ? " (not losses of the model)" : "");
+            last->label += " " + kind;
     }
 }
 
@@ -119,15 +124,21 @@ std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& s
 
 namespace {
 
-std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names, Wording wording, bool low, const Theme& theme) {
+/// A low picture leaves out entries, so that the others stand whole; a higher one has them all.
+enum class Room { Dock, LowPanel, Panel };
+
+std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names, Wording wording, Room room, const Theme& theme) {
     std::vector<LegendEntry> legend;
     if (names != SeriesNames::List)
         appendSeries(legend, data, options, names, wording, theme);
     if (names != SeriesNames::List && wording >= Wording::PoorOnce)
         appendPoor(legend, data, options);
     if (names == SeriesNames::List || wording != Wording::Letters)
-        appendMarks(legend, data, wording, theme);
-    if (!low && wording <= Wording::Plain)
+        appendMarks(legend, data, theme);
+    const bool anyProxy = std::any_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& one) { return one.proxy; });
+    if (names != SeriesNames::List && wording == Wording::Full && anyProxy)
+        legend.push_back(wordsAlone("proxy: not losses of the model"));
+    if (room == Room::Panel || (room == Room::LowPanel && wording <= Wording::Plain))
         legend.push_back({"k = 0: incompressible", Marker::Circle, kTransparent, {theme.text3, 1, {1, 3}}, 3, true});
     for (const CalibrationFailure& failure : data.failures)
         legend.push_back({fmt::format("{}: no curve", failure.letter), Marker::Cross, theme.text3, {theme.text3, 1, {}}, 3});
@@ -138,15 +149,15 @@ std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const Paramet
 
 std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names,
                                            const Viewport& viewport) {
-    const bool low = viewport.height < 180;
+    const Room room = viewport.height < 180 ? Room::Dock : viewport.height < 210 ? Room::LowPanel : Room::Panel;
     for (const Wording wording : {Wording::Full, Wording::Plain, Wording::PoorOnce}) {
-        if (low && wording == Wording::Full)
+        if (room == Room::Dock && wording == Wording::Full)
             continue;
-        std::vector<LegendEntry> legend = legendIn(data, options, names, wording, low, themeOf(viewport.theme));
+        std::vector<LegendEntry> legend = legendIn(data, options, names, wording, room, themeOf(viewport.theme));
         if (isTopLegendWhole(viewport, legend))
             return legend;
     }
-    return legendIn(data, options, names, Wording::Letters, low, themeOf(viewport.theme));
+    return legendIn(data, options, names, room == Room::Panel ? Wording::Plain : Wording::Letters, room, themeOf(viewport.theme));
 }
 
 namespace {
