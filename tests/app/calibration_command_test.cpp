@@ -70,7 +70,7 @@ private slots:
     void calibrationViewIsDrawn() {
         expectDone({"plot", "calibration", kSample, "--policy", "compactor:kvpress@0.25", "--policy", "snapkv@0.25", "--size", "700x520", "--out", "c.svg"});
         const QByteArray svg = m_program.content("c.svg");
-        for (const char* words : {"r* = ", "proxy", "\xCF\x84 = 0.95", "measured", "Retention r"})
+        for (const char* words : {"r* \xE2\x89\x88 ", "poor fit", "proxy", "\xCF\x84 = 0.95", "measured", "Retention r"})
             QVERIFY2(svg.contains(words), words);
         expectDone({"plot", "calibration", kSample, "--policy", "snapkv@0.25", "--view-set", "source=given", "--view-set", "k=-10", "--out", "g.png"});
         QVERIFY(!QImage(m_program.at("g.png")).isNull());

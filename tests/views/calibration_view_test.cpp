@@ -108,7 +108,6 @@ private slots:
         const Point half = at(0.5), full = at(1), tenth = at(0.1);
         QVERIFY(std::abs((full.x - half.x) / 0.5 - (half.x - tenth.x) / 0.4) < 1e-9);
     }
-
     void theRingIsWhereTheCurveMeetsTau() {
         const ParameterValues options = optionsOf(m_view, {{"source", "given"}, {"k", "-10"}});
         const ViewInput input = inputFor(m_view, {"snapkv@0.25"}, options);
