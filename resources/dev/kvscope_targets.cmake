@@ -56,7 +56,7 @@ function(kvscope_test_conditions)
   set_tests_properties(${ARGV} PROPERTIES TIMEOUT ${timeout})
   set_property(TEST ${ARGV} APPEND PROPERTY ENVIRONMENT QTEST_FUNCTION_TIMEOUT=${function_timeout}
     ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/lsan.supp
-    "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp halt_on_error=1")
+    "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp halt_on_error=1 die_after_fork=0") # tests start programs
 endfunction()
 
 # kvscope_embed_markdown(TARGET HEADER FUNCTION): builds every *.md of the current folder but README.md (and */*_view.md) into TARGET.
