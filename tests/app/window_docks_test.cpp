@@ -102,6 +102,22 @@ private slots:
         }
     }
 
+    // At an interface scale of 1.5 a screen of 1920 x 1080 is 720 logical pixels high.
+    void everyLayoutFitsALowScreen() {
+        OpenWindow open({1920, 1080});
+        open.bench.change([&](Session& s) { s.look.scale = 1.5; }, "Scale");
+        for (const WindowLayout layout : {WindowLayout::WholeModel, WindowLayout::Teach, WindowLayout::ComparePolicies, WindowLayout::ExploreHead}) {
+            open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
+            open.window.resize(1920, 1080);
+            QTest::qWait(100);
+            QString least;
+            for (const PanelDock* dock : open.window.docks()->all())
+                if (!dock->isHidden())
+                    least += QString("%1 %2; ").arg(dock->id()).arg(dock->minimumSizeHint().height());
+            QVERIFY2(open.window.height() <= 1080, qPrintable(QString("%1 pixels: %2").arg(open.window.height()).arg(least)));
+        }
+    }
+
     void aTabNamesItsViewOnce() {
         OpenWindow open({1440, 900});
         open.bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");

@@ -66,6 +66,7 @@ private:
             s.look.theme = theme;
             s.look.scale = place.scale;
         }, "Gallery");
+        window.resize(place.size); // the layout before may have needed more
         settle();
         save(window, name);
         for (PanelDock* dock : window.docks()->all()) {
