@@ -1,7 +1,7 @@
 // `kvscope policies` and `kvscope views`: the cards, as tables for people and as JSON for programs.
 #include "app/command_line/command.h"
 #include "core/policies/policy.h"
-#include "views/option_needs.h"
+#include "views/common/option_needs.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -4,11 +4,11 @@
 #include "app/command_line/command.h"
 #include "app/command_line/output_options.h"
 #include "app/command_line/policy_words.h"
-#include "app/session/regenerating_command.h"
-#include "app/session/session_file.h"
+#include "app/study/regenerating_command.h"
+#include "app/study/session_file.h"
 #include "core/base/error.h"
 #include "core/capture/capture.h"
-#include "core/run/selection_file.h"
+#include "core/lists/selection_file.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

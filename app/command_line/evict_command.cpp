@@ -3,7 +3,7 @@
 #include "app/command_line/random_options.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/run/selection_file.h"
+#include "core/run/record_results.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -5,9 +5,9 @@
 #include "core/base/csv.h"
 #include "core/base/error.h"
 #include "core/metrics/statistics.h"
-#include "core/run/calibration.h"
-#include "core/run/policy_work.h"
-#include "core/run/selection_file.h"
+#include "core/run/calibrated_budget.h"
+#include "core/studies/policy_work.h"
+#include "core/lists/selection_file.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

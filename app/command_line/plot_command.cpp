@@ -6,11 +6,11 @@
 #include "app/export/headless_application.h"
 #include "app/export/scene_export.h"
 #include "app/report/headless.h"
-#include "app/session/session_file.h"
+#include "app/study/session_file.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
 #include "views/token_strip/token_strip_view.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

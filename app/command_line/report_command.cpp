@@ -2,7 +2,7 @@
 #include "app/command_line/command.h"
 #include "app/export/headless_application.h"
 #include "app/report/report.h"
-#include "app/session/session_file.h"
+#include "app/study/session_file.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/run/reproduction.h"
+#include "core/studies/reproduction.h"
 #include "views/view.h"
 
 namespace kvscope {

@@ -4,7 +4,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
-#include "core/run/theory_table.h"
+#include "core/studies/theory_table.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

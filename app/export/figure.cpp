@@ -5,7 +5,7 @@
 #include "core/run/head_means.h"
 #include "views/scene/axes.h"
 #include "views/scene/scene_builder.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <fmt/format.h>
 

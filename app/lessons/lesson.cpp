@@ -3,7 +3,7 @@
 #include "app/lessons/lesson.h"
 
 #include "app/lessons/lesson_quantities.h"
-#include "app/session/session_file.h"
+#include "app/study/session_file.h"
 #include "core/base/error.h"
 
 #include <nlohmann/json.hpp>

@@ -2,12 +2,12 @@
 // errors. A lesson that needs another number adds a function and a row.
 #include "app/lessons/lesson_quantities.h"
 
-#include "app/view_data/head_values.h"
+#include "app/study/makers/head_values.h"
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
-#include "core/policies/balance_log.h"
-#include "core/policies/block_processing.h"
-#include "core/policies/subgen_log.h"
+#include "core/policies/balance/balance_log.h"
+#include "core/policies/common/block_processing.h"
+#include "core/policies/subgen/subgen_log.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>

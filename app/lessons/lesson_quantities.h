@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/lessons/lesson.h"
-#include "app/view_data/view_data_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/session/session.h"
-#include "app/view_data/view_data_maker.h"
+#include "app/study/session.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include <optional>
 #include <vector>

@@ -7,13 +7,13 @@
 #include "app/report/headless.h"
 #include "app/report/html.h"
 #include "app/report/report_lists.h"
-#include "app/session/regenerating_command.h"
+#include "app/study/regenerating_command.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "views/scene/axes.h"
 #include "views/token_strip/token_strip_view.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/session/session.h"
+#include "app/study/session.h"
 #include "core/base/checkpoint.h"
 
 #include <string>

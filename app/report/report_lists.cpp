@@ -2,10 +2,10 @@
 #include "app/report/report_lists.h"
 
 #include "app/report/html.h"
-#include "app/session/regenerating_command.h"
+#include "app/study/regenerating_command.h"
 #include "core/run/head_means.h"
 #include "views/scene/axes.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <fmt/format.h>
 

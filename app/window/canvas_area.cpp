@@ -2,7 +2,7 @@
 // pane alone.
 #include "app/window/canvas_area.h"
 
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/panels/policy_menu.h"
 #include "app/window/widgets/small_widgets.h"

@@ -1,14 +1,14 @@
 // The window arranges; what its parts show they read from the workbench themselves.
 #include "app/window/main_window.h"
 
-#include "app/session/sample_path.h"
-#include "app/session/step_driver.h"
-#include "app/window/appearance.h"
+#include "app/study/sample_path.h"
+#include "app/workbench/step_driver.h"
+#include "app/window/style/appearance.h"
 #include "app/window/canvas_area.h"
 #include "app/window/docks/dock_desk.h"
-#include "app/window/engine_desk.h"
-#include "app/window/file_desk.h"
-#include "app/window/number_text.h"
+#include "app/window/actions/engine_desk.h"
+#include "app/window/actions/file_desk.h"
+#include "app/window/style/number_text.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/panels/capture_panel.h"
 #include "app/window/panels/explanation_panel.h"
@@ -23,10 +23,10 @@
 #include "app/window/panels/step_player.h"
 #include "app/window/panels/top_bar.h"
 #include "app/window/panels/worst_heads.h"
-#include "app/window/system_theme.h"
+#include "app/window/style/system_theme.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/small_widgets.h"
-#include "app/window/window_actions.h"
+#include "app/window/actions/window_actions.h"
 #include "app/window/window_size.h"
 
 #include <QCloseEvent>

@@ -4,7 +4,7 @@
 #include <QPointer>
 
 #include "app/lessons/lesson.h"
-#include "app/session/workbench.h"
+#include "app/workbench/workbench.h"
 
 class QToolBar;
 

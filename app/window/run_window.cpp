@@ -1,12 +1,12 @@
 // The composition root of the window: engine, runner, workers, workbench, main window.
 #include "app/window/run_window.h"
 
-#include "app/session/sample_path.h"
+#include "app/study/sample_path.h"
 #include "app/text/qt_text_service.h"
-#include "app/window/appearance.h"
-#include "app/window/engine_desk.h"
+#include "app/window/style/appearance.h"
+#include "app/window/actions/engine_desk.h"
 #include "app/window/main_window.h"
-#include "app/window/system_theme.h"
+#include "app/window/style/system_theme.h"
 #include "app/window/widgets/notice_strip.h"
 #include "core/engine/engine.h"
 

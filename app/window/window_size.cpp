@@ -2,8 +2,8 @@
 // scale that leaves too little room is taken back a step.
 #include "app/window/window_size.h"
 
-#include "app/window/appearance.h"
-#include "app/window/interface_scales.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/interface_scales.h"
 
 #include <algorithm>
 

@@ -4,9 +4,9 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
-#include "core/policies/block_processing.h"
-#include "core/policies/common_parameters.h"
-#include "core/policies/policy_tools.h"
+#include "core/policies/common/block_processing.h"
+#include "core/policies/common/common_parameters.h"
+#include "core/policies/common/policy_tools.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // command that regenerates a figure, so the printed form is the shortest one that parses back to the same.
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
-#include "core/policies/common_parameters.h"
+#include "core/policies/common/common_parameters.h"
 #include "core/policies/policy.h"
 
 #include <set>

@@ -3,7 +3,7 @@
 #include "core/policies/selection.h"
 
 #include "core/base/error.h"
-#include "core/policies/fraction_removed.h"
+#include "core/policies/common/fraction_removed.h"
 
 #include <algorithm>
 #include <array>

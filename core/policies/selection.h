@@ -45,7 +45,7 @@ struct Selection {
 };
 
 /// A budget as typed: a fraction kept ("0.25"), tokens ("2048t"), or the quality to be kept with the curve that makes a
-/// fraction of it ("tau=0.95", "tau=0.95:proxy", see core/run/calibration.h).
+/// fraction of it ("tau=0.95", "tau=0.95:proxy", see core/calibration/calibration.h).
 struct Budget {
     enum class Unit { Fraction, Tokens, Quality };
     Unit unit = Unit::Fraction;

@@ -4,10 +4,10 @@
 #include "core/run/run.h"
 
 #include "core/base/error.h"
-#include "core/policies/common_parameters.h"
-#include "core/run/calibration.h"
+#include "core/policies/common/common_parameters.h"
+#include "core/run/calibrated_budget.h"
 #include "core/run/layer_work.h"
-#include "core/run/named_dataset.h"
+#include "core/capture/named_dataset.h"
 #include "core/run/stage_cache.h"
 
 #include <fmt/format.h>

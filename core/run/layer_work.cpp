@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/run/cache_positions.h"
-#include "core/run/named_dataset.h"
+#include "core/capture/named_dataset.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/capture/h5_writer.h"
-#include "core/run/named_dataset.h"
+#include "core/capture/named_dataset.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

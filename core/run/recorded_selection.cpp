@@ -1,10 +1,10 @@
 // Between results and lists: results of some layers become a list for a file, and a list from a file takes the place of
 // a policy, so that it is drawn and measured like any other choice.
 #include "core/base/error.h"
-#include "core/run/calibration.h"
+#include "core/run/calibrated_budget.h"
 #include "core/run/layer_work.h"
-#include "core/run/selection_file.h"
-#include "core/run/selection_formats.h"
+#include "core/run/record_results.h"
+#include "core/lists/selection_formats.h"
 
 #include <fmt/format.h>
 

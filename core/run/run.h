@@ -4,7 +4,7 @@
 #include "core/metrics/fidelity.h"
 #include "core/metrics/measures.h"
 #include "core/policies/policy.h"
-#include "core/run/cut.h"
+#include "core/capture/cut.h"
 
 #include <functional>
 #include <memory>
@@ -36,7 +36,7 @@ struct StageTimes {
     bool featuresFromCache = false, scoresFromCache = false, selectionFromCache = false, fidelityFromCache = false;
 };
 
-/// How a budget that was given as a quality became a fraction kept (context-calibrated compression, core/run/calibration.h).
+/// How a budget that was given as a quality became a fraction kept (context-calibrated compression, core/calibration/calibration.h).
 struct CalibratedBudget {
     Budget asked;             ///< "tau=0.95"
     double retention = 1;     ///< r*(tau), which the run was made with
@@ -115,7 +115,7 @@ public:
     ~LayerRunner();
 
     using Partial = std::function<void(std::shared_ptr<const RunResult>)>;
-    /// A budget that is a quality becomes a fraction first (core/run/calibration.h).
+    /// A budget that is a quality becomes a fraction first (core/calibration/calibration.h).
     /// Delivers the selection first through `partial` (fidelity still null), returns the measured result. Where the
     /// capture holds no query that could judge, the fidelity stays null and a note says why. Throws Error or Cancelled.
     std::shared_ptr<const RunResult> run(const RunRequest& request, const Checkpoint& checkpoint,

@@ -2,8 +2,8 @@
 // other way, and the smallest budget that keeps it.
 #include "core/run/token_standing.h"
 
-#include "core/policies/choice_kind.h"
-#include "core/run/selection_file.h"
+#include "core/policies/common/choice_kind.h"
+#include "core/lists/selection_file.h"
 
 #include <algorithm>
 #include <cassert>

@@ -59,10 +59,10 @@ function(kvscope_test_conditions)
     "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp halt_on_error=1 die_after_fork=0") # tests start programs
 endfunction()
 
-# kvscope_embed_markdown(TARGET HEADER FUNCTION): builds every *.md of the current folder but README.md (and */*_view.md) into TARGET.
+# kvscope_embed_markdown(TARGET HEADER FUNCTION): builds every *.md of the current folder and its subfolders but README.md into TARGET.
 # HEADER declares `std::string_view FUNCTION(std::string_view id)`, where id is the file's stem.
 function(kvscope_embed_markdown target header function)
-  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.md ${CMAKE_CURRENT_SOURCE_DIR}/*/*_view.md)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.md ${CMAKE_CURRENT_SOURCE_DIR}/*/*.md)
   list(FILTER files EXCLUDE REGEX "README.md$")
   list(JOIN files "|" joined)
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)

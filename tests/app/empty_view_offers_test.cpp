@@ -3,7 +3,7 @@
 #include "tests/app/one_view.h"
 #include "views/block_timeline/block_timeline_view.h"
 #include "views/clustering/clustering_view.h"
-#include "views/pane_offers.h"
+#include "views/common/pane_offers.h"
 #include "views/score_plane/score_plane_view.h"
 
 #include <QPushButton>

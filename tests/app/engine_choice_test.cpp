@@ -2,7 +2,7 @@
 // that cannot be had leaves everything as it was and says so in one line.
 #include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
-#include "app/window/engine_desk.h"
+#include "app/window/actions/engine_desk.h"
 #include "app/window/panels/engine_chooser.h"
 #include "app/window/panels/status_line.h"
 #include "core/base/error.h"

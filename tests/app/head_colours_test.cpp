@@ -2,7 +2,7 @@
 #include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
 #include "app/window/panels/head_colours.h"
-#include "views/measure_options.h"
+#include "views/common/measure_options.h"
 
 #include <cmath>
 #include <random>

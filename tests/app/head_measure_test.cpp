@@ -1,7 +1,7 @@
 // Another quantity in the left column, as a user chooses it: by mouse and by keyboard, in a window.
 #include <QtTest>
 
-#include "app/session/session_file.h"
+#include "app/study/session_file.h"
 #include "app/window/panels/head_picker.h"
 #include "app/window/widgets/choice_box.h"
 #include "tests/app/window_fixture.h"

@@ -5,11 +5,11 @@
 #include <QTest>
 
 #include "app/lessons/lesson_quantities.h"
-#include "app/session/sample_path.h"
-#include "app/session/session_file.h"
+#include "app/study/sample_path.h"
+#include "app/study/session_file.h"
 #include "core/base/error.h"
-#include "core/policies/balance_log.h"
-#include "core/policies/subgen_log.h"
+#include "core/policies/balance/balance_log.h"
+#include "core/policies/subgen/subgen_log.h"
 #include "tests/app/workbench_by_hand.h"
 #include "tests/support/error_message.h"
 

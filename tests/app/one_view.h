@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/text/qt_text_service.h"
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 #include "app/window/canvas/view_canvas.h"
 #include "core/engine/engine.h"
 #include "tests/app/sample.h"

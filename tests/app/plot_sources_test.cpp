@@ -6,8 +6,8 @@
 #include <QRegularExpression>
 #include <QTest>
 
-#include "app/session/regenerating_command.h"
-#include "app/session/session_file.h"
+#include "app/study/regenerating_command.h"
+#include "app/study/session_file.h"
 #include "tests/app/program.h"
 
 using namespace kvscope;

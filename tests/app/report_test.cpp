@@ -10,7 +10,7 @@
 
 #include "app/report/html.h"
 #include "app/report/report.h"
-#include "app/session/session_file.h"
+#include "app/study/session_file.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "tests/support/offscreen_main.h"

@@ -1,7 +1,7 @@
 // `kvscope reproduce` as its users run it: the list of rows, what is refused, and the files of a row.
 #include "tests/app/command_test.h"
 
-#include "core/run/reproduction.h"
+#include "core/studies/reproduction.h"
 #include "tests/app/sample.h"
 
 using namespace kvscope;

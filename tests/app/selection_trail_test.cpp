@@ -1,7 +1,7 @@
 // Back and forth through the selections that were made.
 #include <QTest>
 
-#include "app/session/selection_trail.h"
+#include "app/study/selection_trail.h"
 
 using namespace kvscope;
 

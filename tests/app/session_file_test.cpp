@@ -1,7 +1,7 @@
 // A session file says everything the session says, survives what it does not understand, and never half-exists.
 #include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
-#include "app/session/session_file.h"
+#include "app/study/session_file.h"
 #include "core/base/error.h"
 #include "tests/app/session_fixture.h"
 #include "tests/support/error_message.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/session/session.h"
+#include "app/study/session.h"
 
 #include <memory>
 #include <string>

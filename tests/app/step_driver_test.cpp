@@ -2,7 +2,7 @@
 #include <QSignalSpy>
 #include <QTest>
 
-#include "app/session/step_driver.h"
+#include "app/workbench/step_driver.h"
 #include "tests/app/workbench_by_hand.h"
 #include "views/block_timeline/block_timeline_view.h"
 #include "views/key_projection/key_projection_view.h"

@@ -1,10 +1,10 @@
 // Lessons, step player and the two layouts that need them, with real events sent to the whole window.
-#include "app/session/step_driver.h"
+#include "app/workbench/step_driver.h"
 #include "app/window/docks/dock_desk.h"
 #include "app/window/panels/worst_heads.h"
 #include "app/window/widgets/segmented_switch.h"
 #include "app/window/widgets/step_scrubber.h"
-#include "app/window/window_actions.h"
+#include "app/window/actions/window_actions.h"
 #include "tests/app/window_fixture.h"
 #include "views/head_grid/head_grid_view.h"
 

@@ -1,7 +1,7 @@
 // Where panels stand: hidden, floating, kept in the settings, folded in a narrow window, and arranged anew whenever the
 // window gets another size or layout, in any order with what builds its chrome anew.
 #include "app/window/docks/dock_desk.h"
-#include "app/window/window_actions.h"
+#include "app/window/actions/window_actions.h"
 #include "app/window/window_size.h"
 #include "tests/app/window_fixture.h"
 

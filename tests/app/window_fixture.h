@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/canvas_area.h"
 #include "app/window/widgets/notice_strip.h"

@@ -2,7 +2,7 @@
 // scales and themes that the design promises. Texts of the pictures that leave them or lie over each other are named as well.
 // Usage: window-gallery FOLDER [CAPTURE [PART]] (where there is a display of 2560 x 1440 or more; under xvfb-run otherwise);
 // PART takes only pictures with it in their name, for example compare-1280x800.
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 #include "app/window/canvas_area.h"
 #include "app/window/docks/dock_desk.h"
 #include "tests/app/window_parts.h"

@@ -1,11 +1,11 @@
 // What leads people through the window: the tour of the first run, going to a place by number, and what is said while a
 // file opens or a report is written. Real events throughout.
 #include "app/window/docks/dock_desk.h"
-#include "app/window/go_to_dialog.h"
-#include "app/window/tour.h"
+#include "app/window/dialogs/go_to_dialog.h"
+#include "app/window/actions/tour.h"
 #include "app/window/widgets/value_slider.h"
 #include "app/window/panels/budget_bar.h"
-#include "app/window/window_actions.h"
+#include "app/window/actions/window_actions.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
 

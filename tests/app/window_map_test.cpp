@@ -6,15 +6,15 @@
 #include <QTemporaryDir>
 #include <QWheelEvent>
 
-#include "app/session/regenerating_command.h"
-#include "app/session/session_file.h"
+#include "app/study/regenerating_command.h"
+#include "app/study/session_file.h"
 #include "app/window/docks/dock_desk.h"
-#include "app/window/range_dialog.h"
+#include "app/window/dialogs/range_dialog.h"
 #include "tests/app/window_fixture.h"
 #include "views/attention_map/attention_map_data.h"
 #include "views/attention_map/attention_map_view.h"
 #include "views/scene/colour_column.h"
-#include "views/value_range.h"
+#include "views/common/value_range.h"
 
 using namespace kvscope;
 using kvscope::testing::OpenWindow;

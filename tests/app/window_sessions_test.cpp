@@ -2,9 +2,9 @@
 // the window up.
 #include <QtTest>
 
-#include "app/session/session_file.h"
-#include "app/window/file_desk.h"
-#include "app/window/window_actions.h"
+#include "app/study/session_file.h"
+#include "app/window/actions/file_desk.h"
+#include "app/window/actions/window_actions.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
 

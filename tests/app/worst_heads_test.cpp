@@ -1,7 +1,7 @@
 // The list of the heads that lose most: its numbers align, and another pane's stand beside them.
 #include <QtTest>
 
-#include "app/window/number_text.h"
+#include "app/window/style/number_text.h"
 #include "app/window/panels/worst_heads.h"
 #include "tests/app/window_fixture.h"
 #include "views/head_grid/head_grid_view.h"

@@ -27,16 +27,16 @@ private slots:
         QTest::addColumn<bool>("allowed");
         QTest::newRow("core sees Qt") << "core/run/run.cpp" << "QString" << false;
         QTest::newRow("core sees views") << "core/run/run.cpp" << "views/view.h" << false;
-        QTest::newRow("policy sees engine") << "core/policies/tova.cpp" << "core/engine/engine.h" << true;
-        QTest::newRow("policy sees the CPU engine") << "core/policies/tova.cpp" << "core/engine/cpu/rows.h" << false;
-        QTest::newRow("policy sees Eigen") << "core/policies/tova.cpp" << "Eigen/Dense" << false;
+        QTest::newRow("policy sees engine") << "core/policies/baselines/tova.cpp" << "core/engine/engine.h" << true;
+        QTest::newRow("policy sees the CPU engine") << "core/policies/baselines/tova.cpp" << "core/engine/cpu/rows.h" << false;
+        QTest::newRow("policy sees Eigen") << "core/policies/baselines/tova.cpp" << "Eigen/Dense" << false;
         QTest::newRow("capture sees policies") << "core/capture/doctor.cpp" << "core/policies/policy.h" << false;
-        QTest::newRow("view sees app") << "views/view.h" << "app/session/session.h" << false;
+        QTest::newRow("view sees app") << "views/view.h" << "app/study/session.h" << false;
         QTest::newRow("scene sees imgui") << "views/scene/scene.cpp" << "imgui.h" << false;
         QTest::newRow("painter sees imgui") << "views/imgui/painter.cpp" << "imgui.h" << true;
-        QTest::newRow("run sees HDF5") << "core/run/selection_file.cpp" << "hdf5.h" << false;
+        QTest::newRow("run sees HDF5") << "core/lists/selection_file.cpp" << "hdf5.h" << false;
         QTest::newRow("engine sees run") << "core/engine/cpu/rows.cpp" << "core/run/run.h" << false;
-        QTest::newRow("app sees run") << "app/main.cpp" << "core/run/run.h" << true;
+        QTest::newRow("app sees run") << "app/study/session.cpp" << "core/run/run.h" << true;
     }
 
     void rulesRefuseWhatTheyShould() {

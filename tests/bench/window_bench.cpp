@@ -2,7 +2,7 @@
 // budget slider to the frame that shows its result; on 131,072 tokens from a movement of the hand to the frame that
 // follows it, in the attention map on 32,768. Run it where there is a display (or under xvfb-run).
 #include "app/window/canvas/pane_header.h"
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 #include "app/window/canvas_area.h"
 #include "core/capture/synthetic_capture.h"
 #include "tests/app/window_parts.h"

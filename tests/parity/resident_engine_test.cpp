@@ -2,7 +2,7 @@
 // nothing is uploaded twice without need, and the notice says what happened.
 #include "core/capture/memory_capture.h"
 #include "core/run/run.h"
-#include "core/run/sweep.h"
+#include "core/studies/sweep.h"
 #include "tests/parity/fake_device.h"
 
 #include <QtTest>

@@ -1,5 +1,5 @@
 // What a halving costs one query, against numbers worked out by hand and against sums written down once more.
-#include "core/policies/balance_errors.h"
+#include "core/policies/balance/balance_errors.h"
 #include "tests/policies/policy_bench.h"
 
 #include <QtTest>

@@ -1,7 +1,7 @@
 // The kernel written out against the engine's walks, which never store it, and the band of fair coins against what is
 // known of their quadratic form.
-#include "core/policies/balance_kernel.h"
-#include "core/policies/balance_log.h"
+#include "core/policies/balance/balance_kernel.h"
+#include "core/policies/balance/balance_log.h"
 #include "tests/policies/policy_bench.h"
 
 #include <QtTest>

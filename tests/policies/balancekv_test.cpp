@@ -1,8 +1,8 @@
 // Blocked BalanceKV against hand examples and a second reading of the algorithm in plain loops, its laws, its weights
 // and its borders.
 #include "core/base/error.h"
-#include "core/policies/balance_needle.h"
-#include "core/policies/balance_rounds.h"
+#include "core/policies/balance/balance_needle.h"
+#include "core/policies/balance/balance_rounds.h"
 #include "tests/policies/naive_balance.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/golden.h"

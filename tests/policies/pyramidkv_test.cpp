@@ -1,6 +1,6 @@
 // PyramidKV: numbers worked out by hand, where each schedule gives up, and that a layer is SnapKV at its budget.
 #include "core/base/error.h"
-#include "core/policies/pyramid_budgets.h"
+#include "core/policies/baselines/pyramid_budgets.h"
 #include "tests/policies/policy_bench.h"
 
 #include <QtTest>

@@ -1,8 +1,8 @@
 // SubGen: the invariants of the stream and of its practical variant, hand examples, chi-square of both reservoirs, unbiased sums.
 #include "core/base/error.h"
 #include "core/base/random.h"
-#include "core/policies/kcenter_log.h"
-#include "core/policies/subgen_log.h"
+#include "core/policies/subgen/kcenter_log.h"
+#include "core/policies/subgen/subgen_log.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/golden.h"
 #include "tests/support/naive/naive_clusters.h"

@@ -7,9 +7,10 @@
 #include "core/capture/calibration_rows.h"
 #include "core/capture/h5_writer.h"
 #include "core/capture/memory_capture.h"
-#include "core/run/calibration.h"
-#include "core/run/selection_file.h"
-#include "core/run/sweep.h"
+#include "core/run/calibrated_budget.h"
+#include "core/run/calibration_proxy.h"
+#include "core/run/record_results.h"
+#include "core/studies/sweep.h"
 #include "tests/support/error_message.h"
 
 #include <QTemporaryDir>

@@ -1,7 +1,7 @@
 // Every form of the cut, on captures with and without segments, and every way to type one that does not work.
 #include "core/base/error.h"
 #include "core/capture/memory_capture.h"
-#include "core/run/cut.h"
+#include "core/capture/cut.h"
 
 #include <QtTest>
 

@@ -3,7 +3,7 @@
 #include <QtTest>
 
 #include "core/capture/memory_capture.h"
-#include "core/run/policy_work.h"
+#include "core/studies/policy_work.h"
 
 #include <cmath>
 

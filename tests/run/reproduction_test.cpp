@@ -1,7 +1,7 @@
 // The table of reproductions, and points that are gathered from a sweep: against the runs they are made of.
 #include "core/base/error.h"
 #include "core/capture/memory_capture.h"
-#include "core/run/reproduction.h"
+#include "core/studies/reproduction.h"
 #include "tests/support/error_message.h"
 
 #include <QtTest>

@@ -1,5 +1,5 @@
 // The scheduler's races, stepped through by hand: the executor and the delivery are queues that the test empties.
-#include "core/run/scheduler.h"
+#include "core/jobs/scheduler.h"
 
 #include <QtTest>
 

@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "core/capture/h5_writer.h"
 #include "core/capture/memory_capture.h"
-#include "core/run/selection_file.h"
+#include "core/lists/selection_file.h"
 #include "tests/support/error_message.h"
 
 #include <QDir>

@@ -2,7 +2,7 @@
 #include "core/base/atomic_file.h"
 #include "core/capture/h5_writer.h"
 #include "core/capture/memory_capture.h"
-#include "core/run/selection_file.h"
+#include "core/lists/selection_file.h"
 #include "tests/support/error_message.h"
 
 #include <QTemporaryDir>

@@ -1,6 +1,6 @@
 // What the table of theorems says about KeyDiff, against plain loops over queries and keys.
 #include "core/capture/memory_capture.h"
-#include "core/run/theory_table.h"
+#include "core/studies/theory_table.h"
 
 #include <QtTest>
 

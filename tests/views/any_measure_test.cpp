@@ -10,7 +10,7 @@
 #include "views/curves/curves_view.h"
 #include "views/head_grid/head_grid_data.h"
 #include "views/head_grid/head_grid_view.h"
-#include "views/measure_options.h"
+#include "views/common/measure_options.h"
 #include "views/phase_map/phase_map_data.h"
 #include "views/phase_map/phase_map_view.h"
 #include "views/phase_map/phase_painter.h"

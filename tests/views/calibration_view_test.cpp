@@ -2,7 +2,7 @@
 // hollow and named, several contexts, and what a click on r* adopts.
 #include "app/export/scene_export.h"
 #include "core/base/atomic_file.h"
-#include "core/run/calibration.h"
+#include "core/run/calibration_proxy.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_test.h"

@@ -4,7 +4,7 @@
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_test.h"
-#include "views/colour_scale.h"
+#include "views/common/colour_scale.h"
 #include "views/head_grid/head_grid_data.h"
 #include "views/head_grid/head_grid_view.h"
 #include "views/phase_map/phase_map_data.h"

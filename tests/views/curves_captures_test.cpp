@@ -8,7 +8,7 @@
 #include "views/curves/curves_view.h"
 #include "views/curves/end_labels.h"
 #include "views/curves/present_line.h"
-#include "views/file_option.h"
+#include "views/common/file_option.h"
 #include "views/scene/axes.h"
 
 #include <QFile>

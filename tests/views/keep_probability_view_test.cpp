@@ -1,6 +1,6 @@
 // Keep probability: counts against the runs themselves, certainty told from luck, and a sentence for policies without any.
 #include "app/export/scene_export.h"
-#include "app/view_data/keep_probability_data.h"
+#include "app/study/makers/keep_probability_maker.h"
 #include "core/metrics/statistics.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"

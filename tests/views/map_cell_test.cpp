@@ -9,7 +9,7 @@
 #include "views/attention_map/attention_map_data.h"
 #include "views/attention_map/attention_map_view.h"
 #include "views/attention_map/map_cell.h"
-#include "views/cell_lock.h"
+#include "views/common/cell_lock.h"
 #include "views/scene/axes.h"
 #include "views/scene/text_painter.h"
 

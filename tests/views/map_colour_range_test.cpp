@@ -7,7 +7,7 @@
 #include "views/attention_map/attention_map_data.h"
 #include "views/attention_map/attention_map_view.h"
 #include "views/attention_map/map_colours.h"
-#include "views/drag_handles.h"
+#include "views/common/drag_handles.h"
 #include "views/scene/text_painter.h"
 
 #include <QtTest>

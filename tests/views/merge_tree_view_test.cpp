@@ -4,7 +4,7 @@
 #include "tests/support/scene_checks.h"
 #include "tests/views/merge_tree_fixture.h"
 #include "views/scene/text_painter.h"
-#include "views/token_groups.h"
+#include "views/common/token_groups.h"
 
 #include <QtTest>
 

@@ -4,7 +4,7 @@
 #include "app/text/qt_text_service.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/views/view_fixture.h"
-#include "views/option_needs.h"
+#include "views/common/option_needs.h"
 
 #include <QtTest>
 

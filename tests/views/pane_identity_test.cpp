@@ -4,7 +4,7 @@
 #include "views/attention_map/attention_map_view.h"
 #include "views/attention_map/map_painter.h"
 #include "views/error_difference/error_difference_view.h"
-#include "views/pane_identity.h"
+#include "views/common/pane_identity.h"
 #include "views/phase_map/phase_map_data.h"
 #include "views/phase_map/phase_map_view.h"
 #include "views/token_classes/token_classes_view.h"

@@ -1,7 +1,7 @@
 // Phase map: cells against their own runs, axes from the parameter table, the winner, what a click gives, and the picture.
 #include "app/export/scene_export.h"
-#include "app/view_data/phase_axis.h"
-#include "app/view_data/phase_map_data.h"
+#include "app/study/makers/phase_axis.h"
+#include "app/study/makers/phase_map_maker.h"
 #include "core/base/error.h"
 #include "tests/support/error_message.h"
 #include "tests/support/offscreen_main.h"

@@ -6,7 +6,7 @@
 #include "tests/views/view_test.h"
 #include "views/key_projection/density_grid.h"
 #include "views/key_projection/projection_marks.h"
-#include "views/voronoi_tint.h"
+#include "views/common/voronoi_tint.h"
 
 #include <map>
 #include <numeric>

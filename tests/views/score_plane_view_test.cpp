@@ -4,7 +4,7 @@
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_test.h"
-#include "views/drag_handles.h"
+#include "views/common/drag_handles.h"
 #include "views/score_plane/score_plane.h"
 #include "views/score_plane/score_plane_view.h"
 

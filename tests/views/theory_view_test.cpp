@@ -1,10 +1,10 @@
 // The theory beside the measurement: norms, demands and bounds of the sample's heads against plain loops over the capture,
 // and the view that shows them.
 #include "app/export/scene_export.h"
-#include "core/policies/balance_log.h"
-#include "core/policies/compactor_log.h"
-#include "core/policies/subgen_log.h"
-#include "core/run/theory_table.h"
+#include "core/policies/balance/balance_log.h"
+#include "core/policies/compactor/compactor_log.h"
+#include "core/policies/subgen/subgen_log.h"
+#include "core/studies/theory_table.h"
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_test.h"

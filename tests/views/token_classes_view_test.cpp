@@ -6,7 +6,7 @@
 #include "views/scene/text_painter.h"
 #include "views/token_classes/token_classes_data.h"
 #include "views/token_classes/token_classes_view.h"
-#include "views/token_groups.h"
+#include "views/common/token_groups.h"
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
 #include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
 #include "tests/views/view_test.h"
-#include "views/token_marks.h"
+#include "views/common/token_marks.h"
 
 using namespace kvscope;
 

@@ -8,7 +8,7 @@
 #include "views/scene/scene_builder.h"
 #include "views/token_strip/strip_layout.h"
 #include "views/token_strip/token_strip_view.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <algorithm>
 #include <cctype>

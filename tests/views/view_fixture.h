@@ -1,11 +1,11 @@
 #pragma once
 
-#include "app/view_data/projection_data.h"
+#include "app/study/makers/projection_maker.h"
 #include "views/key_projection/key_projection_view.h"
 #include "views/key_projection/projection_data.h"
 #include "core/capture/memory_capture.h"
 #include "core/policies/policy.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <string>
 #include <vector>

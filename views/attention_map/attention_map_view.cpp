@@ -5,11 +5,11 @@
 #include "views/attention_map/map_facts.h"
 #include "views/attention_map/map_inset.h"
 #include "views/attention_map/map_painter.h"
-#include "views/cell_lock.h"
-#include "views/chart.h"
+#include "views/common/cell_lock.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
-#include "views/option_needs.h"
-#include "views/view_options.h"
+#include "views/common/option_needs.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 #include "views/attention_map/map_cell.h"
 
 #include "core/base/error.h"
-#include "views/view_options.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "core/parameters/parameters.h"
 #include "views/attention_map/attention_map_data.h"
-#include "views/colour_scale.h"
+#include "views/common/colour_scale.h"
 
 #include <memory>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include "views/attention_map/attention_map_data.h"
 #include "views/scene/axes.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <cstdint>
 

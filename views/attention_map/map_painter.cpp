@@ -1,7 +1,7 @@
 // The parts of the attention map: one image, thin rails of kept tokens along its edges, and lines over it.
 #include "views/attention_map/map_painter.h"
 
-#include "views/pane_identity.h"
+#include "views/common/pane_identity.h"
 
 #include <fmt/format.h>
 

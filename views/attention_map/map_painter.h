@@ -2,7 +2,7 @@
 
 #include "views/attention_map/map_colours.h"
 #include "views/attention_map/map_layout.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 namespace kvscope {
 

@@ -2,9 +2,9 @@
 // the prompt into blocks of one size or another.
 #include "views/block_timeline/block_measures.h"
 
-#include "views/chart.h"
-#include "views/story_cursor.h"
-#include "views/view_facts.h"
+#include "views/common/chart.h"
+#include "views/common/story_cursor.h"
+#include "views/common/view_facts.h"
 
 #include <fmt/format.h>
 

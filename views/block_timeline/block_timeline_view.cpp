@@ -4,12 +4,12 @@
 
 #include "views/block_timeline/block_measures.h"
 #include "views/block_timeline/block_story.h"
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
-#include "views/pane_offers.h"
-#include "views/story_cursor.h"
-#include "views/view_facts.h"
-#include "views/view_options.h"
+#include "views/common/pane_offers.h"
+#include "views/common/story_cursor.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 // about it.
 #include "views/calibration/calibration_curves.h"
 
-#include "views/pane_identity.h"
-#include "core/run/calibration.h"
+#include "views/common/pane_identity.h"
+#include "core/calibration/calibration.h"
 
 #include <fmt/format.h>
 

@@ -2,16 +2,16 @@
 // the retention at which each policy meets tau. What is a proxy is hollow and is called one.
 #include "views/calibration/calibration_view.h"
 
-#include "core/run/calibration.h"
+#include "core/calibration/calibration.h"
 #include "views/calibration/calibration_curves.h"
 #include "views/calibration/needed_marks.h"
 #include "views/calibration/series_list.h"
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
-#include "views/file_option.h"
-#include "views/option_needs.h"
-#include "views/view_facts.h"
-#include "views/view_options.h"
+#include "views/common/file_option.h"
+#include "views/common/option_needs.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,7 +3,7 @@
 #include "views/calibration/series_list.h"
 
 #include "views/calibration/calibration_curves.h"
-#include "views/chart.h"
+#include "views/common/chart.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

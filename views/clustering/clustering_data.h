@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/base/host_tensor.h"
-#include "core/policies/kcenter_log.h"
-#include "core/policies/subgen_log.h"
+#include "core/policies/subgen/kcenter_log.h"
+#include "core/policies/subgen/subgen_log.h"
 #include "views/view_data.h"
 
 #include <cstdint>

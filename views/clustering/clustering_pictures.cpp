@@ -2,10 +2,10 @@
 // that its members really need, not delta.
 #include "views/clustering/clustering_pictures.h"
 
-#include "views/gathered_marks.h"
+#include "views/common/gathered_marks.h"
 #include "views/scene/categories.h"
-#include "views/token_marks.h"
-#include "views/voronoi_tint.h"
+#include "views/common/token_marks.h"
+#include "views/common/voronoi_tint.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/clustering/clustering_data.h"
 #include "views/clustering/stream_state.h"
 

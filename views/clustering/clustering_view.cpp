@@ -4,9 +4,9 @@
 
 #include "views/clustering/clustering_pictures.h"
 #include "views/explanations.h"
-#include "views/option_needs.h"
-#include "views/pane_offers.h"
-#include "views/view_options.h"
+#include "views/common/option_needs.h"
+#include "views/common/pane_offers.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

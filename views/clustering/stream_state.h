@@ -1,7 +1,7 @@
 #pragma once
 
 #include "views/clustering/clustering_data.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <optional>
 #include <string>

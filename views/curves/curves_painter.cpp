@@ -2,11 +2,11 @@
 // the thin lines of each one, so that nobody takes the mean for what a single prompt does.
 #include "views/curves/curves_painter.h"
 
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/curves/end_labels.h"
 #include "views/curves/present_line.h"
-#include "views/measure_options.h"
-#include "views/pane_identity.h"
+#include "views/common/measure_options.h"
+#include "views/common/pane_identity.h"
 
 #include <fmt/format.h>
 

@@ -4,13 +4,13 @@
 
 #include "views/curves/curves_painter.h"
 #include "views/explanations.h"
-#include "views/file_option.h"
-#include "views/measure_options.h"
-#include "views/option_needs.h"
-#include "views/parameter_option.h"
+#include "views/common/file_option.h"
+#include "views/common/measure_options.h"
+#include "views/common/option_needs.h"
+#include "views/common/parameter_option.h"
 #include "views/scene/axes.h"
-#include "views/view_facts.h"
-#include "views/view_options.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

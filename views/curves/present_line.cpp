@@ -3,7 +3,7 @@
 #include "views/curves/present_line.h"
 
 #include "views/curves/curves_painter.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <fmt/format.h>
 

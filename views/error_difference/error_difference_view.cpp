@@ -1,11 +1,11 @@
 // Two panes query by query: where one is better than the other, in the winner's colour.
 #include "views/error_difference/error_difference_view.h"
 
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
-#include "views/pane_identity.h"
-#include "views/view_facts.h"
-#include "views/view_options.h"
+#include "views/common/pane_identity.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

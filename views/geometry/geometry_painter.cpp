@@ -2,9 +2,9 @@
 #include "views/geometry/geometry_painter.h"
 
 #include "core/metrics/theory.h"
-#include "views/chart.h"
-#include "views/pane_identity.h"
-#include "views/view_facts.h"
+#include "views/common/chart.h"
+#include "views/common/pane_identity.h"
+#include "views/common/view_facts.h"
 
 #include <fmt/format.h>
 

@@ -3,10 +3,10 @@
 
 #include "views/explanations.h"
 #include "views/geometry/geometry_painter.h"
-#include "views/option_needs.h"
+#include "views/common/option_needs.h"
 #include "views/scene/axes.h"
-#include "views/view_facts.h"
-#include "views/view_options.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

@@ -1,14 +1,14 @@
 // The whole model as a table of colours: layers down, heads across. A cell is a head; a click goes there.
 #include "views/head_grid/head_grid_view.h"
 
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
 #include "views/head_grid/head_grid_data.h"
-#include "views/colour_scale.h"
-#include "views/measure_options.h"
-#include "views/option_needs.h"
-#include "views/view_facts.h"
-#include "views/view_options.h"
+#include "views/common/colour_scale.h"
+#include "views/common/measure_options.h"
+#include "views/common/option_needs.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

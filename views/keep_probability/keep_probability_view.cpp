@@ -2,12 +2,12 @@
 #include "views/keep_probability/keep_probability_view.h"
 
 #include "core/metrics/statistics.h"
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
 #include "views/keep_probability/keep_probability_data.h"
-#include "views/token_marks.h"
-#include "views/view_facts.h"
-#include "views/view_options.h"
+#include "views/common/token_marks.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 #include "views/key_projection/key_projection_view.h"
 
 #include "views/explanations.h"
-#include "views/option_needs.h"
-#include "views/view_options.h"
+#include "views/common/option_needs.h"
+#include "views/common/view_options.h"
 #include "views/key_projection/projection_crowd.h"
 #include "views/key_projection/projection_frame.h"
 

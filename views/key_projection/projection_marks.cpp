@@ -2,7 +2,7 @@
 #include "views/key_projection/projection_marks.h"
 
 #include "views/scene/categories.h"
-#include "views/token_marks.h"
+#include "views/common/token_marks.h"
 
 #include <algorithm>
 #include <cassert>

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "views/colour_scale.h"
+#include "views/common/colour_scale.h"
 #include "views/key_projection/density_grid.h"
 #include "views/key_projection/projection_data.h"
 #include "views/scene/axes.h"
-#include "views/view_facts.h"
-#include "views/voronoi_tint.h"
+#include "views/common/view_facts.h"
+#include "views/common/voronoi_tint.h"
 
 #include <memory>
 #include <vector>

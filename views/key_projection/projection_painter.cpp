@@ -2,9 +2,9 @@
 // is selected, pointed at, or a centre.
 #include "views/key_projection/projection_marks.h"
 
-#include "views/gathered_marks.h"
+#include "views/common/gathered_marks.h"
 #include "views/scene/categories.h"
-#include "views/token_marks.h"
+#include "views/common/token_marks.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "views/leverage/leverage_data.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <memory>
 #include <string>

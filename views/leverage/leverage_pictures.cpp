@@ -2,7 +2,7 @@
 // blue where both would keep them, orange where neither would, ink where they disagree.
 #include "views/leverage/leverage_pictures.h"
 
-#include "views/token_marks.h"
+#include "views/common/token_marks.h"
 
 #include <fmt/format.h>
 

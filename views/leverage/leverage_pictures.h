@@ -1,6 +1,6 @@
 #pragma once
 
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/leverage/leverage_choice.h"
 
 #include <limits>

@@ -4,8 +4,8 @@
 
 #include "views/explanations.h"
 #include "views/leverage/leverage_pictures.h"
-#include "views/option_needs.h"
-#include "views/view_options.h"
+#include "views/common/option_needs.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/policies/balance_errors.h"
-#include "core/policies/balance_log.h"
+#include "core/policies/balance/balance_errors.h"
+#include "core/policies/balance/balance_log.h"
 #include "views/view_data.h"
 
 #include <memory>

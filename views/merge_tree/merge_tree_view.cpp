@@ -1,17 +1,17 @@
 // Streaming BalanceKV as a tree that grows with the stream: every full batch is halved, and two halves are halved again.
 #include "views/merge_tree/merge_tree_view.h"
 
-#include "views/balance_words.h"
-#include "views/chart.h"
+#include "views/common/balance_words.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
 #include "views/merge_tree/tree_painter.h"
 #include "views/merge_tree/tree_words.h"
-#include "views/option_needs.h"
+#include "views/common/option_needs.h"
 #include "views/scene/axes.h"
-#include "views/token_groups.h"
-#include "views/told_policy.h"
-#include "views/view_facts.h"
-#include "views/view_options.h"
+#include "views/common/token_groups.h"
+#include "views/common/told_policy.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // are still to come. Ticks in the batches are the pairs that are left of them.
 #include "views/merge_tree/tree_painter.h"
 
-#include "views/balance_words.h"
+#include "views/common/balance_words.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/policies/balance_tree.h"
+#include "core/policies/balance/balance_tree.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,7 +1,7 @@
 // The numbers of the tree in words: captions of the story, the finding, read-outs.
 #include "views/merge_tree/tree_words.h"
 
-#include "views/balance_words.h"
+#include "views/common/balance_words.h"
 #include "views/merge_tree/tree_layout.h"
 #include "views/scene/axes.h"
 

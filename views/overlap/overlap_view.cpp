@@ -1,11 +1,11 @@
 // Agreement of the panes in one KV head, as a matrix of Jaccard overlaps and as bars of how many panes keep a token.
 #include "views/overlap/overlap_view.h"
 
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
 #include "views/scene/axes.h"
 #include "views/scene/scene_builder.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <fmt/format.h>
 

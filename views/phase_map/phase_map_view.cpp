@@ -2,15 +2,15 @@
 // go there.
 #include "views/phase_map/phase_map_view.h"
 
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
-#include "views/measure_options.h"
-#include "views/option_needs.h"
-#include "views/pane_identity.h"
-#include "views/parameter_option.h"
+#include "views/common/measure_options.h"
+#include "views/common/option_needs.h"
+#include "views/common/pane_identity.h"
+#include "views/common/parameter_option.h"
 #include "views/phase_map/phase_painter.h"
-#include "views/view_facts.h"
-#include "views/view_options.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

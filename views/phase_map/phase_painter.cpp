@@ -2,8 +2,8 @@
 #include "views/phase_map/phase_painter.h"
 
 #include "core/metrics/measures.h"
-#include "views/pane_identity.h"
-#include "views/view_facts.h"
+#include "views/common/pane_identity.h"
+#include "views/common/view_facts.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "views/chart.h"
-#include "views/colour_scale.h"
+#include "views/common/chart.h"
+#include "views/common/colour_scale.h"
 #include "views/phase_map/phase_map_data.h"
 #include "views/scene/scene_builder.h"
 #include "views/view.h"

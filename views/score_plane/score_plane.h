@@ -1,6 +1,6 @@
 #pragma once
 
-#include "views/token_marks.h"
+#include "views/common/token_marks.h"
 
 #include <optional>
 #include <string>

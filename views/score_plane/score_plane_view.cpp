@@ -2,12 +2,12 @@
 // Turning lambda turns the line, changing the budget moves it.
 #include "views/score_plane/score_plane_view.h"
 
-#include "views/chart.h"
-#include "views/drag_handles.h"
+#include "views/common/chart.h"
+#include "views/common/drag_handles.h"
 #include "views/explanations.h"
-#include "views/pane_offers.h"
+#include "views/common/pane_offers.h"
 #include "views/score_plane/score_plane.h"
-#include "views/view_options.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

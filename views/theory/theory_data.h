@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/run/theory_table.h"
+#include "core/studies/theory_table.h"
 #include "views/view_data.h"
 
 #include <string>

@@ -2,7 +2,7 @@
 // decades run along the edge of the plot.
 #include "views/theory/theory_slider.h"
 
-#include "views/chart.h"
+#include "views/common/chart.h"
 
 #include <fmt/format.h>
 

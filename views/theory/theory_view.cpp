@@ -2,12 +2,12 @@
 // axis whose middle is 1. Right of the middle a theorem holds what it says.
 #include "views/theory/theory_view.h"
 
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
 #include "views/theory/theory_data.h"
 #include "views/theory/theory_slider.h"
-#include "views/view_facts.h"
-#include "views/view_options.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

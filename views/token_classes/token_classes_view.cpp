@@ -2,13 +2,13 @@
 // tokens that the pane keeps.
 #include "views/token_classes/token_classes_view.h"
 
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
-#include "views/pane_identity.h"
+#include "views/common/pane_identity.h"
 #include "views/token_classes/token_classes_data.h"
-#include "views/token_groups.h"
-#include "views/view_facts.h"
-#include "views/view_options.h"
+#include "views/common/token_groups.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 // The score of every token along the prompt, with the line that a token must clear to stay.
 #include "views/token_profile/token_profile_view.h"
 
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
-#include "views/token_marks.h"
-#include "views/view_facts.h"
+#include "views/common/token_marks.h"
+#include "views/common/view_facts.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "views/pane_identity.h"
+#include "views/common/pane_identity.h"
 #include "views/scene/scene_builder.h"
 #include "views/token_strip/strip_layout.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 namespace kvscope {
 

@@ -1,11 +1,11 @@
 // The text itself. Only the lines in sight become drawables, so that a prompt of 100,000 tokens scrolls as a short one does.
 #include "views/token_strip/token_strip_view.h"
 
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
-#include "views/option_needs.h"
+#include "views/common/option_needs.h"
 #include "views/token_strip/strip_painter.h"
-#include "views/view_options.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 

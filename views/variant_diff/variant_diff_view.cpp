@@ -1,12 +1,12 @@
 // Paper against authors' code against libraries, as lists of tokens at one budget.
 #include "views/variant_diff/variant_diff_view.h"
 
-#include "views/chart.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
-#include "views/token_groups.h"
+#include "views/common/token_groups.h"
 #include "views/variant_diff/variant_facts.h"
-#include "views/view_facts.h"
-#include "views/view_options.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

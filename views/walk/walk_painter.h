@@ -1,6 +1,6 @@
 #pragma once
 
-#include "views/colour_scale.h"
+#include "views/common/colour_scale.h"
 #include "views/scene/scene_builder.h"
 #include "views/walk/walk_steps.h"
 

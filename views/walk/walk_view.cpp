@@ -1,15 +1,15 @@
 // One balancing walk, pair by pair: what it leans on, which sign it gives, and how far the signed sum has grown.
 #include "views/walk/walk_view.h"
 
-#include "views/balance_words.h"
-#include "views/chart.h"
+#include "views/common/balance_words.h"
+#include "views/common/chart.h"
 #include "views/explanations.h"
-#include "views/option_needs.h"
+#include "views/common/option_needs.h"
 #include "views/scene/axes.h"
-#include "views/token_groups.h"
-#include "views/told_policy.h"
-#include "views/view_facts.h"
-#include "views/view_options.h"
+#include "views/common/token_groups.h"
+#include "views/common/told_policy.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 #include "views/walk/walk_painter.h"
 
 #include <fmt/format.h>

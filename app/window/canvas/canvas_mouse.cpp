@@ -3,7 +3,7 @@
 // windows with Alt), the wheel zooms at the cursor (Alt: x only, Shift: y only), a double click fits.
 #include "app/window/canvas/canvas_widget.h"
 
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 #include "views/scene/colour_column.h"
 
 #include <QContextMenuEvent>

@@ -2,7 +2,7 @@
 // by the scene painter. A context of its own per canvas keeps canvases independent of each other.
 #include "app/window/canvas/canvas_widget.h"
 
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 #include "views/imgui/imgui_scene_painter.h"
 
 #include <QOpenGLContext>

@@ -1,8 +1,8 @@
 // One press where a sentence asks for a policy: the reader need not find the menu, the parameter and its value.
 #include "app/window/canvas/offer_button.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 
 #include "core/policies/policy.h"
 

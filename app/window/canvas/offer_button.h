@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/session/workbench.h"
-#include "views/pane_offers.h"
+#include "app/workbench/workbench.h"
+#include "views/common/pane_offers.h"
 
 #include <QPushButton>
 

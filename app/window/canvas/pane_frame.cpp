@@ -1,9 +1,9 @@
 // "Computing" appears only after 150 ms, so that a budget drag never flickers.
 #include "app/window/canvas/pane_frame.h"
 
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 #include "app/window/canvas/pane_header.h"
-#include "app/window/number_text.h"
+#include "app/window/style/number_text.h"
 
 #include <QKeyEvent>
 #include <QLabel>

@@ -1,8 +1,8 @@
 // The four numbers by which panes are compared stand at the same place in every header, so that the eye runs along them.
 #include "app/window/canvas/pane_header.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/panels/policy_menu.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/run/head_means.h"

@@ -1,8 +1,8 @@
 // Built anew for each token: a handful of labels, laid out by Qt, above the canvas.
 #include "app/window/canvas/read_out.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QGridLayout>

@@ -3,11 +3,11 @@
 
 #include "app/export/figure.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
-#include "views/cell_lock.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
+#include "views/common/cell_lock.h"
 #include "views/token_strip/token_strip_view.h"
-#include "views/value_range.h"
+#include "views/common/value_range.h"
 
 #include <numeric>
 #include <QKeyEvent>

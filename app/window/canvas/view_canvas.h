@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/session/workbench.h"
+#include "app/workbench/workbench.h"
 #include "app/window/canvas/canvas_widget.h"
 #include "app/window/canvas/offer_button.h"
 #include "app/window/canvas/read_out.h"

@@ -1,17 +1,17 @@
 // What gestures mean: the same click, brush and hover do the same to the session from every view.
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 #include "app/window/canvas/range_math.h"
 #include "app/window/canvas/view_canvas.h"
 #include "app/window/canvas/view_options.h"
 #include "app/window/canvas/view_table_model.h"
-#include "app/window/help_dialog.h"
-#include "app/window/number_text.h"
-#include "app/window/range_dialog.h"
-#include "views/token_groups.h"
-#include "views/drag_handles.h"
+#include "app/window/dialogs/help_dialog.h"
+#include "app/window/style/number_text.h"
+#include "app/window/dialogs/range_dialog.h"
+#include "views/common/token_groups.h"
+#include "views/common/drag_handles.h"
 #include "views/scene/colour_column.h"
 #include "views/token_strip/token_strip_view.h"
-#include "views/value_range.h"
+#include "views/common/value_range.h"
 
 #include <QClipboard>
 #include <QGuiApplication>

@@ -1,9 +1,9 @@
 // The finding stands in the header: the one sentence that the picture is there to show.
 #include "app/window/canvas/view_dock.h"
 
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 #include "app/window/canvas/view_options.h"
-#include "app/window/number_text.h"
+#include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QHBoxLayout>

@@ -1,12 +1,12 @@
 // The options of a view come from the same kind of table as the parameters of a policy.
 #include "app/window/canvas/view_options.h"
 
-#include "app/window/number_text.h"
+#include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
-#include "views/file_option.h"
-#include "views/option_needs.h"
-#include "views/parameter_option.h"
+#include "views/common/file_option.h"
+#include "views/common/option_needs.h"
+#include "views/common/parameter_option.h"
 
 #include <QFileDialog>
 #include <QFileInfo>

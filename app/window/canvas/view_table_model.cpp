@@ -1,7 +1,7 @@
 // Cells are asked for when they are shown, so a table of 100,000 tokens costs nothing to open.
 #include "app/window/canvas/view_table_model.h"
 
-#include "app/window/number_text.h"
+#include "app/window/style/number_text.h"
 
 #include <limits>
 

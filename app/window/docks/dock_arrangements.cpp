@@ -2,8 +2,8 @@
 // on the right, the views between. A dock that a layout does not show still has a place, where the View menu puts it.
 #include "app/window/docks/dock_desk.h"
 
-#include "app/session/session.h"
-#include "app/window/appearance.h"
+#include "app/study/session.h"
+#include "app/window/style/appearance.h"
 
 #include <QMainWindow>
 #include <QTimer>

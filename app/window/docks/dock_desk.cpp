@@ -1,8 +1,8 @@
 // An arrangement is Qt's own state of docks and separators, kept in the settings for each layout and window size.
 #include "app/window/docks/dock_desk.h"
 
-#include "app/session/session.h"
-#include "app/window/appearance.h"
+#include "app/study/session.h"
+#include "app/window/style/appearance.h"
 
 #include <QChildEvent>
 #include <QMainWindow>

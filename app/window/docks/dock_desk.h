@@ -14,7 +14,7 @@ class QMainWindow;
 
 namespace kvscope {
 
-enum class WindowLayout; // app/session/session.h
+enum class WindowLayout; // app/study/session.h
 
 /// All docks of the window and where they stand. Each layout has an arrangement per window size: what the user last made
 /// of it (kept in the settings), else its default.

@@ -1,7 +1,7 @@
 // Qt's own title bar cannot hold the chips of a view, so the header of the view is the title bar.
 #include "app/window/docks/panel_dock.h"
 
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QHBoxLayout>

@@ -2,12 +2,12 @@
 // between 50 % and 100 %. Typed budgets may be tokens ("1024"), percent ("25%") or a fraction ("0.25").
 #include "app/window/panels/budget_bar.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/widgets/value_slider.h"
 #include "core/base/error.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <QHBoxLayout>
 #include <QInputDialog>

@@ -1,12 +1,12 @@
 // What is open, where one is in it, and which policies look at it.
 #include "app/window/panels/capture_panel.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/panels/head_picker.h"
 #include "app/window/widgets/choice_box.h"
 #include "app/window/widgets/small_widgets.h"
-#include "views/measure_options.h"
+#include "views/common/measure_options.h"
 
 #include <QGridLayout>
 #include <QVBoxLayout>

@@ -1,7 +1,7 @@
 // Which engine computes and how, and the way to another one.
 #include "app/window/panels/engine_chooser.h"
 
-#include "app/window/number_text.h"
+#include "app/window/style/number_text.h"
 
 #include <QActionGroup>
 #include <QMenu>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/window/engine_desk.h"
+#include "app/window/actions/engine_desk.h"
 
 #include <QToolButton>
 

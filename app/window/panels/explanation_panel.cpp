@@ -1,12 +1,12 @@
 // The text is the policy's own .md file: it explains the same wherever it is shown.
 #include "app/window/panels/explanation_panel.h"
 
-#include "app/session/step_driver.h"
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/workbench/step_driver.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/panels/formula_lines.h"
 #include "app/window/widgets/small_widgets.h"
-#include "views/told_policy.h"
+#include "views/common/told_policy.h"
 
 #include <QFontMetricsF>
 #include <QTextBlock>

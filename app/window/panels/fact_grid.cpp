@@ -1,7 +1,7 @@
 // A row that is not used is hidden, not deleted.
 #include "app/window/panels/fact_grid.h"
 
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QGridLayout>

@@ -1,8 +1,8 @@
 // One number leads; what it means, which queries judged it and how firm it is stand beside it.
 #include "app/window/panels/fidelity_block.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/run/head_means.h"
 

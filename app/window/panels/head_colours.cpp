@@ -1,8 +1,8 @@
 // A picker as narrow as a side panel has room for two or three numbers under its colours: which ones is decided here.
 #include "app/window/panels/head_colours.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "views/scene/axes.h"
 
 #include <QFontMetricsF>

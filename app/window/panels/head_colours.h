@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/metrics/measures.h"
-#include "views/colour_scale.h"
+#include "views/common/colour_scale.h"
 
 #include <QString>
 

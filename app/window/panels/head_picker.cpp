@@ -1,9 +1,9 @@
 // The picture fills itself: Workbench surveys the layers one by one while nothing else is to be computed.
 #include "app/window/panels/head_picker.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
-#include "views/measure_options.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
+#include "views/common/measure_options.h"
 
 #include <QHelpEvent>
 #include <QKeyEvent>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/session/workbench.h"
+#include "app/workbench/workbench.h"
 #include "app/window/panels/head_colours.h"
 
 #include <QWidget>

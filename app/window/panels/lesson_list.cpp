@@ -1,8 +1,8 @@
 // Rows are buttons, so that keyboard and screen readers reach them like everything else.
 #include "app/window/panels/lesson_list.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QHBoxLayout>

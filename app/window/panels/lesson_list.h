@@ -3,7 +3,7 @@
 #include <QWidget>
 
 #include "app/lessons/lesson.h"
-#include "app/session/workbench.h"
+#include "app/workbench/workbench.h"
 
 class QVBoxLayout;
 

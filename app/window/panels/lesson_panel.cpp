@@ -1,8 +1,8 @@
 // The reader predicts first: the answer can be seen only after a choice, and it is computed then, not remembered.
 #include "app/window/panels/lesson_panel.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/panels/lesson_list.h"
 #include "app/window/widgets/small_widgets.h"
 

@@ -3,7 +3,7 @@
 #include <QWidget>
 
 #include "app/lessons/lesson_quantities.h"
-#include "app/session/workbench.h"
+#include "app/workbench/workbench.h"
 
 #include <optional>
 

@@ -1,10 +1,10 @@
 // Errors are means over the query heads of the chosen KV head, like everywhere in the window.
 #include "app/window/panels/metrics_table.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "core/run/head_means.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <QHeaderView>
 #include <QTableView>

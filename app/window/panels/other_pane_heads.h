@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/session/workbench.h"
+#include "app/workbench/workbench.h"
 #include "views/head_grid/head_grid_data.h"
 
 #include <QObject>

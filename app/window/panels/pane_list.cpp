@@ -1,8 +1,8 @@
 // A short list that is built anew when its panes change: at most four rows.
 #include "app/window/panels/pane_list.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/panels/policy_menu.h"
 #include "app/window/widgets/small_widgets.h"
 

@@ -1,8 +1,8 @@
 // A bad value never leaves the panel: it is checked against the table here, and the row says what is wrong with it.
 #include "app/window/panels/parameter_panel.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "core/base/error.h"
 
 #include <QVBoxLayout>

@@ -1,8 +1,8 @@
 // The row is written once for all parameters of all policies: everything it shows comes from the table row.
 #include "app/window/panels/parameter_row.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/widgets/choice_box.h"
 #include "app/window/widgets/small_widgets.h"
 

@@ -1,8 +1,8 @@
 // Everything here is read from the policy's card: a new policy needs no line in this file.
 #include "app/window/panels/policy_panel.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/panels/parameter_panel.h"
 #include "app/window/panels/policy_menu.h"
 #include "app/window/widgets/small_widgets.h"

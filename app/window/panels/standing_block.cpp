@@ -1,8 +1,8 @@
 // The token under the pointer is explained, without one the first that is selected.
 #include "app/window/panels/standing_block.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/run/token_standing.h"
 

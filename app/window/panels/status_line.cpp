@@ -1,11 +1,11 @@
 // The facts that a screenshot needs to be understood later.
 #include "app/window/panels/status_line.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/panels/engine_chooser.h"
 #include "app/window/widgets/small_widgets.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <QHBoxLayout>
 

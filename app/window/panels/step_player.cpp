@@ -1,8 +1,8 @@
 // What a step means is said by the view that tells the story; here are only its buttons.
 #include "app/window/panels/step_player.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/widgets/segmented_switch.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/widgets/step_scrubber.h"

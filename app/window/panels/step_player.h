@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/session/step_driver.h"
+#include "app/workbench/step_driver.h"
 
 #include <QWidget>
 

@@ -1,11 +1,11 @@
 // One bar instead of a menu bar and tool bars: what it offers are the commands of WindowActions and the layouts.
 #include "app/window/panels/top_bar.h"
 
-#include "app/window/appearance.h"
-#include "app/window/token_search.h"
+#include "app/window/style/appearance.h"
+#include "app/window/dialogs/token_search.h"
 #include "app/window/widgets/segmented_switch.h"
 #include "app/window/widgets/small_widgets.h"
-#include "app/window/window_actions.h"
+#include "app/window/actions/window_actions.h"
 
 #include <QAction>
 #include <QHBoxLayout>

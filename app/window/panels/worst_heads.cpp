@@ -1,11 +1,11 @@
 // The grid shows where in the model it hurts, this list how much: the same numbers, sorted.
 #include "app/window/panels/worst_heads.h"
 
-#include "app/window/appearance.h"
-#include "app/window/number_text.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "views/head_grid/head_grid_view.h"
-#include "views/view_facts.h"
+#include "views/common/view_facts.h"
 
 #include <QHeaderView>
 #include <QPainter>

@@ -1,7 +1,7 @@
 // A column of coloured rows that takes no room while it is empty.
 #include "app/window/widgets/notice_strip.h"
 
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QHBoxLayout>

@@ -1,7 +1,7 @@
 // Painted, because a row of push buttons cannot share one sunken ground with a gap of two pixels around the active one.
 #include "app/window/widgets/segmented_switch.h"
 
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 
 #include <QKeyEvent>
 #include <QMouseEvent>

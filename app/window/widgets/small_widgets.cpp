@@ -1,7 +1,7 @@
 // The small parts that panels are made of. What they look like is in the style sheet; only the badge paints itself.
 #include "app/window/widgets/small_widgets.h"
 
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 
 #include <QPainter>
 #include <QStyle>

@@ -1,7 +1,7 @@
 // Ticks stand above the track, so that the thumb never hides them.
 #include "app/window/widgets/step_scrubber.h"
 
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 
 #include <QPainter>
 

@@ -1,7 +1,7 @@
 // QAbstractSlider gives range, keys, steps and accessibility; this class only paints and maps the mouse.
 #include "app/window/widgets/value_slider.h"
 
-#include "app/window/appearance.h"
+#include "app/window/style/appearance.h"
 
 #include <QKeyEvent>
 #include <QMouseEvent>

@@ -1,0 +1,241 @@
+// Turns what the attention map view asks for into engine calls: which rows and keys are looked at, which heads are
+// combined, and whether a sampled picture comes first. What is learnt of the rows on the way serves the next part.
+#include "app/study/makers/attention_map_maker.h"
+
+#include "app/study/makers/map_neighbourhood.h"
+#include "app/study/makers/row_log_sums.h"
+#include "core/base/error.h"
+#include "core/run/stage_cache.h"
+#include "views/attention_map/attention_map_data.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+/// Multiplications that a glance allows: about a quarter of a second on two cores.
+constexpr double kGlance = 4e9;
+
+struct Source {
+    AttentionMapInput input; ///< the rectangle, heads and resolution; mask and value are set per kind
+    std::shared_ptr<AttentionMapData> data;
+};
+
+/// A difference needs two maps of weights that differ. What else is asked for is refused: a picture without the difference
+/// would look like one with it.
+void checkDifference(const ParameterValues& options) {
+    const std::string &map = options.choice("map"), &minus = options.choice("minus");
+    if (minus == "nothing")
+        return;
+    const char* place = "option minus of the attention map";
+    if (map == "logits" || map == "cosine")
+        throw Error({std::string(map == "logits" ? "logits are" : "cosines of keys are") +
+                         " no attention weights, so the map of weights named by minus cannot be taken from them",
+                     place, "Set minus to nothing, or map to causal, non_causal or chunks", {}});
+    if (minus == map)
+        throw Error({"a map less itself is 0 in every cell: map and minus are both " + map, place,
+                     "Set minus to another of the maps, or to nothing", {}});
+}
+
+/// Keys divided by their lengths, so that their products are cosines; a zero key stays zero.
+Tensor unitKeys(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
+    const Engine& engine = runner.engine();
+    HostTensor keys = engine.download(runner.tensor(request.capture, request.layer, TensorRole::Keys, checkpoint));
+    const std::int64_t n = keys.shape[1], d = keys.shape[2];
+    HostTensor unit{{1, n, d}, {}};
+    const float* row = keys.data.data() + request.kvHead.value * n * d;
+    for (std::int64_t i = 0; i < n; ++i, row += d) {
+        double square = 0;
+        for (std::int64_t c = 0; c < d; ++c)
+            square += static_cast<double>(row[c]) * row[c];
+        const double factor = square > 0 ? 1 / std::sqrt(square) : 0;
+        for (std::int64_t c = 0; c < d; ++c)
+            unit.data.push_back(static_cast<float>(factor * row[c]));
+    }
+    return engine.upload(std::move(unit));
+}
+
+void chooseHeads(const ViewDataRequest& request, const LayerInfo& layer, Source& source) {
+    const std::string& heads = request.options.choice("heads");
+    std::vector<std::int32_t>& chosen = source.input.queryHeads;
+    for (std::size_t q = 0; q < layer.kvOfQ.size(); ++q)
+        if (heads == "one" ? std::cmp_equal(q, request.queryHead.value) : layer.kvOfQ[q] == request.kvHead.value)
+            chosen.push_back(static_cast<std::int32_t>(q));
+    source.input.combine = heads == "max" ? GroupRule::Max : GroupRule::Mean;
+    source.data->heads =
+        chosen.size() == 1 ? "query head " + std::to_string(chosen.front())
+                           : heads + " of query heads " + std::to_string(chosen.front()) + "–" + std::to_string(chosen.back());
+}
+
+/// The visible part in whole rows and keys, and one pixel for each of them at most.
+void chooseRectangle(const ViewDataRequest& request, std::int64_t n, std::int64_t firstRow, Source& source) {
+    const auto within = [](double value, std::int64_t low, std::int64_t high) {
+        return std::clamp(static_cast<std::int64_t>(value), low, high);
+    };
+    AttentionMapInput& in = source.input;
+    AttentionMapData& data = *source.data;
+    const Viewport::Range all{0, static_cast<double>(n), static_cast<double>(firstRow), static_cast<double>(n)};
+    const Viewport::Range range = request.range.value_or(all);
+    in.keyBegin = data.keyBegin = within(std::floor(range.xMin), 0, n - 1);
+    in.keyEnd = data.keyEnd = within(std::ceil(range.xMax), in.keyBegin + 1, n);
+    in.rowBegin = data.rowBegin = within(std::floor(range.yMin), firstRow, n - 1);
+    in.rowEnd = data.rowEnd = within(std::ceil(range.yMax), in.rowBegin + 1, n);
+    in.width = std::clamp<std::int64_t>(request.width, 1, in.keyEnd - in.keyBegin);
+    in.height = std::clamp<std::int64_t>(request.height, 1, in.rowEnd - in.rowBegin);
+}
+
+Source sourceOf(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
+    const CaptureInfo& info = request.capture->info();
+    const LayerInfo& layer = info.layerInfo(request.layer);
+    checkDifference(request.options);
+    Source source{{}, std::make_shared<AttentionMapData>()};
+    const bool cosines = request.options.choice("map") == "cosine";
+    if (!cosines && layer.queryCount == 0)
+        throw Error({"the attention map needs queries, and layer " + std::to_string(request.layer.value) + " holds none",
+                     {},
+                     "Capture queries too, or show the cosine similarity of keys",
+                     info.path});
+    const std::int64_t firstRow = cosines ? 0 : info.numTokens - layer.queryCount;
+    source.data->firstQuery = source.input.firstQuery = static_cast<TokenIndex>(firstRow);
+    if (cosines) {
+        source.input.queries = source.input.keys = unitKeys(runner, request, checkpoint);
+        source.input.rule = {1, 0, 0, {0}};
+        source.input.queryHeads = {0};
+        source.data->heads = "KV head " + std::to_string(request.kvHead.value);
+    } else {
+        source.input.queries = runner.tensor(request.capture, request.layer, TensorRole::Queries, checkpoint);
+        source.input.keys = runner.tensor(request.capture, request.layer, TensorRole::Keys, checkpoint);
+        source.input.rule = {layer.scaling, layer.softcap, layer.slidingWindow, layer.kvOfQ};
+        chooseHeads(request, layer, source);
+    }
+    chooseRectangle(request, info.numTokens, firstRow, source);
+    source.input.chunk = request.options.integer("chunk");
+    return source;
+}
+
+void setKind(AttentionMapInput& input, const std::string& map) {
+    input.mask = map == "non_causal" || map == "cosine" ? MapMask::All
+                 : map == "chunks"                      ? MapMask::Chunks
+                                                        : MapMask::Causal;
+    input.value = map == "logits" || map == "cosine" ? MapValue::Logit : MapValue::Weight;
+}
+
+/// The engine's map, with the rows' sums that earlier parts have left. Logits have none, and a map of all keys has no use
+/// for them: it sums its rows in double, while what is kept is a float, about 1e-6 of a weight.
+AttentionMap mapOf(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input, const Checkpoint& checkpoint) {
+    if (input.value == MapValue::Logit)
+        return runner.engine().attentionMap(input, checkpoint);
+    const auto sums = rowLogSumsOf(runner, request.capture, request.layer, input, checkpoint);
+    if (input.keyBegin > 0 || input.keyEnd < input.keys.size(1))
+        input.rowLogSums = sums->known();
+    AttentionMap map = runner.engine().attentionMap(input, checkpoint);
+    sums->learn(map.rowLogSums);
+    return map;
+}
+
+/// Whether one map of weights is subtracted from another.
+bool isDifference(const ParameterValues& options) {
+    return options.choice("minus") != "nothing";
+}
+
+/// The map that the options ask for, in the input's rectangle. Of a difference the cells are those of the two, each pooled.
+AttentionMap chosenMap(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input, const Checkpoint& checkpoint) {
+    setKind(input, request.options.choice("map"));
+    if (!isDifference(request.options))
+        return mapOf(runner, request, input, checkpoint);
+    AttentionMap shown = mapOf(runner, request, input, checkpoint.part(0, 0.5));
+    setKind(input, request.options.choice("minus"));
+    const AttentionMap other = mapOf(runner, request, input, checkpoint.part(0.5, 1));
+    for (std::size_t i = 0; i < shown.cells.data.size(); ++i) { // masked in one of them: weight 0 there
+        float& cell = shown.cells.data[i];
+        const float taken = other.cells.data[i];
+        if (!std::isnan(cell) || !std::isnan(taken))
+            cell = (std::isnan(cell) ? 0 : cell) - (std::isnan(taken) ? 0 : taken);
+    }
+    return shown;
+}
+
+/// Made here, on a worker, because a picture asks for them at every step of a drag.
+HostTensor logsOf(const HostTensor& weights) {
+    HostTensor logs{weights.shape, weights.data};
+    for (float& cell : logs.data)
+        cell = std::log10(cell); // of 0 -infinity, of a masked one NaN
+    return logs;
+}
+
+AttentionMapData draw(const LayerRunner& runner, const ViewDataRequest& request, const Source& source, std::int64_t rowsPerPixel,
+                      const Checkpoint& checkpoint) {
+    AttentionMapData data = *source.data;
+    AttentionMapInput input = source.input;
+    input.rowsPerPixel = rowsPerPixel;
+    AttentionMap shown = chosenMap(runner, request, input, checkpoint);
+    const std::string& map = request.options.choice("map");
+    data.isDifference = isDifference(request.options);
+    data.isWeight = map != "logits" && map != "cosine" && !data.isDifference;
+    data.rowsAreKeys = map == "cosine";
+    if (data.isWeight)
+        data.columnSums = std::move(shown.columnSums);
+    data.cells = std::move(shown.cells);
+    if (data.isWeight)
+        data.logs = logsOf(data.cells);
+    data.rowsLookedAt = shown.rows;
+    data.sampled = shown.rows < input.rowEnd - input.rowBegin;
+    return data;
+}
+
+/// Keys that a row costs at most: those in the rectangle where nothing else of the rows is asked for or needed any more.
+std::int64_t keysPerRow(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input, const Checkpoint& checkpoint) {
+    const std::string &map = request.options.choice("map"), &minus = request.options.choice("minus");
+    bool known = true;
+    for (const std::string& kind : {map, minus == "nothing" ? map : minus}) {
+        setKind(input, kind);
+        known &= input.value == MapValue::Logit || rowLogSumsOf(runner, request.capture, request.layer, input, checkpoint)
+                                                       ->knows(input.rowBegin - input.firstQuery, input.rowEnd - input.firstQuery);
+    }
+    return known ? input.keyEnd - input.keyBegin : input.keys.size(1);
+}
+
+ViewDataMaker::Value withCell(const AttentionMapData& map, const std::shared_ptr<const MapNeighbourhood>& cell) {
+    auto data = std::make_shared<AttentionMapData>(map);
+    data->locked = cell;
+    return data;
+}
+
+/// What the picture is called in the cache: nothing of it depends on the cell that is locked.
+std::string mapKey(const LayerRunner& runner, ViewDataRequest request) {
+    request.options.reset("cell");
+    request.options.reset("around");
+    const auto& makers = viewDataMakers();
+    const auto own = std::find_if(makers.begin(), makers.end(), [](const ViewDataMaker& maker) { return maker.make == makeAttentionMapData; });
+    return runner.keyOf(request.capture) + "map|" + own->key(request);
+}
+
+} // namespace
+
+ViewDataMaker::Value makeAttentionMapData(const LayerRunner& runner, const ViewDataRequest& request,
+                                          const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+    const Source source = sourceOf(runner, request, checkpoint);
+    const AttentionMapInput& in = source.input;
+    const double perRow = static_cast<double>(keysPerRow(runner, request, in, checkpoint)) * static_cast<double>(in.keys.size(2)) *
+                          static_cast<double>(in.queryHeads.size());
+    const bool glance = perRow * static_cast<double>(in.rowEnd - in.rowBegin) > kGlance && in.height < in.rowEnd - in.rowBegin;
+    const auto cell = [&](const Checkpoint& part) {
+        return neighbourhoodOf(in, request.options, [&](const AttentionMapInput& input) { return chosenMap(runner, request, input, part); });
+    };
+    const auto map = runner.cache().get<AttentionMapData>(mapKey(runner, request), checkpoint, [&] {
+        if (glance) {
+            const AttentionMapData first = draw(runner, request, source, 1, checkpoint.part(0, 0.05));
+            partial(withCell(first, nullptr));
+            if (const auto locked = cell(checkpoint.part(0.05, 0.1)))
+                partial(withCell(first, locked));
+        }
+        AttentionMapData exact = draw(runner, request, source, 0, glance ? checkpoint.part(0.1, 0.95) : checkpoint.part(0, 0.95));
+        const std::size_t bytes = (exact.cells.data.size() + exact.logs.data.size() + exact.columnSums.data.size()) * sizeof(float);
+        return StageCache::Made<AttentionMapData>{std::move(exact), bytes};
+    });
+    return withCell(*map, cell(checkpoint.part(0.95, 1)));
+}
+
+} // namespace kvscope

@@ -1,0 +1,90 @@
+// Which pane a view of balancing shows: the one that is looked at, else any that balances, else an example that says so.
+#include "app/study/makers/balance_panes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace kvscope {
+
+namespace {
+
+bool runsOneOf(const PaneRequest& pane, std::span<const std::string_view> policies) {
+    return pane.recordedPath.empty() &&
+           std::find(policies.begin(), policies.end(), pane.run.policy.policy) != policies.end();
+}
+
+std::string nameOf(const PolicySpec& spec, std::size_t pane) {
+    const PolicyCard& card = policyById(spec.policy).card();
+    std::string name = std::string(1, static_cast<char>('A' + pane)) + "  " + card.name;
+    const auto variant = std::find_if(card.variants.begin(), card.variants.end(),
+                                      [&](const PolicyVariant& v) { return v.id == spec.variant; });
+    return variant == card.variants.end() ? name : name + ", " + variant->id;
+}
+
+/// "BalanceKV streaming, batch 64, 4 levels": what was typed, by its labels.
+std::string inWords(const PolicySpec& spec) {
+    const PolicyCard& card = policyById(spec.policy).card();
+    std::string words = card.name;
+    std::erase(words, ','); // the name's own, in a list
+    const ParameterValues presets = variantValues(card, spec.variant);
+    for (const ParameterSpec& row : *card.parameters) {
+        const std::string value = spec.values.text(row.id);
+        if (value == presets.text(row.id))
+            continue;
+        std::string label = row.label;
+        label.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(label.front())));
+        words += ", " + (row.unit == label ? value + " " + label : label + " " + value);
+    }
+    if (spec.budget && spec.budget->unit == Budget::Unit::Fraction)
+        words += fmt::format(", {:g} % kept", 100 * spec.budget->value);
+    return words;
+}
+
+} // namespace
+
+ShownRun shownRun(const ViewDataRequest& request, std::span<const std::string_view> policies,
+                  const std::string& standIn) {
+    ShownRun shown;
+    std::size_t chosen = request.panes.size();
+    const auto active = static_cast<std::size_t>(std::max(0, request.activePane));
+    for (std::size_t pane = request.panes.size(); pane-- > 0;)
+        if (runsOneOf(request.panes[pane], policies) && chosen != active)
+            chosen = pane;
+    if (active < request.panes.size() && runsOneOf(request.panes[active], policies))
+        chosen = active;
+    if (chosen < request.panes.size()) {
+        shown.run = request.panes[chosen].run;
+        shown.source = nameOf(shown.run.policy, chosen);
+    } else {
+        shown.standIn = true;
+        shown.run.policy = PolicySpec::parse(standIn);
+        shown.source = inWords(shown.run.policy);
+        shown.run.budget = shown.run.policy.budget.value_or(Budget{});
+        shown.run.policy.budget.reset();
+        shown.run.capture = request.capture;
+        shown.run.layer = request.layer;
+        shown.run.cut = request.cut;
+        shown.run.seed = request.seed;
+    }
+    shown.run.measure = false;
+    shown.run.recordSteps = true;
+    return shown;
+}
+
+HostTensor downloadHead(const Engine& engine, const Tensor& tensor, std::int64_t head) {
+    constexpr std::int64_t kRows = 4096;
+    const std::int64_t n = tensor.size(1), d = tensor.size(2);
+    HostTensor out{{n, d}, {}};
+    out.data.reserve(static_cast<std::size_t>(n * d));
+    for (std::int64_t begin = 0; begin < n; begin += kRows) {
+        const std::int64_t end = std::min(n, begin + kRows);
+        const HostTensor part = engine.download(engine.rows(tensor, begin, end));
+        const auto from = part.data.begin() + head * (end - begin) * d;
+        out.data.insert(out.data.end(), from, from + (end - begin) * d);
+    }
+    return out;
+}
+
+} // namespace kvscope

@@ -1,0 +1,116 @@
+// In blocks a policy sees only what is still in the cache: the mean of those keys leaves the mean of the prompt's keys, and
+// what is kept at the end depends on the size of the blocks. Both are measured here.
+#include "app/study/makers/block_timeline_maker.h"
+
+#include "app/study/makers/head_values.h"
+#include "views/block_timeline/block_timeline_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+namespace kvscope {
+
+namespace {
+
+using Vector = std::vector<double>;
+
+double dot(const Vector& a, const Vector& b) {
+    double sum = 0;
+    for (std::size_t c = 0; c < a.size(); ++c)
+        sum += a[c] * b[c];
+    return sum;
+}
+
+/// Running sums of the keys of one head: of all that were read, and of those that were not evicted.
+class AnchorDrift {
+public:
+    AnchorDrift(HostTensor keys, std::int64_t head) : m_keys(std::move(keys)), m_head(head), m_all(width()), m_cache(width()) {}
+
+    BlockTimelineData::Drift at(const BlockStep& step) {
+        for (; m_read < step.end; ++m_read) {
+            add(m_all, m_read, 1);
+            add(m_cache, m_read, 1);
+        }
+        BlockTimelineData::Drift drift{step.end, 1, 1};
+        const double all = std::sqrt(dot(m_all, m_all)), cache = std::sqrt(dot(m_cache, m_cache));
+        if (all > 0 && cache > 0) {
+            drift.cosine = dot(m_all, m_cache) / (all * cache);
+            drift.ratio = cache / static_cast<double>(step.cached) / (all / static_cast<double>(step.end));
+        }
+        for (const TokenIndex token : step.evicted[static_cast<std::size_t>(m_head)])
+            add(m_cache, token, -1);
+        return drift;
+    }
+
+private:
+    std::size_t width() const { return static_cast<std::size_t>(m_keys.shape[2]); }
+    void add(Vector& sum, TokenIndex token, double sign) const {
+        const auto row = static_cast<std::size_t>(m_head * m_keys.shape[1] + token) * width();
+        for (std::size_t c = 0; c < sum.size(); ++c)
+            sum[c] += sign * static_cast<double>(m_keys.data[row + c]);
+    }
+
+    HostTensor m_keys; ///< [Hkv, n, d]
+    std::int64_t m_head;
+    Vector m_all, m_cache;
+    TokenIndex m_read = 0;
+};
+
+void addDrift(BlockTimelineData& data, const LayerRunner& runner, const ViewDataRequest& request, RunRequest run, const Checkpoint& checkpoint) {
+    run.measure = false;
+    const auto result = runner.run(run, checkpoint.part(0, 0.5));
+    if (result->steps.empty())
+        return;
+    const Tensor keys = runner.tensor(request.capture, request.layer, TensorRole::Keys, checkpoint.part(0.5, 1));
+    AnchorDrift drift(runner.engine().download(runner.engine().rows(keys, 0, result->visible)), request.kvHead.value);
+    for (const BlockStep& step : result->steps)
+        data.drift.push_back(drift.at(step));
+}
+
+/// The prompt at once, then powers of two that leave between 2 and 64 blocks.
+std::vector<std::int64_t> blockSizes(std::int64_t tokens) {
+    std::vector<std::int64_t> sizes = {0};
+    for (std::int64_t size = 1; 2 * size <= tokens; size *= 2)
+        if (64 * size >= tokens)
+            sizes.push_back(size);
+    return sizes;
+}
+
+void addSizes(BlockTimelineData& data, const LayerRunner& runner, const ViewDataRequest& request, RunRequest run, const Checkpoint& checkpoint,
+              const ViewDataMaker::Partial& partial) {
+    run.measure = true;
+    const std::vector<std::int64_t> sizes = blockSizes(run.cut.token);
+    const auto total = static_cast<double>(sizes.size());
+    std::vector<TokenIndex> atOnce;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        const Checkpoint part = checkpoint.part(static_cast<double>(i) / total, static_cast<double>(i + 1) / total);
+        part.at(0, 1); // cached runs do not ask
+        run.policy.values.set("prompt_block", static_cast<double>(sizes[i]));
+        const auto result = runner.run(run, part);
+        const std::vector<TokenIndex>& kept = result->selection.heads[static_cast<std::size_t>(request.kvHead.value)].kept;
+        if (i == 0)
+            atOnce = kept;
+        data.sizes.push_back({sizes[i], meanOverHeads(requireFidelity(*result).meanOutputError, request, false), jaccard(kept, atOnce), std::ssize(result->steps)});
+        partial(std::make_shared<const BlockTimelineData>(data));
+    }
+}
+
+} // namespace
+
+ViewDataMaker::Value makeBlockTimelineData(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
+                                           const ViewDataMaker::Partial& partial) {
+    BlockTimelineData data;
+    const std::string& picture = request.options.choice("picture");
+    if (picture != "timeline" && !request.panes.empty()) {
+        const RunRequest run = resolvePane(request.shownPane(), true);
+        const bool inBlocks = !run.recorded && run.policy.values.has("prompt_block");
+        if (inBlocks && picture == "drift")
+            addDrift(data, runner, request, run, checkpoint);
+        else if (inBlocks)
+            addSizes(data, runner, request, run, checkpoint, partial);
+    }
+    return std::make_shared<const BlockTimelineData>(data);
+}
+
+} // namespace kvscope

@@ -1,0 +1,152 @@
+// What the calibration view shows: for every pane the triples of its policy, measured where the capture or a table has
+// them, else made from attention outputs, with the fitted curve and its resamples.
+#include "app/study/makers/calibration_maker.h"
+
+#include "core/base/error.h"
+#include "core/capture/calibration_rows.h"
+#include "core/run/calibration_proxy.h"
+#include "views/calibration/calibration_data.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr int kResamples = 200;
+
+class CalibrationMaker {
+public:
+    CalibrationMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint)
+        : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_source(request.options.choice("source")) {}
+
+    void addPane(std::size_t index, CalibrationViewData& data) const {
+        const PaneRequest& pane = m_request.panes[index];
+        const char letter = static_cast<char>('A' + index);
+        try {
+            if (!pane.recordedPath.empty())
+                throw Error({"a recorded list has one retention: there is nothing to calibrate", {}, "Choose a policy", {}});
+            const PolicyCard& card = policyById(pane.run.policy.policy).card();
+            if (!card.usesBudget)
+                throw Error({card.name + " takes no budget: there is nothing to calibrate", {}, "Choose a policy with a budget", {}});
+            addSeries(index, letter, data);
+        } catch (const Error& error) {
+            data.failures.push_back({letter, error.what()});
+        }
+    }
+
+private:
+    Checkpoint partOf(std::size_t index) const {
+        const auto panes = static_cast<double>(m_request.panes.size());
+        return m_checkpoint.part(static_cast<double>(index) / panes, static_cast<double>(index + 1) / panes);
+    }
+
+    CalibrationData proxyOf(std::size_t index) const {
+        const RunRequest& run = m_request.panes[index].run;
+        return proxyTriples(m_runner, {{m_request.capture}, run.policy, m_request.cut.text, m_request.seed, run.random}, partOf(index));
+    }
+
+    bool isMeasured(const PolicySpec& policy) const {
+        const auto all = readCalibration(m_request.capture->info().path);
+        return std::any_of(all.begin(), all.end(), [&](const CalibrationRows& rows) {
+            return rows.policy == policy.policy && rows.variant == policy.variant;
+        });
+    }
+
+    CalibrationData dataOf(std::size_t index) const {
+        const PolicySpec& policy = m_request.panes[index].run.policy;
+        if (m_source == "measured" || (m_source == "best" && isMeasured(policy)))
+            return measuredTriples(*m_request.capture, policy, m_request.cut.token);
+        if (m_source == "proxy" || m_source == "best")
+            return proxyOf(index);
+        if (m_request.options.text("table").empty())
+            throw Error({"no table of triples is named", "option table", "Set table to a FILE.csv", {}});
+        return readTriplesCsv(m_request.options.text("table"), policy.policy, policy.variant);
+    }
+
+    CalibrationSeries seriesOf(std::size_t index, char letter) const {
+        const PolicySpec& policy = m_request.panes[index].run.policy;
+        CalibrationSeries series;
+        series.pane = static_cast<int>(index);
+        series.letter = letter;
+        series.policyId = policy.policy;
+        series.policyName = policyById(policy.policy).card().name;
+        series.variant = policy.variant;
+        return series;
+    }
+
+    void addSeries(std::size_t index, char letter, CalibrationViewData& data) const {
+        CalibrationSeries series = seriesOf(index, letter);
+        if (m_source == "given") {
+            series.given = series.own = true;
+            series.context = m_request.capture->info().fileName;
+            series.origin = "k given by hand";
+            data.series.push_back(std::move(series));
+            return;
+        }
+        const Calibration fitted = calibrate(m_request.panes[index].run.policy, dataOf(index), 0.5, data.weight, 0);
+        const auto resamples = bootstrapCalibration(fitted.data.triples, fitted.fit, kResamples, m_request.seed);
+        series.proxy = fitted.data.proxy;
+        series.origin = fitted.data.origin;
+        series.atEdge = fitted.fit.atEdge;
+        series.curve = m_source == "table" ? m_request.options.text("table") : series.proxy ? "proxy" : "";
+        const auto begin = data.series.size();
+        for (const CalibratedContext& context : fitted.contexts) {
+            series.context = context.name;
+            series.own = context.name == m_request.capture->info().fileName || fitted.contexts.size() == 1;
+            series.k = context.k;
+            series.resampledK.clear();
+            for (const CalibrationFit& fit : resamples)
+                series.resampledK.push_back(fit.k(context.nll));
+            series.triples.clear();
+            std::copy_if(fitted.data.triples.begin(), fitted.data.triples.end(), std::back_inserter(series.triples),
+                         [&](const CalibrationTriple& triple) { return triple.context == context.name; });
+            data.series.push_back(series);
+        }
+        addOpenContext(index, series, fitted, resamples, data);
+        std::stable_partition(data.series.begin() + static_cast<std::ptrdiff_t>(begin), data.series.end(),
+                              [](const CalibrationSeries& s) { return s.own; });
+    }
+
+    /// Of a table about other contexts: the open capture on their line, by its own losses.
+    void addOpenContext(std::size_t index, CalibrationSeries series, const Calibration& fitted,
+                        const std::vector<CalibrationFit>& resamples, CalibrationViewData& data) const {
+        const double nll = contextNllOf(*m_request.capture, m_request.cut.token);
+        const bool there = std::any_of(data.series.begin(), data.series.end(), [&](const CalibrationSeries& s) {
+            return s.own && s.pane == static_cast<int>(index);
+        });
+        if (there || !fitted.fit.slopeKnown || std::isnan(nll))
+            return;
+        series.own = true;
+        series.context = m_request.capture->info().fileName;
+        series.triples.clear();
+        series.k = fitted.fit.k(nll);
+        series.resampledK.clear();
+        for (const CalibrationFit& fit : resamples)
+            series.resampledK.push_back(fit.k(nll));
+        data.series.push_back(std::move(series));
+    }
+
+    const LayerRunner& m_runner;
+    const ViewDataRequest& m_request;
+    const Checkpoint& m_checkpoint;
+    std::string m_source;
+};
+
+} // namespace
+
+ViewDataMaker::Value makeCalibrationData(const LayerRunner& runner, const ViewDataRequest& request,
+                                         const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+    const CalibrationMaker maker(runner, request, checkpoint);
+    CalibrationViewData data;
+    data.weight = request.options.real("weight");
+    for (std::size_t i = 0; i < request.panes.size(); ++i) {
+        maker.addPane(i, data);
+        if (i + 1 < request.panes.size())
+            partial(std::make_shared<const CalibrationViewData>(data));
+    }
+    return std::make_shared<const CalibrationViewData>(data);
+}
+
+} // namespace kvscope

@@ -1,0 +1,156 @@
+// The clusters come out of the policies' own step logs. Counts over a ladder of radii need no policy: they ask the engine
+// for the same pass over one head's rows, for keys, keys before RoPE and values.
+#include "app/study/makers/clustering_maker.h"
+
+#include "core/base/error.h"
+#include "core/policies/subgen/subgen_radius.h"
+#include "views/clustering/clustering_data.h"
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::int64_t kMostClusters = 1024, kMostCentres = 1024;
+constexpr double kFirstRadius = 0.3, kLastRadius = 1.3, kRadiusStep = 0.05; // of the median distance
+
+/// One head's rows before the cut, as a tensor of one head.
+Tensor headRows(const LayerRunner& runner, const ViewDataRequest& request, TensorRole role, const Checkpoint& checkpoint) {
+    const Engine& engine = runner.engine();
+    const Tensor seen = engine.rows(runner.tensor(request.capture, request.layer, role, checkpoint), 0, request.cut.token);
+    const HostTensor all = engine.download(seen);
+    const std::int64_t n = all.shape[1], d = all.shape[2];
+    const auto begin = all.data.begin() + request.kvHead.value * n * d;
+    return engine.upload({{1, n, d}, std::vector<float>(begin, begin + n * d)});
+}
+
+class ClusteringMaker {
+public:
+    ClusteringMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
+                    const ViewDataMaker::Partial& partial)
+        : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial) {
+        m_data.cut = request.cut.token;
+    }
+
+    ViewDataMaker::Value run() {
+        const std::string& picture = m_request.options.choice("picture");
+        if (picture == "delta")
+            countOverRadii();
+        else if (picture == "radius")
+            cover();
+        else
+            followPolicy(picture);
+        return std::make_shared<const ClusteringData>(m_data);
+    }
+
+private:
+    std::size_t head() const { return static_cast<std::size_t>(m_request.kvHead.value); }
+
+    RunRequest paneRun() const {
+        if (m_request.panes.empty())
+            return {};
+        RunRequest run = resolvePane(m_request.shownPane());
+        run.measure = false;
+        run.recordSteps = true;
+        return run;
+    }
+
+    static bool isPolicy(const RunRequest& run, const char* id) { return run.capture && !run.recorded && run.policy.policy == id; }
+
+    void followPolicy(const std::string& picture) {
+        const RunRequest run = paneRun();
+        const bool streams = isPolicy(run, "subgen"), centres = isPolicy(run, "subgen_kcenter");
+        if (!streams && !(centres && (picture == "overview" || picture == "sizes")))
+            throw Error({.sentence = centres ? "k-center has neither a stream of births nor reservoirs" : "this picture shows SubGen's clusters, and the active pane has none",
+                         .place = {},
+                         .remedy = centres ? "Choose SubGen (streaming) in the pane, or the pictures \"Overview\", \"Sizes\" and \"Radius against k\""
+                                           : "Choose SubGen or SubGen k-center in the pane; the pictures \"m against δ\" and \"Radius against k\" need no policy"});
+        const auto result = m_runner.run(run, m_checkpoint.part(0, 0.7));
+        if (const auto log = std::dynamic_pointer_cast<const SubgenLog>(result->log))
+            m_data.stream = log->heads[head()];
+        if (const auto log = std::dynamic_pointer_cast<const KCenterLog>(result->log))
+            m_data.centres = log->heads[head()];
+        if (!m_data.stream && !m_data.centres)
+            throw Error({.sentence = "in prompt blocks k-center has no walk over the whole prompt", .place = {}, .remedy = "Set its prompt block and decode tokens to 0"});
+        project();
+        if (m_data.centres)
+            cover();
+    }
+
+    void project() {
+        const Tensor keys = headRows(m_runner, m_request, TensorRole::Keys, m_checkpoint);
+        const int components = std::min<int>(2, static_cast<int>(std::min(keys.size(1), keys.size(2))));
+        const PrincipalAxes axes = m_runner.engine().principalAxes(keys, 0, components, m_checkpoint.part(0.7, 0.9));
+        m_data.points = m_runner.engine().project(keys, 0, axes);
+        for (std::size_t c = 0; c < axes.explainedVariance.size() && c < 2; ++c)
+            m_data.explained[c] = axes.explainedVariance[c];
+    }
+
+    /// With the pane's k-center if it has one, else with the policy's defaults.
+    void cover() {
+        RunRequest run = paneRun();
+        if (!isPolicy(run, "subgen_kcenter")) {
+            run = {.capture = m_request.capture, .layer = m_request.layer, .policy = PolicySpec::parse("subgen_kcenter"), .budget = {}, .cut = m_request.cut,
+                   .seed = m_request.seed, .measure = false, .recorded = {}, .random = {}, .recordSteps = true};
+        }
+        const std::int64_t budget = std::min<std::int64_t>(m_request.cut.token, kMostCentres + run.policy.values.integer("recent"));
+        run.budget = {Budget::Unit::Tokens, static_cast<double>(budget)};
+        const auto result = m_runner.run(run, m_checkpoint.part(0.9, 1));
+        const auto log = std::dynamic_pointer_cast<const KCenterLog>(result->log);
+        if (!log)
+            return;
+        m_data.coverOrder = log->heads[head()].order;
+        m_data.coverRadius = log->heads[head()].radius;
+    }
+
+    void countOverRadii() {
+        const std::pair<TensorRole, const char*> sources[] = {
+            {TensorRole::Keys, "keys"}, {TensorRole::KeysPreRope, "keys before RoPE"}, {TensorRole::Values, "values"}};
+        m_data.most = kMostClusters;
+        double from = 0;
+        for (const auto& [role, name] : sources) {
+            const Checkpoint part = m_checkpoint.part(from / 3, (from + 1) / 3);
+            from += 1;
+            if (role == TensorRole::KeysPreRope && !m_request.capture->info().layerInfo(m_request.layer).hasRope)
+                continue; // the same keys
+            try {
+                countOne(headRows(m_runner, m_request, role, part), name, part);
+            } catch (const Error&) {
+                if (role != TensorRole::KeysPreRope) // which a capture need not hold
+                    throw;
+            }
+        }
+    }
+
+    void countOne(const Tensor& rows, const std::string& name, const Checkpoint& checkpoint) {
+        m_data.curves.push_back({name, distanceQuantiles(m_runner.engine(), rows, 0.5).front(), {}, {}});
+        const int steps = static_cast<int>((kLastRadius - kFirstRadius) / kRadiusStep + 1.5);
+        for (int step = steps - 1; step >= 0; --step) { // from wide to narrow: each costs more than the one before
+            ClusteringData::RadiusCurve& curve = m_data.curves.back();
+            const double share = kFirstRadius + kRadiusStep * step, radius = share * curve.median;
+            const double done = static_cast<double>(steps - 1 - step) / steps;
+            const auto clusters = m_runner.engine().streamClusters(rows, std::span(&radius, 1), kMostClusters, checkpoint.part(done, done + 1.0 / steps));
+            curve.radius.insert(curve.radius.begin(), share);
+            curve.clusters.insert(curve.clusters.begin(), clusters.front().full ? 0 : std::ssize(clusters.front().representatives));
+            m_partial(std::make_shared<const ClusteringData>(m_data));
+            if (clusters.front().full)
+                break;
+        }
+    }
+
+    const LayerRunner& m_runner;
+    const ViewDataRequest& m_request;
+    const Checkpoint& m_checkpoint;
+    const ViewDataMaker::Partial& m_partial;
+    ClusteringData m_data;
+};
+
+} // namespace
+
+ViewDataMaker::Value makeClusteringData(const LayerRunner& runner, const ViewDataRequest& request,
+                                        const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+    return ClusteringMaker(runner, request, checkpoint, partial).run();
+}
+
+} // namespace kvscope

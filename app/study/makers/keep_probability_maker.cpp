@@ -1,0 +1,48 @@
+// The same request again and again, with nothing but the seed changed. Only the select stage depends on coins, so most
+// policies are as quick as a dragged budget.
+#include "app/study/makers/keep_probability_maker.h"
+
+#include "views/keep_probability/keep_probability_data.h"
+
+#include <memory>
+
+namespace kvscope {
+
+namespace {
+
+void addList(KeepProbabilityData& data, const RunResult& result, KvHeadIndex head) {
+    const std::vector<TokenIndex>& kept = result.selection.heads[static_cast<std::size_t>(head.value)].kept;
+    data.visible = result.visible;
+    data.times.resize(static_cast<std::size_t>(result.visible), 0);
+    for (const TokenIndex token : kept)
+        ++data.times[static_cast<std::size_t>(token)];
+    data.lists.push_back(kept);
+}
+
+} // namespace
+
+ViewDataMaker::Value makeKeepProbabilityData(const LayerRunner& runner, const ViewDataRequest& request,
+                                             const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+    RunRequest run = resolvePane(request.shownPane(), true);
+    run.measure = false;
+    KeepProbabilityData data;
+    data.letter = static_cast<char>('A' + request.activePane);
+    const Chooser chooser = chooserOf(run);
+    data.policyId = chooser.policyId;
+    data.policyName = chooser.policyName;
+    data.variant = chooser.variant;
+    data.drawsRandomNumbers = !run.recorded && policyById(data.policyId).card().usesSeed;
+    data.firstSeed = run.seed;
+    data.seedsAsked = data.drawsRandomNumbers ? static_cast<int>(request.options.integer("seeds")) : 1;
+    for (int i = 0; i < data.seedsAsked; ++i) {
+        run.seed = data.firstSeed + static_cast<std::uint64_t>(i);
+        const double total = data.seedsAsked;
+        const Checkpoint part = checkpoint.part(i / total, (i + 1) / total);
+        part.at(0, 1); // cached runs do not ask
+        addList(data, *runner.run(run, part), request.kvHead);
+        partial(std::make_shared<const KeepProbabilityData>(data));
+    }
+    return std::make_shared<const KeepProbabilityData>(data);
+}
+
+} // namespace kvscope

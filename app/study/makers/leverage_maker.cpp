@@ -1,0 +1,72 @@
+// Asks the policy for its leverage twice, without a sketch and with one, and keeps the head that is looked at. Budgets
+// play no part: the view cuts the order where the budget stands.
+#include "app/study/makers/leverage_maker.h"
+
+#include "core/policies/compactor/compactor_log.h"
+#include "views/leverage/leverage_data.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+namespace kvscope {
+
+namespace {
+
+std::shared_ptr<const LeverageLog> runLeverage(const LayerRunner& runner, const ViewDataRequest& request, const std::string& sketch,
+                                               std::int64_t columns, const Checkpoint& checkpoint) {
+    RunRequest run;
+    run.capture = request.capture;
+    run.layer = request.layer;
+    run.cut = request.cut;
+    run.seed = request.seed;
+    run.measure = false;
+    run.recordSteps = true;
+    run.budget = {Budget::Unit::Fraction, 1};
+    run.policy = PolicySpec::parse("leverage:exact");
+    run.policy.values.setText("sketch", sketch);
+    run.policy.values.setText("sketch_size", std::to_string(columns));
+    run.policy.values.setText("centred", request.options.flag("centred") ? "true" : "false");
+    return std::dynamic_pointer_cast<const LeverageLog>(runner.run(run, checkpoint)->log);
+}
+
+std::vector<float> rowOf(const HostTensor& table, KvHeadIndex head) {
+    const std::int64_t width = table.shape[1];
+    const auto begin = table.data.begin() + head.value * width;
+    return {begin, begin + width};
+}
+
+LeverageData::Scores scoresOf(const LeverageLog& log, KvHeadIndex head) {
+    LeverageData::Scores out;
+    out.scores = rowOf(log.leverage, head);
+    out.spectrum = rowOf(log.spectrum, head);
+    out.rank = log.rank[static_cast<std::size_t>(head.value)];
+    out.order.resize(out.scores.size());
+    std::iota(out.order.begin(), out.order.end(), TokenIndex{0});
+    std::stable_sort(out.order.begin(), out.order.end(), [&](TokenIndex a, TokenIndex b) {
+        return out.scores[static_cast<std::size_t>(a)] > out.scores[static_cast<std::size_t>(b)];
+    });
+    for (const float score : out.scores)
+        out.sum += static_cast<double>(score);
+    return out;
+}
+
+} // namespace
+
+ViewDataMaker::Value makeLeverageData(const LayerRunner& runner, const ViewDataRequest& request,
+                                      const Checkpoint& checkpoint, const ViewDataMaker::Partial&) {
+    auto data = std::make_shared<LeverageData>();
+    const std::int64_t width = request.capture->info().headDim, asked = request.options.integer("sketch_size");
+    data->keyDim = width;
+    data->columns = asked == 0 ? std::max<std::int64_t>(1, width / 2) : std::min(asked, width);
+    data->sketch = request.options.choice("sketch");
+    data->centred = request.options.flag("centred");
+    const auto exact = runLeverage(runner, request, "none", data->columns, checkpoint.part(0, 0.5));
+    const auto sketched = runLeverage(runner, request, data->sketch, data->columns, checkpoint.part(0.5, 1));
+    assert(exact && sketched);
+    data->exact = scoresOf(*exact, request.kvHead);
+    data->sketched = scoresOf(*sketched, request.kvHead);
+    return data;
+}
+
+} // namespace kvscope

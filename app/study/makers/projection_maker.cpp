@@ -1,0 +1,197 @@
+// Fits the principal axes once per head and puts every token on them, or embeds the tokens by t-SNE; all panes share one
+// picture of the keys and differ only in what they keep. An embedding is kept with the capture: it takes seconds.
+#include "app/study/makers/projection_maker.h"
+
+#include "core/base/error.h"
+#include "core/run/stage_cache.h"
+#include "views/key_projection/projection_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+
+namespace kvscope {
+
+namespace {
+
+constexpr int kProjectionComponents = 5;
+
+/// [w, components] -> [components]
+HostTensor columnMeans(const HostTensor& rows) {
+    const std::int64_t count = rows.shape[0], columns = rows.shape[1];
+    HostTensor mean{{columns}, std::vector<float>(static_cast<std::size_t>(columns))};
+    for (std::int64_t column = 0; column < columns; ++column) {
+        double sum = 0;
+        for (std::int64_t row = 0; row < count; ++row)
+            sum += static_cast<double>(rows.data[static_cast<std::size_t>(row * columns + column)]);
+        mean.data[static_cast<std::size_t>(column)] = static_cast<float>(sum / static_cast<double>(count));
+    }
+    return mean;
+}
+
+/// What the source option names, and which of its heads.
+struct Source {
+    TensorRole role = TensorRole::Keys;
+    std::int64_t head = 0;
+};
+
+Source sourceOf(const ViewDataRequest& request) {
+    const std::string& name = request.options.choice("source");
+    if (name == "queries")
+        return {TensorRole::Queries, request.queryHead.value};
+    const TensorRole role = name == "keys_pre_rope" ? TensorRole::KeysPreRope : name == "values" ? TensorRole::Values : TensorRole::Keys;
+    return {role, request.kvHead.value};
+}
+
+/// A token's place needs its query: captures may hold those of the last tokens alone.
+void checkQueries(const ViewDataRequest& request) {
+    const CaptureInfo& info = request.capture->info();
+    const std::int64_t captured = info.layerInfo(request.layer).queryCount;
+    if (captured < info.numTokens)
+        throw Error({.sentence = "the queries of " + std::to_string(captured) + " of " + std::to_string(info.numTokens) + " tokens were captured",
+                     .place = "layer " + std::to_string(request.layer.value),
+                     .remedy = "Show keys or values, or capture the queries of all tokens",
+                     .path = info.path});
+}
+
+constexpr int kSnapshotEvery = 50; // iterations
+
+/// One head of [H, n, d].
+HostTensor headRows(const HostTensor& all, std::int64_t head) {
+    const auto size = static_cast<std::ptrdiff_t>(all.shape[1] * all.shape[2]);
+    const auto first = all.data.begin() + static_cast<std::ptrdiff_t>(head) * size;
+    return {{all.shape[1], all.shape[2]}, {first, first + size}};
+}
+
+/// Where what is made of the rows of one head is kept, so that another colour or method finds it again.
+std::string placeOf(const LayerRunner& runner, const ViewDataRequest& request, std::int64_t head) {
+    return fmt::format("{}projection|{}|{}|{}", runner.keyOf(request.capture), request.layer.value, request.options.choice("source"), head);
+}
+
+TsneRequest tsneRequest(const ParameterValues& options) {
+    return {.perplexity = options.real("perplexity"),
+            .iterations = static_cast<int>(options.integer("iterations")),
+            .seed = static_cast<std::uint64_t>(options.integer("tsne_seed")),
+            .snapshotEvery = kSnapshotEvery};
+}
+
+std::shared_ptr<ProjectionData> withEmbedding(const ProjectionData& plain, const TsneRequest& request, const Embedding& embedding) {
+    auto data = std::make_shared<ProjectionData>(plain);
+    data->keys = embedding.points;
+    data->tsne = {request, embedding.iteration, embedding.divergence, embedding.neighboursKept};
+    return data;
+}
+
+/// Shares and embedding are kept apart: another seed asks for the neighbours of the same perplexity again.
+ViewDataMaker::Value embed(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows, std::int64_t head,
+                           const ProjectionData& plain, const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+    const TsneRequest asked = tsneRequest(request.options);
+    const TsneWorkers workers{runner.engine().state().threads, {}};
+    const std::string place = fmt::format("{}|tsne {}", placeOf(runner, request, head), asked.perplexity);
+    const auto shares = runner.cache().get<NeighbourShares>(place, checkpoint, [&] {
+        NeighbourShares made = neighbourShares(headRows(runner.engine().download(rows), head), asked.perplexity, workers, checkpoint.part(0, 0.1));
+        const std::size_t bytes = made.share.size() * (sizeof(double) + sizeof(std::int32_t)) + made.nearest.size() * sizeof(std::int32_t);
+        return StageCache::Made<NeighbourShares>{std::move(made), bytes};
+    });
+    const std::string key = fmt::format("{}|{}|{}", place, asked.iterations, asked.seed);
+    const auto embedding = runner.cache().get<Embedding>(key, checkpoint, [&] {
+        Embedding made = tsne(*shares, asked, workers, checkpoint.part(0.1, 1),
+                              [&](const Embedding& onItsWay) { partial(withEmbedding(plain, asked, onItsWay)); });
+        const std::size_t bytes = made.points.data.size() * sizeof(float);
+        return StageCache::Made<Embedding>{std::move(made), bytes};
+    });
+    return withEmbedding(plain, asked, *embedding);
+}
+
+bool asksForCentres(const ViewDataRequest& request) {
+    return request.options.choice("colour_by") == "cluster";
+}
+
+/// SubGen Fig. 1 marks 16 greedy centres among keys and values.
+std::shared_ptr<const GreedyCenters> centresOf(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows,
+                                               std::int64_t head, const Checkpoint& checkpoint) {
+    const std::int64_t wanted = std::min(rows.size(1), request.options.integer("centres"));
+    return runner.cache().get<GreedyCenters>(fmt::format("{}|centres {}", placeOf(runner, request, head), wanted), checkpoint, [&] {
+        const Engine& engine = runner.engine();
+        HostTensor one = headRows(engine.download(rows), head);
+        one.shape = {1, one.shape[0], one.shape[1]};
+        CentersRequest centres;
+        centres.count = wanted;
+        centres.first = {0};
+        centres.compareAll = true;
+        GreedyCenters made = engine.greedyCenters(engine.upload(std::move(one)), centres, checkpoint).front();
+        const std::size_t bytes = made.distances.size() * sizeof(double) + 2 * made.centre.size() * sizeof(std::int32_t);
+        return StageCache::Made<GreedyCenters>{std::move(made), bytes};
+    });
+}
+
+void addQueries(const LayerRunner& runner, const ViewDataRequest& request, TensorRole role, ProjectionData& data, const Checkpoint& checkpoint) {
+    const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
+    const bool preRope = role == TensorRole::KeysPreRope, ofKeys = preRope || role == TensorRole::Keys;
+    if (!ofKeys || layer.queryCount == 0 || (preRope && !layer.hasQueriesPreRope))
+        return;
+    const Tensor queries = runner.tensor(request.capture, request.layer,
+                                         preRope ? TensorRole::QueriesPreRope : TensorRole::Queries, checkpoint);
+    data.queries = runner.engine().project(queries, request.queryHead.value, data.axes);
+    data.firstQuery = static_cast<TokenIndex>(request.capture->info().numTokens - queries.size(1));
+    data.queryMean = columnMeans(data.queries);
+}
+
+std::size_t bytesOf(const ProjectionData& data) {
+    return (data.axes.axes.data.size() + data.keys.data.size() + data.queries.data.size()) * sizeof(float);
+}
+
+/// Axes, and keys and queries on them.
+ProjectionData onPrincipalAxes(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows, const Source& source,
+                               const Checkpoint& checkpoint) {
+    const std::string key = fmt::format("{}|plane {}", placeOf(runner, request, source.head), request.queryHead.value);
+    return *runner.cache().get<ProjectionData>(key, checkpoint, [&] {
+        const Engine& engine = runner.engine();
+        const int components = std::min<int>(kProjectionComponents, static_cast<int>(rows.size(2)));
+        ProjectionData plane;
+        plane.axes = engine.principalAxes(rows, source.head, components, checkpoint);
+        plane.keys = engine.project(rows, source.head, plane.axes);
+        addQueries(runner, request, source.role, plane, checkpoint.silent());
+        const std::size_t bytes = bytesOf(plane);
+        return StageCache::Made<ProjectionData>{std::move(plane), bytes};
+    });
+}
+
+} // namespace
+
+std::string projectionDetail(const ViewDataRequest& request) {
+    return asksForCentres(request) ? fmt::format("{} centres", request.options.integer("centres")) : std::string();
+}
+
+ViewDataMaker::Value makeProjectionData(const LayerRunner& runner, const ViewDataRequest& request,
+                                        const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+    assert(request.queryHead.value < request.capture->info().numQueryHeads);
+    const Engine& engine = runner.engine();
+    const Source source = sourceOf(request);
+    if (source.role == TensorRole::Queries)
+        checkQueries(request);
+    const Tensor rows = runner.tensor(request.capture, request.layer, source.role, checkpoint.silent());
+    const bool unfold = request.options.choice("method") == "tsne";
+    std::shared_ptr<const GreedyCenters> centres;
+    const double share = !asksForCentres(request) ? 0 : unfold ? 0.05 : 0.5; // of the time, about
+    const Checkpoint rest = checkpoint.part(share, 1);
+    if (share > 0)
+        centres = centresOf(runner, request, rows, source.head, checkpoint.part(0, share));
+    ProjectionData data = unfold ? ProjectionData{} : onPrincipalAxes(runner, request, rows, source, rest);
+    data.source = request.options.choice("source");
+    const HostTensor norms = engine.download(engine.rowNorms(rows, checkpoint.silent()));
+    const auto first = norms.data.begin() + source.head * norms.shape[1];
+    data.norms.assign(first, first + norms.shape[1]);
+    if (centres) {
+        data.centres = centres->order;
+        data.cluster = centres->centre;
+        data.radius = centres->radius.back();
+    }
+    if (unfold)
+        return embed(runner, request, rows, source.head, data, rest, partial);
+    return std::make_shared<const ProjectionData>(std::move(data));
+}
+
+} // namespace kvscope

@@ -1,0 +1,185 @@
+// Why do two codes of one paper keep different tokens? Every variant runs once as it is, and then each parameter in which
+// it differs is moved by itself, so that a changed token has a cause.
+#include "app/study/makers/variant_diff_maker.h"
+
+#include "app/study/makers/head_values.h"
+#include "core/base/error.h"
+#include "views/variant_diff/variant_diff_data.h"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <regex>
+#include <set>
+
+namespace kvscope {
+
+namespace {
+
+/// The chosen row of a choice; for other kinds one that is called as it is typed.
+ParameterChoice chosenRow(const ParameterSpec& spec, const std::string& value) {
+    for (const ParameterChoice& choice : spec.choices)
+        if (choice.id == value)
+            return choice;
+    return {value, value, {}};
+}
+
+std::vector<VariantCause> causesOf(const ParameterValues& from, const ParameterValues& to) {
+    std::vector<VariantCause> causes;
+    for (const ParameterSpec& spec : from.table()) {
+        const std::string before = from.text(spec.id), after = to.text(spec.id);
+        if (before == after)
+            continue;
+        const ParameterChoice left = chosenRow(spec, before), right = chosenRow(spec, after);
+        const std::string help = spec.help + " " + left.help + " " + right.help;
+        causes.push_back({spec.id, spec.label, before, after, trapsIn(help), -1, left.label, right.label});
+    }
+    return causes;
+}
+
+std::vector<std::string> allTraps(const VariantList& list) {
+    std::set<std::string> traps;
+    for (const VariantCause& cause : list.causes)
+        traps.insert(cause.traps.begin(), cause.traps.end());
+    for (const std::string& trap : trapsIn(list.summary))
+        traps.insert(trap);
+    return {traps.begin(), traps.end()};
+}
+
+class DiffMaker {
+public:
+    DiffMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
+              const ViewDataMaker::Partial& partial)
+        : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial) {
+        const PaneRequest& shown = request.shownPane();
+        if (!shown.recordedPath.empty())
+            throw Error({"a recorded list has no variants", {}, "Make a pane with a policy the active one", {}});
+        m_run = shown.run;
+        m_pane = m_run.policy.values;
+        const PolicyCard& card = policyById(m_run.policy.policy).card();
+        m_data.letter = static_cast<char>('A' + request.activePane);
+        m_data.policyId = card.id;
+        m_data.policyName = card.name;
+        m_data.budget = m_run.budget.text();
+        planLists(card);
+        for (const VariantList& list : m_data.lists)
+            m_total += 1 + static_cast<double>(list.causes.size());
+        std::swap(m_planned, m_data.lists);
+        m_data.variants = m_planned.size();
+    }
+
+    ViewDataMaker::Value run() {
+        for (std::size_t i = 0; i < m_planned.size(); ++i) {
+            m_data.lists.push_back(m_planned[i]);
+            runList(m_data.lists.back(), m_values[i]);
+            m_partial(std::make_shared<const VariantDiffData>(m_data));
+            if (!m_data.lists.front().error.empty()) // nothing to compare with
+                return std::make_shared<const VariantDiffData>(m_data);
+        }
+        for (VariantList& list : m_data.lists)
+            for (VariantCause& cause : list.causes) {
+                cause.alone = countAlone(cause);
+                m_partial(std::make_shared<const VariantDiffData>(m_data));
+            }
+        return std::make_shared<const VariantDiffData>(m_data);
+    }
+
+private:
+    void plan(std::string id, std::string label, std::string summary, const ParameterValues& values) {
+        VariantList list;
+        list.id = std::move(id);
+        list.label = std::move(label);
+        list.summary = std::move(summary);
+        if (!m_values.empty())
+            list.causes = causesOf(m_values.front(), values);
+        list.traps = allTraps(list);
+        m_data.lists.push_back(std::move(list));
+        m_values.push_back(values);
+    }
+
+    void planLists(const PolicyCard& card) {
+        const std::string asSet = std::string("Pane ") + m_data.letter + ", as set";
+        const bool paneFirst = m_request.options.choice("reference") == "pane";
+        if (paneFirst)
+            plan("", asSet, "the policy as it is set in the active pane", m_pane);
+        bool isVariant = false;
+        for (const PolicyVariant& variant : card.variants) {
+            const ParameterValues values = variantValues(card, variant.id);
+            isVariant |= values == m_pane;
+            plan(variant.id, variant.label, variant.summary, values);
+        }
+        if (!paneFirst && !isVariant)
+            plan("", asSet, "the policy as it is set in the active pane", m_pane);
+    }
+
+    std::shared_ptr<const RunResult> runWith(const ParameterValues& values, bool measure) {
+        RunRequest run = m_run;
+        run.policy.values = values;
+        run.measure = measure;
+        const Checkpoint part = m_checkpoint.part(m_done / m_total, (m_done + 1) / m_total);
+        m_done += 1;
+        part.at(0, 1); // cached runs do not ask
+        return m_runner.run(run, part);
+    }
+
+    void runList(VariantList& list, const ParameterValues& values) {
+        try {
+            const auto result = runWith(values, true);
+            list.kept = result->selection.heads[static_cast<std::size_t>(m_request.kvHead.value)].kept;
+            if (result->fidelity)
+                list.outputError = meanOverHeads(result->fidelity->meanOutputError, m_request, false);
+            m_data.visible = result->visible;
+        } catch (const Error& error) {
+            list.error = error.what();
+            list.causes.clear();
+        }
+    }
+
+    /// Tokens that change sides when this parameter alone moves; -1 where the values do not go together.
+    std::int64_t countAlone(const VariantCause& cause) {
+        try {
+            ParameterValues values = m_values.front();
+            values.setText(cause.id, cause.to);
+            const auto result = runWith(values, false);
+            const std::vector<TokenIndex>& kept = result->selection.heads[static_cast<std::size_t>(m_request.kvHead.value)].kept;
+            std::vector<TokenIndex> changed;
+            const std::vector<TokenIndex>& reference = m_data.lists.front().kept;
+            std::set_symmetric_difference(kept.begin(), kept.end(), reference.begin(), reference.end(), std::back_inserter(changed));
+            return std::ssize(changed);
+        } catch (const Error&) {
+            return -1;
+        }
+    }
+
+    const LayerRunner& m_runner;
+    const ViewDataRequest& m_request;
+    const Checkpoint& m_checkpoint;
+    const ViewDataMaker::Partial& m_partial;
+    RunRequest m_run;
+    ParameterValues m_pane;
+    VariantDiffData m_data;
+    std::vector<VariantList> m_planned;
+    std::vector<ParameterValues> m_values; ///< of the planned lists
+    double m_done = 0, m_total = 0;
+};
+
+} // namespace
+
+std::vector<std::string> trapsIn(std::string_view text) {
+    static const std::regex inParentheses("\\(([^)]*)\\)"), id("(^|[ ,])([XBSKCAL][0-9]{1,2})(?=$|,)");
+    std::set<std::string> traps;
+    const std::string words(text);
+    for (std::sregex_iterator group(words.begin(), words.end(), inParentheses), end; group != end; ++group) {
+        const std::string inside = (*group)[1];
+        for (std::sregex_iterator trap(inside.begin(), inside.end(), id); trap != end; ++trap)
+            traps.insert((*trap)[2]);
+    }
+    return {traps.begin(), traps.end()};
+}
+
+ViewDataMaker::Value makeVariantDiffData(const LayerRunner& runner, const ViewDataRequest& request,
+                                         const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+    return DiffMaker(runner, request, checkpoint, partial).run();
+}
+
+} // namespace kvscope

@@ -1,0 +1,155 @@
+// Runs BalanceKV with its steps written down, picks the walks that are asked for, and tosses fair coins on the same
+// kernels, so that one sees what balancing buys.
+#include "app/study/makers/walk_maker.h"
+
+#include "app/study/makers/balance_panes.h"
+#include "core/policies/balance/balance_tree.h"
+#include "views/common/balance_words.h"
+#include "views/walk/walk_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::array<std::string_view, 2> kPolicies = {"balancekv", "balancekv_stream"};
+constexpr const char* kStandIn = "balancekv,sink=32,recent=32@0.25";
+constexpr std::size_t kMostEntries = std::size_t{1} << 24; // of all kernels together
+constexpr std::size_t kMostCells = 512;                    // a side of a pooled kernel
+
+/// The bucket whose walks are meant: that of a tree of values, 0 for keys.
+int bucketFor(const WalkData& data, const ParameterValues& options, std::int64_t head) {
+    if (options.choice("tree") == "octave")
+        return static_cast<int>(options.integer("octave"));
+    std::size_t most = 0;
+    int bucket = 0;
+    for (const BalanceTree& tree : data.log->stream->trees)
+        if (tree.kvHead == head && tree.numerator && tree.rows.size() > most) {
+            most = tree.rows.size();
+            bucket = tree.bucket;
+        }
+    return bucket;
+}
+
+void describe(WalkData& data, bool values, int bucket) {
+    if (!data.streaming)
+        data.what = fmt::format("round {}", data.level);
+    else
+        data.what = fmt::format("{} → {}, {}", setName(data.level - 1), setName(data.level),
+                                values ? "values with " + octaveText(bucket) : "keys of the denominator");
+}
+
+void pickWalks(WalkData& data, const ViewDataRequest& request) {
+    const std::int64_t head = request.kvHead.value;
+    const bool values = data.streaming && request.options.choice("tree") != "keys";
+    const int bucket = values ? bucketFor(data, request.options, head) : 0;
+    data.level = request.options.integer("level");
+    data.chosen = static_cast<int>(request.options.integer("block"));
+    describe(data, values, bucket);
+    std::int64_t levels = 0, blocks = 0;
+    for (const BalanceWalkLog& walk : data.log->walks) {
+        if (walk.kvHead != head || (walk.tree == 1) != values || walk.bucket != bucket)
+            continue;
+        levels = std::max(levels, walk.level);
+        if (walk.level != data.level)
+            continue;
+        ++blocks;
+        if (data.chosen < 0 || walk.place == data.chosen)
+            data.walks.push_back({&walk, {}, {}, 0, 0});
+    }
+    std::sort(data.walks.begin(), data.walks.end(), [](const auto& a, const auto& b) { return a.log->place < b.log->place; });
+    if (!data.walks.empty())
+        return;
+    if (blocks > 0)
+        data.whyNone = fmt::format("{} has blocks 0 to {}. Choose one of them, or −1 to follow the cursor.", data.what, blocks - 1);
+    else if (levels > 0)
+        data.whyNone = fmt::format("There is no {}: the last one is {}. Choose a smaller {}.", data.what, levels, data.streaming ? "level" : "round");
+    else
+        data.whyNone = data.streaming ? "No batch of this tree is full, so nothing is balanced. Choose a smaller batch t, or another tree."
+                                      : "The budget holds every token, or sinks and recents take all of it: nothing is balanced. Choose another budget, or fewer sinks and recents.";
+}
+
+/// The entry of largest size in each of at most kMostCells x kMostCells cells, and the range of the colours.
+void poolKernel(WalkData::Walk& walk, const std::vector<double>& kernel) {
+    const std::size_t m = walk.log->tokens.size(), side = std::min(m, kMostCells);
+    walk.side = static_cast<std::int64_t>(side);
+    walk.kernel.assign(side * side, 0);
+    std::vector<double> sizes;
+    for (std::size_t i = 0; i < m; ++i)
+        for (std::size_t j = 0; j < m; ++j) {
+            float& cell = walk.kernel[i * side / m * side + j * side / m];
+            const auto entry = static_cast<float>(kernel[i * m + j]);
+            if (std::abs(entry) > std::abs(cell))
+                cell = entry;
+            if (i < j)
+                sizes.push_back(std::abs(kernel[i * m + j]));
+        }
+    if (sizes.empty())
+        sizes.push_back(std::abs(kernel.front()));
+    const auto place = sizes.begin() + static_cast<std::ptrdiff_t>(0.995 * static_cast<double>(sizes.size() - 1));
+    std::nth_element(sizes.begin(), place, sizes.end());
+    walk.range = *place > 0 ? *place : 1;
+}
+
+/// Centres of the walk's head, where all walks have the same one.
+std::vector<float> centreOf(const Engine& engine, const WalkData& data, std::int64_t head) {
+    if (data.log->centres.empty())
+        return {};
+    const HostTensor all = engine.download(data.log->centres);
+    const auto begin = all.data.begin() + head * all.shape[1];
+    return {begin, begin + all.shape[1]};
+}
+
+void tossCoins(WalkData& data, const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
+    const Engine& engine = runner.engine();
+    const auto head = [&](TensorRole role) {
+        return downloadHead(engine, runner.tensor(request.capture, request.layer, role, checkpoint.silent()), request.kvHead.value);
+    };
+    const HostTensor keys = head(TensorRole::Keys);
+    const bool valuesCount = !data.streaming || request.options.choice("tree") != "keys";
+    const HostTensor values = valuesCount ? head(TensorRole::Values) : HostTensor{};
+    const std::vector<float> centre = centreOf(engine, data, request.kvHead.value);
+    for (std::size_t i = 0; i < data.walks.size(); ++i) {
+        checkpoint.at(static_cast<double>(i), static_cast<double>(data.walks.size()));
+        WalkData::Walk& walk = data.walks[i];
+        const std::vector<double> kernel = walkKernel(walk.log->walk, keys, values, centre);
+        if (data.coinRuns > 0)
+            walk.band = coinBand(kernel, walk.log->walk.silent, data.seed, data.coinRuns);
+        poolKernel(walk, kernel);
+    }
+}
+
+} // namespace
+
+ViewDataMaker::Value makeWalkData(const LayerRunner& runner, const ViewDataRequest& request,
+                                  const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+    const ShownRun shown = shownRun(request, kPolicies, kStandIn);
+    const auto result = runner.run(shown.run, checkpoint.part(0, 0.3));
+    auto data = std::make_shared<WalkData>();
+    data->policy = shown.run.policy.policy;
+    data->source = shown.source;
+    data->standIn = shown.standIn;
+    data->log = std::dynamic_pointer_cast<const BalanceLog>(result->log);
+    data->streaming = data->log->stream != nullptr;
+    data->end = static_cast<TokenIndex>(result->visible);
+    data->coinRuns = static_cast<int>(request.options.integer("coins"));
+    data->seed = shown.run.seed;
+    pickWalks(*data, request);
+    std::size_t entries = 0;
+    for (const WalkData::Walk& walk : data->walks)
+        entries += walk.log->tokens.size() * walk.log->tokens.size();
+    if (entries > kMostEntries)
+        data->whyNoKernel = fmt::format("{} blocks at once are too many for kernels and coins: choose one block", data->walks.size());
+    if (data->walks.empty() || entries > kMostEntries)
+        return data;
+    partial(std::make_shared<const WalkData>(*data));
+    tossCoins(*data, runner, request, checkpoint.part(0.3, 1));
+    return data;
+}
+
+} // namespace kvscope

@@ -1,0 +1,36 @@
+// One way from what a pane asks for to what the runner takes, for the window and for figures without one.
+#include "app/study/pane_request.h"
+
+#include "core/policies/policy.h"
+#include "core/capture/named_dataset.h"
+
+#include <fmt/format.h>
+
+namespace kvscope {
+
+RunRequest resolvePane(const PaneRequest& pane, bool ownCut) {
+    RunRequest request = pane.run;
+    if (pane.recordedPath.empty())
+        return request;
+    auto recorded = std::make_shared<RecordedSelection>(readSelection(pane.recordedPath));
+    checkAgainst(*recorded, *request.capture);
+    if (ownCut)
+        request.cut = cutOf(*recorded, *request.capture);
+    request.recorded = std::move(recorded);
+    return request;
+}
+
+Chooser chooserOf(const RunRequest& run) {
+    if (run.recorded)
+        return {run.recorded->policy, run.recorded->policy + " (recorded)", run.recorded->variant};
+    return {run.policy.policy, policyById(run.policy.policy).card().name, run.policy.variant};
+}
+
+std::string chooserKey(const PaneRequest& pane) {
+    const RunRequest& run = pane.run;
+    const std::string chooser = pane.recordedPath.empty() ? run.policy.text() : pane.recordedPath + "@" + pathStamp(pane.recordedPath);
+    return fmt::format("{}|{}|{}{}|{}", chooser, run.budget.text(), run.cut.token, run.cut.judgedOnSeen ? "s" : "",
+                       run.seed);
+}
+
+} // namespace kvscope

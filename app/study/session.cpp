@@ -1,0 +1,187 @@
+// The session is a plain value: whatever the user changes is a new value, so that undo is a list of them and the file
+// is a listing of one. The functions here are the few rules that tie its members together.
+#include "app/study/session.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace kvscope {
+
+namespace {
+
+bool sameRange(const Viewport::Range& a, const Viewport::Range& b) {
+    return a.xMin == b.xMin && a.xMax == b.xMax && a.yMin == b.yMin && a.yMax == b.yMax;
+}
+
+const std::vector<std::int32_t>& groupsOf(const Session& session, const CaptureReader& capture) {
+    return capture.info().layerInfo(session.layer).kvOfQ;
+}
+
+/// Middle layers are where heads retrieve; the first ones mostly look at neighbours.
+LayerIndex middleLayer(const CaptureInfo& info) {
+    assert(!info.layers.empty());
+    return info.layers[info.layers.size() / 2].layer;
+}
+
+/// How many tokens of the needle the question repeats: of several needles it asks for the one it shares most with.
+std::int64_t sharedWithQuestion(const Segment& needle, const TokenTable& tokens) {
+    std::int64_t shared = 0;
+    for (const Segment& question : tokens.segments) {
+        if (question.kind != SegmentKind::Question)
+            continue;
+        for (TokenIndex token = needle.begin; token < needle.end; ++token)
+            shared += std::count(tokens.ids.begin() + question.begin, tokens.ids.begin() + question.end,
+                                 tokens.ids[static_cast<std::size_t>(token)]) > 0;
+    }
+    return shared;
+}
+
+void selectNeedle(Session& session, const TokenTable& tokens) {
+    const Segment* asked = nullptr;
+    for (const Segment& segment : tokens.segments)
+        if (segment.kind == SegmentKind::Needle &&
+            (!asked || sharedWithQuestion(segment, tokens) > sharedWithQuestion(*asked, tokens)))
+            asked = &segment;
+    if (!asked)
+        return;
+    for (TokenIndex token = asked->begin; token < asked->end; ++token)
+        session.selected.push_back(token);
+    session.selectionName = segmentName(SegmentKind::Needle);
+}
+
+} // namespace
+
+bool operator==(const LookState& a, const LookState& b) {
+    const auto sameEntry = [](const auto& x, const auto& y) { return x.first == y.first && sameRange(x.second, y.second); };
+    return a.stripScroll == b.stripScroll && a.theme == b.theme && a.scale == b.scale && a.compact == b.compact && a.cursor == b.cursor &&
+           a.headMeasure == b.headMeasure && a.reducedMotion == b.reducedMotion &&
+           std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(), sameEntry);
+}
+
+std::vector<std::string> filesReadBy(const Session& session) {
+    std::vector<std::string> files = {session.capturePath};
+    for (const SessionPane& pane : session.panes)
+        files.push_back(pane.recordedPath);
+    for (const auto& [view, options] : session.viewOptions)
+        for (const auto& [option, text] : options) // one file, several with commas between, or no file at all
+            for (std::size_t begin = 0; begin <= text.size();) {
+                const std::size_t end = std::min(text.find(',', begin), text.size());
+                files.push_back(text.substr(begin, end - begin));
+                begin = end + 1;
+            }
+    return files;
+}
+
+Budget effectiveBudget(const Session& session, std::size_t pane) {
+    assert(pane < session.panes.size());
+    return session.panes[pane].policy.budget.value_or(session.budget);
+}
+
+void setBudget(Session& session, const Budget& budget) {
+    if (session.panesLinked || session.panes.empty()) {
+        session.budget = budget;
+        for (SessionPane& pane : session.panes)
+            pane.policy.budget.reset();
+        return;
+    }
+    session.panes[static_cast<std::size_t>(session.activePane)].policy.budget = budget;
+}
+
+void linkPanes(Session& session, bool linked) {
+    if (linked && !session.panes.empty())
+        session.budget = effectiveBudget(session, static_cast<std::size_t>(session.activePane));
+    for (std::size_t pane = 0; pane < session.panes.size(); ++pane) {
+        auto& own = session.panes[pane].policy.budget;
+        own = linked ? std::nullopt : std::optional<Budget>(effectiveBudget(session, pane));
+    }
+    session.panesLinked = linked;
+}
+
+bool addPane(Session& session, SessionPane pane) {
+    if (session.panes.size() >= static_cast<std::size_t>(kMaxPanes))
+        return false;
+    if (!session.panesLinked && !pane.policy.budget)
+        pane.policy.budget = session.panes.empty()
+                                 ? session.budget
+                                 : effectiveBudget(session, static_cast<std::size_t>(session.activePane));
+    session.panes.push_back(std::move(pane));
+    session.activePane = static_cast<int>(session.panes.size()) - 1;
+    return true;
+}
+
+void removePane(Session& session, std::size_t index) {
+    assert(index < session.panes.size());
+    session.panes.erase(session.panes.begin() + static_cast<std::ptrdiff_t>(index));
+    if (session.activePane > static_cast<int>(index) ||
+        session.activePane >= static_cast<int>(session.panes.size()))
+        session.activePane = std::max(0, session.activePane - 1);
+}
+
+ParameterValues viewOptions(const Session& session, const View& view) {
+    ParameterValues values(view.card().options);
+    const auto stored = session.viewOptions.find(view.card().id);
+    if (stored == session.viewOptions.end())
+        return values;
+    for (const auto& [id, text] : stored->second) {
+        try {
+            values.setText(id, text);
+        } catch (const Error&) {
+            // Written by a version with other options: the default is a picture too, a refusal would not be.
+        }
+    }
+    return values;
+}
+
+void setViewOption(Session& session, const std::string& viewId, const std::string& option, const std::string& text) {
+    session.viewOptions[viewId][option] = text;
+}
+
+void fitToCapture(Session& session, const CaptureReader& capture) {
+    const CaptureInfo& info = capture.info();
+    const auto known = std::find_if(info.layers.begin(), info.layers.end(),
+                                    [&](const LayerInfo& layer) { return layer.layer == session.layer; });
+    if (known == info.layers.end())
+        session.layer = middleLayer(info);
+    session.kvHead = KvHeadIndex(std::clamp(session.kvHead.value, 0, std::max(0, info.numKvHeads - 1)));
+    const auto& groups = groupsOf(session, capture);
+    const auto query = static_cast<std::size_t>(std::max(0, session.queryHead.value));
+    if (query >= groups.size() || groups[query] != session.kvHead.value)
+        chooseKvHead(session, session.kvHead, capture);
+    if (session.look.cursor)
+        session.look.cursor = std::clamp<TokenIndex>(*session.look.cursor, 0, static_cast<TokenIndex>(info.numTokens));
+    std::erase_if(session.selected, [&](TokenIndex t) { return t < 0 || t >= info.numTokens; });
+    if (session.selected.empty())
+        session.selectionName.clear();
+    session.activePane = std::clamp(session.activePane, 0, std::max(0, static_cast<int>(session.panes.size()) - 1));
+}
+
+void chooseKvHead(Session& session, KvHeadIndex head, const CaptureReader& capture) {
+    session.kvHead = head;
+    const auto& groups = groupsOf(session, capture);
+    const auto first = std::find(groups.begin(), groups.end(), head.value);
+    if (first != groups.end())
+        session.queryHead = QueryHeadIndex(first - groups.begin());
+}
+
+void chooseQueryHead(Session& session, QueryHeadIndex head, const CaptureReader& capture) {
+    const auto& groups = groupsOf(session, capture);
+    assert(head.value >= 0 && static_cast<std::size_t>(head.value) < groups.size());
+    session.queryHead = head;
+    session.kvHead = KvHeadIndex(groups[static_cast<std::size_t>(head.value)]);
+}
+
+Session firstSession(const CaptureReader& capture) {
+    Session session;
+    session.capturePath = capture.info().path;
+    session.layer = middleLayer(capture.info());
+    session.kvHead = KvHeadIndex(capture.info().numKvHeads / 2);
+    for (const char* spec : {"keydiff:kvpress", "snapkv", "streaming_llm"})
+        session.panes.push_back({PolicySpec::parse(spec), {}, {}});
+    selectNeedle(session, capture.tokens());
+    fitToCapture(session, capture);
+    return session;
+}
+
+} // namespace kvscope

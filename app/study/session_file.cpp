@@ -1,0 +1,325 @@
+// A session file lists the members of Session by name. Reading is strict about what it knows (a wrong value is an
+// error with the key as its place) and tolerant about what it does not (unknown keys travel along untouched).
+#include "app/study/session_file.h"
+
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "core/base/own_output.h"
+#include "views/common/measure_options.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
+
+namespace kvscope {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr const char* kFormat = "kvscope-session";
+
+/// Takes known keys out of an object; what is left at the end is unknown and kept.
+class ObjectReader {
+public:
+    ObjectReader(Json object, std::string path, std::string prefix)
+        : m_object(std::move(object)), m_path(std::move(path)), m_prefix(std::move(prefix)) {}
+
+    template <class T> void take(const char* key, T& target) {
+        with(key, [&](const Json& value) { target = value.get<T>(); });
+    }
+    /// Calls `use` with the value if the key is there; turns what goes wrong into an Error that names the key.
+    void with(const char* key, const std::function<void(const Json&)>& use) {
+        const auto found = m_object.find(key);
+        if (found == m_object.end())
+            return;
+        const std::string place = m_prefix + key;
+        try {
+            use(*found);
+        } catch (const Error& error) {
+            if (!error.parts().path.empty())
+                throw;
+            throw Error({error.parts().sentence, place, error.parts().remedy, m_path});
+        } catch (const Json::exception&) {
+            throw Error({"The session holds a value of the wrong kind", place, "repair or delete this key", m_path});
+        }
+        m_object.erase(key);
+    }
+    std::string rest() const { return m_object.empty() ? std::string{} : m_object.dump(); }
+
+private:
+    Json m_object;
+    std::string m_path, m_prefix;
+};
+
+template <class Enum> struct Word {
+    Enum value;
+    const char* word;
+};
+constexpr Word<WindowLayout> kLayouts[] = {{WindowLayout::ExploreHead, "explore_head"},
+                                           {WindowLayout::ComparePolicies, "compare_policies"},
+                                           {WindowLayout::Teach, "teach"},
+                                           {WindowLayout::WholeModel, "whole_model"}};
+constexpr Word<ThemeChoice> kThemes[] = {
+    {ThemeChoice::System, "system"}, {ThemeChoice::Light, "light"}, {ThemeChoice::Dark, "dark"}};
+
+constexpr Word<Arithmetic> kArithmetics[] = {{Arithmetic::Exact, "exact"}, {Arithmetic::Fast, "fast"}};
+
+template <class Enum, std::size_t N> const char* wordOf(const Word<Enum> (&words)[N], Enum value) {
+    for (const auto& entry : words)
+        if (entry.value == value)
+            return entry.word;
+    return words[0].word;
+}
+
+template <class Enum, std::size_t N> Enum valueOf(const Word<Enum> (&words)[N], const std::string& word) {
+    std::string choices;
+    for (const auto& entry : words) {
+        if (word == entry.word)
+            return entry.value;
+        choices += (choices.empty() ? "" : ", ") + std::string(entry.word);
+    }
+    throw Error({"\"" + word + "\" is not known", "", "choose one of " + choices, ""});
+}
+
+std::string relativeTo(const fs::path& folder, const std::string& path) {
+    if (path.empty())
+        return {};
+    const fs::path relative = fs::path(path).lexically_relative(folder);
+    return relative.empty() ? path : relative.generic_string();
+}
+
+std::string absoluteFrom(const fs::path& folder, const std::string& path) {
+    if (path.empty() || fs::path(path).is_absolute())
+        return path;
+    return (folder / path).lexically_normal().string();
+}
+
+fs::path folderOf(const std::string& path) {
+    return fs::absolute(path).lexically_normal().parent_path();
+}
+
+/// Unknown keys first, ours over them.
+Json startFrom(const std::string& unknownKeys) {
+    if (unknownKeys.empty())
+        return Json::object();
+    Json json = Json::parse(unknownKeys, nullptr, false);
+    return json.is_object() ? json : Json::object();
+}
+
+/// [10, 11, 12, 20] as [[10, 13], [20, 21]]: a selection of a needle is one pair.
+Json toRuns(const std::vector<TokenIndex>& tokens) {
+    Json runs = Json::array();
+    for (std::size_t i = 0; i < tokens.size();) {
+        std::size_t j = i + 1;
+        while (j < tokens.size() && tokens[j] == tokens[j - 1] + 1)
+            ++j;
+        runs.push_back({tokens[i], tokens[j - 1] + 1});
+        i = j;
+    }
+    return runs;
+}
+
+std::vector<TokenIndex> fromRuns(const Json& runs) {
+    constexpr std::int64_t kLimit = std::int64_t{1} << 24;
+    std::vector<TokenIndex> tokens;
+    for (const Json& run : runs) {
+        const auto begin = run.at(0).get<std::int64_t>(), end = run.at(1).get<std::int64_t>();
+        const std::int64_t after = tokens.empty() ? 0 : tokens.back() + 1;
+        if (begin < after || end <= begin || end > kLimit)
+            throw Error({"The selected tokens are not ascending half-open ranges", "", "write [[begin, end], ...]", ""});
+        for (std::int64_t token = begin; token < end; ++token)
+            tokens.push_back(static_cast<TokenIndex>(token));
+    }
+    return tokens;
+}
+
+Json writePane(const SessionPane& pane, const fs::path& folder) {
+    Json json = startFrom(pane.unknownKeys);
+    if (!pane.recordedPath.empty())
+        json["recorded"] = relativeTo(folder, pane.recordedPath);
+    else
+        json["policy"] = pane.policy.text();
+    return json;
+}
+
+SessionPane readPane(const Json& json, const std::string& path, const std::string& prefix) {
+    SessionPane pane;
+    ObjectReader reader(json, path, prefix);
+    reader.with("recorded", [&](const Json& v) { pane.recordedPath = absoluteFrom(folderOf(path), v.get<std::string>()); });
+    reader.with("policy", [&](const Json& v) { pane.policy = PolicySpec::parse(v.get<std::string>()); });
+    if (pane.recordedPath.empty() && pane.policy.policy.empty())
+        throw Error({"A pane names neither a policy nor a recorded list", prefix + "policy", "add one of the two", path});
+    pane.unknownKeys = reader.rest();
+    return pane;
+}
+
+Json writeLook(const LookState& look) {
+    Json json;
+    json["theme"] = wordOf(kThemes, look.theme);
+    json["scale"] = look.scale;
+    json["compact"] = look.compact;
+    json["head_measure"] = look.headMeasure;
+    json["reduced_motion"] = look.reducedMotion;
+    json["strip_scroll"] = look.stripScroll;
+    if (look.cursor)
+        json["cursor"] = *look.cursor;
+    json["ranges"] = Json::object();
+    for (const auto& [view, range] : look.ranges)
+        json["ranges"][view] = {range.xMin, range.xMax, range.yMin, range.yMax};
+    return json;
+}
+
+Viewport::Range readRange(const Json& json) {
+    const Viewport::Range range{json.at(0).get<double>(), json.at(1).get<double>(), json.at(2).get<double>(),
+                                json.at(3).get<double>()};
+    if (!(range.xMin < range.xMax) || !(range.yMin < range.yMax))
+        throw Error({"A view range is empty", "", "write [x min, x max, y min, y max]", ""});
+    return range;
+}
+
+LookState readLook(const Json& json, const std::string& path) {
+    LookState look;
+    ObjectReader reader(json, path, "look/");
+    reader.with("theme", [&](const Json& v) { look.theme = valueOf(kThemes, v.get<std::string>()); });
+    reader.with("scale", [&](const Json& v) {
+        look.scale = v.get<double>();
+        if (!(look.scale >= 1 && look.scale <= 2))
+            throw Error({"The interface scale lies outside 1 to 2", "", "use 1, 1.25, 1.5 or 2", ""});
+    });
+    reader.take("compact", look.compact);
+    reader.with("head_measure", [&](const Json& v) {
+        // Of a version with other measures: the error is a picture too, a refusal would lose the session.
+        if (const auto id = v.get<std::string>(); isHeadMeasure(id))
+            look.headMeasure = id;
+    });
+    reader.take("reduced_motion", look.reducedMotion);
+    reader.take("strip_scroll", look.stripScroll);
+    reader.with("cursor", [&](const Json& v) {
+        look.cursor = v.get<TokenIndex>();
+        if (*look.cursor < 0)
+            throw Error({"The cursor lies before the first token", "", "give the number of tokens read, at least 0", ""});
+    });
+    reader.with("ranges", [&](const Json& v) {
+        for (const auto& [view, range] : v.items())
+            look.ranges[view] = readRange(range);
+    });
+    return look;
+}
+
+Json toJson(const Session& session, const fs::path& folder) {
+    Json json = startFrom(session.unknownKeys);
+    json["format"] = kFormat;
+    json["version"] = kSessionFileVersion;
+    json["capture"] = relativeTo(folder, session.capturePath);
+    json["layer"] = session.layer.value;
+    json["kv_head"] = session.kvHead.value;
+    json["query_head"] = session.queryHead.value;
+    json["cut"] = session.cut;
+    json["panes"] = Json::array();
+    for (const SessionPane& pane : session.panes)
+        json["panes"].push_back(writePane(pane, folder));
+    json["active_pane"] = session.activePane;
+    json["budget"] = session.budget.text();
+    json["panes_linked"] = session.panesLinked;
+    json["seed"] = session.seed;
+    json["arithmetic"] = wordOf(kArithmetics, session.arithmetic);
+    json["selected"] = toRuns(session.selected);
+    json["selection_name"] = session.selectionName;
+    json["layout"] = wordOf(kLayouts, session.layout);
+    json["view_options"] = session.viewOptions;
+    json["look"] = writeLook(session.look);
+    return json;
+}
+
+/// Of a layer or head. What the capture does not hold is clamped later, or refused; here it must only not wrap round.
+std::int64_t numberOf(const Json& value) {
+    constexpr std::int64_t kLimit = 1 << 30;
+    return std::clamp(value.get<std::int64_t>(), -kLimit, kLimit);
+}
+
+void readPlaceInCapture(ObjectReader& reader, Session& session, const std::string& path) {
+    reader.with("capture", [&](const Json& v) { session.capturePath = absoluteFrom(folderOf(path), v.get<std::string>()); });
+    reader.with("layer", [&](const Json& v) { session.layer = LayerIndex(numberOf(v)); });
+    reader.with("kv_head", [&](const Json& v) { session.kvHead = KvHeadIndex(numberOf(v)); });
+    reader.with("query_head", [&](const Json& v) { session.queryHead = QueryHeadIndex(numberOf(v)); });
+    reader.take("cut", session.cut);
+    reader.take("seed", session.seed);
+    reader.with("arithmetic", [&](const Json& v) { session.arithmetic = valueOf(kArithmetics, v.get<std::string>()); });
+    reader.with("selected", [&](const Json& v) { session.selected = fromRuns(v); });
+    reader.take("selection_name", session.selectionName);
+}
+
+void readPanes(ObjectReader& reader, Session& session, const std::string& path) {
+    reader.with("panes", [&](const Json& v) {
+        if (v.size() > static_cast<std::size_t>(kMaxPanes))
+            throw Error({"The session has more panes than the window", "", "keep at most four", ""});
+        for (std::size_t i = 0; i < v.size(); ++i)
+            session.panes.push_back(readPane(v.at(i), path, "panes/" + std::to_string(i) + "/"));
+    });
+    reader.take("active_pane", session.activePane);
+    if (session.activePane < 0 || session.activePane >= static_cast<int>(session.panes.size()))
+        session.activePane = 0;
+    reader.with("budget", [&](const Json& v) { session.budget = Budget::parse(v.get<std::string>()); });
+    reader.take("panes_linked", session.panesLinked);
+}
+
+Session fromJson(Json json, const std::string& path) {
+    ObjectReader reader(std::move(json), path, "");
+    std::string format;
+    int version = 0;
+    reader.take("format", format);
+    reader.take("version", version);
+    if (format != kFormat)
+        throw Error({"The file is not a session", "format", "open a file that KVScope saved with Ctrl+S", path});
+    if (version < 1 || version > kSessionFileVersion)
+        throw Error({"The session was written by a newer version", "version", "open it with that version of KVScope", path});
+    Session session;
+    readPlaceInCapture(reader, session, path);
+    readPanes(reader, session, path);
+    reader.with("layout", [&](const Json& v) { session.layout = valueOf(kLayouts, v.get<std::string>()); });
+    reader.take("view_options", session.viewOptions);
+    reader.with("look", [&](const Json& v) { session.look = readLook(v, path); });
+    session.unknownKeys = reader.rest();
+    return session;
+}
+
+std::optional<Json> parseFile(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file)
+        return std::nullopt;
+    Json json = Json::parse(file, nullptr, false);
+    return json.is_discarded() ? Json() : json;
+}
+
+} // namespace
+
+bool isSessionFile(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (file.peek() != '{')
+        return false;
+    const Json json = Json::parse(file, nullptr, false);
+    return json.is_object() && json.value("format", Json()) == kFormat;
+}
+
+Session readSession(const std::string& path) {
+    std::optional<Json> json = parseFile(path);
+    if (!json)
+        throw Error({"The session cannot be read", "", "check that the file exists and may be read", path});
+    if (!json->is_object())
+        throw Error({"The file is not a session", "", "open a JSON file that KVScope saved with Ctrl+S", path});
+    return fromJson(std::move(*json), path);
+}
+
+void writeSession(const std::string& path, const Session& session) {
+    checkIsNoSource(path, filesReadBy(session));
+    writeFileAtomically(path, toJson(session, folderOf(path)).dump(2) + "\n");
+}
+
+} // namespace kvscope

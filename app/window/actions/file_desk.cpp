@@ -1,0 +1,263 @@
+// Files come in through the menu, the command line, drag and drop and the list of recent ones; all of them end here.
+#include "app/window/actions/file_desk.h"
+
+#include "app/study/session_file.h"
+#include "app/window/style/number_text.h"
+#include "app/window/widgets/notice_strip.h"
+#include "core/base/error.h"
+
+#include <QDir>
+#include <QFile>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QSettings>
+#include <QTimer>
+
+namespace kvscope {
+
+namespace {
+
+constexpr int kRecentFiles = 10;
+constexpr const char* kRecentKey = "recentFiles";
+constexpr int kSlowOpening = 500; // milliseconds
+
+/// Captures and recorded lists may both be HDF5; the root attribute's text is near the start of either file.
+bool looksLikeRecordedList(const QString& path) {
+    const QString suffix = QFileInfo(path).suffix().toLower();
+    if (suffix == "csv" || suffix == "json")
+        return true;
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) && file.read(1 << 16).contains("kvscope-selection");
+}
+
+} // namespace
+
+FileDesk::FileDesk(Workbench& workbench, NoticeStrip& notices, QWidget* parent)
+    : QObject(parent), m_workbench(workbench), m_notices(notices), m_window(parent) {
+    connect(&m_workbench, &Workbench::captureChanged, this, &FileDesk::watchCapture);
+    connect(&m_workbench, &Workbench::failed, this, &FileDesk::report);
+    connect(&m_workbench, &Workbench::openingChanged, this, &FileDesk::followOpening);
+    m_openingSoon.setSingleShot(true);
+    m_openingSoon.setInterval(kSlowOpening);
+    connect(&m_openingSoon, &QTimer::timeout, this, &FileDesk::showOpening);
+    connect(&m_workbench, &Workbench::paneChanged, this, [this](int pane) {
+        // Numbers are read with their layer: what is wrong with the file shows late, and once for all panes.
+        const ViewInput input = m_workbench.viewInput();
+        const auto index = static_cast<std::size_t>(pane);
+        if (input.capture && index < input.panes.size() && input.panes[index].error.find(input.capture->info().path) != std::string::npos)
+            report(fromUtf8(input.panes[index].error));
+    });
+    connect(&m_watcher, &QFileSystemWatcher::fileChanged, this, [this](const QString& path) {
+        m_notices.show("changed", NoticeStrip::Tone::Notice, tr("%1 has changed on disk.").arg(QFileInfo(path).fileName()),
+                       tr("Reload"), [this] { reload(); });
+        // Programs that replace a file take the watch away with the old one.
+        QTimer::singleShot(500, this, [this, path] {
+            if (QFile::exists(path))
+                m_watcher.addPath(path);
+        });
+    });
+}
+
+void FileDesk::report(const QString& message) {
+    m_notices.show("error", NoticeStrip::Tone::Error, message);
+}
+
+void FileDesk::followOpening() {
+    m_notices.dismiss("opening");
+    if (m_workbench.opening().empty())
+        m_openingSoon.stop();
+    else
+        m_openingSoon.start();
+}
+
+void FileDesk::showOpening() {
+    m_notices.show("opening", NoticeStrip::Tone::Notice, tr("Opening %1…").arg(fromUtf8(m_workbench.opening())), tr("Cancel"),
+                   [this] { m_workbench.cancelOpening(); });
+}
+
+void FileDesk::open(const QString& path) {
+    const QString absolute = QFileInfo(path).absoluteFilePath();
+    m_notices.dismiss("error");
+    const bool isSession = isSessionFile(absolute.toStdString());
+    if (!isSession && QFile::exists(absolute) && looksLikeRecordedList(absolute))
+        return addRecorded(absolute);
+    leaveSession([this, absolute, isSession] {
+        if (isSession)
+            return openSession(absolute);
+        m_sessionPath.clear();
+        emit sessionFileChanged();
+        m_workbench.openCapture(absolute.toStdString());
+    });
+}
+
+bool FileDesk::mayLeave(std::function<void()> on) {
+    if (m_sessionPath.isEmpty() || m_workbench.history().isSaved())
+        return true;
+    try {
+        writeSession(m_sessionPath.toStdString(), m_workbench.session());
+        m_workbench.markSaved();
+        return true;
+    } catch (const Error& error) {
+        m_notices.show("error", NoticeStrip::Tone::Error, fromUtf8(error.what()), tr("Go on without saving"), [this, on = std::move(on)] {
+            m_workbench.markSaved(); // the changes are given up
+            on();
+        });
+        return false;
+    }
+}
+
+void FileDesk::leaveSession(const std::function<void()>& then) {
+    if (mayLeave(then))
+        then();
+}
+
+void FileDesk::closeCapture() {
+    leaveSession([this] {
+        m_sessionPath.clear();
+        emit sessionFileChanged();
+        m_workbench.closeCapture();
+    });
+}
+
+void FileDesk::openBeside(const QString& path) {
+    const QString absolute = QFileInfo(path).absoluteFilePath();
+    if (!m_workbench.capture() || (QFile::exists(absolute) && !isSessionFile(absolute.toStdString()) && looksLikeRecordedList(absolute)))
+        return open(absolute);
+    emit besideWanted(absolute);
+}
+
+void FileDesk::openSession(const QString& path) {
+    try {
+        Session session = readSession(path.toStdString());
+        m_sessionPath = path;
+        remember(path);
+        emit sessionFileChanged();
+        const std::string capture = session.capturePath;
+        m_workbench.openCapture(capture, std::move(session));
+    } catch (const Error& error) {
+        report(fromUtf8(error.what()));
+    }
+}
+
+void FileDesk::openLesson(const QString& path) {
+    m_notices.dismiss("error");
+    leaveSession([this, path] { showLesson(path); });
+}
+
+void FileDesk::showLesson(const QString& path) {
+    try {
+        Session lesson = readSession(path.toStdString());
+        const LookState& now = m_workbench.session().look;
+        lesson.look.theme = now.theme;
+        lesson.look.scale = now.scale;
+        lesson.look.compact = now.compact;
+        m_sessionPath.clear();
+        emit sessionFileChanged();
+        const std::string capture = lesson.capturePath;
+        m_workbench.openCapture(capture, std::move(lesson));
+    } catch (const Error& error) {
+        report(fromUtf8(error.what()));
+    }
+}
+
+void FileDesk::addRecorded(const QString& path) {
+    if (!m_workbench.capture())
+        return report(tr("A recorded list is shown on its capture: open the capture first. %1").arg(path));
+    SessionPane pane;
+    pane.recordedPath = path.toStdString();
+    bool added = false;
+    m_workbench.change([&](Session& s) { added = addPane(s, pane); }, tr("Add recorded list"));
+    if (!added)
+        report(tr("There are four panes already: remove one to add %1.").arg(QFileInfo(path).fileName()));
+}
+
+QString FileDesk::askForFile() {
+    return QFileDialog::getOpenFileName(m_window, tr("Open"), QFileInfo(fromUtf8(m_workbench.session().capturePath)).path(),
+                                        tr("Captures, tensors, sessions and lists (*.h5 *.hdf5 *.safetensors *.npz *.json *.kvscope *.csv);;All files (*)"));
+}
+
+void FileDesk::openWithDialog() {
+    const QString path = askForFile();
+    if (!path.isEmpty())
+        open(path);
+}
+
+void FileDesk::openBesideWithDialog() {
+    const QString path = askForFile();
+    if (!path.isEmpty())
+        openBeside(path);
+}
+
+void FileDesk::addRecordedWithDialog() {
+    const QString path = QFileDialog::getOpenFileName(m_window, tr("Add a recorded list"), {},
+                                                      tr("Recorded lists (*.json *.csv *.h5);;All files (*)"));
+    if (!path.isEmpty())
+        addRecorded(path);
+}
+
+void FileDesk::reload() {
+    m_notices.dismiss("changed");
+    if (m_workbench.capture())
+        m_workbench.openCapture(m_workbench.session().capturePath);
+}
+
+bool FileDesk::save() {
+    return m_sessionPath.isEmpty() ? saveAs() : saveTo(m_sessionPath);
+}
+
+bool FileDesk::saveTo(const QString& path) {
+    try {
+        writeSession(path.toStdString(), m_workbench.session());
+    } catch (const Error& error) {
+        report(fromUtf8(error.what()));
+        return false;
+    }
+    m_sessionPath = path;
+    emit sessionFileChanged();
+    m_workbench.markSaved();
+    remember(path);
+    return true;
+}
+
+bool FileDesk::saveAs() {
+    const QFileInfo capture(fromUtf8(m_workbench.session().capturePath));
+    QString path = QFileDialog::getSaveFileName(m_window, tr("Save session"),
+                                                capture.dir().filePath(capture.completeBaseName() + ".kvscope"),
+                                                tr("Sessions (*.kvscope *.json)"));
+    if (path.isEmpty())
+        return false;
+    if (QFileInfo(path).suffix().isEmpty())
+        path += ".kvscope";
+    return saveTo(path);
+}
+
+void FileDesk::watchCapture() {
+    if (!m_watcher.files().isEmpty())
+        m_watcher.removePaths(m_watcher.files());
+    m_notices.dismiss("changed");
+    if (!m_workbench.capture())
+        return;
+    const QString path = fromUtf8(m_workbench.capture()->info().path);
+    m_watcher.addPath(path);
+    if (m_sessionPath.isEmpty())
+        remember(path);
+}
+
+void FileDesk::remember(const QString& path) {
+    QStringList paths = recent();
+    paths.removeAll(path);
+    paths.prepend(path);
+    QSettings().setValue(kRecentKey, paths.mid(0, kRecentFiles));
+    emit recentChanged();
+}
+
+QStringList FileDesk::recent() const {
+    return QSettings().value(kRecentKey).toStringList();
+}
+
+void FileDesk::clearRecent() {
+    QSettings().remove(kRecentKey);
+    emit recentChanged();
+}
+
+} // namespace kvscope

@@ -1,0 +1,72 @@
+#pragma once
+
+#include "app/workbench/workbench.h"
+
+#include <QFileSystemWatcher>
+#include <QObject>
+#include <QStringList>
+#include <QTimer>
+
+#include <functional>
+
+class QWidget;
+
+namespace kvscope {
+
+class NoticeStrip;
+
+/// Opens, saves, remembers and watches files. A path may be a capture, a session or a recorded list; which one is told
+/// by its content. What goes wrong becomes a strip.
+class FileDesk : public QObject {
+    Q_OBJECT
+
+public:
+    FileDesk(Workbench& workbench, NoticeStrip& notices, QWidget* parent);
+
+    void open(const QString& path);
+    /// A capture or session in a window of its own, beside this one; a recorded list as a further pane here.
+    void openBeside(const QString& path);
+    void openWithDialog();
+    void openBesideWithDialog();
+    void addRecordedWithDialog();
+    /// A lesson is copied from: it becomes no session's file and is never written. A session with a file is saved first.
+    void openLesson(const QString& path);
+    void reload();
+    bool save();   ///< to the session's file, asking for one the first time; false when cancelled or failed
+    bool saveAs();
+    /// Whether the session shown may go: one with a file is written first. Where that fails, a strip says so and offers to
+    /// give its changes up and go `on`.
+    bool mayLeave(std::function<void()> on);
+    void closeCapture();
+    QString sessionPath() const { return m_sessionPath; }
+
+    QStringList recent() const; ///< newest first, at most ten
+    void clearRecent();
+
+signals:
+    void recentChanged();
+    void sessionFileChanged(); ///< its path
+    void besideWanted(const QString& path); ///< a second window with this file
+
+private:
+    void openSession(const QString& path);
+    void showLesson(const QString& path);
+    void leaveSession(const std::function<void()>& then);
+    bool saveTo(const QString& path);
+    void addRecorded(const QString& path);
+    void remember(const QString& path);
+    void watchCapture();
+    void followOpening();
+    void showOpening();
+    QString askForFile(); ///< empty when cancelled
+    void report(const QString& message);
+
+    Workbench& m_workbench;
+    NoticeStrip& m_notices;
+    QWidget* m_window;
+    QFileSystemWatcher m_watcher;
+    QTimer m_openingSoon; ///< what opens at once needs no words
+    QString m_sessionPath;
+};
+
+} // namespace kvscope

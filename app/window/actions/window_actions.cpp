@@ -1,0 +1,307 @@
+// One list of commands. Single keys without Ctrl do nothing while a text field has the focus, because the field takes
+// them first.
+#include "app/window/actions/window_actions.h"
+
+#include "app/study/selection_trail.h"
+#include "app/workbench/step_driver.h"
+#include "app/window/dialogs/token_search.h"
+#include "app/window/actions/file_desk.h"
+#include "app/window/style/interface_scales.h"
+#include "app/window/canvas/view_options.h"
+#include "app/window/docks/dock_desk.h"
+#include "app/window/main_window.h"
+#include "app/window/style/number_text.h"
+#include "app/window/panels/policy_menu.h"
+#include "app/window/style/system_theme.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QFileInfo>
+#include <QKeyEvent>
+#include <QMenu>
+#include <QMenuBar>
+#include <QSettings>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+constexpr const char* kMotionKey = "reducedMotion";
+
+} // namespace
+
+WindowActions::WindowActions(MainWindow& window, Workbench& workbench, FileDesk& files)
+    : QObject(&window), m_window(window), m_workbench(workbench), m_files(files),
+      m_trail(std::make_unique<SelectionTrail>()) {
+    addFileActions();
+    addEditActions();
+    addViewActions();
+    addHeadActions();
+    addStepActions();
+    connect(&m_workbench, &Workbench::sessionChanged, this, &WindowActions::follow);
+    connect(&m_workbench, &Workbench::captureChanged, this, [this] {
+        *m_trail = {}; // its tokens mean nothing in another text
+        follow();
+    });
+    connect(&m_workbench, &Workbench::focusChanged, this, &WindowActions::followSelection);
+    connect(&m_files, &FileDesk::recentChanged, this, &WindowActions::fillRecent);
+    follow();
+}
+
+WindowActions::~WindowActions() = default;
+
+QAction* WindowActions::add(const char* name, const QString& text, const QList<QKeySequence>& keys,
+                            const std::function<void()>& run) {
+    auto* action = new QAction(text, this);
+    action->setObjectName(name);
+    action->setShortcuts(keys);
+    connect(action, &QAction::triggered, this, run);
+    m_window.addAction(action);
+    m_all.append(action);
+    return action;
+}
+
+QAction* WindowActions::byName(const QString& name) const {
+    const auto found = std::find_if(m_all.begin(), m_all.end(), [&](QAction* a) { return a->objectName() == name; });
+    return found == m_all.end() ? nullptr : *found;
+}
+
+void WindowActions::addFileActions() {
+    add("open", tr("&Open…"), {QKeySequence("Ctrl+O")}, [this] { m_files.openWithDialog(); });
+    add("openBeside", tr("Open &beside…"), {QKeySequence("Ctrl+Shift+O")}, [this] { m_files.openBesideWithDialog(); });
+    add("reload", tr("&Reload"), {QKeySequence("F5")}, [this] { m_files.reload(); });
+    add("save", tr("&Save session"), {QKeySequence("Ctrl+S")}, [this] { m_files.save(); });
+    add("saveAs", tr("Save session &as…"), {QKeySequence("Ctrl+Shift+S")}, [this] { m_files.saveAs(); });
+    add("addRecorded", tr("Add a recorded &list…"), {}, [this] { m_files.addRecordedWithDialog(); });
+    add("export", tr("&Export…"), {QKeySequence("Ctrl+E")}, [this] { m_window.exportCurrent(); });
+    add("report", tr("Export re&port…"), {}, [this] { m_window.exportReport(); });
+    add("close", tr("&Close"), {QKeySequence("Ctrl+W")}, [this] { m_files.closeCapture(); });
+    add("quit", tr("&Quit"), {QKeySequence("Ctrl+Q")}, [this] { m_window.close(); });
+}
+
+void WindowActions::addEditActions() {
+    add("undo", tr("&Undo"), {QKeySequence("Ctrl+Z")}, [this] { m_workbench.undo(); });
+    add("redo", tr("&Redo"), {QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")}, [this] { m_workbench.redo(); });
+    add("copyImage", tr("&Copy image"), {QKeySequence("Ctrl+C")}, [this] { m_window.copyCurrent(false); });
+    add("copyData", tr("Copy &data"), {QKeySequence("Ctrl+Shift+C")}, [this] { m_window.copyCurrent(true); });
+    add("find", tr("&Find token or text"), {QKeySequence("Ctrl+F")}, [this] { m_window.focusFind(); });
+    add("findNext", tr("Find &next"), {QKeySequence("F3")}, [this] { m_window.findNext(); });
+    add("selectNeedle", tr("Select the &needle"), {QKeySequence("N")}, [this] { selectNextSegment(m_workbench, SegmentKind::Needle); });
+    add("selectionBack", tr("Pre&vious selection"), {QKeySequence("Ctrl+[")}, [this] { stepSelection(-1); });
+    add("selectionForward", tr("Ne&xt selection"), {QKeySequence("Ctrl+]")}, [this] { stepSelection(1); });
+    add("lasso", tr("Select with a &lasso"), {QKeySequence("L")}, [this] { m_window.armLasso(); });
+    add("clear", tr("Clear the selection"), {QKeySequence("Esc")}, [this] { m_window.escape(); });
+}
+
+void WindowActions::addViewActions() {
+    add("explore", tr("&Explore head"), {QKeySequence("Ctrl+1")}, [this] { m_window.setLayoutTo(WindowLayout::ExploreHead); });
+    add("compare", tr("&Compare policies"), {QKeySequence("Ctrl+2")}, [this] { m_window.setLayoutTo(WindowLayout::ComparePolicies); });
+    add("teach", tr("&Teach"), {QKeySequence("Ctrl+3")}, [this] { m_window.setLayoutTo(WindowLayout::Teach); });
+    add("wholeModel", tr("&Whole model"), {QKeySequence("Ctrl+4")}, [this] { m_window.setLayoutTo(WindowLayout::WholeModel); });
+    add("data", tr("Show the &data"), {QKeySequence("Ctrl+D")}, [this] { m_window.showDataOfCurrent(); });
+    add("resetView", tr("&Reset view"), {QKeySequence("Home")}, [this] { m_window.resetCurrent(); });
+    add("frame", tr("&Frame the selection"), {QKeySequence("F")}, [this] { m_window.frameCurrent(); });
+    add("range", tr("Ran&ge…"), {}, [this] { m_window.showRange(); });
+    add("resetPanels", tr("Reset the arrangement"), {}, [this] { m_window.docks()->reset(); });
+    add("larger", tr("&Larger"), {QKeySequence("Ctrl++"), QKeySequence("Ctrl+=")}, [this] { stepScale(1); });
+    add("smaller", tr("&Smaller"), {QKeySequence("Ctrl+-")}, [this] { stepScale(-1); });
+    add("normalSize", tr("&Normal size"), {QKeySequence("Ctrl+0")}, [this] { stepScale(0); });
+    add("compact", tr("Com&pact"), {}, [this] {
+        m_workbench.change([](Session& s) { s.look.compact = !s.look.compact; }, tr("Compact"));
+    })->setCheckable(true);
+    add("themeSystem", tr("Theme: s&ystem"), {}, [this] { setTheme(ThemeChoice::System); })->setCheckable(true);
+    add("themeLight", tr("Theme: l&ight"), {}, [this] { setTheme(ThemeChoice::Light); })->setCheckable(true);
+    add("themeDark", tr("Theme: dar&k"), {}, [this] { setTheme(ThemeChoice::Dark); })->setCheckable(true);
+    add("fullScreen", tr("&Full screen"), {QKeySequence("F11")}, [this] { m_window.setWindowState(m_window.windowState() ^ Qt::WindowFullScreen); });
+    add("screenshot", tr("S&creenshot…"), {QKeySequence("F12")}, [this] { m_window.saveScreenshot(); });
+    add("manual", tr("&Manual"), {}, [this] { m_window.showManual(); });
+    add("keys", tr("&Keys"), {QKeySequence("F1"), QKeySequence("?")}, [this] { m_window.showKeys(); });
+    add("tour", tr("&Tour again"), {}, [this] { m_window.startTour(); });
+    add("about", tr("&About KVScope"), {}, [this] { m_window.showAbout(); });
+}
+
+void WindowActions::addHeadActions() {
+    add("previousHead", tr("Previous KV head"), {QKeySequence("[")}, [this] { stepHead(-1); });
+    add("nextHead", tr("Next KV head"), {QKeySequence("]")}, [this] { stepHead(1); });
+    add("previousLayer", tr("Previous layer"), {QKeySequence("{")}, [this] { stepLayer(-1); });
+    add("nextLayer", tr("Next layer"), {QKeySequence("}")}, [this] { stepLayer(1); });
+    add("goTo", tr("&Go to layer, head, query, key…"), {QKeySequence("Ctrl+G")}, [this] { m_window.showGoTo(); });
+    add("removePane", tr("&Remove the active pane"), {}, [this] {
+        m_workbench.change([](Session& s) {
+            if (!s.panes.empty())
+                removePane(s, static_cast<std::size_t>(s.activePane));
+        }, tr("Remove pane"));
+    });
+}
+
+void WindowActions::addStepActions() {
+    StepDriver& steps = *m_window.steps();
+    add("playSteps", tr("&Play or pause the steps"), {QKeySequence("Space")}, [&steps] { steps.toggle(); });
+    add("stepBack", tr("One step &back"), {QKeySequence("Left")}, [&steps] { steps.stepBy(-1); });
+    add("stepForward", tr("One step &on"), {QKeySequence("Right")}, [&steps] { steps.stepBy(1); });
+    add("stepFirst", tr("To the &start"), {}, [&steps] { steps.goTo(0); });
+    add("stepLast", tr("To the &end"), {}, [&steps] { steps.goTo(steps.steps()); });
+    add("reducedMotion", tr("Reduced &motion"), {}, [this] {
+        m_workbench.change([](Session& s) { s.look.reducedMotion = !s.look.reducedMotion; }, tr("Reduced motion"));
+        QSettings().setValue(kMotionKey, m_workbench.session().look.reducedMotion); // of the person more than of the session
+    })->setCheckable(true);
+    if (QSettings().value(kMotionKey, false).toBool())
+        m_workbench.change([](Session& s) { s.look.reducedMotion = true; }, tr("Reduced motion"));
+    connect(&systemTheme(), &SystemTheme::motionChanged, this, &WindowActions::followMotion);
+    const auto follow = [this, &steps] {
+        for (const char* name : {"playSteps", "stepBack", "stepForward", "stepFirst", "stepLast"})
+            byName(name)->setEnabled(steps.steps() > 0);
+    };
+    connect(&steps, &StepDriver::changed, this, follow);
+    follow();
+}
+
+QAction* WindowActions::stepActionFor(const QKeyEvent& event) const {
+    const QKeySequence key(QKeyCombination(event.modifiers() & ~Qt::KeypadModifier, static_cast<Qt::Key>(event.key())));
+    for (const char* name : {"playSteps", "stepBack", "stepForward"})
+        if (byName(name)->shortcut() == key)
+            return byName(name);
+    return nullptr;
+}
+
+void WindowActions::fillMenus(QMenuBar* bar) {
+    const auto fill = [&](QMenu* menu, std::initializer_list<const char*> names) {
+        for (const char* name : names)
+            *name == '-' ? (void)menu->addSeparator() : menu->addAction(byName(name));
+        return menu;
+    };
+    QMenu* file = fill(bar->addMenu(tr("&File")), {"open", "openBeside"});
+    m_recent = file->addMenu(tr("Open &recent"));
+    fill(file, {"reload", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "-", "close", "quit"});
+    fill(bar->addMenu(tr("&Edit")), {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "selectNeedle", "selectionBack", "selectionForward", "lasso", "clear"});
+    QMenu* views = bar->addMenu(tr("&View"));
+    fill(views, {"explore", "compare", "teach", "wholeModel"});
+    m_panels = views->addMenu(tr("Pa&nels and views"));
+    fillPanels();
+    fill(views,
+         {"-", "goTo", "previousHead", "nextHead", "previousLayer", "nextLayer", "-", "data", "resetView", "frame", "range", "-",
+          "larger", "smaller", "normalSize", "compact", "reducedMotion", "-", "themeSystem", "themeLight", "themeDark", "-", "fullScreen", "screenshot"});
+    views->addSeparator();
+    for (const View* view : allViews()) {
+        if (view->card().options->empty())
+            continue;
+        QMenu* options = views->addMenu(fromUtf8(view->card().name));
+        connect(options, &QMenu::aboutToShow, this, [this, options, view] {
+            options->clear();
+            addOptionEntries(options, m_workbench, *view);
+        });
+    }
+    QMenu* policies = bar->addMenu(tr("&Policies"));
+    m_policies = policies->addMenu(tr("&Add a pane"));
+    fillPolicyMenu(m_policies, [this](const PolicySpec& spec) {
+        m_workbench.change([&](Session& s) { addPane(s, {spec, {}, {}}); }, tr("Add pane"));
+    });
+    fill(policies, {"addRecorded", "removePane"});
+    fill(bar->addMenu(tr("&Steps")), {"playSteps", "stepBack", "stepForward", "-", "stepFirst", "stepLast", "-", "reducedMotion"});
+    QMenu* help = bar->addMenu(tr("&Help"));
+    QMenu* lessons = help->addMenu(tr("&Lessons"));
+    for (const LessonFile& file : m_window.lessons())
+        lessons->addAction(QString("%1  %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)), this,
+                           [this, path = fromUtf8(file.path)] { m_files.openLesson(path); });
+    fill(help, {"manual", "tour", "keys", "about"});
+    fillRecent();
+    follow();
+}
+
+void WindowActions::fillPanels() {
+    for (const PanelDock* dock : m_window.docks()->all())
+        m_panels->addAction(dock->toggleViewAction());
+    m_panels->addSeparator();
+    m_panels->addAction(byName("resetPanels"));
+}
+
+void WindowActions::fillRecent() {
+    if (!m_recent)
+        return;
+    m_recent->clear();
+    for (const QString& path : m_files.recent()) {
+        QAction* action = m_recent->addAction(QFileInfo(path).fileName());
+        action->setToolTip(path);
+        action->setEnabled(QFileInfo::exists(path));
+        connect(action, &QAction::triggered, this, [this, path] { m_files.open(path); });
+    }
+    m_recent->addSeparator();
+    m_recent->addAction(tr("Clear"), this, [this] { m_files.clearRecent(); });
+    m_recent->setToolTipsVisible(true);
+}
+
+void WindowActions::follow() {
+    const Session& session = m_workbench.session();
+    const SessionHistory& history = m_workbench.history();
+    const bool open = m_workbench.capture() != nullptr;
+    const auto named = [&](const QString& verb, const std::string& step) {
+        return step.empty() ? verb : verb + " " + QString::fromStdString(step).toLower();
+    };
+    byName("undo")->setEnabled(history.canUndo());
+    byName("undo")->setText(named(tr("&Undo"), history.undoLabel()));
+    byName("redo")->setEnabled(history.canRedo());
+    byName("redo")->setText(named(tr("&Redo"), history.redoLabel()));
+    for (const char* name : {"reload", "save", "saveAs", "addRecorded", "export", "report", "close", "copyImage", "copyData", "find", "findNext",
+                             "selectNeedle", "selectionBack", "selectionForward", "clear", "data", "resetView", "range", "goTo", "previousHead", "nextHead", "previousLayer",
+                             "nextLayer", "removePane", "explore", "compare", "teach", "wholeModel"})
+        byName(name)->setEnabled(open);
+    byName("frame")->setEnabled(open && !session.selected.empty());
+    followSelection();
+    if (m_policies)
+        m_policies->setEnabled(open && session.panes.size() < static_cast<std::size_t>(kMaxPanes));
+    byName("compact")->setChecked(session.look.compact);
+    followMotion();
+    byName("themeSystem")->setChecked(session.look.theme == ThemeChoice::System);
+    byName("themeLight")->setChecked(session.look.theme == ThemeChoice::Light);
+    byName("themeDark")->setChecked(session.look.theme == ThemeChoice::Dark);
+}
+
+void WindowActions::followMotion() {
+    // What the desktop asks for cannot be taken back here.
+    const bool bySystem = systemTheme().isMotionReduced();
+    QAction* action = byName("reducedMotion");
+    action->setChecked(bySystem || m_workbench.session().look.reducedMotion);
+    action->setEnabled(!bySystem);
+    action->setText(bySystem ? tr("Reduced &motion (as the desktop)") : tr("Reduced &motion"));
+}
+
+void WindowActions::followSelection() {
+    if (!m_workbench.brushing()) // a drag is one place
+        m_trail->note(m_workbench.session());
+}
+
+void WindowActions::stepHead(int by) {
+    const auto capture = m_workbench.capture();
+    const int last = capture->info().numKvHeads - 1;
+    const int head = std::clamp(m_workbench.session().kvHead.value + by, 0, last);
+    m_workbench.change([&](Session& s) { chooseKvHead(s, KvHeadIndex(head), *capture); }, tr("KV head"));
+}
+
+void WindowActions::stepLayer(int by) {
+    const auto& layers = m_workbench.capture()->info().layers;
+    const auto here = std::find_if(layers.begin(), layers.end(),
+                                   [&](const LayerInfo& l) { return l.layer == m_workbench.session().layer; });
+    const auto next = std::clamp<std::ptrdiff_t>(here - layers.begin() + by, 0, static_cast<std::ptrdiff_t>(layers.size()) - 1);
+    m_workbench.change([&](Session& s) { s.layer = layers[static_cast<std::size_t>(next)].layer; }, tr("Layer"));
+}
+
+void WindowActions::stepSelection(int by) {
+    m_workbench.change([&](Session& s) { m_trail->step(s, by); }, tr("Selection"));
+}
+
+void WindowActions::stepScale(int by) {
+    const double now = m_workbench.session().look.scale;
+    const auto here = std::min_element(kInterfaceScales.begin(), kInterfaceScales.end(),
+                                       [&](double a, double b) { return std::abs(a - now) < std::abs(b - now); });
+    const auto next = std::clamp<std::ptrdiff_t>(here - kInterfaceScales.begin() + by, 0, static_cast<std::ptrdiff_t>(kInterfaceScales.size()) - 1);
+    const double scale = by == 0 ? 1 : kInterfaceScales[static_cast<std::size_t>(next)];
+    m_workbench.change([&](Session& s) { s.look.scale = scale; }, tr("Interface scale"));
+}
+
+void WindowActions::setTheme(ThemeChoice choice) {
+    m_workbench.change([&](Session& s) { s.look.theme = choice; }, tr("Theme"));
+}
+
+} // namespace kvscope

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "app/workbench/workbench.h"
+
+#include <QList>
+#include <QObject>
+
+#include <memory>
+
+class QAction;
+class QKeyEvent;
+class QKeySequence;
+class QMenu;
+class QMenuBar;
+
+namespace kvscope {
+
+class FileDesk;
+class SelectionTrail;
+class MainWindow;
+
+/// Every command of the window as a named action with its keys: the menus and the key sheet are made from this list.
+class WindowActions : public QObject {
+    Q_OBJECT
+
+public:
+    WindowActions(MainWindow& window, Workbench& workbench, FileDesk& files);
+    ~WindowActions() override;
+
+    void fillMenus(QMenuBar* bar);
+    const QList<QAction*>& all() const { return m_all; }
+    QAction* byName(const QString& name) const; ///< null without one
+    /// The command of the step player that a key stands for; null for any other key.
+    QAction* stepActionFor(const QKeyEvent& event) const;
+
+private:
+    QAction* add(const char* name, const QString& text, const QList<QKeySequence>& keys, const std::function<void()>& run);
+    void addFileActions();
+    void addEditActions();
+    void addViewActions();
+    void addHeadActions();
+    void addStepActions();
+    void fillRecent();
+    void follow();
+    void followSelection();
+    void followMotion();
+    void fillPanels();
+    void stepHead(int by);
+    void stepLayer(int by);
+    void stepSelection(int by);
+    void stepScale(int by);
+    void setTheme(ThemeChoice choice);
+
+    MainWindow& m_window;
+    Workbench& m_workbench;
+    FileDesk& m_files;
+    QList<QAction*> m_all;
+    std::unique_ptr<SelectionTrail> m_trail;
+    QMenu* m_recent = nullptr;
+    QMenu* m_policies = nullptr;
+    QMenu* m_panels = nullptr;
+};
+
+} // namespace kvscope

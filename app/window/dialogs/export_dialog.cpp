@@ -1,0 +1,140 @@
+// Figures leave the program light and at a chosen size, because paper is not a screen.
+#include "app/window/dialogs/export_dialog.h"
+
+#include "app/export/scene_export.h"
+#include "app/study/regenerating_command.h"
+#include "app/window/style/appearance.h"
+#include "app/window/canvas/view_canvas.h"
+#include "app/window/style/number_text.h"
+#include "app/window/widgets/notice_strip.h"
+#include "app/window/widgets/small_widgets.h"
+#include "core/base/error.h"
+#include "core/base/own_output.h"
+#include "core/run/record_results.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QDialog>
+#include <QDialogButtonBox>
+#include <QDir>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QFormLayout>
+#include <QSpinBox>
+
+namespace kvscope {
+
+namespace {
+
+struct Choices {
+    QComboBox* what;
+    QSpinBox *width, *height;
+    QDoubleSpinBox* scale;
+    QComboBox* theme;
+    QCheckBox* footer;
+};
+
+QSpinBox* pixelBox(int value) {
+    auto* box = new QSpinBox;
+    box->setRange(100, 8000);
+    box->setValue(value);
+    box->setSuffix(" px");
+    return box;
+}
+
+Choices buildForm(QDialog& dialog, const ViewCanvas& canvas) {
+    Choices choices{new QComboBox, pixelBox(static_cast<int>(canvas.width() / appearance().scale)),
+                    pixelBox(static_cast<int>(canvas.height() / appearance().scale)), new QDoubleSpinBox, new QComboBox,
+                    new QCheckBox(QObject::tr("Print the command below the figure"))};
+    choices.what->addItem(QObject::tr("Figure: PNG, SVG or PDF"));
+    choices.what->addItem(QObject::tr("Kept list of this pane: JSON, CSV or HDF5"));
+    choices.scale->setRange(1, 8);
+    choices.scale->setValue(2);
+    choices.theme->addItems({"light", "dark", "paper"});
+    auto* form = new QFormLayout(&dialog);
+    form->addRow(QObject::tr("What"), choices.what);
+    form->addRow(QObject::tr("Width"), choices.width);
+    form->addRow(QObject::tr("Height"), choices.height);
+    form->addRow(QObject::tr("PNG scale"), choices.scale);
+    form->addRow(QObject::tr("Theme"), choices.theme);
+    form->addRow(choices.footer);
+    auto* buttons = new QDialogButtonBox(QDialogButtonBox::Save | QDialogButtonBox::Cancel);
+    form->addRow(buttons);
+    QObject::connect(buttons, &QDialogButtonBox::accepted, &dialog, &QDialog::accept);
+    QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
+    QObject::connect(choices.what, &QComboBox::currentIndexChanged, &dialog, [choices](int index) {
+        for (QWidget* widget : {static_cast<QWidget*>(choices.width), static_cast<QWidget*>(choices.height),
+                                static_cast<QWidget*>(choices.scale), static_cast<QWidget*>(choices.theme),
+                                static_cast<QWidget*>(choices.footer)})
+            widget->setEnabled(index == 0);
+    });
+    return choices;
+}
+
+FigureRequest figureOf(const Session& session, const ViewCanvas& canvas, const Choices& choices, const std::string& path) {
+    FigureRequest figure;
+    figure.viewId = canvas.view().card().id;
+    figure.width = choices.width->value();
+    figure.height = choices.height->value();
+    figure.scale = choices.scale->value();
+    figure.theme = choices.theme->currentText().toStdString();
+    figure.outPath = path;
+    if (canvas.view().card().perPane)
+        figure.panes = {static_cast<std::size_t>(canvas.pane())};
+    else
+        for (std::size_t pane = 0; pane < session.panes.size(); ++pane)
+            figure.panes.push_back(pane);
+    return figure;
+}
+
+void writeFigure(Workbench& workbench, const ViewCanvas& canvas, const Choices& choices, const std::string& path) {
+    const FigureRequest figure = figureOf(workbench.session(), canvas, choices, path);
+    ExportOptions options;
+    options.scale = figure.scale;
+    options.command = plotCommand(workbench.session(), figure);
+    options.title = canvas.finding().toStdString();
+    options.footer = choices.footer->isChecked();
+    exportScene(canvas.sceneForExport(figure.width, figure.height, themeByName(figure.theme)), path, options);
+}
+
+void writeList(Workbench& workbench, const ViewCanvas& canvas, const std::string& path) {
+    const Session& session = workbench.session();
+    const int pane = canvas.view().card().perPane ? canvas.pane() : session.activePane;
+    const PaneData data = workbench.viewInput().panes.at(static_cast<std::size_t>(pane));
+    if (!data.result)
+        throw Error({"This pane has no result yet", "", "wait until it is computed", path});
+    checkIsNoSource(path, filesReadBy(session));
+    RecordFilter filter;
+    filter.withScores = true;
+    filter.command = evictCommand(session, static_cast<std::size_t>(pane), path);
+    writeSelection(path, recordSelection(std::span(&data.result, 1), filter), workbench.capture()->tokens());
+}
+
+} // namespace
+
+void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices) {
+    QDialog dialog(&window);
+    dialog.setWindowTitle(QObject::tr("Export %1").arg(fromUtf8(canvas.view().card().name)));
+    const Choices choices = buildForm(dialog, canvas);
+    if (dialog.exec() != QDialog::Accepted)
+        return;
+    const bool list = choices.what->currentIndex() == 1;
+    const QFileInfo capture(fromUtf8(workbench.session().capturePath));
+    const QString proposed = capture.dir().filePath(capture.completeBaseName() + (list ? "-kept.json" : "-" + fromUtf8(canvas.view().card().id) + ".png"));
+    const QString path = QFileDialog::getSaveFileName(&window, QObject::tr("Export"), proposed,
+                                                      list ? QObject::tr("Lists (*.json *.csv *.h5)")
+                                                           : QObject::tr("Figures (*.png *.svg *.pdf)"));
+    if (path.isEmpty())
+        return;
+    try {
+        if (list)
+            writeList(workbench, canvas, path.toStdString());
+        else
+            writeFigure(workbench, canvas, choices, path.toStdString());
+        notices.show("export", NoticeStrip::Tone::Notice, QObject::tr("Written: %1").arg(path));
+    } catch (const Error& error) {
+        notices.show("export", NoticeStrip::Tone::Error, fromUtf8(error.what()));
+    }
+}
+
+} // namespace kvscope

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "app/workbench/workbench.h"
+
+class QWidget;
+
+namespace kvscope {
+
+class NoticeStrip;
+class ViewCanvas;
+
+/// Asks for size, theme and file, and writes the figure (PNG, SVG, PDF) or the kept list (JSON, CSV, HDF5) with the command
+/// that makes it again. Success and failure are strips.
+void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices);
+
+} // namespace kvscope

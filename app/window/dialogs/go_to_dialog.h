@@ -1,0 +1,30 @@
+#pragma once
+
+#include "app/workbench/workbench.h"
+
+#include <QDialog>
+
+class QLabel;
+class QLineEdit;
+
+namespace kvscope {
+
+/// Where to go: layer, KV head, query head, key and query, all 0-based; an empty field stays where it is. A key becomes
+/// the selection; key and query together are what the attention map zooms in on. Not modal; a wrong entry turns its
+/// field red, is explained, and nothing moves.
+class GoToDialog : public QDialog {
+    Q_OBJECT
+
+public:
+    GoToDialog(Workbench& workbench, QWidget* parent);
+
+private:
+    QLineEdit* field(const char* name, const QString& label, int row);
+    bool apply();
+
+    Workbench& m_workbench;
+    QLineEdit *m_layer, *m_kvHead, *m_queryHead, *m_key, *m_query;
+    QLabel* m_why;
+};
+
+} // namespace kvscope

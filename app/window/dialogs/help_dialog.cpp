@@ -1,0 +1,21 @@
+// Not modal, so that the page can be read beside the picture it explains.
+#include "app/window/dialogs/help_dialog.h"
+
+#include "app/window/style/appearance.h"
+
+#include <QTextBrowser>
+#include <QVBoxLayout>
+
+namespace kvscope {
+
+HelpDialog::HelpDialog(const QString& title, const QString& markdown, QWidget* parent) : QDialog(parent) {
+    setAttribute(Qt::WA_DeleteOnClose);
+    setWindowTitle(title);
+    resize(px(520), px(420));
+    auto* column = new QVBoxLayout(this);
+    auto* page = new QTextBrowser(this);
+    page->setMarkdown(markdown);
+    column->addWidget(page);
+}
+
+} // namespace kvscope

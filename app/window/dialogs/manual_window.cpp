@@ -1,0 +1,183 @@
+// The manual inside the program. The same files as in resources/manual, embedded when the program is built.
+#include "app/window/dialogs/manual_window.h"
+
+#include "app/window/style/appearance.h"
+
+#include <QFile>
+#include <QHBoxLayout>
+#include <QImage>
+#include <QKeyEvent>
+#include <QPainter>
+#include <QPushButton>
+#include <QScreen>
+#include <QScrollBar>
+#include <QSvgRenderer>
+#include <QTextBlock>
+#include <QTextCursor>
+#include <QVBoxLayout>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+// Q_INIT_RESOURCE declares a global function, so it cannot be called from inside a namespace.
+static void initManualResources() {
+    Q_INIT_RESOURCE(manual);
+}
+
+namespace kvscope {
+
+namespace {
+
+const QUrl kContents(QStringLiteral("qrc:/manual/README.md"));
+
+constexpr double kWidestPicture = 620; // of the design: fits the page beside its scroll bar
+
+/// At the interface scale, so that the words in it are as large as those around it.
+QImage drawSvg(const QString& path, double pixelRatio) {
+    QSvgRenderer renderer(path);
+    QSizeF size = renderer.defaultSize();
+    if (!renderer.isValid() || size.isEmpty())
+        return {};
+    size *= appearance().scale * std::min(1.0, kWidestPicture / size.width());
+    QImage image((size * pixelRatio).toSize(), QImage::Format_ARGB32_Premultiplied);
+    image.fill(Qt::white); // exported figures are light
+    QPainter painter(&image);
+    renderer.render(&painter);
+    painter.end();
+    image.setDevicePixelRatio(pixelRatio);
+    return image;
+}
+
+/// Paragraphs stand apart; commands are longer than a page is wide, so they wrap, on a ground of their own.
+void setBlock(const QTextBlock& block) {
+    const bool code = block.blockFormat().hasProperty(QTextFormat::BlockCodeFence);
+    QTextBlockFormat format;
+    format.setNonBreakableLines(false);
+    format.setBottomMargin(code ? 0 : px(6));
+    if (code)
+        format.setBackground(qColor(chrome().sunken));
+    QTextCursor(block).mergeBlockFormat(format);
+}
+
+void underlineLinks(const QTextBlock& block) {
+    std::vector<std::pair<int, int>> links; // found first: underlining changes the fragments
+    for (auto at = block.begin(); !at.atEnd(); ++at)
+        if (at.fragment().charFormat().isAnchor())
+            links.emplace_back(at.fragment().position(), at.fragment().position() + at.fragment().length());
+    QTextCharFormat underlined;
+    underlined.setFontUnderline(true);
+    for (const auto& [from, to] : links) {
+        QTextCursor cursor(block);
+        cursor.setPosition(from);
+        cursor.setPosition(to, QTextCursor::KeepAnchor);
+        cursor.mergeCharFormat(underlined);
+    }
+}
+
+} // namespace
+
+ManualPage::ManualPage(QWidget* parent) : QTextBrowser(parent) {
+    initManualResources();
+    setObjectName("manualPage");
+    setOpenExternalLinks(true);
+    setSource(kContents, QTextDocument::MarkdownResource);
+}
+
+QVariant ManualPage::loadResource(int type, const QUrl& name) {
+    if (type != QTextDocument::ImageResource || !name.path().endsWith(".svg"))
+        return QTextBrowser::loadResource(type, name);
+    const QUrl url = source().resolved(name);
+    return drawSvg(":" + url.path(), devicePixelRatioF());
+}
+
+void ManualPage::doSetSource(const QUrl& name, QTextDocument::ResourceType type) {
+    QTextBrowser::doSetSource(name, type);
+    for (QTextBlock block = document()->begin(); block.isValid(); block = block.next()) {
+        setBlock(block);
+        underlineLinks(block);
+    }
+}
+
+void ManualPage::changeEvent(QEvent* event) {
+    const int top = place();
+    QTextBrowser::changeEvent(event);
+    const bool restyled = event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange;
+    if (!restyled || source().isEmpty() || appearance() == m_drawn)
+        return scrollTo(top); // a new font lays the page out anew
+    reload(); // the ground of commands has the theme's colour, margins and pictures have the interface's scale
+    scrollTo(static_cast<int>(top * appearance().scale / m_drawn.scale));
+    m_drawn = appearance();
+}
+
+void ManualPage::resizeEvent(QResizeEvent* event) {
+    const int top = place();
+    QTextBrowser::resizeEvent(event);
+    scrollTo(top);
+}
+
+void ManualPage::scrollTo(int top) {
+    (void)document()->size(); // laid out to its end: a page that grows bit by bit cuts the place off
+    verticalScrollBar()->setValue(top);
+    m_wanted = top;
+    m_given = verticalScrollBar()->value();
+}
+
+int ManualPage::place() const {
+    const int now = verticalScrollBar()->value();
+    return now == m_given ? m_wanted : now;
+}
+
+void ManualPage::keyPressEvent(QKeyEvent* event) {
+    if (event->key() == Qt::Key_Escape)
+        event->ignore();
+    else
+        QTextBrowser::keyPressEvent(event);
+}
+
+ManualWindow::ManualWindow(QWidget* parent) : QWidget(parent, Qt::Window) {
+    setAttribute(Qt::WA_DeleteOnClose);
+    setObjectName("manualWindow");
+    setAttribute(Qt::WA_StyledBackground);
+    setWindowTitle(tr("KVScope manual"));
+    fit();
+    auto* page = new ManualPage(this);
+    auto* contents = new QPushButton(tr("Contents"), this);
+    auto* back = new QPushButton(tr("Back"), this);
+    back->setEnabled(false);
+    connect(contents, &QPushButton::clicked, page,
+            [page] { page->setSource(kContents, QTextDocument::MarkdownResource); });
+    connect(back, &QPushButton::clicked, page, &QTextBrowser::backward);
+    connect(page, &QTextBrowser::backwardAvailable, back, &QPushButton::setEnabled);
+    auto* column = new QVBoxLayout(this);
+    auto* row = new QHBoxLayout;
+    row->addWidget(contents);
+    row->addWidget(back);
+    row->addStretch();
+    column->addLayout(row);
+    column->addWidget(page);
+    page->setFocus(); // arrows and Page Down read on
+}
+
+void ManualWindow::fit() {
+    if (size() != m_given)
+        m_design = size() / m_scale; // by hand
+    m_scale = appearance().scale;
+    m_given = (m_design * m_scale).boundedTo(screen()->availableSize());
+    resize(m_given);
+}
+
+void ManualWindow::changeEvent(QEvent* event) {
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::StyleChange && appearance().scale != m_scale)
+        fit();
+}
+
+void ManualWindow::keyPressEvent(QKeyEvent* event) {
+    if (event->key() == Qt::Key_Escape || event->matches(QKeySequence::Close))
+        close();
+    else
+        QWidget::keyPressEvent(event);
+}
+
+} // namespace kvscope

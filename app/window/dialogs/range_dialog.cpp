@@ -1,0 +1,153 @@
+// For a figure that must show exactly the same part as another one, in exactly the same colours.
+#include "app/window/dialogs/range_dialog.h"
+
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
+#include "views/common/value_range.h"
+
+#include <QDialogButtonBox>
+#include <QGridLayout>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kLeftOut = 0.01; // of the cells at each end
+
+void mark(QLineEdit* edit, bool good) {
+    edit->setStyleSheet(good ? QString() : QString("border: 2px solid %1").arg(qColor(chrome().error).name()));
+    edit->setToolTip(good ? QString() : QObject::tr("Two numbers, the first below the second"));
+}
+
+/// Two ascending numbers; marks their fields.
+bool read(QLineEdit* from, QLineEdit* to, double& low, double& high) {
+    bool lowIsNumber = false, highIsNumber = false;
+    low = from->text().toDouble(&lowIsNumber);
+    high = to->text().toDouble(&highIsNumber);
+    const bool good = lowIsNumber && highIsNumber && low < high;
+    mark(from, good);
+    mark(to, good);
+    return good;
+}
+
+QString numberText(double value) {
+    return QString::number(value, 'g', 8);
+}
+
+} // namespace
+
+RangeDialog::RangeDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent)
+    : QDialog(parent), m_workbench(workbench), m_view(canvas.view()), m_grid(new QGridLayout(this)) {
+    setAttribute(Qt::WA_DeleteOnClose);
+    setWindowTitle(tr("Range: %1").arg(fromUtf8(m_view.card().name)));
+    const Scene& scene = canvas.canvas()->scene();
+    m_grid->addWidget(new QLabel(tr("from"), this), 0, 1);
+    m_grid->addWidget(new QLabel(tr("to"), this), 0, 2);
+    m_grid->addWidget(new QLabel(tr("Across"), this), 1, 0);
+    m_grid->addWidget(new QLabel(scene.yDown ? tr("Down") : tr("Up"), this), 2, 0);
+    m_xFrom = field(1, 1, "xFrom", scene.xMin);
+    m_xTo = field(1, 2, "xTo", scene.xMax);
+    m_yFrom = field(2, 1, "yFrom", scene.yMin);
+    m_yTo = field(2, 2, "yTo", scene.yMax);
+    addColourRow();
+    auto* buttons = new QDialogButtonBox(QDialogButtonBox::Apply | QDialogButtonBox::Close, this);
+    m_grid->addWidget(buttons, 5, 0, 1, 3);
+    connect(buttons->button(QDialogButtonBox::Apply), &QPushButton::clicked, this, &RangeDialog::apply);
+    connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
+}
+
+QLineEdit* RangeDialog::field(int row, int column, const QString& name, double value) {
+    auto* edit = new QLineEdit(numberText(value), this);
+    edit->setObjectName(name);
+    edit->setAccessibleName(name);
+    edit->setFont(numberFont(12));
+    edit->setMinimumWidth(px(110));
+    m_grid->addWidget(edit, row, column);
+    return edit;
+}
+
+void RangeDialog::addColourRow() {
+    const auto* colours = dynamic_cast<const ColourRangeView*>(&m_view);
+    if (!colours || !colours->colourRange(m_workbench.viewInput(m_view), viewOptions(m_workbench.session(), m_view)))
+        return;
+    m_grid->addWidget(new QLabel(tr("Colours"), this), 3, 0);
+    m_colourFrom = field(3, 1, "coloursFrom", 0);
+    m_colourTo = field(3, 2, "coloursTo", 1);
+    auto* fits = new QHBoxLayout;
+    const auto button = [&](const char* name, const QString& text, auto adoption) {
+        auto* push = new QPushButton(text, this);
+        push->setObjectName(name);
+        push->setAutoDefault(false);
+        connect(push, &QPushButton::clicked, this, [this, adoption] { adoptColours(adoption()); });
+        fits->addWidget(push);
+    };
+    button("coloursAutomatic", tr("Automatic"), [] { return std::optional(ColourRangeView::automaticRange()); });
+    const auto without = [this, colours](double share) {
+        return [this, colours, share] {
+            return colours->withShareLeftOut(m_workbench.viewInput(m_view), viewOptions(m_workbench.session(), m_view), share);
+        };
+    };
+    button("coloursFull", tr("All values shown"), without(0));
+    button("coloursMiddle", tr("1–99 %"), without(kLeftOut));
+    m_grid->addLayout(fits, 4, 1, 1, 2);
+    connect(&m_workbench, &Workbench::sessionChanged, this, &RangeDialog::followColours);
+    // Another part of the picture has other ends, as long as they are automatic and nobody types others.
+    connect(&m_workbench, &Workbench::dataChanged, this, [this](const QString& viewId) {
+        const bool isTyped = m_colourFrom->isModified() || m_colourTo->isModified();
+        if (viewId == fromUtf8(m_view.card().id) && !isTyped)
+            followColours();
+    });
+    followColours();
+}
+
+void RangeDialog::followColours() {
+    const auto& colours = dynamic_cast<const ColourRangeView&>(m_view);
+    const auto range = colours.colourRange(m_workbench.viewInput(m_view), viewOptions(m_workbench.session(), m_view));
+    if (!range)
+        return;
+    m_colourFrom->setText(numberText(*range->low));
+    m_colourTo->setText(numberText(*range->high));
+    mark(m_colourFrom, true);
+    mark(m_colourTo, true);
+}
+
+void RangeDialog::adoptColours(const std::optional<Adoption>& adoption) {
+    if (!adoption)
+        return;
+    m_workbench.change(
+        [&](Session& s) {
+            for (const auto& [id, text] : adoption->options)
+                setViewOption(s, m_view.card().id, id, text);
+        },
+        fromUtf8(adoption->step));
+}
+
+bool RangeDialog::applyColours() {
+    double low = 0, high = 0;
+    if (!read(m_colourFrom, m_colourTo, low, high))
+        return false;
+    const ViewInput input = m_workbench.viewInput(m_view);
+    const ParameterValues options = viewOptions(m_workbench.session(), m_view);
+    const auto& colours = dynamic_cast<const ColourRangeView&>(m_view);
+    const auto now = colours.colourRange(input, options);
+    const bool isTyped = m_colourFrom->isModified() || m_colourTo->isModified();
+    if (!isTyped || (now && numberText(*now->low) == m_colourFrom->text() && numberText(*now->high) == m_colourTo->text()))
+        return true; // as it is, and perhaps automatic
+    const auto adoption = colours.withColourRange(input, options, low, high);
+    mark(m_colourFrom, adoption.has_value());
+    adoptColours(adoption);
+    return adoption.has_value();
+}
+
+void RangeDialog::apply() {
+    Viewport::Range range{};
+    const bool x = read(m_xFrom, m_xTo, range.xMin, range.xMax), y = read(m_yFrom, m_yTo, range.yMin, range.yMax);
+    if (x && y && (!m_colourFrom || applyColours()))
+        m_workbench.setRange(m_view, range);
+}
+
+} // namespace kvscope

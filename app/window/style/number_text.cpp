@@ -1,0 +1,80 @@
+// All numbers of the window are written here, so that the same number never looks different in two places.
+#include "app/window/style/number_text.h"
+
+#include "views/scene/axes.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+QString withMinus(QString text) {
+    return text.replace('-', QChar(0x2212));
+}
+
+} // namespace
+
+QString countText(std::int64_t count) {
+    return fromUtf8(formatCount(count));
+}
+
+QString percentText(double fraction) {
+    return QString::number(fraction * 100, 'f', 1) + " %";
+}
+
+QString errorText(double relativeError) {
+    if (std::isnan(relativeError))
+        return "n/a";
+    if (relativeError != 0 && std::abs(relativeError) < 0.001)
+        return withMinus(QString::number(relativeError, 'e', 1).replace("e-0", "e-"));
+    return withMinus(QString::number(relativeError, 'f', 3));
+}
+
+QString scoreText(double score) {
+    if (std::isnan(score))
+        return "n/a";
+    const bool small = score != 0 && std::abs(score) < 1e-3; // 3.858e−4 instead of 0.0003858
+    return withMinus(QString::number(score, small ? 'e' : 'g', small ? 3 : 4).replace("e-0", "e-"));
+}
+
+NumberColumn::NumberColumn(std::span<const double> values) {
+    double largest = 0;
+    bool areWhole = true;
+    for (const double value : values)
+        if (std::isfinite(value)) {
+            largest = std::max(largest, std::abs(value));
+            areWhole = areWhole && value == std::round(value);
+        }
+    m_exponents = largest != 0 && (largest < 1e-4 || largest >= 1e9);
+    if (!areWhole && largest > 0)
+        m_decimals = std::clamp(3 - static_cast<int>(std::floor(std::log10(largest))), 0, 7);
+}
+
+QString NumberColumn::text(double value) const {
+    if (!std::isfinite(value))
+        return fromUtf8(formatShort(value));
+    return m_exponents ? withMinus(QString::number(value, 'e', 3)) : fromUtf8(formatFixed(value, m_decimals));
+}
+
+QString bytesText(double bytes) {
+    static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+    std::size_t unit = 0;
+    while (bytes >= 1024 && unit + 1 < kUnits.size()) {
+        bytes /= 1024;
+        ++unit;
+    }
+    return QString::number(bytes, 'f', unit == 0 ? 0 : 1) + " " + kUnits[unit];
+}
+
+QString milliText(double milliseconds) {
+    return QString::number(milliseconds, 'f', milliseconds < 100 ? 1 : 0) + " ms";
+}
+
+QString fromUtf8(const std::string& text) {
+    return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
+}
+
+} // namespace kvscope

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "app/workbench/workbench.h"
+
+#include <QTimer>
+
+namespace kvscope {
+
+/// Plays the story of a shown view by moving the session's cursor from event to event: by hand, or by a clock that runs
+/// only while it plays. A step glides through the tokens between two events unless motion is reduced.
+class StepDriver : public QObject {
+    Q_OBJECT
+
+public:
+    explicit StepDriver(Workbench& workbench);
+
+    /// The view that the user turned to. Its story is told if it is shown and has one, else that of the first shown view
+    /// that has; that of the one told before goes on where nothing else is asked for.
+    void prefer(const View& view);
+    const View* view() const { return m_view; } ///< null: no shown view has a story
+    const Story& story() const { return m_story; }
+    int steps() const { return static_cast<int>(m_story.events.size()); }
+    int step() const; ///< events that have happened, 0 .. steps()
+    QString caption() const;
+    bool isMilestone(int step) const;
+
+    bool isPlaying() const { return m_clock.isActive(); }
+    /// From where the cursor stands, from the first event when it stands at the end.
+    void play();
+    void pause();
+    void toggle() { isPlaying() ? pause() : play(); }
+    void stepBy(int steps); ///< stops playing
+    void goTo(int step);    ///< stops playing
+    void setSpeed(double speed);
+    double speed() const { return m_speed; }
+    bool isGliding() const { return m_glide.isActive(); }
+    /// The desktop wants things to stand still; the session's own switch says it too.
+    void setMotionReduced(bool reduced) { m_motionReduced = reduced; }
+
+    /// Milliseconds between two steps at speed 1: long enough to read, short enough that no story outlasts 40 seconds.
+    static int stepMilliseconds(int steps);
+
+signals:
+    void changed(); ///< story, step, caption or playing
+
+private:
+    void refresh();
+    void moveTo(int step, bool glide);
+    void glideOn();
+    std::optional<TokenIndex> cursorOf(int step) const;
+
+    Workbench& m_workbench;
+    const View* m_preferred = nullptr;
+    const View* m_view = nullptr;
+    Story m_story;
+    double m_speed = 1;
+    bool m_motionReduced = false;
+    QTimer m_clock, m_glide, m_later;
+    TokenIndex m_from = 0;
+    int m_target = 0, m_frame = 0;
+};
+
+} // namespace kvscope

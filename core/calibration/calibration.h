@@ -1,0 +1,73 @@
+#pragma once
+
+#include "core/metrics/calibration.h"
+#include "core/capture/capture.h"
+#include "core/policies/policy_spec.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// w of the asymmetric loss where nobody says otherwise; the paper gives none.
+inline constexpr double kCalibrationWeight = 5;
+
+/// Triples of one policy, and what they are.
+struct CalibrationData {
+    std::vector<CalibrationTriple> triples;
+    bool proxy = false;
+    std::string origin;             ///< "calibration/snapkv/kvpress of needle-1k.h5"; says "proxy" where it is one
+    std::vector<std::string> notes; ///< what the reader must know
+};
+
+/// Which parameters of `mine` were others when `origin` was measured: "...: measured with window=64, this run has window=16".
+/// `theirs` gives the text of a parameter by its id, or nothing where it is not known. Empty: none.
+std::string otherParameters(const std::string& origin, const ParameterValues& mine,
+                            const std::function<std::optional<std::string>(const std::string& id)>& theirs);
+/// The same where it is not known: a sentence if the policy's values are not those of its variant.
+std::string unstatedParameters(const std::string& origin, const PolicySpec& policy);
+
+/// NLL(c): mean NLL of the tokens before the cut under the full cache, in nats; NaN where the capture has none.
+double contextNllOf(const CaptureReader& capture, TokenIndex cut);
+
+/// The capture's rows of the policy and variant. Context names: the file's, with "#id" where it has several contexts.
+/// Throws Error that names the rows which are there when these are not.
+CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& policy, TokenIndex cut);
+
+/// A CSV with a header line. Columns, in any order: `retention`; `quality`, or `nll_full` and `nll_compressed`; and as
+/// far as there are any `nll_context`, `context` (default "0"), `policy` and `variant` (rows of others are left out),
+/// `proxy` (true or false). Lines that start with # and other columns are ignored. Throws Error with line and column.
+CalibrationData readTriplesCsv(const std::string& path, const std::string& policy, const std::string& variant);
+
+/// What one context needs.
+struct CalibratedContext {
+    std::string name;
+    double nll = 0; ///< NaN: unknown
+    double k = 0, retention = 1;
+    CalibrationBand band; ///< of the retention; NaN without a bootstrap
+};
+
+/// A fit with everything that is needed to use it and to judge it.
+struct Calibration {
+    std::string policy, variant, spec;
+    double tau = 0.95;
+    bool given = false; ///< k was given by hand, nothing was fitted
+    CalibrationData data;
+    CalibrationFit fit;
+    std::vector<CalibratedContext> contexts; ///< in order of appearance
+    std::string command;
+};
+/// Fits, and bootstraps the band of every context's retention from `resamples` (seed 0).
+Calibration calibrate(const PolicySpec& policy, CalibrationData data, double tau, double weight, int resamples = 500);
+/// A curve with a k from somewhere else.
+Calibration calibrationOfK(const PolicySpec& policy, double k, double tau);
+
+/// `kvscope-calibration` version 1. JSON: everything, read back by readCalibrationFile. CSV: one row per triple with
+/// fitted value, residual and what its context needs; readTriplesCsv reads it back. Writes are atomic. Throws Error.
+void writeCalibration(const std::string& path, const Calibration& calibration);
+Calibration readCalibrationFile(const std::string& path);
+
+} // namespace kvscope

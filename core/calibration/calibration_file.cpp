@@ -1,0 +1,196 @@
+// A calibration as a file: JSON that holds everything and is read back as a curve, CSV with one row per triple for
+// tables and plots, which is itself a table of triples.
+#include "core/calibration/calibration.h"
+
+#include "core/base/atomic_file.h"
+#include "core/base/csv.h"
+#include "core/base/error.h"
+#include "core/lists/selection_formats.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "kvscope-calibration";
+constexpr int kVersion = 1;
+
+Json numberOrNull(double value) {
+    return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+double numberAt(const Json& json, const char* key) {
+    const auto at = json.find(key);
+    return at == json.end() || at->is_null() ? std::numeric_limits<double>::quiet_NaN() : at->get<double>();
+}
+
+Json jsonOf(const Calibration& c) {
+    Json json = {{"format", kFormat},
+                 {"version", kVersion},
+                 {"policy", c.policy},
+                 {"variant", c.variant},
+                 {"spec", c.spec},
+                 {"kind", c.given ? "given" : c.data.proxy ? "proxy" : "measured"},
+                 {"origin", c.data.origin},
+                 {"notes", c.data.notes},
+                 {"tau", c.tau}};
+    json["fit"] = {{"alpha", c.fit.alpha},          {"beta", c.fit.beta},
+                   {"weight", c.fit.weight},        {"loss", c.fit.loss},
+                   {"triples", c.fit.triples},      {"contexts", c.fit.contexts},
+                   {"slope_known", c.fit.slopeKnown}, {"at_edge", c.fit.atEdge}};
+    json["contexts"] = Json::array();
+    for (const CalibratedContext& context : c.contexts)
+        json["contexts"].push_back({{"name", context.name},
+                                    {"nll", numberOrNull(context.nll)},
+                                    {"k", context.k},
+                                    {"retention", context.retention},
+                                    {"retention_low", numberOrNull(context.band.low)},
+                                    {"retention_high", numberOrNull(context.band.high)}});
+    json["triples"] = Json::array();
+    for (const CalibrationTriple& triple : c.data.triples)
+        json["triples"].push_back({{"context", triple.context},
+                                   {"retention", triple.retention},
+                                   {"nll_context", numberOrNull(triple.contextNll)},
+                                   {"quality", triple.quality}});
+    json["command"] = c.command;
+    return json;
+}
+
+std::string field(double value) {
+    return std::isfinite(value) ? shortest(value) : std::string();
+}
+
+const CalibratedContext* contextOf(const Calibration& c, const std::string& name) {
+    const auto at = std::find_if(c.contexts.begin(), c.contexts.end(),
+                                 [&](const CalibratedContext& context) { return context.name == name; });
+    return at == c.contexts.end() ? nullptr : &*at;
+}
+
+std::string csvOf(const Calibration& c) {
+    std::string text = csvLine({"policy", "variant", "spec", "context", "nll_context", "retention", "quality", "proxy",
+                                "fitted", "residual", "k", "tau", "retention_needed", "needed_low", "needed_high", "alpha",
+                                "beta", "weight", "origin", "command"});
+    for (const CalibrationTriple& triple : c.data.triples) {
+        const CalibratedContext& context = *contextOf(c, triple.context);
+        const double fitted = calibrationCurve(context.k, triple.retention);
+        text += csvLine({c.policy, c.variant, c.spec, triple.context, field(triple.contextNll), field(triple.retention),
+                         field(triple.quality), c.data.proxy ? "true" : "false", field(fitted),
+                         field(fitted - triple.quality), field(context.k), field(c.tau), field(context.retention),
+                         field(context.band.low), field(context.band.high), field(c.fit.alpha), field(c.fit.beta),
+                         field(c.fit.weight), c.data.origin, c.command});
+    }
+    return text;
+}
+
+void readFit(const Json& json, CalibrationFit& fit) {
+    fit.alpha = json.at("alpha").get<double>();
+    fit.beta = json.at("beta").get<double>();
+    fit.weight = json.at("weight").get<double>();
+    fit.loss = json.at("loss").get<double>();
+    fit.triples = json.at("triples").get<std::int64_t>();
+    fit.contexts = json.at("contexts").get<std::int64_t>();
+    fit.slopeKnown = json.at("slope_known").get<bool>();
+    fit.atEdge = json.at("at_edge").get<bool>();
+}
+
+Calibration calibrationFrom(const Json& json) {
+    Calibration c;
+    c.policy = json.at("policy").get<std::string>();
+    c.variant = json.at("variant").get<std::string>();
+    c.spec = json.at("spec").get<std::string>();
+    c.given = json.at("kind") == "given";
+    c.data.proxy = json.at("kind") == "proxy";
+    c.data.origin = json.at("origin").get<std::string>();
+    c.data.notes = json.at("notes").get<std::vector<std::string>>();
+    c.tau = json.at("tau").get<double>();
+    readFit(json.at("fit"), c.fit);
+    for (const Json& context : json.at("contexts"))
+        c.contexts.push_back({context.at("name").get<std::string>(), numberAt(context, "nll"), context.at("k").get<double>(),
+                              context.at("retention").get<double>(),
+                              {numberAt(context, "retention_low"), numberAt(context, "retention_high")}});
+    for (const Json& triple : json.at("triples"))
+        c.data.triples.push_back({triple.at("context").get<std::string>(), triple.at("retention").get<double>(),
+                                  numberAt(triple, "nll_context"), triple.at("quality").get<double>()});
+    c.command = json.at("command").get<std::string>();
+    return c;
+}
+
+std::vector<CalibratedContext> contextsNeeding(const Calibration& c, std::span<const CalibrationFit> resampled) {
+    std::vector<CalibratedContext> contexts;
+    for (const CalibrationTriple& triple : c.data.triples) {
+        const bool known = std::any_of(contexts.begin(), contexts.end(),
+                                       [&](const CalibratedContext& context) { return context.name == triple.context; });
+        if (known)
+            continue;
+        const double k = c.fit.k(triple.contextNll);
+        contexts.push_back({triple.context, triple.contextNll, k, retentionNeeded(k, c.tau),
+                            retentionBand(resampled, triple.contextNll, c.tau)});
+    }
+    return contexts;
+}
+
+void checkTau(double tau) {
+    if (!(tau > 0 && tau <= 1))
+        throw Error({fmt::format("tau {} is no quality from above 0 to 1", tau), "--tau", "Give 0.95, say", {}});
+}
+
+Calibration begin(const PolicySpec& policy, double tau) {
+    checkTau(tau);
+    Calibration c;
+    c.policy = policy.policy;
+    c.variant = policy.variant;
+    PolicySpec spec = policy;
+    spec.budget.reset();
+    c.spec = spec.text();
+    c.tau = tau;
+    return c;
+}
+
+} // namespace
+
+Calibration calibrate(const PolicySpec& policy, CalibrationData data, double tau, double weight, int resamples) {
+    Calibration c = begin(policy, tau);
+    c.data = std::move(data);
+    c.fit = fitCalibration(c.data.triples, weight);
+    c.contexts = contextsNeeding(c, bootstrapCalibration(c.data.triples, c.fit, resamples, 0));
+    return c;
+}
+
+Calibration calibrationOfK(const PolicySpec& policy, double k, double tau) {
+    Calibration c = begin(policy, tau);
+    c.given = true;
+    c.data.origin = "given by hand";
+    c.fit.beta = k;
+    c.contexts.push_back({"any context", std::numeric_limits<double>::quiet_NaN(), k, retentionNeeded(k, tau), {}});
+    return c;
+}
+
+void writeCalibration(const std::string& path, const Calibration& calibration) {
+    const bool json = path.ends_with(".json");
+    writeFileAtomically(path, json ? jsonOf(calibration).dump(1, ' ', false, Json::error_handler_t::replace) + "\n"
+                                   : csvOf(calibration));
+}
+
+Calibration readCalibrationFile(const std::string& path) {
+    const Json json = Json::parse(readWholeFile(path), nullptr, false);
+    if (!json.is_object() || json.value("format", "") != kFormat)
+        throw Error({std::string("the file is not a ") + kFormat, {}, "Write one with kvscope calibrate --out FILE.json", path});
+    if (json.value("version", 0) != kVersion)
+        throw Error({fmt::format("version {} of the calibration is not known", json.value("version", 0)), "version",
+                     fmt::format("This program reads version {}", kVersion), path});
+    try {
+        return calibrationFrom(json);
+    } catch (const Json::exception& error) {
+        throw Error({std::string("the calibration contradicts its format: ") + error.what(), {},
+                     "Write it again with kvscope calibrate", path});
+    }
+}
+
+} // namespace kvscope

@@ -1,0 +1,89 @@
+// Arrays that other programs wrote: scores, uniforms, sketches. They are read whole and checked before anything runs.
+#include "core/capture/named_dataset.h"
+
+#include "core/base/error.h"
+#include "core/capture/h5.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::int64_t kMostNumbers = std::int64_t{1} << 28; // 2 GiB
+
+std::string shapeText(const std::vector<std::int64_t>& shape) {
+    return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+/// Position of the layer among those of the capture.
+std::int64_t placeOf(const CaptureInfo& capture, LayerIndex layer) {
+    const auto at = std::find_if(capture.layers.begin(), capture.layers.end(),
+                                 [&](const LayerInfo& info) { return info.layer == layer; });
+    return at - capture.layers.begin();
+}
+
+} // namespace
+
+NamedDataset NamedDataset::parse(const std::string& text) {
+    const std::size_t colon = text.rfind(":/");
+    if (colon == std::string::npos || colon == 0 || colon + 2 == text.size())
+        throw Error({"'" + text + "' does not name a data set", {}, "Write FILE.h5:/path", {}});
+    return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+NamedNumbers readNumbers(const NamedDataset& source) {
+    const h5::File file = h5::File::openForReading(source.file);
+    if (!file.exists(source.path))
+        throw Error({"the data set is missing", source.path,
+                     fmt::format("The file has {}", fmt::join(file.children("/"), ", ")), source.file});
+    if (file.isGroup(source.path))
+        throw Error({"this is a group, not a data set", source.path,
+                     fmt::format("It has {}", fmt::join(file.children(source.path), ", ")), source.file});
+    const h5::DatasetInfo info = file.info(source.path);
+    if (info.kind == h5::DatasetInfo::Kind::Other)
+        throw Error({"the data set holds no numbers", source.path, "Write float32 or float64", source.file});
+    if (info.count() > kMostNumbers)
+        throw Error({fmt::format("the data set {} is too large", shapeText(info.shape)), source.path,
+                     fmt::format("At most {} numbers are read", kMostNumbers), source.file});
+    return {info.shape, file.readDouble(source.path), file.integerListAttribute(source.path, "slots")};
+}
+
+std::string fileStamp(const std::string& namedDataset) {
+    return namedDataset.empty() ? std::string() : pathStamp(NamedDataset::parse(namedDataset).file);
+}
+
+std::string pathStamp(const std::string& file) {
+    std::error_code gone;
+    const auto time = std::filesystem::last_write_time(file, gone).time_since_epoch().count();
+    const auto size = gone ? std::uintmax_t{0} : std::filesystem::file_size(file, gone);
+    return gone ? std::string() : fmt::format("{}+{}", time, size);
+}
+
+HostTensor readImportedScores(const std::string& namedDataset, const CaptureInfo& capture, LayerIndex layer,
+                              std::int64_t end) {
+    const NamedDataset source = NamedDataset::parse(namedDataset);
+    const NamedNumbers read = readNumbers(source);
+    const auto layers = static_cast<std::int64_t>(capture.layers.size());
+    const std::int64_t heads = capture.numKvHeads;
+    if (read.shape.size() != 3 || read.shape[0] != layers || read.shape[1] != heads || read.shape[2] < end ||
+        read.shape[2] > capture.numTokens)
+        throw Error({fmt::format("the scores have shape {}", shapeText(read.shape)), source.path,
+                     fmt::format("This capture and cut need [layers, KV heads, n] = [{}, {}, {} to {}]", layers, heads,
+                                 end, capture.numTokens),
+                     source.file});
+    const std::int64_t width = read.shape[2];
+    HostTensor scores{{heads, end}, {}};
+    for (std::int64_t h = 0; h < heads; ++h) {
+        const auto from = read.numbers.begin() + (placeOf(capture, layer) * heads + h) * width;
+        std::transform(from, from + end, std::back_inserter(scores.data),
+                       [](double x) { return static_cast<float>(x); });
+    }
+    return scores;
+}
+
+} // namespace kvscope

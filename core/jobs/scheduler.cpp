@@ -1,0 +1,193 @@
+// Jobs of a slot replace each other: only the newest matters. Whether a job is still the newest is a comparison of two
+// numbers, made once on the worker and once on the owner's thread, because the answer may change in between.
+#include "core/jobs/scheduler.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+namespace kvscope {
+
+struct Scheduler::State : std::enable_shared_from_this<State> {
+    struct Waiting {
+        Job job;
+        Generation generation = 0;
+    };
+    struct Slot {
+        Generation generation = 0; ///< of the newest submit or cancel
+        bool busy = false;         ///< the newest is a submit and has not finished
+        bool running = false;      ///< a worker is inside a job, perhaps an outdated one
+        std::stop_source stop;     ///< of that job
+        std::optional<Waiting> waiting;
+    };
+    /// The newest progress of a job, and whether a delivery that will read it is under way.
+    struct Progress {
+        std::atomic<double> fraction{0};
+        std::atomic<bool> underWay{false};
+    };
+
+    Executor executor;
+    Deliver deliver;
+    /// Held while `deliver` is called, so that after the destructor it never is. Recursive, because a deliver that runs
+    /// its task at once may come back here on the same thread.
+    std::recursive_mutex gate;
+    bool closed = false; ///< guarded by gate
+    mutable std::mutex mutex;
+    std::map<std::string, Slot> slots; ///< guarded by mutex
+
+    bool isNewest(const std::string& name, Generation generation) const {
+        const std::lock_guard lock(mutex);
+        const auto slot = slots.find(name);
+        return slot != slots.end() && slot->second.generation == generation;
+    }
+
+    void post(const std::string& name, Generation generation, Task task) {
+        const std::lock_guard lock(gate);
+        if (closed || !isNewest(name, generation))
+            return;
+        deliver([weak = weak_from_this(), name, generation, task = std::move(task)] {
+            const auto state = weak.lock();
+            if (state && state->isNewest(name, generation))
+                task();
+        });
+    }
+
+    void launch(const std::string& name) {
+        executor([weak = weak_from_this(), name] {
+            if (const auto state = weak.lock())
+                state->runWaiting(name);
+        });
+    }
+
+    /// Takes what waits. Nothing does when it was cancelled, or when another task of this slot was faster.
+    void runWaiting(const std::string& name) {
+        std::optional<Waiting> waiting;
+        std::stop_source stop;
+        {
+            const std::lock_guard lock(mutex);
+            Slot& slot = slots[name];
+            if (slot.running || !slot.waiting)
+                return;
+            waiting = std::exchange(slot.waiting, std::nullopt);
+            slot.running = true;
+            slot.stop = stop;
+        }
+        runJob(name, *waiting, stop);
+        bool more = false;
+        {
+            const std::lock_guard lock(mutex);
+            Slot& slot = slots[name];
+            slot.running = false;
+            more = slot.waiting.has_value();
+        }
+        if (more)
+            launch(name);
+    }
+
+    void runJob(const std::string& name, const Waiting& waiting, const std::stop_source& stop) {
+        const Job& job = waiting.job;
+        const Generation generation = waiting.generation;
+        try {
+            job.work(Checkpoint(stop.get_token(), reportOf(name, waiting)),
+                     [&](Task task) { post(name, generation, std::move(task)); });
+        } catch (const Cancelled&) {
+            // Asked for: the slot has moved on, or the work itself decided to stop.
+        } catch (...) {
+            if (job.failed)
+                post(name, generation, [failed = job.failed, error = std::current_exception()] { failed(error); });
+        }
+        post(name, generation, [this, name, generation, finished = job.finished] {
+            finish(name, generation);
+            if (finished)
+                finished();
+        });
+    }
+
+    Checkpoint::Report reportOf(const std::string& name, const Waiting& waiting) {
+        if (!waiting.job.progress)
+            return {};
+        auto newest = std::make_shared<Progress>();
+        return [this, name, generation = waiting.generation, progress = waiting.job.progress, newest](double done,
+                                                                                                      double total) {
+            newest->fraction = total > 0 ? done / total : 0;
+            if (newest->underWay.exchange(true))
+                return;
+            post(name, generation, [progress, newest] {
+                newest->underWay = false;
+                progress(newest->fraction);
+            });
+        };
+    }
+
+    void finish(const std::string& name, Generation generation) {
+        const std::lock_guard lock(mutex);
+        Slot& slot = slots[name];
+        if (slot.generation == generation)
+            slot.busy = false;
+    }
+
+    /// Outdates the slot's jobs; what waits is returned so that it dies outside the lock.
+    std::optional<Waiting> outdate(Slot& slot) {
+        ++slot.generation;
+        slot.busy = false;
+        if (slot.running)
+            slot.stop.request_stop();
+        return std::exchange(slot.waiting, std::nullopt);
+    }
+};
+
+Scheduler::Scheduler(Executor executor, Deliver deliver) : m_state(std::make_shared<State>()) {
+    m_state->executor = std::move(executor);
+    m_state->deliver = std::move(deliver);
+}
+
+Scheduler::~Scheduler() {
+    cancelAll();
+    const std::lock_guard lock(m_state->gate);
+    m_state->closed = true;
+}
+
+Scheduler::Generation Scheduler::submit(const std::string& name, Job job) {
+    std::optional<State::Waiting> replaced;
+    Generation generation = 0;
+    bool running = false;
+    {
+        const std::lock_guard lock(m_state->mutex);
+        State::Slot& slot = m_state->slots[name];
+        replaced = m_state->outdate(slot);
+        generation = slot.generation;
+        slot.waiting = State::Waiting{std::move(job), generation};
+        slot.busy = true;
+        running = slot.running;
+    }
+    // A running job of the slot launches what waits when it ends.
+    if (!running)
+        m_state->launch(name);
+    return generation;
+}
+
+void Scheduler::cancel(const std::string& name) {
+    std::optional<State::Waiting> dropped;
+    const std::lock_guard lock(m_state->mutex);
+    const auto slot = m_state->slots.find(name);
+    if (slot != m_state->slots.end())
+        dropped = m_state->outdate(slot->second);
+}
+
+void Scheduler::cancelAll() {
+    std::map<std::string, std::optional<State::Waiting>> dropped;
+    const std::lock_guard lock(m_state->mutex);
+    for (auto& [name, slot] : m_state->slots)
+        dropped[name] = m_state->outdate(slot);
+}
+
+bool Scheduler::busy(const std::string& name) const {
+    const std::lock_guard lock(m_state->mutex);
+    const auto slot = m_state->slots.find(name);
+    return slot != m_state->slots.end() && slot->second.busy;
+}
+
+} // namespace kvscope

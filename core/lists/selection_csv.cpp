@@ -1,0 +1,346 @@
+// The CSV form of a retained-index list: metadata in "# key: value" lines, then one row per kept token, so that a
+// spreadsheet or a data frame opens it as it is.
+#include "core/lists/selection_formats.h"
+
+#include "core/base/csv.h"
+#include "core/base/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::string_view kHeader = "layer,kv_head,position,rank,score,weight,token_id,token_text";
+constexpr std::string_view kDenominatorColumn = "denominator_weight";
+constexpr std::string_view kQueryHeadsColumn = "query_heads"; // those that keep the token, "4 6"
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 27; // of a capture that a list may speak of
+constexpr std::string_view kOwnRanksColumn = "query_head_ranks", kOwnScoresColumn = "query_head_scores"; // of those, in turn
+constexpr std::string_view kMarginPrefix = "margin."; // margin.<layer>.<KV head>: one line per head, also an empty one
+constexpr std::string_view kStoredKeysPrefix = "stored_keys.", kStoredValuesPrefix = "stored_values."; // as margin.
+constexpr std::string_view kOwnMarginPrefix = "query_head_margin."; // .<layer>.<KV head>.<query head>: one per set
+
+std::string escapedLine(std::string_view text) {
+    std::string line;
+    for (const char c : text)
+        line += c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\\' ? "\\\\" : std::string(1, c);
+    return line;
+}
+
+std::string unescapedLine(std::string_view line) {
+    std::string text;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        const bool escape = line[i] == '\\' && i + 1 < line.size();
+        const char c = escape ? line[++i] : line[i];
+        text += escape && c == 'n' ? '\n' : escape && c == 'r' ? '\r' : c;
+    }
+    return text;
+}
+
+float weightAt(const std::vector<float>& weights, std::size_t i) {
+    return weights.empty() ? 1 : weights[i];
+}
+
+/// Columns that only some lists need.
+struct MoreColumns {
+    bool denominators = false, queryHeads = false, ownScores = false;
+};
+
+MoreColumns moreColumnsOf(const RecordedSelection& selection) {
+    MoreColumns more;
+    for (const RecordedHead& head : selection.heads) {
+        more.denominators = more.denominators || !head.denominatorWeights.empty();
+        more.queryHeads = more.queryHeads || !head.queryHeads.empty();
+        for (const RecordedQueryHead& own : head.queryHeads)
+            more.ownScores = more.ownScores || !own.scores.empty();
+    }
+    return more;
+}
+
+/// The query heads that keep a token, with its rank and score in each; a word stands for every one of them.
+struct Keepers {
+    std::vector<std::int32_t> heads;
+    std::vector<std::int64_t> ranks;
+    std::vector<std::string> scores;
+};
+
+Keepers keepersOf(const RecordedHead& head, TokenIndex token) {
+    Keepers keepers;
+    for (const RecordedQueryHead& own : head.queryHeads) {
+        const auto at = std::lower_bound(own.kept.begin(), own.kept.end(), token);
+        if (at == own.kept.end() || *at != token)
+            continue;
+        keepers.heads.push_back(own.queryHead);
+        keepers.ranks.push_back(own.scores.empty() ? -1 : own.ranks[static_cast<std::size_t>(at - own.kept.begin())]);
+        const float score = own.scores.empty() ? std::numeric_limits<float>::quiet_NaN() : own.scores[static_cast<std::size_t>(token)];
+        keepers.scores.push_back(std::isnan(score) ? "nan" : shortest(score));
+    }
+    return keepers;
+}
+
+void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const TokenTable& tokens, const MoreColumns& more) {
+    const auto token = static_cast<std::size_t>(head.kept[i]);
+    const bool scored = !head.scores.empty();
+    const bool known = token < tokens.ids.size();
+    text += fmt::format("{},{},{},{},{},{},{},{}", head.layer, head.kvHead, head.kept[i],
+                        scored ? std::to_string(head.ranks[i]) : "", scored ? shortest(head.scores[token]) : "",
+                        shortest(weightAt(head.numeratorWeights, i)), known ? std::to_string(tokens.ids[token]) : "",
+                        known ? csvField(displayText(tokens.textOf(head.kept[i]))) : "");
+    if (more.denominators)
+        text += ',' + shortest(weightAt(head.denominatorWeights, i));
+    const Keepers keepers = keepersOf(head, head.kept[i]);
+    if (more.queryHeads)
+        text += fmt::format(",{}", fmt::join(keepers.heads, " "));
+    if (more.ownScores)
+        text += fmt::format(",{},{}", fmt::join(keepers.ranks, " "), fmt::join(keepers.scores, " "));
+    text += '\n';
+}
+
+/// Rows of one head as they come: scores stand per kept token, also those of its query heads, before they find their places.
+struct CsvHead {
+    RecordedHead head;
+    std::vector<float> keptScores;
+};
+
+std::vector<std::string> wordsOf(const std::string& text) {
+    std::vector<std::string> words;
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find(' ', begin), text.size());
+        words.push_back(text.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return words;
+}
+
+class CsvReader {
+public:
+    explicit CsvReader(const std::string& path) : m_path(path) {}
+
+    RecordedSelection read(const std::string& text) {
+        CsvRecords records(text);
+        std::string comment;
+        while (!records.atEnd()) {
+            const std::int64_t line = records.line() + 1;
+            if (records.takeComment(comment))
+                takeComment(comment);
+            else
+                takeRecord(records.takeRecord(), line);
+        }
+        if (!m_sawFormat || m_columns.empty())
+            throw Error({"the file is not a " + std::string(kSelectionFormat) + " in CSV",
+                         {},
+                         "Its first line reads \"# format: " + std::string(kSelectionFormat) + "\"",
+                         m_path});
+        for (auto& [place, entry] : m_heads)
+            m_selection.heads.push_back(finished(entry));
+        tidyHeads(m_selection, m_path);
+        return std::move(m_selection);
+    }
+
+private:
+    void takeComment(const std::string& comment) {
+        const std::size_t colon = comment.find(':');
+        if (colon == std::string::npos || comment.front() != ' ')
+            return;
+        const std::string key = comment.substr(1, colon - 1);
+        const std::size_t begin = colon + 1 < comment.size() && comment[colon + 1] == ' ' ? colon + 2 : colon + 1;
+        const std::string value = unescapedLine(std::string_view(comment).substr(begin));
+        m_sawFormat = m_sawFormat || key == "format";
+        if (key.starts_with(kMarginPrefix))
+            headOf(key).margin = readNumber(value, key, m_path);
+        else if (key.starts_with(kStoredKeysPrefix))
+            headOf(key).storedKeys = readWhole(value, key, m_path);
+        else if (key.starts_with(kStoredValuesPrefix))
+            headOf(key).storedValues = readWhole(value, key, m_path);
+        else if (key.starts_with(kOwnMarginPrefix))
+            takeOwnMargin(key, value);
+        else
+            setSelectionField(m_selection, {key, value}, m_path);
+    }
+
+    /// The head that "margin.3.1" speaks of.
+    RecordedHead& headOf(const std::string& key) {
+        const auto place = placeIn<2>(key);
+        return headAt(place[0], place[1]).head;
+    }
+
+    void takeOwnMargin(const std::string& key, const std::string& value) {
+        const auto place = placeIn<3>(key);
+        ownSet(headAt(place[0], place[1]).head, place[2], key).margin = static_cast<float>(readNumber(value, key, m_path));
+    }
+
+    /// The numbers behind a key's name: margin.3.1.
+    template <std::size_t count> std::array<std::int64_t, count> placeIn(const std::string& key) const {
+        std::array<std::int64_t, count> numbers{};
+        std::size_t begin = key.find('.') + 1;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t end = i + 1 < count ? std::min(key.find('.', begin), key.size()) : key.size();
+            numbers[i] = readWhole(std::string_view(key).substr(std::min(begin, key.size()), end - begin), key, m_path);
+            begin = end + 1;
+        }
+        return numbers;
+    }
+
+    RecordedQueryHead& ownSet(RecordedHead& head, std::int64_t queryHead, const std::string& place) const {
+        if (!std::in_range<std::int32_t>(queryHead))
+            throw Error({"query head " + std::to_string(queryHead) + " is out of range", place, {}, m_path});
+        for (RecordedQueryHead& own : head.queryHeads)
+            if (own.queryHead == queryHead)
+                return own;
+        head.queryHeads.push_back({{static_cast<std::int32_t>(queryHead), {}, std::numeric_limits<float>::infinity()}});
+        return head.queryHeads.back();
+    }
+
+    CsvHead& headAt(std::int64_t layer, std::int64_t kvHead) {
+        constexpr std::int64_t most = 1 << 20;
+        if (layer < 0 || layer > most || kvHead < 0 || kvHead > most)
+            throw Error({"a layer or KV head lies outside 0 to " + std::to_string(most), "layer, kv_head", {}, m_path});
+        CsvHead& entry = m_heads[{layer, kvHead}];
+        entry.head.layer = static_cast<int>(layer);
+        entry.head.kvHead = static_cast<int>(kvHead);
+        return entry;
+    }
+
+    void takeRecord(const std::vector<std::string>& fields, std::int64_t line) {
+        if (fields.size() == 1 && fields.front().empty())
+            return;
+        if (m_columns.empty()) {
+            takeHeader(fields);
+            return;
+        }
+        const std::string place = "line " + std::to_string(line);
+        if (fields.size() != m_columnCount)
+            throw Error({"a row has " + std::to_string(fields.size()) + " fields, not " + std::to_string(m_columnCount),
+                         place, "A text with commas must stand in quotes", m_path});
+        const auto whole = [&](const char* column) { return readWhole(fields[m_columns.at(column)], place, m_path); };
+        CsvHead& entry = headAt(whole("layer"), whole("kv_head"));
+        const std::int64_t position = whole("position");
+        if (position >= (m_selection.captureTokens > 0 ? m_selection.captureTokens : kMostTokens) || !std::in_range<TokenIndex>(position))
+            throw Error({fmt::format("position {} lies beyond the {} tokens of the capture", position,
+                                     m_selection.captureTokens > 0 ? m_selection.captureTokens : kMostTokens), place, {}, m_path});
+        entry.head.kept.push_back(static_cast<TokenIndex>(position));
+        const auto number = [&](std::string_view column, double missing) {
+            const auto at = m_columns.find(column);
+            const bool absent = at == m_columns.end() || fields[at->second].empty();
+            return absent ? missing : readNumber(fields[at->second], place, m_path);
+        };
+        entry.head.numeratorWeights.push_back(static_cast<float>(number("weight", 1)));
+        entry.head.denominatorWeights.push_back(static_cast<float>(number(kDenominatorColumn, 1)));
+        entry.head.ranks.push_back(static_cast<std::int64_t>(number("rank", -1)));
+        entry.keptScores.push_back(static_cast<float>(number("score", std::numeric_limits<double>::quiet_NaN())));
+        takeKeepers(entry.head, fields, place);
+    }
+
+    /// The last kept token belongs to these query heads.
+    void takeKeepers(RecordedHead& head, const std::vector<std::string>& fields, const std::string& place) const {
+        const auto words = [&](std::string_view column) {
+            const auto at = m_columns.find(column);
+            return at == m_columns.end() ? std::vector<std::string>() : wordsOf(fields[at->second]);
+        };
+        const std::vector<std::string> keepers = words(kQueryHeadsColumn), ranks = words(kOwnRanksColumn), scores = words(kOwnScoresColumn);
+        for (const auto& [column, given] : {std::pair(kOwnRanksColumn, &ranks), {kOwnScoresColumn, &scores}})
+            if (!given->empty() && given->size() != keepers.size())
+                throw Error({fmt::format("{} has {} numbers for {} query heads", column, given->size(), keepers.size()), place,
+                             "Give one for each of " + std::string(kQueryHeadsColumn), m_path});
+        for (std::size_t i = 0; i < keepers.size(); ++i) {
+            RecordedQueryHead& own = ownSet(head, readWhole(keepers[i], place, m_path), place);
+            own.kept.push_back(head.kept.back());
+            own.ranks.push_back(ranks.empty() ? -1 : readWhole(ranks[i], place, m_path));
+            own.scores.push_back(scores.empty() ? std::numeric_limits<float>::quiet_NaN()
+                                                : static_cast<float>(readNumber(scores[i], place, m_path)));
+        }
+    }
+
+    void takeHeader(const std::vector<std::string>& fields) {
+        for (std::size_t i = 0; i < fields.size(); ++i)
+            m_columns[fields[i]] = i;
+        m_columnCount = fields.size();
+        if (m_selection.captureTokens > kMostTokens) // scores take a number for each of them
+            throw Error({fmt::format("{} tokens are more than {}", m_selection.captureTokens, kMostTokens), "capture_tokens", {}, m_path});
+        for (const char* required : {"layer", "kv_head", "position"})
+            if (!m_columns.contains(required))
+                throw Error({"the table has no column " + std::string(required),
+                             {},
+                             "Its header reads " + std::string(kHeader),
+                             m_path});
+    }
+
+    RecordedHead finished(CsvHead& entry) const {
+        RecordedHead& head = entry.head;
+        head.scores = spread(head.kept, entry.keptScores);
+        dropMissing(head.ranks);
+        for (RecordedQueryHead& own : head.queryHeads) {
+            own.scores = spread(own.kept, own.scores);
+            dropMissing(own.ranks);
+        }
+        return head;
+    }
+
+    /// Without the column every rank is -1; then they follow from the scores.
+    static void dropMissing(std::vector<std::int64_t>& ranks) {
+        if (std::all_of(ranks.begin(), ranks.end(), [](std::int64_t rank) { return rank < 0; }))
+            ranks.clear();
+    }
+
+    /// Scores of kept tokens at the places of the tokens, [n]; empty where there are none.
+    std::vector<float> spread(const std::vector<TokenIndex>& kept, const std::vector<float>& keptScores) const {
+        const bool scored = std::any_of(keptScores.begin(), keptScores.end(), [](float score) { return !std::isnan(score); });
+        if (!scored)
+            return {};
+        const auto last = std::max<std::int64_t>(0, *std::max_element(kept.begin(), kept.end()));
+        std::vector<float> scores(static_cast<std::size_t>(std::max(m_selection.captureTokens, last + 1)),
+                                  std::numeric_limits<float>::quiet_NaN());
+        for (std::size_t i = 0; i < kept.size(); ++i)
+            if (kept[i] >= 0)
+                scores[static_cast<std::size_t>(kept[i])] = keptScores[i];
+        return scores;
+    }
+
+    std::string m_path;
+    RecordedSelection m_selection;
+    bool m_sawFormat = false;
+    std::map<std::string, std::size_t, std::less<>> m_columns;
+    std::size_t m_columnCount = 0;
+    std::map<std::pair<std::int64_t, std::int64_t>, CsvHead> m_heads;
+};
+
+} // namespace
+
+std::string selectionCsv(const RecordedSelection& selection, const TokenTable& tokens) {
+    std::string text;
+    for (const auto& [key, value] : selectionFields(selection))
+        text += fmt::format("# {}: {}\n", key, escapedLine(value));
+    for (const RecordedHead& head : selection.heads)
+        text += fmt::format("# {}{}.{}: {}\n", kMarginPrefix, head.layer, head.kvHead, shortest(head.margin));
+    for (const RecordedHead& head : selection.heads)
+        for (const auto& [prefix, rows] : {std::pair(kStoredKeysPrefix, head.storedKeys), {kStoredValuesPrefix, head.storedValues}})
+            if (rows >= 0)
+                text += fmt::format("# {}{}.{}: {}\n", prefix, head.layer, head.kvHead, rows);
+    for (const RecordedHead& head : selection.heads)
+        for (const QueryHeadSet& own : head.queryHeads)
+            text += fmt::format("# {}{}.{}.{}: {}\n", kOwnMarginPrefix, head.layer, head.kvHead, own.queryHead, shortest(own.margin));
+    const MoreColumns more = moreColumnsOf(selection);
+    text += kHeader;
+    for (const auto& [wanted, column] : {std::pair{more.denominators, kDenominatorColumn}, {more.queryHeads, kQueryHeadsColumn},
+                                         {more.ownScores, kOwnRanksColumn}, {more.ownScores, kOwnScoresColumn}})
+        if (wanted)
+            text.append(",").append(column);
+    text += '\n';
+    for (const RecordedHead& head : selection.heads)
+        for (std::size_t i = 0; i < head.kept.size(); ++i)
+            appendRow(text, head, i, tokens, more);
+    return text;
+}
+
+RecordedSelection parseSelectionCsv(const std::string& text, const std::string& path) {
+    const bool marked = text.starts_with("\xEF\xBB\xBF"); // some spreadsheets mark UTF-8
+    return CsvReader(path).read(marked ? text.substr(3) : text);
+}
+
+} // namespace kvscope

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "core/policies/balance/balance_rounds.h"
+
+namespace kvscope {
+
+/// Parameter rows of blocked BalanceKV and what they say.
+ParameterTable balanceRoundParameters();
+RoundSettings balanceRoundSettings(const ParameterValues& values);
+
+/// Parameter rows of streaming BalanceKV.
+ParameterTable balanceStreamParameters();
+
+/// "clip" or "fail" when p leaves [0, 1] (B2).
+ParameterSpec overflowParameter();
+
+} // namespace kvscope

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "core/policies/balance/balance_walks.h"
+
+#include <optional>
+#include <span>
+
+namespace kvscope {
+
+/// How a round keeps half of its tokens, given their signs.
+enum class Halving { Weighted, Unweighted, SmallerGroup };
+enum class KeyShift { BlockMean, MiddleMean, None };
+enum class PartialSubset { Random, Earliest, Latest };
+
+/// Blocked BalanceKV.
+struct RoundSettings {
+    Halving halving = Halving::Weighted;
+    KeyShift shift = KeyShift::BlockMean;
+    PartialSubset subset = PartialSubset::Random;
+    std::int64_t block = 256;
+    double gamma = 4, temperature = 1, beta = 0, valueConstant = 0.025;
+    bool failOnOverflow = false; ///< p outside [0, 1]
+    bool sameWeights = false;    ///< the denominator uses the numerator's weights
+};
+
+/// A middle token that is still there, in the order in which the next round lays them out.
+struct Survivor {
+    TokenIndex row = 0;
+    double weight = 1;    ///< product of its rounds' weights: the numerator
+    double mass = 1;      ///< 2 per round that it was halved in: the denominator
+    bool guarded = false; ///< protected by needle detection
+};
+using Survivors = std::vector<Survivor>;
+
+/// Which tokens of a round stay, exactly floor(n/2), as places in `signs` in their new order, with weights.
+struct Half {
+    std::vector<std::size_t> places;
+    std::vector<double> weights;
+};
+Half halve(std::span<const std::int8_t> signs, Halving halving);
+/// The rule of the needle code, used for all heads as soon as one token of any head is protected: protected tokens,
+/// then +, then -, with weights 1, 2, 0 (B18).
+Half halveGuarded(std::span<const std::int8_t> signs);
+
+/// Halves the tokens [first, rows - last) of every head until `target` of them are left per head, with a last partial
+/// round if need be, or `rounds` times. Without a place for any of them no walk runs, no margin is known, and a note says
+/// so. `guarded` [Hkv][middle] may be empty.
+std::vector<Survivors> balanceInRounds(const PolicyInput& input, const RoundSettings& settings,
+                                       const Protection& protection, std::int64_t target,
+                                       std::optional<std::int64_t> rounds,
+                                       const std::vector<std::vector<char>>& guarded, BalanceLog* log,
+                                       RowSelection& selection);
+
+/// Completes a selection: protected rows and survivors with their weights, margins, notes.
+void finishSelection(const PolicyInput& input, const RoundSettings& settings, const Protection& protection,
+                     const std::vector<Survivors>& survivors, RowSelection& selection);
+
+} // namespace kvscope

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "core/policies/balance/balance_log.h"
+#include "core/policies/policy.h"
+
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// One walk to be run, with the place its uniforms are drawn from: token i of the walk asks for
+/// (seed, layer, KV head, random.round, random.token or its own, random.slot + 256 * repeat).
+struct PlannedWalk {
+    BalancingWalk walk;                ///< without uniforms
+    std::vector<std::uint32_t> places; ///< RandomKey::token of each row
+    std::uint32_t round = 0, slot = 0; ///< RandomKey::round and slot
+    std::int64_t level = 1, place = 0, tree = 0, bucket = 0;
+};
+
+/// Runs planned walks over the rows of an input. A walk that fails (|y| above its limit) is repeated with fresh
+/// uniforms, at most eight times; then an Error says so. Without a kernel (gamma 0) no key is looked at.
+class BalanceWalks {
+public:
+    /// `centres` [Hkv, d] may be empty. `log` null: nothing is written down.
+    BalanceWalks(const PolicyInput& input, Tensor keys, Tensor values, Tensor centres, BalanceLog* log);
+
+    /// Signs of every walk, in the order of the plans.
+    std::vector<std::vector<std::int8_t>> run(const std::vector<PlannedWalk>& plans, const Checkpoint& checkpoint);
+
+    double margin(std::int64_t kvHead) const { return m_margins[static_cast<std::size_t>(kvHead)]; }
+    std::int64_t repeats() const { return m_repeats; } ///< failed walks so far
+
+private:
+    std::vector<double> uniformsOf(const PlannedWalk& plan, std::int64_t repeat) const;
+    std::vector<std::int8_t> coins(const PlannedWalk& plan);
+    void write(const PlannedWalk& plan, const BalancingWalk& walk, const BalancingSteps& steps, std::int64_t repeat);
+
+    const PolicyInput& m_input;
+    BalancingWalks m_batch;
+    BalanceLog* m_log;
+    std::vector<double> m_margins;
+    std::int64_t m_repeats = 0;
+};
+
+} // namespace kvscope

@@ -1,0 +1,144 @@
+// BalanceKV as its experiments run it: in blocks, tokens get signs that balance their keys and values, and half of them
+// stay and stand for the others; repeated until the budget is met. The needle variant protects keys that stand out.
+#include "core/base/error.h"
+#include "core/policies/balance/balance_needle.h"
+#include "core/policies/balance/balance_parameters.h"
+#include "core/policies/balance/balance_rounds.h"
+#include "core/policies/common/common_parameters.h"
+#include "core/policies/explanations.h"
+#include "core/policies/common/policy_tools.h"
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+using Presets = std::vector<std::pair<std::string, std::string>>;
+
+const Presets kNotebook = {{"temp", "0.1"}, {"shift", "block_mean"}};
+const Presets kLongBench = {{"block", "128"}, {"temp", "1"}, {"shift", "block_mean"}, {"sink", "32"}, {"recent", "32"}};
+
+Presets with(Presets presets, const Presets& more) {
+    presets.insert(presets.end(), more.begin(), more.end());
+    return presets;
+}
+
+PolicyCard makeCard() {
+    PolicyCard card;
+    card.id = "balancekv";
+    card.name = "BalanceKV";
+    card.summary = "Halves the tokens by signs that balance keys and values, in blocks; the kept half stands for all.";
+    card.paper =
+        "Han et al., BalanceKV: KV Cache Compression through Discrepancy Theory (2025), section 4 and appendix "
+        "B; the authors' code";
+    card.needs = {Need::Keys, Need::Values};
+    card.variants = {
+        {"paper", "Paper", "blocks of 256, keys shifted by their mean", {}},
+        {"notebook", "Authors' notebook", "as in Figs. 1 and 3: shifted by the mean of each block", kNotebook},
+        {"notebook_unweighted", "Authors' notebook, unweighted", "its second cell: every kept token stands for two",
+         with(kNotebook, {{"halving", "unweighted"}, {"value_constant", "0"}})},
+        {"longbench", "Authors' LongBench scripts", "blocks of 128, temp 1, 32 sinks and recents", kLongBench},
+        {"same_weights", "Same weights both sides", "the denominator uses the numerator's weights (B7)",
+         with(kNotebook, {{"same_weights", "true"}})},
+        {"needle", "Needle, authors' code", "keys against their block's mean are protected; found in layer 1",
+         with(kLongBench, {{"needle", "detection_layer"}, {"same_weights", "true"}})},
+        {"needle_paper", "Needle, paper", "the same, found in each layer itself (B17)",
+         with(kLongBench, {{"needle", "own_layer"}, {"same_weights", "true"}})},
+    };
+    card.parameters = withCommonParameters(balanceRoundParameters(), CommonParameters::Rounding);
+    card.usesSeed = true;
+    card.blockRefusal = "its weights count tokens of the whole prompt";
+    card.explanation = policyExplanation("balancekv");
+    card.scoreLabel = "no score: signs of a walk";
+    return card;
+}
+
+/// Protected [Hkv][middle]; empty when the variant protects nothing in this layer.
+std::vector<std::vector<char>> guardedTokens(const PolicyInput& input, const ParameterValues& values,
+                                             const Protection& protection, BalanceLog* log) {
+    const std::int64_t end = input.rowCount() - protection.last;
+    const bool elsewhere = values.choice("needle") == "detection_layer";
+    const LayerIndex detection(values.integer("detection_layer"));
+    if (values.choice("needle") == "off" || end <= protection.first || (elsewhere && input.layer < detection))
+        return {};
+    Tensor keys = input.keys;
+    if (elsewhere && input.layer != detection) {
+        if (!input.keysOfLayer)
+            throw Error({"the keys of layer " + std::to_string(detection.value) + " are not at hand",
+                         "parameter needle",
+                         "Choose needle=own_layer",
+                         {}});
+        keys = input.keysOfLayer(detection);
+        if (keys.size(0) != input.keys.size(0))
+            throw Error({"layer " + std::to_string(detection.value) + " has another number of KV heads",
+                         "parameter detection_layer",
+                         "Choose needle=own_layer",
+                         {}});
+    }
+    NeedleMask mask =
+        findNeedles(input.engine, input.engine.rows(keys, protection.first, end), values.integer("block"),
+                    values.real("needle_threshold"), values.integer("needle_dilation"), input.checkpoint.silent());
+    if (log) {
+        log->rho = mask.rho;
+        log->raw = mask.raw;
+        log->dilated = mask.dilated;
+    }
+    return std::move(mask.dilated);
+}
+
+class BalanceKv : public Policy {
+public:
+    const PolicyCard& card() const override { return m_card; }
+    Features features(const PolicyInput&, const ParameterValues&) const override { return {}; }
+    Scores combine(const PolicyInput&, const Features&, const ParameterValues&) const override { return {}; }
+
+    Protection protection(const ParameterValues& values, std::int64_t) const override {
+        return {values.integer("sink"), values.integer("recent")};
+    }
+
+    RowSelection select(const PolicyInput& input, const Scores&, const ParameterValues& values,
+                        std::int64_t count) const override {
+        const bool explicitRounds = values.integer("rounds") >= 0;
+        // Rounds that were asked for override the budget, so it does not cut sinks and recents.
+        const Protection fitted =
+            protection(values, count).within(explicitRounds ? input.rowCount() : count, input.rowCount());
+        const std::int64_t target = count - fitted.first - fitted.last;
+        const std::shared_ptr<BalanceLog> log = input.recordSteps ? std::make_shared<BalanceLog>() : nullptr;
+        const RoundSettings settings = balanceRoundSettings(values);
+        const auto rounds = explicitRounds ? std::optional(values.integer("rounds")) : std::nullopt;
+        RowSelection selection;
+        const auto guarded = guardedTokens(input, values, fitted, log.get());
+        const auto survivors = balanceInRounds(input, settings, fitted, target, rounds, guarded, log.get(), selection);
+        finishSelection(input, settings, fitted, survivors, selection);
+        selection.steps = log;
+        note(selection, guarded, count, explicitRounds);
+        return selection;
+    }
+
+private:
+    static void note(RowSelection& selection, const std::vector<std::vector<char>>& guarded, std::int64_t count,
+                     bool explicitRounds) {
+        std::int64_t needles = 0;
+        for (const auto& head : guarded)
+            needles += std::count(head.begin(), head.end(), char{1});
+        if (!guarded.empty())
+            selection.notes.push_back(std::to_string(needles) + " tokens are protected by needle detection, over " +
+                                      std::to_string(guarded.size()) + " KV heads");
+        const auto kept = static_cast<std::int64_t>(selection.heads.front().kept.size());
+        if (explicitRounds && kept != count)
+            selection.notes.push_back("rounds override the budget: " + std::to_string(kept) + " tokens are kept, not " +
+                                      std::to_string(count));
+    }
+
+    PolicyCard m_card = makeCard();
+};
+
+} // namespace
+
+const Policy& balanceKvPolicy() {
+    static const BalanceKv policy;
+    return policy;
+}
+
+} // namespace kvscope

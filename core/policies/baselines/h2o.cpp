@@ -1,0 +1,204 @@
+// H2O adds up the attention that every token has received so far and keeps the heavy hitters, together with the most
+// recent tokens, which had no chance to collect any yet.
+#include "core/policies/common/common_parameters.h"
+#include "core/policies/explanations.h"
+#include "core/policies/policy.h"
+#include "core/policies/common/policy_tools.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+ParameterTable ownParameters() {
+    ParameterSpec share;
+    share.id = "recent_share";
+    share.label = "Recent share";
+    share.help = "Share of the budget that goes to the most recent tokens: floor(share N) of them are kept whatever "
+                 "they score. For a number of tokens use protect_last.";
+    share.source = "H2O: half heavy, half recent; KeyDiff's and Compactor's runs and kvpress: 0";
+    share.max = 1;
+    share.defaultValue = 0.5;
+    share.step = 0.01;
+    share.stage = Stage::Select;
+    ParameterSpec over = choiceParameter(
+        "accumulate", "Accumulated as",
+        {{"sum", "Sum", "favours old tokens, which more queries have seen"},
+         {"mean", "Mean", "over the queries that see the token; favours recent ones with few samples"}},
+        Stage::Combine);
+    over.help = "What is made of the attention of all queries at or after the token (L1).";
+    over.source = "H2O: sum; kvpress ObservedAttention: mean";
+    ParameterSpec mask =
+        choiceParameter("mask", "Mask",
+                        {{"causal", "Causal", "a query sees the tokens up to its own"},
+                         {"last_window", "Last window only", "earlier queries see every token, later ones included"}},
+                        Stage::Features);
+    mask.help = "KVCache-Factory's copy masks the last window alone, so earlier queries attend to later tokens (L1).";
+    mask.source = "H2O, kvpress: causal; KVCache-Factory: last_window";
+    ParameterSpec window = integerParameter("mask_window", "Masked window", "", 1, 1024, 8, Stage::Features);
+    window.unit = "tokens";
+    window.maxIsTokens = true;
+    window.help = "The last queries that are masked causally under mask=last_window; without meaning otherwise.";
+    window.source = "KVCache-Factory script: 8";
+    return {share, over, mask, window,
+            groupRuleParameter("How the query heads that read one KV head agree. The original knows no groups and "
+                               "scores rows per query head.",
+                               "kvpress: mean; H2O's code: not group-aware")};
+}
+
+PolicyCard makeCard() {
+    PolicyCard card;
+    card.id = "h2o";
+    card.name = "H2O";
+    card.summary = "Keeps the tokens that received most attention so far (heavy hitters) and the most recent ones.";
+    card.paper = "Zhang et al., H2O: Heavy-Hitter Oracle for Efficient Generative Inference of LLMs (NeurIPS 2023), "
+                 "Algorithm 1";
+    card.needs = {Need::Keys, Need::Queries};
+    card.variants = {{"paper", "Paper", "accumulated sum, half of the budget recent", {}},
+                     {"keydiff", "KeyDiff's runs", "accumulated sum, nothing recent", {{"recent_share", "0"}}},
+                     {"kvpress",
+                      "kvpress",
+                      "ObservedAttention: mean over later queries, nothing recent, budget rounded down",
+                      {{"recent_share", "0"},
+                       {"accumulate", "mean"},
+                       {"rounding", "floor"},
+                       {"prompt_alignment", "kvpress"}}},
+                     {"kvcache_factory",
+                      "KVCache-Factory",
+                      "earlier queries unmasked, the last 8 tokens recent",
+                      {{"recent_share", "0"}, {"mask", "last_window"}, {"protect_last", "8"}}}};
+    card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
+    card.carriesState = true;
+    card.explanation = policyExplanation("h2o");
+    card.scoreLabel = "score: accumulated attention";
+    return card;
+}
+
+/// Rows that came in with this block: those that nothing was carried for.
+std::int64_t newRows(const PolicyInput& input) {
+    const auto seen = input.carried.find("seen");
+    if (seen == input.carried.end())
+        return input.rowCount();
+    const HostTensor marks = input.engine.download(seen->second);
+    return std::count(marks.data.begin(), marks.data.begin() + input.rowCount(), 0.0F);
+}
+
+/// The queries of this block.
+QueryWindow newQueries(const PolicyInput& input) {
+    return lastQueries(input, newRows(input), "H2O");
+}
+
+/// [H, m] a + b. An empty b counts as zero.
+Tensor sumOf(const Engine& engine, const Tensor& a, const Tensor& b) {
+    if (b.empty())
+        return a;
+    HostTensor sum = engine.download(a);
+    const HostTensor other = engine.download(b);
+    std::transform(sum.data.begin(), sum.data.end(), other.data.begin(), sum.data.begin(), std::plus<>());
+    return engine.upload(std::move(sum));
+}
+
+Tensor carriedOr(const PolicyInput& input, const std::string& name) {
+    const auto found = input.carried.find(name);
+    return found == input.carried.end() ? Tensor() : found->second;
+}
+
+/// How many of the window's first queries see every row.
+std::int64_t unmaskedQueries(const QueryWindow& window, const ParameterValues& values) {
+    if (values.choice("mask") == "causal")
+        return 0;
+    return std::max<std::int64_t>(0, window.count - values.integer("mask_window"));
+}
+
+/// [Hq, m] attention that the rows receive from the queries of the window.
+Tensor attentionReceived(const PolicyInput& input, const QueryWindow& window, std::int64_t unmasked) {
+    if (unmasked == 0)
+        return windowAttention(input, window);
+    AttentionInput all;
+    all.queries = input.engine.rows(window.queries, 0, unmasked);
+    all.keys = input.keys;
+    all.firstQuery = input.end; // after every row, so that the causal mask hides none
+    all.keyPositions = input.positions;
+    all.rule = input.attention;
+    all.rule.slidingWindow = 0;
+    const Tensor earlier = input.engine.attentionColumnSums(all, input.checkpoint.part(0, 0.9));
+    QueryWindow masked = window;
+    masked.queries = input.engine.rows(window.queries, unmasked, window.count);
+    masked.first += static_cast<TokenIndex>(unmasked);
+    return sumOf(input.engine, earlier, windowAttention(input, masked));
+}
+
+/// [Hkv, m] queries of the window that see each row.
+HostTensor queriesThatSee(const PolicyInput& input, const QueryWindow& window, std::int64_t unmasked) {
+    const std::int64_t firstMasked = window.first + unmasked, sliding = input.attention.slidingWindow;
+    HostTensor counts{{input.keys.size(0), input.rowCount()}, {}};
+    for (std::int64_t head = 0; head < counts.shape[0]; ++head)
+        for (std::int64_t row = 0; row < counts.shape[1]; ++row) {
+            const std::int64_t token = input.tokenAt(head, row);
+            const std::int64_t end = sliding > 0 ? std::min<std::int64_t>(input.end, token + sliding) : input.end;
+            const std::int64_t masked = std::max<std::int64_t>(0, end - std::max(firstMasked, token));
+            counts.data.push_back(static_cast<float>(unmasked + masked));
+        }
+    return counts;
+}
+
+class H2o : public Policy {
+public:
+    const PolicyCard& card() const override { return m_card; }
+
+    Features features(const PolicyInput& input, const ParameterValues& values) const override {
+        const QueryWindow window = newQueries(input);
+        const std::int64_t unmasked = unmaskedQueries(window, values);
+        const Engine& engine = input.engine;
+        return {{"attention",
+                 sumOf(engine, attentionReceived(input, window, unmasked), carriedOr(input, "attention"))},
+                {"queries", sumOf(engine, engine.upload(queriesThatSee(input, window, unmasked)),
+                                  carriedOr(input, "queries"))}};
+    }
+
+    Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
+        const Tensor sum = input.engine.reduceGroups(features.at("attention"), input.attention.kvOfQ,
+                                                     input.keys.size(0), groupRuleOf(values));
+        const Tensor& queries = features.at("queries");
+        if (values.choice("accumulate") == "sum")
+            return {sum, {{"queries", queries}}};
+        HostTensor mean = input.engine.download(sum);
+        const HostTensor counts = input.engine.download(queries);
+        for (std::size_t i = 0; i < mean.data.size(); ++i)
+            mean.data[i] = counts.data[i] > 0 ? mean.data[i] / counts.data[i] : 0; // unseen: nothing was received
+        return {input.engine.upload(std::move(mean)), {{"attention", sum}, {"queries", queries}}};
+    }
+
+    Protection protection(const ParameterValues& values, std::int64_t count) const override {
+        const auto recent = static_cast<std::int64_t>(
+            std::floor(values.real("recent_share") * static_cast<double>(count) + 1e-9));
+        return {values.integer("protect_first"), std::max(recent, values.integer("protect_last"))};
+    }
+
+    Features carry(const PolicyInput& input, const Features& features, const ParameterValues&) const override {
+        const Tensor seen = padColumns(input.engine, {}, input.keys.size(0), input.rowCount(), 1);
+        return {{"attention", features.at("attention")}, {"queries", features.at("queries")}, {"seen", seen}};
+    }
+
+    std::vector<std::string> notes(const PolicyInput& input, const ParameterValues&) const override {
+        const QueryWindow window = lastQueries(input, input.end, m_card.name);
+        if (window.count == window.wanted)
+            return {};
+        return {"H2O accumulated " + std::to_string(window.count) + " of the " + std::to_string(window.wanted) +
+                " queries before token " + std::to_string(input.end) + ": the capture holds no others"};
+    }
+
+private:
+    PolicyCard m_card = makeCard();
+};
+
+} // namespace
+
+const Policy& h2oPolicy() {
+    static const H2o policy;
+    return policy;
+}
+
+} // namespace kvscope

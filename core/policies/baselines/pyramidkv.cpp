@@ -1,0 +1,163 @@
+// PyramidKV scores tokens as SnapKV does and shares the cache out over the layers: lower layers spread their attention
+// and get many tokens, upper layers look at few and get few.
+#include "core/policies/common/common_parameters.h"
+#include "core/policies/explanations.h"
+#include "core/policies/common/fraction_removed.h"
+#include "core/policies/policy.h"
+#include "core/policies/common/policy_tools.h"
+#include "core/policies/baselines/pyramid_budgets.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace kvscope {
+
+const Policy& snapkvPolicy();
+
+namespace {
+
+ParameterTable ownParameters() {
+    ParameterTable rows;
+    for (ParameterSpec row : *snapkvPolicy().card().parameters) {
+        if (row.id == "window")
+            row.defaultValue = 8, row.source = "KVCache-Factory 8; kvpress 64; numbers of the paper's code 32";
+        else if (row.id == "pool")
+            row.defaultValue = 1;
+        else if (row.id == "pool_width")
+            row.defaultValue = 7;
+        else if (row.id == "copies")
+            row.source = "KVCache-Factory: query head; kvpress: KV head";
+        else if (row.id != "group_rule")
+            continue; // what other codes of SnapKV do, and the rows that it shares with everybody
+        rows.push_back(std::move(row));
+    }
+    ParameterSpec beta;
+    beta.id = "beta";
+    beta.label = "Steepness";
+    beta.symbol = "β";
+    beta.help = "The last layer gets about 1/β of the mean. 1 is flat.";
+    beta.source = "PyramidKV 20; kvpress 20";
+    beta.min = 1;
+    beta.max = 100;
+    beta.defaultValue = 20;
+    beta.step = 1;
+    beta.stage = Stage::Select;
+    ParameterSpec schedule = choiceParameter(
+        "schedule", "Budgets of the layers",
+        {{"integer", "Authors' code", "integer division, the window on top; uniform where n < 2 (N - W)"},
+         {"real", "kvpress", "rounded once, the window inside; uniform unless the last layer still holds its window"}},
+        Stage::Select);
+    schedule.help = "How the line from the first layer to the last is rounded, and when it is given up (L5).";
+    schedule.source = "PyramidKV's code: integer; kvpress: real";
+    ParameterSpec slope =
+        choiceParameter("slope", "Slope over",
+                        {{"gaps", "L - 1", "the last layer gets the smallest share"},
+                         {"layers", "L", "as some published copies; the mean lies above the budget"}},
+                        Stage::Select);
+    slope.help = "What the fall from first to last layer is divided by (L5).";
+    slope.source = "published copies of PyramidKV's code: both; kvpress: L - 1";
+    rows.insert(rows.end(), {beta, schedule, slope});
+    return rows;
+}
+
+PolicyCard makeCard() {
+    PolicyCard card;
+    card.id = "pyramidkv";
+    card.name = "PyramidKV";
+    card.summary = "SnapKV's scores with a budget per layer: many tokens in the first layers, few in the last.";
+    card.paper = "Cai et al., PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling (2024), "
+                 "section 4";
+    card.needs = {Need::Keys, Need::Queries};
+    card.variants = {{"original", "Authors' code", "window 8, maximum of 7, integer budgets", {}},
+                     {"original_layers",
+                      "Authors' code, slope over L",
+                      "copies that divide the slope by the number of layers",
+                      {{"slope", "layers"}}},
+                     {"kvpress",
+                      "kvpress",
+                      "window 64, average of 5, budgets rounded once",
+                      {{"window", "64"},
+                       {"pool", "average"},
+                       {"pool_width", "5"},
+                       {"schedule", "real"},
+                       {"rounding", "round"}}}};
+    card.parameters =
+        withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::Protection);
+    card.blockRefusal = "the budgets of its layers follow from the length of the whole prompt";
+    card.explanation = policyExplanation("pyramidkv");
+    card.scoreLabel = "score: pooled attention of the window";
+    return card;
+}
+
+PyramidShape shapeOf(int numLayers, std::int64_t rows, const ParameterValues& values, double mean) {
+    const bool integer = values.choice("schedule") == "integer";
+    return {integer ? PyramidShape::Schedule::Integer : PyramidShape::Schedule::Real,
+            numLayers,
+            rows,
+            mean,
+            values.integer("window"),
+            values.real("beta"),
+            values.choice("slope") == "layers"};
+}
+
+class PyramidKv : public Policy {
+public:
+    const PolicyCard& card() const override { return m_card; }
+
+    Features features(const PolicyInput& input, const ParameterValues& values) const override {
+        return snapkvPolicy().features(input, values);
+    }
+
+    Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
+        return snapkvPolicy().combine(input, features, values);
+    }
+
+    Protection protection(const ParameterValues& values, std::int64_t count) const override {
+        return snapkvPolicy().protection(values, count);
+    }
+
+    std::int64_t layerCount(LayerIndex layer, int numLayers, std::int64_t rows, const ParameterValues& values,
+                            std::int64_t count) const override {
+        const PyramidBudgets budgets = pyramidBudgets(shapeOf(numLayers, rows, values, static_cast<double>(count)));
+        return budgets.tokens[static_cast<std::size_t>(layer.value)];
+    }
+
+    RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
+                        std::int64_t count) const override {
+        const std::int64_t own = roundedOnce(input, values).value_or(count);
+        RowSelection chosen = snapkvPolicy().select(input, scores, values, own);
+        chosen.notes.push_back(fmt::format("PyramidKV keeps {} tokens in layer {} of {}", own, input.layer.value,
+                                           input.numLayers));
+        return chosen;
+    }
+
+    std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const override {
+        return snapkvPolicy().notes(input, values);
+    }
+
+private:
+    /// The layer's tokens of a budget in fractions as kvpress has them: its line runs through n (1 - ratio) and not
+    /// through a whole number next to it. Nothing for budgets in tokens and other schedules and roundings.
+    static std::optional<std::int64_t> roundedOnce(const PolicyInput& input, const ParameterValues& values) {
+        const bool real = values.choice("schedule") == "real" && roundingOf(values) == Rounding::Round;
+        if (!real || input.retention < 0)
+            return {};
+        const std::int64_t rows = input.rowCount();
+        const double mean = tokensLeft(static_cast<double>(rows), input.retention);
+        if (mean <= 0)
+            return {};
+        return pyramidBudgets(shapeOf(input.numLayers, rows, values, mean)).tokens[static_cast<std::size_t>(input.layer.value)];
+    }
+
+    PolicyCard m_card = makeCard();
+};
+
+} // namespace
+
+const Policy& pyramidkvPolicy() {
+    static const PyramidKv policy;
+    return policy;
+}
+
+} // namespace kvscope

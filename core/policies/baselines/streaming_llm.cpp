@@ -1,0 +1,83 @@
+// StreamingLLM keeps the first few tokens, which soak up attention in most heads, and the most recent ones. It looks at
+// positions only.
+#include "core/policies/common/common_parameters.h"
+#include "core/policies/explanations.h"
+#include "core/policies/policy.h"
+#include "core/policies/common/policy_tools.h"
+
+namespace kvscope {
+
+namespace {
+
+ParameterTable ownParameters() {
+    ParameterSpec sinks = integerParameter("sinks", "Attention sinks", "n_s", 0, 1024, 4, Stage::Select);
+    sinks.unit = "tokens";
+    sinks.maxIsTokens = true;
+    sinks.help = "The first tokens, kept for good, inside the budget. A budget below it keeps the first N.";
+    sinks.source = "StreamingLLM: 4; KeyDiff's runs and kvpress: 4; MInference: 128";
+    return {sinks, positionsRow()};
+}
+
+PolicyCard makeCard() {
+    PolicyCard card;
+    card.id = "streaming_llm";
+    card.name = "StreamingLLM";
+    card.summary = "Keeps the first tokens (attention sinks) and the most recent ones; looks at positions only.";
+    card.paper = "Xiao et al., Efficient Streaming Language Models with Attention Sinks (ICLR 2024), section 3.2";
+    card.variants = {
+        {"gaps", "Gaps kept", "4 sinks; kept keys stay turned to where they stood, as in most comparisons", {}},
+        {"paper", "Paper", "4 sinks; positions re-assigned inside the cache", {{"positions", "rerotated"}}},
+        {"kvpress",
+         "kvpress",
+         "4 sinks, budget rounded down, gaps kept",
+         {{"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
+        {"kvpress_rerotated",
+         "kvpress, KeyRerotationPress",
+         "as kvpress, with the wrapper that re-assigns positions",
+         {{"rounding", "floor"}, {"prompt_alignment", "kvpress"}, {"positions", "rerotated"}}},
+        {"minference", "MInference", "128 sinks, gaps kept", {{"sinks", "128"}}}};
+    card.parameters =
+        withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing);
+    card.explanation = policyExplanation("streaming_llm");
+    card.scoreLabel = "score: position (0-based)";
+    return card;
+}
+
+class StreamingLlm : public Policy {
+public:
+    const PolicyCard& card() const override { return m_card; }
+
+    Features features(const PolicyInput& input, const ParameterValues&) const override {
+        HostTensor position{{input.keys.size(0), input.rowCount()}, {}};
+        for (std::int64_t head = 0; head < position.shape[0]; ++head)
+            for (std::int64_t row = 0; row < position.shape[1]; ++row)
+                position.data.push_back(static_cast<float>(input.tokenAt(head, row)));
+        return {{"position", input.engine.upload(std::move(position))}};
+    }
+
+    Scores combine(const PolicyInput&, const Features& features, const ParameterValues&) const override {
+        return {features.at("position"), {}};
+    }
+
+    Protection protection(const ParameterValues& values, std::int64_t) const override {
+        return {values.integer("sinks"), 0};
+    }
+
+    std::vector<std::string> notes(const PolicyInput&, const ParameterValues& values) const override {
+        return {reassignsPositions(values)
+                    ? "positions re-assigned inside the cache: kept keys are judged turned to 0 ... N − 1 (L6)"
+                    : "positions kept: the gap between sinks and window stays in the angles (L6)"};
+    }
+
+private:
+    PolicyCard m_card = makeCard();
+};
+
+} // namespace
+
+const Policy& streamingLlmPolicy() {
+    static const StreamingLlm policy;
+    return policy;
+}
+
+} // namespace kvscope

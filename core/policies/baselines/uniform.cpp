@@ -1,0 +1,141 @@
+// Uniform eviction draws the kept tokens at random, every subset of that size with the same chance. A policy that does
+// not beat it has learned nothing about the prompt.
+#include "core/base/random.h"
+#include "core/policies/balance/balance_rounds.h"
+#include "core/policies/common/common_parameters.h"
+#include "core/policies/explanations.h"
+#include "core/policies/common/policy_tools.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+ParameterTable drawParameters() {
+    ParameterSpec draw = choiceParameter("draw", "Draw",
+                                         {{"fair", "Fair", "every subset equally likely"},
+                                          {"sign_sort", "Sign sort", "coins in blocks, -1 first, round by round"}},
+                                         Stage::Select);
+    draw.help = "BalanceKV's code sorts tokens by coin signs, block leaders forced to +1: positions are not kept "
+                "equally often (B13).";
+    draw.source = "BalanceKV 4.1: sampling; code: sign sort";
+    ParameterSpec block = integerParameter("draw_block", "Sign block", "B", 1, 1024, 128, Stage::Select);
+    block.unit = "tokens";
+    block.help = "Sign sort: the first token of each block of so many gets +1 without a draw (B13).";
+    block.source = "BalanceKV scripts: 128";
+    ParameterSpec reweight;
+    reweight.id = "reweight";
+    reweight.label = "Reweight";
+    reweight.kind = ParameterKind::Flag;
+    reweight.step = 1;
+    reweight.stage = Stage::Select;
+    reweight.help = "Each drawn token counts for all that it was drawn from: weight n / N in numerator and denominator, so that both "
+                    "sums are unbiased. Protected tokens and those after the cut keep weight 1. Fair draw only.";
+    reweight.source = "importance sampling; BalanceKV 4.1 has the sums unbiased";
+    return {draw, block, reweight};
+}
+
+PolicyCard makeCard() {
+    PolicyCard card;
+    card.id = "uniform";
+    card.name = "Uniform random";
+    card.summary = "Keeps a random subset, drawn anew for every layer and KV head: the baseline to beat.";
+    card.paper = "Baseline of BalanceKV (section 4) and kvpress RandomPress; drawn by sorting independent uniforms";
+    card.variants = {{"paper", "Fair draw", "every subset equally likely", {}},
+                     {"kvpress", "kvpress", "the same draw, rounded down", {{"rounding", "floor"}}},
+                     {"sign_sort", "BalanceKV's code", "coins, sorted by sign (B13)", {{"draw", "sign_sort"}}},
+                     {"reweighted", "Unbiased sums", "the fair draw, each token weighted n / N", {{"reweight", "true"}}}};
+    card.parameters = withCommonParameters(drawParameters(), CommonParameters::All);
+    card.usesSeed = true;
+    card.explanation = policyExplanation("uniform");
+    card.scoreLabel = "score u, uniform in [0, 1)";
+    return card;
+}
+
+// The 24 leading bits, so that rounding to float never reaches 1.
+float uniformScore(const PolicyInput& input, std::int64_t head, std::int64_t row) {
+    RandomKey key;
+    key.seed = input.seed;
+    key.layer = static_cast<std::uint32_t>(input.layer.value);
+    key.kvHead = static_cast<std::uint32_t>(head);
+    key.token = static_cast<std::uint32_t>(input.tokenAt(head, row));
+    return static_cast<float>(std::floor(input.random->uniform(key) * 0x1p24) * 0x1p-24);
+}
+
+class Uniform : public Policy {
+public:
+    const PolicyCard& card() const override { return m_card; }
+
+    Features features(const PolicyInput& input, const ParameterValues&) const override {
+        HostTensor draw{{input.keys.size(0), input.rowCount()}, {}};
+        draw.data.reserve(static_cast<std::size_t>(draw.shape.count()));
+        for (std::int64_t head = 0; head < draw.shape[0]; ++head)
+            for (std::int64_t row = 0; row < draw.shape[1]; ++row)
+                draw.data.push_back(uniformScore(input, head, row));
+        return {{"uniform", input.engine.upload(std::move(draw))}};
+    }
+
+    /// The signs' coins are others, and no token has a score by which it would be kept.
+    Scores combine(const PolicyInput&, const Features& features, const ParameterValues& values) const override {
+        return isFair(values) ? Scores{features.at("uniform"), {}} : Scores{};
+    }
+
+    // BalanceKV's uniform baseline is its blocked walk without a kernel.
+    RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
+                        std::int64_t count) const override {
+        if (isFair(values))
+            return fairDraw(input, scores, values, count);
+        const Protection fitted = protection(values, count).within(count, input.rowCount());
+        RoundSettings coins;
+        coins.gamma = 0;
+        coins.halving = Halving::Unweighted;
+        coins.shift = KeyShift::None;
+        coins.block = values.integer("draw_block");
+        RowSelection selection;
+        const auto survivors = balanceInRounds(input, coins, fitted, count - fitted.first - fitted.last, std::nullopt,
+                                               {}, nullptr, selection);
+        finishSelection(input, coins, fitted, survivors, selection);
+        return selection;
+    }
+
+    std::string scoreLabel(const ParameterValues& values) const override {
+        return isFair(values) ? m_card.scoreLabel : "no score: signs of coins";
+    }
+
+private:
+    static bool isFair(const ParameterValues& values) { return values.choice("draw") == "fair"; }
+
+    // Drawn from all tokens seen: in blocks too, where a token stays exactly when it is among the largest uniforms so far.
+    RowSelection fairDraw(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
+                          std::int64_t count) const {
+        RowSelection chosen = Policy::select(input, scores, values, count);
+        if (!values.flag("reweight"))
+            return chosen;
+        for (const TopKHead& head : chosen.heads) {
+            const std::int64_t kept = std::ssize(head.kept), guarded = chosen.protectedFirst + chosen.protectedLast;
+            const auto weight = kept > guarded ? static_cast<float>(static_cast<double>(input.end - guarded) /
+                                                                    static_cast<double>(kept - guarded))
+                                               : 1.0F;
+            RowWeights weights;
+            weights.numerator.assign(static_cast<std::size_t>(kept), weight);
+            std::fill_n(weights.numerator.begin(), chosen.protectedFirst, 1.0F);
+            std::fill_n(weights.numerator.rbegin(), chosen.protectedLast, 1.0F);
+            weights.denominator = weights.numerator;
+            chosen.weights.push_back(std::move(weights));
+        }
+        return chosen;
+    }
+
+    PolicyCard m_card = makeCard();
+};
+
+} // namespace
+
+const Policy& uniformPolicy() {
+    static const Uniform policy;
+    return policy;
+}
+
+} // namespace kvscope

@@ -1,0 +1,222 @@
+// A long prompt enters the cache block by block, and after each block the cache is cut back to the budget. A policy is
+// asked once per block, with the cache plus the block as its rows; it needs to know nothing else about blocks.
+#include "core/policies/common/block_processing.h"
+
+#include "core/base/error.h"
+#include "core/policies/common/common_parameters.h"
+#include "core/policies/common/policy_tools.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace kvscope {
+
+namespace {
+
+std::vector<TokenIndex> tokensOf(const std::vector<TokenIndex>& rows, const PolicyInput& input, std::int64_t head) {
+    std::vector<TokenIndex> tokens;
+    tokens.reserve(rows.size());
+    for (const TokenIndex row : rows)
+        tokens.push_back(input.tokenAt(head, row));
+    return tokens;
+}
+
+// The cache of all KV heads while blocks pass through it.
+class BlockRun {
+public:
+    BlockRun(const Policy& policy, const ParameterValues& values, const PolicyInput& whole, PolicyOutcome& outcome)
+        : m_policy(policy), m_values(values), m_whole(whole), m_outcome(outcome),
+          m_cache(static_cast<std::size_t>(whole.keys.size(0))),
+          m_margins(m_cache.size(), std::numeric_limits<float>::infinity()) {}
+
+    // Lets the tokens [begin, end) in. The last block is scored even when it fits, so that the result has scores.
+    void step(TokenIndex begin, TokenIndex end, bool last, const Checkpoint& checkpoint) {
+        for (auto& rows : m_cache) {
+            rows.resize(rows.size() + static_cast<std::size_t>(end - begin));
+            std::iota(rows.end() - (end - begin), rows.end(), begin);
+        }
+        const auto cached = static_cast<std::int64_t>(m_cache.front().size());
+        const bool evicts = cached > m_outcome.requested;
+        if (!evicts && !last && !m_policy.card().carriesState)
+            return;
+        const PolicyInput input = stepInput(end, checkpoint);
+        const Features features = m_policy.features(input, m_values);
+        Features carried = m_policy.carry(input, features, m_values);
+        Scores scores = m_policy.combine(input, features, m_values);
+        if (m_outcome.notes.empty()) // the first block has the fewest queries: its note is the one that counts
+            m_outcome.notes = m_policy.notes(input, m_values);
+        choose(input, scores, std::min(cached, m_outcome.requested), evicts);
+        keepCarried(std::move(carried), input);
+        if (last) {
+            m_outcome.scores = std::move(scores);
+            if (!m_chosenBy.empty())
+                m_outcome.scores.total = m_chosenBy;
+            m_outcome.positions = input.positions;
+        }
+    }
+
+    // The margin of a head is that of its closest decision in any block.
+    void takeMargins() {
+        for (std::size_t h = 0; h < m_margins.size(); ++h)
+            m_outcome.selection.heads[h].margin = m_margins[h];
+    }
+
+private:
+    PolicyInput stepInput(TokenIndex end, const Checkpoint& checkpoint) const {
+        const Engine& engine = m_whole.engine;
+        const std::int64_t seen =
+            m_whole.queries.empty() ? 0 : std::min<std::int64_t>(end - m_whole.firstQuery, m_whole.queries.size(1));
+        return PolicyInput{
+            .engine = engine,
+            .keys = engine.gatherRows(m_whole.keys, m_cache),
+            .values = m_whole.values.empty() ? Tensor() : engine.gatherRows(m_whole.values, m_cache),
+            .queries = seen > 0 ? engine.rows(m_whole.queries, 0, seen) : Tensor(),
+            .firstQuery = m_whole.firstQuery,
+            .end = end,
+            .positions = m_cache,
+            .carried = paddedCarried(),
+            .attention = m_whole.attention,
+            .layer = m_whole.layer,
+            .numLayers = m_whole.numLayers,
+            .seed = m_whole.seed,
+            .checkpoint = checkpoint,
+            .preRopeKeys = m_whole.preRopeKeys.empty() ? Tensor() : engine.gatherRows(m_whole.preRopeKeys, m_cache),
+            .random = m_whole.random,
+            .retention = m_whole.retention,
+            .recordSteps = m_whole.recordSteps,
+            .imported = m_whole.imported};
+    }
+
+    void choose(const PolicyInput& input, const Scores& scores, std::int64_t count, bool evicts) {
+        const RowSelection rows = m_policy.select(input, scores, m_values, count);
+        m_outcome.selection = tokensOfRows(rows, input);
+        m_outcome.log = rows.steps;
+        m_chosenBy = rows.total;
+        BlockStep step{input.end, input.rowCount(), {}, std::numeric_limits<float>::infinity()};
+        m_keptRows.clear();
+        for (std::size_t h = 0; h < m_cache.size(); ++h) {
+            const std::vector<TokenIndex>& kept = m_outcome.selection.heads[h].kept;
+            std::vector<TokenIndex> evicted;
+            std::set_difference(m_cache[h].begin(), m_cache[h].end(), kept.begin(), kept.end(),
+                                std::back_inserter(evicted));
+            step.evicted.push_back(std::move(evicted));
+            step.margin = std::min(step.margin, rows.heads[h].margin);
+            m_margins[h] = std::min(m_margins[h], rows.heads[h].margin);
+            m_keptRows.push_back(rows.heads[h].kept);
+            m_cache[h] = kept;
+        }
+        if (evicts)
+            m_outcome.steps.push_back(std::move(step));
+    }
+
+    // State follows its rows: [Hkv, m] directly, [Hq, m] through the KV head that each query head reads.
+    void keepCarried(Features carried, const PolicyInput& input) {
+        for (auto& [name, tensor] : carried) {
+            const bool perQueryHead = tensor.size(0) != input.keys.size(0);
+            RowPositions rows = m_keptRows;
+            if (perQueryHead) {
+                rows.clear();
+                for (const std::int32_t kvHead : input.attention.kvOfQ)
+                    rows.push_back(m_keptRows[static_cast<std::size_t>(kvHead)]);
+            }
+            tensor = m_whole.engine.gatherRows(tensor, rows);
+        }
+        m_carried = std::move(carried);
+    }
+
+    Features paddedCarried() const {
+        Features padded;
+        const auto rows = static_cast<std::int64_t>(m_cache.front().size());
+        for (const auto& [name, tensor] : m_carried)
+            padded[name] = padColumns(m_whole.engine, tensor, tensor.size(0), rows, 0);
+        return padded;
+    }
+
+    const Policy& m_policy;
+    const ParameterValues& m_values;
+    const PolicyInput& m_whole;
+    PolicyOutcome& m_outcome;
+    RowPositions m_cache;    // tokens in the cache, per KV head
+    RowPositions m_keptRows; // rows of the last choice
+    std::vector<float> m_margins;
+    Features m_carried;
+    Tensor m_chosenBy; // scores of the last choice, where its policy made them anew
+};
+
+void appendEnds(std::vector<TokenIndex>& ends, std::int64_t begin, std::int64_t end, std::int64_t block) {
+    for (std::int64_t at = begin; at < end; at += block)
+        ends.push_back(static_cast<TokenIndex>(std::min(at + block, end)));
+}
+
+} // namespace
+
+std::vector<TokenIndex> blockEnds(const ParameterValues& values, std::int64_t tokens, std::int64_t budget) {
+    const std::int64_t decoded = values.integer("decode_tokens");
+    if (decoded >= tokens)
+        throw Error({std::to_string(decoded) + " decoded tokens leave no prompt: " + std::to_string(tokens) +
+                         " tokens lie before the cut",
+                     "parameter decode_tokens",
+                     "Give at most " + std::to_string(tokens - 1),
+                     {}});
+    const std::int64_t prompt = tokens - decoded;
+    const std::int64_t block = values.integer("prompt_block") > 0 ? values.integer("prompt_block") : prompt;
+    std::vector<TokenIndex> ends;
+    std::int64_t begin = 0;
+    if (values.choice("prompt_alignment") == "kvpress") {
+        begin = std::min(budget, prompt);
+        ends.push_back(static_cast<TokenIndex>(begin));
+    }
+    appendEnds(ends, begin, prompt, block);
+    appendEnds(ends, prompt, tokens, values.integer("decode_block"));
+    return ends;
+}
+
+Selection tokensOfRows(const RowSelection& rows, const PolicyInput& input) {
+    Selection selection;
+    for (std::size_t h = 0; h < rows.heads.size(); ++h) {
+        const TopKHead& chosen = rows.heads[h];
+        HeadSelection head;
+        head.kept = tokensOf(chosen.kept, input, static_cast<std::int64_t>(h));
+        head.protectedTokens.assign(head.kept.begin(), head.kept.begin() + rows.protectedFirst);
+        head.protectedTokens.insert(head.protectedTokens.end(), head.kept.end() - rows.protectedLast, head.kept.end());
+        head.margin = chosen.margin;
+        if (!rows.weights.empty()) {
+            const RowWeights& weights = rows.weights[h];
+            head.numeratorWeights = weights.numerator;
+            head.denominatorWeights = weights.denominator;
+            head.storedKeys = weights.storedKeys;
+            head.storedValues = weights.storedValues;
+        }
+        selection.heads.push_back(std::move(head));
+    }
+    for (std::size_t q = 0; q < rows.queryHeads.size(); ++q) {
+        const std::int32_t kvHead = input.attention.kvOfQ[q];
+        selection.heads[static_cast<std::size_t>(kvHead)].queryHeads.push_back(
+            {static_cast<std::int32_t>(q), tokensOf(rows.queryHeads[q].kept, input, kvHead), rows.queryHeads[q].margin});
+    }
+    return selection;
+}
+
+PolicyOutcome runInBlocks(const Policy& policy, const ParameterValues& values, const Budget& budget,
+                          const PolicyInput& input) {
+    const std::int64_t tokens = input.rowCount();
+    PolicyOutcome outcome;
+    outcome.simulated = true;
+    outcome.requested = policy.card().usesBudget ? resolveBudget(budget, tokens, roundingOf(values)) : tokens;
+    const std::vector<TokenIndex> ends = blockEnds(values, tokens, outcome.requested);
+    PolicyInput asked = input;
+    asked.retention = retentionOf(budget, tokens);
+    BlockRun run(policy, values, asked, outcome);
+    TokenIndex begin = 0;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+        const Checkpoint part = input.checkpoint.part(begin / double(tokens), ends[i] / double(tokens));
+        part.at(0, 1);
+        run.step(begin, ends[i], i + 1 == ends.size(), part);
+        begin = ends[i];
+    }
+    run.takeMargins();
+    return outcome;
+}
+
+} // namespace kvscope

@@ -1,0 +1,217 @@
+// Compactor adds two opinions about a token. Leverage asks whether its key sticks out of all keys; non-causal attention
+// inside chunks asks whether its neighbours, earlier and later ones, look at it. Neither needs to know the question.
+#include "core/policies/compactor/compactor_card.h"
+#include "core/policies/compactor/compactor_log.h"
+#include "core/policies/common/fraction_removed.h"
+#include "core/policies/common/joint_selection.h"
+#include "core/policies/compactor/leverage_features.h"
+#include "core/policies/common/policy_tools.h"
+
+#include "core/base/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+/// Rows that take part in the scores.
+struct Middle {
+    std::int64_t begin = 0, end = 0;
+    bool empty() const { return begin >= end; }
+};
+
+Middle middleOf(const PolicyInput& input, const ParameterValues& values) {
+    return {values.integer("skip_first"), input.rowCount() - values.integer("skip_last")};
+}
+
+[[noreturn]] void refuseMissingQueries(const PolicyInput& input, std::int64_t first) {
+    throw Error({fmt::format("Compactor needs the query of token {}, and none before token {} was captured", first,
+                             input.queries.empty() ? std::int64_t{input.end} : std::int64_t{input.firstQuery}),
+                 "layer " + std::to_string(input.layer.value),
+                 "Capture the queries of all tokens, or use policy leverage, which needs none",
+                 {}});
+}
+
+/// [Hq, rows of the middle, d]: the query of every row that takes part.
+Tensor queriesOf(const PolicyInput& input, const Middle& middle) {
+    const auto rowOf = [&](TokenIndex token) {
+        if (input.queries.empty() || token < input.firstQuery)
+            refuseMissingQueries(input, token);
+        return token - input.firstQuery;
+    };
+    if (input.positions.empty()) {
+        const std::int64_t first = rowOf(static_cast<TokenIndex>(middle.begin));
+        return input.engine.rows(input.queries, first, first + middle.end - middle.begin);
+    }
+    RowPositions rows;
+    for (const std::int32_t kvHead : input.attention.kvOfQ) {
+        rows.emplace_back();
+        for (std::int64_t row = middle.begin; row < middle.end; ++row)
+            rows.back().push_back(rowOf(input.tokenAt(kvHead, row)));
+    }
+    if (input.queries.empty())
+        refuseMissingQueries(input, 0);
+    return input.engine.gatherRows(input.queries, rows);
+}
+
+Tensor attentionOf(const PolicyInput& input, const ParameterValues& values, const Middle& middle) {
+    AttentionChunksInput chunks;
+    chunks.queries = queriesOf(input, middle);
+    chunks.keys = input.engine.rows(input.keys, middle.begin, middle.end);
+    chunks.rule = input.attention;
+    if (values.choice("logit_scale") == "one")
+        chunks.rule.scaling = 1;
+    chunks.chunk = values.integer("chunk");
+    const std::int64_t last = (middle.end - middle.begin) % chunks.chunk; // tokens of a short last chunk
+    if (last > 0 && values.choice("last_chunk") == "kvpress")
+        chunks.zeroKeys = chunks.uniformRows = chunks.chunk - last;
+    if (last > 0 && values.choice("last_chunk") == "vllm")
+        chunks.uniformRows = (64 - last % 64) % 64;
+    return input.engine.attentionChunkSums(chunks, input.checkpoint);
+}
+
+/// [H, rows of the middle] -> [H, m]; `value` for the rows that take no part.
+Tensor overAllRows(const PolicyInput& input, const Tensor& scores, const Middle& middle, float value) {
+    const HostTensor given = input.engine.download(scores);
+    const std::int64_t heads = given.shape[0], count = given.shape[1], m = input.rowCount();
+    HostTensor all{{heads, m}, std::vector<float>(static_cast<std::size_t>(heads * m), value)};
+    for (std::int64_t h = 0; h < heads; ++h)
+        std::copy_n(given.data.begin() + h * count, count, all.data.begin() + h * m + middle.begin);
+    return input.engine.upload(std::move(all));
+}
+
+Tensor middleRows(const PolicyInput& input, const Tensor& scores, const Middle& middle) {
+    return input.engine.rows(scores, middle.begin, middle.end);
+}
+
+class Compactor : public Policy {
+public:
+    const PolicyCard& card() const override { return m_card; }
+
+    Features features(const PolicyInput& input, const ParameterValues& values) const override {
+        if (values.choice("selection") == "joint" && !isOneShot(values))
+            throw Error({"a joint choice gives heads caches of different length, which blocks cannot continue",
+                         "parameter selection", "Choose selection=head, or prompt_block=0 and decode_tokens=0", {}});
+        const Middle middle = middleOf(input, values);
+        if (middle.empty())
+            return {};
+        Features out;
+        const Tensor rows = input.engine.rows(input.values, middle.begin, middle.end);
+        out["leverage"] = leverageOf(input, values, middle.begin, middle.end, LeverageParts::Scores).scores;
+        out["attention"] = attentionOf(input, values, middle);
+        out["value_norm"] = input.engine.rowNorms(rows, input.checkpoint);
+        return out;
+    }
+
+    Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
+        const Engine& engine = input.engine;
+        const Middle middle = middleOf(input, values);
+        if (middle.empty())
+            return {padColumns(engine, {}, input.keys.size(0), input.rowCount(), 0), {}};
+        Tensor attention = engine.reduceGroups(features.at("attention"), input.attention.kvOfQ, input.keys.size(0),
+                                               groupRuleOf(values));
+        if (values.flag("value_norm"))
+            attention = engine.multiply(attention, features.at("value_norm"));
+        attention = engine.pool(attention, PoolKind::Average, values.integer("pool_width"));
+        Standardisation how;
+        how.jointly = values.choice("z_scope") == "layer";
+        how.sample = values.flag("z_sample");
+        how.floor = values.real("z_floor");
+        const Tensor zAttention = engine.standardise(attention, how);
+        how.chunk = values.flag("z_chunks") ? values.integer("token_chunk") : 0;
+        const Tensor zLeverage = engine.standardise(features.at("leverage"), how);
+        Scores scores{blended(input, zAttention, zLeverage, values.real("lambda"), middle), {}};
+        constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+        for (const auto& [name, part] : {std::pair{"attention", attention}, std::pair{"leverage", features.at("leverage")},
+                                         std::pair{"z_attention", zAttention}, std::pair{"z_leverage", zLeverage}})
+            scores.parts[name] = overAllRows(input, part, middle, kNone);
+        return scores;
+    }
+
+    RowSelection select(const PolicyInput& input, const Scores& given, const ParameterValues& values,
+                        std::int64_t count) const override {
+        const Middle middle = middleOf(input, values);
+        Scores scores = given;
+        double lambda = values.real("lambda");
+        const bool remade = values.choice("lambda_rule") == "removed" && !middle.empty();
+        if (remade) {
+            lambda = fractionRemoved(input.retention < 0 ? static_cast<double>(count) / static_cast<double>(input.rowCount())
+                                                         : input.retention);
+            scores.total = blended(input, middleRows(input, given.parts.at("z_attention"), middle),
+                                   middleRows(input, given.parts.at("z_leverage"), middle), lambda, middle);
+        }
+        RowSelection out = values.choice("selection") == "joint"
+                               ? chosenJointly(input, scores, values, count)
+                               : keepBest(input, scores.total, protection(values, count), count);
+        if (remade)
+            out.total = scores.total;
+        if (input.recordSteps && !middle.empty())
+            out.steps = logOf(input, scores, values, lambda);
+        return out;
+    }
+
+    std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const override {
+        std::vector<std::string> notes = leverageNotes(input, values);
+        if (middleOf(input, values).empty())
+            notes.push_back("all tokens are among the skipped first and last ones: none has a score (C10)");
+        return notes;
+    }
+
+private:
+    /// Tokens that take no part show the largest score of the layer, as kvpress pads them (C10).
+    static Tensor blended(const PolicyInput& input, const Tensor& zAttention, const Tensor& zLeverage, double lambda,
+                          const Middle& middle) {
+        const Tensor total = input.engine.blend(zAttention, zLeverage, lambda);
+        if (middle.begin == 0 && middle.end == input.rowCount())
+            return total;
+        const HostTensor host = input.engine.download(total);
+        return overAllRows(input, total, middle, *std::max_element(host.data.begin(), host.data.end()));
+    }
+
+    RowSelection chosenJointly(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
+                               std::int64_t count) const {
+        const std::int64_t heads = input.keys.size(0), rows = input.rowCount();
+        JointRequest request{input.engine.download(scores.total), count * heads, protection(values, count),
+                             values.integer("page")};
+        if (values.choice("entries") == "vllm" && input.retention >= 1) {
+            request.entries = heads * rows; // that code leaves the cache alone then
+        } else if (values.choice("entries") == "vllm" && input.retention >= 0) {
+            const std::int64_t free = std::max<std::int64_t>(0, rows - request.protection.first - request.protection.last);
+            const double share = input.retention * static_cast<double>(free * heads);
+            request.entries = std::max<std::int64_t>(1, std::llrint(share)); // halves to even, as Python rounds
+        }
+        return keepBestJointly(request);
+    }
+
+    static std::shared_ptr<const StepLog> logOf(const PolicyInput& input, const Scores& scores,
+                                                const ParameterValues& values, double lambda) {
+        const Middle middle = middleOf(input, values);
+        auto log = std::make_shared<LeverageLog>();
+        Leverage leverage = leverageOf(input, values, middle.begin, middle.end, LeverageParts::ScoresAndSpectrum);
+        log->spectrum = std::move(leverage.spectrum);
+        log->rank = std::move(leverage.rank);
+        log->lambda = lambda;
+        const auto part = [&](const char* name) { return input.engine.download(scores.parts.at(name)); };
+        log->leverage = part("leverage");
+        log->attention = part("attention");
+        log->zLeverage = part("z_leverage");
+        log->zAttention = part("z_attention");
+        return log;
+    }
+
+    PolicyCard m_card = compactorCard();
+};
+
+} // namespace
+
+const Policy& compactorPolicy() {
+    static const Compactor policy;
+    return policy;
+}
+
+} // namespace kvscope

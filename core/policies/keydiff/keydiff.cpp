@@ -1,0 +1,137 @@
+// KeyDiff keeps the keys that differ most from the rest: those with the smallest cosine to an anchor, the mean of the
+// cached keys. Keys that stand out are the ones that some query will single out; no attention weight is needed.
+#include "core/policies/common/common_parameters.h"
+#include "core/policies/explanations.h"
+#include "core/policies/policy.h"
+#include "core/policies/common/policy_tools.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+ParameterTable ownParameters() {
+    ParameterSpec anchor =
+        choiceParameter("anchor", "Anchor",
+                        {{"mean", "Mean of keys", "μ = (1/n) Σ k_i (section 3.2's experiments)"},
+                         {"normalised_mean", "Mean of unit keys", "μ = (1/n) Σ k_i/‖k_i‖ (Eq. 8)"},
+                         {"median", "Median", "coordinate-wise median of the keys (Table 14)"},
+                         {"pairwise", "Pairwise", "the sum over all keys instead of an anchor (Eq. 7)"}},
+                        Stage::Features);
+    anchor.symbol = "μ";
+    anchor.help =
+        "What keys are compared with. Mean of keys and mean of unit keys can disagree completely (K1); pairwise "
+        "and mean of unit keys rank the same under cosine (K2).";
+    anchor.source = "KeyDiff 3.2, Eqs. 7-8, Table 14; kvpress: normalised_mean";
+    ParameterSpec metric = choiceParameter("metric", "Similarity",
+                                           {{"cosine", "Cosine", "score −cos(μ, k_i); 0 for a zero key (K4)"},
+                                            {"dot", "Dot product", "score −⟨μ, k_i⟩, keys not normalised"},
+                                            {"euclidean", "Euclidean", "score +‖k_i − μ‖, keys not normalised"}},
+                                           Stage::Features);
+    metric.help = "How a key is compared with the anchor. The paper does not write out signs and normalisation of the "
+                  "other two; keys stay as they are.";
+    metric.source = "KeyDiff Eq. 8, Table 15";
+    ParameterSpec window;
+    window.id = "window_share";
+    window.label = "Sliding window";
+    window.symbol = "w";
+    window.help =
+        "Share of the budget that goes to the most recent tokens: floor(w N) of them are kept whatever their score.";
+    window.source = "KeyDiff 3.2; Table 13: 0.1 and 0.2; Math-500: 0.2";
+    window.max = 0.9;
+    window.step = 0.01;
+    window.stage = Stage::Select;
+    return {anchor, metric, window};
+}
+
+PolicyCard makeCard() {
+    PolicyCard card;
+    card.id = "keydiff";
+    card.name = "KeyDiff";
+    card.summary = "Keeps the keys least similar to the mean key; no queries, values or attention weights.";
+    card.paper =
+        "Park et al., KeyDiff: Key Similarity-Based KV Cache Eviction (2025), Eqs. 7 and 8, sections 2.4 and 3.2";
+    card.needs = {Need::Keys};
+    card.variants = {
+        {"paper", "Paper", "mean of the keys, cosine", {}},
+        {"kvpress",
+         "kvpress",
+         "mean of the unit keys, budget rounded down",
+         {{"anchor", "normalised_mean"}, {"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
+        {"pairwise", "Pairwise (Eq. 7)", "summed cosine to all keys", {{"anchor", "pairwise"}}},
+        {"sliding_window",
+         "With sliding window",
+         "a fifth of the budget is recent (Table 13, Math-500)",
+         {{"window_share", "0.2"}}},
+    };
+    card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
+    card.explanation = policyExplanation("keydiff");
+    card.scoreLabel = "score −cos(μ, k)";
+    return card;
+}
+
+SimilarityMetric metricOf(const ParameterValues& values) {
+    const std::string& id = values.choice("metric");
+    return id == "cosine" ? SimilarityMetric::Cosine
+           : id == "dot"  ? SimilarityMetric::Dot
+                          : SimilarityMetric::Euclidean;
+}
+
+AnchorKind anchorOf(const std::string& id) {
+    return id == "mean" ? AnchorKind::Mean : id == "median" ? AnchorKind::Median : AnchorKind::NormalisedMean;
+}
+
+class KeyDiff : public Policy {
+public:
+    const PolicyCard& card() const override { return m_card; }
+
+    Features features(const PolicyInput& input, const ParameterValues& values) const override {
+        const std::string& anchorId = values.choice("anchor");
+        if (anchorId == "pairwise")
+            return {{"similarity", input.engine.pairwiseSums(input.keys, metricOf(values), input.checkpoint)}};
+        const Tensor anchor = input.engine.anchor(input.keys, anchorOf(anchorId), input.checkpoint);
+        return {{"anchor", anchor},
+                {"similarity", input.engine.similarity(input.keys, anchor, metricOf(values), input.checkpoint)}};
+    }
+
+    // Different is kept: far away, or little similar.
+    Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
+        const Tensor& similarity = features.at("similarity");
+        const bool distance = metricOf(values) == SimilarityMetric::Euclidean;
+        return {distance ? similarity : input.engine.scale(similarity, -1),
+                {{distance ? "distance" : "similarity", similarity}}};
+    }
+
+    Protection protection(const ParameterValues& values, std::int64_t count) const override {
+        // 1e-9: 0.29 of 100 is 29, although the product is a hair below in binary.
+        const double window = std::floor(values.real("window_share") * static_cast<double>(count) + 1e-9);
+        return {values.integer("protect_first"),
+                std::max(values.integer("protect_last"), static_cast<std::int64_t>(window))};
+    }
+
+    std::string scoreLabel(const ParameterValues& values) const override {
+        const bool pairwise = values.choice("anchor") == "pairwise";
+        const SimilarityMetric metric = metricOf(values);
+        return fmt::format("score {}{}{}{}", metric == SimilarityMetric::Euclidean ? "" : "−", pairwise ? "Σ " : "",
+                           metric == SimilarityMetric::Cosine ? "cos"
+                           : metric == SimilarityMetric::Dot  ? "dot"
+                                                              : "distance",
+                           pairwise ? "(k_j, k)" : "(μ, k)");
+    }
+
+private:
+    PolicyCard m_card = makeCard();
+};
+
+} // namespace
+
+const Policy& keydiffPolicy() {
+    static const KeyDiff policy;
+    return policy;
+}
+
+} // namespace kvscope

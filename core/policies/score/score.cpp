@@ -1,0 +1,216 @@
+// A score of one's own: a formula over what other policies compute. The formula names features, each policy computes
+// and combines its own as it does when it runs alone, and the formula is evaluated on top.
+#include "core/base/error.h"
+#include "core/policies/common/common_parameters.h"
+#include "core/policies/explanations.h"
+#include "core/policies/policy.h"
+#include "core/policies/score/score_expression.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace kvscope {
+
+namespace {
+
+void checkExpression(std::string_view text) {
+    (void)ScoreExpression::parse(text);
+}
+
+ParameterTable ownParameters() {
+    ParameterSpec expression;
+    expression.id = "expression";
+    expression.label = "Score";
+    expression.kind = ParameterKind::Text;
+    expression.defaultText = "z(snapkv) + 0.3*z(key_norm)*vnorm";
+    expression.check = checkExpression;
+    expression.help = "A formula over knorm, vnorm, position and the scores of other policies, with + - * /, z, rank, log, exp, "
+                      "sqrt, abs, min, max and clip. Larger is kept.";
+    expression.source = "your own idea";
+    expression.stage = Stage::Features;
+    return {expression};
+}
+
+PolicyCard makeCard() {
+    PolicyCard card;
+    card.id = "score";
+    card.name = "Your own score";
+    card.summary = "Keeps the tokens with the largest value of a formula over the features of other policies.";
+    card.paper = "Baseline of your own: a formula on the command line or in the parameter panel";
+    card.needs = {Need::Keys, Need::Queries, Need::Values};
+    card.variants = {{"paper", "As written", "larger is kept", {}}};
+    card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
+    card.usesSeed = true;
+    card.carriesState = true;
+    card.colonParameter = "expression";
+    card.explanation = policyExplanation("score");
+    card.scoreLabel = "score: the formula";
+    return card;
+}
+
+/// Features of all policies of a formula live in one map: "0/attention", "1/leverage", or "2" for a basic one.
+std::string prefixOf(std::size_t feature) {
+    return std::to_string(feature) + "/";
+}
+
+Features withPrefix(Features features, const std::string& prefix) {
+    Features named;
+    for (auto& [name, tensor] : features)
+        named[prefix + name] = std::move(tensor);
+    return named;
+}
+
+Features withoutPrefix(const Features& features, const std::string& prefix) {
+    Features named;
+    for (const auto& [name, tensor] : features)
+        if (name.starts_with(prefix))
+            named[name.substr(prefix.size())] = tensor;
+    return named;
+}
+
+/// What one policy of the formula sees.
+PolicyInput inputFor(const PolicyInput& input, std::size_t feature) {
+    PolicyInput own = input;
+    own.carried = withoutPrefix(input.carried, prefixOf(feature));
+    own.memo = nullptr;
+    return own;
+}
+
+Tensor positionsOf(const PolicyInput& input) {
+    HostTensor positions{{input.keys.size(0), input.rowCount()}, {}};
+    for (std::int64_t head = 0; head < input.keys.size(0); ++head)
+        for (std::int64_t row = 0; row < input.rowCount(); ++row)
+            positions.data.push_back(static_cast<float>(input.tokenAt(head, row)));
+    return input.engine.upload(std::move(positions));
+}
+
+Tensor basicFeature(const PolicyInput& input, const std::string& name) {
+    if (name == "position")
+        return positionsOf(input);
+    return input.engine.rowNorms(name == "knorm" ? input.keys : input.values, input.checkpoint);
+}
+
+/// The total score of a policy, or the part of it that the formula names.
+Tensor chosenTerm(const ScoreFeature& feature, const Scores& scores) {
+    if (feature.part.empty())
+        return scores.total;
+    const auto part = scores.parts.find(feature.part);
+    if (part != scores.parts.end())
+        return part->second;
+    std::vector<std::string> known;
+    for (const auto& [name, tensor] : scores.parts)
+        known.push_back(name);
+    throw Error({fmt::format("{} has no part '{}'", feature.name, feature.part), fmt::format("character {}", feature.place),
+                 known.empty() ? "It has none: write " + feature.name : fmt::format("It has {}", fmt::join(known, ", ")), {}});
+}
+
+class Score : public Policy {
+public:
+    const PolicyCard& card() const override { return m_card; }
+
+    std::vector<Need> needs(const ParameterValues& values) const override {
+        std::vector<Need> all = {Need::Keys};
+        const ScoreExpression formula = formulaOf(values); // outlives the loop over its features
+        for (const ScoreFeature& feature : formula.features()) {
+            if (feature.name == "vnorm")
+                all.push_back(Need::Values);
+            if (isBasicScoreFeature(feature.name))
+                continue;
+            const PolicySpec spec = scoreFeatureSpec(feature);
+            const std::vector<Need> own = policyById(spec.policy).needs(spec.values);
+            all.insert(all.end(), own.begin(), own.end());
+        }
+        return all;
+    }
+
+    Features features(const PolicyInput& input, const ParameterValues& values) const override {
+        Features all;
+        const ScoreExpression formula = formulaOf(values);
+        for (std::size_t i = 0; i < formula.features().size(); ++i) {
+            const ScoreFeature& feature = formula.features()[i];
+            if (isBasicScoreFeature(feature.name)) {
+                all[prefixOf(i)] = basicFeature(input, feature.name);
+                continue;
+            }
+            const PolicySpec spec = scoreFeatureSpec(feature);
+            all.merge(withPrefix(policyById(spec.policy).features(inputFor(input, i), spec.values), prefixOf(i)));
+        }
+        return all;
+    }
+
+    Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
+        const ScoreExpression formula = formulaOf(values);
+        Scores scores;
+        std::vector<std::vector<double>> terms;
+        for (std::size_t i = 0; i < formula.features().size(); ++i) {
+            const ScoreFeature& feature = formula.features()[i];
+            const Tensor term = termOf(input, features, feature, i);
+            const HostTensor host = input.engine.download(term);
+            terms.emplace_back(host.data.begin(), host.data.end());
+            scores.parts[feature.text] = term;
+        }
+        const auto heads = static_cast<std::size_t>(input.keys.size(0)), rows = static_cast<std::size_t>(input.rowCount());
+        const auto rowText = [&](std::size_t head, std::size_t row) {
+            return fmt::format("KV head {}, token {}", head,
+                               input.tokenAt(static_cast<std::int64_t>(head), static_cast<std::int64_t>(row)));
+        };
+        const std::vector<double> total = formula.evaluate(terms, heads, rows, rowText);
+        HostTensor rounded{{input.keys.size(0), input.rowCount()}, {}};
+        std::transform(total.begin(), total.end(), std::back_inserter(rounded.data), [](double x) { return static_cast<float>(x); });
+        scores.total = input.engine.upload(std::move(rounded));
+        return scores;
+    }
+
+    Features carry(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
+        Features all;
+        const ScoreExpression formula = formulaOf(values);
+        for (std::size_t i = 0; i < formula.features().size(); ++i) {
+            if (isBasicScoreFeature(formula.features()[i].name))
+                continue;
+            const PolicySpec spec = scoreFeatureSpec(formula.features()[i]);
+            const Features own = withoutPrefix(features, prefixOf(i));
+            all.merge(withPrefix(policyById(spec.policy).carry(inputFor(input, i), own, spec.values), prefixOf(i)));
+        }
+        return all;
+    }
+
+    std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const override {
+        std::vector<std::string> all;
+        const ScoreExpression formula = formulaOf(values);
+        for (std::size_t i = 0; i < formula.features().size(); ++i) {
+            if (isBasicScoreFeature(formula.features()[i].name))
+                continue;
+            const PolicySpec spec = scoreFeatureSpec(formula.features()[i]);
+            const std::vector<std::string> own = policyById(spec.policy).notes(inputFor(input, i), spec.values);
+            all.insert(all.end(), own.begin(), own.end());
+        }
+        return all;
+    }
+
+    std::string scoreLabel(const ParameterValues& values) const override { return "score " + values.text("expression"); }
+
+private:
+    static ScoreExpression formulaOf(const ParameterValues& values) { return ScoreExpression::parse(values.text("expression")); }
+
+    static Tensor termOf(const PolicyInput& input, const Features& features, const ScoreFeature& feature, std::size_t i) {
+        if (isBasicScoreFeature(feature.name))
+            return features.at(prefixOf(i));
+        const PolicySpec spec = scoreFeatureSpec(feature);
+        const Features own = withoutPrefix(features, prefixOf(i));
+        return chosenTerm(feature, policyById(spec.policy).combine(inputFor(input, i), own, spec.values));
+    }
+
+    PolicyCard m_card = makeCard();
+};
+
+} // namespace
+
+const Policy& scorePolicy() {
+    static const Score policy;
+    return policy;
+}
+
+} // namespace kvscope

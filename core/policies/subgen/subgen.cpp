@@ -1,0 +1,344 @@
+// SubGen's streaming algorithm. Keys fall into clusters of radius delta, each of which keeps a few uniform samples of
+// its members for the denominator; a second reservoir samples pairs by their squared value norm for the numerator.
+#include "core/policies/subgen/subgen_log.h"
+
+#include "core/base/error.h"
+#include "core/policies/common/common_parameters.h"
+#include "core/policies/explanations.h"
+#include "core/policies/policy.h"
+#include "core/policies/common/policy_tools.h"
+#include "core/policies/subgen/subgen_radius.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+enum Round : std::uint32_t { ClusterSlots = 0, ValueSlots = 1 };
+
+ParameterTable ownParameters() {
+    ParameterSpec rule = choiceParameter("delta_rule", "Radius from",
+                                         {{"quantile", "Quantile of distances", "a quantile of the pairwise distances"},
+                                          {"given", "Given radius", "delta as typed"},
+                                          {"budget", "Searched for the budget",
+                                           "the smallest delta found whose storage fits the budget; not in the paper"}},
+                                         Stage::Features);
+    rule.symbol = "δ";
+    rule.help =
+        "How the cluster radius is found; the paper gives no default. Without a search the budget is not used and the "
+        "realised storage is reported.";
+    rule.source = "SubGen Algorithm 1; quantile and search: this program's";
+    ParameterSpec quantile;
+    quantile.id = "delta_quantile";
+    quantile.label = "Quantile";
+    quantile.help =
+        "Share of the pairwise distances (of up to 512 evenly spaced keys of the head) that delta is above.";
+    quantile.source = "this program's: a slider that means the same for every model";
+    quantile.defaultValue = 0.05;
+    quantile.step = 0.01;
+    ParameterSpec delta;
+    delta.id = "delta";
+    delta.label = "Given radius";
+    delta.symbol = "δ";
+    delta.help =
+        "Radius of a cluster, in the units of the keys. The clusterability of the theorem calls the diameter so (S3).";
+    delta.source = "SubGen Algorithm 1; no published value";
+    delta.max = 1000;
+    delta.defaultValue = 10;
+    ParameterSpec t = integerParameter("cluster_slots", "Samples per cluster", "t", 1, 256, 4, Stage::Select);
+    t.unit = "slots";
+    t.help = "Uniform samples, with replacement, that every cluster keeps for the denominator.";
+    t.source = "SubGen Theorem 1: Ω(ε⁻² e^(2δr) ln n); no published value";
+    ParameterSpec s = integerParameter("value_slots", "Value reservoir", "s", 1, 4096, 256, Stage::Select);
+    s.unit = "slots";
+    s.help = "Pairs sampled with probability ‖v‖²/μ, with replacement, for the numerator. Below some tens z can point "
+             "anywhere (S6).";
+    s.source = "SubGen Theorem 1: Ω(ε⁻² d) (an overview sentence says d ln n, S1); no published value";
+    return {rule, quantile, delta, t, s};
+}
+
+PolicyCard makeCard() {
+    PolicyCard card;
+    card.id = "subgen";
+    card.name = "SubGen";
+    card.summary = "Streaming clusters with uniform samples for the denominator, a norm-weighted reservoir for the "
+                   "numerator.";
+    card.paper = "Zandieh et al., SubGen: Token Generation in Sublinear Time and Memory (2024), Algorithm 1, Theorem 1";
+    card.needs = {Need::Keys, Need::Values};
+    card.variants = {{"paper", "Paper", "radius as a quantile of pairwise distances", {}},
+                     {"given", "Given radius", "radius as typed", {{"delta_rule", "given"}}},
+                     {"searched", "Searched", "radius searched for the budget", {{"delta_rule", "budget"}}}};
+    card.parameters = withCommonParameters(ownParameters(), CommonParameters::Rounding);
+    card.usesSeed = true;
+    card.blockRefusal = "it is a stream already and takes the tokens one by one";
+    card.explanation = policyExplanation("subgen");
+    card.scoreLabel = "no score: reservoirs";
+    return card;
+}
+
+/// Random numbers of one head's reservoirs, and how close they came to the other outcome.
+struct Flips {
+    const PolicyInput& input;
+    RandomKey key;
+    float margin = std::numeric_limits<float>::infinity();
+
+    bool accepts(TokenIndex token, std::int64_t slot, double probability) {
+        key.token = static_cast<std::uint32_t>(token);
+        key.slot = static_cast<std::uint32_t>(slot);
+        const double u = input.random->uniform(key);
+        if (probability > 0 && probability < 1)
+            margin = std::min(margin, static_cast<float>(std::abs(u - probability)));
+        return u < probability;
+    }
+};
+
+/// What a slot holds in the end is the last row that it accepted: looked for from the end, flips before it need not be
+/// thrown. candidates: rows in the order of time, probability[i] of the i-th when it came. -1: none accepted.
+TokenIndex lastAccepted(Flips& flips, const std::vector<TokenIndex>& rows, const std::vector<TokenIndex>& tokens,
+                        const std::vector<double>& probability, std::int64_t slot) {
+    for (std::size_t i = rows.size(); i-- > 0;)
+        if (flips.accepts(tokens[i], slot, probability[i]))
+            return rows[i];
+    return -1;
+}
+
+/// The two reservoirs of one head; rows, not tokens.
+struct Reservoirs {
+    std::vector<std::vector<TokenIndex>> members;      ///< [m][n_c]
+    std::vector<std::vector<TokenIndex>> clusterSlots; ///< [m][t]
+    std::vector<TokenIndex> valueSlots;                ///< [s]
+    std::vector<double> squares;                       ///< [n] ‖v‖²
+    double mu = 0;
+};
+
+/// All rows that a slot accepted, in the order of time.
+std::vector<TokenIndex> allAccepted(Flips& flips, const std::vector<TokenIndex>& tokens, const std::vector<double>& probability,
+                                    std::int64_t slot) {
+    std::vector<TokenIndex> accepted;
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+        if (flips.accepts(tokens[i], slot, probability[i]))
+            accepted.push_back(tokens[i]);
+    return accepted;
+}
+
+void sampleClusters(Flips& flips, const StreamClusters& clusters, std::int64_t head, std::int64_t t, Reservoirs& out) {
+    flips.key.round = ClusterSlots;
+    out.members.resize(clusters.representatives.size());
+    for (std::size_t row = 0; row < clusters.cluster.size(); ++row)
+        out.members[static_cast<std::size_t>(clusters.cluster[row])].push_back(static_cast<TokenIndex>(row));
+    for (const std::vector<TokenIndex>& rows : out.members) {
+        std::vector<TokenIndex> tokens;
+        std::vector<double> probability; // 1/n_c, and 1 for the token that opens the cluster
+        for (const TokenIndex row : rows) {
+            tokens.push_back(flips.input.tokenAt(head, row));
+            probability.push_back(1.0 / static_cast<double>(tokens.size()));
+        }
+        std::vector<TokenIndex> slots;
+        for (std::int64_t slot = 0; slot < t; ++slot)
+            slots.push_back(lastAccepted(flips, rows, tokens, probability, slot));
+        out.clusterSlots.push_back(std::move(slots));
+    }
+}
+
+void sampleValues(Flips& flips, const float* norms, std::int64_t head, std::int64_t s, Reservoirs& out) {
+    flips.key.round = ValueSlots;
+    const std::int64_t n = flips.input.rowCount();
+    std::vector<TokenIndex> rows, tokens;
+    std::vector<double> probability;
+    for (TokenIndex row = 0; row < n; ++row) {
+        const double square = double{norms[row]} * double{norms[row]};
+        out.squares.push_back(square);
+        out.mu += square;
+        rows.push_back(row);
+        tokens.push_back(flips.input.tokenAt(head, row));
+        probability.push_back(square > 0 ? square / out.mu : 0); // 0/0 is 0 (S5)
+    }
+    for (std::int64_t slot = 0; slot < s; ++slot) {
+        if (slot % 32 == 0)
+            flips.input.checkpoint.stopPoint();
+        out.valueSlots.push_back(lastAccepted(flips, rows, tokens, probability, slot));
+    }
+}
+
+/// Weights per row: mu/(s ‖v‖²) for each value slot, n_c/t for each cluster slot; what was drawn twice counts twice.
+void addHead(const Reservoirs& reservoirs, float margin, RowSelection& selection) {
+    const std::size_t n = reservoirs.squares.size();
+    std::vector<double> numerator(n, 0), denominator(n, 0);
+    std::int64_t pairs = 0, keys = 0;
+    for (const TokenIndex row : reservoirs.valueSlots)
+        if (row >= 0) {
+            const auto r = static_cast<std::size_t>(row);
+            numerator[r] += reservoirs.mu / (static_cast<double>(reservoirs.valueSlots.size()) * reservoirs.squares[r]);
+            ++pairs;
+        }
+    for (std::size_t c = 0; c < reservoirs.members.size(); ++c) {
+        const std::vector<TokenIndex>& slots = reservoirs.clusterSlots[c];
+        for (const TokenIndex row : slots)
+            denominator[static_cast<std::size_t>(row)] +=
+                static_cast<double>(reservoirs.members[c].size()) / static_cast<double>(slots.size());
+        keys += static_cast<std::int64_t>(slots.size()) + 1; // and the representative
+    }
+    TopKHead head;
+    RowWeights weights;
+    head.margin = margin;
+    weights.storedKeys = keys + pairs;
+    weights.storedValues = pairs;
+    for (std::size_t row = 0; row < n; ++row)
+        if (numerator[row] > 0 || denominator[row] > 0) {
+            head.kept.push_back(static_cast<TokenIndex>(row));
+            weights.numerator.push_back(static_cast<float>(numerator[row]));
+            weights.denominator.push_back(static_cast<float>(denominator[row]));
+        }
+    selection.heads.push_back(std::move(head));
+    selection.weights.push_back(std::move(weights));
+}
+
+SubgenLog::Head logHead(const PolicyInput& input, std::int64_t head, double delta, const StreamClusters& clusters,
+                        const Reservoirs& reservoirs) {
+    const auto token = [&](TokenIndex row) { return row < 0 ? row : input.tokenAt(head, row); };
+    SubgenLog::Head log;
+    log.delta = delta;
+    log.mu = reservoirs.mu;
+    log.cluster = clusters.cluster;
+    log.radii.assign(clusters.representatives.size(), 0);
+    for (std::size_t row = 0; row < clusters.cluster.size(); ++row) {
+        double& radius = log.radii[static_cast<std::size_t>(clusters.cluster[row])];
+        radius = std::max(radius, clusters.distances[row]);
+        log.valueProbability.push_back(reservoirs.mu > 0 ? reservoirs.squares[row] / reservoirs.mu : 0);
+    }
+    log.distances = clusters.distances;
+    for (std::size_t c = 0; c < clusters.representatives.size(); ++c) {
+        log.representatives.push_back(token(clusters.representatives[c]));
+        log.counts.push_back(static_cast<std::int64_t>(reservoirs.members[c].size()));
+        log.clusterSlots.push_back(reservoirs.clusterSlots[c]);
+        std::transform(log.clusterSlots.back().begin(), log.clusterSlots.back().end(), log.clusterSlots.back().begin(),
+                       token);
+    }
+    for (const TokenIndex row : reservoirs.valueSlots)
+        log.valueSlots.push_back(token(row));
+    return log;
+}
+
+/// The same flips thrown again from the beginning of the stream, so that the log knows what every slot held in between.
+void addHistory(Flips flips, std::int64_t head, const Reservoirs& reservoirs, SubgenLog::Head& log) {
+    std::vector<TokenIndex> tokens;
+    std::vector<double> probability;
+    flips.key.round = ClusterSlots;
+    for (std::size_t c = 0; c < reservoirs.members.size(); ++c) {
+        tokens.clear();
+        probability.clear();
+        for (const TokenIndex row : reservoirs.members[c]) {
+            tokens.push_back(flips.input.tokenAt(head, row));
+            probability.push_back(1.0 / static_cast<double>(tokens.size()));
+        }
+        log.clusterHistory.emplace_back();
+        for (std::size_t slot = 0; slot < reservoirs.clusterSlots[c].size(); ++slot)
+            log.clusterHistory.back().push_back(allAccepted(flips, tokens, probability, static_cast<std::int64_t>(slot)));
+    }
+    flips.key.round = ValueSlots;
+    tokens.clear();
+    probability.clear();
+    double mu = 0;
+    for (std::size_t row = 0; row < reservoirs.squares.size(); ++row) {
+        mu += reservoirs.squares[row];
+        tokens.push_back(flips.input.tokenAt(head, static_cast<std::int64_t>(row)));
+        probability.push_back(reservoirs.squares[row] > 0 ? reservoirs.squares[row] / mu : 0);
+    }
+    for (std::size_t slot = 0; slot < reservoirs.valueSlots.size(); ++slot) {
+        flips.input.checkpoint.stopPoint();
+        log.valueHistory.push_back(allAccepted(flips, tokens, probability, static_cast<std::int64_t>(slot)));
+    }
+}
+
+class Subgen : public Policy {
+public:
+    const PolicyCard& card() const override { return m_card; }
+
+    Features features(const PolicyInput& input, const ParameterValues&) const override {
+        return {{"value_norms", input.engine.rowNorms(input.values, input.checkpoint)}};
+    }
+
+    // Nothing is scored; the norms go on to the reservoir.
+    Scores combine(const PolicyInput&, const Features& features, const ParameterValues&) const override {
+        return {{}, {{"value_norm", features.at("value_norms")}}};
+    }
+
+    RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
+                        std::int64_t count) const override {
+        const std::int64_t t = values.integer("cluster_slots"), s = values.integer("value_slots");
+        const SubgenClusters found = clusterKeys(input, values, count);
+        const HostTensor norms = input.engine.download(scores.parts.at("value_norm"));
+        RowSelection selection;
+        auto log = std::make_shared<SubgenLog>();
+        std::int64_t most = 0, least = std::numeric_limits<std::int64_t>::max();
+        for (std::int64_t h = 0; h < input.keys.size(0); ++h) {
+            input.checkpoint.stopPoint();
+            const StreamClusters& clusters = found.heads[static_cast<std::size_t>(h)];
+            Flips flips{input,
+                        {.seed = input.seed,
+                         .layer = static_cast<std::uint32_t>(input.layer.value),
+                         .kvHead = static_cast<std::uint32_t>(h)}};
+            Reservoirs reservoirs;
+            sampleClusters(flips, clusters, h, t, reservoirs);
+            sampleValues(flips, norms.data.data() + h * input.rowCount(), h, s, reservoirs);
+            addHead(reservoirs, std::min(flips.margin, static_cast<float>(clusters.margin)), selection);
+            most = std::max(most, static_cast<std::int64_t>(clusters.representatives.size()));
+            least = std::min(least, static_cast<std::int64_t>(clusters.representatives.size()));
+            if (input.recordSteps) {
+                log->heads.push_back(logHead(input, h, found.radii[static_cast<std::size_t>(h)], clusters, reservoirs));
+                addHistory(flips, h, reservoirs, log->heads.back());
+            }
+        }
+        if (input.recordSteps)
+            selection.steps = std::move(log);
+        selection.notes = storageNotes(selection, values, least, most, count);
+        return selection;
+    }
+
+private:
+    static std::vector<std::string> storageNotes(const RowSelection& selection, const ParameterValues& values,
+                                                 std::int64_t least, std::int64_t most, std::int64_t count) {
+        double stored = 0;
+        for (const RowWeights& head : selection.weights)
+            stored += static_cast<double>(head.storedKeys + head.storedValues) / 2;
+        stored /= static_cast<double>(selection.weights.size());
+        const bool searched = values.choice("delta_rule") == "budget";
+        return {fmt::format("SubGen has {} to {} clusters a head and stores what {:.1f} tokens take{}", least, most,
+                            stored,
+                            searched ? fmt::format("; the radius was searched for a budget of {} tokens", count)
+                                     : "; the radius decides that, not the budget")};
+    }
+
+    PolicyCard m_card = makeCard();
+};
+
+} // namespace
+
+std::string SubgenLog::json() const {
+    std::string text;
+    for (const Head& head : heads) {
+        std::string slots;
+        for (const std::vector<TokenIndex>& cluster : head.clusterSlots)
+            slots += fmt::format("{}[{}]", slots.empty() ? "" : ",", fmt::join(cluster, ","));
+        text +=
+            fmt::format(R"({}{{"delta":{},"mu":{},"representatives":[{}],"counts":[{}],"radii":[{}],"cluster":[{}],)"
+                        R"("cluster_slots":[{}],"value_slots":[{}],"value_probability":[{}]}})",
+                        text.empty() ? "" : ",", head.delta, head.mu, fmt::join(head.representatives, ","),
+                        fmt::join(head.counts, ","), fmt::join(head.radii, ","), fmt::join(head.cluster, ","), slots,
+                        fmt::join(head.valueSlots, ","), fmt::join(head.valueProbability, ","));
+    }
+    return R"({"policy":"subgen","heads":[)" + text + "]}";
+}
+
+const Policy& subgenPolicy() {
+    static const Subgen policy;
+    return policy;
+}
+
+} // namespace kvscope

@@ -1,0 +1,131 @@
+// SubGen's radius has no published value. It is typed, or read off the distances between keys, or searched so that the
+// clusters fit a budget; in every case the same pass over the keys makes the clusters.
+#include "core/policies/subgen/subgen_radius.h"
+
+#include "core/base/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::int64_t kSampledKeys = 512;
+constexpr int kBisections = 12;
+
+/// No distance between two keys of the head exceeds twice the largest distance to the first.
+std::vector<double> diameterBounds(const PolicyInput& input, const Checkpoint& checkpoint) {
+    const Tensor first = input.engine.rows(input.keys, 0, 1);
+    HostTensor anchor = input.engine.download(first);
+    anchor.shape = {input.keys.size(0), input.keys.size(2)};
+    const HostTensor distances = input.engine.download(input.engine.similarity(
+        input.keys, input.engine.upload(std::move(anchor)), SimilarityMetric::Euclidean, checkpoint.silent()));
+    std::vector<double> bounds;
+    const std::int64_t n = input.rowCount();
+    for (std::int64_t h = 0; h < input.keys.size(0); ++h)
+        bounds.push_back(
+            2.001 * double{*std::max_element(distances.data.begin() + h * n, distances.data.begin() + (h + 1) * n)});
+    return bounds;
+}
+
+double squaredDistance(const float* a, const float* b, std::int64_t d) {
+    double sum = 0;
+    for (std::int64_t c = 0; c < d; ++c) {
+        const double difference = double{a[c]} - double{b[c]};
+        sum += difference * difference;
+    }
+    return sum;
+}
+
+/// Of all pairs of rows [count, d].
+std::vector<double> squaredDistances(const float* rows, std::int64_t count, std::int64_t d) {
+    std::vector<double> squares;
+    for (std::int64_t i = 0; i < count; ++i)
+        for (std::int64_t j = 0; j < i; ++j)
+            squares.push_back(squaredDistance(rows + i * d, rows + j * d, d));
+    return squares;
+}
+
+std::int64_t clustersThatFit(const ParameterValues& values, std::int64_t count) {
+    const std::int64_t t = values.integer("cluster_slots"), s = values.integer("value_slots");
+    const std::int64_t most = (2 * count - 2 * s) / (t + 1);
+    if (most < 1)
+        throw Error({fmt::format("{} tokens cannot store {} value slots and one cluster of {}", count, s, t),
+                     "budget",
+                     fmt::format("Lower value_slots, or keep at least {} tokens", s + (t + 2) / 2),
+                     {}});
+    return most;
+}
+
+SubgenClusters searchRadii(const PolicyInput& input, std::int64_t most) {
+    SubgenClusters best;
+    std::vector<double> low(static_cast<std::size_t>(input.keys.size(0)), 0);
+    best.radii = diameterBounds(input, input.checkpoint);
+    best.heads = input.engine.streamClusters(input.keys, best.radii, most, input.checkpoint.part(0, 0.05));
+    std::vector<double> tried = low;
+    for (int step = 0; step <= kBisections; ++step) {
+        const Checkpoint part =
+            input.checkpoint.part(0.05 + 0.95 * step / (kBisections + 1), 0.05 + 0.95 * (step + 1) / (kBisections + 1));
+        auto clusters = input.engine.streamClusters(input.keys, tried, most, part);
+        for (std::size_t h = 0; h < tried.size(); ++h) {
+            if (clusters[h].full) {
+                low[h] = tried[h];
+            } else {
+                best.radii[h] = tried[h];
+                best.heads[h] = std::move(clusters[h]);
+            }
+            tried[h] = (low[h] + best.radii[h]) / 2;
+        }
+    }
+    return best;
+}
+
+} // namespace
+
+std::vector<double> distanceQuantiles(const Engine& engine, const Tensor& rows, double quantile) {
+    const std::int64_t heads = rows.size(0), n = rows.size(1), d = rows.size(2);
+    const std::int64_t sampled = std::min(n, kSampledKeys);
+    RowPositions chosen(static_cast<std::size_t>(heads));
+    for (auto& list : chosen)
+        for (std::int64_t i = 0; i < sampled; ++i)
+            list.push_back(static_cast<TokenIndex>(i * n / sampled));
+    const HostTensor keys = engine.download(engine.gatherRows(rows, chosen));
+    std::vector<double> result;
+    for (std::int64_t h = 0; h < heads; ++h) {
+        std::vector<double> squares = squaredDistances(keys.data.data() + h * sampled * d, sampled, d);
+        if (squares.empty()) {
+            result.push_back(0);
+            continue;
+        }
+        const auto wanted = static_cast<std::ptrdiff_t>(std::ceil(quantile * static_cast<double>(squares.size())));
+        const auto at = squares.begin() + std::max<std::ptrdiff_t>(wanted - 1, 0);
+        std::nth_element(squares.begin(), at, squares.end());
+        result.push_back(std::sqrt(*at));
+    }
+    return result;
+}
+
+SubgenClusters clusterKeys(const PolicyInput& input, const ParameterValues& values, std::int64_t count) {
+    const std::string& rule = values.choice("delta_rule");
+    if (rule == "budget")
+        return searchRadii(input, clustersThatFit(values, count));
+    const auto make = [&] {
+        SubgenClusters made;
+        made.radii = rule == "given"
+                         ? std::vector<double>(static_cast<std::size_t>(input.keys.size(0)), values.real("delta"))
+                         : distanceQuantiles(input.engine, input.keys, values.real("delta_quantile"));
+        made.heads = input.engine.streamClusters(input.keys, made.radii, input.rowCount(), input.checkpoint);
+        return made;
+    };
+    if (!input.memo)
+        return make();
+    const std::lock_guard lock(input.memo->mutex);
+    if (!input.memo->work)
+        input.memo->work = std::make_shared<const SubgenClusters>(make());
+    return *std::static_pointer_cast<const SubgenClusters>(input.memo->work);
+}
+
+} // namespace kvscope

@@ -1,0 +1,128 @@
+// "Keep 95 % of the quality" becomes "keep 38 % of the tokens": the budget names a curve, the curve a curvature, and
+// its inverse the retention. What was asked for and where the curve comes from stay with the result.
+#include "core/run/calibrated_budget.h"
+
+#include "core/base/error.h"
+#include "core/lists/selection_formats.h"
+#include "core/run/calibration_proxy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::string_view kGivenPrefix = "k=";
+
+double givenCurvature(const Budget& budget) {
+    const std::string_view text = std::string_view(budget.curve).substr(kGivenPrefix.size());
+    double k = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), k);
+    if (status != std::errc{} || end != text.data() + text.size() || !std::isfinite(k))
+        throw Error({"budget '" + budget.text() + "' has no number after k=", "budget", "Write it like tau=0.95:k=-5", {}});
+    return k;
+}
+
+std::string fitText(const Calibration& calibration, double k, double nll) {
+    const CalibrationFit& fit = calibration.fit;
+    if (calibration.given)
+        return fmt::format("k = {} given by hand", shortest(k));
+    std::string text = fmt::format("k = {:.4g} fitted to {} triples ({}), w = {}", k, fit.triples, calibration.data.origin,
+                                   shortest(fit.weight));
+    if (fit.slopeKnown)
+        text += fmt::format(", alpha = {:.4g}, beta = {:.4g}, NLL(c) = {:.4g}", fit.alpha, fit.beta, nll);
+    for (const std::string& note : calibration.data.notes)
+        text += "; " + note;
+    return fit.atEdge ? text + "; k lies at the end of the searched range" : text;
+}
+
+/// A curve from a file belongs to one policy; with another one it means nothing.
+void checkPolicy(const Calibration& calibration, const RunRequest& request, const std::string& path) {
+    if (calibration.policy != request.policy.policy || calibration.variant != request.policy.variant)
+        throw Error({fmt::format("the calibration is of {}:{}, the policy is {}:{}", calibration.policy,
+                                 calibration.variant, request.policy.policy, request.policy.variant),
+                     "budget", "Calibrate this policy: kvscope calibrate", path});
+}
+
+CalibrationData triplesOf(const std::string& table, const PolicySpec& policy) {
+    CalibrationData data = readTriplesCsv(table, policy.policy, policy.variant);
+    if (std::string note = unstatedParameters(data.origin, policy); !note.empty())
+        data.notes.push_back(std::move(note));
+    return data;
+}
+
+void noteOtherParameters(Calibration& calibration, const PolicySpec& policy) {
+    if (calibration.given)
+        return;
+    const PolicySpec measured = PolicySpec::parse(calibration.spec);
+    const auto theirs = [&](const std::string& id) { return std::optional<std::string>(measured.values.text(id)); };
+    if (const std::string note = otherParameters(calibration.data.origin, policy.values, theirs); !note.empty())
+        calibration.data.notes.push_back(note);
+}
+
+Calibration curveOf(const LayerRunner& runner, const RunRequest& request, const Checkpoint& checkpoint) {
+    const std::string& curve = request.budget.curve;
+    const double tau = request.budget.value;
+    const auto fitted = [&](CalibrationData data) {
+        return calibrate(request.policy, std::move(data), tau, kCalibrationWeight, 0);
+    };
+    if (curve.empty())
+        return fitted(measuredTriples(*request.capture, request.policy, request.cut.token));
+    if (curve == "proxy")
+        return fitted(proxyTriples(runner, {{request.capture}, request.policy, request.cut.text, request.seed, request.random},
+                                   checkpoint));
+    if (curve.starts_with(kGivenPrefix))
+        return calibrationOfK(request.policy, givenCurvature(request.budget), tau);
+    if (curve.ends_with(".csv"))
+        return fitted(triplesOf(curve, request.policy));
+    if (!curve.ends_with(".json"))
+        throw Error({"budget '" + request.budget.text() + "' names no curve", "budget",
+                     "After tau=T: write proxy, k=NUMBER, FILE.json of kvscope calibrate or FILE.csv of triples", {}});
+    Calibration read = readCalibrationFile(curve);
+    checkPolicy(read, request, curve);
+    noteOtherParameters(read, request.policy);
+    return read;
+}
+
+/// Of the context that the run is about: the fit's own one where it has no other, else by the capture's losses.
+double curvatureFor(const Calibration& calibration, const RunRequest& request, double& nll) {
+    const CalibrationFit& fit = calibration.fit;
+    const auto own = std::find_if(calibration.contexts.begin(), calibration.contexts.end(), [&](const auto& context) {
+        return context.name == request.capture->info().fileName;
+    });
+    nll = own != calibration.contexts.end() ? own->nll : contextNllOf(*request.capture, request.cut.token);
+    if (fit.slopeKnown && std::isnan(nll))
+        throw Error({"the capture has no losses of its tokens, and the curve needs NLL(c)", "tokens/nll",
+                     "Capture the prompt with losses, or give k: tau=...:k=-5", request.capture->info().path});
+    return fit.k(nll);
+}
+
+} // namespace
+
+std::string CalibratedBudget::text() const {
+    return fmt::format("retention {:.4f} for tau = {}, {}{}", retention, shortest(asked.value), proxy ? "by proxy: " : "",
+                       origin);
+}
+
+CalibratedBudget calibratedBudget(const LayerRunner& runner, const RunRequest& request, const Checkpoint& checkpoint) {
+    const Calibration calibration = curveOf(runner, request, checkpoint);
+    double nll = std::numeric_limits<double>::quiet_NaN();
+    CalibratedBudget budget;
+    budget.asked = request.budget;
+    budget.k = curvatureFor(calibration, request, nll);
+    budget.retention = std::clamp(retentionNeeded(budget.k, request.budget.value), 1e-12, 1.0);
+    budget.proxy = calibration.data.proxy;
+    budget.origin = fitText(calibration, budget.k, nll);
+    return budget;
+}
+
+const Budget& askedBudget(const RunResult& result) {
+    return result.calibrated ? result.calibrated->asked : result.request.budget;
+}
+
+} // namespace kvscope

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "core/lists/selection_file.h"
+#include "core/run/run.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// Which parts of some results a list holds.
+struct RecordFilter {
+    std::vector<int> kvHeads; ///< empty: all
+    bool withScores = false;  ///< CSV always needs them for rank and score
+    std::string command;      ///< the command line that makes the list again
+};
+
+/// The results of several layers of one capture, policy, cut, budget and seed as one list. Throws Error for a KV head
+/// that the capture does not have.
+RecordedSelection recordSelection(std::span<const std::shared_ptr<const RunResult>> layers, const RecordFilter& filter);
+
+} // namespace kvscope

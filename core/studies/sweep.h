@@ -1,0 +1,57 @@
+#pragma once
+
+#include "core/studies/policy_work.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// A parameter and the values it takes in turn, as typed.
+struct VariedParameter {
+    std::string id;
+    std::vector<std::string> values;
+};
+
+/// Everything against everything. Rows come in the order capture, layer, policy, varied values (last one fastest),
+/// budget, seed.
+struct SweepRequest {
+    std::vector<std::shared_ptr<const CaptureReader>> captures;
+    std::vector<PolicySpec> policies;
+    std::vector<Budget> budgets;            ///< for policies without a budget of their own
+    std::vector<VariedParameter> varied;    ///< for the policies that have the parameter; at least one must
+    std::vector<std::uint64_t> seeds = {0}; ///< a policy that draws no random numbers runs with the first only
+    std::string cut = "default";
+    std::vector<int> layers; ///< empty: all that the capture holds
+    std::vector<std::string> measures = {}; ///< further measures by id (core/metrics/measures.h)
+    bool countWork = false;                 ///< fills SweepRow::work
+    std::shared_ptr<const RandomSource> random = {}; ///< in place of the generator, whatever the seed; null: drawn
+};
+
+struct SweepRow {
+    std::shared_ptr<const RunResult> result;
+    double keptTokens = 0;  ///< a query head attends to, mean over the KV heads
+    double retention = 0;   ///< keptTokens of the tokens before the cut: the realised budget
+    double outputError = 0; ///< mean over the query heads of their means; NaN when not measured
+    double retainedMass = 0;
+    std::vector<double> measures;  ///< means over the heads; NaN where the selection has no scores to measure
+    std::uint64_t storedBytes = 0; ///< keys and values of the kept tokens, all KV heads
+    Work work;                     ///< of the choice, from nothing (core/studies/policy_work.h); 0 unless asked for
+};
+
+/// Checks everything that can be checked before it computes anything, and calls `row` as rows come, on the calling
+/// thread. The next layer is read while one is computed. Progress counts rows. Throws Error or Cancelled.
+void runSweep(const LayerRunner& runner, const SweepRequest& request, const Checkpoint& checkpoint,
+              const std::function<void(const SweepRow&)>& row);
+
+/// One header line: capture, capture_hash, layer, policy, variant, spec, a column per varied parameter (empty where the
+/// policy does not have it), cut, cut_token, budget, requested_tokens, kept_tokens, retention, seed, output_error,
+/// retained_mass, a column per
+/// further measure, operations and bytes_touched where they are counted, queries, seen_queries, skipped, features_ms, combine_ms, select_ms, measure_ms, stored_bytes,
+/// simulated, engine, arithmetic, notes. Times are those of the computation, also where a row took the value from the
+/// cache.
+std::string sweepCsvHeader(const SweepRequest& request);
+std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row);
+
+} // namespace kvscope

@@ -1,0 +1,92 @@
+// The frame around a plot, the same in every view that has axes.
+#include "views/common/chart.h"
+
+#include "views/common/view_facts.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kLegendRow = 24, kProvenanceRow = 18, kEdge = 10;
+
+AxesStyle styleFor(double width, double height, ThemeId theme) {
+    AxesStyle style;
+    style.titles = width >= 220 && height >= 160;
+    style.tickLabels = width >= 160 && height >= 110;
+    style.forPaper = theme == ThemeId::Paper;
+    return style;
+}
+
+/// Of a legend along the upper edge: as many as it needs, as long as they leave the plot most of the height.
+int topRows(const Viewport& viewport, const std::vector<LegendEntry>& legend) {
+    const int most = std::clamp(static_cast<int>((0.3 * viewport.height - kLegendRow) / kLegendPitch) + 1, 1, 4);
+    return legendRows(legend, viewport.width - 2 * kEdge, most, *viewport.text);
+}
+
+} // namespace
+
+Chart::Chart(const Viewport& viewport, std::vector<LegendEntry> entries, AxisSpec x, AxisSpec y, double rightMargin)
+    : style(styleFor(viewport.width, viewport.height, viewport.theme)), legend(std::move(entries)) {
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = themeOf(viewport.theme).canvas;
+    frame.x = std::move(x);
+    frame.y = std::move(y);
+    Box area = plotArea(viewport, legend);
+    area.width -= rightMargin;
+    frame.plot = plotBoxFor(area, frame.y, style, *viewport.text);
+}
+
+SubPlot::SubPlot(const Viewport& viewport, const Box& area, AxisSpec x, AxisSpec y)
+    : style(styleFor(area.width + 22, area.height + 26, viewport.theme)) {
+    frame.x = std::move(x);
+    frame.y = std::move(y);
+    frame.plot = plotBoxFor(area, frame.y, style, *viewport.text);
+}
+
+double furtherLegendRows(const Viewport& viewport, const std::vector<LegendEntry>& legend) {
+    return kLegendPitch * (topRows(viewport, legend) - 1);
+}
+
+bool isTopLegendWhole(const Viewport& viewport, const std::vector<LegendEntry>& legend) {
+    return isLegendWhole(legend, viewport.width - 2 * kEdge, topRows(viewport, legend), *viewport.text);
+}
+
+double drawTopLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend, double left, double middle) {
+    const int rows = topRows(viewport, legend);
+    const double most = viewport.width - 2 * kEdge;
+    const double x = std::max(kEdge, std::min(left, viewport.width - kEdge - legendWidth(legend, most, rows, *viewport.text)));
+    return drawLegend(builder, {x, middle}, viewport.width - kEdge - x, legend, themeOf(viewport.theme), rows);
+}
+
+Box plotArea(const Viewport& viewport, const std::vector<LegendEntry>& legend) {
+    const double top = kLegendRow + furtherLegendRows(viewport, legend), bottom = viewport.forExport ? kProvenanceRow : 2;
+    return {8, top, viewport.width - 14, viewport.height - top - bottom};
+}
+
+void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewport& viewport, bool wholeModel) {
+    if (!viewport.forExport)
+        return;
+    const TextStyle note{FontFace::Interface, 10};
+    const std::string text = provenance(input, readyPanes(input), wholeModel);
+    builder.text({viewport.width / 2, viewport.height - 5}, builder.elide(text, note, viewport.width - 16), note,
+                 themeOf(viewport.theme).text3, HorizontalAlign::Centre);
+}
+
+void finishChart(Chart& chart, const ViewInput& input, const Viewport& viewport, bool zoomable) {
+    const Theme& theme = themeOf(viewport.theme);
+    SceneBuilder builder = chart.builder(viewport);
+    drawAxes(builder, chart.frame, chart.style, theme);
+    drawTopLegend(builder, viewport, chart.legend, chart.frame.plot.x);
+    drawProvenance(builder, input, viewport);
+    if (!zoomable)
+        return;
+    chart.scene.plot = chart.frame.plot;
+    chart.scene.xMin = chart.frame.x.low, chart.scene.xMax = chart.frame.x.high;
+    chart.scene.yMin = chart.frame.y.low, chart.scene.yMax = chart.frame.y.high;
+}
+
+} // namespace kvscope

@@ -1,0 +1,261 @@
+// The range of the colours as something that is pulled, typed and read. It is stored as values, not as places on the
+// column: what is shown may change, and the column with it, but a value keeps its colour.
+#include "views/common/colour_scale.h"
+
+#include "views/common/bar_labels.h"
+#include "views/common/view_facts.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::size_t kBins = 60;
+constexpr double kClosest = 0.01; // of the column, between the two ends
+constexpr double kNoLevel = -std::numeric_limits<double>::infinity();
+
+std::string shareText(double share, const std::string& owners) {
+    return (share > 0 && share < 5e-4 ? "less than 0.1" : formatFixed(100 * share, 1)) + " % of the " + owners;
+}
+
+} // namespace
+
+ColourScale::ColourScale(Kind kind, std::string quantity, std::string owners, std::string map, bool inverted)
+    : m_kind(kind), m_quantity(std::move(quantity)), m_owners(std::move(owners)), m_map(isSigned() ? "rdbu" : std::move(map)),
+      m_inverted(inverted) {}
+
+void ColourScale::setEnds(double low, double high) {
+    m_low = m_columnLow = low;
+    m_high = m_columnHigh = high;
+}
+
+void ColourScale::stretchColumn(double below, double above) {
+    m_columnLow -= below;
+    m_columnHigh += above;
+}
+
+void ColourScale::choose(const ValueRange& chosen) {
+    if (!chosen.applies(m_quantity))
+        return;
+    double low = m_low, high = m_high;
+    if (isSigned()) {
+        high = levelOfValue(std::max(std::abs(chosen.low.value_or(0)), std::abs(chosen.high.value_or(0))));
+        low = -high;
+    } else {
+        // No logarithm: the end stays where the scale has it.
+        if (chosen.low && (!isLogarithmic() || *chosen.low > 0))
+            low = levelOfValue(*chosen.low);
+        if (chosen.high && (!isLogarithmic() || *chosen.high > 0))
+            high = levelOfValue(*chosen.high);
+    }
+    if (!(low < high))
+        return; // one end was chosen, beyond what the other is by itself
+    m_chosen = true;
+    m_low = low;
+    m_high = high;
+    m_columnLow = std::min(m_columnLow, isLogarithmic() ? std::floor(low) : low);
+    m_columnHigh = std::max(m_columnHigh, isLogarithmic() ? std::ceil(high) : high);
+}
+
+double ColourScale::valueOfLevel(double level) const {
+    return isLogarithmic() ? std::pow(10.0, level) : m_kind == Kind::SignedRoot ? level * std::abs(level) : level;
+}
+
+double ColourScale::levelOfValue(double value) const {
+    return isLogarithmic() ? std::log10(value) : m_kind == Kind::SignedRoot ? std::copysign(std::sqrt(std::abs(value)), value) : value;
+}
+
+ValueRange ColourScale::range() const {
+    ValueRange range;
+    range.low = valueOfLevel(m_low);
+    range.high = valueOfLevel(m_high);
+    range.quantity = m_quantity;
+    return range;
+}
+
+double ColourScale::valueAt(double place) const {
+    return valueOfLevel(m_columnLow + std::clamp(place, 0.0, 1.0) * (m_columnHigh - m_columnLow));
+}
+
+double ColourScale::placeOf(double value) const {
+    return std::clamp((levelOfValue(value) - m_columnLow) / (m_columnHigh - m_columnLow), 0.0, 1.0);
+}
+
+std::vector<double> ColourScale::sortedLevels() const {
+    std::vector<double> levels;
+    visitLevels([&](std::span<const double> piece) {
+        std::copy_if(piece.begin(), piece.end(), std::back_inserter(levels), [](double level) { return level != kNoLevel; });
+    });
+    std::sort(levels.begin(), levels.end());
+    return levels;
+}
+
+std::pair<double, double> ColourScale::middle(double leftOut) const {
+    const std::vector<double> levels = sortedLevels();
+    if (levels.empty())
+        return {valueOfLevel(m_low), valueOfLevel(m_high)};
+    const auto cut = static_cast<std::size_t>(leftOut * static_cast<double>(levels.size()));
+    return {valueOfLevel(levels[cut]), valueOfLevel(levels[levels.size() - 1 - cut])};
+}
+
+std::pair<double, double> ColourScale::sharesBeyond() const {
+    std::int64_t below = 0, above = 0, all = 0;
+    visitLevels([&](std::span<const double> piece) {
+        all += std::ssize(piece);
+        for (const double level : piece) {
+            below += level < m_low;
+            above += level > m_high;
+        }
+    });
+    const double values = std::max<double>(1, static_cast<double>(all));
+    return {static_cast<double>(below) / values, static_cast<double>(above) / values};
+}
+
+std::vector<Tick> ColourScale::ticks() const {
+    std::vector<Tick> ticks;
+    if (isLogarithmic())
+        for (double exponent = std::ceil(m_columnLow); exponent <= m_columnHigh; ++exponent)
+            ticks.push_back({exponent, {}});
+    else if (m_kind == Kind::SignedRoot)
+        ticks = {{0, {}}}; // even steps of the root are no round values; the ends have theirs
+    else
+        ticks = linearTicks(m_columnLow, m_columnHigh, 6);
+    return ticks;
+}
+
+ColourScale::Notation ColourScale::notation() const {
+    if (isLogarithmic())
+        return {decadeLabel, decadeLabel};
+    const double low = valueOfLevel(m_columnLow), high = valueOfLevel(m_columnHigh);
+    const std::vector<Tick> marks = ticks();
+    const BarLabels labels(low, high, marks.size() > 1 ? marks[1].value - marks[0].value : (high - low) / 5);
+    const auto end = [labels, chosen = m_chosen](double value) { return labels.end(value, chosen); };
+    if (marks.size() < 2)
+        return {end, end};
+    return {[labels](double value) { return labels.tick(value); }, end};
+}
+
+ColourColumnSpec ColourScale::column() const {
+    ColourColumnSpec spec{m_map, m_inverted, ticks(), std::vector<double>(kBins, 0.0)};
+    const auto [tickText, endText] = notation();
+    const double span = m_columnHigh - m_columnLow, perLevel = static_cast<double>(kBins) / span;
+    bool below = false, above = false;
+    std::array<std::int64_t, kBins> counts{};
+    visitLevels([&](std::span<const double> piece) {
+        for (const double level : piece) {
+            below |= level < m_low;
+            above |= level > m_high;
+            ++counts[static_cast<std::size_t>(std::clamp((level - m_columnLow) * perLevel, 0.0, kBins - 1.0))];
+        }
+    });
+    std::copy(counts.begin(), counts.end(), spec.histogram.begin());
+    for (Tick& tick : spec.ticks)
+        tick = {(tick.value - m_columnLow) / span, tickText(valueOfLevel(tick.value))};
+    spec.low = (m_low - m_columnLow) / span;
+    spec.high = (m_high - m_columnLow) / span;
+    spec.lowLabel = (below ? "≤" : "") + endText(valueOfLevel(m_low));
+    spec.highLabel = (above ? "≥" : "") + endText(valueOfLevel(m_high));
+    return spec;
+}
+
+ValueScale::ValueScale(std::vector<double> values, bool isSigned, std::string quantity, std::string owners, std::string map,
+                       const ValueRange& chosen)
+    : ColourScale(isSigned ? Kind::Signed : Kind::Linear, std::move(quantity), std::move(owners), std::move(map), false), m_values(std::move(values)) {
+    std::erase_if(m_values, [](double value) { return !std::isfinite(value); });
+    if (!m_values.empty()) {
+        const auto [least, most] = std::minmax_element(m_values.begin(), m_values.end());
+        double low = *least, high = *most;
+        if (isSigned) {
+            high = std::max({std::abs(low), std::abs(high), 1e-12});
+            low = -high;
+        } else if (high - low < 1e-12 * std::max(1.0, std::abs(high))) {
+            high = low + 1; // all alike
+        }
+        setEnds(low, high);
+    }
+    choose(chosen);
+}
+
+void ValueScale::visitLevels(const VisitLevels& visit) const {
+    visit(m_values);
+}
+
+std::optional<Adoption> endMovedTo(const ColourScale& scale, bool highEnd, double place) {
+    const ValueRange now = scale.range();
+    if (scale.isSigned()) {
+        const double magnitude = std::abs(scale.valueAt(highEnd ? std::max(place, 0.5 + kClosest) : std::min(place, 0.5 - kClosest)));
+        return rangeSetTo(scale, -roundedValue(magnitude), roundedValue(magnitude));
+    }
+    if (highEnd)
+        return rangeSetTo(scale, *now.low, roundedValue(scale.valueAt(std::max(place, scale.placeOf(*now.low) + kClosest))));
+    return rangeSetTo(scale, roundedValue(scale.valueAt(std::min(place, scale.placeOf(*now.high) - kClosest))), *now.high);
+}
+
+std::optional<Adoption> rangeSetTo(const ColourScale& scale, double low, double high) {
+    if (!(low < high) || !std::isfinite(low) || !std::isfinite(high) || (scale.isLogarithmic() && !(low > 0)))
+        return std::nullopt;
+    ValueRange range;
+    range.low = low;
+    range.high = high;
+    range.quantity = scale.quantity();
+    Adoption adoption;
+    adoption.options = {{kValueRangeOption, range.text()}};
+    adoption.step = "Colour range";
+    return adoption;
+}
+
+PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at) {
+    const auto place = placeOnColumn(scene, at);
+    const PickId pick = pickAt(scene, at, 0);
+    if (!place || (pick.kind != PickId::Kind::Legend && pick != kLowHandle && pick != kHighHandle))
+        return {};
+    const auto [below, above] = scale.sharesBeyond();
+    const ValueRange range = scale.range();
+    PointFacts facts;
+    facts.rows = {{"here", formatBound(roundedValue(scale.valueAt(*place)))},
+                  {"colours from", formatBound(*range.low) + ", below: " + shareText(below, scale.owners())},
+                  {"to", formatBound(*range.high) + ", above: " + shareText(above, scale.owners())}};
+    return facts;
+}
+
+std::optional<Adoption> ColourScaleView::draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene, PickId handle,
+                                                   Point at) const {
+    const auto place = placeOnColumn(scene, at);
+    const auto scale = scaleOf(input, options);
+    if (!scale || !place || (handle != kLowHandle && handle != kHighHandle))
+        return std::nullopt;
+    return endMovedTo(*scale, handle == kHighHandle, *place);
+}
+
+std::optional<ValueRange> ColourScaleView::colourRange(const ViewInput& input, const ParameterValues& options) const {
+    const auto scale = scaleOf(input, options);
+    return scale ? std::optional(scale->range()) : std::nullopt;
+}
+
+std::optional<Adoption> ColourScaleView::withColourRange(const ViewInput& input, const ParameterValues& options, double low, double high) const {
+    const auto scale = scaleOf(input, options);
+    return scale ? rangeSetTo(*scale, low, high) : std::nullopt;
+}
+
+std::optional<Adoption> ColourScaleView::withEndMoved(const ViewInput& input, const ParameterValues& options, bool highEnd, int hundredths) const {
+    const auto scale = scaleOf(input, options);
+    if (!scale)
+        return std::nullopt;
+    const ValueRange range = scale->range();
+    return endMovedTo(*scale, highEnd, scale->placeOf(highEnd ? *range.high : *range.low) + hundredths / 100.0);
+}
+
+std::optional<Adoption> ColourScaleView::withShareLeftOut(const ViewInput& input, const ParameterValues& options, double share) const {
+    const auto scale = scaleOf(input, options);
+    if (!scale)
+        return std::nullopt;
+    const auto [low, high] = scale->middle(share);
+    return rangeSetTo(*scale, roundedValue(low), roundedValue(high));
+}
+
+} // namespace kvscope

@@ -1,0 +1,112 @@
+#pragma once
+
+#include "views/common/drag_handles.h"
+#include "views/scene/colour_column.h"
+#include "views/common/value_range.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kvscope {
+
+/// From values to places on a colour map, between two ends that can be chosen, and the column that shows it. Between value
+/// and place lies the level: log10 of the value on a logarithmic scale, its signed root on that one, else the value itself.
+class ColourScale {
+public:
+    enum class Kind { Linear, Logarithmic, Signed, SignedRoot }; ///< signed: 0 in the middle, one end moves the other
+    virtual ~ColourScale() = default;
+
+    const std::string& colourMapName() const { return m_map; }
+    bool inverted() const { return m_inverted; }
+    bool isSigned() const { return m_kind == Kind::Signed || m_kind == Kind::SignedRoot; }
+    bool isLogarithmic() const { return m_kind == Kind::Logarithmic; }
+    /// What the ends of the range measure ("weight").
+    const std::string& quantity() const { return m_quantity; }
+    /// What has the values, in the plural ("cells").
+    const std::string& owners() const { return m_owners; }
+
+    ValueRange range() const; ///< as the colours run
+    double valueAt(double place) const; ///< at a place of the column, 0 bottom .. 1 top, clamped to the column
+    double placeOf(double value) const; ///< on the column
+    /// The range that colours all values but this share of them at each end; ends as `range`.
+    std::pair<double, double> middle(double leftOut) const;
+    std::pair<double, double> sharesBeyond() const; ///< of the values shown, below and above the colours
+    ColourColumnSpec column() const;                ///< with the histogram of the values shown, without handles
+
+protected:
+    ColourScale(Kind kind, std::string quantity, std::string owners, std::string map, bool inverted);
+    /// Colours and column both run between these levels until a range is chosen.
+    void setEnds(double low, double high);
+    void stretchColumn(double below, double above); ///< by so many levels: room to pull the ends apart
+    /// The chosen ends where they mean something on this scale; the column grows to hold them.
+    void choose(const ValueRange& chosen);
+    /// The levels of all values shown, in pieces of any length; minus infinity where a value has none.
+    using VisitLevels = std::function<void(std::span<const double>)>;
+    virtual void visitLevels(const VisitLevels& visit) const = 0;
+
+    /// On the colour map, 0..1; beyond the ends the end.
+    double placeOfLevel(double level) const { return std::clamp((level - m_low) / (m_high - m_low), 0.0, 1.0); }
+    double valueOfLevel(double level) const;
+    double levelOfValue(double value) const;
+    bool isChosen() const { return m_chosen; }
+
+private:
+    std::vector<Tick> ticks() const; ///< at levels
+    /// In which the values beside the column are written.
+    struct Notation {
+        std::function<std::string(double)> tick, end;
+    };
+    Notation notation() const;
+    std::vector<double> sortedLevels() const;
+
+    Kind m_kind;
+    std::string m_quantity, m_owners, m_map;
+    bool m_inverted = false, m_chosen = false;
+    double m_low = 0, m_high = 1;             ///< levels at the ends of the colours
+    double m_columnLow = 0, m_columnHigh = 1; ///< levels at the ends of the column, which reaches further
+};
+
+/// The scale of a list of values, from the smallest to the largest; signed ones in red and blue about 0. NaN is left out.
+class ValueScale final : public ColourScale {
+public:
+    ValueScale(std::vector<double> values, bool isSigned, std::string quantity, std::string owners, std::string map, const ValueRange& chosen);
+
+    bool isEmpty() const { return m_values.empty(); }
+    double place(double value) const { return placeOfLevel(value); }
+    Colour colourOf(double value) const { return colourMap(colourMapName(), place(value), inverted()); }
+
+private:
+    void visitLevels(const VisitLevels& visit) const override;
+
+    std::vector<double> m_values;
+};
+
+/// Between which values the colours run when one end is pulled to a place of the column. The ends keep their order and a
+/// hundredth of the column between them; of signed values both move.
+std::optional<Adoption> endMovedTo(const ColourScale& scale, bool highEnd, double place);
+/// The range as given; nothing where it is none on this scale: low not below high, or no logarithm.
+std::optional<Adoption> rangeSetTo(const ColourScale& scale, double low, double high);
+/// What the column says at a point: the value there and what lies beyond the colours; nothing beside it.
+PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at);
+
+/// A view with one colour column whose ends can be pulled, typed and fitted.
+class ColourScaleView : public DragHandles, public ColourRangeView {
+public:
+    std::optional<Adoption> draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene, PickId handle,
+                                      Point at) const override;
+    std::optional<ValueRange> colourRange(const ViewInput& input, const ParameterValues& options) const override;
+    std::optional<Adoption> withColourRange(const ViewInput& input, const ParameterValues& options, double low, double high) const override;
+    std::optional<Adoption> withEndMoved(const ViewInput& input, const ParameterValues& options, bool highEnd, int hundredths) const override;
+    std::optional<Adoption> withShareLeftOut(const ViewInput& input, const ParameterValues& options, double share) const override;
+
+protected:
+    /// Null where nothing is shown that has a scale.
+    virtual std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const = 0;
+};
+
+} // namespace kvscope

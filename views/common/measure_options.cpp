@@ -1,0 +1,71 @@
+// Views that show "any measure" read what there is from the registry of measures: who adds one there finds it in their
+// menus, axes and sentences, and nowhere stands a second list.
+#include "views/common/measure_options.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::array<std::string_view, 2> kFirst = {"output_error", "retained_mass"};
+
+ParameterChoice choiceOf(const MeasureCard& card) {
+    return {card.id, measureTitle(card), card.help};
+}
+
+} // namespace
+
+std::vector<ParameterChoice> measureChoicesWith(const std::vector<ParameterChoice>& own) {
+    std::vector<ParameterChoice> choices;
+    for (const std::string_view id : kFirst)
+        choices.push_back(choiceOf(measureById(id)));
+    choices.insert(choices.end(), own.begin(), own.end());
+    for (const MeasureCard& card : allMeasures())
+        if (card.isPerHead() && std::find(kFirst.begin(), kFirst.end(), card.id) == kFirst.end())
+            choices.push_back(choiceOf(card));
+    return choices;
+}
+
+std::vector<ParameterChoice> measureChoices() {
+    return measureChoicesWith({});
+}
+
+bool isHeadMeasure(std::string_view id) {
+    const std::vector<MeasureCard>& all = allMeasures();
+    return std::any_of(all.begin(), all.end(), [&](const MeasureCard& card) { return card.id == id && card.isPerHead(); });
+}
+
+std::vector<std::string> signedMeasures() {
+    std::vector<std::string> ids;
+    for (const MeasureCard& card : allMeasures())
+        if (card.isSigned)
+            ids.push_back(card.id);
+    return ids;
+}
+
+std::vector<std::string_view> idsOf(const std::vector<ParameterChoice>& choices) {
+    std::vector<std::string_view> ids;
+    for (const ParameterChoice& choice : choices)
+        ids.emplace_back(choice.id);
+    return ids;
+}
+
+std::string measureWords(const MeasureCard& card) {
+    std::string words = card.label;
+    if (words.size() > 1 && static_cast<unsigned char>(words[1]) < 128 && std::islower(static_cast<unsigned char>(words[1])))
+        words[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(words[0]))); // ASCII alone: ε and ‖ are longer
+    return words;
+}
+
+std::string measureTitle(const MeasureCard& card) {
+    return card.unit.empty() ? card.label : card.label + ", " + card.unit;
+}
+
+std::string unitBehind(const std::string& unit) {
+    return unit.empty() ? "" : " " + unit;
+}
+
+} // namespace kvscope

@@ -1,0 +1,38 @@
+// An empty view says in a sentence what it lacks; what it offers is the same as one press of a button.
+#include "views/common/pane_offers.h"
+
+#include "views/common/view_facts.h"
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+bool chooses(const PaneData& pane, const std::vector<std::string_view>& policies) {
+    const bool recorded = pane.result && pane.result->request.recorded;
+    return !recorded && std::find(policies.begin(), policies.end(), pane.policyId) != policies.end();
+}
+
+} // namespace
+
+PaneOffer offerToShow(const ViewInput& input, int pane) {
+    return {.spec = {},
+            .adoption = {.pane = pane, .values = {}, .step = "Activate pane"},
+            .label = std::string("Show pane ") + input.panes[static_cast<std::size_t>(pane)].letter};
+}
+
+std::optional<PaneOffer> offerPolicy(const ViewInput& input, const std::vector<std::string_view>& policies) {
+    if (!input.capture)
+        return std::nullopt;
+    const PaneData* active = activePane(input);
+    const bool waits = active && !active->result && active->error.empty();
+    if (waits || (active && chooses(*active, policies)))
+        return std::nullopt;
+    for (std::size_t i = 0; i < input.panes.size(); ++i)
+        if (chooses(input.panes[i], policies))
+            return offerToShow(input, static_cast<int>(i));
+    return PaneOffer{.spec = std::string(policies.front())};
+}
+
+} // namespace kvscope

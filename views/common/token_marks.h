@@ -1,0 +1,62 @@
+#pragma once
+
+#include "views/scene/axes.h"
+#include "views/common/view_facts.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace kvscope {
+
+/// Tokens as marks of their state at places in data coordinates: evicted hollow and first, protected
+/// squares, kept filled and last.
+struct TokenMarks {
+    std::vector<Point> places;      ///< [n] NaN in x or y: the token has none
+    std::vector<TokenState> states; ///< [n]
+    double keptRadius = 2.3, evictedRadius = 2.0;
+
+    bool hasPlace(TokenIndex token) const;
+};
+
+constexpr std::int64_t kMostTokenMarks = 20'000;
+/// Every so many-th evicted token is drawn: 1 up to kMostTokenMarks of them.
+std::int64_t markStride(const TokenMarks& marks);
+
+/// Draws them with rings around the selected and the hovered ones. Of more than kMostTokenMarks evicted tokens every
+/// so many-th is drawn; returns how many marks were left out.
+std::int64_t drawTokenMarks(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, const TokenFocus& focus,
+                            const Theme& theme);
+
+/// A token's mark, to be ringed.
+struct RingedMark {
+    TokenIndex token = -1;
+    Point at;
+    double radius = 2.3;
+    Marker marker = Marker::Circle; ///< or Square
+    Colour fill = kTransparent;
+    Stroke stroke = {};
+};
+void drawMark(SceneBuilder& builder, const RingedMark& mark);
+/// All casings lie under all rings, and these under the marks, which are drawn once more: tokens that lie close together still
+/// show what becomes of each.
+void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks, const Theme& theme);
+
+/// Around the token under the pointer, the same in every view. It cannot be pointed at: its neighbours lie inside it.
+void drawHoverRing(SceneBuilder& builder, Point at, const Theme& theme);
+/// That ring with the token's own mark on top, which a crowd would hide.
+void drawHoveredMark(SceneBuilder& builder, const RingedMark& mark, const Theme& theme);
+
+/// How many tokens with a place lie outside the frame's ranges, by state.
+struct BeyondRange {
+    std::int64_t kept = 0, guarded = 0, evicted = 0;
+    std::int64_t all() const { return kept + guarded + evicted; }
+};
+BeyondRange beyondRange(const PlotFrame& frame, const TokenMarks& marks);
+
+/// "kept 1,024", "evicted 3,072", "protected 32" where there are any.
+std::vector<LegendEntry> tokenLegend(const TokenMarks& marks, const Theme& theme);
+
+/// "kept", "protected", "evicted", "after the cut".
+const char* stateName(TokenState state);
+
+} // namespace kvscope

@@ -1,0 +1,165 @@
+// Facts that several views read off the same input: states of tokens, counts, the words of captions.
+#include "views/common/view_facts.h"
+
+#include "views/scene/axes.h"
+#include "views/scene/scene_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+const HeadSelection& headOf(const RunResult& result, KvHeadIndex head) {
+    return result.selection.heads[static_cast<std::size_t>(head.value)];
+}
+
+} // namespace
+
+const PaneData* activePane(const ViewInput& input) {
+    const auto index = static_cast<std::size_t>(std::max(0, input.activePane));
+    return index < input.panes.size() ? &input.panes[index] : nullptr;
+}
+
+std::vector<const PaneData*> readyPanes(const ViewInput& input) {
+    std::vector<const PaneData*> panes;
+    for (const PaneData& pane : input.panes)
+        if (pane.result)
+            panes.push_back(&pane);
+    return panes;
+}
+
+std::vector<TokenState> tokenStates(const ViewInput& input, const PaneData& pane) {
+    const auto n = static_cast<std::size_t>(input.capture->info().numTokens);
+    const RunResult& result = *pane.result;
+    std::vector<TokenState> states(n, TokenState::AfterCut);
+    std::fill_n(states.begin(), std::min<std::size_t>(n, static_cast<std::size_t>(result.visible)), TokenState::Evicted);
+    const HeadSelection& head = headOf(result, input.kvHead);
+    for (const TokenIndex token : head.kept)
+        states[static_cast<std::size_t>(token)] = TokenState::Kept;
+    for (const TokenIndex token : head.protectedTokens)
+        states[static_cast<std::size_t>(token)] = TokenState::Protected;
+    return states;
+}
+
+const std::vector<TokenIndex>& keptTokens(const ViewInput& input, const PaneData& pane) {
+    return headOf(*pane.result, input.kvHead).kept;
+}
+
+std::int64_t keptAmong(const ViewInput& input, const PaneData& pane, const std::vector<TokenIndex>& tokens) {
+    const auto& kept = keptTokens(input, pane);
+    return std::count_if(tokens.begin(), tokens.end(),
+                         [&](TokenIndex t) { return std::binary_search(kept.begin(), kept.end(), t); });
+}
+
+std::vector<TokenIndex> beforeCut(const ViewInput& input, const std::vector<TokenIndex>& tokens) {
+    std::vector<TokenIndex> seen;
+    std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(seen), [&](TokenIndex t) { return t < input.cut.token; });
+    return seen;
+}
+
+std::vector<TokenIndex> tokensOfKind(const CaptureReader& capture, SegmentKind kind) {
+    std::vector<TokenIndex> tokens;
+    for (const Segment& segment : capture.tokens().segments)
+        for (TokenIndex t = segment.begin; segment.kind == kind && t < segment.end; ++t)
+            tokens.push_back(t);
+    std::sort(tokens.begin(), tokens.end());
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    return tokens;
+}
+
+std::string segmentOf(const CaptureReader& capture, TokenIndex token) {
+    const Segment* innermost = nullptr;
+    for (const Segment& segment : capture.tokens().segments)
+        if (segment.begin <= token && token < segment.end &&
+            (!innermost || segment.end - segment.begin < innermost->end - innermost->begin))
+            innermost = &segment;
+    return innermost ? std::string(segmentName(innermost->kind)) : std::string();
+}
+
+std::string selectionWord(const TokenFocus& focus) { return focus.selectionName.empty() ? "selected" : focus.selectionName; }
+
+std::string keptShare(const RunResult& result, KvHeadIndex head) {
+    const HeadSelection& chosen = headOf(result, head);
+    const auto percent = [&](double tokens) { return formatFixed(100 * tokens / static_cast<double>(result.visible), 1) + " %"; };
+    const std::string own = percent(chosen.attendedTokens());
+    return chosen.queryHeads.empty() ? own : fmt::format("{} per query head, {} in union", own, percent(static_cast<double>(chosen.kept.size())));
+}
+
+std::string paneTitle(const PaneData& pane) {
+    return pane.variant.empty() ? pane.policyName : pane.policyName + ", " + pane.variant;
+}
+
+std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes, bool wholeModel) {
+    std::string text = wholeModel ? std::string()
+                                  : fmt::format("layer {}, KV head {} (0-based) · ", input.layer.value, input.kvHead.value);
+    text += "cut: " + input.cut.label;
+    bool fast = false;
+    for (const PaneData* pane : panes) {
+        if (pane->result && pane->result->selection.perQueryHead())
+            text += fmt::format(" · {}kept: union of the group's query heads", panes.size() > 1 ? std::string(1, pane->letter) + " " : "");
+        if (pane->result && pane->result->simulated)
+            text += fmt::format(" · {}simulated on full-attention tensors", panes.size() > 1 ? std::string(1, pane->letter) + " " : "");
+        if (pane->result && pane->result->calibrated)
+            text += fmt::format(" · {}{} % kept for tau = {}{}", panes.size() > 1 ? std::string(1, pane->letter) + " " : "",
+                                formatFixed(100 * pane->result->calibrated->retention, 1),
+                                pane->result->calibrated->asked.value, pane->result->calibrated->proxy ? " by proxy" : "");
+        fast |= pane->result && pane->result->arithmetic.starts_with("fast");
+    }
+    return fast ? text + " · fast arithmetic" : text;
+}
+
+std::string asSentence(std::string words) {
+    const bool isFormula = words.substr(0, words.find(' ')).find('(') != std::string::npos; // cos(k̄, q̄)
+    if (!words.empty() && words.front() >= 'a' && words.front() <= 'z' && !isFormula)
+        words.front() = static_cast<char>(words.front() - 'a' + 'A');
+    return words;
+}
+
+std::string withFullStop(std::string sentence) {
+    const std::string last = sentence.substr(sentence.rfind(' ') + 1);
+    const bool ends = last.ends_with('.') || last.ends_with('?') || last.ends_with('!') || last.ends_with("…");
+    return last.empty() || ends || last.find('/') != std::string::npos ? sentence : sentence + ".";
+}
+
+ViewTable tableOf(std::vector<std::string> columns, std::vector<std::vector<std::string>> rows) {
+    ViewTable table;
+    table.columns = std::move(columns);
+    table.rowCount = std::ssize(rows);
+    table.cell = [rows = std::make_shared<const std::vector<std::vector<std::string>>>(std::move(rows))](
+                     std::int64_t row, int column) {
+        return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
+    };
+    return table;
+}
+
+Scene emptyScene(const std::string& sentence, const Viewport& viewport) {
+    const Theme& theme = themeOf(viewport.theme);
+    Scene scene;
+    scene.width = viewport.width;
+    scene.height = viewport.height;
+    scene.background = theme.canvas;
+    SceneBuilder builder(scene, *viewport.text);
+    const TextStyle style{FontFace::Interface, 12};
+    const auto lines = builder.wrap(sentence, style, viewport.width - 32);
+    double y = viewport.height / 2 - 9 * (static_cast<double>(lines.size()) - 1);
+    for (const std::string& line : lines) {
+        builder.text({viewport.width / 2, y}, line, style, theme.text2, HorizontalAlign::Centre, VerticalAlign::Middle);
+        y += 18;
+    }
+    return scene;
+}
+
+std::string whyEmpty(const ViewInput& input, const PaneData& pane) {
+    if (!input.capture)
+        return kNoCapture;
+    if (!pane.error.empty())
+        return pane.error;
+    if (!pane.result)
+        return "Computing the first selection…";
+    return {};
+}
+
+} // namespace kvscope
