@@ -1,6 +1,7 @@
 // A click on a mark of a curve or on a cell of the phase map gives its setting to the pane that it belongs to, by real mouse
 // events on a canvas; the read-out says so before, and one undo takes it back.
 #include "tests/app/one_view.h"
+#include "tests/support/test_program.h"
 #include "views/curves/curves_view.h"
 #include "views/phase_map/phase_map_view.h"
 
@@ -111,5 +112,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(AdoptionEventsTest)
+KVSCOPE_WINDOW_TEST(AdoptionEventsTest)
 #include "adoption_events_test.moc"

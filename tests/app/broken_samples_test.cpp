@@ -3,12 +3,14 @@
 #include <QTest>
 
 #include "tests/app/program.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 using kvscope::testing::Program;
 
 namespace {
 
-const QString kFolder = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/broken/");
+const QString kFolder = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/broken/");
 
 } // namespace
 
@@ -67,5 +69,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(BrokenSamplesTest)
+KVSCOPE_CORE_TEST(BrokenSamplesTest)
 #include "broken_samples_test.moc"

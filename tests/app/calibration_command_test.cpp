@@ -2,6 +2,8 @@
 #include <QtTest>
 
 #include "tests/app/command_test.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QImage>
 #include <QJsonArray>
@@ -12,8 +14,8 @@ using namespace kvscope;
 
 namespace {
 
-const QString kSample = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5");
-const QString kRecords = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/records-2k.h5");
+const QString kSample = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
+const QString kRecords = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/records-2k.h5");
 
 } // namespace
 
@@ -115,5 +117,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(CalibrationCommandTest)
+KVSCOPE_CORE_TEST(CalibrationCommandTest)
 #include "calibration_command_test.moc"

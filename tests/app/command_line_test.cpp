@@ -9,12 +9,14 @@
 #include <QTest>
 
 #include "tests/app/program.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 using kvscope::testing::Program;
 
 namespace {
 
-const QString kSample = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5");
+const QString kSample = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
 
 using Outcome = Program::Outcome;
 
@@ -359,5 +361,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(CommandLineTest)
+KVSCOPE_CORE_TEST(CommandLineTest)
 #include "command_line_test.moc"

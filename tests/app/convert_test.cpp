@@ -3,7 +3,9 @@
 #include <QTest>
 
 #include "tests/app/program.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/tensor_files.h"
+#include "tests/support/test_program.h"
 
 #include <cmath>
 #include <random>
@@ -114,7 +116,7 @@ private slots:
                       {"Python pickle", "run whatever program", "kvscope_capture.unpickle"});
         expectRefusal(program, {"cache.pt"}, {"Python pickle"}); // as the window would be given it
         expectRefusal(program,
-                      {"convert", QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5"), "--out", "x.h5"},
+                      {"convert", QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"), "--out", "x.h5"},
                       {"no file of tensors"});
         std::vector<FileTensor> tensors = someLayers();
         const float infinity = INFINITY;
@@ -137,5 +139,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(ConvertTest)
+KVSCOPE_CORE_TEST(ConvertTest)
 #include "convert_test.moc"

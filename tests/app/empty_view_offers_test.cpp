@@ -1,6 +1,7 @@
 // A view that is empty for want of a policy offers it: one press of its button, and the picture is there; one undo, and it is
 // gone. The button stands below the sentence at every size of a dock.
 #include "tests/app/one_view.h"
+#include "tests/support/test_program.h"
 #include "views/block_timeline/block_timeline_view.h"
 #include "views/clustering/clustering_view.h"
 #include "views/common/pane_offers.h"
@@ -135,5 +136,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(EmptyViewOffersTest)
+KVSCOPE_WINDOW_TEST(EmptyViewOffersTest)
 #include "empty_view_offers_test.moc"

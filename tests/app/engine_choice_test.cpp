@@ -9,6 +9,8 @@
 #include "core/engine/forwarding_engine.h"
 #include "tests/app/window_fixture.h"
 #include "tests/app/workbench_by_hand.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QMenu>
 #include <QSettings>
@@ -256,7 +258,7 @@ private slots:
         d.hand.runAll();
         QVERIFY(d.desk.current().arithmetic == Arithmetic::Fast);
         QVERIFY(d.bench->viewInput().panes[0].result->arithmetic.find("fast") == 0);
-        d.bench->openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/fewshot-1k.h5"); // stays, like the theme
+        d.bench->openCapture(kvscope::testing::sourceDir() + "/sample_data/fewshot-1k.h5"); // stays, like the theme
         d.hand.runAll();
         QVERIFY(d.bench->session().arithmetic == Arithmetic::Fast);
     }
@@ -325,5 +327,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(EngineChoiceTest)
+KVSCOPE_WINDOW_TEST(EngineChoiceTest)
 #include "engine_choice_test.moc"

@@ -4,6 +4,7 @@
 #include "app/workbench/step_driver.h"
 #include "app/window/panels/explanation_panel.h"
 #include "tests/app/workbench_by_hand.h"
+#include "tests/support/test_program.h"
 
 #include <QApplication>
 #include <QLabel>
@@ -60,10 +61,5 @@ private slots:
     }
 };
 
-int main(int argc, char** argv) {
-    qputenv("QT_QPA_PLATFORM", "offscreen");
-    QApplication application(argc, argv);
-    ExplanationPanelTest test;
-    return QTest::qExec(&test, argc, argv);
-}
+KVSCOPE_OFFSCREEN_WIDGETS_TEST(ExplanationPanelTest)
 #include "explanation_panel_test.moc"

@@ -1,6 +1,7 @@
 // Formulas in a narrow panel: nothing is lost, lines end where a reader would end them, short formulas stay whole.
 #include "app/window/panels/formula_lines.h"
 #include "core/policies/policy.h"
+#include "tests/support/test_program.h"
 
 #include <QRegularExpression>
 #include <QTest>
@@ -90,5 +91,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(FormulaLinesTest)
+KVSCOPE_CORE_TEST(FormulaLinesTest)
 #include "formula_lines_test.moc"

@@ -1,5 +1,7 @@
 // The commands that the front page shows are typed by everybody who comes: each of them runs as it stands there.
 #include "tests/app/command_test.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QFile>
 
@@ -10,7 +12,7 @@ class FrontPageTest : public testing::CommandTest {
 
 private slots:
     void everyCommandRuns_data() {
-        QFile page(KVSCOPE_SOURCE_DIR "/README.md");
+        QFile page(QString::fromStdString(kvscope::testing::sourceDir() + "/README.md"));
         QVERIFY(page.open(QIODevice::ReadOnly));
         const QString text = QString::fromUtf8(page.readAll());
         const QString section = text.section("## The command line", 1).section("\n## ", 0, 0);
@@ -26,7 +28,7 @@ private slots:
     }
     void everyCommandRuns() {
         QFETCH(QString, command);
-        command.replace("sample_data/", KVSCOPE_SOURCE_DIR "/sample_data/").replace('\'', '"');
+        command.replace("sample_data/", QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/")).replace('\'', '"');
         const QStringList arguments = QProcess::splitCommand(command).mid(1);
         expectDone(arguments);
         if (const auto out = arguments.indexOf("--out"); out >= 0)
@@ -34,5 +36,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(FrontPageTest)
+KVSCOPE_CORE_TEST(FrontPageTest)
 #include "front_page_test.moc"

@@ -3,6 +3,8 @@
 #include <QTest>
 
 #include "tests/app/program.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <filesystem>
 
@@ -12,7 +14,7 @@ using kvscope::testing::Program;
 
 namespace {
 
-const QString kSample = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5");
+const QString kSample = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
 
 void makePipe(const Program& program, const QString& name) {
     QCOMPARE(::mkfifo(program.at(name).toUtf8().constData(), 0600), 0);
@@ -106,5 +108,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(FullDiskTest)
+KVSCOPE_CORE_TEST(FullDiskTest)
 #include "full_disk_test.moc"

@@ -2,6 +2,8 @@
 #include "app/window/canvas/view_options.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/one_view.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 #include "views/calibration/calibration_view.h"
 #include "views/curves/curves_data.h"
 #include "views/curves/curves_view.h"
@@ -15,7 +17,7 @@ using kvscope::testing::OneView;
 
 namespace {
 
-const QString kFolder = QString(KVSCOPE_SOURCE_DIR) + "/sample_data/";
+const QString kFolder = QString::fromStdString(kvscope::testing::sourceDir()) + "/sample_data/";
 
 /// The entries of an option with a menu of its own, as they are when the view's menu opens.
 struct OptionMenu {
@@ -80,5 +82,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(FurtherCapturesTest)
+KVSCOPE_WINDOW_TEST(FurtherCapturesTest)
 #include "further_captures_test.moc"

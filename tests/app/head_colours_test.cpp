@@ -2,6 +2,7 @@
 #include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
 #include "app/window/panels/head_colours.h"
+#include "tests/support/test_program.h"
 #include "views/common/measure_options.h"
 
 #include <cmath>
@@ -76,5 +77,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(HeadColoursTest)
+KVSCOPE_TEST(HeadColoursTest)
 #include "head_colours_test.moc"

@@ -5,6 +5,7 @@
 #include "app/window/panels/head_picker.h"
 #include "app/window/widgets/choice_box.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
 
 #include <QAbstractItemView>
 #include <QHelpEvent>
@@ -139,5 +140,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(HeadMeasureTest)
+KVSCOPE_WINDOW_TEST(HeadMeasureTest)
 #include "head_measure_test.moc"

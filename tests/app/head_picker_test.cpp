@@ -3,6 +3,7 @@
 
 #include "app/window/panels/head_picker.h"
 #include "tests/app/workbench_by_hand.h"
+#include "tests/support/test_program.h"
 
 #include <QHelpEvent>
 #include <QImage>
@@ -244,5 +245,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(HeadPickerTest)
+KVSCOPE_WINDOW_TEST(HeadPickerTest)
 #include "head_picker_test.moc"

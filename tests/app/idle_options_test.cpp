@@ -1,6 +1,7 @@
 // Options that wait for others, in the window: grey and with a reason while they change nothing, back as soon as they do.
 #include "app/window/canvas/view_options.h"
 #include "tests/app/one_view.h"
+#include "tests/support/test_program.h"
 
 #include <QHBoxLayout>
 #include <QMenu>
@@ -105,5 +106,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(IdleOptionsTest)
+KVSCOPE_WINDOW_TEST(IdleOptionsTest)
 #include "idle_options_test.moc"

@@ -12,6 +12,8 @@
 #include "core/policies/subgen/subgen_log.h"
 #include "tests/app/workbench_by_hand.h"
 #include "tests/support/error_message.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <cmath>
 #include <set>
@@ -21,7 +23,7 @@ using kvscope::testing::ByHand;
 
 namespace {
 
-const std::string kFolder = std::string(KVSCOPE_SOURCE_DIR) + "/resources/lessons";
+const std::string kFolder = kvscope::testing::sourceDir() + "/resources/lessons";
 
 struct OpenLesson {
     ByHand hand;
@@ -226,5 +228,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(LessonsTest)
+KVSCOPE_CORE_TEST(LessonsTest)
 #include "lessons_test.moc"

@@ -14,6 +14,7 @@
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/actions/window_actions.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
 #include "views/key_projection/key_projection_view.h"
 #include "views/leverage/leverage_view.h"
 
@@ -388,5 +389,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(MainWindowTest)
+KVSCOPE_WINDOW_TEST(MainWindowTest)
 #include "main_window_test.moc"

@@ -4,6 +4,8 @@
 #include <QTest>
 
 #include "tests/app/program.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QRegularExpression>
 
@@ -11,7 +13,7 @@ using kvscope::testing::Program;
 
 namespace {
 
-const QString kRoot = QStringLiteral(KVSCOPE_SOURCE_DIR);
+const QString kRoot = QString::fromStdString(kvscope::testing::sourceDir());
 const QString kManual = kRoot + "/resources/manual/";
 constexpr qint64 kMostPictureBytes = 700'000; // of all together: they live in git
 
@@ -156,5 +158,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(ManualTest)
+KVSCOPE_CORE_TEST(ManualTest)
 #include "manual_test.moc"

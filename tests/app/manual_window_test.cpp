@@ -2,6 +2,8 @@
 #include "app/window/dialogs/manual_window.h"
 #include "app/window/actions/window_actions.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QAbstractTextDocumentLayout>
 #include <QAction>
@@ -45,7 +47,7 @@ private slots:
 
     void showsEveryPageWithItsPictures() {
         ManualPage page;
-        const QDir folder(QStringLiteral(KVSCOPE_SOURCE_DIR "/resources/manual"));
+        const QDir folder(QString::fromStdString(kvscope::testing::sourceDir() + "/resources/manual"));
         int pictures = 0;
         for (const QString& name : folder.entryList({"*.md"}, QDir::Files)) {
             page.setSource(QUrl("qrc:/manual/" + name), QTextDocument::MarkdownResource);
@@ -162,5 +164,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(ManualWindowTest)
+KVSCOPE_WINDOW_TEST(ManualWindowTest)
 #include "manual_window_test.moc"

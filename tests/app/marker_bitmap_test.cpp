@@ -1,4 +1,5 @@
 // Marks as coverage: as large as their outlines say, filled or hollow, and alike from all sides where the mark is.
+#include "tests/support/test_program.h"
 #include "views/imgui/marker_bitmap.h"
 #include "views/scene/scene_builder.h"
 
@@ -86,5 +87,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(MarkerBitmapTest)
+KVSCOPE_TEST(MarkerBitmapTest)
 #include "marker_bitmap_test.moc"

@@ -2,6 +2,8 @@
 #include <QtTest>
 
 #include "tests/app/command_test.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 using namespace kvscope;
 
@@ -10,7 +12,7 @@ class OwnOutputsTest : public testing::CommandTest {
 
 private slots:
     void initTestCase() {
-        QVERIFY(QFile::copy(QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5"), m_program.at("c.h5")));
+        QVERIFY(QFile::copy(QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"), m_program.at("c.h5")));
         QVERIFY(QFile::link(m_program.at("c.h5"), m_program.at("link.h5")));
         expectDone({"evict", "c.h5", "--policy", "keydiff@50t", "--layers", "3", "--out", "list.csv"});
     }
@@ -54,5 +56,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(OwnOutputsTest)
+KVSCOPE_CORE_TEST(OwnOutputsTest)
 #include "own_outputs_test.moc"

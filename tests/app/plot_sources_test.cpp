@@ -9,13 +9,15 @@
 #include "app/study/regenerating_command.h"
 #include "app/study/session_file.h"
 #include "tests/app/program.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 using namespace kvscope;
 using kvscope::testing::Program;
 
 namespace {
 
-const QString kSample = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5");
+const QString kSample = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
 
 /// The figure without the command that made it, which tells the sources apart.
 QByteArray picture(const Program& program, const QString& name) {
@@ -219,5 +221,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(PlotSourcesTest)
+KVSCOPE_CORE_TEST(PlotSourcesTest)
 #include "plot_sources_test.moc"

@@ -3,6 +3,7 @@
 #include <QTest>
 
 #include "app/command_line/policy_words.h"
+#include "tests/support/test_program.h"
 
 #include <filesystem>
 #include <fstream>
@@ -61,5 +62,5 @@ private slots:
     void nothingComesOfNothing() { QVERIFY(withEachPolicyNamed({}).empty()); }
 };
 
-QTEST_GUILESS_MAIN(PolicyWordsTest)
+KVSCOPE_CORE_TEST(PolicyWordsTest)
 #include "policy_words_test.moc"

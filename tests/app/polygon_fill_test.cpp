@@ -1,4 +1,5 @@
 // Triangles must cover exactly the polygon, whatever its shape; dashes must add up to the pattern's share of the line.
+#include "tests/support/test_program.h"
 #include "views/imgui/polygon_fill.h"
 
 #include <QTest>
@@ -124,5 +125,5 @@ private slots:
     void noPatternDrawsNothing() { QVERIFY(dashes({{0, 0}, {1, 0}}, {0, 0}, false).empty()); }
 };
 
-QTEST_APPLESS_MAIN(PolygonFillTest)
+KVSCOPE_TEST(PolygonFillTest)
 #include "polygon_fill_test.moc"

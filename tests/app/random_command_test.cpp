@@ -2,6 +2,8 @@
 #include <QtTest>
 
 #include "tests/app/command_test.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QImage>
 #include <QVector>
@@ -12,7 +14,7 @@ using namespace kvscope;
 
 namespace {
 
-const QString kSample = QStringLiteral(KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5");
+const QString kSample = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
 
 } // namespace
 
@@ -117,5 +119,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(RandomCommandTest)
+KVSCOPE_CORE_TEST(RandomCommandTest)
 #include "random_command_test.moc"

@@ -1,5 +1,6 @@
 // Pan and zoom keep the data under the pointer where it was; boxes and tokens come back in data terms.
 #include "app/window/canvas/range_math.h"
+#include "tests/support/test_program.h"
 
 #include <QTest>
 
@@ -176,5 +177,5 @@ private slots:
     void aSceneWithoutAxesHasNoPlot() { QVERIFY(!ShownPlot::of(Scene{}).valid); }
 };
 
-QTEST_APPLESS_MAIN(RangeMathTest)
+KVSCOPE_TEST(RangeMathTest)
 #include "range_math_test.moc"

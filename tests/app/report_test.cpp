@@ -13,7 +13,8 @@
 #include "app/study/session_file.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
-#include "tests/support/offscreen_main.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <set>
 
@@ -21,7 +22,7 @@ using namespace kvscope;
 
 namespace {
 
-const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
+const std::string kSample = kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5";
 
 const LayerRunner& runner() {
     static const LayerRunner shared(std::shared_ptr<const Engine>(makeCpuEngine(2)));
@@ -99,7 +100,7 @@ private slots:
         QCOMPARE(static_cast<std::size_t>(walked.ids.size()), std::set<QString>(walked.ids.begin(), walked.ids.end()).size());
         for (const char* part : {"kvscope plot key_projection needle-1k.h5", "kvscope evict needle-1k.h5", "kvscope report x", "611-626", "end of context"})
             QVERIFY2(page.contains(part), part);
-        QVERIFY(!page.contains(KVSCOPE_SOURCE_DIR)); // nobody's folders
+        QVERIFY(!page.contains(kvscope::testing::sourceDir().c_str())); // nobody's folders
         QCOMPARE(pageOf(session, {"overlap"}), pageOf(session, {"overlap"}));
     }
 
@@ -195,5 +196,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(ReportTest)
+KVSCOPE_OFFSCREEN_TEST(ReportTest)
 #include "report_test.moc"

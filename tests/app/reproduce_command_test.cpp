@@ -3,6 +3,7 @@
 
 #include "core/studies/reproduction.h"
 #include "tests/app/sample.h"
+#include "tests/support/test_program.h"
 
 using namespace kvscope;
 
@@ -55,5 +56,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(ReproduceCommandTest)
+KVSCOPE_CORE_TEST(ReproduceCommandTest)
 #include "reproduce_command_test.moc"

@@ -4,8 +4,8 @@
 
 #include "app/command_line/reproduction_figure.h"
 #include "app/text/qt_text_service.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 
 #include <algorithm>
 #include <cmath>
@@ -189,5 +189,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(ReproductionFigureTest)
+KVSCOPE_OFFSCREEN_TEST(ReproductionFigureTest)
 #include "reproduction_figure_test.moc"

@@ -2,6 +2,7 @@
 #include <QTest>
 
 #include "app/study/selection_trail.h"
+#include "tests/support/test_program.h"
 
 using namespace kvscope;
 
@@ -73,5 +74,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(SelectionTrailTest)
+KVSCOPE_TEST(SelectionTrailTest)
 #include "selection_trail_test.moc"

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "tests/app/session_fixture.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <QDir>
 #include <QFile>
@@ -156,5 +157,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(SessionFileTest)
+KVSCOPE_TEST(SessionFileTest)
 #include "session_file_test.moc"

@@ -3,6 +3,7 @@
 
 #include "app/study/session_history.h"
 #include "tests/app/session_fixture.h"
+#include "tests/support/test_program.h"
 
 
 using namespace kvscope;
@@ -135,5 +136,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(SessionHistoryTest)
+KVSCOPE_TEST(SessionHistoryTest)
 #include "session_history_test.moc"

@@ -1,5 +1,6 @@
 // A slider's line: ends are exact, steps are hit, positions and values go back and forth.
 #include "app/window/widgets/slider_scale.h"
+#include "tests/support/test_program.h"
 
 #include <QTest>
 
@@ -72,5 +73,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(SliderScaleTest)
+KVSCOPE_TEST(SliderScaleTest)
 #include "slider_scale_test.moc"

@@ -4,6 +4,7 @@
 
 #include "app/workbench/step_driver.h"
 #include "tests/app/workbench_by_hand.h"
+#include "tests/support/test_program.h"
 #include "views/block_timeline/block_timeline_view.h"
 #include "views/key_projection/key_projection_view.h"
 
@@ -173,5 +174,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(StepDriverTest)
+KVSCOPE_CORE_TEST(StepDriverTest)
 #include "step_driver_test.moc"

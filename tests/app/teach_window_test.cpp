@@ -6,6 +6,8 @@
 #include "app/window/widgets/step_scrubber.h"
 #include "app/window/actions/window_actions.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 #include "views/head_grid/head_grid_view.h"
 
 #include <QAbstractItemModelTester>
@@ -285,7 +287,7 @@ private slots:
     void aLessonOpenedFromAnotherLayoutShowsItsOwnViews_data() {
         QTest::addColumn<QString>("file");
         for (const char* file : {"balancing", "subgen", "keydiff", "compactor", "blocks"})
-            QTest::newRow(file) << QString("%1/resources/lessons/%2.kvscope").arg(KVSCOPE_SOURCE_DIR, file);
+            QTest::newRow(file) << QString("%1/resources/lessons/%2.kvscope").arg(QString::fromStdString(kvscope::testing::sourceDir()), file);
     }
     void aLessonOpenedFromAnotherLayoutShowsItsOwnViews() {
         QFETCH(QString, file);
@@ -368,5 +370,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(TeachWindowTest)
+KVSCOPE_WINDOW_TEST(TeachWindowTest)
 #include "teach_window_test.moc"

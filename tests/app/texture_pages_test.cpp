@@ -1,6 +1,7 @@
 // Text as textures of a real OpenGL context: a sentence longer than a page is drawn to its last letter.
 #include <QtTest>
 
+#include "tests/support/test_program.h"
 #include "views/imgui/texture_pages.h"
 
 #include "app/text/qt_text_service.h"
@@ -68,5 +69,5 @@ private:
     QOpenGLContext m_context;
 };
 
-QTEST_MAIN(TexturePagesTest)
+KVSCOPE_WINDOW_TEST(TexturePagesTest)
 #include "texture_pages_test.moc"

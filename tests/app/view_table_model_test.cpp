@@ -1,5 +1,6 @@
 // The tables behind the canvases keep the rules of item models and say what the view says.
 #include "app/window/canvas/view_table_model.h"
+#include "tests/support/test_program.h"
 
 #include <QAbstractItemModelTester>
 #include <QTest>
@@ -46,5 +47,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(ViewTableModelTest)
+KVSCOPE_TEST(ViewTableModelTest)
 #include "view_table_model_test.moc"

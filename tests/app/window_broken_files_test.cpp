@@ -3,6 +3,7 @@
 #include "core/capture/h5_writer.h"
 #include "core/capture/synthetic_capture.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
 
 #include <QFileInfo>
 #include <QSettings>
@@ -146,5 +147,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(WindowBrokenFilesTest)
+KVSCOPE_WINDOW_TEST(WindowBrokenFilesTest)
 #include "window_broken_files_test.moc"

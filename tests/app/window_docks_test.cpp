@@ -4,6 +4,7 @@
 #include "app/window/actions/window_actions.h"
 #include "app/window/window_size.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
 
 #include <QAction>
 #include <QPushButton>
@@ -351,5 +352,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(WindowDocksTest)
+KVSCOPE_WINDOW_TEST(WindowDocksTest)
 #include "window_docks_test.moc"

@@ -8,6 +8,7 @@
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/drop_url.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
 
 #include <QAbstractItemModelTester>
 #include <QAction>
@@ -357,5 +358,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(WindowEventsTest)
+KVSCOPE_WINDOW_TEST(WindowEventsTest)
 #include "window_events_test.moc"

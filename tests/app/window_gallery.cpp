@@ -7,6 +7,7 @@
 #include "app/window/docks/dock_desk.h"
 #include "tests/app/window_parts.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/source_dir.h"
 
 #include <QAction>
 #include <QApplication>
@@ -137,7 +138,7 @@ int main(int argc, char** argv) {
     kvscope::testing::useFormatOfTheProgram();
     QApplication application(argc, argv);
     QApplication::setStyle(makeChromeStyle());
-    Gallery(QString::fromLocal8Bit(argv[1]), argc > 2 ? QString::fromLocal8Bit(argv[2]) : KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5",
+    Gallery(QString::fromLocal8Bit(argv[1]), argc > 2 ? QString::fromLocal8Bit(argv[2]) : QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"),
             argc > 3 ? QString::fromLocal8Bit(argv[3]) : QString())
         .paintAll();
 }

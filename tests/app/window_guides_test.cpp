@@ -8,6 +8,7 @@
 #include "app/window/actions/window_actions.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
 
 #include <QAction>
 #include <QDialogButtonBox>
@@ -205,5 +206,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(WindowGuidesTest)
+KVSCOPE_WINDOW_TEST(WindowGuidesTest)
 #include "window_guides_test.moc"

@@ -3,6 +3,7 @@
 #include "tests/app/drop_url.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/tensor_files.h"
+#include "tests/support/test_program.h"
 
 #include <QDir>
 #include <QSettings>
@@ -162,5 +163,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(WindowImportTest)
+KVSCOPE_WINDOW_TEST(WindowImportTest)
 #include "window_import_test.moc"

@@ -1,5 +1,6 @@
 // The lasso by real events: a line drawn round marks of the key projection, with Alt held or armed by a key.
 #include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
 
 #include <QSettings>
 
@@ -87,5 +88,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(WindowLassoTest)
+KVSCOPE_WINDOW_TEST(WindowLassoTest)
 #include "window_lasso_test.moc"

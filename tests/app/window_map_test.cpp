@@ -11,6 +11,7 @@
 #include "app/window/docks/dock_desk.h"
 #include "app/window/dialogs/range_dialog.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
 #include "views/attention_map/attention_map_data.h"
 #include "views/attention_map/attention_map_view.h"
 #include "views/scene/colour_column.h"
@@ -317,5 +318,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(WindowMapTest)
+KVSCOPE_WINDOW_TEST(WindowMapTest)
 #include "window_map_test.moc"

@@ -7,6 +7,7 @@
 #include "app/window/actions/window_actions.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
 
 #include <QAction>
 #include <QDir>
@@ -116,5 +117,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(WindowSessionsTest)
+KVSCOPE_WINDOW_TEST(WindowSessionsTest)
 #include "window_sessions_test.moc"

@@ -1,5 +1,6 @@
 // Races, stepped through by hand: tasks wait in a list until the test runs them, deliveries in another.
 #include "tests/app/workbench_by_hand.h"
+#include "tests/support/test_program.h"
 #include "views/attention_map/attention_map_data.h"
 #include "views/attention_map/attention_map_view.h"
 #include "views/key_projection/key_projection_view.h"
@@ -356,5 +357,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(WorkbenchTest)
+KVSCOPE_CORE_TEST(WorkbenchTest)
 #include "workbench_test.moc"

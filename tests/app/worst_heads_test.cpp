@@ -4,6 +4,7 @@
 #include "app/window/style/number_text.h"
 #include "app/window/panels/worst_heads.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
 #include "views/head_grid/head_grid_view.h"
 
 #include <QSettings>
@@ -131,5 +132,5 @@ private slots:
     }
 };
 
-QTEST_MAIN(WorstHeadsTest)
+KVSCOPE_WINDOW_TEST(WorstHeadsTest)
 #include "worst_heads_test.moc"

@@ -1,6 +1,8 @@
 // Reads every source of the repository and fails on the first include that runs the wrong way, on files that grew too
 // long, and on folders without a page of their own.
 #include "tests/architecture/source_tree.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QDirIterator>
 #include <QFileInfo>
@@ -10,7 +12,7 @@ using namespace kvscope::architecture;
 
 namespace {
 
-const QString kRoot = KVSCOPE_SOURCE_DIR;
+const QString kRoot = QString::fromStdString(kvscope::testing::sourceDir());
 const QStringList kProduct = {"core", "gpu", "views", "app"};
 constexpr int kHeaderLines = 170; // about 150
 constexpr int kSourceLines = 420; // about 400
@@ -136,5 +138,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(ArchitectureTest)
+KVSCOPE_TEST(ArchitectureTest)
 #include "architecture_test.moc"

@@ -2,6 +2,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <QDir>
 #include <QFile>
@@ -179,5 +180,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(AtomicFileTest)
+KVSCOPE_TEST(AtomicFileTest)
 #include "atomic_file_test.moc"

@@ -1,5 +1,6 @@
 // Progress and stop point: parts report their share of the whole and stop with it.
 #include "core/base/checkpoint.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -61,5 +62,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(CheckpointTest)
+KVSCOPE_TEST(CheckpointTest)
 #include "checkpoint_test.moc"

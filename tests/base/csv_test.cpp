@@ -1,5 +1,6 @@
 // Fields of comma-separated values: quoted exactly where RFC 4180 asks for it.
 #include "core/base/csv.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -37,5 +38,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(CsvTest)
+KVSCOPE_TEST(CsvTest)
 #include "csv_test.moc"

@@ -1,5 +1,6 @@
 // What is kept beside frozen data: one value of each thing, made anew for another key, by one thread at a time.
 #include "core/base/memo.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -79,5 +80,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(MemoTest)
+KVSCOPE_TEST(MemoTest)
 #include "memo_test.moc"

@@ -1,5 +1,6 @@
 // Suggestions for mistyped names.
 #include "core/base/nearest_name.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -53,5 +54,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(NearestNameTest)
+KVSCOPE_TEST(NearestNameTest)
 #include "nearest_name_test.moc"

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/base/own_output.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <QDir>
 #include <QFile>
@@ -44,5 +45,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(OwnOutputTest)
+KVSCOPE_TEST(OwnOutputTest)
 #include "own_output_test.moc"

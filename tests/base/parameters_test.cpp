@@ -1,6 +1,7 @@
 // Parameter values: what is refused, with which words, and that texts read back identically.
 #include "core/base/error.h"
 #include "core/parameters/parameters.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -234,5 +235,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(ParametersTest)
+KVSCOPE_TEST(ParametersTest)
 #include "parameters_test.moc"

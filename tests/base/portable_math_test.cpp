@@ -1,6 +1,7 @@
 // The portable exponential against the library's, in units in the last place, and its borders.
 #include "core/base/portable_log.h"
 #include "core/base/portable_math.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -83,5 +84,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(PortableMathTest)
+KVSCOPE_TEST(PortableMathTest)
 #include "portable_math_test.moc"

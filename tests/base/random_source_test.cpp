@@ -1,6 +1,7 @@
 // The source of random numbers that policies draw from: the same numbers as the generator's, named entry by entry.
 #include "core/base/gaussian.h"
 #include "core/base/random_source.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -47,5 +48,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(RandomSourceTest)
+KVSCOPE_TEST(RandomSourceTest)
 #include "random_source_test.moc"

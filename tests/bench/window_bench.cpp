@@ -6,6 +6,7 @@
 #include "app/window/canvas_area.h"
 #include "core/capture/synthetic_capture.h"
 #include "tests/app/window_parts.h"
+#include "tests/support/source_dir.h"
 
 #include <benchmark/benchmark.h>
 
@@ -26,7 +27,7 @@ namespace {
 
 using namespace kvscope;
 
-const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
+const std::string kSample = kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5";
 
 struct Shown : kvscope::testing::WindowParts {
     explicit Shown(const std::string& capture = kSample) : WindowParts(0) {

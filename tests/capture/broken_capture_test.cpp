@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/capture/h5_writer.h"
 #include "core/capture/synthetic_capture.h"
+#include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
@@ -205,5 +206,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(BrokenCaptureTest)
+KVSCOPE_TEST(BrokenCaptureTest)
 #include "broken_capture_test.moc"

@@ -1,6 +1,7 @@
 // The doctor's findings: a sound capture has none that matter, and each fault made here is named at its place.
 #include "core/capture/capture_doctor.h"
 #include "core/capture/synthetic_capture.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -74,5 +75,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(CaptureDoctorTest)
+KVSCOPE_TEST(CaptureDoctorTest)
 #include "capture_doctor_test.moc"

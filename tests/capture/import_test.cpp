@@ -5,6 +5,7 @@
 #include "core/capture/rope.h"
 #include "core/capture/widen.h"
 #include "tests/support/tensor_files.h"
+#include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
@@ -405,5 +406,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(ImportTest)
+KVSCOPE_TEST(ImportTest)
 #include "import_test.moc"

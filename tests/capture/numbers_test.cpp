@@ -2,6 +2,7 @@
 #include "core/base/gaussian.h"
 #include "core/capture/rope.h"
 #include "core/capture/widen.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -113,5 +114,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(NumbersTest)
+KVSCOPE_TEST(NumbersTest)
 #include "numbers_test.moc"

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/capture/capture_writer.h"
 #include "core/capture/synthetic_capture.h"
+#include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
@@ -179,5 +180,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(RoundTripTest)
+KVSCOPE_TEST(RoundTripTest)
 #include "round_trip_test.moc"

@@ -1,6 +1,8 @@
 // Opens the sample captures that live in the repository and holds what the reader says against what the files state.
 #include "core/base/error.h"
 #include "core/capture/capture.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QFile>
 #include <QTemporaryDir>
@@ -28,7 +30,7 @@ private slots:
         QFETCH(QString, name);
         QFETCH(int, tokens);
         QFETCH(int, queries);
-        const auto capture = openCapture((QString(KVSCOPE_SOURCE_DIR) + "/sample_data/" + name).toStdString());
+        const auto capture = openCapture((QString::fromStdString(kvscope::testing::sourceDir()) + "/sample_data/" + name).toStdString());
         QCOMPARE(capture->info().numTokens, std::int64_t(tokens));
         QCOMPARE(capture->info().layers.size(), std::size_t(6));
         for (const LayerInfo& layer : capture->info().layers) {
@@ -46,7 +48,7 @@ private slots:
         const QString path = folder.filePath("capture.h5");
         std::vector<std::shared_ptr<const CaptureReader>> still; // a window holds the old one until the new one is there
         for (const char* sample : {"needle-1k.h5", "fewshot-1k.h5", "needle-1k.h5", "fewshot-1k.h5"}) {
-            QFile from(QString(KVSCOPE_SOURCE_DIR) + "/sample_data/" + sample), to(path);
+            QFile from(QString::fromStdString(kvscope::testing::sourceDir()) + "/sample_data/" + sample), to(path);
             QVERIFY(from.open(QIODevice::ReadOnly) && to.open(QIODevice::WriteOnly | QIODevice::Truncate)); // the same inode
             const QByteArray bytes = from.readAll();
             QCOMPARE(to.write(bytes), bytes.size());
@@ -57,12 +59,12 @@ private slots:
             const auto& capture = still.back();
             QCOMPARE(capture->info().numTokens, std::int64_t(sample == std::string("needle-1k.h5") ? 1028 : 992));
             QVERIFY(!capture->read(LayerIndex(3), TensorRole::Keys, {}).data.empty());
-            QCOMPARE(capture->computeHash({}), openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/" + sample)->info().hash);
+            QCOMPARE(capture->computeHash({}), openCapture(kvscope::testing::sourceDir() + "/sample_data/" + sample)->info().hash);
         }
     }
 
     void equalTokensHaveEqualKeysBeforeRopeInLayerZero() {
-        const auto capture = openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5");
+        const auto capture = openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
         const HostTensor pre = capture->read(LayerIndex(0), TensorRole::KeysPreRope, {});
         const auto& ids = capture->tokens().ids;
         double worst = 0, largest = 0;
@@ -77,5 +79,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(SamplesTest)
+KVSCOPE_TEST(SamplesTest)
 #include "samples_test.moc"

@@ -1,6 +1,7 @@
 // The synthetic captures must have the geometry that they promise, because people judge policies by it.
 #include "core/base/error.h"
 #include "core/capture/synthetic_capture.h"
+#include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
@@ -207,5 +208,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(SyntheticCaptureTest)
+KVSCOPE_TEST(SyntheticCaptureTest)
 #include "synthetic_capture_test.moc"

@@ -3,6 +3,8 @@
 
 #include "core/capture/token_classes.h"
 #include "core/capture/utf8.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <map>
 
@@ -103,7 +105,7 @@ private slots:
 
     // Every token of a sample has exactly one class, and the needle's tokens are those of its segments.
     void aSampleIsSortedWhole() {
-        const auto capture = openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5");
+        const auto capture = openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
         const TokenTable& tokens = capture->tokens();
         for (const TokenClasses& classes : {classesByText(tokens), classesBySegment(tokens), classesByRepeat(tokens)}) {
             QCOMPARE(std::ssize(classes.classOf), capture->info().numTokens);
@@ -117,5 +119,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TokenClassesTest)
+KVSCOPE_TEST(TokenClassesTest)
 #include "token_classes_test.moc"

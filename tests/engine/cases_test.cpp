@@ -2,6 +2,7 @@
 // the oracles, and the same bits everywhere (the index contract).
 #include "core/base/error.h"
 #include "tests/bench/engine_check/engine_case.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -93,5 +94,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(CasesTest)
+KVSCOPE_TEST(CasesTest)
 #include "cases_test.moc"

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "tests/support/naive/naive_clusters.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -181,5 +182,5 @@ private:
     std::unique_ptr<Engine> m_engine = makeCpuEngine();
 };
 
-QTEST_APPLESS_MAIN(ClustersTest)
+KVSCOPE_TEST(ClustersTest)
 #include "clusters_test.moc"

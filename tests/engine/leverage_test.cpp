@@ -1,6 +1,7 @@
 // The laws of Compactor 3.1 to 3.3 on the engine: what leverage, attention inside chunks and z-scores must be for any
 // keys, and the examples that can be done by hand.
 #include "tests/bench/engine_check/engine_case.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -288,5 +289,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(LeverageTest)
+KVSCOPE_TEST(LeverageTest)
 #include "leverage_test.moc"

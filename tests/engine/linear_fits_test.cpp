@@ -1,6 +1,7 @@
 // The fit that says whether cost grows linearly: powers that are known, and works that run on any length.
 #include "core/base/error.h"
 #include "tests/bench/engine_check/linear_fits.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -66,5 +67,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(LinearFitsTest)
+KVSCOPE_TEST(LinearFitsTest)
 #include "linear_fits_test.moc"

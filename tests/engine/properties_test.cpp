@@ -1,6 +1,7 @@
 // What must hold for any input: laws of the primitives, borders, refusals and cancelling.
 #include "core/base/error.h"
 #include "tests/bench/engine_check/engine_case.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -177,5 +178,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(PropertiesTest)
+KVSCOPE_TEST(PropertiesTest)
 #include "properties_test.moc"

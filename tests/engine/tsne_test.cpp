@@ -2,6 +2,7 @@
 // clusters that come apart, and the same picture from every number of threads and every instruction set.
 #include "core/base/error.h"
 #include "core/engine/tsne.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -267,5 +268,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TsneTest)
+KVSCOPE_TEST(TsneTest)
 #include "tsne_test.moc"

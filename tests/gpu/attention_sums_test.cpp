@@ -6,6 +6,7 @@
 #include "gpu/kernels/attention_sums.h"
 #include "gpu/kernels/tensor_tile.h"
 #include "tests/gpu/attention_data.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -361,5 +362,5 @@ private:
 
 } // namespace
 
-QTEST_APPLESS_MAIN(AttentionSumsTest)
+KVSCOPE_TEST(AttentionSumsTest)
 #include "attention_sums_test.moc"

@@ -5,6 +5,7 @@
 #include "gpu/kernels/attention_tile.h"
 #include "gpu/kernels/map_steps.h"
 #include "tests/gpu/attention_data.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -188,5 +189,5 @@ private:
 
 } // namespace
 
-QTEST_APPLESS_MAIN(AttentionTileTest)
+KVSCOPE_TEST(AttentionTileTest)
 #include "attention_tile_test.moc"

@@ -8,6 +8,7 @@
 #include "gpu/kernels/walk_steps.h"
 #include "tests/gpu/kernel_data.h"
 #include "tests/support/naive/naive_engine.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -394,5 +395,5 @@ private:
 
 } // namespace
 
-QTEST_APPLESS_MAIN(BalancingWalkTest)
+KVSCOPE_TEST(BalancingWalkTest)
 #include "balancing_walk_test.moc"

@@ -1,5 +1,6 @@
 // What failures of the device mean: which leave it usable, and which only another engine survives.
 #include "gpu/kernels/device_error.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -47,5 +48,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(DeviceErrorTest)
+KVSCOPE_TEST(DeviceErrorTest)
 #include "device_error_test.moc"

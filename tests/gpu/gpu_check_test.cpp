@@ -5,6 +5,7 @@
 #include "tests/bench/gpu_check/timed_kernels.h"
 #include "tests/gpu/kernel_data.h"
 #include "tests/support/kernel_engine.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -82,5 +83,5 @@ private slots:
 
 } // namespace
 
-QTEST_APPLESS_MAIN(GpuCheckTest)
+KVSCOPE_TEST(GpuCheckTest)
 #include "gpu_check_test.moc"

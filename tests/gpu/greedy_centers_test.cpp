@@ -4,6 +4,7 @@
 #include "gpu/kernels/center_steps.h"
 #include "gpu/kernels/greedy_centers.h"
 #include "tests/gpu/kernel_data.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -183,5 +184,5 @@ private:
 
 } // namespace
 
-QTEST_APPLESS_MAIN(GreedyCentersTest)
+KVSCOPE_TEST(GreedyCentersTest)
 #include "greedy_centers_test.moc"

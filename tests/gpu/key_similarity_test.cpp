@@ -3,6 +3,7 @@
 #include "core/engine/engine.h"
 #include "gpu/kernels/key_similarity.h"
 #include "tests/gpu/kernel_data.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -131,5 +132,5 @@ private:
 
 } // namespace
 
-QTEST_APPLESS_MAIN(KeySimilarityTest)
+KVSCOPE_TEST(KeySimilarityTest)
 #include "key_similarity_test.moc"

@@ -5,6 +5,7 @@
 #include "tests/gpu/kernel_data.h"
 #include "tests/support/host_engine.h"
 #include "tests/support/kernel_engine.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -146,5 +147,5 @@ private:
 
 } // namespace
 
-QTEST_APPLESS_MAIN(PrimitivesTest)
+KVSCOPE_TEST(PrimitivesTest)
 #include "primitives_test.moc"

@@ -5,6 +5,7 @@
 #include "gpu/kernels/exact_sums.h"
 #include "gpu/kernels/product_sums.h"
 #include "tests/support/kernel_rows.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -221,5 +222,5 @@ private:
 
 } // namespace
 
-QTEST_APPLESS_MAIN(ProductSumsTest)
+KVSCOPE_TEST(ProductSumsTest)
 #include "product_sums_test.moc"

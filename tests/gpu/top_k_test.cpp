@@ -4,6 +4,7 @@
 #include "gpu/kernels/rank_steps.h"
 #include "gpu/kernels/top_k.h"
 #include "tests/gpu/kernel_data.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -125,5 +126,5 @@ private:
 
 } // namespace
 
-QTEST_APPLESS_MAIN(TopKTest)
+KVSCOPE_TEST(TopKTest)
 #include "top_k_test.moc"

@@ -2,6 +2,7 @@
 // stays that of the CPU engine. The kernels run on the emulated device.
 #include "core/engine/engine.h"
 #include "gpu/engine_factory.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -128,5 +129,5 @@ private:
     std::unique_ptr<Engine> m_engine, m_fast, m_cpu = makeCpuEngine(1);
 };
 
-QTEST_GUILESS_MAIN(KernelRowsTest)
+KVSCOPE_CORE_TEST(KernelRowsTest)
 #include "kernel_rows_test.moc"

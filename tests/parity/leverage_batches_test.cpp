@@ -3,6 +3,7 @@
 #include "gpu/engine_factory.h"
 #include "tests/bench/engine_check/engine_case.h"
 #include "tests/parity/torch_offer.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -119,5 +120,5 @@ private:
     std::unique_ptr<Engine> m_torch, m_cpu = makeCpuEngine();
 };
 
-QTEST_APPLESS_MAIN(LeverageBatchesTest)
+KVSCOPE_TEST(LeverageBatchesTest)
 #include "leverage_batches_test.moc"

@@ -7,6 +7,8 @@
 #include "core/run/run.h"
 #include "gpu/engine_factory.h"
 #include "tests/parity/torch_offer.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -117,7 +119,7 @@ private slots:
     void samplesKeepTheSameTokens() {
         QFETCH(QString, file);
         QFETCH(int, layer);
-        const Capture capture = openCapture(KVSCOPE_SOURCE_DIR "/sample_data/" + file.toStdString());
+        const Capture capture = openCapture(kvscope::testing::sourceDir() + "/sample_data/" + file.toStdString());
         const auto& layers = capture->info().layers;
         compare(capture, layers[std::min(layers.size() - 1, static_cast<std::size_t>(layer))].layer, {"0.2"});
     }
@@ -157,7 +159,7 @@ private slots:
 
     /// Measures are sums of what was kept: equal lists, equal fidelity up to rounding.
     void fidelityAgrees() {
-        const Capture capture = openCapture(KVSCOPE_SOURCE_DIR "/sample_data/needle-1k.h5");
+        const Capture capture = openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
         RunRequest request = requestOf(capture, capture->info().layers.front().layer, "snapkv", "0.2");
         request.measure = true;
         const auto cpu = m_cpu->run(request, {}), torch = m_torch->run(request, {});
@@ -228,5 +230,5 @@ private:
     std::unique_ptr<LayerRunner> m_cpu, m_torch;
 };
 
-QTEST_APPLESS_MAIN(ListsTest)
+KVSCOPE_TEST(ListsTest)
 #include "lists_test.moc"

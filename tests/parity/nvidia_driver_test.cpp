@@ -1,5 +1,6 @@
 // What the program says of a driver or a GPU that is too old, and that it says nothing of those that fit.
 #include "gpu/nvidia_driver.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -35,5 +36,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(NvidiaDriverTest)
+KVSCOPE_CORE_TEST(NvidiaDriverTest)
 #include "nvidia_driver_test.moc"

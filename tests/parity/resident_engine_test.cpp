@@ -4,6 +4,7 @@
 #include "core/run/run.h"
 #include "core/studies/sweep.h"
 #include "tests/parity/fake_device.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -340,5 +341,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(ResidentEngineTest)
+KVSCOPE_CORE_TEST(ResidentEngineTest)
 #include "resident_engine_test.moc"

@@ -1,6 +1,7 @@
 // What a halving costs one query, against numbers worked out by hand and against sums written down once more.
 #include "core/policies/balance/balance_errors.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -175,5 +176,5 @@ private:
     TestLayer m_layer = makeLayer();
 };
 
-QTEST_APPLESS_MAIN(BalanceErrorsTest)
+KVSCOPE_TEST(BalanceErrorsTest)
 #include "balance_errors_test.moc"

@@ -3,6 +3,7 @@
 #include "core/policies/balance/balance_kernel.h"
 #include "core/policies/balance/balance_log.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -110,5 +111,5 @@ private:
     TestLayer m_layer = makeLayer();
 };
 
-QTEST_APPLESS_MAIN(BalanceKernelTest)
+KVSCOPE_TEST(BalanceKernelTest)
 #include "balance_kernel_test.moc"

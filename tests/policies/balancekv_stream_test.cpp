@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/policies/balance/balance_tree.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -336,5 +337,5 @@ private:
     PolicyBench m_bench;
 };
 
-QTEST_APPLESS_MAIN(BalanceKvStreamTest)
+KVSCOPE_TEST(BalanceKvStreamTest)
 #include "balancekv_stream_test.moc"

@@ -6,6 +6,8 @@
 #include "tests/policies/naive_balance.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/golden.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -132,7 +134,7 @@ private slots:
 
     // The oracle's lists on real keys and values, written down; the engine's are the same to the last token and weight.
     void goldenListsOnASample() {
-        const TestLayer layer = TestLayer::ofCapture(*openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5"), LayerIndex(2), 995);
+        const TestLayer layer = TestLayer::ofCapture(*openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"), LayerIndex(2), 995);
         std::vector<std::string> lines = {"# needle-1k, layer 2, cut 995 | policy | head | kept tokens (0-based)"};
         for (const char* variant : {"paper", "notebook", "notebook_unweighted", "longbench", "needle_paper"}) {
             const std::string spec = std::string("balancekv:") + variant + ",sink=2,recent=2,rounds=5";
@@ -366,5 +368,5 @@ private:
     PolicyBench m_bench;
 };
 
-QTEST_APPLESS_MAIN(BalanceKvTest)
+KVSCOPE_TEST(BalanceKvTest)
 #include "balancekv_test.moc"

@@ -3,6 +3,7 @@
 #include "core/policies/common/block_processing.h"
 #include "core/policies/common/policy_tools.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -286,5 +287,5 @@ private:
     PolicyBench m_bench;
 };
 
-QTEST_APPLESS_MAIN(BlockProcessingTest)
+KVSCOPE_TEST(BlockProcessingTest)
 #include "block_processing_test.moc"

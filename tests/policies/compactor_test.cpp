@@ -4,6 +4,8 @@
 #include "tests/policies/compactor_oracle.h"
 #include "tests/support/golden.h"
 #include "tests/support/error_message.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -86,7 +88,7 @@ private slots:
 
     // The lists of the formulas on real keys and values, written down; the engine's are the same to the last token.
     void goldenListsOnASample() {
-        const auto capture = openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5");
+        const auto capture = openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
         std::vector<std::string> lines = {"# needle-1k, layer, cut 995 | policy at 0.05 | head | kept tokens (0-based)"};
         for (const int own : {1, 3}) {
             const TestLayer layer = TestLayer::ofCapture(*capture, LayerIndex(own), 995);
@@ -117,7 +119,7 @@ private slots:
 
     // With the sketch drawn and chosen as each code does it: heads of compactor-vllm have lists of unequal length.
     void goldenListsOfSketchesAndPages() {
-        const auto capture = openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5");
+        const auto capture = openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
         std::vector<std::string> lines = {"# needle-1k, layer, cut 995 | policy at 0.05 | head | kept tokens (0-based)"};
         for (const int own : {1, 3}) {
             const TestLayer layer = TestLayer::ofCapture(*capture, LayerIndex(own), 995);
@@ -345,5 +347,5 @@ private:
     PolicyBench m_bench;
 };
 
-QTEST_APPLESS_MAIN(CompactorTest)
+KVSCOPE_TEST(CompactorTest)
 #include "compactor_test.moc"

@@ -1,6 +1,7 @@
 // Exact keeps everything, asks for no budget, and says no to blocks.
 #include "core/base/error.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -37,5 +38,5 @@ private:
     PolicyBench m_bench;
 };
 
-QTEST_APPLESS_MAIN(ExactTest)
+KVSCOPE_TEST(ExactTest)
 #include "exact_test.moc"

@@ -2,6 +2,8 @@
 // here is a result that changes for everybody who cites one.
 #include "tests/policies/policy_bench.h"
 #include "tests/support/golden.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -41,7 +43,7 @@ std::vector<std::string> join(const std::vector<std::vector<std::string>>& lists
 }
 
 Source sampleSource(const std::string& file, int layer, TokenIndex cut, std::vector<std::string> specs) {
-    const auto capture = openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/" + file + ".h5");
+    const auto capture = openCapture(kvscope::testing::sourceDir() + "/sample_data/" + file + ".h5");
     return {file + ", layer " + std::to_string(layer) + ", cut " + std::to_string(cut),
             TestLayer::ofCapture(*capture, LayerIndex(layer), cut), std::move(specs)};
 }
@@ -140,5 +142,5 @@ private:
     PolicyBench m_bench;
 };
 
-QTEST_APPLESS_MAIN(GoldenListsTest)
+KVSCOPE_TEST(GoldenListsTest)
 #include "golden_lists_test.moc"

@@ -1,6 +1,7 @@
 // H2O against its formula: sums over all later queries, carried from block to block, masked or as the published copy.
 #include "core/base/error.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -111,5 +112,5 @@ private:
     PolicyBench m_bench{1};
 };
 
-QTEST_APPLESS_MAIN(H2oTest)
+KVSCOPE_TEST(H2oTest)
 #include "h2o_test.moc"

@@ -1,6 +1,7 @@
 // Key norm keeps the smallest norms: sign, ties, and that rotations (RoPE is one) change nothing.
 #include "core/base/error.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -95,5 +96,5 @@ private:
     PolicyBench m_bench;
 };
 
-QTEST_APPLESS_MAIN(KeyNormTest)
+KVSCOPE_TEST(KeyNormTest)
 #include "key_norm_test.moc"

@@ -1,5 +1,6 @@
 // KeyDiff against its formulas, the worked examples of the papers' reading, and the invariances they imply.
 #include "tests/policies/policy_bench.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -286,5 +287,5 @@ private:
     std::uint64_t m_seed = 20;
 };
 
-QTEST_APPLESS_MAIN(KeyDiffTest)
+KVSCOPE_TEST(KeyDiffTest)
 #include "keydiff_test.moc"

@@ -1,6 +1,7 @@
 // A policy as typed: what is read, the shortest text that reads back, and every sentence of refusal.
 #include "core/base/error.h"
 #include "core/policies/policy.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -157,5 +158,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(PolicySpecTest)
+KVSCOPE_TEST(PolicySpecTest)
 #include "policy_spec_test.moc"

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/policies/baselines/pyramid_budgets.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -146,5 +147,5 @@ private:
     PolicyBench m_bench;
 };
 
-QTEST_APPLESS_MAIN(PyramidKvTest)
+KVSCOPE_TEST(PyramidKvTest)
 #include "pyramidkv_test.moc"

@@ -2,6 +2,8 @@
 #include "core/base/error.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QFile>
 #include <QRegularExpression>
@@ -121,7 +123,7 @@ private slots:
     // Nothing is lost on the way into the program (lists, semicolons, brackets).
     void explanationsAreTheFiles() {
         for (const Policy* policy : allPolicies()) {
-            QFile file(QString(KVSCOPE_SOURCE_DIR "/core/policies/%1.md").arg(policy->card().id.c_str()));
+            QFile file(QString::fromStdString(kvscope::testing::sourceDir() + "/core/policies/%1.md").arg(policy->card().id.c_str()));
             QVERIFY(file.open(QIODevice::ReadOnly));
             QCOMPARE(QByteArray::fromStdString(policy->card().explanation), file.readAll());
         }
@@ -150,5 +152,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(RegistryTest)
+KVSCOPE_TEST(RegistryTest)
 #include "registry_test.moc"

@@ -1,6 +1,8 @@
 // What must hold for every policy, variant and head, checked on real keys and queries.
 #include "core/base/error.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -226,7 +228,7 @@ private:
     }
 
     static std::shared_ptr<const CaptureReader> open(const char* file) {
-        return openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/" + file + ".h5");
+        return openCapture(kvscope::testing::sourceDir() + "/sample_data/" + file + ".h5");
     }
 
     static TestLayer fetchLayer() {
@@ -291,5 +293,5 @@ private:
     PolicyBench m_bench;
 };
 
-QTEST_APPLESS_MAIN(SampleCapturesTest)
+KVSCOPE_TEST(SampleCapturesTest)
 #include "sample_captures_test.moc"

@@ -6,6 +6,8 @@
 #include "core/policies/score/score_expression.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/error_message.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <cmath>
 #include <numeric>
@@ -69,7 +71,7 @@ class ScoreTest : public QObject {
     PolicyBench m_bench;
     const TestLayer& sample() const {
         static const TestLayer layer = TestLayer::ofCapture(
-            *openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5"), LayerIndex(3), 995);
+            *openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"), LayerIndex(3), 995);
         return layer;
     }
     HostTensor totalOf(const std::string& spec, const TestLayer& layer) const {
@@ -236,5 +238,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(ScoreTest)
+KVSCOPE_CORE_TEST(ScoreTest)
 #include "score_test.moc"

@@ -1,6 +1,7 @@
 // Budgets: what is read, how fractions become tokens, what is refused with which words.
 #include "core/base/error.h"
 #include "core/policies/selection.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -160,5 +161,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(SelectionTest)
+KVSCOPE_TEST(SelectionTest)
 #include "selection_test.moc"

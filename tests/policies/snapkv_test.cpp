@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -303,5 +304,5 @@ private:
     PolicyBench m_bench;
 };
 
-QTEST_APPLESS_MAIN(SnapKvTest)
+KVSCOPE_TEST(SnapKvTest)
 #include "snapkv_test.moc"

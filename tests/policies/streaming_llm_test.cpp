@@ -1,5 +1,6 @@
 // StreamingLLM keeps [0, n_s) and the last N - n_s, whatever the tensors hold.
 #include "tests/policies/policy_bench.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -79,5 +80,5 @@ private:
     PolicyBench m_bench;
 };
 
-QTEST_APPLESS_MAIN(StreamingLlmTest)
+KVSCOPE_TEST(StreamingLlmTest)
 #include "streaming_llm_test.moc"

@@ -6,6 +6,8 @@
 #include "tests/policies/policy_bench.h"
 #include "tests/support/golden.h"
 #include "tests/support/naive/naive_clusters.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -170,7 +172,7 @@ private slots:
     // Kept lists on real keys and values from the oracle's stream, written down; lists and weights of the engine agree.
     void goldenListsOnASample() {
         const TestLayer layer = TestLayer::ofCapture(
-            *openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5"), LayerIndex(3), 995);
+            *openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"), LayerIndex(3), 995);
         std::vector<std::string> lines = {"# needle-1k, layer 3, cut 995 | policy | head | kept tokens (0-based)"};
         const auto write = [&](const std::string& spec, std::size_t head, const std::vector<TokenIndex>& kept) {
             lines.push_back(spec + " | KV head " + std::to_string(head) + " | " + listText(kept));
@@ -392,5 +394,5 @@ private:
     Bench m_bench;
 };
 
-QTEST_APPLESS_MAIN(SubgenTest)
+KVSCOPE_TEST(SubgenTest)
 #include "subgen_test.moc"

@@ -1,6 +1,7 @@
 // TOVA against its formula: one query, all heads or one group, and decoding one token at a time.
 #include "core/base/error.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -112,5 +113,5 @@ private:
     PolicyBench m_bench;
 };
 
-QTEST_APPLESS_MAIN(TovaTest)
+KVSCOPE_TEST(TovaTest)
 #include "tova_test.moc"

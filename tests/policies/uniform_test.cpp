@@ -1,5 +1,6 @@
 // The uniform baseline is fair: inclusion frequencies, independence of layers, heads and seeds, nested budgets.
 #include "tests/policies/policy_bench.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -183,5 +184,5 @@ private:
     PolicyBench m_bench;
 };
 
-QTEST_APPLESS_MAIN(UniformTest)
+KVSCOPE_TEST(UniformTest)
 #include "uniform_test.moc"

@@ -2,6 +2,7 @@
 // that the sources print, by hand.
 #include "core/policies/policy.h"
 #include "tests/support/golden.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -84,5 +85,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(VariantsTest)
+KVSCOPE_TEST(VariantsTest)
 #include "variants_test.moc"

@@ -4,6 +4,7 @@
 #include "core/capture/rope.h"
 #include "core/run/record_results.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -268,5 +269,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(CachePositionsTest)
+KVSCOPE_TEST(CachePositionsTest)
 #include "cache_positions_test.moc"

@@ -7,6 +7,7 @@
 #include "core/base/random.h"
 #include "core/metrics/calibration.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <cmath>
 
@@ -325,5 +326,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(CalibrationFitTest)
+KVSCOPE_TEST(CalibrationFitTest)
 #include "calibration_fit_test.moc"

@@ -12,6 +12,8 @@
 #include "core/run/record_results.h"
 #include "core/studies/sweep.h"
 #include "tests/support/error_message.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
 
@@ -21,7 +23,7 @@ using namespace kvscope;
 
 namespace {
 
-const std::string kSample = std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5";
+const std::string kSample = kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5";
 
 /// A small capture with losses, two contexts' worth of layers.
 std::shared_ptr<MemoryCapture> captureWithLosses(std::uint64_t seed, float loss) {
@@ -342,5 +344,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(CalibrationTest)
+KVSCOPE_CORE_TEST(CalibrationTest)
 #include "calibration_test.moc"

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/capture/memory_capture.h"
 #include "core/capture/cut.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -172,5 +173,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(CutTest)
+KVSCOPE_TEST(CutTest)
 #include "cut_test.moc"

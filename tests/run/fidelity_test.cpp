@@ -2,6 +2,7 @@
 #include "core/capture/memory_capture.h"
 #include "core/metrics/fidelity.h"
 #include "tests/run/naive_attention.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -290,5 +291,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(FidelityTest)
+KVSCOPE_TEST(FidelityTest)
 #include "fidelity_test.moc"

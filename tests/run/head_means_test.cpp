@@ -1,5 +1,7 @@
 // Means over query heads: which heads read a KV head is asked of the capture, and heads without a number do not count.
 #include "core/run/head_means.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -33,10 +35,10 @@ private slots:
     }
 
     void nothingMeasuredIsNoNumber() {
-        const auto capture = openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5");
+        const auto capture = openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
         QVERIFY(std::isnan(meanErrorOf(RunResult{}, *capture, KvHeadIndex(0))) && std::isnan(meanMassOf(RunResult{}, *capture, KvHeadIndex(0))));
     }
 };
 
-QTEST_APPLESS_MAIN(HeadMeansTest)
+KVSCOPE_TEST(HeadMeansTest)
 #include "head_means_test.moc"

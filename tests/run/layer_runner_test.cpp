@@ -4,6 +4,7 @@
 #include "core/run/run.h"
 #include "tests/run/counting_engine.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -349,5 +350,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(LayerRunnerTest)
+KVSCOPE_TEST(LayerRunnerTest)
 #include "layer_runner_test.moc"

@@ -2,6 +2,7 @@
 #include <QtTest>
 
 #include "tests/run/measures_rig.h"
+#include "tests/support/test_program.h"
 
 #include <functional>
 
@@ -166,5 +167,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(MeasuresOfKeysTest)
+KVSCOPE_TEST(MeasuresOfKeysTest)
 #include "measures_of_keys_test.moc"

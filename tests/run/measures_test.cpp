@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/metrics/statistics.h"
 #include "tests/run/measures_rig.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -242,5 +243,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(MeasuresTest)
+KVSCOPE_TEST(MeasuresTest)
 #include "measures_test.moc"

@@ -4,6 +4,7 @@
 
 #include "core/capture/memory_capture.h"
 #include "core/studies/policy_work.h"
+#include "tests/support/test_program.h"
 
 #include <cmath>
 
@@ -74,5 +75,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(PolicyWorkTest)
+KVSCOPE_CORE_TEST(PolicyWorkTest)
 #include "policy_work_test.moc"

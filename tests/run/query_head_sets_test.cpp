@@ -5,6 +5,7 @@
 #include "core/run/record_results.h"
 #include "core/studies/sweep.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
@@ -298,5 +299,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(QueryHeadSetsTest)
+KVSCOPE_TEST(QueryHeadSetsTest)
 #include "query_head_sets_test.moc"

@@ -4,6 +4,7 @@
 #include "core/run/random_files.h"
 #include "core/run/run.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
@@ -73,5 +74,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(RandomFilesTest)
+KVSCOPE_TEST(RandomFilesTest)
 #include "random_files_test.moc"

@@ -3,6 +3,7 @@
 #include "core/capture/memory_capture.h"
 #include "core/run/record_results.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
@@ -201,5 +202,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(RecordedSelectionTest)
+KVSCOPE_TEST(RecordedSelectionTest)
 #include "recorded_selection_test.moc"

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/capture/memory_capture.h"
 #include "core/studies/reproduction.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -119,5 +120,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(ReproductionLengthsTest)
+KVSCOPE_TEST(ReproductionLengthsTest)
 #include "reproduction_lengths_test.moc"

@@ -3,6 +3,7 @@
 #include "core/capture/memory_capture.h"
 #include "core/studies/reproduction.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -319,5 +320,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(ReproductionTest)
+KVSCOPE_TEST(ReproductionTest)
 #include "reproduction_test.moc"

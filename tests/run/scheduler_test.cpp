@@ -1,5 +1,6 @@
 // The scheduler's races, stepped through by hand: the executor and the delivery are queues that the test empties.
 #include "core/jobs/scheduler.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -319,5 +320,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(SchedulerTest)
+KVSCOPE_TEST(SchedulerTest)
 #include "scheduler_test.moc"

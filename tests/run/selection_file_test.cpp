@@ -6,6 +6,7 @@
 #include "core/capture/memory_capture.h"
 #include "core/lists/selection_file.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <QDir>
 #include <QTemporaryDir>
@@ -383,5 +384,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(SelectionFileTest)
+KVSCOPE_TEST(SelectionFileTest)
 #include "selection_file_test.moc"

@@ -4,6 +4,7 @@
 #include "core/capture/memory_capture.h"
 #include "core/lists/selection_file.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
@@ -220,5 +221,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(SelectionQueryHeadsTest)
+KVSCOPE_TEST(SelectionQueryHeadsTest)
 #include "selection_query_heads_test.moc"

@@ -1,6 +1,7 @@
 // The cache: a value is made once, however many ask; failure and cancellation hand the work on; the oldest go first.
 #include "core/base/error.h"
 #include "core/run/stage_cache.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -161,5 +162,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(StageCacheTest)
+KVSCOPE_TEST(StageCacheTest)
 #include "stage_cache_test.moc"

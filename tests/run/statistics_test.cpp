@@ -1,6 +1,7 @@
 // The small statistics against hand-computed numbers and exhaustive search.
 #include "core/engine/engine.h"
 #include "core/metrics/statistics.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -191,5 +192,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(StatisticsTest)
+KVSCOPE_TEST(StatisticsTest)
 #include "statistics_test.moc"

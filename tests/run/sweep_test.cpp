@@ -4,6 +4,7 @@
 #include "core/studies/sweep.h"
 #include "tests/run/counting_engine.h"
 #include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -295,5 +296,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(SweepTest)
+KVSCOPE_TEST(SweepTest)
 #include "sweep_test.moc"

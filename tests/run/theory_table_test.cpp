@@ -1,6 +1,7 @@
 // What the table of theorems says about KeyDiff, against plain loops over queries and keys.
 #include "core/capture/memory_capture.h"
 #include "core/studies/theory_table.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -121,5 +122,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TheoryTableTest)
+KVSCOPE_TEST(TheoryTableTest)
 #include "theory_table_test.moc"

@@ -1,5 +1,6 @@
 // The theorems' demands against numbers worked out by hand, and the inequalities they promise on small examples.
 #include "core/metrics/theory.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -153,5 +154,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TheoryTest)
+KVSCOPE_TEST(TheoryTest)
 #include "theory_test.moc"

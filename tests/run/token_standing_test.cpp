@@ -2,6 +2,7 @@
 #include "core/capture/memory_capture.h"
 #include "core/run/run.h"
 #include "core/run/token_standing.h"
+#include "tests/support/test_program.h"
 
 #include <QtTest>
 
@@ -186,5 +187,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TokenStandingTest)
+KVSCOPE_TEST(TokenStandingTest)
 #include "token_standing_test.moc"

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "tests/support/source_dir.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -20,7 +22,7 @@ inline std::vector<std::string> linesOf(const std::string& path) {
 /// Empty when `lines` is what tests/golden/<name> holds (or was just rewritten to hold), else the first line that
 /// differs.
 inline std::string compare(const std::string& name, const std::vector<std::string>& lines) {
-    const std::string path = std::string(KVSCOPE_SOURCE_DIR) + "/tests/golden/" + name;
+    const std::string path = kvscope::testing::sourceDir() + "/tests/golden/" + name;
     if (const char* update = std::getenv("KVSCOPE_UPDATE_GOLDEN"); update && *update == '1') {
         std::ofstream file(path);
         for (const std::string& line : lines)

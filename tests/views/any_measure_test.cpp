@@ -3,8 +3,8 @@
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
 #include "tests/support/error_message.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/curves/curves_data.h"
 #include "views/curves/curves_view.h"
@@ -193,5 +193,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(AnyMeasureTest)
+KVSCOPE_OFFSCREEN_TEST(AnyMeasureTest)
 #include "any_measure_test.moc"

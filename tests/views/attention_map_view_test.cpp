@@ -2,8 +2,8 @@
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
 #include "core/engine/forwarding_engine.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/attention_map/attention_map_data.h"
 #include "views/attention_map/attention_map_view.h"
@@ -386,5 +386,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(AttentionMapViewTest)
+KVSCOPE_OFFSCREEN_TEST(AttentionMapViewTest)
 #include "attention_map_view_test.moc"

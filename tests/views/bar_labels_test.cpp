@@ -1,6 +1,6 @@
 // One notation for the ticks of a colour bar and the ends with their digits: hand values, every size and span, and the bars of the views as they are drawn.
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/common/bar_labels.h"
 #include "views/common/colour_scale.h"
@@ -144,5 +144,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(BarLabelsTest)
+KVSCOPE_OFFSCREEN_TEST(BarLabelsTest)
 #include "bar_labels_test.moc"

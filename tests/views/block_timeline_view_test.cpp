@@ -1,8 +1,8 @@
 // Block processing as a picture, and what it does to the anchor and to the error, against the steps and runs themselves.
 #include "app/text/qt_text_service.h"
 #include "core/metrics/fidelity.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/block_timeline/block_timeline_data.h"
 #include "views/block_timeline/block_timeline_view.h"
@@ -161,5 +161,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(BlockTimelineViewTest)
+KVSCOPE_OFFSCREEN_TEST(BlockTimelineViewTest)
 #include "block_timeline_view_test.moc"

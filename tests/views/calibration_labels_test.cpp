@@ -2,8 +2,8 @@
 // longer than its axis, r* of poor fits drawn as unsure, and boxes that are placed or given up at once.
 #include <QtTest>
 
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/calibration/calibration_data.h"
 #include "views/calibration/calibration_view.h"
@@ -136,5 +136,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(CalibrationLabelsTest)
+KVSCOPE_OFFSCREEN_TEST(CalibrationLabelsTest)
 #include "calibration_labels_test.moc"

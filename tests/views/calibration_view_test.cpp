@@ -3,8 +3,8 @@
 #include "app/export/scene_export.h"
 #include "core/base/atomic_file.h"
 #include "core/run/calibration_proxy.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/calibration/calibration_data.h"
 #include "views/calibration/calibration_view.h"
@@ -415,5 +415,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(CalibrationViewTest)
+KVSCOPE_OFFSCREEN_TEST(CalibrationViewTest)
 #include "calibration_view_test.moc"

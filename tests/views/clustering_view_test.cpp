@@ -1,8 +1,8 @@
 // The clustering view against SubGen's algorithm written down here again: one pass over the keys of the sample, state at
 // any cursor, the ladder of radii, the greedy centres; the fairness of real reservoirs; words and layout.
 #include "app/export/scene_export.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/clustering/clustering_view.h"
 #include "views/clustering/stream_state.h"
@@ -381,5 +381,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(ClusteringViewTest)
+KVSCOPE_OFFSCREEN_TEST(ClusteringViewTest)
 #include "clustering_view_test.moc"

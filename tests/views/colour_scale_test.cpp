@@ -1,8 +1,8 @@
 // One colour column for every view that has values: what its scale says about any list, and that head grid, phase map and
 // key projection draw, pull, type and read it as the attention map does.
 #include "core/base/error.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/common/colour_scale.h"
 #include "views/head_grid/head_grid_data.h"
@@ -218,5 +218,5 @@ private:
     static ViewInput inputWith(const Case& one, const ParameterValues& options) { return inputFor(*one.view, one.panes, options); }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(ColourScaleTest)
+KVSCOPE_OFFSCREEN_TEST(ColourScaleTest)
 #include "colour_scale_test.moc"

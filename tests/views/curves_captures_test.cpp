@@ -1,8 +1,9 @@
 // Budget curves over several captures: each prompt's own runs, their mean and its interval, against sums made here.
 #include "app/text/qt_text_service.h"
 #include "tests/support/error_message.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/curves/curves_data.h"
 #include "views/curves/curves_view.h"
@@ -27,7 +28,7 @@ using namespace kvscope::scene_checks;
 namespace {
 
 std::string sample(const std::string& name) {
-    return std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/" + name;
+    return kvscope::testing::sourceDir() + "/sample_data/" + name;
 }
 
 const std::vector<std::string> kNames = {"needle-1k.h5", "fewshot-1k.h5", "records-2k.h5"};
@@ -262,5 +263,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(CurvesCapturesTest)
+KVSCOPE_OFFSCREEN_TEST(CurvesCapturesTest)
 #include "curves_captures_test.moc"

@@ -1,7 +1,7 @@
 // Error per query: differences against the results, the winner's colour on its side of zero, and the sentence.
 #include "app/export/scene_export.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/error_difference/error_difference_view.h"
 #include "views/scene/text_painter.h"
@@ -276,5 +276,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(ErrorDifferenceViewTest)
+KVSCOPE_OFFSCREEN_TEST(ErrorDifferenceViewTest)
 #include "error_difference_view_test.moc"

@@ -1,8 +1,8 @@
 // Several panes in one figure, and the row of names above a plot: nobody is left out, nothing is cut off.
 #include "app/export/figure.h"
 #include "core/base/error.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/scene/axes.h"
 
@@ -134,5 +134,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(FigurePanesTest)
+KVSCOPE_OFFSCREEN_TEST(FigurePanesTest)
 #include "figure_panes_test.moc"

@@ -3,8 +3,8 @@
 #include "app/study/makers/geometry_maker.h"
 #include "core/metrics/geometry.h"
 #include "core/metrics/theory.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/geometry/geometry_data.h"
 #include "views/geometry/geometry_painter.h"
@@ -375,5 +375,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(GeometryViewTest)
+KVSCOPE_OFFSCREEN_TEST(GeometryViewTest)
 #include "geometry_view_test.moc"

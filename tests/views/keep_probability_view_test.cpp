@@ -2,8 +2,8 @@
 #include "app/export/scene_export.h"
 #include "app/study/makers/keep_probability_maker.h"
 #include "core/metrics/statistics.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/keep_probability/keep_probability_data.h"
 #include "views/keep_probability/keep_probability_view.h"
@@ -207,5 +207,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(KeepProbabilityViewTest)
+KVSCOPE_OFFSCREEN_TEST(KeepProbabilityViewTest)
 #include "keep_probability_view_test.moc"

@@ -3,8 +3,8 @@
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
 #include "core/engine/forwarding_engine.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/key_projection/key_projection_view.h"
 #include "views/key_projection/projection_marks.h"
@@ -380,5 +380,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(KeyProjectionViewTest)
+KVSCOPE_OFFSCREEN_TEST(KeyProjectionViewTest)
 #include "key_projection_view_test.moc"

@@ -1,6 +1,6 @@
 // Legends: who does not fit into a row stands in the next one. No view leaves an entry out, on the screen or in a figure.
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/key_projection/key_projection_view.h"
 #include "views/scene/axes.h"
@@ -134,5 +134,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(LegendTest)
+KVSCOPE_OFFSCREEN_TEST(LegendTest)
 #include "legend_test.moc"

@@ -1,8 +1,8 @@
 // The leverage view: its numbers against leverage computed here by Gaussian elimination, the law of the sum, the overlap
 // counted by hand, Theorem 2, and that every picture says what it shows at every size.
 #include "app/export/scene_export.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/leverage/leverage_choice.h"
 #include "views/leverage/leverage_view.h"
@@ -303,5 +303,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(LeverageViewTest)
+KVSCOPE_OFFSCREEN_TEST(LeverageViewTest)
 #include "leverage_view_test.moc"

@@ -3,8 +3,8 @@
 #include "app/export/scene_export.h"
 #include "core/base/error.h"
 #include "core/engine/forwarding_engine.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/attention_map/attention_map_data.h"
 #include "views/attention_map/attention_map_view.h"
@@ -318,5 +318,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(MapCellTest)
+KVSCOPE_OFFSCREEN_TEST(MapCellTest)
 #include "map_cell_test.moc"

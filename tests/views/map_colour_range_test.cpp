@@ -1,8 +1,8 @@
 // The range of the attention map's colours: what its text means, what is drawn, and what pulling a handle stores.
 #include "app/export/scene_export.h"
 #include "core/base/error.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/attention_map/attention_map_data.h"
 #include "views/attention_map/attention_map_view.h"
@@ -275,5 +275,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(MapColourRangeTest)
+KVSCOPE_OFFSCREEN_TEST(MapColourRangeTest)
 #include "map_colour_range_test.moc"

@@ -1,7 +1,7 @@
 // The attention map in docks of every shape: it uses the room, and what goes with it goes on to fit, to be read and to be kept.
 #include "app/export/scene_export.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/attention_map/attention_map_data.h"
 #include "views/attention_map/attention_map_view.h"
@@ -296,5 +296,5 @@ private:
     using Set = std::vector<std::pair<std::string, std::string>>;
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(MapLayoutTest)
+KVSCOPE_OFFSCREEN_TEST(MapLayoutTest)
 #include "map_layout_test.moc"

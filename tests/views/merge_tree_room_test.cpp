@@ -1,6 +1,6 @@
 // What the tree shows where there is little room: every box says something, and only what is drawn is named.
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/merge_tree_fixture.h"
 #include "views/scene/text_painter.h"
 
@@ -133,5 +133,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(MergeTreeRoomTest)
+KVSCOPE_OFFSCREEN_TEST(MergeTreeRoomTest)
 #include "merge_tree_room_test.moc"

@@ -1,7 +1,7 @@
 // The merge-and-reduce tree on a hand-made stream with known halvings and on the sample: which boxes are live at which
 // cursor, what is written on them, captions with their numbers, and what is said when there is nothing to draw.
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/merge_tree_fixture.h"
 #include "views/scene/text_painter.h"
 #include "views/common/token_groups.h"
@@ -312,5 +312,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(MergeTreeViewTest)
+KVSCOPE_OFFSCREEN_TEST(MergeTreeViewTest)
 #include "merge_tree_view_test.moc"

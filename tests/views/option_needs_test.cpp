@@ -2,7 +2,7 @@
 // drawn or said, on the sample, in the whole picture.
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
-#include "tests/support/offscreen_main.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/common/option_needs.h"
 
@@ -163,5 +163,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(OptionNeedsTest)
+KVSCOPE_OFFSCREEN_TEST(OptionNeedsTest)
 #include "option_needs_test.moc"

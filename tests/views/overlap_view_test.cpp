@@ -1,6 +1,6 @@
 // Overlap in docks of every shape: texts stay apart, numbers inside their cells, bars long enough to compare, names where there is room.
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/overlap/overlap_view.h"
 
@@ -111,5 +111,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(OverlapViewTest)
+KVSCOPE_OFFSCREEN_TEST(OverlapViewTest)
 #include "overlap_view_test.moc"

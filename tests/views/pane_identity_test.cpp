@@ -1,5 +1,5 @@
 // Panes of one policy: the same colour, yet never the same look, in the helper and in the views that put panes side by side.
-#include "tests/support/offscreen_main.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/attention_map/attention_map_view.h"
 #include "views/attention_map/map_painter.h"
@@ -155,5 +155,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(PaneIdentityTest)
+KVSCOPE_OFFSCREEN_TEST(PaneIdentityTest)
 #include "pane_identity_test.moc"

@@ -1,6 +1,6 @@
 // Panes beside each other in the window have one plane, one range and one legend: said once, under equal plots.
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 
 #include <algorithm>
@@ -80,5 +80,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(PanesBesideTest)
+KVSCOPE_OFFSCREEN_TEST(PanesBesideTest)
 #include "panes_beside_test.moc"

@@ -4,8 +4,8 @@
 #include "app/study/makers/phase_map_maker.h"
 #include "core/base/error.h"
 #include "tests/support/error_message.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/phase_map/phase_map_data.h"
 #include "views/phase_map/phase_map_view.h"
@@ -282,5 +282,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(PhaseMapViewTest)
+KVSCOPE_OFFSCREEN_TEST(PhaseMapViewTest)
 #include "phase_map_view_test.moc"

@@ -1,8 +1,8 @@
 // Crowds of the key projection: counts in cells against a naive count, when a density stands in for rings, what it says,
 // and the plane's Voronoi cells against a look at every site.
 #include "app/text/qt_text_service.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/key_projection/density_grid.h"
 #include "views/key_projection/projection_marks.h"
@@ -260,5 +260,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(ProjectionCrowdTest)
+KVSCOPE_OFFSCREEN_TEST(ProjectionCrowdTest)
 #include "projection_crowd_test.moc"

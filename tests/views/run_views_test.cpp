@@ -2,8 +2,8 @@
 // numbers against the results themselves, their words, their layout at every size.
 #include "app/text/qt_text_service.h"
 #include "tests/support/error_message.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/block_timeline/block_timeline_view.h"
 #include "views/curves/curves_data.h"
@@ -359,5 +359,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(RunViewsTest)
+KVSCOPE_OFFSCREEN_TEST(RunViewsTest)
 #include "run_views_test.moc"

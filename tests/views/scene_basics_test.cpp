@@ -1,4 +1,5 @@
 // Ticks, number texts, picking and the text painter.
+#include "tests/support/test_program.h"
 #include "views/scene/axes.h"
 #include "views/scene/text_painter.h"
 
@@ -122,5 +123,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(SceneBasicsTest)
+KVSCOPE_TEST(SceneBasicsTest)
 #include "scene_basics_test.moc"

@@ -2,8 +2,8 @@
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "views/scene/axes.h"
 #include "views/scene/theme.h"
 
@@ -176,5 +176,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(SceneExportTest)
+KVSCOPE_OFFSCREEN_TEST(SceneExportTest)
 #include "scene_export_test.moc"

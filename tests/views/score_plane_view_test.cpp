@@ -1,8 +1,8 @@
 // The score plane: tokens stand at their standardised scores, the line has the slope of the paper and separates kept
 // from evicted, nothing is left out without a count, and other policies are told what to choose.
 #include "app/export/scene_export.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/common/drag_handles.h"
 #include "views/score_plane/score_plane.h"
@@ -301,5 +301,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(ScorePlaneViewTest)
+KVSCOPE_OFFSCREEN_TEST(ScorePlaneViewTest)
 #include "score_plane_view_test.moc"

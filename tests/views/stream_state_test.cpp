@@ -2,6 +2,7 @@
 // fast clusters are born.
 #include <QtTest>
 
+#include "tests/support/test_program.h"
 #include "views/clustering/stream_state.h"
 
 #include <algorithm>
@@ -54,5 +55,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(StreamStateTest)
+KVSCOPE_TEST(StreamStateTest)
 #include "stream_state_test.moc"

@@ -1,6 +1,7 @@
 // Recomputes what the design promises about colours: WCAG contrasts and that states and identities stay apart.
 #include "core/base/error.h"
 #include "core/policies/policy.h"
+#include "tests/support/test_program.h"
 #include "views/scene/categories.h"
 
 #include <QtTest>
@@ -197,5 +198,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(ThemeTest)
+KVSCOPE_TEST(ThemeTest)
 #include "theme_test.moc"

@@ -5,8 +5,8 @@
 #include "core/policies/compactor/compactor_log.h"
 #include "core/policies/subgen/subgen_log.h"
 #include "core/studies/theory_table.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/scene/axes.h"
 #include "views/theory/theory_data.h"
@@ -415,5 +415,5 @@ private:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(TheoryViewTest)
+KVSCOPE_OFFSCREEN_TEST(TheoryViewTest)
 #include "theory_view_test.moc"

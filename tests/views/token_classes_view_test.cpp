@@ -1,7 +1,7 @@
 // Token classes: counts against a plain loop over the lists, bars as long as their shares, and the sentence below them.
 #include "app/export/scene_export.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/scene/text_painter.h"
 #include "views/token_classes/token_classes_data.h"
@@ -245,5 +245,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(TokenClassesViewTest)
+KVSCOPE_OFFSCREEN_TEST(TokenClassesViewTest)
 #include "token_classes_view_test.moc"

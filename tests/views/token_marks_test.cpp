@@ -1,6 +1,6 @@
 // What becomes of a token is seen where tokens lie close together, and nothing is left out of a crowd without a word.
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/common/token_marks.h"
 
@@ -74,5 +74,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(TokenMarksTest)
+KVSCOPE_OFFSCREEN_TEST(TokenMarksTest)
 #include "token_marks_test.moc"

@@ -1,8 +1,8 @@
 // The token strip: every token stands once and in order, bars mean kept, the cut is marked, long prompts scroll.
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/overlap/overlap_view.h"
 #include "views/scene/scene_builder.h"
@@ -344,5 +344,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(TokenStripViewTest)
+KVSCOPE_OFFSCREEN_TEST(TokenStripViewTest)
 #include "token_strip_view_test.moc"

@@ -3,8 +3,8 @@
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 
 #include <QtTest>
@@ -222,5 +222,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(TsneViewTest)
+KVSCOPE_OFFSCREEN_TEST(TsneViewTest)
 #include "tsne_view_test.moc"

@@ -2,8 +2,8 @@
 #include "app/export/scene_export.h"
 #include "app/study/makers/variant_diff_maker.h"
 #include "core/base/error.h"
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/scene/text_painter.h"
 #include "views/common/token_groups.h"
@@ -306,5 +306,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(VariantDiffViewTest)
+KVSCOPE_OFFSCREEN_TEST(VariantDiffViewTest)
 #include "variant_diff_view_test.moc"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/study/makers/projection_maker.h"
+#include "tests/support/source_dir.h"
 #include "views/key_projection/key_projection_view.h"
 #include "views/key_projection/projection_data.h"
 #include "core/capture/memory_capture.h"
@@ -68,7 +69,7 @@ inline ViewInput makeInput(std::shared_ptr<const CaptureReader> capture, const s
 }
 
 inline std::shared_ptr<const CaptureReader> needleCapture() {
-    static const auto capture = openCapture(std::string(KVSCOPE_SOURCE_DIR) + "/sample_data/needle-1k.h5");
+    static const auto capture = openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
     return capture;
 }
 

@@ -1,7 +1,7 @@
 // The walk view on a hand-made walk with known signs and on the sample: what the three rows show at which cursor, the
 // words, and what is said when nothing is balanced.
-#include "tests/support/offscreen_main.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/scene/text_painter.h"
 #include "views/walk/walk_data.h"
@@ -270,5 +270,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST_MAIN(WalkViewTest)
+KVSCOPE_OFFSCREEN_TEST(WalkViewTest)
 #include "walk_view_test.moc"
