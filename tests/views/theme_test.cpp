@@ -1,7 +1,7 @@
 // Recomputes what the design promises about colours: WCAG contrasts and that states and identities stay apart.
 #include "core/base/error.h"
 #include "core/policies/policy.h"
-#include "views/scene/categories.h"
+#include "views/scene/theme.h"
 
 #include <QtTest>
 
