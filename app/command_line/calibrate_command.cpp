@@ -2,6 +2,7 @@
 // writes is a curve that every run can take its budget from: --policy snapkv:kvpress@tau=0.95:FILE.json.
 #include "app/command_line/command.h"
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 #include "core/run/calibration_proxy.h"
 
 #include <CLI/CLI.hpp>

@@ -8,6 +8,7 @@
 #include "app/study/session_file.h"
 #include "core/base/error.h"
 #include "core/capture/capture.h"
+#include "core/capture/open_capture.h"
 #include "core/lists/selection_file.h"
 
 #include <CLI/CLI.hpp>

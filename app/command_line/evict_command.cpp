@@ -3,6 +3,7 @@
 #include "app/command_line/random_options.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 #include "core/run/record_results.h"
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,7 @@
 // `kvscope inspect`: what a capture holds, what is missing or contradictory, and what that disables.
 #include "app/command_line/command.h"
 #include "core/capture/capture_doctor.h"
+#include "core/capture/open_capture.h"
 #include "core/policies/policy.h"
 
 #include <CLI/CLI.hpp>

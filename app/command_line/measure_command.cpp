@@ -4,6 +4,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 #include "core/metrics/statistics.h"
 #include "core/run/calibrated_budget.h"
 #include "core/studies/policy_work.h"

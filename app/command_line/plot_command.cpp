@@ -9,6 +9,7 @@
 #include "app/study/session_file.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 #include "views/token_strip/token_strip_view.h"
 #include "views/common/view_facts.h"
 

@@ -5,6 +5,7 @@
 #include "app/study/session_file.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -6,6 +6,7 @@
 #include "app/text/qt_text_service.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

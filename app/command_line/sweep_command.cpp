@@ -5,6 +5,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 #include "core/studies/sweep.h"
 
 #include <CLI/CLI.hpp>

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
 #include "core/policies/balance/balance_log.h"
-#include "core/policies/common/block_processing.h"
+#include "core/policies/block_processing.h"
 #include "core/policies/subgen/subgen_log.h"
 #include "views/scene/axes.h"
 
@@ -138,7 +138,8 @@ double lateClusters(const LayerRunner& runner, const ViewDataRequest& request, s
     return share(static_cast<double>(late), static_cast<double>(opened.size()));
 }
 
-/// "coin_ratio@1": the quantity and the pane that it is asked of.
+} // namespace
+
 std::pair<std::string, std::size_t> namedQuantity(const std::string& name, std::size_t pane) {
     const std::size_t at = name.find('@');
     if (at != std::string::npos)
@@ -157,8 +158,6 @@ std::string filled(const std::string& text, const std::function<std::string(cons
     }
     return out;
 }
-
-} // namespace
 
 const std::vector<LessonQuantity>& lessonQuantities() {
     using Form = LessonQuantity::Form;
@@ -200,24 +199,6 @@ std::vector<std::string> quantitiesIn(const std::string& text) {
         return std::string();
     });
     return names;
-}
-
-LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
-    const auto pane = static_cast<std::size_t>(lesson.pane);
-    const LessonQuantity& deciding = lessonQuantityById(lesson.quantity);
-    LessonAnswer answer;
-    answer.value = deciding.compute(runner, request, pane, checkpoint);
-    answer.valueText = quantityText(deciding, answer.value);
-    const auto falls = std::find_if(lesson.choices.begin(), lesson.choices.end(), [&](const LessonChoice& c) { return answer.value < c.below; });
-    answer.choice = static_cast<int>(std::min(falls - lesson.choices.begin(), std::ssize(lesson.choices) - 1));
-    answer.text = filled(lesson.answer, [&](const std::string& name) {
-        if (name == "value")
-            return answer.valueText;
-        const auto [id, whose] = namedQuantity(name, pane);
-        const LessonQuantity& other = lessonQuantityById(id);
-        return quantityText(other, other.compute(runner, request, whose, checkpoint));
-    });
-    return answer;
 }
 
 } // namespace kvscope

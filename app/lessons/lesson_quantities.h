@@ -1,10 +1,12 @@
 #pragma once
 
-#include "app/lessons/lesson.h"
 #include "app/study/makers/view_data_maker.h"
 
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kvscope {
@@ -27,14 +29,9 @@ std::string quantityText(const LessonQuantity& quantity, double value);
 /// The names in braces of a text, in their order, without the pane after an @.
 std::vector<std::string> quantitiesIn(const std::string& text);
 
-struct LessonAnswer {
-    double value = 0;
-    int choice = 0;        ///< that the value falls into
-    std::string valueText; ///< "59.7 %"
-    std::string text;      ///< the lesson's answer with its numbers filled in; of other settings only the number
-};
-
-/// Computes the answer from the panes of the request as they are. Runs on a worker. Throws Error or Cancelled.
-LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint);
+/// "coin_ratio@1": the quantity and the pane that it is asked of; `pane` where the name says none.
+std::pair<std::string, std::size_t> namedQuantity(const std::string& name, std::size_t pane);
+/// The text with each name in braces replaced.
+std::string filled(const std::string& text, const std::function<std::string(const std::string&)>& valueOf);
 
 } // namespace kvscope

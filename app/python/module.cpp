@@ -4,6 +4,7 @@
 #include "app/python/result_arrays.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

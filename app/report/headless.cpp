@@ -1,6 +1,8 @@
 // The same requests as the window makes, so that a figure on paper is the picture on the screen.
 #include "app/report/headless.h"
 
+#include "app/study/makers/all_makers.h"
+
 #include <algorithm>
 #include <numeric>
 

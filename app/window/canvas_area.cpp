@@ -4,7 +4,7 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/canvas/pane_header.h"
-#include "app/window/panels/policy_menu.h"
+#include "app/window/canvas/policy_menu.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QGridLayout>

@@ -27,7 +27,7 @@
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/actions/window_actions.h"
-#include "app/window/window_size.h"
+#include "app/window/style/window_size.h"
 
 #include <QCloseEvent>
 #include <QCoreApplication>
@@ -62,7 +62,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     m_steps = new StepDriver(m_workbench);
     m_steps->setParent(this);
     readLessons();
-    m_actions = new WindowActions(*this, m_workbench, *m_files);
+    m_actions = new WindowActions(*this, *this, m_workbench, *m_files);
     if (!restoreGeometry(QSettings().value(kGeometryKey).toByteArray()))
         resize(QSize(1440, 900).boundedTo(screen()->availableSize())); // as drawn, or what the screen has
     followLook();

@@ -4,6 +4,7 @@
 #include <QPointer>
 
 #include "app/lessons/lesson.h"
+#include "app/window/actions/window_commands.h"
 #include "app/workbench/workbench.h"
 
 class QToolBar;
@@ -26,7 +27,7 @@ class WindowActions;
 
 /// The window: bars, panels and canvases around one workbench. All state is in the session, so the chrome is simply
 /// built again when the interface scale or the density changes.
-class MainWindow : public QMainWindow {
+class MainWindow : public QMainWindow, public WindowCommands {
     Q_OBJECT
 
 public:
@@ -38,34 +39,34 @@ public:
     EngineDesk& engines() { return *m_engines; }
     CanvasArea* canvases() const { return m_canvases; }
     BudgetBar* budgetBar() const { return m_budgetBar; }
-    DockDesk* docks() const { return m_docks; }
+    DockDesk* docks() const override { return m_docks; }
     PolicyPanel* policyPanel() const { return m_policyPanel; }
     StatusLine* statusLine() const { return m_status; }
     WindowActions* actions() const { return m_actions; }
-    StepDriver* steps() const { return m_steps; }
-    const std::vector<LessonFile>& lessons() const { return m_lessons; }
+    StepDriver* steps() const override { return m_steps; }
+    const std::vector<LessonFile>& lessons() const override { return m_lessons; }
 
-    // Commands, see WindowActions.
-    void setLayoutTo(WindowLayout layout);
-    void exportCurrent();
-    void copyCurrent(bool data);
-    void showDataOfCurrent();
-    void resetCurrent();
-    void frameCurrent();
-    void armLasso(); ///< the next drag over the current view draws a line round tokens
-    void focusFind();
-    void findNext();
-    void showGoTo();
-    void exportReport();
-    void startTour();
+    // Commands, see WindowCommands.
+    void setLayoutTo(WindowLayout layout) override;
+    void exportCurrent() override;
+    void copyCurrent(bool data) override;
+    void showDataOfCurrent() override;
+    void resetCurrent() override;
+    void frameCurrent() override;
+    void armLasso() override;
+    void focusFind() override;
+    void findNext() override;
+    void showGoTo() override;
+    void exportReport() override;
+    void startTour() override;
     void offerTour(); ///< on the first run, once a capture is open
-    void escape();
+    void escape() override;
     bool mayStep() const; ///< a story is there and no read-out is pinned, whose arrows come first
-    void saveScreenshot();
-    void showKeys();
-    void showManual();
-    void showAbout();
-    void showRange();
+    void saveScreenshot() override;
+    void showKeys() override;
+    void showManual() override;
+    void showAbout() override;
+    void showRange() override;
 
 signals:
     /// A second window beside this one, with this file.

@@ -7,7 +7,7 @@
 #include "app/window/dialogs/export_dialog.h"
 #include "app/window/actions/file_desk.h"
 #include "app/window/dialogs/go_to_dialog.h"
-#include "app/window/dialogs/key_sheet.h"
+#include "app/window/actions/key_sheet.h"
 #include "app/window/main_window.h"
 #include "app/window/dialogs/manual_window.h"
 #include "app/window/style/number_text.h"

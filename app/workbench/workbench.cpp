@@ -3,6 +3,7 @@
 #include "app/workbench/workbench.h"
 
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 
 #include <algorithm>
 #include <utility>

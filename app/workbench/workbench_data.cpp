@@ -1,5 +1,6 @@
 // The data side of the workbench: what each visible view shows beside the results, in a slot of its own. A view that
 // nobody sees asks for nothing.
+#include "app/study/makers/all_makers.h"
 #include "app/workbench/workbench.h"
 
 #include "views/common/view_facts.h"

@@ -98,7 +98,4 @@ public:
     virtual std::string computeHash(const Checkpoint& checkpoint) const = 0; ///< SHA-256, hexadecimal
 };
 
-/// Opens by the format table (HDF5, tensors of other programs). Reads metadata and tokens only. Throws Error.
-std::shared_ptr<const CaptureReader> openCapture(const std::string& path);
-
 } // namespace kvscope

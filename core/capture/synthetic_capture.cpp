@@ -28,11 +28,6 @@ constexpr double kSinkValue = 0.05;   // and carry next to nothing
 constexpr double kNeedleShare = 0.85; // of a needle key's length lies along the needle's direction
 constexpr double kCentreShare = 0.5;  // of what is not common to all keys is the cluster's
 
-void require(bool holds, const char* sentence, const char* field, const std::string& remedy) {
-    if (!holds)
-        throw Error({.sentence = sentence, .place = field, .remedy = remedy, .path = {}});
-}
-
 using Direction = std::vector<double>;
 
 double dot(const Direction& a, const Direction& b) {
@@ -169,34 +164,6 @@ std::int64_t queryCountOf(const SyntheticSpec& spec) {
 }
 
 } // namespace
-
-void checkSpec(const SyntheticSpec& spec) {
-    require(spec.tokens >= 1 && spec.tokens <= (std::int64_t{1} << 24), "the number of tokens is out of range",
-            "--tokens", "Give 1 to 16777216");
-    require(spec.layers >= 1 && spec.layers <= 1000, "the number of layers is out of range", "--layers",
-            "Give 1 to 1000");
-    require(spec.kvHeads >= 1 && spec.kvHeads <= 1024, "the number of KV heads is out of range", "--kv-heads",
-            "Give 1 to 1024");
-    require(spec.queryHeads >= 1 && spec.queryHeads <= 4096 && spec.queryHeads % spec.kvHeads == 0,
-            "query heads do not divide among the KV heads", "--q-heads",
-            fmt::format("Give a multiple of {}", spec.kvHeads));
-    require(spec.headDim >= 4 && spec.headDim <= 4096 && spec.headDim % 2 == 0, "the head dimension is out of range",
-            "--head-dim", "Give an even number from 4 to 4096");
-    require(spec.clusters >= 0 && spec.clusters <= 10'000, "the number of clusters is out of range", "--clusters",
-            "Give 0 (none) to 10000");
-    require(spec.sinks >= 0, "the number of sinks is negative", "--sinks", "Give 0 or more");
-    require(spec.needleLength >= 0, "the length of the needle is negative", "--needle-length", "Give 0 for none");
-    require(spec.tokens >= fewestTokens(spec), "the prompt is too short for its sinks, needle, question and answer",
-            "--tokens", fmt::format("Give at least {} or no needle", fewestTokens(spec)));
-    const SyntheticPlan plan = planOf(spec);
-    require(spec.needleLength == 0 || (plan.needleBegin >= spec.sinks && plan.needleEnd <= plan.contextEnd),
-            "the needle does not fit between the sinks and the question", "--needle-begin",
-            fmt::format("Give {} to {}", spec.sinks, plan.contextEnd - spec.needleLength));
-    require(spec.collinearity >= 0 && spec.collinearity < 1, "the collinearity is out of range", "--collinearity",
-            "Give 0 up to, not including, 1");
-    require(spec.queryWindow >= 0 && spec.queryWindow <= spec.tokens, "the query window is larger than the prompt",
-            "--q-window", "Give at most the number of tokens");
-}
 
 CaptureInfo syntheticInfo(const SyntheticSpec& spec) {
     CaptureInfo info;

@@ -2,6 +2,7 @@
 
 #include "core/capture/capture.h"
 #include "core/capture/memory_capture.h"
+#include "core/capture/synthetic_spec.h"
 
 #include <cstdint>
 #include <memory>
@@ -9,33 +10,9 @@
 
 namespace kvscope {
 
-/// A made-up prompt whose geometry is known. Keys before RoPE are a common direction (collinearity) plus the centre of
-/// the sentence's cluster plus noise; with RoPE the fast coordinates become rings. The first tokens are sinks (short
-/// keys that every query looks at). A needle has a direction of its own, which the queries of question and answer look
-/// for.
-struct SyntheticSpec {
-    std::int64_t tokens = 4096;
-    int layers = 2;
-    int queryHeads = 8, kvHeads = 2; ///< query head h reads KV head h / (queryHeads / kvHeads)
-    int headDim = 64;                ///< even, at least 4; also of the values
-    std::uint64_t seed = 0;
-    int clusters = 12; ///< 0: none
-    int sinks = 4;
-    std::int64_t needleBegin = -1;  ///< -1: at 45 % of the tokens
-    std::int64_t needleLength = 14; ///< 0: no needle, no question, no answer
-    double collinearity = 0.5;      ///< [0, 1): share of the common direction in a key's squared length
-    bool rope = true;               ///< half layout over the whole head
-    StoredType storedType = StoredType::Bfloat16;
-    std::int64_t queryWindow = 0; ///< only the last so many queries; 0: all
-};
-
-/// Throws Error naming the field that contradicts another or lies out of range.
-void checkSpec(const SyntheticSpec& spec);
-
-/// What the capture says about itself, and its tokens. One layer's tensors: keys, values or queries, [H, rows, d], as
+/// What the capture says about itself. One layer's tensors: keys, values or queries, [H, rows, d], as
 /// float before narrowing. The same numbers for any number of threads.
 CaptureInfo syntheticInfo(const SyntheticSpec& spec);
-TokenTable syntheticTokens(const SyntheticSpec& spec);
 std::vector<float> syntheticFrequencies(const SyntheticSpec& spec); ///< [headDim / 2], or empty without RoPE
 HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRole role, const Checkpoint& checkpoint);
 

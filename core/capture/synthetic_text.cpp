@@ -2,7 +2,10 @@
 // token strip sees clusters as text; the needle states a code, the question asks for it and the answer gives it.
 #include "core/capture/synthetic_text.h"
 
+#include "core/base/error.h"
 #include "core/base/random.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -84,6 +87,11 @@ private:
     TokenTable& m_table;
 };
 
+void require(bool holds, const char* sentence, const char* field, const std::string& remedy) {
+    if (!holds)
+        throw Error({.sentence = sentence, .place = field, .remedy = remedy, .path = {}});
+}
+
 } // namespace
 
 std::int64_t fewestTokens(const SyntheticSpec& spec) {
@@ -107,6 +115,34 @@ SyntheticPlan planOf(const SyntheticSpec& spec) {
 
 int clusterOf(const SyntheticSpec& spec, std::int64_t token) {
     return drawBelow(spec, ClusterDraw, token / kSentenceTokens, std::max(1, spec.clusters));
+}
+
+void checkSpec(const SyntheticSpec& spec) {
+    require(spec.tokens >= 1 && spec.tokens <= (std::int64_t{1} << 24), "the number of tokens is out of range",
+            "--tokens", "Give 1 to 16777216");
+    require(spec.layers >= 1 && spec.layers <= 1000, "the number of layers is out of range", "--layers",
+            "Give 1 to 1000");
+    require(spec.kvHeads >= 1 && spec.kvHeads <= 1024, "the number of KV heads is out of range", "--kv-heads",
+            "Give 1 to 1024");
+    require(spec.queryHeads >= 1 && spec.queryHeads <= 4096 && spec.queryHeads % spec.kvHeads == 0,
+            "query heads do not divide among the KV heads", "--q-heads",
+            fmt::format("Give a multiple of {}", spec.kvHeads));
+    require(spec.headDim >= 4 && spec.headDim <= 4096 && spec.headDim % 2 == 0, "the head dimension is out of range",
+            "--head-dim", "Give an even number from 4 to 4096");
+    require(spec.clusters >= 0 && spec.clusters <= 10'000, "the number of clusters is out of range", "--clusters",
+            "Give 0 (none) to 10000");
+    require(spec.sinks >= 0, "the number of sinks is negative", "--sinks", "Give 0 or more");
+    require(spec.needleLength >= 0, "the length of the needle is negative", "--needle-length", "Give 0 for none");
+    require(spec.tokens >= fewestTokens(spec), "the prompt is too short for its sinks, needle, question and answer",
+            "--tokens", fmt::format("Give at least {} or no needle", fewestTokens(spec)));
+    const SyntheticPlan plan = planOf(spec);
+    require(spec.needleLength == 0 || (plan.needleBegin >= spec.sinks && plan.needleEnd <= plan.contextEnd),
+            "the needle does not fit between the sinks and the question", "--needle-begin",
+            fmt::format("Give {} to {}", spec.sinks, plan.contextEnd - spec.needleLength));
+    require(spec.collinearity >= 0 && spec.collinearity < 1, "the collinearity is out of range", "--collinearity",
+            "Give 0 up to, not including, 1");
+    require(spec.queryWindow >= 0 && spec.queryWindow <= spec.tokens, "the query window is larger than the prompt",
+            "--q-window", "Give at most the number of tokens");
 }
 
 TokenTable syntheticTokens(const SyntheticSpec& spec) {

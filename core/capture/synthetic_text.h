@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/capture/synthetic_capture.h"
+#include "core/capture/synthetic_spec.h"
 
 #include <cstdint>
 
@@ -18,7 +18,13 @@ struct SyntheticPlan {
 SyntheticPlan planOf(const SyntheticSpec& spec);
 std::int64_t fewestTokens(const SyntheticSpec& spec); ///< that hold sinks, needle, question and answer
 
+/// Throws Error naming the field that contradicts another or lies out of range.
+void checkSpec(const SyntheticSpec& spec);
+
 /// Cluster of a token: one for each sentence, drawn from the seed; always 0 where there are no clusters.
 int clusterOf(const SyntheticSpec& spec, std::int64_t token);
+
+/// The tokens of the prompt with their text.
+TokenTable syntheticTokens(const SyntheticSpec& spec);
 
 } // namespace kvscope

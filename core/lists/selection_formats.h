@@ -1,6 +1,7 @@
 #pragma once
 
-#include "core/lists/selection_file.h"
+#include "core/capture/capture.h"
+#include "core/lists/recorded_list.h"
 
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/metrics/measures.h"
+#include "core/metrics/measure_values.h"
 
 #include <optional>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/metrics/fidelity.h"
+#include "core/base/checkpoint.h"
 
 #include <span>
 #include <string>
@@ -8,6 +8,9 @@
 #include <vector>
 
 namespace kvscope {
+
+struct MeasureInput;
+struct MeasureValues;
 
 /// What one number of a measure belongs to: a judged query of a query head, a query head, a KV head, or a judged query
 /// of the whole layer.
@@ -35,26 +38,6 @@ struct MeasureCard {
 const std::vector<MeasureCard>& allMeasures();
 /// Throws Error with the nearest name.
 const MeasureCard& measureById(std::string_view id);
-
-struct MeasureValues {
-    std::string id;
-    HostTensor perQuery;         ///< [Hq, w] or [1, w]; empty for the shapes without queries. NaN where skipped
-    std::vector<double> perHead; ///< [Hq], [Hkv] or [1]: the mean over the queries that count, or the number itself
-
-    double mean() const { return meanOfNumbers(perHead); }
-};
-
-/// Everything that measures look at. `fidelity` belongs to `kept`.
-struct MeasureInput {
-    const Engine& engine;
-    FidelityInput attention;
-    const ExactAttention& exact;
-    const Fidelity& fidelity;
-    std::span<const WeightedSet> kept;  ///< [Hkv], or [Hq] where query heads have sets of their own
-    const HostTensor& scores; ///< [Hkv, cut] or, chosen by, [Hq, cut]; NaN where unknown; empty: the policy does not score
-    const HostTensor& outputProjection; ///< [hidden, Hq, dv] or empty
-    Tensor preRopeKeys = {};            ///< [Hkv, n, d] or empty
-};
 
 /// Measures by id, in that order. Throws Error for an unknown id or one whose need is not met.
 std::vector<MeasureValues> measureLayer(const MeasureInput& input, std::span<const std::string> ids,

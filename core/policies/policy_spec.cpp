@@ -1,8 +1,10 @@
 // A policy as typed: ID[:VARIANT][,parameter=value]...[@BUDGET]. The same text is in session files, captions and the
 // command that regenerates a figure, so the printed form is the shortest one that parses back to the same.
+#include "core/policies/policy_spec.h"
+
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
-#include "core/policies/common/common_parameters.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
 
 #include <set>

@@ -3,7 +3,7 @@
 #include "core/policies/selection.h"
 
 #include "core/base/error.h"
-#include "core/policies/common/fraction_removed.h"
+#include "core/policies/fraction_removed.h"
 
 #include <algorithm>
 #include <array>
@@ -138,6 +138,10 @@ std::int64_t resolveBudget(const Budget& budget, std::int64_t n, Rounding roundi
     if (!(budget.value > 0 && budget.value <= 1))
         refuseBudget(budget.text(), "is not a fraction from above 0 to 1");
     return std::clamp<std::int64_t>(roundedTokens(budget.value, static_cast<double>(n), rounding), 1, n);
+}
+
+double retentionOf(const Budget& budget, std::int64_t rows) {
+    return budget.unit == Budget::Unit::Fraction ? budget.value : budget.value / static_cast<double>(rows);
 }
 
 } // namespace kvscope

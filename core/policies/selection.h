@@ -63,4 +63,7 @@ enum class Rounding { Ceil, Floor, Round };
 /// and for a quality, which the run layer makes a fraction first.
 std::int64_t resolveBudget(const Budget& budget, std::int64_t n, Rounding rounding);
 
+/// The fraction kept that a budget asks for out of `rows`.
+double retentionOf(const Budget& budget, std::int64_t rows);
+
 } // namespace kvscope

@@ -1,6 +1,5 @@
 // A stand-in for losses that no model measured: how much of the attention output survives at a ladder of retentions.
 // It ranks policies and shapes a curve, but it is no quality of a model, and every name and sentence says so.
-#include "core/run/calibrated_budget.h"
 #include "core/run/calibration_proxy.h"
 
 #include "core/base/error.h"

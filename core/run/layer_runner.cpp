@@ -4,7 +4,7 @@
 #include "core/run/run.h"
 
 #include "core/base/error.h"
-#include "core/policies/common/common_parameters.h"
+#include "core/policies/common_parameters.h"
 #include "core/run/calibrated_budget.h"
 #include "core/run/layer_work.h"
 #include "core/capture/named_dataset.h"

@@ -3,6 +3,7 @@
 #include "core/run/layer_work.h"
 
 #include "core/base/error.h"
+#include "core/policies/policy_run.h"
 #include "core/run/cache_positions.h"
 #include "core/capture/named_dataset.h"
 

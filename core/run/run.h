@@ -2,9 +2,12 @@
 
 #include "core/capture/capture.h"
 #include "core/metrics/fidelity.h"
+#include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/policies/policy.h"
 #include "core/capture/cut.h"
+#include "core/policies/policy_outcome.h"
+#include "core/policies/policy_spec.h"
 
 #include <functional>
 #include <memory>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/studies/reproduction.h"
+#include "core/studies/reproduction_data.h"
 
 #include <map>
 #include <memory>

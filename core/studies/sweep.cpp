@@ -5,7 +5,7 @@
 #include "core/base/csv.h"
 #include "core/base/error.h"
 #include "core/engine/prefetching.h"
-#include "core/policies/common/common_parameters.h"
+#include "core/policies/common_parameters.h"
 #include "core/run/calibrated_budget.h"
 #include "core/lists/selection_formats.h"
 

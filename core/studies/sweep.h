@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/policies/policy_spec.h"
 #include "core/studies/policy_work.h"
 
 #include <functional>

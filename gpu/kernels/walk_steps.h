@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/base/portable_math.h"
-#include "gpu/kernels/balancing_walk.h"
+#include "gpu/kernels/walks_call.h"
 #include "gpu/kernels/softmax_steps.h"
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include <QTemporaryDir>
 #include <QTest>
 
+#include "app/lessons/lesson_answer.h"
 #include "app/lessons/lesson_quantities.h"
 #include "app/study/sample_path.h"
 #include "app/study/session_file.h"

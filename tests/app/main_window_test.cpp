@@ -3,7 +3,7 @@
 #include "app/window/canvas/view_options.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/canvas_area.h"
-#include "app/window/dialogs/key_sheet.h"
+#include "app/window/actions/key_sheet.h"
 #include "app/window/main_window.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/panels/parameter_panel.h"

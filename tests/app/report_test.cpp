@@ -12,6 +12,7 @@
 #include "app/report/report.h"
 #include "app/study/session_file.h"
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 #include "core/engine/engine.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"

@@ -2,7 +2,7 @@
 // window gets another size or layout, in any order with what builds its chrome anew.
 #include "app/window/docks/dock_desk.h"
 #include "app/window/actions/window_actions.h"
-#include "app/window/window_size.h"
+#include "app/window/style/window_size.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 

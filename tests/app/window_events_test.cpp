@@ -1,7 +1,7 @@
 // What a user does with mouse, keyboard and files, sent as real events to the whole window.
-#include "app/window/dialogs/key_sheet.h"
+#include "app/window/actions/key_sheet.h"
 #include "app/window/panels/metrics_table.h"
-#include "app/window/dialogs/range_dialog.h"
+#include "app/window/canvas/range_dialog.h"
 #include "app/window/style/system_theme.h"
 #include "app/window/widgets/choice_box.h"
 #include "app/window/actions/window_actions.h"

@@ -9,7 +9,7 @@
 #include "app/study/regenerating_command.h"
 #include "app/study/session_file.h"
 #include "app/window/docks/dock_desk.h"
-#include "app/window/dialogs/range_dialog.h"
+#include "app/window/canvas/range_dialog.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 #include "views/attention_map/attention_map_data.h"

@@ -38,6 +38,9 @@ private slots:
         QTest::newRow("painter sees imgui") << "views/imgui/painter.cpp" << "imgui.h" << true;
         QTest::newRow("run sees HDF5") << "core/lists/selection_file.cpp" << "hdf5.h" << false;
         QTest::newRow("engine sees run") << "core/engine/cpu/rows.cpp" << "core/run/run.h" << false;
+        QTest::newRow("canvas sees a panel") << "app/window/canvas/view_canvas.cpp" << "app/window/panels/top_bar.h" << false;
+        QTest::newRow("panel sees the canvas") << "app/window/panels/top_bar.cpp" << "app/window/canvas/view_canvas.h" << true;
+        QTest::newRow("action sees the window") << "app/window/actions/tour.cpp" << "app/window/main_window.h" << false;
         QTest::newRow("app sees run") << "app/study/session.cpp" << "core/run/run.h" << true;
     }
 
@@ -61,6 +64,46 @@ private slots:
             for (const QString& target : source.includes)
                 if (const QString why = violation(source.path, target); !why.isEmpty())
                     wrong << source.path + " includes " + target + ": " + why;
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
+    }
+
+    void circlesAreFound_data() {
+        QTest::addColumn<QStringList>("includes"); // "path: target target"
+        QTest::addColumn<QStringList>("circles");
+        QTest::newRow("none") << QStringList{"a/x.cpp: a/x.h a/y.h", "a/x.h:", "a/y.h: a/z.h", "a/z.h:"} << QStringList{};
+        QTest::newRow("its own header is no circle") << QStringList{"a/x.cpp: a/x.h", "a/x.h:"} << QStringList{};
+        QTest::newRow("two, through their sources") << QStringList{"a/x.cpp: b/y.h", "a/x.h:", "b/y.cpp: a/x.h", "b/y.h:"} << QStringList{"a/x b/y"};
+        QTest::newRow("three, and one that only leads there")
+            << QStringList{"w.h: x.h", "x.h: y.h", "y.h:", "y.cpp: z.h", "z.h: x.h"} << QStringList{"x y z"};
+        QTest::newRow("two apart") << QStringList{"a.h: b.h", "b.h: a.h c.h", "c.h: d.h", "d.h: c.h"} << QStringList{"c d", "a b"};
+        QTest::newRow("one folder's name begins another's") << QStringList{"a/x.h: ab/x.h", "ab/x.h: string"} << QStringList{};
+    }
+
+    void circlesAreFound() {
+        QFETCH(QStringList, includes);
+        QFETCH(QStringList, circles);
+        std::vector<SourceFile> sources;
+        for (const QString& line : includes)
+            sources.push_back({line.section(':', 0, 0), {}, line.section(':', 1).split(' ', Qt::SkipEmptyParts)});
+        QStringList found;
+        for (const QStringList& circle : circlesIn(unitGraph(sources)))
+            found << circle.join(' ');
+        QCOMPARE(found, circles);
+    }
+
+    void noTwoSourcesIncludeEachOtherInACircle() {
+        QStringList wrong;
+        for (const QStringList& circle : circlesIn(unitGraph(readSources(kRoot, kProduct))))
+            wrong << circle.join(", ");
+        QVERIFY2(wrong.isEmpty(), qPrintable("circles:\n" + wrong.join('\n')));
+    }
+
+    void theContractOfPoliciesKnowsNoFamily() {
+        QStringList wrong;
+        for (const SourceFile& source : readSources(kRoot, {"core/policies"}))
+            for (const QString& target : source.includes)
+                if (source.path.count('/') == 2 && target.startsWith("core/policies/") && target.count('/') > 2)
+                    wrong << source.path + " includes " + target;
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
     }
 

@@ -17,6 +17,20 @@ struct Arrow {
     QStringList allowed; ///< layers it may include besides itself
 };
 
+/// What the window stands on.
+QStringList belowWindow() {
+    return {"core/base", "core/parameters", "core/capture", "core/engine", "core/policies", "core/metrics", "core/lists",
+            "core/run",  "gpu",             "views",        "app/text",    "app/export",    "app/study",    "app/workbench",
+            "app/lessons", "app/report"};
+}
+
+QStringList windowFolders(const QStringList& names) {
+    QStringList folders;
+    for (const QString& name : names)
+        folders << "app/window/" + name;
+    return folders;
+}
+
 // A layer is the longest prefix of the path; core/base is open to all.
 const std::vector<Arrow>& arrows() {
     static const std::vector<Arrow> table = {
@@ -56,10 +70,14 @@ const std::vector<Arrow>& arrows() {
          {"core/base", "core/parameters", "core/capture", "core/engine", "core/policies", "core/metrics", "core/lists",
           "core/calibration", "core/run", "core/studies", "gpu", "views", "app/text", "app/export", "app/study",
           "app/report"}},
-        {"app/window",
-         {"core/base", "core/parameters", "core/capture", "core/engine", "core/policies", "core/metrics", "core/lists",
-          "core/run", "gpu", "views", "app/text", "app/export", "app/study", "app/workbench", "app/lessons",
-          "app/report"}},
+        {"app/window", belowWindow() + windowFolders({"style", "widgets", "canvas", "dialogs", "docks", "actions", "panels"})},
+        {"app/window/style", belowWindow()},
+        {"app/window/widgets", belowWindow() + windowFolders({"style"})},
+        {"app/window/canvas", belowWindow() + windowFolders({"style", "widgets"})},
+        {"app/window/dialogs", belowWindow() + windowFolders({"style", "widgets", "canvas"})},
+        {"app/window/docks", belowWindow() + windowFolders({"style", "widgets"})},
+        {"app/window/actions", belowWindow() + windowFolders({"style", "widgets", "canvas", "docks"})},
+        {"app/window/panels", belowWindow() + windowFolders({"style", "widgets", "canvas", "actions"})},
         {"app/python", {"core/base", "core/parameters", "core/capture", "core/engine", "core/engine/cpu", "core/policies",
                         "core/metrics", "core/run"}},
         {"app", {"app/command_line", "app/window"}},
@@ -120,6 +138,69 @@ QString violation(const QString& path, const QString& target) {
         if (arrow.layer == from && !arrow.allowed.contains(to))
             return from + " must not include " + to;
     return {};
+}
+
+QString unitOf(const QString& path) {
+    return path.left(path.lastIndexOf('.'));
+}
+
+QMap<QString, QStringList> unitGraph(const std::vector<SourceFile>& sources) {
+    QMap<QString, QStringList> graph;
+    for (const SourceFile& source : sources)
+        graph[unitOf(source.path)];
+    for (const SourceFile& source : sources)
+        for (const QString& target : source.includes) {
+            const QString from = unitOf(source.path), to = unitOf(target);
+            if (to != from && graph.contains(to) && !graph[from].contains(to))
+                graph[from] << to;
+        }
+    return graph;
+}
+
+namespace {
+
+/// Tarjan's algorithm: a component is complete when the walk leaves the first of its units that it came upon.
+class CircleSearch {
+public:
+    explicit CircleSearch(const QMap<QString, QStringList>& graph) : m_graph(graph) {}
+
+    std::vector<QStringList> run() {
+        for (const QString& unit : m_graph.keys())
+            if (!m_number.contains(unit))
+                visit(unit);
+        return m_found;
+    }
+
+private:
+    void visit(const QString& unit) {
+        m_number[unit] = m_lowest[unit] = static_cast<int>(m_number.size());
+        m_open << unit;
+        for (const QString& next : m_graph[unit]) {
+            if (!m_number.contains(next))
+                visit(next);
+            if (m_open.contains(next))
+                m_lowest[unit] = std::min(m_lowest[unit], m_lowest[next]);
+        }
+        if (m_lowest[unit] != m_number[unit])
+            return;
+        const qsizetype begin = m_open.indexOf(unit);
+        QStringList component = m_open.mid(begin);
+        m_open.resize(begin);
+        component.sort();
+        if (component.size() > 1)
+            m_found.push_back(component);
+    }
+
+    const QMap<QString, QStringList>& m_graph;
+    QMap<QString, int> m_number, m_lowest;
+    QStringList m_open;
+    std::vector<QStringList> m_found;
+};
+
+} // namespace
+
+std::vector<QStringList> circlesIn(const QMap<QString, QStringList>& graph) {
+    return CircleSearch(graph).run();
 }
 
 QStringList includesOf(const QStringList& lines) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <QMap>
 #include <QString>
 #include <QStringList>
 
@@ -25,5 +26,15 @@ QString layerOf(const QString& path);
 
 /// Empty, or the sentence that says why `path` must not include `target`.
 QString violation(const QString& path, const QString& target);
+
+/// A unit is x.h with x.cpp or x.cu of the same folder: its path without the extension.
+QString unitOf(const QString& path);
+
+/// Which units of `sources` each of them includes, itself left out.
+QMap<QString, QStringList> unitGraph(const std::vector<SourceFile>& sources);
+
+/// The strongly connected components of two units and more, each ascending: units none of which can be understood, or
+/// built, without the others.
+std::vector<QStringList> circlesIn(const QMap<QString, QStringList>& graph);
 
 } // namespace kvscope::architecture

@@ -2,6 +2,7 @@
 // and what to do, because it is all that the user sees.
 #include "core/base/error.h"
 #include "core/capture/h5_writer.h"
+#include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"
 #include "tests/support/test_program.h"
 

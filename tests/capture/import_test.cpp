@@ -2,6 +2,7 @@
 // that name file, tensor and remedy, and files damaged at random, which must be refused or read but never crash.
 #include "core/base/error.h"
 #include "core/capture/import/imported_capture.h"
+#include "core/capture/open_capture.h"
 #include "core/capture/rope.h"
 #include "core/capture/widen.h"
 #include "tests/support/tensor_files.h"

@@ -2,6 +2,7 @@
 // compressed or not. What comes back must be what the stored type can hold, bit for bit.
 #include "core/base/error.h"
 #include "core/capture/capture_writer.h"
+#include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"
 #include "tests/support/test_program.h"
 

@@ -1,6 +1,8 @@
 // The synthetic captures must have the geometry that they promise, because people judge policies by it.
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"
+#include "core/capture/synthetic_text.h"
 #include "tests/support/test_program.h"
 
 #include <QTemporaryDir>

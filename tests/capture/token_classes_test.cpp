@@ -1,6 +1,7 @@
 // Tokens by what they are made of, by segment, repetition and position: hand examples, and laws on a sample.
 #include <QtTest>
 
+#include "core/capture/open_capture.h"
 #include "core/capture/token_classes.h"
 #include "core/capture/utf8.h"
 #include "tests/support/source_dir.h"

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/capture/capture.h"
 #include "core/capture/memory_capture.h"
+#include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"
 #include "core/run/run.h"
 #include "gpu/engine_factory.h"

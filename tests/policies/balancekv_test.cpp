@@ -1,8 +1,10 @@
 // Blocked BalanceKV against hand examples and a second reading of the algorithm in plain loops, its laws, its weights
 // and its borders.
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 #include "core/policies/balance/balance_needle.h"
 #include "core/policies/balance/balance_rounds.h"
+#include "core/policies/policy_spec.h"
 #include "tests/policies/naive_balance.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/golden.h"

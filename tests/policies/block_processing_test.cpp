@@ -1,7 +1,8 @@
 // Block prompt processing: where blocks are cut (K3), what each step evicts, causality, state, and what is refused.
 #include "core/base/error.h"
-#include "core/policies/common/block_processing.h"
+#include "core/policies/block_processing.h"
 #include "core/policies/common/policy_tools.h"
+#include "core/policies/policy_spec.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/test_program.h"
 

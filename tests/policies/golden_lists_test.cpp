@@ -1,5 +1,6 @@
 // The kept lists of the naive oracles, written down, on random heads and on the sample captures. A list that changes
 // here is a result that changes for everybody who cites one.
+#include "core/capture/open_capture.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/golden.h"
 #include "tests/support/source_dir.h"

@@ -1,4 +1,5 @@
 // KeyDiff against its formulas, the worked examples of the papers' reading, and the invariances they imply.
+#include "core/policies/policy_spec.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/test_program.h"
 

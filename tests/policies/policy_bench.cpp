@@ -1,6 +1,9 @@
 // Runs a policy and its oracle on the same numbers.
 #include "tests/policies/policy_bench.h"
 
+#include "core/policies/policy_run.h"
+#include "core/policies/policy_spec.h"
+
 #include <cmath>
 #include <random>
 

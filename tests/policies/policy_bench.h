@@ -2,6 +2,7 @@
 
 #include "core/capture/capture.h"
 #include "core/policies/policy.h"
+#include "core/policies/policy_outcome.h"
 #include "tests/policies/naive_policies.h"
 
 #include <memory>

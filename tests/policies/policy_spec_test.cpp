@@ -1,6 +1,7 @@
 // A policy as typed: what is read, the shortest text that reads back, and every sentence of refusal.
 #include "core/base/error.h"
 #include "core/policies/policy.h"
+#include "core/policies/policy_spec.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>

@@ -1,6 +1,7 @@
 // PyramidKV: numbers worked out by hand, where each schedule gives up, and that a layer is SnapKV at its budget.
 #include "core/base/error.h"
 #include "core/policies/baselines/pyramid_budgets.h"
+#include "core/policies/policy_spec.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/test_program.h"
 

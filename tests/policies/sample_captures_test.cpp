@@ -1,5 +1,6 @@
 // What must hold for every policy, variant and head, checked on real keys and queries.
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"

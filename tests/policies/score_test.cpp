@@ -3,6 +3,7 @@
 #include <QtTest>
 
 #include "core/base/error.h"
+#include "core/capture/open_capture.h"
 #include "core/policies/score/score_expression.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/error_message.h"

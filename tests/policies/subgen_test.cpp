@@ -1,6 +1,8 @@
 // SubGen: the invariants of the stream and of its practical variant, hand examples, chi-square of both reservoirs, unbiased sums.
 #include "core/base/error.h"
 #include "core/base/random.h"
+#include "core/capture/open_capture.h"
+#include "core/policies/policy_spec.h"
 #include "core/policies/subgen/kcenter_log.h"
 #include "core/policies/subgen/subgen_log.h"
 #include "tests/policies/policy_bench.h"

@@ -1,6 +1,7 @@
 // What a variant sets, written down: who cites "SnapKV as kvpress has it" cites these numbers. Beside the list the ones
 // that the sources print, by hand.
 #include "core/policies/policy.h"
+#include "core/policies/policy_spec.h"
 #include "tests/support/golden.h"
 #include "tests/support/test_program.h"
 

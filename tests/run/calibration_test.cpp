@@ -7,6 +7,7 @@
 #include "core/capture/calibration_rows.h"
 #include "core/capture/h5_writer.h"
 #include "core/capture/memory_capture.h"
+#include "core/capture/open_capture.h"
 #include "core/run/calibrated_budget.h"
 #include "core/run/calibration_proxy.h"
 #include "core/run/record_results.h"

@@ -1,4 +1,5 @@
 // Means over query heads: which heads read a KV head is asked of the capture, and heads without a number do not count.
+#include "core/capture/open_capture.h"
 #include "core/run/head_means.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"

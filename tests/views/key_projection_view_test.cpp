@@ -8,8 +8,8 @@
 #include "tests/views/view_fixture.h"
 #include "views/key_projection/key_projection_view.h"
 #include "views/key_projection/projection_marks.h"
-#include "views/scene/categories.h"
 #include "views/scene/text_painter.h"
+#include "views/scene/theme.h"
 
 #include <algorithm>
 #include <map>

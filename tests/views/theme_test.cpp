@@ -2,7 +2,7 @@
 #include "core/base/error.h"
 #include "core/policies/policy.h"
 #include "tests/support/test_program.h"
-#include "views/scene/categories.h"
+#include "views/scene/theme.h"
 
 #include <QtTest>
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "app/study/makers/all_makers.h"
 #include "app/study/makers/projection_maker.h"
+#include "core/capture/open_capture.h"
 #include "tests/support/source_dir.h"
 #include "views/key_projection/key_projection_view.h"
 #include "views/key_projection/projection_data.h"

@@ -1,7 +1,7 @@
 // The steps were written down by block processing itself; here they become sentences with their numbers filled in.
 #include "views/block_timeline/block_story.h"
 
-#include "core/policies/common/block_processing.h"
+#include "core/policies/block_processing.h"
 #include "views/scene/axes.h"
 #include "views/common/story_cursor.h"
 #include "views/common/view_facts.h"

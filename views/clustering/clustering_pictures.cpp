@@ -3,9 +3,9 @@
 #include "views/clustering/clustering_pictures.h"
 
 #include "views/common/gathered_marks.h"
-#include "views/scene/categories.h"
 #include "views/common/token_marks.h"
 #include "views/common/voronoi_tint.h"
+#include "views/scene/theme.h"
 
 #include <fmt/format.h>
 

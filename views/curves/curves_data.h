@@ -46,4 +46,14 @@ struct CurvesData : ViewData {
     std::vector<Curve> curves;
 };
 
+/// Nothing but the budget varies along the axis.
+inline bool variesBudget(const CurvesData& data) {
+    return data.parameter.empty();
+}
+
+/// A policy without the parameter that varies is the same at each of its values.
+inline bool isLevel(const CurvesData& data, const Curve& curve) {
+    return !variesBudget(data) && !curve.points.empty() && curve.points.front().setting.empty();
+}
+
 } // namespace kvscope

@@ -15,14 +15,6 @@
 
 namespace kvscope {
 
-bool variesBudget(const CurvesData& data) {
-    return data.parameter.empty();
-}
-
-bool isLevel(const CurvesData& data, const Curve& curve) {
-    return !variesBudget(data) && !curve.points.empty() && curve.points.front().setting.empty();
-}
-
 namespace {
 
 double xOf(const CurvePoint& point, const ParameterValues& options) {

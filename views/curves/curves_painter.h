@@ -8,10 +8,6 @@
 
 namespace kvscope {
 
-bool variesBudget(const CurvesData& data);
-/// A policy without the parameter that varies is the same at each of its values.
-bool isLevel(const CurvesData& data, const Curve& curve);
-
 /// Of the curves that hold a point; the scene has no curve that holds none. Complete, zooming apart.
 Scene drawCurves(const CurvesData& data, const ViewInput& input, const ParameterValues& options, const Viewport& viewport);
 

@@ -2,7 +2,6 @@
 // logarithmic axis nobody reads it off between two ticks.
 #include "views/curves/present_line.h"
 
-#include "views/curves/curves_painter.h"
 #include "views/common/view_facts.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #include "views/key_projection/projection_crowd.h"
 
 #include "views/scene/axes.h"
-#include "views/scene/categories.h"
+#include "views/scene/theme.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // What the key projection shows of each token and where, and what the legend says of it.
 #include "views/key_projection/projection_marks.h"
 
-#include "views/scene/categories.h"
 #include "views/common/token_marks.h"
+#include "views/scene/theme.h"
 
 #include <algorithm>
 #include <cassert>

@@ -3,8 +3,8 @@
 #include "views/key_projection/projection_marks.h"
 
 #include "views/common/gathered_marks.h"
-#include "views/scene/categories.h"
 #include "views/common/token_marks.h"
+#include "views/scene/theme.h"
 
 #include <algorithm>
 #include <cmath>

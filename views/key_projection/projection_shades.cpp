@@ -1,8 +1,8 @@
 // Colours of the key projection by a value instead of by state: where in the prompt a key stands, what the policy thinks
 // of it, how long it is, how many panes agree on it.
 #include "views/key_projection/projection_marks.h"
+#include "views/scene/theme.h"
 
-#include "views/scene/categories.h"
 
 #include <algorithm>
 #include <array>

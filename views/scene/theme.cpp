@@ -1,7 +1,6 @@
 // The colour tokens of the design, light and dark, and the identities of the policies. No other file writes a colour.
 #include "views/scene/theme.h"
 
-#include "views/scene/categories.h"
 #include "core/base/error.h"
 #include "views/scene/colour_map_tables.h"
 

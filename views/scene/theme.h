@@ -2,6 +2,7 @@
 
 #include "views/scene/scene.h"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,13 @@ struct PolicyStyle {
     std::vector<double> dash;
 };
 PolicyStyle policyStyle(std::string_view policyId, ThemeId theme);
+
+/// How many groups without an order have colours of their own: no two nearer than 8.8 (light) and 9.7 (dark) in OKLab
+/// distance x 100 for normal, deutan, protan and tritan vision; contrast on the canvas >= 3. The first few lie farther apart.
+inline constexpr std::size_t kCategoryColours = 16;
+
+/// Repeats from kCategoryColours on.
+Colour categoryColour(std::size_t index, ThemeId theme);
 
 /// Sequential maps of 256 entries: "viridis", "cividis", "magma", "greys"; diverging "rdbu". t in 0..1 is clamped.
 Colour colourMap(std::string_view name, double t, bool inverted = false);

@@ -207,12 +207,16 @@ ViewDataMaker::Value withCell(const AttentionMapData& map, const std::shared_ptr
 std::string mapKey(const LayerRunner& runner, ViewDataRequest request) {
     request.options.reset("cell");
     request.options.reset("around");
-    const auto& makers = viewDataMakers();
-    const auto own = std::find_if(makers.begin(), makers.end(), [](const ViewDataMaker& maker) { return maker.make == makeAttentionMapData; });
-    return runner.keyOf(request.capture) + "map|" + own->key(request);
+    return runner.keyOf(request.capture) + "map|" + attentionMapMaker().key(request);
 }
 
 } // namespace
+
+const ViewDataMaker& attentionMapMaker() {
+    using enum DataScope;
+    static const ViewDataMaker maker = {"attention_map", {Layer, KvHead, QueryHead, Frame}, makeAttentionMapData};
+    return maker;
+}
 
 ViewDataMaker::Value makeAttentionMapData(const LayerRunner& runner, const ViewDataRequest& request,
                                           const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {

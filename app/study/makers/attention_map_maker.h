@@ -9,4 +9,7 @@ namespace kvscope {
 ViewDataMaker::Value makeAttentionMapData(const LayerRunner& runner, const ViewDataRequest& request,
                                           const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial);
 
+/// The kind with what it depends on, which also says when parts of a map are made again.
+const ViewDataMaker& attentionMapMaker();
+
 } // namespace kvscope

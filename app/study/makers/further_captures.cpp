@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/capture/named_dataset.h"
+#include "core/capture/open_capture.h"
 #include "core/run/stage_cache.h"
 #include "views/common/file_option.h"
 

@@ -58,9 +58,4 @@ struct ViewDataMaker {
     std::string key(const ViewDataRequest& request) const;
 };
 
-/// All kinds, one line each.
-const std::vector<ViewDataMaker>& viewDataMakers();
-/// The maker of what a view shows; null for a view that shows results only.
-const ViewDataMaker* makerFor(const View& view);
-
 } // namespace kvscope

@@ -2,16 +2,17 @@
 // them first.
 #include "app/window/actions/window_actions.h"
 
+#include "app/lessons/lesson.h"
 #include "app/study/selection_trail.h"
+#include "app/window/actions/window_commands.h"
 #include "app/workbench/step_driver.h"
-#include "app/window/dialogs/token_search.h"
+#include "app/window/actions/token_search.h"
 #include "app/window/actions/file_desk.h"
 #include "app/window/style/interface_scales.h"
 #include "app/window/canvas/view_options.h"
 #include "app/window/docks/dock_desk.h"
-#include "app/window/main_window.h"
 #include "app/window/style/number_text.h"
-#include "app/window/panels/policy_menu.h"
+#include "app/window/canvas/policy_menu.h"
 #include "app/window/style/system_theme.h"
 
 #include <QAction>
@@ -32,8 +33,8 @@ constexpr const char* kMotionKey = "reducedMotion";
 
 } // namespace
 
-WindowActions::WindowActions(MainWindow& window, Workbench& workbench, FileDesk& files)
-    : QObject(&window), m_window(window), m_workbench(workbench), m_files(files),
+WindowActions::WindowActions(QWidget& window, WindowCommands& commands, Workbench& workbench, FileDesk& files)
+    : QObject(&window), m_window(window), m_commands(commands), m_workbench(workbench), m_files(files),
       m_trail(std::make_unique<SelectionTrail>()) {
     addFileActions();
     addEditActions();
@@ -75,8 +76,8 @@ void WindowActions::addFileActions() {
     add("save", tr("&Save session"), {QKeySequence("Ctrl+S")}, [this] { m_files.save(); });
     add("saveAs", tr("Save session &as…"), {QKeySequence("Ctrl+Shift+S")}, [this] { m_files.saveAs(); });
     add("addRecorded", tr("Add a recorded &list…"), {}, [this] { m_files.addRecordedWithDialog(); });
-    add("export", tr("&Export…"), {QKeySequence("Ctrl+E")}, [this] { m_window.exportCurrent(); });
-    add("report", tr("Export re&port…"), {}, [this] { m_window.exportReport(); });
+    add("export", tr("&Export…"), {QKeySequence("Ctrl+E")}, [this] { m_commands.exportCurrent(); });
+    add("report", tr("Export re&port…"), {}, [this] { m_commands.exportReport(); });
     add("close", tr("&Close"), {QKeySequence("Ctrl+W")}, [this] { m_files.closeCapture(); });
     add("quit", tr("&Quit"), {QKeySequence("Ctrl+Q")}, [this] { m_window.close(); });
 }
@@ -84,27 +85,27 @@ void WindowActions::addFileActions() {
 void WindowActions::addEditActions() {
     add("undo", tr("&Undo"), {QKeySequence("Ctrl+Z")}, [this] { m_workbench.undo(); });
     add("redo", tr("&Redo"), {QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")}, [this] { m_workbench.redo(); });
-    add("copyImage", tr("&Copy image"), {QKeySequence("Ctrl+C")}, [this] { m_window.copyCurrent(false); });
-    add("copyData", tr("Copy &data"), {QKeySequence("Ctrl+Shift+C")}, [this] { m_window.copyCurrent(true); });
-    add("find", tr("&Find token or text"), {QKeySequence("Ctrl+F")}, [this] { m_window.focusFind(); });
-    add("findNext", tr("Find &next"), {QKeySequence("F3")}, [this] { m_window.findNext(); });
+    add("copyImage", tr("&Copy image"), {QKeySequence("Ctrl+C")}, [this] { m_commands.copyCurrent(false); });
+    add("copyData", tr("Copy &data"), {QKeySequence("Ctrl+Shift+C")}, [this] { m_commands.copyCurrent(true); });
+    add("find", tr("&Find token or text"), {QKeySequence("Ctrl+F")}, [this] { m_commands.focusFind(); });
+    add("findNext", tr("Find &next"), {QKeySequence("F3")}, [this] { m_commands.findNext(); });
     add("selectNeedle", tr("Select the &needle"), {QKeySequence("N")}, [this] { selectNextSegment(m_workbench, SegmentKind::Needle); });
     add("selectionBack", tr("Pre&vious selection"), {QKeySequence("Ctrl+[")}, [this] { stepSelection(-1); });
     add("selectionForward", tr("Ne&xt selection"), {QKeySequence("Ctrl+]")}, [this] { stepSelection(1); });
-    add("lasso", tr("Select with a &lasso"), {QKeySequence("L")}, [this] { m_window.armLasso(); });
-    add("clear", tr("Clear the selection"), {QKeySequence("Esc")}, [this] { m_window.escape(); });
+    add("lasso", tr("Select with a &lasso"), {QKeySequence("L")}, [this] { m_commands.armLasso(); });
+    add("clear", tr("Clear the selection"), {QKeySequence("Esc")}, [this] { m_commands.escape(); });
 }
 
 void WindowActions::addViewActions() {
-    add("explore", tr("&Explore head"), {QKeySequence("Ctrl+1")}, [this] { m_window.setLayoutTo(WindowLayout::ExploreHead); });
-    add("compare", tr("&Compare policies"), {QKeySequence("Ctrl+2")}, [this] { m_window.setLayoutTo(WindowLayout::ComparePolicies); });
-    add("teach", tr("&Teach"), {QKeySequence("Ctrl+3")}, [this] { m_window.setLayoutTo(WindowLayout::Teach); });
-    add("wholeModel", tr("&Whole model"), {QKeySequence("Ctrl+4")}, [this] { m_window.setLayoutTo(WindowLayout::WholeModel); });
-    add("data", tr("Show the &data"), {QKeySequence("Ctrl+D")}, [this] { m_window.showDataOfCurrent(); });
-    add("resetView", tr("&Reset view"), {QKeySequence("Home")}, [this] { m_window.resetCurrent(); });
-    add("frame", tr("&Frame the selection"), {QKeySequence("F")}, [this] { m_window.frameCurrent(); });
-    add("range", tr("Ran&ge…"), {}, [this] { m_window.showRange(); });
-    add("resetPanels", tr("Reset the arrangement"), {}, [this] { m_window.docks()->reset(); });
+    add("explore", tr("&Explore head"), {QKeySequence("Ctrl+1")}, [this] { m_commands.setLayoutTo(WindowLayout::ExploreHead); });
+    add("compare", tr("&Compare policies"), {QKeySequence("Ctrl+2")}, [this] { m_commands.setLayoutTo(WindowLayout::ComparePolicies); });
+    add("teach", tr("&Teach"), {QKeySequence("Ctrl+3")}, [this] { m_commands.setLayoutTo(WindowLayout::Teach); });
+    add("wholeModel", tr("&Whole model"), {QKeySequence("Ctrl+4")}, [this] { m_commands.setLayoutTo(WindowLayout::WholeModel); });
+    add("data", tr("Show the &data"), {QKeySequence("Ctrl+D")}, [this] { m_commands.showDataOfCurrent(); });
+    add("resetView", tr("&Reset view"), {QKeySequence("Home")}, [this] { m_commands.resetCurrent(); });
+    add("frame", tr("&Frame the selection"), {QKeySequence("F")}, [this] { m_commands.frameCurrent(); });
+    add("range", tr("Ran&ge…"), {}, [this] { m_commands.showRange(); });
+    add("resetPanels", tr("Reset the arrangement"), {}, [this] { m_commands.docks()->reset(); });
     add("larger", tr("&Larger"), {QKeySequence("Ctrl++"), QKeySequence("Ctrl+=")}, [this] { stepScale(1); });
     add("smaller", tr("&Smaller"), {QKeySequence("Ctrl+-")}, [this] { stepScale(-1); });
     add("normalSize", tr("&Normal size"), {QKeySequence("Ctrl+0")}, [this] { stepScale(0); });
@@ -115,11 +116,11 @@ void WindowActions::addViewActions() {
     add("themeLight", tr("Theme: l&ight"), {}, [this] { setTheme(ThemeChoice::Light); })->setCheckable(true);
     add("themeDark", tr("Theme: dar&k"), {}, [this] { setTheme(ThemeChoice::Dark); })->setCheckable(true);
     add("fullScreen", tr("&Full screen"), {QKeySequence("F11")}, [this] { m_window.setWindowState(m_window.windowState() ^ Qt::WindowFullScreen); });
-    add("screenshot", tr("S&creenshot…"), {QKeySequence("F12")}, [this] { m_window.saveScreenshot(); });
-    add("manual", tr("&Manual"), {}, [this] { m_window.showManual(); });
-    add("keys", tr("&Keys"), {QKeySequence("F1"), QKeySequence("?")}, [this] { m_window.showKeys(); });
-    add("tour", tr("&Tour again"), {}, [this] { m_window.startTour(); });
-    add("about", tr("&About KVScope"), {}, [this] { m_window.showAbout(); });
+    add("screenshot", tr("S&creenshot…"), {QKeySequence("F12")}, [this] { m_commands.saveScreenshot(); });
+    add("manual", tr("&Manual"), {}, [this] { m_commands.showManual(); });
+    add("keys", tr("&Keys"), {QKeySequence("F1"), QKeySequence("?")}, [this] { m_commands.showKeys(); });
+    add("tour", tr("&Tour again"), {}, [this] { m_commands.startTour(); });
+    add("about", tr("&About KVScope"), {}, [this] { m_commands.showAbout(); });
 }
 
 void WindowActions::addHeadActions() {
@@ -127,7 +128,7 @@ void WindowActions::addHeadActions() {
     add("nextHead", tr("Next KV head"), {QKeySequence("]")}, [this] { stepHead(1); });
     add("previousLayer", tr("Previous layer"), {QKeySequence("{")}, [this] { stepLayer(-1); });
     add("nextLayer", tr("Next layer"), {QKeySequence("}")}, [this] { stepLayer(1); });
-    add("goTo", tr("&Go to layer, head, query, key…"), {QKeySequence("Ctrl+G")}, [this] { m_window.showGoTo(); });
+    add("goTo", tr("&Go to layer, head, query, key…"), {QKeySequence("Ctrl+G")}, [this] { m_commands.showGoTo(); });
     add("removePane", tr("&Remove the active pane"), {}, [this] {
         m_workbench.change([](Session& s) {
             if (!s.panes.empty())
@@ -137,7 +138,7 @@ void WindowActions::addHeadActions() {
 }
 
 void WindowActions::addStepActions() {
-    StepDriver& steps = *m_window.steps();
+    StepDriver& steps = *m_commands.steps();
     add("playSteps", tr("&Play or pause the steps"), {QKeySequence("Space")}, [&steps] { steps.toggle(); });
     add("stepBack", tr("One step &back"), {QKeySequence("Left")}, [&steps] { steps.stepBy(-1); });
     add("stepForward", tr("One step &on"), {QKeySequence("Right")}, [&steps] { steps.stepBy(1); });
@@ -202,7 +203,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     fill(bar->addMenu(tr("&Steps")), {"playSteps", "stepBack", "stepForward", "-", "stepFirst", "stepLast", "-", "reducedMotion"});
     QMenu* help = bar->addMenu(tr("&Help"));
     QMenu* lessons = help->addMenu(tr("&Lessons"));
-    for (const LessonFile& file : m_window.lessons())
+    for (const LessonFile& file : m_commands.lessons())
         lessons->addAction(QString("%1  %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)), this,
                            [this, path = fromUtf8(file.path)] { m_files.openLesson(path); });
     fill(help, {"manual", "tour", "keys", "about"});
@@ -211,7 +212,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
 }
 
 void WindowActions::fillPanels() {
-    for (const PanelDock* dock : m_window.docks()->all())
+    for (const PanelDock* dock : m_commands.docks()->all())
         m_panels->addAction(dock->toggleViewAction());
     m_panels->addSeparator();
     m_panels->addAction(byName("resetPanels"));

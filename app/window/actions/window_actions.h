@@ -12,19 +12,21 @@ class QKeyEvent;
 class QKeySequence;
 class QMenu;
 class QMenuBar;
+class QWidget;
 
 namespace kvscope {
 
 class FileDesk;
 class SelectionTrail;
-class MainWindow;
+class WindowCommands;
 
 /// Every command of the window as a named action with its keys: the menus and the key sheet are made from this list.
 class WindowActions : public QObject {
     Q_OBJECT
 
 public:
-    WindowActions(MainWindow& window, Workbench& workbench, FileDesk& files);
+    /// `commands` are those of `window`, which the actions belong to.
+    WindowActions(QWidget& window, WindowCommands& commands, Workbench& workbench, FileDesk& files);
     ~WindowActions() override;
 
     void fillMenus(QMenuBar* bar);
@@ -51,7 +53,8 @@ private:
     void stepScale(int by);
     void setTheme(ThemeChoice choice);
 
-    MainWindow& m_window;
+    QWidget& m_window;
+    WindowCommands& m_commands;
     Workbench& m_workbench;
     FileDesk& m_files;
     QList<QAction*> m_all;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/window/docks/panel_dock.h"
-#include "app/window/window_size.h"
+#include "app/window/style/window_size.h"
 
 #include <QObject>
 #include <QSizeF>

@@ -2,7 +2,7 @@
 
 #include <QWidget>
 
-#include "app/lessons/lesson_quantities.h"
+#include "app/lessons/lesson_answer.h"
 #include "app/workbench/workbench.h"
 
 #include <optional>

@@ -2,6 +2,7 @@
 // in the place of the active one, so nothing is defined twice.
 #include "app/window/panels/other_pane_heads.h"
 
+#include "app/study/makers/all_makers.h"
 #include "core/base/error.h"
 #include "views/head_grid/head_grid_view.h"
 

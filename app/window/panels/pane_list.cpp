@@ -3,7 +3,7 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/panels/policy_menu.h"
+#include "app/window/canvas/policy_menu.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QHBoxLayout>

@@ -2,7 +2,7 @@
 #include "app/window/panels/top_bar.h"
 
 #include "app/window/style/appearance.h"
-#include "app/window/dialogs/token_search.h"
+#include "app/window/actions/token_search.h"
 #include "app/window/widgets/segmented_switch.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/actions/window_actions.h"

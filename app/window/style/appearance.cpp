@@ -97,7 +97,7 @@ void setAppearance(const Appearance& next) {
     stored() = next;
     QApplication::setPalette(paletteOf(chrome()));
     QApplication::setFont(interfaceFont(13));
-    qApp->setStyleSheet(styleSheetOf(next));
+    qApp->setStyleSheet(styleSheetOf(chrome(), next.scale));
 }
 
 QStyle* makeChromeStyle() {

@@ -165,9 +165,9 @@ QHash<QString, QString> tokensOf(const Theme& theme) {
 
 } // namespace
 
-QString styleSheetOf(const Appearance& appearance) {
+QString styleSheetOf(const Theme& theme, double scale) {
     const QString rules = QString::fromUtf8(kSurfaces) + kText + kControls + kLists;
-    const QHash<QString, QString> tokens = tokensOf(themeOf(appearance.theme));
+    const QHash<QString, QString> tokens = tokensOf(theme);
     static const QRegularExpression placeholder(R"(\{(\w+)\})");
     QString sheet;
     qsizetype end = 0;
@@ -175,7 +175,7 @@ QString styleSheetOf(const Appearance& appearance) {
         const QRegularExpressionMatch match = matches.next();
         const QString name = match.captured(1);
         sheet += rules.mid(end, match.capturedStart() - end);
-        sheet += name.endsWith("px") ? QString("%1px").arg(std::lround(name.chopped(2).toDouble() * appearance.scale))
+        sheet += name.endsWith("px") ? QString("%1px").arg(std::lround(name.chopped(2).toDouble() * scale))
                                      : tokens.value(name, "/* " + name + " */");
         end = match.capturedEnd();
     }

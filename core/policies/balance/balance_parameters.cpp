@@ -1,6 +1,7 @@
 // The parameter rows of both forms of BalanceKV, each with the trap that it stands for.
 #include "core/policies/balance/balance_parameters.h"
 
+#include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"
 
 namespace kvscope {

@@ -1,5 +1,5 @@
 // Exact attention keeps everything. It is the ground that every measure compares with: error 0, retained mass 1.
-#include "core/policies/common/common_parameters.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 

@@ -1,9 +1,11 @@
 // H2O adds up the attention that every token has received so far and keeps the heavy hitters, together with the most
 // recent tokens, which had no chance to collect any yet.
-#include "core/policies/common/common_parameters.h"
+#include "core/parameters/parameter_rows.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 #include "core/policies/common/policy_tools.h"
+#include "core/policies/score_tables.h"
 
 #include <algorithm>
 #include <cmath>

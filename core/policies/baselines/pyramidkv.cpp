@@ -1,8 +1,9 @@
 // PyramidKV scores tokens as SnapKV does and shares the cache out over the layers: lower layers spread their attention
 // and get many tokens, upper layers look at few and get few.
-#include "core/policies/common/common_parameters.h"
+#include "core/parameters/parameter_rows.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
-#include "core/policies/common/fraction_removed.h"
+#include "core/policies/fraction_removed.h"
 #include "core/policies/policy.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/baselines/pyramid_budgets.h"

@@ -1,10 +1,13 @@
 // SnapKV asks the last few queries of the prompt which earlier tokens they attend to, smooths that profile along the
 // tokens so that neighbours come along, and keeps the best together with the window itself.
 #include "core/base/error.h"
-#include "core/policies/common/common_parameters.h"
+#include "core/parameters/parameter_rows.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
+#include "core/policies/keep_best.h"
 #include "core/policies/policy.h"
 #include "core/policies/common/policy_tools.h"
+#include "core/policies/score_tables.h"
 
 #include <fmt/format.h>
 

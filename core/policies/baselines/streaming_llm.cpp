@@ -1,6 +1,7 @@
 // StreamingLLM keeps the first few tokens, which soak up attention in most heads, and the most recent ones. It looks at
 // positions only.
-#include "core/policies/common/common_parameters.h"
+#include "core/parameters/parameter_rows.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 #include "core/policies/common/policy_tools.h"

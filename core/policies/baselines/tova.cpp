@@ -1,9 +1,11 @@
 // TOVA keeps the tokens that the most recent query attends to most. It was made for decoding, where after every new
 // token the least attended one is dropped.
-#include "core/policies/common/common_parameters.h"
+#include "core/parameters/parameter_rows.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 #include "core/policies/common/policy_tools.h"
+#include "core/policies/score_tables.h"
 
 namespace kvscope {
 

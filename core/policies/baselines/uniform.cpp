@@ -1,8 +1,9 @@
 // Uniform eviction draws the kept tokens at random, every subset of that size with the same chance. A policy that does
 // not beat it has learned nothing about the prompt.
 #include "core/base/random.h"
+#include "core/parameters/parameter_rows.h"
 #include "core/policies/balance/balance_rounds.h"
-#include "core/policies/common/common_parameters.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/common/policy_tools.h"
 

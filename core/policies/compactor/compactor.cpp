@@ -2,12 +2,15 @@
 // inside chunks asks whether its neighbours, earlier and later ones, look at it. Neither needs to know the question.
 #include "core/policies/compactor/compactor_card.h"
 #include "core/policies/compactor/compactor_log.h"
-#include "core/policies/common/fraction_removed.h"
+#include "core/policies/fraction_removed.h"
 #include "core/policies/common/joint_selection.h"
 #include "core/policies/compactor/leverage_features.h"
 #include "core/policies/common/policy_tools.h"
 
 #include "core/base/error.h"
+#include "core/policies/keep_best.h"
+#include "core/policies/policy_run.h"
+#include "core/policies/score_tables.h"
 
 #include <fmt/format.h>
 

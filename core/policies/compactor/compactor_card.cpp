@@ -1,7 +1,8 @@
 // What Compactor can be set to, and the three settings that its paper and the two public codes use.
 #include "core/policies/compactor/compactor_card.h"
 
-#include "core/policies/common/common_parameters.h"
+#include "core/parameters/parameter_rows.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/compactor/leverage_features.h"
 #include "core/policies/common/policy_tools.h"

@@ -3,6 +3,7 @@
 #include "core/policies/compactor/leverage_features.h"
 
 #include "core/base/error.h"
+#include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"
 
 #include <algorithm>

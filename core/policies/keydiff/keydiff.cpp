@@ -1,6 +1,7 @@
 // KeyDiff keeps the keys that differ most from the rest: those with the smallest cosine to an anchor, the mean of the
 // cached keys. Keys that stand out are the ones that some query will single out; no attention weight is needed.
-#include "core/policies/common/common_parameters.h"
+#include "core/parameters/parameter_rows.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 #include "core/policies/common/policy_tools.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/policies/policy_spec.h"
+#include "core/policies/score/score_feature.h"
 
 #include <cstddef>
 #include <functional>
@@ -11,15 +11,6 @@
 #include <vector>
 
 namespace kvscope {
-
-/// What a name in a formula means: numbers that every row of every head has.
-struct ScoreFeature {
-    std::string text;           ///< as typed
-    std::size_t place = 0;      ///< first character of it in the formula, from 1
-    std::string name;           ///< a basic feature or a policy
-    std::string variant, part;  ///< of a policy; may be empty
-    std::string settings;       ///< "window=16,pool_width=7", may be empty
-};
 
 /// A score as a formula:
 ///   sum = product {(+|-) product}, product = sign {(*|/) sign}, sign = [-] sign | atom,
@@ -47,13 +38,5 @@ private:
     explicit ScoreExpression(std::unique_ptr<Tree> tree);
     std::unique_ptr<Tree> m_tree;
 };
-
-/// Names that stand for themselves: knorm, vnorm, position.
-const std::vector<std::string>& basicScoreFeatures();
-bool isBasicScoreFeature(const std::string& name);
-/// Policies that score, by id: the others that a formula may name.
-std::vector<std::string> scoringPolicies();
-/// The policy of a feature with its variant and settings. Throws Error.
-PolicySpec scoreFeatureSpec(const ScoreFeature& feature);
 
 } // namespace kvscope

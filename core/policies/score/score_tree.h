@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/policies/score/score_expression.h"
+#include "core/policies/score/score_feature.h"
 
 #include <cstddef>
 #include <string>

@@ -1,9 +1,10 @@
 // SubGen's streaming algorithm. Keys fall into clusters of radius delta, each of which keeps a few uniform samples of
 // its members for the denominator; a second reservoir samples pairs by their squared value norm for the numerator.
+#include "core/parameters/parameter_rows.h"
 #include "core/policies/subgen/subgen_log.h"
 
 #include "core/base/error.h"
-#include "core/policies/common/common_parameters.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 #include "core/policies/common/policy_tools.h"

@@ -1,6 +1,6 @@
 // kvpress counts what goes, this program what stays. Which of two neighbouring numbers of tokens its floor gives depends
 // on the last bit of the ratio, so the ratio must be the decimal that somebody types and not a difference in binary.
-#include "core/policies/common/fraction_removed.h"
+#include "core/policies/fraction_removed.h"
 
 #include <array>
 #include <charconv>

@@ -1,5 +1,5 @@
 // Not modal, so that the page can be read beside the picture it explains.
-#include "app/window/dialogs/help_dialog.h"
+#include "app/window/canvas/help_dialog.h"
 
 #include "app/window/style/appearance.h"
 

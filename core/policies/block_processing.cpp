@@ -1,10 +1,10 @@
 // A long prompt enters the cache block by block, and after each block the cache is cut back to the budget. A policy is
 // asked once per block, with the cache plus the block as its rows; it needs to know nothing else about blocks.
-#include "core/policies/common/block_processing.h"
+#include "core/policies/block_processing.h"
 
 #include "core/base/error.h"
-#include "core/policies/common/common_parameters.h"
-#include "core/policies/common/policy_tools.h"
+#include "core/policies/common_parameters.h"
+#include "core/policies/score_tables.h"
 
 #include <algorithm>
 #include <limits>
@@ -13,14 +13,6 @@
 namespace kvscope {
 
 namespace {
-
-std::vector<TokenIndex> tokensOf(const std::vector<TokenIndex>& rows, const PolicyInput& input, std::int64_t head) {
-    std::vector<TokenIndex> tokens;
-    tokens.reserve(rows.size());
-    for (const TokenIndex row : rows)
-        tokens.push_back(input.tokenAt(head, row));
-    return tokens;
-}
 
 // The cache of all KV heads while blocks pass through it.
 class BlockRun {
@@ -170,32 +162,6 @@ std::vector<TokenIndex> blockEnds(const ParameterValues& values, std::int64_t to
     appendEnds(ends, begin, prompt, block);
     appendEnds(ends, prompt, tokens, values.integer("decode_block"));
     return ends;
-}
-
-Selection tokensOfRows(const RowSelection& rows, const PolicyInput& input) {
-    Selection selection;
-    for (std::size_t h = 0; h < rows.heads.size(); ++h) {
-        const TopKHead& chosen = rows.heads[h];
-        HeadSelection head;
-        head.kept = tokensOf(chosen.kept, input, static_cast<std::int64_t>(h));
-        head.protectedTokens.assign(head.kept.begin(), head.kept.begin() + rows.protectedFirst);
-        head.protectedTokens.insert(head.protectedTokens.end(), head.kept.end() - rows.protectedLast, head.kept.end());
-        head.margin = chosen.margin;
-        if (!rows.weights.empty()) {
-            const RowWeights& weights = rows.weights[h];
-            head.numeratorWeights = weights.numerator;
-            head.denominatorWeights = weights.denominator;
-            head.storedKeys = weights.storedKeys;
-            head.storedValues = weights.storedValues;
-        }
-        selection.heads.push_back(std::move(head));
-    }
-    for (std::size_t q = 0; q < rows.queryHeads.size(); ++q) {
-        const std::int32_t kvHead = input.attention.kvOfQ[q];
-        selection.heads[static_cast<std::size_t>(kvHead)].queryHeads.push_back(
-            {static_cast<std::int32_t>(q), tokensOf(rows.queryHeads[q].kept, input, kvHead), rows.queryHeads[q].margin});
-    }
-    return selection;
 }
 
 PolicyOutcome runInBlocks(const Policy& policy, const ParameterValues& values, const Budget& budget,

@@ -1,5 +1,5 @@
 // A word may span tokens, so the search looks at the text of the whole prompt and maps the hit back to tokens.
-#include "app/window/dialogs/token_search.h"
+#include "app/window/actions/token_search.h"
 
 #include <algorithm>
 #include <cctype>

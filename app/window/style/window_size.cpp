@@ -1,6 +1,6 @@
 // How much of the design fits a window: its width folds panels, its height makes the chrome compact, and an interface
 // scale that leaves too little room is taken back a step.
-#include "app/window/window_size.h"
+#include "app/window/style/window_size.h"
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/interface_scales.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/policies/policy.h"
+#include "core/policies/policy_spec.h"
 
 #include <functional>
 

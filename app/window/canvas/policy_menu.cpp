@@ -1,7 +1,8 @@
 // Menus of policies, written from the registry: a new policy appears without a line here.
-#include "app/window/panels/policy_menu.h"
+#include "app/window/canvas/policy_menu.h"
 
 #include "app/window/style/number_text.h"
+#include "core/policies/policy.h"
 
 #include <QMenu>
 

@@ -1,8 +1,9 @@
 // The rows of the parameter table that many policies share: how a budget is rounded, what no score may evict, and how
 // a prompt is processed in blocks.
-#include "core/policies/common/common_parameters.h"
+#include "core/policies/common_parameters.h"
 
-#include "core/policies/common/policy_tools.h"
+#include "core/parameters/parameter_rows.h"
+
 
 #include <algorithm>
 #include <iterator>

@@ -1,5 +1,5 @@
 // What is listed here is what works: a command without a key is not shown, a changed key changes the sheet.
-#include "app/window/dialogs/key_sheet.h"
+#include "app/window/actions/key_sheet.h"
 
 #include "app/window/style/appearance.h"
 #include "app/window/widgets/small_widgets.h"

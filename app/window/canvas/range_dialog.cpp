@@ -1,5 +1,5 @@
 // For a figure that must show exactly the same part as another one, in exactly the same colours.
-#include "app/window/dialogs/range_dialog.h"
+#include "app/window/canvas/range_dialog.h"
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"

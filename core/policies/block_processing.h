@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/policies/policy.h"
+#include "core/policies/policy_outcome.h"
 
 namespace kvscope {
 
@@ -17,8 +18,5 @@ std::vector<TokenIndex> blockEnds(const ParameterValues& values, std::int64_t to
 /// nothing.
 PolicyOutcome runInBlocks(const Policy& policy, const ParameterValues& values, const Budget& budget,
                           const PolicyInput& input);
-
-/// Rows to tokens, with weights and protection.
-Selection tokensOfRows(const RowSelection& rows, const PolicyInput& input);
 
 } // namespace kvscope

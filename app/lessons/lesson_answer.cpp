@@ -1,0 +1,29 @@
+// What a lesson says after a prediction: the number that decides, which choice it falls into, and the text round it.
+#include "app/lessons/lesson_answer.h"
+
+#include "app/lessons/lesson_quantities.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace kvscope {
+
+LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
+    const auto pane = static_cast<std::size_t>(lesson.pane);
+    const LessonQuantity& deciding = lessonQuantityById(lesson.quantity);
+    LessonAnswer answer;
+    answer.value = deciding.compute(runner, request, pane, checkpoint);
+    answer.valueText = quantityText(deciding, answer.value);
+    const auto falls = std::find_if(lesson.choices.begin(), lesson.choices.end(), [&](const LessonChoice& c) { return answer.value < c.below; });
+    answer.choice = static_cast<int>(std::min(falls - lesson.choices.begin(), std::ssize(lesson.choices) - 1));
+    answer.text = filled(lesson.answer, [&](const std::string& name) {
+        if (name == "value")
+            return answer.valueText;
+        const auto [id, whose] = namedQuantity(name, pane);
+        const LessonQuantity& other = lessonQuantityById(id);
+        return quantityText(other, other.compute(runner, request, whose, checkpoint));
+    });
+    return answer;
+}
+
+} // namespace kvscope

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "app/study/session.h"
+
+#include <vector>
+
+namespace kvscope {
+
+class DockDesk;
+class StepDriver;
+struct LessonFile;
+
+/// What a window does when it is told to: the actions call it, and know nothing else of the window.
+class WindowCommands {
+public:
+    virtual DockDesk* docks() const = 0;
+    virtual StepDriver* steps() const = 0;
+    virtual const std::vector<LessonFile>& lessons() const = 0;
+
+    virtual void setLayoutTo(WindowLayout layout) = 0;
+    virtual void exportCurrent() = 0;
+    virtual void copyCurrent(bool data) = 0;
+    virtual void showDataOfCurrent() = 0;
+    virtual void resetCurrent() = 0;
+    virtual void frameCurrent() = 0;
+    virtual void armLasso() = 0; ///< the next drag over the current view draws a line round tokens
+    virtual void focusFind() = 0;
+    virtual void findNext() = 0;
+    virtual void showGoTo() = 0;
+    virtual void exportReport() = 0;
+    virtual void startTour() = 0;
+    virtual void escape() = 0;
+    virtual void saveScreenshot() = 0;
+    virtual void showKeys() = 0;
+    virtual void showManual() = 0;
+    virtual void showAbout() = 0;
+    virtual void showRange() = 0;
+
+protected:
+    ~WindowCommands() = default;
+};
+
+} // namespace kvscope

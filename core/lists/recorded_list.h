@@ -1,0 +1,51 @@
+#pragma once
+
+#include "core/policies/selection.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kvscope {
+
+/// A query head's own set, and what it was chosen by.
+struct RecordedQueryHead : QueryHeadSet {
+    std::vector<float> scores = {};       ///< as RecordedHead::scores, of this query head
+    std::vector<std::int64_t> ranks = {}; ///< per token of its set, among the scores of this query head
+    friend bool operator==(const RecordedQueryHead&, const RecordedQueryHead&) = default;
+};
+
+struct RecordedHead {
+    int layer = 0, kvHead = 0;
+    std::vector<TokenIndex> kept;                            ///< strictly ascending
+    std::vector<float> numeratorWeights, denominatorWeights; ///< per kept token; empty: all 1
+    std::vector<float> scores;       ///< [n of the capture], NaN where there is none (from the cut on); or empty
+    std::vector<std::int64_t> ranks; ///< per kept token, 0 = best of its head; empty exactly when scores are
+    double margin = std::numeric_limits<double>::infinity(); ///< +infinity where nothing was decided
+    /// As in HeadSelection; empty: they share `kept`. Scores and ranks beside `kept` are then the group's.
+    std::vector<RecordedQueryHead> queryHeads = {};
+    std::int64_t storedKeys = -1, storedValues = -1; ///< as in HeadSelection: rows that the policy stores, or -1
+    friend bool operator==(const RecordedHead&, const RecordedHead&) = default;
+};
+
+/// A retained-index list as files hold it: `kvscope-selection` version 1.
+struct RecordedSelection {
+    std::string captureFile, captureHash; ///< empty when unknown
+    std::int64_t captureTokens = 0;       ///< 0: unknown
+    std::string cut;                      ///< as typed
+    TokenIndex cutToken = 0;              ///< 0: unknown, then `cut` says it
+    std::string policy, variant;          ///< free text when somebody else made it
+    std::vector<std::pair<std::string, std::string>> parameters;
+    std::string budgetRequested;
+    std::string budgetOrigin; ///< how a quality became a retention ("proxy" where it is one); empty otherwise
+    std::int64_t budgetTokens = 0; ///< the budget in tokens, as the policy rounds it; 0: unknown
+    double budgetKept = 0;         ///< tokens that a query head of the list attends to, on average
+    std::uint64_t seed = 0;
+    std::string engine, arithmetic, command;
+    bool simulated = false;
+    std::vector<RecordedHead> heads; ///< ascending (layer, kvHead)
+};
+
+} // namespace kvscope

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "core/metrics/fidelity.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+class Engine;
+
+/// The numbers of one measure in one layer.
+struct MeasureValues {
+    std::string id;
+    HostTensor perQuery;         ///< [Hq, w] or [1, w]; empty for the shapes without queries. NaN where skipped
+    std::vector<double> perHead; ///< [Hq], [Hkv] or [1]: the mean over the queries that count, or the number itself
+
+    double mean() const { return meanOfNumbers(perHead); }
+};
+
+/// Everything that measures look at. `fidelity` belongs to `kept`.
+struct MeasureInput {
+    const Engine& engine;
+    FidelityInput attention;
+    const ExactAttention& exact;
+    const Fidelity& fidelity;
+    std::span<const WeightedSet> kept;  ///< [Hkv], or [Hq] where query heads have sets of their own
+    const HostTensor& scores; ///< [Hkv, cut] or, chosen by, [Hq, cut]; NaN where unknown; empty: the policy does not score
+    const HostTensor& outputProjection; ///< [hidden, Hq, dv] or empty
+    Tensor preRopeKeys = {};            ///< [Hkv, n, d] or empty
+};
+
+} // namespace kvscope

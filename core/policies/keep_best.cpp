@@ -1,0 +1,59 @@
+// The usual choice: what is protected, then the best scores, for KV heads or for every query head alone.
+#include "core/policies/keep_best.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+std::vector<TopKHead> bestRows(const PolicyInput& input, const Tensor& scores, const Protection& fitted, std::int64_t count) {
+    TopKRequest request;
+    request.scores = scores;
+    request.counts.assign(static_cast<std::size_t>(scores.size(0)), count);
+    request.protectFirst = fitted.first;
+    request.protectLast = fitted.last;
+    return input.engine.topK(request);
+}
+
+RowSelection protecting(const Protection& fitted) {
+    RowSelection selection;
+    selection.protectedFirst = fitted.first;
+    selection.protectedLast = fitted.last;
+    return selection;
+}
+
+} // namespace
+
+Protection Protection::within(std::int64_t count, std::int64_t rows) const {
+    const std::int64_t fitting = std::min({first, count, rows});
+    return {fitting, std::min({last, count - fitting, rows - fitting})};
+}
+
+RowSelection keepBest(const PolicyInput& input, const Tensor& total, const Protection& protection, std::int64_t count) {
+    const Protection fitted = protection.within(count, input.rowCount());
+    RowSelection selection = protecting(fitted);
+    selection.heads = bestRows(input, total, fitted, count);
+    return selection;
+}
+
+RowSelection keepBestPerQueryHead(const PolicyInput& input, const Tensor& scores, const Protection& protection,
+                                  std::int64_t count) {
+    const Protection fitted = protection.within(count, input.rowCount());
+    RowSelection selection = protecting(fitted);
+    selection.queryHeads = bestRows(input, scores, fitted, count);
+    selection.heads.assign(static_cast<std::size_t>(input.keys.size(0)), {{}, std::numeric_limits<float>::infinity()});
+    for (std::size_t head = 0; head < selection.queryHeads.size(); ++head) {
+        const TopKHead& own = selection.queryHeads[head];
+        TopKHead& group = selection.heads[static_cast<std::size_t>(input.attention.kvOfQ[head])];
+        std::vector<TokenIndex> both;
+        std::set_union(group.kept.begin(), group.kept.end(), own.kept.begin(), own.kept.end(), std::back_inserter(both));
+        group.kept = std::move(both);
+        group.margin = std::min(group.margin, own.margin);
+    }
+    return selection;
+}
+
+} // namespace kvscope

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "core/policies/policy_input.h"
+
+namespace kvscope {
+
+/// The usual last step: protected rows first, as far as the count allows, then stable top-k of the total score.
+RowSelection keepBest(const PolicyInput& input, const Tensor& total, const Protection& protection, std::int64_t count);
+
+/// The same by scores [Hq, m]: every query head chooses `count` rows for itself, and `heads` become the unions of the
+/// groups.
+RowSelection keepBestPerQueryHead(const PolicyInput& input, const Tensor& scores, const Protection& protection,
+                                  std::int64_t count);
+
+} // namespace kvscope

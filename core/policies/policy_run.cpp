@@ -1,0 +1,45 @@
+// The three stages of a policy run once: features over all tokens, scores out of features, and the choice. Block
+// processing repeats them and lives in block_processing.cpp.
+#include "core/policies/policy_run.h"
+
+#include "core/policies/block_processing.h"
+#include "core/policies/common_parameters.h"
+
+#include <utility>
+
+namespace kvscope {
+
+bool isOneShot(const ParameterValues& values) {
+    return integerOrZero(values, "prompt_block") == 0 && integerOrZero(values, "decode_tokens") == 0;
+}
+
+PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values, const Budget& budget,
+                            const PolicyInput& input, const Scores& scores) {
+    const std::int64_t rows = input.rowCount();
+    PolicyOutcome outcome;
+    outcome.requested = policy.card().usesBudget ? resolveBudget(budget, rows, roundingOf(values)) : rows;
+    const std::int64_t count = policy.layerCount(input.layer, input.numLayers, rows, values, outcome.requested);
+    PolicyInput asked = input;
+    // Tokens name no fraction: -1, so that a policy whose code counts from a fraction keeps them exactly.
+    asked.retention = budget.unit == Budget::Unit::Fraction ? budget.value : -1;
+    RowSelection chosen = policy.select(asked, scores, values, count);
+    outcome.selection = tokensOfRows(chosen, input);
+    outcome.log = std::move(chosen.steps);
+    outcome.scores = scores;
+    if (!chosen.total.empty())
+        outcome.scores.total = chosen.total;
+    outcome.positions = input.positions;
+    outcome.notes = policy.notes(input, values);
+    outcome.notes.insert(outcome.notes.end(), chosen.notes.begin(), chosen.notes.end());
+    return outcome;
+}
+
+PolicyOutcome runPolicy(const Policy& policy, const ParameterValues& values, const Budget& budget,
+                        const PolicyInput& input) {
+    if (!isOneShot(values))
+        return runInBlocks(policy, values, budget, input);
+    const Features features = policy.features(input, values);
+    return selectOneShot(policy, values, budget, input, policy.combine(input, features, values));
+}
+
+} // namespace kvscope

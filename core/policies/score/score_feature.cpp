@@ -1,0 +1,37 @@
+// What a formula may name: numbers that every row has, and the scores of other policies.
+#include "core/policies/score/score_feature.h"
+
+#include "core/policies/policy.h"
+
+#include <algorithm>
+
+namespace kvscope {
+
+const std::vector<std::string>& basicScoreFeatures() {
+    static const std::vector<std::string> names = {"knorm", "vnorm", "position"};
+    return names;
+}
+
+bool isBasicScoreFeature(const std::string& name) {
+    const auto& names = basicScoreFeatures();
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<std::string> scoringPolicies() {
+    std::vector<std::string> ids;
+    for (const Policy* policy : allPolicies()) {
+        const PolicyCard& card = policy->card();
+        if (card.id != "score" && card.id != "imported" && !card.scoreLabel.starts_with("no score"))
+            ids.push_back(card.id);
+    }
+    return ids;
+}
+
+PolicySpec scoreFeatureSpec(const ScoreFeature& feature) {
+    std::string text = feature.name;
+    if (!feature.variant.empty())
+        text += ":" + feature.variant;
+    return PolicySpec::parse(feature.settings.empty() ? text : text + "," + feature.settings);
+}
+
+} // namespace kvscope
