@@ -51,6 +51,8 @@ function(kvscope_test_program name prefix)
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES AUTOMOC ON RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_link_libraries(${name} PRIVATE kvscope_flags kvscope_test_support Qt6::Test ${ARG_LIBRARIES})
+  # Parsing <QtTest> is two thirds of what a test takes to compile.
+  target_precompile_headers(${name} PRIVATE <QtTest> <algorithm> <array> <cmath> <functional> <map> <memory> <optional> <string> <vector>)
   if(KVSCOPE_SANITIZE)
     target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/keep_libraries.cpp)
   endif()
