@@ -1,6 +1,7 @@
 // Text as textures of a real OpenGL context: a sentence longer than a page is drawn to its last letter.
 #include <QtTest>
 
+#include "core/metrics/measure_values.h"
 #include "views/imgui/texture_pages.h"
 
 #include "app/text/qt_text_service.h"
