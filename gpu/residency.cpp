@@ -2,6 +2,8 @@
 // list with the most recently used block in front says what leaves first.
 #include "gpu/residency.h"
 
+#include "core/engine/tensors_lost.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cassert>

@@ -4,6 +4,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/capture/capture.h"
+#include "core/policies/policy.h"
 #include "gpu/engine_factory.h"
 
 #include <CLI/CLI.hpp>

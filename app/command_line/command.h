@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/base/checkpoint.h"
+#include "core/engine/arithmetic.h"
 #include "core/run/run.h"
 
 #include <memory>

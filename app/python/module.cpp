@@ -5,6 +5,9 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
+#include "core/metrics/measure_values.h"
+#include "core/metrics/measures.h"
+#include "core/policies/policy.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

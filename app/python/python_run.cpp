@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/engine.h"
+#include "core/policies/policy.h"
 #include "core/run/random_files.h"
 
 #include <pybind11/pybind11.h>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/base/index.h"
-#include "core/engine/engine.h"
-#include "core/policies/policy.h"
+#include "core/engine/arithmetic.h"
+#include "core/policies/policy_spec.h"
 #include "views/view.h"
 
 #include <cstdint>

@@ -16,6 +16,7 @@
 #include "app/window/actions/tour.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/actions/window_actions.h"
+#include "core/engine/engine.h"
 
 #include <QClipboard>
 #include <QDateTime>

@@ -5,6 +5,8 @@
 #include "app/study/session_history.h"
 #include "app/workbench/surveyed_layer.h"
 #include "app/study/makers/view_data_maker.h"
+#include "core/engine/arithmetic.h"
+#include "core/engine/engine_state.h"
 #include "core/jobs/scheduler.h"
 #include "views/view.h"
 
@@ -22,6 +24,8 @@
 #include <vector>
 
 namespace kvscope {
+
+class Engine;
 
 /// Ties the session to its pictures: a changed session becomes requests, one slot per pane and per visible view;
 /// results come back as signals on the owner's thread. Knows no widgets, never computes and never waits. Executor and

@@ -1,6 +1,7 @@
 // Another engine in the middle of a session: made on a worker, because opening it may take seconds; then everything that
 // is shown is asked for again, and the old pictures stay until the new ones are there.
 #include "app/workbench/workbench.h"
+#include "core/engine/engine.h"
 
 #include <utility>
 

@@ -3,6 +3,7 @@
 #include "app/workbench/workbench.h"
 
 #include "core/base/error.h"
+#include "core/policies/policy.h"
 
 #include <filesystem>
 #include <utility>

@@ -2,6 +2,7 @@
 
 #include "core/base/checkpoint.h"
 #include "core/base/index.h"
+#include "core/engine/arithmetic.h"
 #include "core/engine/attention.h"
 #include "core/engine/attention_chunks.h"
 #include "core/engine/attention_map.h"
@@ -31,9 +32,6 @@ struct Standardisation {
     bool sample = false;    ///< divide by count - 1 instead of count
     double floor = 0;       ///< std is raised to it
 };
-
-/// Exact: the index contract. Fast: float sums where they pay (attentionChunkSums), outside the contract.
-enum class Arithmetic { Exact, Fast };
 
 /// The primitives that policies, measures and views are made of. H heads are always computed at once. Contract of every member: inputs
 /// are float, sums run in double, or with an error below 18 d 2^-48 of the magnitudes (pairs of floats on GPUs that are slow at double,

@@ -1,7 +1,5 @@
 #pragma once
 
-#include "core/base/error.h"
-
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -16,13 +14,6 @@ struct EngineState {
     std::size_t residentBytes = 0;      ///< of tensors in the device's memory
     std::size_t memoryBytes = 0;        ///< what they may take; 0: no bound of its own
     int threads = 0;                    ///< that its work on the CPU may take; 0: all cores
-};
-
-/// An engine lost its device and with it results that were nowhere else. The engine itself goes on (on the CPU): whoever
-/// holds tensors that it computed drops them and computes again.
-class TensorsLost : public Error {
-public:
-    using Error::Error;
 };
 
 } // namespace kvscope

@@ -2,6 +2,8 @@
 // far z is from a. Both come from the engine; here are the norms, the shares and the means.
 #include "core/metrics/fidelity.h"
 
+#include "core/engine/engine.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>

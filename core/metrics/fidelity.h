@@ -1,6 +1,7 @@
 #pragma once
 
-#include "core/engine/engine.h"
+#include "core/base/checkpoint.h"
+#include "core/engine/requests.h"
 
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,8 @@
 #include <vector>
 
 namespace kvscope {
+
+class Engine;
 
 /// How well the attention output survives in one layer, over the queries after the cut.
 struct Fidelity {

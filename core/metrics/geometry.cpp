@@ -2,6 +2,8 @@
 // query of a head.
 #include "core/metrics/geometry.h"
 
+#include "core/engine/attention_map.h"
+#include "core/engine/engine.h"
 #include "core/metrics/theory.h"
 
 #include <algorithm>

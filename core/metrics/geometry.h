@@ -1,12 +1,15 @@
 #pragma once
 
-#include "core/engine/engine.h"
+#include "core/base/checkpoint.h"
+#include "core/engine/requests.h"
 #include "core/metrics/statistics.h"
 
 #include <cstdint>
 #include <vector>
 
 namespace kvscope {
+
+class Engine;
 
 /// Counts of numbers in equal bins of [low, high). A number beyond the upper end doubles the range, pairs of bins becoming
 /// one; a number below the lower end counts in the first bin. Numbers that are not finite are left out.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/engine/engine.h"
 #include "core/metrics/measure_values.h"
 
 #include <optional>

@@ -3,6 +3,7 @@
 #include "core/policies/block_processing.h"
 
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/score_tables.h"
 

@@ -1,6 +1,8 @@
 // The usual choice: what is protected, then the best scores, for KV heads or for every query head alone.
 #include "core/policies/keep_best.h"
 
+#include "core/engine/engine.h"
+
 #include <algorithm>
 #include <iterator>
 #include <limits>

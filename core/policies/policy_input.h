@@ -2,7 +2,7 @@
 
 #include "core/base/checkpoint.h"
 #include "core/base/random_source.h"
-#include "core/engine/engine.h"
+#include "core/engine/requests.h"
 #include "core/policies/step_log.h"
 
 #include <cstdint>
@@ -14,6 +14,8 @@
 #include <vector>
 
 namespace kvscope {
+
+class Engine;
 
 /// Work of `select` that a larger count only continues (the order of greedy centres). It lives as long as the features
 /// that it belongs to; whoever uses it holds the mutex.

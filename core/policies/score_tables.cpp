@@ -1,6 +1,8 @@
 // Small score tables completed on the host ([H, n], never [H, n, d]).
 #include "core/policies/score_tables.h"
 
+#include "core/engine/engine.h"
+
 #include <algorithm>
 #include <cassert>
 

@@ -1,8 +1,12 @@
 #pragma once
 
-#include "core/engine/engine.h"
+#include "core/engine/tensor.h"
+
+#include <cstdint>
 
 namespace kvscope {
+
+class Engine;
 
 /// [H, n] -> [H, rows], rows >= n: the new last columns hold `value`. With n = 0 give an empty tensor and the heads.
 Tensor padColumns(const Engine& engine, const Tensor& scores, std::int64_t heads, std::int64_t rows, float value);

@@ -1,7 +1,8 @@
 #pragma once
 
-#include "core/engine/engine.h"
+#include "core/base/index.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

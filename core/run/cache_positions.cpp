@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/capture/rope.h"
+#include "core/engine/engine.h"
 #include "core/run/run.h"
 
 #include <fmt/format.h>

@@ -8,6 +8,8 @@
 
 namespace kvscope {
 
+class Engine;
+
 /// Can kept keys of a layer be turned to other positions (trap L6)? Throws Error with the remedy where the capture lacks
 /// the inverse frequencies, or where no layer of it has RoPE at all. A layer without RoPE among others that have it
 /// holds keys without positions: it passes, and nothing of it is turned.

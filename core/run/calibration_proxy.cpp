@@ -3,6 +3,7 @@
 #include "core/run/calibration_proxy.h"
 
 #include "core/base/error.h"
+#include "core/policies/policy.h"
 
 #include <fmt/format.h>
 

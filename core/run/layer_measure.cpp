@@ -1,5 +1,6 @@
 // The step that judges: the queries after the cut attend once to everything and once to what is left. With cut "none"
 // there are no such queries, and the last ones judge although the policy has seen them.
+#include "core/metrics/measures.h"
 #include "core/policies/common_parameters.h"
 #include "core/run/cache_positions.h"
 #include "core/run/layer_work.h"

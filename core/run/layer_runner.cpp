@@ -1,6 +1,7 @@
 // A request becomes a result in steps, and each step looks into the cache first: the layer's tensors, the policy's
 // features, its scores, its choice, the exact attention of the judged queries, and what the choice costs them. A slider
 // changes only the keys of the steps that depend on it.
+#include "core/engine/tensors_lost.h"
 #include "core/run/run.h"
 
 #include "core/base/error.h"

@@ -1,5 +1,8 @@
 #pragma once
 
+#include "core/engine/engine.h"
+#include "core/metrics/measure_values.h"
+#include "core/policies/policy.h"
 #include "core/run/run.h"
 #include "core/run/stage_cache.h"
 

@@ -2,9 +2,6 @@
 
 #include "core/capture/capture.h"
 #include "core/metrics/fidelity.h"
-#include "core/metrics/measure_values.h"
-#include "core/metrics/measures.h"
-#include "core/policies/policy.h"
 #include "core/capture/cut.h"
 #include "core/policies/policy_outcome.h"
 #include "core/policies/policy_spec.h"
@@ -14,6 +11,9 @@
 #include <string>
 
 namespace kvscope {
+
+class Engine;
+struct MeasureValues;
 
 /// A selection that somebody made and a file recorded; it runs like a policy but chooses nothing.
 struct RecordedSelection;

@@ -4,6 +4,7 @@
 
 #include "core/policies/common/choice_kind.h"
 #include "core/lists/selection_file.h"
+#include "core/policies/policy.h"
 
 #include <algorithm>
 #include <cassert>

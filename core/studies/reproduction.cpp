@@ -2,6 +2,8 @@
 // interval, over captures where there are several. Some need the lengths of the prompts alone.
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/metrics/measures.h"
+#include "core/policies/policy.h"
 #include "core/studies/reproduction.h"
 #include "core/studies/reproduction_series.h"
 #include "core/lists/selection_formats.h"

@@ -2,6 +2,8 @@
 // on the axis, and a point is the mean of its samples.
 #include "core/studies/reproduction_series.h"
 
+#include "core/metrics/measure_values.h"
+#include "core/metrics/measures.h"
 #include "core/policies/compactor/compactor_log.h"
 
 #include <algorithm>

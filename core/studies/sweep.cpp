@@ -5,7 +5,10 @@
 #include "core/base/csv.h"
 #include "core/base/error.h"
 #include "core/engine/prefetching.h"
+#include "core/metrics/measure_values.h"
+#include "core/metrics/measures.h"
 #include "core/policies/common_parameters.h"
+#include "core/policies/policy.h"
 #include "core/run/calibrated_budget.h"
 #include "core/lists/selection_formats.h"
 

@@ -3,7 +3,10 @@
 #include "core/studies/theory_table.h"
 
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "core/metrics/geometry.h"
+#include "core/metrics/measure_values.h"
+#include "core/metrics/measures.h"
 #include "core/metrics/statistics.h"
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/compactor/compactor_log.h"

@@ -3,6 +3,7 @@
 
 #include "app/workbench/step_driver.h"
 #include "app/window/panels/explanation_panel.h"
+#include "core/policies/policy.h"
 #include "tests/app/workbench_by_hand.h"
 #include "tests/support/test_program.h"
 

@@ -2,6 +2,7 @@
 #include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
 #include "app/window/panels/head_picker.h"
+#include "core/metrics/measure_values.h"
 #include "tests/app/workbench_by_hand.h"
 #include "tests/support/test_program.h"
 

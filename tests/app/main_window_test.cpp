@@ -13,6 +13,7 @@
 #include "app/window/widgets/value_slider.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/actions/window_actions.h"
+#include "core/policies/policy.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 #include "views/key_projection/key_projection_view.h"

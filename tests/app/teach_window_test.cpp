@@ -5,6 +5,7 @@
 #include "app/window/widgets/segmented_switch.h"
 #include "app/window/widgets/step_scrubber.h"
 #include "app/window/actions/window_actions.h"
+#include "core/policies/policy.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"

@@ -1,6 +1,7 @@
 // Text as textures of a real OpenGL context: a sentence longer than a page is drawn to its last letter.
 #include <QtTest>
 
+#include "core/metrics/measure_values.h"
 #include "tests/support/test_program.h"
 #include "views/imgui/texture_pages.h"
 

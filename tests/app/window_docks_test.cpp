@@ -3,6 +3,7 @@
 #include "app/window/docks/dock_desk.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/style/window_size.h"
+#include "core/policies/policy.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 

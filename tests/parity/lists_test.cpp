@@ -5,6 +5,7 @@
 #include "core/capture/memory_capture.h"
 #include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"
+#include "core/policies/policy.h"
 #include "core/run/run.h"
 #include "gpu/engine_factory.h"
 #include "tests/parity/torch_offer.h"

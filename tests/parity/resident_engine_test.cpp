@@ -1,6 +1,7 @@
 // A device that runs out of memory, loses its numbers or is slow to stop, played by the CPU engine: results stay right,
 // nothing is uploaded twice without need, and the notice says what happened.
 #include "core/capture/memory_capture.h"
+#include "core/engine/tensors_lost.h"
 #include "core/run/run.h"
 #include "core/studies/sweep.h"
 #include "tests/parity/fake_device.h"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/capture/capture.h"
+#include "core/engine/engine.h"
 #include "core/policies/policy.h"
 #include "core/policies/policy_outcome.h"
 #include "tests/policies/naive_policies.h"

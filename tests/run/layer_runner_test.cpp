@@ -1,6 +1,7 @@
 // The runner: what is cached, what a policy may see, what judges, and that nothing depends on threads.
 #include "core/base/error.h"
 #include "core/capture/memory_capture.h"
+#include "core/policies/policy.h"
 #include "core/run/run.h"
 #include "tests/run/counting_engine.h"
 #include "tests/support/error_message.h"

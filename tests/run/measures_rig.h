@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/capture/memory_capture.h"
+#include "core/metrics/measure_values.h"
 #include "core/run/run.h"
 #include "tests/run/naive_attention.h"
 #include "tests/support/naive/naive_engine.h"

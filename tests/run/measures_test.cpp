@@ -1,6 +1,7 @@
 // Measures of the attention against double loops from their formulas, the inequalities between them, and every card.
 // Those of keys and of what is kept are in measures_of_keys_test.cpp.
 #include "core/base/error.h"
+#include "core/metrics/measures.h"
 #include "core/metrics/statistics.h"
 #include "tests/run/measures_rig.h"
 #include "tests/support/test_program.h"

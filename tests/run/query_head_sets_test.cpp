@@ -2,6 +2,8 @@
 // repeated, as the authors' code repeats them: there every query head is the only reader of its KV head, so ordinary
 // SnapKV gives each its own set, and every measure of a query head has one meaning only.
 #include "core/capture/memory_capture.h"
+#include "core/metrics/measure_values.h"
+#include "core/metrics/measures.h"
 #include "core/run/record_results.h"
 #include "core/studies/sweep.h"
 #include "tests/support/error_message.h"

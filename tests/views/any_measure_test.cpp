@@ -2,6 +2,7 @@
 // one, and sides, units and findings against the cards.
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
+#include "core/metrics/measure_values.h"
 #include "tests/support/error_message.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"

@@ -2,6 +2,7 @@
 // longer than its axis, r* of poor fits drawn as unsure, and boxes that are placed or given up at once.
 #include <QtTest>
 
+#include "core/metrics/measure_values.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"

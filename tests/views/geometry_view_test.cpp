@@ -2,6 +2,7 @@
 #include "app/export/scene_export.h"
 #include "app/study/makers/geometry_maker.h"
 #include "core/metrics/geometry.h"
+#include "core/metrics/measure_values.h"
 #include "core/metrics/theory.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"

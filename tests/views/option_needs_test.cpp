@@ -2,6 +2,7 @@
 // drawn or said, on the sample, in the whole picture.
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
+#include "core/base/error.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/common/option_needs.h"

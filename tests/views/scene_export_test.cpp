@@ -2,6 +2,7 @@
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
+#include "core/metrics/measure_values.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "views/scene/axes.h"

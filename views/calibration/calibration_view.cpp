@@ -3,6 +3,7 @@
 #include "views/calibration/calibration_view.h"
 
 #include "core/calibration/calibration.h"
+#include "core/metrics/measure_values.h"
 #include "views/calibration/calibration_curves.h"
 #include "views/calibration/needed_marks.h"
 #include "views/calibration/series_list.h"

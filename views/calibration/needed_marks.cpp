@@ -2,6 +2,7 @@
 // what was measured, the rest is drawn through them.
 #include "views/calibration/needed_marks.h"
 
+#include "core/metrics/measure_values.h"
 #include "views/calibration/calibration_curves.h"
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 // in the plot, and a curve that misses its points is called a poor fit wherever its name stands.
 #include "views/calibration/series_list.h"
 
+#include "core/metrics/measure_values.h"
 #include "views/calibration/calibration_curves.h"
 #include "views/common/chart.h"
 

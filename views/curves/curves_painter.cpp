@@ -2,6 +2,7 @@
 // the thin lines of each one, so that nobody takes the mean for what a single prompt does.
 #include "views/curves/curves_painter.h"
 
+#include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
 #include "views/curves/end_labels.h"
 #include "views/curves/present_line.h"

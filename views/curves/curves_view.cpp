@@ -2,6 +2,7 @@
 // realised retention, so that nobody is compared at a budget that was not kept.
 #include "views/curves/curves_view.h"
 
+#include "core/policies/policy.h"
 #include "views/curves/curves_painter.h"
 #include "views/explanations.h"
 #include "views/common/file_option.h"

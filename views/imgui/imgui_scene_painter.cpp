@@ -1,6 +1,7 @@
 // One drawable after the other, in the order of the scene: what comes later lies on top, on the screen as on paper.
 #include "views/imgui/imgui_scene_painter.h"
 
+#include "core/metrics/measure_values.h"
 #include "views/imgui/polygon_fill.h"
 #include "views/scene/scene_builder.h"
 

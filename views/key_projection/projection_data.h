@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/engine/engine.h"
+#include "core/engine/requests.h"
 #include "core/engine/tsne.h"
 #include "views/view_data.h"
 

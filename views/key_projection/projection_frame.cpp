@@ -1,6 +1,7 @@
 // Axes, legend, notes and caption around the marks of the key projection.
 #include "views/key_projection/projection_frame.h"
 
+#include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
 #include "views/key_projection/projection_crowd.h"
 #include "views/scene/colour_column.h"

@@ -1,5 +1,6 @@
 // Colours of the key projection by a value instead of by state: where in the prompt a key stands, what the policy thinks
 // of it, how long it is, how many panes agree on it.
+#include "core/policies/policy.h"
 #include "views/key_projection/projection_marks.h"
 #include "views/scene/theme.h"
 

@@ -2,6 +2,7 @@
 // go there.
 #include "views/phase_map/phase_map_view.h"
 
+#include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
 #include "views/explanations.h"
 #include "views/common/measure_options.h"

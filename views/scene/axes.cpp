@@ -1,6 +1,8 @@
 // Axes and grid: thin lines, ticks outward, grid behind the data.
 #include "views/scene/axes.h"
 
+#include "core/metrics/measure_values.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>

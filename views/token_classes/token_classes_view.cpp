@@ -2,6 +2,7 @@
 // tokens that the pane keeps.
 #include "views/token_classes/token_classes_view.h"
 
+#include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
 #include "views/explanations.h"
 #include "views/common/pane_identity.h"

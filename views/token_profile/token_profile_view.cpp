@@ -1,6 +1,7 @@
 // The score of every token along the prompt, with the line that a token must clear to stay.
 #include "views/token_profile/token_profile_view.h"
 
+#include "core/policies/policy.h"
 #include "views/common/chart.h"
 #include "views/explanations.h"
 #include "views/common/token_marks.h"

@@ -5,6 +5,7 @@
 #include "app/study/makers/map_neighbourhood.h"
 #include "app/study/makers/row_log_sums.h"
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "core/run/stage_cache.h"
 #include "views/attention_map/attention_map_data.h"
 

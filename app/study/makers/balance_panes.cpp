@@ -1,6 +1,9 @@
 // Which pane a view of balancing shows: the one that is looked at, else any that balances, else an example that says so.
 #include "app/study/makers/balance_panes.h"
 
+#include "core/engine/engine.h"
+#include "core/policies/policy.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -8,6 +8,8 @@
 
 namespace kvscope {
 
+class Engine;
+
 /// The run that a view of one family of policies shows, with its steps recorded.
 struct ShownRun {
     RunRequest run;

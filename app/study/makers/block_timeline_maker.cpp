@@ -3,6 +3,7 @@
 #include "app/study/makers/block_timeline_maker.h"
 
 #include "app/study/makers/head_values.h"
+#include "core/engine/engine.h"
 #include "views/block_timeline/block_timeline_data.h"
 
 #include <algorithm>

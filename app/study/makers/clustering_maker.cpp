@@ -3,6 +3,7 @@
 #include "app/study/makers/clustering_maker.h"
 
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "core/policies/subgen/subgen_radius.h"
 #include "views/clustering/clustering_data.h"
 

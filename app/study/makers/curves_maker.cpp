@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/metrics/statistics.h"
 #include "core/capture/named_dataset.h"
+#include "core/policies/policy.h"
 #include "views/curves/curves_data.h"
 #include "views/common/file_option.h"
 

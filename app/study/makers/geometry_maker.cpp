@@ -3,6 +3,8 @@
 #include "app/study/makers/geometry_maker.h"
 
 #include "core/base/error.h"
+#include "core/engine/engine.h"
+#include "core/metrics/measure_values.h"
 #include "views/geometry/geometry_data.h"
 
 #include <algorithm>

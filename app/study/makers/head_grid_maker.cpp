@@ -3,6 +3,8 @@
 
 #include "app/study/makers/measured_heads.h"
 #include "core/base/error.h"
+#include "core/engine/engine.h"
+#include "core/policies/policy.h"
 #include "views/head_grid/head_grid_data.h"
 #include "views/common/measure_options.h"
 

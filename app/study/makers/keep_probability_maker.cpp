@@ -2,6 +2,7 @@
 // policies are as quick as a dragged budget.
 #include "app/study/makers/keep_probability_maker.h"
 
+#include "core/policies/policy.h"
 #include "views/keep_probability/keep_probability_data.h"
 
 #include <memory>

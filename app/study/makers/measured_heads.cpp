@@ -3,6 +3,7 @@
 
 #include "app/study/makers/head_values.h"
 #include "core/base/error.h"
+#include "core/metrics/measure_values.h"
 #include "core/run/head_means.h"
 
 #include <cmath>

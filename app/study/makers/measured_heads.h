@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/study/makers/view_data_maker.h"
+#include "core/metrics/measures.h"
 
 namespace kvscope {
 

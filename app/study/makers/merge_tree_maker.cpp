@@ -4,6 +4,7 @@
 
 #include "app/study/makers/balance_panes.h"
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "views/merge_tree/merge_tree_data.h"
 
 #include <fmt/format.h>

@@ -5,6 +5,7 @@
 #include "app/study/makers/measured_heads.h"
 #include "app/study/makers/phase_axis.h"
 #include "core/base/error.h"
+#include "core/policies/policy.h"
 #include "views/common/measure_options.h"
 
 #include <limits>

@@ -3,6 +3,8 @@
 #include "app/study/makers/projection_maker.h"
 
 #include "core/base/error.h"
+#include "core/engine/clusters.h"
+#include "core/engine/engine.h"
 #include "core/run/stage_cache.h"
 #include "views/key_projection/projection_data.h"
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/engine/attention_map.h"
 #include "core/run/run.h"
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 
 #include "app/study/makers/head_values.h"
 #include "core/base/error.h"
+#include "core/policies/policy.h"
 #include "views/variant_diff/variant_diff_data.h"
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #include "app/study/makers/walk_maker.h"
 
 #include "app/study/makers/balance_panes.h"
+#include "core/engine/engine.h"
 #include "core/policies/balance/balance_tree.h"
 #include "views/common/balance_words.h"
 #include "views/walk/walk_data.h"

@@ -6,6 +6,7 @@
 #include "app/window/style/number_text.h"
 #include "app/window/panels/formula_lines.h"
 #include "app/window/widgets/small_widgets.h"
+#include "core/policies/policy.h"
 #include "views/common/told_policy.h"
 
 #include <QFontMetricsF>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/workbench/workbench.h"
+#include "core/policies/policy_card.h"
 
 #include <QFont>
 #include <QString>

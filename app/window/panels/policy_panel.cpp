@@ -6,6 +6,7 @@
 #include "app/window/panels/parameter_panel.h"
 #include "app/window/canvas/policy_menu.h"
 #include "app/window/widgets/small_widgets.h"
+#include "core/policies/policy.h"
 
 #include <QClipboard>
 #include <QGuiApplication>

@@ -104,10 +104,6 @@ QStyle* makeChromeStyle() {
     return new ChromeStyle;
 }
 
-QColor qColor(Colour colour) {
-    return {colour.r, colour.g, colour.b, colour.a};
-}
-
 int px(double designPixels) {
     return static_cast<int>(std::lround(designPixels * appearance().scale));
 }

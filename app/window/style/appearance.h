@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/window/style/qt_colour.h"
 #include "views/scene/theme.h"
 
 #include <QColor>
@@ -27,7 +28,6 @@ void setAppearance(const Appearance& next);
 QStyle* makeChromeStyle();
 
 inline const Theme& chrome() { return themeOf(appearance().theme); }
-QColor qColor(Colour colour);
 /// Logical pixels of the design at the interface scale.
 int px(double designPixels);
 

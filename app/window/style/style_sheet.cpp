@@ -2,6 +2,8 @@
 // holds no literal colour.
 #include "app/window/style/style_sheet.h"
 
+#include "app/window/style/qt_colour.h"
+
 #include <QHash>
 #include <QRegularExpression>
 

@@ -2,6 +2,8 @@
 // that some query may single out, and so are the few tokens around it.
 #include "core/policies/balance/balance_needle.h"
 
+#include "core/engine/engine.h"
+
 #include <algorithm>
 
 namespace kvscope {

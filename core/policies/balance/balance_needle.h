@@ -4,6 +4,8 @@
 
 namespace kvscope {
 
+class Engine;
+
 /// Needle detection: a token is protected when its key points away from the mean of its block,
 ///   rho_i = <k_i, (1/B) sum of the block's keys> + 1e-8 <= threshold * mean ||k||^2,
 /// or when a token at most `dilation` away does. Raw keys, zero padding included.

@@ -2,6 +2,8 @@
 // signs, and keeps half of the tokens. A last round may halve a part of the tokens only, so that any budget is met.
 #include "core/policies/balance/balance_rounds.h"
 
+#include "core/engine/engine.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -3,6 +3,8 @@
 // independent of each other, so a whole stream takes as many engine calls as there are levels.
 #include "core/policies/balance/balance_tree.h"
 
+#include "core/engine/engine.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>

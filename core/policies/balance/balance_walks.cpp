@@ -3,6 +3,7 @@
 #include "core/policies/balance/balance_walks.h"
 
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 
 #include <algorithm>
 #include <cassert>

@@ -1,6 +1,7 @@
 // BalanceKV as its experiments run it: in blocks, tokens get signs that balance their keys and values, and half of them
 // stay and stand for the others; repeated until the budget is met. The needle variant protects keys that stand out.
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "core/policies/balance/balance_needle.h"
 #include "core/policies/balance/balance_parameters.h"
 #include "core/policies/balance/balance_rounds.h"

@@ -1,5 +1,6 @@
 // H2O adds up the attention that every token has received so far and keeps the heavy hitters, together with the most
 // recent tokens, which had no chance to collect any yet.
+#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"

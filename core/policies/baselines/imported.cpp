@@ -1,6 +1,7 @@
 // Scores that somebody else's program computed, as a policy: they are read from a file and take part in everything that
 // a policy takes part in, budgets, blocks, measures and figures.
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"

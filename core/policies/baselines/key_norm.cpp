@@ -1,6 +1,7 @@
 // Keys with a small norm tend to be the ones that attract attention. Key norm keeps the smallest norms; it needs no
 // query, no value and no scale.
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"

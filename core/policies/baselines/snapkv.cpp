@@ -1,6 +1,7 @@
 // SnapKV asks the last few queries of the prompt which earlier tokens they attend to, smooths that profile along the
 // tokens so that neighbours come along, and keeps the best together with the window itself.
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"

@@ -1,5 +1,6 @@
 // StreamingLLM keeps the first few tokens, which soak up attention in most heads, and the most recent ones. It looks at
 // positions only.
+#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"

@@ -1,5 +1,6 @@
 // TOVA keeps the tokens that the most recent query attends to most. It was made for decoding, where after every new
 // token the least attended one is dropped.
+#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"

@@ -1,6 +1,7 @@
 // Uniform eviction draws the kept tokens at random, every subset of that size with the same chance. A policy that does
 // not beat it has learned nothing about the prompt.
 #include "core/base/random.h"
+#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/balance/balance_rounds.h"
 #include "core/policies/common_parameters.h"

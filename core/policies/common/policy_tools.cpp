@@ -2,6 +2,7 @@
 #include "core/policies/common/policy_tools.h"
 
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // Compactor adds two opinions about a token. Leverage asks whether its key sticks out of all keys; non-causal attention
 // inside chunks asks whether its neighbours, earlier and later ones, look at it. Neither needs to know the question.
+#include "core/engine/engine.h"
+#include "core/engine/leverage.h"
 #include "core/policies/compactor/compactor_card.h"
 #include "core/policies/compactor/compactor_log.h"
 #include "core/policies/fraction_removed.h"

@@ -1,6 +1,8 @@
 // Leverage alone: a token counts for as much as its key sticks out of all keys before RoPE. The best tokens are kept, or
 // tokens are drawn at random with leverage as the chance and weighted so that the drawn keys stand for all (Theorem 1).
 #include "core/base/error.h"
+#include "core/engine/engine.h"
+#include "core/engine/leverage.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/compactor/compactor_log.h"

@@ -3,6 +3,8 @@
 #include "core/policies/compactor/leverage_features.h"
 
 #include "core/base/error.h"
+#include "core/engine/engine.h"
+#include "core/engine/leverage.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/engine/leverage.h"
 #include "core/policies/policy.h"
 
 namespace kvscope {

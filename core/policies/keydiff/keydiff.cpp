@@ -1,5 +1,6 @@
 // KeyDiff keeps the keys that differ most from the rest: those with the smallest cosine to an anchor, the mean of the
 // cached keys. Keys that stand out are the ones that some query will single out; no attention weight is needed.
+#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"

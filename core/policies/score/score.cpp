@@ -1,6 +1,7 @@
 // A score of one's own: a formula over what other policies compute. The formula names features, each policy computes
 // and combines its own as it does when it runs alone, and the formula is evaluated on top.
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"

@@ -1,5 +1,6 @@
 // SubGen's streaming algorithm. Keys fall into clusters of radius delta, each of which keeps a few uniform samples of
 // its members for the denominator; a second reservoir samples pairs by their squared value norm for the numerator.
+#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/subgen/subgen_log.h"
 

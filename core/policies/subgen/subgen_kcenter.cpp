@@ -1,5 +1,7 @@
 // SubGen's practical variant: the most recent tokens, and greedy k-center over the keys of the rest. Each centre is the
 // key farthest from the centres before it, so that a few keys cover all of them.
+#include "core/engine/clusters.h"
+#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"

@@ -3,6 +3,7 @@
 #include "core/policies/subgen/subgen_radius.h"
 
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 
 #include <fmt/format.h>
 

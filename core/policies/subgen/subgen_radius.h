@@ -1,8 +1,11 @@
 #pragma once
 
+#include "core/engine/clusters.h"
 #include "core/policies/policy.h"
 
 namespace kvscope {
+
+class Engine;
 
 /// SubGen's clusters of every KV head and the radii that they were made with.
 struct SubgenClusters {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/engine/tensor.h"
 #include "gpu/primitives/device_memory.h"
 
 #include <cstdint>

@@ -1,0 +1,8 @@
+#pragma once
+
+namespace kvscope {
+
+/// Exact: the index contract. Fast: float sums where they pay (attentionChunkSums), outside the contract.
+enum class Arithmetic { Exact, Fast };
+
+} // namespace kvscope
