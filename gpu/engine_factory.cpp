@@ -55,9 +55,9 @@ EngineModuleMake openModule(const std::string& engine) {
 std::unique_ptr<Engine> makeSecondEngine(const EngineChoice& choice, const std::string& device) {
     const EngineModuleMake make = openModule(choice.name);
     EngineModuleDevice made = make({device, choice.threads, choice.arithmetic});
-    return std::make_unique<ResidentEngine>(std::move(made.engine),
-                                            std::shared_ptr<const Engine>(makeCpuEngine(choice.threads, {}, choice.arithmetic)),
-                                            choice.memoryBytes > 0 ? choice.memoryBytes : made.memoryBytes);
+    return std::make_unique<ResidentEngine>(
+        std::move(made.engine), std::shared_ptr<const Engine>(makeCpuEngine(choice.threads, {}, choice.arithmetic)),
+        choice.memoryBytes > 0 ? choice.memoryBytes : made.memoryBytes);
 }
 
 std::string nameList() {
@@ -84,9 +84,8 @@ std::unique_ptr<Engine> makeEngine(const EngineChoice& choice) {
 }
 
 std::vector<EngineOffer> engineOffers() {
-    std::vector<EngineOffer> offers = {{"cpu", "CPU", {}, {}},
-                                       {"torch", "LibTorch on the CPU", {}, {}},
-                                       {"cuda", "NVIDIA GPU", {}, {}}};
+    std::vector<EngineOffer> offers = {
+        {"cpu", "CPU", {}, {}}, {"torch", "LibTorch on the CPU", {}, {}}, {"cuda", "NVIDIA GPU", {}, {}}};
     if (modulePath().empty())
         for (std::size_t i : {1, 2})
             offers[i].missing = "not part of this build", offers[i].remedy = kFetch;

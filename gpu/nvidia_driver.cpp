@@ -1,5 +1,5 @@
-// LibTorch says of an old driver or an old GPU only that a kernel image or a symbol is missing. The driver knows better, and
-// is asked by the names that its library exports.
+// LibTorch says of an old driver or an old GPU only that a kernel image or a symbol is missing. The driver knows
+// better, and is asked by the names that its library exports.
 #include "gpu/nvidia_driver.h"
 
 #include <dlfcn.h>
@@ -10,8 +10,9 @@ namespace {
 
 // LibTorch and the kernels are built with CUDA 13.0, for these GPUs and newer ones.
 constexpr int kNeededCuda = 13000, kNeededMajor = 8;
-constexpr const char* kNeeds = "the CUDA engine needs driver 580 or newer (CUDA 13.0) and a GPU of compute capability 8.0 or "
-                               "newer (Ampere, 2020)";
+constexpr const char* kNeeds =
+    "the CUDA engine needs driver 580 or newer (CUDA 13.0) and a GPU of compute capability 8.0 or "
+    "newer (Ampere, 2020)";
 constexpr int kMajorAttribute = 75, kMinorAttribute = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 
 class DriverLibrary {
@@ -44,15 +45,11 @@ NvidiaDriver versionOf(const DriverLibrary& library) {
     return driver;
 }
 
-std::string dotted(int major, int minor) {
-    return std::to_string(major) + "." + std::to_string(minor);
-}
+std::string dotted(int major, int minor) { return std::to_string(major) + "." + std::to_string(minor); }
 
 } // namespace
 
-NvidiaDriver readNvidiaDriverVersion() {
-    return versionOf(DriverLibrary());
-}
+NvidiaDriver readNvidiaDriverVersion() { return versionOf(DriverLibrary()); }
 
 NvidiaDriver readNvidiaDriver() {
     const DriverLibrary library;

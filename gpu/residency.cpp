@@ -17,8 +17,8 @@ namespace kvscope {
 /// Shared with the blocks, so that a block that is let go leaves the list whoever holds it last.
 struct Residency::State {
     std::mutex mutex;
-    std::condition_variable arrived;  ///< an upload beside the primitives has ended
-    std::list<Block*> resident;       ///< most recently used first
+    std::condition_variable prefetchEnded; ///< an upload beside the primitives has ended
+    std::list<Block*> resident;            ///< most recently used first
     std::atomic<std::size_t> bytes{0}; ///< written under the mutex, read without: it is held while tensors are copied
 };
 
@@ -27,14 +27,14 @@ struct Residency::Block {
     explicit Block(std::shared_ptr<State> owner, const Shape& s) : state(std::move(owner)), shape(s) {}
     ~Block() {
         const std::lock_guard lock(state->mutex);
-        leave();
+        dropDeviceCopy();
     }
     Block(const Block&) = delete;
     Block& operator=(const Block&) = delete;
 
     std::size_t bytes() const { return static_cast<std::size_t>(shape.count()) * sizeof(float); }
     bool lost() const { return device.empty() && cpu.empty() && !host; }
-    void leave() {
+    void dropDeviceCopy() {
         if (device.empty())
             return;
         state->resident.erase(place);
@@ -47,7 +47,7 @@ struct Residency::Block {
     std::shared_ptr<const HostTensor> host;
     Tensor cpu, device;
     std::size_t deviceBytes = 0;
-    bool coming = false;               ///< bringAhead is copying it
+    bool isPrefetching = false;        ///< prefetch is copying it
     std::list<Block*>::iterator place; ///< valid while `device` is not empty
 };
 
@@ -58,15 +58,15 @@ struct Residency::Storage : TensorStorage {
 };
 
 /// However the copy ends, who waits for it goes on.
-struct Residency::Arrival {
-    Arrival(State& s, Block& b) : state(s), block(b) {}
-    ~Arrival() {
+struct Residency::PrefetchGuard {
+    PrefetchGuard(State& s, Block& b) : state(s), block(b) {}
+    ~PrefetchGuard() {
         const std::lock_guard lock(state.mutex);
-        block.coming = false;
-        state.arrived.notify_all();
+        block.isPrefetching = false;
+        state.prefetchEnded.notify_all();
     }
-    Arrival(const Arrival&) = delete;
-    Arrival& operator=(const Arrival&) = delete;
+    PrefetchGuard(const PrefetchGuard&) = delete;
+    PrefetchGuard& operator=(const PrefetchGuard&) = delete;
 
     State& state;
     Block& block;
@@ -74,7 +74,7 @@ struct Residency::Arrival {
 
 namespace {
 
-[[noreturn]] void throwLost() {
+[[noreturn]] void throwTensorsLost() {
     throw TensorsLost({.sentence = "the GPU stopped answering and took intermediate results with it",
                        .remedy = "Ask again: what is computed now runs on the CPU"});
 }
@@ -154,7 +154,7 @@ Tensor Residency::on(Place place, const Tensor& tensor) {
         block.host.reset(); // the CPU engine's form holds the same numbers
         return storage.end < 0 ? block.cpu : m_cpu->rows(block.cpu, storage.begin, storage.end);
     }
-    m_state->arrived.wait(lock, [&] { return !block.coming; }); // never twice on its way
+    m_state->prefetchEnded.wait(lock, [&] { return !block.isPrefetching; }); // never twice on its way
     if (block.device.empty()) {
         HostTensor numbers = numbersOf(block);
         makeRoom(block.bytes());
@@ -168,7 +168,7 @@ Tensor Residency::on(Place place, const Tensor& tensor) {
     return storage.end < 0 ? block.device : m_device->rows(block.device, storage.begin, storage.end);
 }
 
-void Residency::bringAhead(const Tensor& tensor) {
+void Residency::prefetch(const Tensor& tensor) {
     if (tensor.empty() || !m_device->hasOwnMemory())
         return;
     Block& block = *storageOf(tensor).block;
@@ -176,16 +176,16 @@ void Residency::bringAhead(const Tensor& tensor) {
     std::shared_ptr<const HostTensor> numbers;
     {
         const std::lock_guard lock(m_state->mutex);
-        if (!block.device.empty() || block.coming || !block.host || !fits())
+        if (!block.device.empty() || block.isPrefetching || !block.host || !fits())
             return;
         numbers = block.host;
-        block.coming = true;
+        block.isPrefetching = true;
     }
-    const Arrival arrival(*m_state, block);
-    const Tensor there = m_device->uploadBeside(HostTensor(*numbers)); // without the lock: primitives go on
+    const PrefetchGuard guard(*m_state, block);
+    const Tensor onDevice = m_device->uploadOnCopyStream(HostTensor(*numbers)); // without the lock: primitives go on
     const std::lock_guard lock(m_state->mutex);
     if (block.device.empty() && fits())
-        admit(block, there);
+        admit(block, onDevice);
 }
 
 HostTensor Residency::download(const Tensor& tensor) {
@@ -206,7 +206,7 @@ HostTensor Residency::download(const Tensor& tensor) {
 /// A copy of a block's numbers from wherever they are.
 HostTensor Residency::numbersOf(Block& block) {
     if (block.lost())
-        throwLost();
+        throwTensorsLost();
     if (block.host)
         return *block.host;
     return block.cpu.empty() ? m_device->download(block.device) : m_cpu->download(block.cpu);
@@ -222,7 +222,7 @@ void Residency::admit(Block& block, const Tensor& device) {
 void Residency::evict(Block& block) {
     if (!block.host && block.cpu.empty())
         block.host = std::make_shared<const HostTensor>(m_device->download(block.device));
-    block.leave();
+    block.dropDeviceCopy();
 }
 
 void Residency::makeRoom(std::size_t bytes) {
@@ -236,14 +236,12 @@ void Residency::evictAll() {
         evict(*m_state->resident.back());
 }
 
-void Residency::lose() {
+void Residency::handleDeviceLost() {
     const std::lock_guard lock(m_state->mutex);
     while (!m_state->resident.empty())
-        m_state->resident.back()->leave();
+        m_state->resident.back()->dropDeviceCopy();
 }
 
-std::size_t Residency::residentBytes() const {
-    return m_state->bytes;
-}
+std::size_t Residency::residentBytes() const { return m_state->bytes; }
 
 } // namespace kvscope

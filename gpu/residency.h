@@ -26,7 +26,7 @@ public:
 
     /// Uploads what lies on the host alone and fits beside what is there; the primitives go on meanwhile. Throws what
     /// uploading throws.
-    void bringAhead(const Tensor& tensor);
+    void prefetch(const Tensor& tensor);
 
     /// The tensor in the form that the engine of that place takes. Throws TensorsLost, and what uploading throws.
     Tensor on(Place place, const Tensor& tensor);
@@ -35,14 +35,14 @@ public:
     /// Moves everything out of the device's memory.
     void evictAll();
     /// The device is gone: forgets what lay there. Results that were nowhere else are lost.
-    void lose();
+    void handleDeviceLost();
     std::size_t residentBytes() const;
 
 private:
     struct Block;
     struct Storage;
     struct State;
-    struct Arrival;
+    struct PrefetchGuard;
     static const Storage& storageOf(const Tensor& tensor);
     static Tensor makeTensor(std::shared_ptr<Block> block);
     void admit(Block& block, const Tensor& device);

@@ -60,7 +60,7 @@ bool ResidentEngine::tryAgain(const std::string& primitive, const std::exception
         notice("The GPU could not run " + primitive + ": it ran on the CPU");
         return false;
     case DeviceFailure::Lost:
-        lose();
+        handleDeviceLost();
     }
     return false;
 }
@@ -73,16 +73,16 @@ bool ResidentEngine::makeRoom() const {
             return false;
     } catch (const std::exception& failure) { // results that must leave are copied, which may fail in its turn
         if (m_device->classify(failure) == DeviceFailure::Lost)
-            lose();
+            handleDeviceLost();
         return false;
     }
     notice("GPU memory is full: smaller batches");
     return true;
 }
 
-void ResidentEngine::lose() const {
+void ResidentEngine::handleDeviceLost() const {
     m_lost = true;
-    m_residency.lose();
+    m_residency.handleDeviceLost();
     notice("The GPU stopped answering: going on with the CPU");
 }
 
@@ -104,15 +104,13 @@ EngineState ResidentEngine::state() const {
     return state;
 }
 
-Tensor ResidentEngine::upload(HostTensor tensor) const {
-    return m_residency.upload(std::move(tensor));
-}
+Tensor ResidentEngine::upload(HostTensor tensor) const { return m_residency.upload(std::move(tensor)); }
 
 void ResidentEngine::prefetch(const Tensor& tensor) const {
     if (m_lost)
         return;
     try {
-        m_residency.bringAhead(tensor);
+        m_residency.prefetch(tensor);
     } catch (const std::exception& failure) {
         if (m_device->classify(failure) == DeviceFailure::Ours)
             throw;
@@ -124,7 +122,7 @@ HostTensor ResidentEngine::download(const Tensor& tensor) const {
         return m_residency.download(tensor);
     } catch (const std::exception& failure) {
         if (m_device->classify(failure) == DeviceFailure::Refused)
-            lose(); // numbers that it does not give back are as good as lost
+            handleDeviceLost(); // numbers that it does not give back are as good as lost
         else
             tryAgain("download", failure);
     }
@@ -149,9 +147,8 @@ Tensor ResidentEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpo
 
 Tensor ResidentEngine::similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
                                   const Checkpoint& checkpoint) const {
-    return run("similarity", [&](const Engine& e, const Side& on) {
-        return e.similarity(on(keys), on(anchor), metric, checkpoint);
-    });
+    return run("similarity",
+               [&](const Engine& e, const Side& on) { return e.similarity(on(keys), on(anchor), metric, checkpoint); });
 }
 
 Tensor ResidentEngine::pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& checkpoint) const {
@@ -161,27 +158,27 @@ Tensor ResidentEngine::pairwiseSums(const Tensor& keys, SimilarityMetric metric,
 
 Tensor ResidentEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const {
     return run("attentionColumnSums", [&](const Engine& e, const Side& on) {
-        AttentionInput there = input;
-        there.queries = on(input.queries);
-        there.keys = on(input.keys);
-        return e.attentionColumnSums(there, checkpoint);
+        AttentionInput placed = input;
+        placed.queries = on(input.queries);
+        placed.keys = on(input.keys);
+        return e.attentionColumnSums(placed, checkpoint);
     });
 }
 
 Tensor ResidentEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const {
     return run("attentionChunkSums", [&](const Engine& e, const Side& on) {
-        AttentionChunksInput there = input;
-        there.queries = on(input.queries);
-        there.keys = on(input.keys);
-        return e.attentionChunkSums(there, checkpoint);
+        AttentionChunksInput placed = input;
+        placed.queries = on(input.queries);
+        placed.keys = on(input.keys);
+        return e.attentionChunkSums(placed, checkpoint);
     });
 }
 
 Leverage ResidentEngine::leverage(const LeverageRequest& request, const Checkpoint& checkpoint) const {
     return run("leverage", [&](const Engine& e, const Side& on) {
-        LeverageRequest there = request;
-        there.rows = on(request.rows);
-        return e.leverage(there, checkpoint);
+        LeverageRequest placed = request;
+        placed.rows = on(request.rows);
+        return e.leverage(placed, checkpoint);
     });
 }
 
@@ -195,10 +192,10 @@ Tensor ResidentEngine::pool(const Tensor& scores, PoolKind kind, std::int64_t wi
     return run("pool", [&](const Engine& e, const Side& on) { return e.pool(on(scores), kind, width); });
 }
 
-Tensor ResidentEngine::reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t numKvHeads,
-                                    GroupRule rule) const {
+Tensor ResidentEngine::reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf,
+                                    std::int64_t numKvHeads, GroupRule rule) const {
     return run("reduceGroups", [&](const Engine& e, const Side& on) {
-        return e.reduceGroups(on(scores), kvOfQ, numKvHeads, rule);
+        return e.reduceGroups(on(scores), gqaGroupOf, numKvHeads, rule);
     });
 }
 
@@ -220,9 +217,9 @@ Tensor ResidentEngine::multiply(const Tensor& a, const Tensor& b) const {
 
 std::vector<TopKHead> ResidentEngine::topK(const TopKRequest& request) const {
     return run("topK", [&](const Engine& e, const Side& on) {
-        TopKRequest there = request;
-        there.scores = on(request.scores);
-        return e.topK(there);
+        TopKRequest placed = request;
+        placed.scores = on(request.scores);
+        return e.topK(placed);
     });
 }
 
@@ -241,20 +238,20 @@ std::vector<StreamClusters> ResidentEngine::streamClusters(const Tensor& keys, s
 WeightedAttention ResidentEngine::weightedAttention(const WeightedAttentionInput& input,
                                                     const Checkpoint& checkpoint) const {
     return run("weightedAttention", [&](const Engine& e, const Side& on) {
-        WeightedAttentionInput there = input;
-        there.queries = on(input.queries);
-        there.keys = on(input.keys);
-        there.values = on(input.values);
-        return e.weightedAttention(there, checkpoint);
+        WeightedAttentionInput placed = input;
+        placed.queries = on(input.queries);
+        placed.keys = on(input.keys);
+        placed.values = on(input.values);
+        return e.weightedAttention(placed, checkpoint);
     });
 }
 
 AttentionMap ResidentEngine::attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const {
     return run("attentionMap", [&](const Engine& e, const Side& on) {
-        AttentionMapInput there = input;
-        there.queries = on(input.queries);
-        there.keys = on(input.keys);
-        return e.attentionMap(there, checkpoint);
+        AttentionMapInput placed = input;
+        placed.queries = on(input.queries);
+        placed.keys = on(input.keys);
+        return e.attentionMap(placed, checkpoint);
     });
 }
 
@@ -274,11 +271,11 @@ HostTensor ResidentEngine::prefixOperatorNorms(const Tensor& rows, std::int64_t 
 std::vector<BalancingSteps> ResidentEngine::balancingWalks(const BalancingWalks& input,
                                                            const Checkpoint& checkpoint) const {
     return run("balancingWalks", [&](const Engine& e, const Side& on) {
-        BalancingWalks there = input;
-        there.keys = on(input.keys);
-        there.values = on(input.values);
-        there.centres = on(input.centres);
-        return e.balancingWalks(there, checkpoint);
+        BalancingWalks placed = input;
+        placed.keys = on(input.keys);
+        placed.values = on(input.values);
+        placed.centres = on(input.centres);
+        return e.balancingWalks(placed, checkpoint);
     });
 }
 

@@ -41,7 +41,7 @@ public:
     std::vector<double> spectralDistortion(const Tensor& rows, std::span<const WeightedSet> kept,
                                            const Checkpoint& checkpoint) const override;
     Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const override;
-    Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t numKvHeads,
+    Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t numKvHeads,
                         GroupRule rule) const override;
     Tensor scale(const Tensor& scores, double factor) const override;
     Tensor standardise(const Tensor& scores, const Standardisation& how) const override;
@@ -71,7 +71,7 @@ private:
     template <class Call> auto run(const char* primitive, const Call& call) const;
     bool tryAgain(const std::string& primitive, const std::exception& failure) const;
     bool makeRoom() const;
-    void lose() const;
+    void handleDeviceLost() const;
     void notice(const std::string& text) const;
 
     std::shared_ptr<const DeviceEngine> m_device;

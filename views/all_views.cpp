@@ -27,26 +27,11 @@ namespace kvscope {
 
 const std::vector<const View*>& allViews() {
     static const std::vector<const View*> views = {
-        &keyProjectionView(),
-        &attentionMapView(),
-        &tokenProfileView(),
-        &tokenStripView(),
-        &overlapView(),
-        &errorDifferenceView(),
-        &variantDiffView(),
-        &tokenClassesView(),
-        &keepProbabilityView(),
-        &phaseMapView(),
-        &geometryView(),
-        &curvesView(),
-        &headGridView(),
-        &blockTimelineView(),
-        &scorePlaneView(),
-        &leverageView(),
-        &clusteringView(),
-        &mergeTreeView(),
-        &walkView(),
-        &calibrationView(),
+        &keyProjectionView(),   &attentionMapView(),    &tokenProfileView(), &tokenStripView(),
+        &overlapView(),         &errorDifferenceView(), &variantDiffView(),  &tokenClassesView(),
+        &keepProbabilityView(), &phaseMapView(),        &geometryView(),     &curvesView(),
+        &headGridView(),        &blockTimelineView(),   &scorePlaneView(),   &leverageView(),
+        &clusteringView(),      &mergeTreeView(),       &walkView(),         &calibrationView(),
         &theoryView(),
     };
     return views;

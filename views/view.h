@@ -31,7 +31,7 @@ struct TokenFocus {
     std::vector<TokenIndex> selected; ///< ascending
     std::string selectionName;        ///< "needle", or empty
     TokenIndex hovered = -1;
-    bool brushing = false;            ///< the rest fades
+    bool brushing = false; ///< the rest fades
 };
 
 /// Everything a view may look at; nothing in it changes while a scene is built.
@@ -44,7 +44,8 @@ struct ViewInput {
     std::vector<PaneData> panes;
     int activePane = 0;
     TokenFocus focus;
-    std::optional<TokenIndex> cursor; ///< tokens of the stream that have been read, for views that tell a story; empty: all
+    std::optional<TokenIndex>
+        cursor;     ///< tokens of the stream that have been read, for views that tell a story; empty: all
     DataState data; ///< of the view that the input is for
 };
 
@@ -60,10 +61,13 @@ struct Viewport {
     ThemeId theme = ThemeId::Light;
     const TextService* text = nullptr;
     bool forExport = false; ///< no chips, no hints
-    struct Range { double xMin, xMax, yMin, yMax; };
+    struct Range {
+        double xMin, xMax, yMin, yMax;
+    };
     std::optional<Range> range;
-    double scroll = 0;      ///< logical pixels from the top of scrollable content
-    bool besideOthers = false; ///< of a per-pane view in the window: all panes are in sight, and what they have in common is said once
+    double scroll = 0; ///< logical pixels from the top of scrollable content
+    bool besideOthers =
+        false; ///< of a per-pane view in the window: all panes are in sight, and what they have in common is said once
 };
 
 /// The table behind a canvas: the same facts for screen readers and for "Copy data".
@@ -74,7 +78,7 @@ struct ViewTable {
 };
 
 /// A setting that a mark of a picture stands for, and that a click on it or dragging it gives to a pane or to the view.
-struct Adoption {
+struct SettingChange {
     int pane = -1; ///< index, which becomes the active pane; -1: the active one
     std::vector<std::pair<std::string, std::string>> values; ///< parameter id, text; taken where the policy has it
     std::optional<Budget> budget = {};
@@ -85,13 +89,13 @@ struct Adoption {
 /// Facts about a point of a picture, as names and values; empty: nothing to tell.
 struct PointFacts {
     std::vector<std::pair<std::string, std::string>> rows; ///< of a token: what the view adds to the common read-out
-    TokenIndex token = -1;                        ///< that the other views should ring
-    int layer = -1, kvHead = -1, queryHead = -1; ///< where a click goes; -1: nowhere
-    std::optional<Adoption> adoption;            ///< what a click sets
+    TokenIndex token = -1;                                 ///< that the other views should ring
+    int layer = -1, kvHead = -1, queryHead = -1;           ///< where a click goes; -1: nowhere
+    std::optional<SettingChange> settingChange;            ///< what a click sets
 };
 
 /// A step log told as a story: something happens once so many tokens of the stream have been read.
-struct Story {
+struct StepSequence {
     std::string title;
     std::vector<TokenIndex> events;     ///< tokens read, ascending; empty: the view tells no story
     std::vector<TokenIndex> milestones; ///< those among them that weigh more (merges)
@@ -99,10 +103,10 @@ struct Story {
 
 struct ViewCard {
     std::string id, name, summary;
-    std::string paper;  ///< which figures it reproduces
-    std::string help;   ///< Markdown from the view's .md
-    /// Rows of stage Features make other data, rows of stage Combine look at the same data elsewhere (the old ones stay until
-    /// the new ones are there); all others change only the drawing, unless the maker of the data names them.
+    std::string paper; ///< which figures it reproduces
+    std::string help;  ///< Markdown from the view's .md
+    /// Rows of stage Features make other data, rows of stage Combine look at the same data elsewhere (the old ones stay
+    /// until the new ones are there); all others change only the drawing, unless the maker of the data names them.
     std::shared_ptr<const ParameterTable> options = std::make_shared<const ParameterTable>();
     bool perPane = false;  ///< drawn once per pane (pane index in the input) or once for all
     std::string data = {}; ///< kind of ViewData that it shows ("projection"); empty: none
@@ -115,17 +119,19 @@ public:
     virtual ~View() = default;
 
     const ViewCard& card() const { return m_card; }
-    virtual Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const = 0;
+    virtual Scene buildScene(const ViewInput& input, const ParameterValues& options,
+                             const Viewport& viewport) const = 0;
     /// One computed sentence: "14 of 16 needle tokens evicted at 10 %". Never empty.
     virtual std::string finding(const ViewInput& input, const ParameterValues& options) const = 0;
     virtual ViewTable table(const ViewInput& input, const ParameterValues& options) const = 0;
     /// What is under a point of a scene that this view built.
-    virtual PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+    virtual PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                               Point at) const {
         return (void)input, (void)options, (void)scene, (void)at, PointFacts{};
     }
     /// The events among which the step player moves `ViewInput::cursor`.
-    virtual Story story(const ViewInput& input, const ParameterValues& options) const {
-        return (void)input, (void)options, Story{};
+    virtual StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const {
+        return (void)input, (void)options, StepSequence{};
     }
     /// What happened at the last event at or before the cursor, in at most two lines with its numbers.
     virtual std::string caption(const ViewInput& input, const ParameterValues& options) const {

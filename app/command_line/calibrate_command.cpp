@@ -21,13 +21,15 @@ public:
         m_command = app.add_subcommand("calibrate", "fit the retention that keeps a quality (Compactor 3.5)");
         m_command->add_option("captures", m_captures, "capture files; their measured rows (/calibration) are fitted");
         m_options.addTo(*m_command, false);
-        m_command->add_option("--triples", m_triples,
-                              "FILE.csv instead of the captures' rows: retention, quality (or nll_full, nll_compressed), "
-                              "nll_context, context, policy, variant");
+        m_command->add_option(
+            "--triples", m_triples,
+            "FILE.csv instead of the captures' rows: retention, quality (or nll_full, nll_compressed), "
+            "nll_context, context, policy, variant");
         m_command->add_flag("--proxy", m_proxy, "attention-output fidelity of the captures instead of measured losses");
         m_command->add_option("--k", m_k, "a curvature instead of a fit; below 0: can be compressed");
         m_command->add_option("--tau", m_tau, "quality to keep, NLL(full) / NLL(compressed)")->capture_default_str();
-        m_command->add_option("--weight", m_weight, "w: how much a curve above a point weighs (1 to 20)")->capture_default_str();
+        m_command->add_option("--weight", m_weight, "w: how much a curve above a point weighs (1 to 20)")
+            ->capture_default_str();
         m_command->add_option("--out", m_out, "FILE.json or FILE.csv")->required();
     }
     bool chosen() const override { return m_command->parsed(); }
@@ -35,17 +37,25 @@ public:
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".json", ".csv"});
         if (m_options.policies.size() != 1)
-            throw Error({.sentence = "a calibration is of one policy", .place = "--policy", .remedy = "Name one; run calibrate once per policy"});
+            throw Error({.sentence = "a calibration is of one policy",
+                         .place = "--policy",
+                         .remedy = "Name one; run calibrate once per policy"});
         if ((m_triples.empty() ? 0 : 1) + (m_proxy ? 1 : 0) + (std::isnan(m_k) ? 0 : 1) > 1)
-            throw Error({.sentence = "--triples, --proxy and --k contradict each other", .remedy = "Give one of them, or none for the captures' rows"});
+            throw Error({.sentence = "--triples, --proxy and --k contradict each other",
+                         .remedy = "Give one of them, or none for the captures' rows"});
         const PolicySpec policy = PolicySpec::parse(m_options.policies.front());
         if (policy.budget)
-            throw Error({.sentence = "a calibration finds the budget, and " + m_options.policies.front() + " has one", .place = "--policy", .remedy = "Leave @BUDGET out"});
+            throw Error({.sentence = "a calibration finds the budget, and " + m_options.policies.front() + " has one",
+                         .place = "--policy",
+                         .remedy = "Leave @BUDGET out"});
         Calibration calibration = std::isnan(m_k) ? calibrate(policy, dataFor(policy, context), m_tau, m_weight)
                                                   : calibrationOfK(policy, m_k, m_tau);
         calibration.command = context.commandLine();
         if (calibration.given && m_out.ends_with(".csv"))
-            throw Error({.sentence = "a k without triples has no table", .place = "--out", .remedy = "Write FILE.json", .path = m_out});
+            throw Error({.sentence = "a k without triples has no table",
+                         .place = "--out",
+                         .remedy = "Write FILE.json",
+                         .path = m_out});
         writeCalibration(m_out, calibration);
         context.clearProgress();
         print(calibration);
@@ -56,7 +66,8 @@ private:
         if (!m_triples.empty())
             return readTriplesCsv(m_triples, policy.policy, policy.variant);
         if (m_captures.empty())
-            throw Error({.sentence = "there is nothing to calibrate from", .remedy = "Name captures, or give --triples or --k"});
+            throw Error({.sentence = "there is nothing to calibrate from",
+                         .remedy = "Name captures, or give --triples or --k"});
         std::vector<std::shared_ptr<const CaptureReader>> captures;
         for (const std::string& path : m_captures)
             captures.push_back(openCapture(path));
@@ -77,11 +88,13 @@ private:
         const char* kind = c.given ? "given by hand" : c.data.proxy ? "PROXY, no model's losses" : "measured";
         fmt::print("{} ({})\n", c.spec, kind);
         if (!c.given)
-            fmt::print("{} triples, {} contexts; {}; w = {}\n", c.fit.triples, c.fit.contexts, c.data.origin, c.fit.weight);
+            fmt::print("{} triples, {} contexts; {}; w = {}\n", c.fit.triples, c.fit.contexts, c.data.origin,
+                       c.fit.weight);
         if (c.fit.slopeKnown)
             fmt::print("k = {:.4g} NLL(c) {:+.4g}\n", c.fit.alpha, c.fit.beta);
         for (const CalibratedContext& context : c.contexts) {
-            fmt::print("{}: k = {:.4g}, retention {:.4f} for tau = {}", context.name, context.k, context.retention, c.tau);
+            fmt::print("{}: k = {:.4g}, retention {:.4f} for tau = {}", context.name, context.k, context.retention,
+                       c.tau);
             if (!std::isnan(context.band.low))
                 fmt::print(" (bootstrap 5-95 %: {:.4f} to {:.4f})", context.band.low, context.band.high);
             fmt::print("\n");
@@ -102,8 +115,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<Command> makeCalibrateCommand() {
-    return std::make_unique<CalibrateCommand>();
-}
+std::unique_ptr<Command> makeCalibrateCommand() { return std::make_unique<CalibrateCommand>(); }
 
 } // namespace kvscope

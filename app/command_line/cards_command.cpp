@@ -19,22 +19,32 @@ const char* stageName(Stage stage) {
 
 const char* needName(Need need) {
     switch (need) {
-    case Need::Keys: return "keys";
-    case Need::Values: return "values";
-    case Need::Queries: return "queries";
-    case Need::PreRopeKeys: return "pre-RoPE keys";
-    case Need::ImportedScores: return "a file of scores";
+    case Need::Keys:
+        return "keys";
+    case Need::Values:
+        return "values";
+    case Need::Queries:
+        return "queries";
+    case Need::PreRopeKeys:
+        return "pre-RoPE keys";
+    case Need::ImportedScores:
+        return "a file of scores";
     }
     return "";
 }
 
 Json defaultOf(const ParameterSpec& spec) {
     switch (spec.kind) {
-    case ParameterKind::Flag: return spec.defaultValue != 0;
-    case ParameterKind::Choice: return spec.choices[static_cast<std::size_t>(spec.defaultValue)].id;
-    case ParameterKind::Text: return spec.defaultText;
-    case ParameterKind::Integer: return static_cast<std::int64_t>(spec.defaultValue);
-    case ParameterKind::Real: break;
+    case ParameterKind::Flag:
+        return spec.defaultValue != 0;
+    case ParameterKind::Choice:
+        return spec.choices[static_cast<std::size_t>(spec.defaultValue)].id;
+    case ParameterKind::Text:
+        return spec.defaultText;
+    case ParameterKind::Integer:
+        return static_cast<std::int64_t>(spec.defaultValue);
+    case ParameterKind::Real:
+        break;
     }
     return spec.defaultValue;
 }
@@ -43,9 +53,9 @@ Json parameterJson(const ParameterSpec& spec) {
     Json choices = Json::array();
     for (const ParameterChoice& choice : spec.choices)
         choices.push_back(choice.id);
-    return {{"id", spec.id},     {"label", spec.label},         {"symbol", spec.symbol}, {"unit", spec.unit}, {"min", spec.min},
-            {"max", spec.max},   {"default", defaultOf(spec)},  {"choices", choices},    {"help", spec.help}, {"source", spec.source},
-            {"stage", stageName(spec.stage)}};
+    return {{"id", spec.id},     {"label", spec.label},   {"symbol", spec.symbol},         {"unit", spec.unit},
+            {"min", spec.min},   {"max", spec.max},       {"default", defaultOf(spec)},    {"choices", choices},
+            {"help", spec.help}, {"source", spec.source}, {"stage", stageName(spec.stage)}};
 }
 
 Json parametersJson(const ParameterTable& table) {
@@ -63,10 +73,16 @@ Json policyJson(const PolicyCard& card) {
         Json values = Json::object();
         for (const auto& [id, text] : variant.values)
             values[id] = text;
-        variants.push_back({{"id", variant.id}, {"label", variant.label}, {"summary", variant.summary}, {"values", values}});
+        variants.push_back(
+            {{"id", variant.id}, {"label", variant.label}, {"summary", variant.summary}, {"values", values}});
     }
-    return {{"id", card.id},       {"name", card.name},     {"summary", card.summary}, {"paper", card.paper}, {"needs", needs},
-            {"variants", variants}, {"parameters", parametersJson(*card.parameters)}};
+    return {{"id", card.id},
+            {"name", card.name},
+            {"summary", card.summary},
+            {"paper", card.paper},
+            {"needs", needs},
+            {"variants", variants},
+            {"parameters", parametersJson(*card.parameters)}};
 }
 
 /// For what an option waits: a list of conditions that must all hold, each with terms of which one must. A term without
@@ -91,8 +107,8 @@ Json viewJson(const View& view) {
         needs.push_back(card.data);
     for (Json& option : options)
         option["matters_while"] = conditionsJson(view, option["id"]);
-    return {{"id", card.id},       {"name", card.name},       {"summary", card.summary}, {"paper", card.paper}, {"needs", needs},
-            {"variants", Json::array()}, {"parameters", options}};
+    return {{"id", card.id},  {"name", card.name},         {"summary", card.summary}, {"paper", card.paper},
+            {"needs", needs}, {"variants", Json::array()}, {"parameters", options}};
 }
 
 void printParameter(const ParameterSpec& spec, const std::string& condition = {}) {
@@ -104,8 +120,9 @@ void printParameter(const ParameterSpec& spec, const std::string& condition = {}
     else if (range.empty() && spec.kind != ParameterKind::Flag)
         range = fmt::format("{} to {}", spec.min, spec.max);
     const Json standard = defaultOf(spec);
-    fmt::print("    {}={}  {}{}{}{}\n", spec.id, standard.is_string() ? standard.get<std::string>() : standard.dump(), range,
-               spec.unit.empty() ? "" : " " + spec.unit, range.empty() ? spec.help : "; " + spec.help, condition);
+    fmt::print("    {}={}  {}{}{}{}\n", spec.id, standard.is_string() ? standard.get<std::string>() : standard.dump(),
+               range, spec.unit.empty() ? "" : " " + spec.unit, range.empty() ? spec.help : "; " + spec.help,
+               condition);
 }
 
 /// Both commands: a list of cards, printed one way or the other.
@@ -170,12 +187,14 @@ std::unique_ptr<Command> makePoliciesCommand() {
     std::vector<const PolicyCard*> cards;
     for (const Policy* policy : allPolicies())
         cards.push_back(&policy->card());
-    return std::make_unique<CardsCommand<PolicyCard>>("policies", "print what can be run, with parameters, papers and variants",
+    return std::make_unique<CardsCommand<PolicyCard>>("policies",
+                                                      "print what can be run, with parameters, papers and variants",
                                                       std::move(cards), policyJson, printPolicy);
 }
 
 std::unique_ptr<Command> makeViewsCommand() {
-    return std::make_unique<CardsCommand<View>>("views", "print what can be drawn, with options", allViews(), viewJson, printView);
+    return std::make_unique<CardsCommand<View>>("views", "print what can be drawn, with options", allViews(), viewJson,
+                                                printView);
 }
 
 } // namespace kvscope

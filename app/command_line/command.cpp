@@ -38,8 +38,10 @@ Checkpoint CommandContext::checkpoint(const std::string& what, double layers) co
         constexpr int kWidth = 30;
         const auto filled = static_cast<std::size_t>(std::clamp(percent, 0, 100) * kWidth / 100);
         const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-        const std::string rate = layers > 0 && done > 0 ? fmt::format(", {:.1f} layers/s", layers * done / total / elapsed.count()) : "";
-        fmt::print(stderr, "\r{} [{}{}] {:3d} %{}", what, std::string(filled, '#'), std::string(kWidth - filled, ' '), percent, rate);
+        const std::string rate =
+            layers > 0 && done > 0 ? fmt::format(", {:.1f} layers/s", layers * done / total / elapsed.count()) : "";
+        fmt::print(stderr, "\r{} [{}{}] {:3d} %{}", what, std::string(filled, '#'), std::string(kWidth - filled, ' '),
+                   percent, rate);
         std::fflush(stderr);
     });
 }
@@ -50,9 +52,11 @@ void CommandContext::clearProgress() const {
 }
 
 void RunOptions::addTo(CLI::App& app, bool withBudget) {
-    app.add_option("--policy", policies, "ID[:VARIANT][,parameter=value]...[@BUDGET], one or more. BUDGET: 0.25 (fraction kept), 2048t "
+    app.add_option("--policy", policies,
+                   "ID[:VARIANT][,parameter=value]...[@BUDGET], one or more. BUDGET: 0.25 (fraction kept), 2048t "
                    "(tokens), or tau=T[:proxy|:k=K|:FILE.json|:FILE.csv], the retention that keeps a quality "
-                   "(by the capture's measured rows, a proxy, a curvature, a calibration, a table)")->allow_extra_args(false);
+                   "(by the capture's measured rows, a proxy, a curvature, a calibration, a table)")
+        ->allow_extra_args(false);
     if (withBudget) {
         app.add_option("--retention", retentionText, "fraction kept, for policies without @BUDGET");
         app.add_option("--budget", budgetText, "tokens kept, for policies without @BUDGET");
@@ -67,8 +71,10 @@ CLI::Option* addSeedTo(CLI::App& app, std::uint64_t& seed, const std::string& wh
         const char* const end = text.data() + text.size();
         const auto [stopped, error] = std::from_chars(text.data(), end, seed);
         if (error != std::errc{} || stopped != end)
-            throw CLI::ValidationError("--seed", "the seed '" + text + "' is no whole number from 0 to 18446744073709551615. Give decimal "
-                                                 "digits, like --seed 42");
+            throw CLI::ValidationError("--seed",
+                                       "the seed '" + text +
+                                           "' is no whole number from 0 to 18446744073709551615. Give decimal "
+                                           "digits, like --seed 42");
     };
     return app.add_option_function<std::string>("--seed", read, what)->type_name("UINT");
 }
@@ -78,7 +84,8 @@ void RunOptions::addEngineTo(CLI::App& app) {
     app.add_option("--threads", threads, "of the engine; 0: all cores")->check(CLI::Range(0, 1024));
     app.add_option("--gpu-memory", gpuMemory, "GiB for tensors that stay on the GPU; 0: most of what is free")
         ->check(CLI::Range(0, 1024));
-    app.add_option("--arithmetic", arithmetic, "exact (default), or fast: float sums, results not comparable to the last token")
+    app.add_option("--arithmetic", arithmetic,
+                   "exact (default), or fast: float sums, results not comparable to the last token")
         ->check(CLI::IsMember({"exact", "fast"}));
 }
 
@@ -96,7 +103,9 @@ std::shared_ptr<const LayerRunner> RunOptions::makeRunner(Arithmetic otherwise) 
 
 std::vector<PolicySpec> RunOptions::specs() const {
     if (policies.empty())
-        throw Error({.sentence = "no policy is named", .place = "--policy", .remedy = "Add --policy ID@BUDGET; `kvscope policies` lists them"});
+        throw Error({.sentence = "no policy is named",
+                     .place = "--policy",
+                     .remedy = "Add --policy ID@BUDGET; `kvscope policies` lists them"});
     if (!retentionText.empty() && !budgetText.empty())
         throw Error({.sentence = "--retention and --budget contradict each other", .remedy = "Give one of them"});
     std::vector<PolicySpec> parsed;
@@ -111,7 +120,8 @@ std::vector<PolicySpec> RunOptions::specs() const {
         if (!spec.budget)
             throw Error({.sentence = "policy '" + text + "' has no budget",
                          .place = "--policy",
-                         .remedy = "Write " + text + "@0.25 (fraction kept) or " + text + "@2048t (tokens), or add --retention or --budget"});
+                         .remedy = "Write " + text + "@0.25 (fraction kept) or " + text +
+                                   "@2048t (tokens), or add --retention or --budget"});
         parsed.push_back(std::move(spec));
     }
     return parsed;
@@ -119,7 +129,9 @@ std::vector<PolicySpec> RunOptions::specs() const {
 
 std::vector<int> parseRangeList(const std::string& text, const std::string& option) {
     const auto fail = [&] {
-        throw Error({.sentence = "'" + text + "' is no list of numbers and ranges", .place = option, .remedy = "Write it like 0,2-3"});
+        throw Error({.sentence = "'" + text + "' is no list of numbers and ranges",
+                     .place = option,
+                     .remedy = "Write it like 0,2-3"});
     };
     std::vector<int> values;
     const char* at = text.data();
@@ -171,8 +183,8 @@ std::vector<int> chosenKvHeads(const std::string& text, const CaptureReader& cap
     return heads;
 }
 
-RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex layer, const PolicySpec& spec, const Cut& cut,
-                       std::uint64_t seed, bool measure) {
+RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex layer, const PolicySpec& spec,
+                       const Cut& cut, std::uint64_t seed, bool measure) {
     RunRequest request;
     request.capture = std::move(capture);
     request.layer = layer;
@@ -199,7 +211,8 @@ void checkOutput(const std::string& path, const std::vector<std::string>& extens
 
 void checkNumber(double value, double least, double most, const std::string& option) {
     if (!(value >= least && value <= most))
-        throw Error({.sentence = fmt::format("{} is no value of this option", value), .place = option,
+        throw Error({.sentence = fmt::format("{} is no value of this option", value),
+                     .place = option,
                      .remedy = fmt::format("Give a number from {} to {}", least, most)});
 }
 
@@ -207,13 +220,15 @@ Budget parseBudgetOption(const std::string& text, Budget::Unit unit) {
     const bool tokens = unit == Budget::Unit::Tokens;
     const std::string option = tokens ? "--budget" : "--retention";
     if (text.empty() || text.back() == 't')
-        throw Error({.sentence = "'" + text + "' is not a number",
-                     .place = option,
-                     .remedy = tokens ? "Give whole tokens, like --budget 2048" : "Give a fraction, like --retention 0.25"});
+        throw Error(
+            {.sentence = "'" + text + "' is not a number",
+             .place = option,
+             .remedy = tokens ? "Give whole tokens, like --budget 2048" : "Give a fraction, like --retention 0.25"});
     try {
         return Budget::parse(tokens ? text + "t" : text);
     } catch (const Error&) {
-        throw Error({.sentence = "'" + text + "' is " + (tokens ? "no whole number of tokens, at least 1" : "no fraction from above 0 to 1"),
+        throw Error({.sentence = "'" + text + "' is " +
+                                 (tokens ? "no whole number of tokens, at least 1" : "no fraction from above 0 to 1"),
                      .place = option,
                      .remedy = tokens ? "Give whole tokens, like --budget 2048" : "For tokens write --budget"});
     }

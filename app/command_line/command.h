@@ -11,7 +11,7 @@
 namespace CLI {
 class App;
 class Option;
-}
+} // namespace CLI
 
 namespace kvscope {
 
@@ -62,10 +62,10 @@ struct RunOptions {
     std::uint64_t seed = 0;
     int threads = 0;
     std::string arithmetic; ///< empty: the session's, else exact
-    double gpuMemory = 0; ///< GiB
+    double gpuMemory = 0;   ///< GiB
 
     void addTo(CLI::App& app, bool withBudget = true);
-    void addEngineTo(CLI::App& app); ///< the options of the engine alone
+    void addEngineTo(CLI::App& app);                     ///< the options of the engine alone
     Arithmetic arithmeticOr(Arithmetic otherwise) const; ///< as typed, else `otherwise`
     /// Throws Error for an engine that is not there.
     std::shared_ptr<const LayerRunner> makeRunner(Arithmetic otherwise = Arithmetic::Exact) const;
@@ -83,12 +83,13 @@ std::vector<LayerIndex> chosenLayers(const std::string& text, const CaptureReade
 std::vector<int> chosenKvHeads(const std::string& text, const CaptureReader& capture);
 
 /// A request for one layer of a spec that has a budget.
-RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex layer, const PolicySpec& spec, const Cut& cut,
-                       std::uint64_t seed, bool measure);
+RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex layer, const PolicySpec& spec,
+                       const Cut& cut, std::uint64_t seed, bool measure);
 
 /// Throws Error unless the extension is one of ".json", ".csv" ... and a file can be written there; called before any
 /// work is done. Leaves nothing behind and an existing file alone.
-void checkOutput(const std::string& path, const std::vector<std::string>& extensions, const std::string& option = "--out");
+void checkOutput(const std::string& path, const std::vector<std::string>& extensions,
+                 const std::string& option = "--out");
 
 /// Throws Error, naming the option, for a number outside the range and for one that is no number at all, which the
 /// parser of options lets through.

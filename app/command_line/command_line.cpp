@@ -26,7 +26,8 @@ namespace {
 
 constexpr int kUserError = 2, kInternalError = 1, kStopped = 130;
 
-/// Turns Ctrl+C into a stop request. The signal is taken by a thread of its own, because a handler may do almost nothing.
+/// Turns Ctrl+C into a stop request. The signal is taken by a thread of its own, because a handler may do almost
+/// nothing.
 class InterruptListener {
 public:
     InterruptListener() {
@@ -129,7 +130,8 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
     app.set_version_flag("--version", "kvscope " KVSCOPE_VERSION);
     static std::string file; // outlives this call: the window reads it
     app.add_option("file", file, "capture, session or recorded list to open in the window");
-    app.add_option("--engine", window.engine, "of the window: cpu, torch (LibTorch on the CPU) or cuda (NVIDIA GPU); the last chosen by default")
+    app.add_option("--engine", window.engine,
+                   "of the window: cpu, torch (LibTorch on the CPU) or cuda (NVIDIA GPU); the last chosen by default")
         ->check(CLI::IsMember({"cpu", "torch", "cuda"}));
     app.add_option("--threads", window.threads, "of the engine; 0: all cores")->check(CLI::Range(0, 1024));
     app.require_subcommand(0, 1);

@@ -16,19 +16,31 @@ namespace {
 class ConvertCommand final : public Command {
 public:
     void addTo(CLI::App& app) override {
-        m_command = app.add_subcommand("convert", "turn saved tensors (.safetensors, .npz, vLLM's stored caches) into a capture");
+        m_command = app.add_subcommand("convert",
+                                       "turn saved tensors (.safetensors, .npz, vLLM's stored caches) into a capture");
         m_command->add_option("in", m_in, "a .safetensors or .npz file, or a folder of .safetensors files")->required();
-        m_command->add_option("--pattern", m_templates, "ROLE=NAME with {layer} in it and * for any text, like k=blocks.{layer}.key; "
-                                                        "ROLE is k, v, q, k_pre or kv; may be repeated")->allow_extra_args(false);
-        m_command->add_option("--layout", m_layout, "auto, hnd (heads, tokens, head_dim) or nhd (tokens, heads, head_dim)")
-            ->check(CLI::IsMember({"auto", "hnd", "nhd"}))->capture_default_str();
-        m_command->add_option("--config", m_import.configPath, "config.json of the model; the one beside the tensors by default");
-        m_command->add_option("--tokens", m_import.tokensPath, R"(JSON file {"ids": [...], "texts": [...], "segments": [[begin, end, "context"]]})");
-        m_command->add_option("--deflate", m_write.deflateLevel, "level 0 to 9")->check(CLI::Range(0, 9))->capture_default_str();
+        m_command
+            ->add_option("--pattern", m_templates,
+                         "ROLE=NAME with {layer} in it and * for any text, like k=blocks.{layer}.key; "
+                         "ROLE is k, v, q, k_pre or kv; may be repeated")
+            ->allow_extra_args(false);
+        m_command
+            ->add_option("--layout", m_layout, "auto, hnd (heads, tokens, head_dim) or nhd (tokens, heads, head_dim)")
+            ->check(CLI::IsMember({"auto", "hnd", "nhd"}))
+            ->capture_default_str();
+        m_command->add_option("--config", m_import.configPath,
+                              "config.json of the model; the one beside the tensors by default");
+        m_command->add_option("--tokens", m_import.tokensPath,
+                              R"(JSON file {"ids": [...], "texts": [...], "segments": [[begin, end, "context"]]})");
+        m_command->add_option("--deflate", m_write.deflateLevel, "level 0 to 9")
+            ->check(CLI::Range(0, 9))
+            ->capture_default_str();
         m_command->add_option("--out", m_out, "FILE.h5")->required();
-        m_command->footer("Names of tensors that are understood without --pattern: a layer's number before or behind one of the words\n"
-                          "k, key, keys, key_states, key_cache, k_cache; v, value, ...; q, query, queries, query_states, q_window;\n"
-                          "k_pre, keys_pre_rope; kv, kv_cache (both in one, as vLLM's connector stores them).");
+        m_command->footer(
+            "Names of tensors that are understood without --pattern: a layer's number before or behind one of the "
+            "words\n"
+            "k, key, keys, key_states, key_cache, k_cache; v, value, ...; q, query, queries, query_states, q_window;\n"
+            "k_pre, keys_pre_rope; kv, kv_cache (both in one, as vLLM's connector stores them).");
     }
     bool chosen() const override { return m_command->parsed(); }
 
@@ -42,13 +54,15 @@ public:
                          .path = m_in});
         for (const std::string& text : m_templates)
             m_import.templates.push_back(NameTemplate::parse(text));
-        m_import.order = m_layout == "hnd" ? AxisOrder::HeadsFirst : m_layout == "nhd" ? AxisOrder::TokensFirst : AxisOrder::Auto;
+        m_import.order = m_layout == "hnd"   ? AxisOrder::HeadsFirst
+                         : m_layout == "nhd" ? AxisOrder::TokensFirst
+                                             : AxisOrder::Auto;
         const auto capture = openImported(m_in, m_import);
         writeCapture(*capture, m_out, m_write, context.checkpoint("convert"));
         context.clearProgress();
         const CaptureInfo& info = capture->info();
-        fmt::print("{} layers, {} query heads, {} KV heads, {} tokens, head dim {}\n{}\n", info.layers.size(), info.numQueryHeads,
-                   info.numKvHeads, info.numTokens, info.headDim, info.notes);
+        fmt::print("{} layers, {} query heads, {} KV heads, {} tokens, head dim {}\n{}\n", info.layers.size(),
+                   info.numQueryHeads, info.numKvHeads, info.numTokens, info.headDim, info.notes);
     }
 
 private:

@@ -23,7 +23,8 @@ public:
         m_command->add_option("--layers", m_layers, "what is written, like 0,2-3; all by default");
         m_command->add_option("--kv-heads", m_heads, "what is written, like 0-1; all by default");
         m_command->add_flag("--scores", m_scores, "write the scores of all tokens too");
-        m_command->add_option("--steps", m_steps, "FILE.json for what the policy wrote down while it decided, per layer");
+        m_command->add_option("--steps", m_steps,
+                              "FILE.json for what the policy wrote down while it decided, per layer");
         m_command->add_option("--out", m_out, "FILE.json, FILE.csv or FILE.h5")->required();
     }
     bool chosen() const override { return m_command->parsed(); }
@@ -34,7 +35,8 @@ public:
             checkOutput(m_steps, {".json"}, "--steps");
         const auto specs = m_options.specs();
         if (specs.size() != 1)
-            throw Error({.sentence = "a list holds one policy", .place = "--policy", .remedy = "Run evict once per policy"});
+            throw Error(
+                {.sentence = "a list holds one policy", .place = "--policy", .remedy = "Run evict once per policy"});
         const auto capture = openCapture(m_capture);
         const Cut cut = Cut::resolve(m_options.cut, *capture);
         const auto layers = chosenLayers(m_layers, *capture);
@@ -65,9 +67,11 @@ private:
         std::string text;
         for (const auto& result : results) {
             if (!result->log)
-                throw Error({.sentence = result->request.policy.policy + " writes no steps", .place = "--steps",
+                throw Error({.sentence = result->request.policy.policy + " writes no steps",
+                             .place = "--steps",
                              .remedy = "Leave it out: this policy decides in one step"});
-            text += fmt::format("{}{{\"layer\":{},\"log\":{}}}", text.empty() ? "" : ",\n", result->request.layer.value, result->log->json());
+            text += fmt::format("{}{{\"layer\":{},\"log\":{}}}", text.empty() ? "" : ",\n", result->request.layer.value,
+                                result->log->json());
         }
         return "[" + text + "]\n";
     }

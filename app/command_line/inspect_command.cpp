@@ -37,29 +37,49 @@ Json captureJson(const CaptureReader& capture) {
     for (const Segment& s : capture.tokens().segments)
         segments.push_back({{"kind", std::string(segmentName(s.kind))}, {"begin", s.begin}, {"end", s.end}});
     for (const LayerInfo& l : info.layers)
-        layers.push_back({{"layer", l.layer.value}, {"attention", l.attentionType}, {"scaling", l.scaling}, {"softcap", l.softcap},
-                          {"sliding_window", l.slidingWindow}, {"rope", l.hasRope}, {"queries", l.queryCount},
-                          {"stored", std::string(storedTypeName(l.storedType))}, {"k_pre", l.hasKeysPreRope}, {"o_proj", l.hasOutputProjection}});
-    return {{"file", info.path},         {"hash", info.hash},           {"hash_stored", info.hasStoredHash}, {"bytes", info.fileBytes},
-            {"model", info.modelId},     {"revision", info.modelRevision}, {"tokens", info.numTokens},      {"model_layers", info.numLayers},
-            {"query_heads", info.numQueryHeads}, {"kv_heads", info.numKvHeads}, {"head_dim", info.headDim}, {"value_dim", info.valueDim},
-            {"segments", segments},      {"layers", layers}};
+        layers.push_back({{"layer", l.layer.value},
+                          {"attention", l.attentionType},
+                          {"scaling", l.scaling},
+                          {"softcap", l.softcap},
+                          {"sliding_window", l.slidingWindow},
+                          {"rope", l.hasRope},
+                          {"queries", l.queryCount},
+                          {"stored", std::string(storedTypeName(l.storedType))},
+                          {"k_pre", l.hasKeysPreRope},
+                          {"o_proj", l.hasOutputProjection}});
+    return {{"file", info.path},
+            {"hash", info.hash},
+            {"hash_stored", info.hasStoredHash},
+            {"bytes", info.fileBytes},
+            {"model", info.modelId},
+            {"revision", info.modelRevision},
+            {"tokens", info.numTokens},
+            {"model_layers", info.numLayers},
+            {"query_heads", info.numQueryHeads},
+            {"kv_heads", info.numKvHeads},
+            {"head_dim", info.headDim},
+            {"value_dim", info.valueDim},
+            {"segments", segments},
+            {"layers", layers}};
 }
 
 void printCapture(const CaptureReader& capture) {
     const CaptureInfo& info = capture.info();
-    fmt::print("{}\n  model        {} {}\n  tokens       {}\n  layers       {} of {} in the file\n  heads        {} query, {} KV\n"
+    fmt::print("{}\n  model        {} {}\n  tokens       {}\n  layers       {} of {} in the file\n  heads        {} "
+               "query, {} KV\n"
                "  head dim     {} (values {})\n  size         {:.1f} MiB\n  hash         {}\n",
-               info.path, info.modelId, info.modelRevision, info.numTokens, info.layers.size(), info.numLayers, info.numQueryHeads,
-               info.numKvHeads, info.headDim, info.valueDim, static_cast<double>(info.fileBytes) / 1048576, info.hash);
+               info.path, info.modelId, info.modelRevision, info.numTokens, info.layers.size(), info.numLayers,
+               info.numQueryHeads, info.numKvHeads, info.headDim, info.valueDim,
+               static_cast<double>(info.fileBytes) / 1048576, info.hash);
     if (!info.notes.empty())
         fmt::print("  notes        {}\n", info.notes);
     for (const Segment& s : capture.tokens().segments)
         fmt::print("  {:<12} tokens {} to {} (end not included)\n", segmentName(s.kind), s.begin, s.end);
     fmt::print("\n  layer  stored  queries  scaling   window  RoPE  o_proj\n");
     for (const LayerInfo& l : info.layers)
-        fmt::print("  {:>5}  {:<6}  {:>7}  {:<8.4g}  {:>6}  {:<4}  {}\n", l.layer.value, storedTypeName(l.storedType), l.queryCount, l.scaling,
-                   l.slidingWindow == 0 ? "all" : std::to_string(l.slidingWindow), l.hasRope ? "yes" : "no", l.hasOutputProjection ? "yes" : "no");
+        fmt::print("  {:>5}  {:<6}  {:>7}  {:<8.4g}  {:>6}  {:<4}  {}\n", l.layer.value, storedTypeName(l.storedType),
+                   l.queryCount, l.scaling, l.slidingWindow == 0 ? "all" : std::to_string(l.slidingWindow),
+                   l.hasRope ? "yes" : "no", l.hasOutputProjection ? "yes" : "no");
 }
 
 class InspectCommand final : public Command {
@@ -81,7 +101,10 @@ public:
             Json json = captureJson(*capture);
             json["findings"] = Json::array();
             for (const CaptureFinding& f : findings)
-                json["findings"].push_back({{"severity", std::string(severityName(f.severity))}, {"what", f.what}, {"place", f.place}, {"remedy", f.remedy}});
+                json["findings"].push_back({{"severity", std::string(severityName(f.severity))},
+                                            {"what", f.what},
+                                            {"place", f.place},
+                                            {"remedy", f.remedy}});
             json["disabled_policies"] = Json::array();
             for (const Disabled& d : disabled)
                 json["disabled_policies"].push_back({{"policy", d.policy}, {"reason", d.reason}});
@@ -91,7 +114,8 @@ public:
         printCapture(*capture);
         fmt::print("\n");
         for (const CaptureFinding& f : findings)
-            fmt::print("  {:<8} {}{}{}\n", severityName(f.severity), f.what, f.place.empty() ? "" : " (" + f.place + ")", f.remedy.empty() ? "" : ". " + f.remedy);
+            fmt::print("  {:<8} {}{}{}\n", severityName(f.severity), f.what,
+                       f.place.empty() ? "" : " (" + f.place + ")", f.remedy.empty() ? "" : ". " + f.remedy);
         for (const Disabled& d : disabled)
             fmt::print("  disabled {}: {}\n", d.policy, d.reason);
     }

@@ -5,13 +5,13 @@
 #include "core/base/csv.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
+#include "core/lists/selection_file.h"
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/metrics/statistics.h"
 #include "core/policies/policy.h"
 #include "core/run/calibrated_budget.h"
 #include "core/studies/policy_work.h"
-#include "core/lists/selection_file.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -81,27 +81,42 @@ std::vector<std::pair<std::string, Json>> columnsOf(const Row& row, const std::s
     const Fidelity& f = requireFidelity(r);
     const double kept = overSeeds(row, [&](std::size_t i) { return keptOf(*row.group.results[i], row.kvHead); }).mean;
     std::vector<std::pair<std::string, Json>> columns = {
-        {"capture", r.request.capture->info().fileName}, {"layer", row.layer}, {"query_head", row.queryHead}, {"kv_head", row.kvHead},
+        {"capture", r.request.capture->info().fileName},
+        {"layer", row.layer},
+        {"query_head", row.queryHead},
+        {"kv_head", row.kvHead},
         {"policy", r.request.recorded ? r.request.recorded->policy : r.request.policy.policy},
-        {"variant", r.request.recorded ? r.request.recorded->variant : r.request.policy.variant}, {"spec", row.group.spec},
-        {"cut", r.request.cut.text}, {"cut_token", r.request.cut.token},
-        {"budget", r.request.recorded ? r.request.recorded->budgetRequested : askedBudget(r).text()}, {"budget_requested_tokens", r.requested},
+        {"variant", r.request.recorded ? r.request.recorded->variant : r.request.policy.variant},
+        {"spec", row.group.spec},
+        {"cut", r.request.cut.text},
+        {"cut_token", r.request.cut.token},
+        {"budget", r.request.recorded ? r.request.recorded->budgetRequested : askedBudget(r).text()},
+        {"budget_requested_tokens", r.requested},
         {"kept", kept == std::floor(kept) ? Json(static_cast<std::int64_t>(kept)) : Json(kept)},
         {"retention", kept / static_cast<double>(r.visible)}};
-    columns.push_back(row.group.overSeeds ? std::pair{"seeds", Json(seedText(row))} : std::pair{"seed", Json(r.request.seed)});
+    columns.push_back(row.group.overSeeds ? std::pair{"seeds", Json(seedText(row))}
+                                          : std::pair{"seed", Json(r.request.seed)});
     for (std::size_t m = 0; m < row.group.measures.front().size(); ++m) {
-        const Summary summary = overSeeds(row, [&](std::size_t i) { return valueFor(row.group.measures[i][m], row.queryHead, row.kvHead); });
+        const Summary summary = overSeeds(
+            row, [&](std::size_t i) { return valueFor(row.group.measures[i][m], row.queryHead, row.kvHead); });
         const std::string& id = row.group.measures.front()[m].id;
         columns.push_back({id, summary.count > 0 ? summary.mean : std::numeric_limits<double>::quiet_NaN()});
         if (row.group.overSeeds)
             columns.push_back({id + "_std", summary.deviation});
     }
     if (row.group.work)
-        columns.insert(columns.end(), {{"operations", row.group.work->operations}, {"bytes_touched", row.group.work->bytes}});
-    columns.insert(columns.end(), {{"queries", f.queryCount}, {"first_query", f.firstQuery}, {"seen_queries", f.seenQueries},
-                                   {"skipped", f.skipped}, {"stated", "before W_o"}, {"simulated", r.simulated},
+        columns.insert(columns.end(),
+                       {{"operations", row.group.work->operations}, {"bytes_touched", row.group.work->bytes}});
+    columns.insert(columns.end(), {{"queries", f.queryCount},
+                                   {"first_query", f.firstQuery},
+                                   {"seen_queries", f.seenQueries},
+                                   {"skipped", f.skipped},
+                                   {"stated", "before W_o"},
+                                   {"simulated", r.simulated},
                                    {"stored_bytes", storedBytes(r)},
-                                   {"engine", r.engine}, {"arithmetic", r.arithmetic}, {"notes", fmt::format("{}", fmt::join(r.notes, "; "))},
+                                   {"engine", r.engine},
+                                   {"arithmetic", r.arithmetic},
+                                   {"notes", fmt::format("{}", fmt::join(r.notes, "; "))},
                                    {"command", command}});
     return columns;
 }
@@ -119,12 +134,18 @@ public:
         m_command->add_option("capture", m_capture, "capture file")->required();
         m_options.addTo(*m_command);
         m_random.addTo(*m_command);
-        m_command->add_option("--seeds", m_seeds, "like 0-9: mean and standard deviation over seeds, for policies that draw random numbers");
-        m_command->add_flag("--work", m_work, "count the operations and bytes of each choice: it is made once more, from nothing");
-        m_command->add_option("--selection", m_selections, "a recorded list instead of a policy; may be repeated")->allow_extra_args(false);
+        m_command->add_option(
+            "--seeds", m_seeds,
+            "like 0-9: mean and standard deviation over seeds, for policies that draw random numbers");
+        m_command->add_flag("--work", m_work,
+                            "count the operations and bytes of each choice: it is made once more, from nothing");
+        m_command->add_option("--selection", m_selections, "a recorded list instead of a policy; may be repeated")
+            ->allow_extra_args(false);
         m_command->add_option("--layers", m_layers, "what is written, like 0,2-3; all by default");
         m_command->add_option("--kv-heads", m_heads, "what is written, like 0-1; all by default");
-        m_command->add_option("--metrics", m_metrics, "output_error,retained_mass by default; `kvscope measures` lists them")->delimiter(',');
+        m_command
+            ->add_option("--metrics", m_metrics, "output_error,retained_mass by default; `kvscope measures` lists them")
+            ->delimiter(',');
         m_command->add_option("--out", m_out, "FILE.json or FILE.csv")->required();
     }
     bool chosen() const override { return m_command->parsed(); }
@@ -147,10 +168,11 @@ public:
             const auto total = static_cast<double>(requests.size()), from = static_cast<double>(done++);
             request.random = random;
             const Group group = measured(*runner, request, seeds, progress.part(from / total, (from + 1) / total));
-            const auto& kvOfQ = capture->info().layerInfo(request.layer).kvOfQ;
-            for (std::size_t q = 0; q < kvOfQ.size(); ++q)
-                if (heads.empty() || std::binary_search(heads.begin(), heads.end(), kvOfQ[q]))
-                    rows.push_back(columnsOf({group, request.layer.value, static_cast<int>(q), kvOfQ[q]}, context.commandLine()));
+            const auto& gqaGroupOf = capture->info().layerInfo(request.layer).gqaGroupOf;
+            for (std::size_t q = 0; q < gqaGroupOf.size(); ++q)
+                if (heads.empty() || std::binary_search(heads.begin(), heads.end(), gqaGroupOf[q]))
+                    rows.push_back(columnsOf({group, request.layer.value, static_cast<int>(q), gqaGroupOf[q]},
+                                             context.commandLine()));
         }
         m_random.finish();
         writeFileAtomically(m_out, m_out.ends_with(".json") ? jsonText(rows, context) : csvText(rows));
@@ -158,7 +180,8 @@ public:
 
 private:
     /// A policy that draws nothing, and a recorded list, are measured once.
-    Group measured(const LayerRunner& runner, RunRequest request, const std::vector<int>& seeds, const Checkpoint& progress) const {
+    Group measured(const LayerRunner& runner, RunRequest request, const std::vector<int>& seeds,
+                   const Checkpoint& progress) const {
         Group group;
         group.spec = specText(request);
         group.overSeeds = !m_seeds.empty();
@@ -169,7 +192,8 @@ private:
                 request.seed = static_cast<std::uint64_t>(seeds[i]);
             const auto total = static_cast<double>(count), from = static_cast<double>(i);
             group.results.push_back(runner.run(request, progress.part(from / total, (from + 0.5) / total)));
-            group.measures.push_back(runner.measure(*group.results.back(), m_metrics, progress.part((from + 0.5) / total, (from + 1) / total)));
+            group.measures.push_back(runner.measure(*group.results.back(), m_metrics,
+                                                    progress.part((from + 0.5) / total, (from + 1) / total)));
         }
         if (m_work)
             group.work = policyWork(runner, group.results.front()->request, progress.silent());
@@ -199,15 +223,19 @@ private:
                 if (there.contains(layer.value)) {
                     PolicySpec none;
                     none.budget = Budget{};
-                    RunRequest request = makeRequest(capture, layer, none, cutOf(*recorded, *capture), recorded->seed, true);
+                    RunRequest request =
+                        makeRequest(capture, layer, none, cutOf(*recorded, *capture), recorded->seed, true);
                     request.recorded = recorded;
                     requests.push_back(std::move(request));
                 }
-            if (std::none_of(layers.begin(), layers.end(), [&](LayerIndex layer) { return there.contains(layer.value); }))
-                throw Error({.sentence = there.empty() ? "the list holds no heads" : "the list holds none of these layers",
-                             .place = there.empty() ? "heads" : "--layers",
-                             .remedy = there.empty() ? "Write the list again" : fmt::format("It holds layers {}", fmt::join(there, ", ")),
-                             .path = path});
+            if (std::none_of(layers.begin(), layers.end(),
+                             [&](LayerIndex layer) { return there.contains(layer.value); }))
+                throw Error(
+                    {.sentence = there.empty() ? "the list holds no heads" : "the list holds none of these layers",
+                     .place = there.empty() ? "heads" : "--layers",
+                     .remedy = there.empty() ? "Write the list again"
+                                             : fmt::format("It holds layers {}", fmt::join(there, ", ")),
+                     .path = path});
         }
         return requests;
     }
@@ -236,7 +264,9 @@ private:
                     object[name] = value;
             list.push_back(std::move(object));
         }
-        return Json{{"format", "kvscope-measures"}, {"version", 1}, {"command", context.commandLine()}, {"rows", list}}.dump(1) + "\n";
+        return Json{{"format", "kvscope-measures"}, {"version", 1}, {"command", context.commandLine()}, {"rows", list}}
+                   .dump(1) +
+               "\n";
     }
 
     CLI::App* m_command = nullptr;

@@ -49,8 +49,9 @@ public:
     bool chosen() const override { return m_command->parsed(); }
     void run(const CommandContext&) override {
         for (const MeasureCard& card : allMeasures())
-            fmt::print("{:<24}{}{}{} ({}, {}{})\n{:24}{}\n", card.id, card.label, card.unit.empty() ? "" : ", ", card.unit,
-                       shapeText(card.shape), directionText(card.better), needText(card.need), "", card.help);
+            fmt::print("{:<24}{}{}{} ({}, {}{})\n{:24}{}\n", card.id, card.label, card.unit.empty() ? "" : ", ",
+                       card.unit, shapeText(card.shape), directionText(card.better), needText(card.need), "",
+                       card.help);
     }
 
 private:
@@ -59,8 +60,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<Command> makeMeasuresCommand() {
-    return std::make_unique<MeasuresCommand>();
-}
+std::unique_ptr<Command> makeMeasuresCommand() { return std::make_unique<MeasuresCommand>(); }
 
 } // namespace kvscope

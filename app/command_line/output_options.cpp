@@ -21,7 +21,8 @@ bool isOutput(const CLI::Option& option) {
     return std::any_of(names.begin(), names.end(), [&](const char* name) { return option.check_name(name); });
 }
 
-/// Whatever in a value may be a path: options also say `table=FILE`, `FILE.h5:/data set`, `policy@tau=0.95:FILE`, `A,B`.
+/// Whatever in a value may be a path: options also say `table=FILE`, `FILE.h5:/data set`, `policy@tau=0.95:FILE`,
+/// `A,B`.
 std::vector<std::string> pathsIn(const std::string& value) {
     std::vector<std::string> paths = {value};
     for (std::size_t begin = 0; begin <= value.size();) {

@@ -10,8 +10,8 @@
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
-#include "views/token_strip/token_strip_view.h"
 #include "views/common/view_facts.h"
+#include "views/token_strip/token_strip_view.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -36,17 +36,23 @@ struct FigureOptions {
 std::pair<double, double> parseSize(const std::string& text) {
     int width = 0, height = 0;
     char rest = 0;
-    if (std::sscanf(text.c_str(), "%dx%d%c", &width, &height, &rest) != 2 || width < 120 || height < 90 || width > 20000 || height > 20000)
-        throw Error({.sentence = "'" + text + "' is no size of a figure", .place = "--size", .remedy = "Write it like 900x700; the least is 120x90"});
+    if (std::sscanf(text.c_str(), "%dx%d%c", &width, &height, &rest) != 2 || width < 120 || height < 90 ||
+        width > 20000 || height > 20000)
+        throw Error({.sentence = "'" + text + "' is no size of a figure",
+                     .place = "--size",
+                     .remedy = "Write it like 900x700; the least is 120x90"});
     return {width, height};
 }
 
 Viewport::Range parseRange(const std::string& text) {
     Viewport::Range range{};
     char rest = 0;
-    if (std::sscanf(text.c_str(), "%lf,%lf,%lf,%lf%c", &range.xMin, &range.xMax, &range.yMin, &range.yMax, &rest) != 4 ||
+    if (std::sscanf(text.c_str(), "%lf,%lf,%lf,%lf%c", &range.xMin, &range.xMax, &range.yMin, &range.yMax, &rest) !=
+            4 ||
         !(range.xMin < range.xMax) || !(range.yMin < range.yMax))
-        throw Error({.sentence = "'" + text + "' is no range", .place = "--range", .remedy = "Write it like -5,5,-4,4 (xmin,xmax,ymin,ymax)"});
+        throw Error({.sentence = "'" + text + "' is no range",
+                     .place = "--range",
+                     .remedy = "Write it like -5,5,-4,4 (xmin,xmax,ymin,ymax)"});
     return range;
 }
 
@@ -78,13 +84,15 @@ private:
     void checkOptions() const;
     Session sessionFromOptions() const;
     void select(Session& session, const CaptureReader& capture) const;
-    ViewInput makeInput(const Session& session, const std::vector<std::size_t>& panes, const View& view, const CommandContext& context) const;
+    ViewInput makeInput(const Session& session, const std::vector<std::size_t>& panes, const View& view,
+                        const CommandContext& context) const;
     std::optional<Viewport::Range> chosenRange(const Session& session, const View& view) const;
     std::vector<std::size_t> chosenPanes(const Session& session) const;
     void aim(Session& session, const CaptureReader& capture) const;
     void activate(Session& session) const;
     void applyViewOptions(Session& session, const View& view) const;
-    Viewport makeViewport(const Session& session, const View& view, const ViewInput& input, const TextService& text) const;
+    Viewport makeViewport(const Session& session, const View& view, const ViewInput& input,
+                          const TextService& text) const;
 
     CLI::App* m_command = nullptr;
     RunOptions m_options;
@@ -104,20 +112,31 @@ void PlotCommand::addTo(CLI::App& app) {
     m_random.addTo(*m_command, false);
     m_command->add_option("--layer", m_layer, "layer, 0-based")->check(CLI::NonNegativeNumber);
     m_command->add_option("--kv-head", m_kvHead, "KV head, 0-based")->check(CLI::NonNegativeNumber);
-    m_command->add_option("--q-head", m_queryHead, "query head, 0-based; the first of the KV head by default")->check(CLI::NonNegativeNumber);
-    m_command->add_option("--selection", m_selections, "a recorded list as a pane, beside those of --policy in the order given; may be repeated")->allow_extra_args(false);
-    m_command->add_option("--select", m_figure.select, "tokens to highlight, like 611-626; needle by default where there is one; none");
+    m_command->add_option("--q-head", m_queryHead, "query head, 0-based; the first of the KV head by default")
+        ->check(CLI::NonNegativeNumber);
+    m_command
+        ->add_option("--selection", m_selections,
+                     "a recorded list as a pane, beside those of --policy in the order given; may be repeated")
+        ->allow_extra_args(false);
+    m_command->add_option("--select", m_figure.select,
+                          "tokens to highlight, like 611-626; needle by default where there is one; none");
     m_command->add_option("--select-name", m_figure.selectName, "what the highlighted tokens are called");
     m_command->add_option("--range", m_figure.range, "xmin,xmax,ymin,ymax of the data shown; all by default");
-    m_command->add_option("--scroll", m_figure.scroll, "logical pixels from the top of a long view")->check(CLI::NonNegativeNumber);
-    m_command->add_option("--cursor", m_figure.cursor, "tokens read, for views that tell a story step by step; all by default")
+    m_command->add_option("--scroll", m_figure.scroll, "logical pixels from the top of a long view")
         ->check(CLI::NonNegativeNumber);
-    m_command->add_option("--view-set", m_figure.viewSet, "id=value of a view's option; may be repeated")->allow_extra_args(false);
+    m_command
+        ->add_option("--cursor", m_figure.cursor,
+                     "tokens read, for views that tell a story step by step; all by default")
+        ->check(CLI::NonNegativeNumber);
+    m_command->add_option("--view-set", m_figure.viewSet, "id=value of a view's option; may be repeated")
+        ->allow_extra_args(false);
     m_command->add_option("--session", m_session, "a saved session instead of a capture");
     m_command->add_option("--pane", m_pane, "only this pane, 0-based")->check(CLI::NonNegativeNumber);
-    m_command->add_option("--active", m_active, "the pane that a view of one policy shows, 0-based")->check(CLI::NonNegativeNumber);
+    m_command->add_option("--active", m_active, "the pane that a view of one policy shows, 0-based")
+        ->check(CLI::NonNegativeNumber);
     m_command->add_option("--size", m_figure.size, "logical pixels, like 900x700");
-    m_command->add_option("--scale", m_figure.scale, "device pixels per logical pixel (PNG)")->check(CLI::Range(0.25, 16.0));
+    m_command->add_option("--scale", m_figure.scale, "device pixels per logical pixel (PNG)")
+        ->check(CLI::Range(0.25, 16.0));
     m_command->add_option("--theme", m_figure.theme, "light, dark or paper");
     m_command->add_flag("--footer", m_figure.footer, "print the command below the figure");
     m_command->add_option("--out", m_figure.out, "FILE.png, FILE.svg or FILE.pdf")->required();
@@ -135,7 +154,9 @@ void PlotCommand::checkOptions() const {
     if (m_session.empty())
         return;
     const auto refuse = [](const std::string& what) {
-        throw Error({.sentence = "a session holds what " + what + " would say", .place = "--session, " + what, .remedy = "Leave one of the two out"});
+        throw Error({.sentence = "a session holds what " + what + " would say",
+                     .place = "--session, " + what,
+                     .remedy = "Leave one of the two out"});
     };
     if (!m_capture.empty())
         refuse("the capture " + m_capture);
@@ -146,13 +167,15 @@ void PlotCommand::checkOptions() const {
 
 Session PlotCommand::sessionFromOptions() const {
     if (m_view.empty() || m_capture.empty())
-        throw Error({.sentence = "plot needs a view and a capture, or a session", .remedy = "Write kvscope plot VIEW CAPTURE ... or kvscope plot --session FILE ..."});
+        throw Error({.sentence = "plot needs a view and a capture, or a session",
+                     .remedy = "Write kvscope plot VIEW CAPTURE ... or kvscope plot --session FILE ..."});
     Session session;
     session.capturePath = m_capture;
     session.cut = m_options.cut;
     session.seed = m_options.seed;
     session.panesLinked = false;
-    const std::vector<PolicySpec> specs = m_options.policies.empty() && !m_selections.empty() ? std::vector<PolicySpec>{} : m_options.specs();
+    const std::vector<PolicySpec> specs =
+        m_options.policies.empty() && !m_selections.empty() ? std::vector<PolicySpec>{} : m_options.specs();
     // Policies and recorded lists in the order of the command line: the panes' letters follow it.
     auto spec = specs.begin();
     auto path = m_selections.begin();
@@ -180,11 +203,16 @@ void PlotCommand::select(Session& session, const CaptureReader& capture) const {
 std::vector<std::size_t> PlotCommand::chosenPanes(const Session& session) const {
     const std::vector<std::size_t> panes = allPanesOf(session);
     if (panes.empty())
-        throw Error({.sentence = "the session has no pane to draw", .place = "panes", .remedy = "Add a policy to it", .path = m_session});
+        throw Error({.sentence = "the session has no pane to draw",
+                     .place = "panes",
+                     .remedy = "Add a policy to it",
+                     .path = m_session});
     if (m_pane < 0)
         return panes;
     if (static_cast<std::size_t>(m_pane) >= panes.size())
-        throw Error({.sentence = fmt::format("there is no pane {}", m_pane), .place = "--pane", .remedy = fmt::format("There are {} panes, counted from 0", panes.size())});
+        throw Error({.sentence = fmt::format("there is no pane {}", m_pane),
+                     .place = "--pane",
+                     .remedy = fmt::format("There are {} panes, counted from 0", panes.size())});
     return {static_cast<std::size_t>(m_pane)};
 }
 
@@ -199,7 +227,8 @@ ViewInput PlotCommand::makeInput(const Session& session, const std::vector<std::
                                  const CommandContext& context) const {
     const auto runner = m_options.makeRunner(session.arithmetic);
     const Checkpoint progress = context.checkpoint("plot");
-    ViewInput input = headlessInput(session, openCapture(session.capturePath), panes, *runner, progress.part(0, 0.5), m_source);
+    ViewInput input =
+        headlessInput(session, openCapture(session.capturePath), panes, *runner, progress.part(0, 0.5), m_source);
     const auto [width, height] = parseSize(m_figure.size);
     input.data = headlessData(session, view, input, chosenRange(session, view), std::lround(width * m_figure.scale),
                               std::lround(height * m_figure.scale), *runner, progress.part(0.5, 1), m_source);
@@ -220,7 +249,8 @@ void PlotCommand::aim(Session& session, const CaptureReader& capture) const {
         chooseQueryHead(session, QueryHeadIndex(m_queryHead), capture);
     }
     if (m_kvHead >= 0 && session.kvHead.value != m_kvHead)
-        throw Error({.sentence = fmt::format("query head {} reads KV head {}, not {}", m_queryHead, session.kvHead.value, m_kvHead),
+        throw Error({.sentence = fmt::format("query head {} reads KV head {}, not {}", m_queryHead,
+                                             session.kvHead.value, m_kvHead),
                      .place = "--kv-head, --q-head",
                      .remedy = "Leave one of the two out"});
     fitToCapture(session, capture);
@@ -250,12 +280,15 @@ void PlotCommand::applyViewOptions(Session& session, const View& view) const {
         const std::string id = set.substr(0, equals), value = equals < set.size() ? set.substr(equals + 1) : "";
         checked.setText(id, value);
         if (!named.insert(id).second)
-            throw Error({.sentence = "the option " + id + " is set twice", .place = "--view-set", .remedy = "Leave one of them out"});
+            throw Error({.sentence = "the option " + id + " is set twice",
+                         .place = "--view-set",
+                         .remedy = "Leave one of them out"});
         setViewOption(session, view.card().id, id, value);
     }
 }
 
-Viewport PlotCommand::makeViewport(const Session& session, const View& view, const ViewInput& input, const TextService& text) const {
+Viewport PlotCommand::makeViewport(const Session& session, const View& view, const ViewInput& input,
+                                   const TextService& text) const {
     const auto [width, height] = parseSize(m_figure.size);
     Viewport viewport;
     viewport.width = width;
@@ -291,7 +324,10 @@ void PlotCommand::run(const CommandContext& context) {
     const ParameterValues options = viewOptions(session, view);
     const Scene figure = buildFigure(view, input, options, panes, makeViewport(session, view, input, text));
     exportScene(figure, m_figure.out,
-                {.scale = m_figure.scale, .command = context.commandLine(), .title = view.card().name, .footer = m_figure.footer});
+                {.scale = m_figure.scale,
+                 .command = context.commandLine(),
+                 .title = view.card().name,
+                 .footer = m_figure.footer});
     context.clearProgress();
     fmt::print("{}\n", view.finding(input, options));
 }

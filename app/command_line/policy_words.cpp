@@ -17,7 +17,8 @@ bool isPolicy(const std::string& word, bool bare) {
     if (id == word && !bare)
         return false;
     const auto& policies = allPolicies();
-    const bool known = std::any_of(policies.begin(), policies.end(), [&](const Policy* policy) { return policy->card().id == id; });
+    const bool known =
+        std::any_of(policies.begin(), policies.end(), [&](const Policy* policy) { return policy->card().id == id; });
     return known && !std::filesystem::exists(word);
 }
 

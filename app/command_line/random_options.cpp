@@ -12,15 +12,20 @@ void RandomOptions::addTo(CLI::App& app, bool withRecord) {
     app.add_option("--uniforms", m_uniforms,
                    "FILE.h5:/path of uniforms in [0, 1) that replace the generator's: [layers, KV heads, n] or "
                    "[layers, KV heads, rounds, n, slots]; the policy's help says which it draws");
-    app.add_option("--sketch", m_sketch,
-                   "FILE.h5:/path of a sketch matrix that replaces the generator's: [d, k] or [layers, KV heads, d, k]");
+    app.add_option(
+        "--sketch", m_sketch,
+        "FILE.h5:/path of a sketch matrix that replaces the generator's: [d, k] or [layers, KV heads, d, k]");
     if (withRecord)
-        app.add_option("--record", m_record, "FILE.h5 for the random numbers of this run: /uniforms and /sketch, as the two options read them");
+        app.add_option(
+            "--record", m_record,
+            "FILE.h5 for the random numbers of this run: /uniforms and /sketch, as the two options read them");
 }
 
 void RandomOptions::checkSeeds(std::size_t seeds) const {
     if (seeds > 1 && (replays() || !m_record.empty()))
-        throw Error({.sentence = "random numbers of a file belong to one run, and there are several seeds", .place = "--seeds", .remedy = "Leave --seeds out, or --uniforms, --sketch and --record"});
+        throw Error({.sentence = "random numbers of a file belong to one run, and there are several seeds",
+                     .place = "--seeds",
+                     .remedy = "Leave --seeds out, or --uniforms, --sketch and --record"});
 }
 
 std::shared_ptr<const RandomSource> RandomOptions::sourceFor(const CaptureInfo& capture) {

@@ -19,12 +19,19 @@ namespace {
 class ReportCommand final : public Command {
 public:
     void addTo(CLI::App& app) override {
-        m_command = app.add_subcommand("report", "write a page with figures, measures, kept lists and commands; needs no display");
+        m_command = app.add_subcommand(
+            "report", "write a page with figures, measures, kept lists and commands; needs no display");
         m_command->add_option("input", m_input, "session or capture")->required();
         m_options.addTo(*m_command);
-        m_command->add_option("--layer", m_layer, "layer, 0-based; of a session its own by default, of a capture the middle one")->check(CLI::NonNegativeNumber);
+        m_command
+            ->add_option("--layer", m_layer,
+                         "layer, 0-based; of a session its own by default, of a capture the middle one")
+            ->check(CLI::NonNegativeNumber);
         m_command->add_option("--kv-head", m_kvHead, "KV head, 0-based")->check(CLI::NonNegativeNumber);
-        m_command->add_option("--views", m_views, "ids of views, like head_grid,curves; all that have something to show by default")->delimiter(',');
+        m_command
+            ->add_option("--views", m_views,
+                         "ids of views, like head_grid,curves; all that have something to show by default")
+            ->delimiter(',');
         m_command->add_option("--out", m_out, "FILE.html, or a folder for index.html")->required();
     }
     bool chosen() const override { return m_command->parsed(); }
@@ -37,7 +44,8 @@ public:
         checkCanWrite(path); // refused before any work is done
         const HeadlessApplication application;
         try {
-            const std::string page = reportPage(session, capture, *m_options.makeRunner(session.arithmetic), {m_views, context.commandLine()}, context.checkpoint("report"));
+            const std::string page = reportPage(session, capture, *m_options.makeRunner(session.arithmetic),
+                                                {m_views, context.commandLine()}, context.checkpoint("report"));
             writeReport(m_out, page);
         } catch (...) {
             std::error_code ignored;

@@ -57,7 +57,8 @@ private:
         for (const Reproduction& row : allReproductions())
             width = std::max(width, row.id.size());
         for (const Reproduction& row : allReproductions())
-            fmt::print("{:<{}}  {}{}\n", row.id, width, row.item, row.elsewhere.empty() ? "" : " [" + row.elsewhere + "]");
+            fmt::print("{:<{}}  {}{}\n", row.id, width, row.item,
+                       row.elsewhere.empty() ? "" : " [" + row.elsewhere + "]");
     }
 
     void checkOptions() const {
@@ -97,8 +98,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<Command> makeReproduceCommand() {
-    return std::make_unique<ReproduceCommand>();
-}
+std::unique_ptr<Command> makeReproduceCommand() { return std::make_unique<ReproduceCommand>(); }
 
 } // namespace kvscope

@@ -16,9 +16,7 @@ namespace {
 
 constexpr double kTop = 34, kLine = 13, kLegendRow = 16, kLeastPlot = 320;
 
-bool isPowerLaw(const Reproduction& reproduction) {
-    return reproduction.method == ReproductionMethod::PowerLaw;
-}
+bool isPowerLaw(const Reproduction& reproduction) { return reproduction.method == ReproductionMethod::PowerLaw; }
 
 /// x counts categories, which bear the points' texts: values of a parameter, or bins with a bar each.
 bool hasCategories(const Reproduction& reproduction) {
@@ -46,8 +44,8 @@ AxisSpec axisOver(std::vector<double> numbers, const std::string& title, bool lo
     return axis;
 }
 
-/// Two captures can give an interval of ten times the means; as far as it goes here it leaves these their room, and none
-/// goes below 0 where no mean does.
+/// Two captures can give an interval of ten times the means; as far as it goes here it leaves these their room, and
+/// none goes below 0 where no mean does.
 std::pair<double, double> intervalRoom(const ReproductionResult& result) {
     double low = std::numeric_limits<double>::infinity(), high = -low;
     for (const ReproducedSeries& series : result.series)
@@ -60,8 +58,8 @@ std::pair<double, double> intervalRoom(const ReproductionResult& result) {
     return {low >= 0 ? std::max(0.0, low - room) : low - room, high + room};
 }
 
-PlotFrame frameOf(const Reproduction& reproduction, const ReproductionResult& result, const Viewport& viewport, double top,
-                  double bottom) {
+PlotFrame frameOf(const Reproduction& reproduction, const ReproductionResult& result, const Viewport& viewport,
+                  double top, double bottom) {
     const bool bars = reproduction.method == ReproductionMethod::Lengths;
     std::vector<double> x, y;
     if (bars)
@@ -95,14 +93,16 @@ struct SeriesStyle {
 };
 
 std::vector<SeriesStyle> stylesOf(const ReproductionResult& result, const Theme& theme, ThemeId themeId) {
-    const std::vector<Marker> markers = {Marker::Circle, Marker::Square, Marker::Diamond, Marker::TriangleUp, Marker::Hexagon};
+    const std::vector<Marker> markers = {Marker::Circle, Marker::Square, Marker::Diamond, Marker::TriangleUp,
+                                         Marker::Hexagon};
     const std::vector<std::vector<double>> dashes = {{}, {5, 3}, {1.5, 2.5}, {9, 3}, {9, 3, 1.5, 3}};
     std::vector<SeriesStyle> styles;
     for (std::size_t i = 0; i < result.series.size(); ++i) {
         const std::string& policy = result.series[i].policyId;
         const auto same = [&policy](const ReproducedSeries& series) { return series.policyId == policy; };
         const auto begin = result.series.begin();
-        const auto before = static_cast<std::size_t>(std::count_if(begin, begin + static_cast<std::ptrdiff_t>(i), same));
+        const auto before =
+            static_cast<std::size_t>(std::count_if(begin, begin + static_cast<std::ptrdiff_t>(i), same));
         const PolicyStyle own = policyStyle(policy, themeId);
         SeriesStyle style{own.marker, own.colour, own.colour, own.dash};
         if (std::count_if(begin, result.series.end(), same) > 1) {
@@ -116,7 +116,8 @@ std::vector<SeriesStyle> stylesOf(const ReproductionResult& result, const Theme&
 }
 
 /// Instead of ticks, since a category is no number. Bins of several series stand below each other, a line each.
-void drawCategories(SceneBuilder& builder, const PlotFrame& frame, const ReproductionResult& result, const Theme& theme) {
+void drawCategories(SceneBuilder& builder, const PlotFrame& frame, const ReproductionResult& result,
+                    const Theme& theme) {
     const TextStyle style{FontFace::Interface, 11};
     std::vector<std::vector<std::string>> drawn;
     for (const ReproducedSeries& series : result.series) {
@@ -126,14 +127,16 @@ void drawCategories(SceneBuilder& builder, const PlotFrame& frame, const Reprodu
         if (std::find(drawn.begin(), drawn.end(), texts) != drawn.end())
             continue;
         for (const ReproducedPoint& point : series.points)
-            builder.text({frame.toPixels(point.x, frame.y.low).x, frame.plot.bottom() + 6 + 12 * static_cast<double>(drawn.size())},
+            builder.text({frame.toPixels(point.x, frame.y.low).x,
+                          frame.plot.bottom() + 6 + 12 * static_cast<double>(drawn.size())},
                          point.xText, style, theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
         drawn.push_back(std::move(texts));
     }
 }
 
 /// Series stand side by side in a bin.
-void drawBars(SceneBuilder& builder, const PlotFrame& frame, const ReproductionResult& result, const std::vector<SeriesStyle>& styles) {
+void drawBars(SceneBuilder& builder, const PlotFrame& frame, const ReproductionResult& result,
+              const std::vector<SeriesStyle>& styles) {
     const double width = 0.8 / static_cast<double>(result.series.size());
     for (std::size_t i = 0; i < result.series.size(); ++i)
         for (const ReproducedPoint& point : result.series[i].points) {
@@ -141,7 +144,8 @@ void drawBars(SceneBuilder& builder, const PlotFrame& frame, const ReproductionR
                 continue;
             const double left = point.x - 0.4 + width * static_cast<double>(i);
             const Point top = frame.toPixels(left, point.summary.mean), end = frame.toPixels(left + width, 0);
-            builder.rectangle({top.x, top.y, end.x - top.x - 1, end.y - top.y}, styles[i].fill, {styles[i].colour, 1.2, {}});
+            builder.rectangle({top.x, top.y, end.x - top.x - 1, end.y - top.y}, styles[i].fill,
+                              {styles[i].colour, 1.2, {}});
         }
 }
 
@@ -171,7 +175,8 @@ void drawPowers(SceneBuilder& builder, const PlotFrame& frame, const std::vector
     }
 }
 
-void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedSeries& series, const SeriesStyle& style) {
+void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedSeries& series,
+                const SeriesStyle& style) {
     std::vector<Point> line;
     for (const ReproducedPoint& point : series.points) {
         if (!std::isfinite(point.summary.mean))
@@ -200,16 +205,19 @@ void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedS
 std::string legendText(const ReproducedSeries& series) {
     if (!series.law)
         return series.label;
-    return fmt::format("{}: power {} ± {}", series.label, formatFixed(series.law->exponent, 2), formatFixed(series.law->halfInterval, 2));
+    return fmt::format("{}: power {} ± {}", series.label, formatFixed(series.law->exponent, 2),
+                       formatFixed(series.law->halfInterval, 2));
 }
 
-std::vector<LegendEntry> legendOf(const Reproduction& reproduction, const ReproductionResult& result, const std::vector<SeriesStyle>& styles,
-                                  const Theme& theme) {
+std::vector<LegendEntry> legendOf(const Reproduction& reproduction, const ReproductionResult& result,
+                                  const std::vector<SeriesStyle>& styles, const Theme& theme) {
     std::vector<LegendEntry> entries;
     for (std::size_t i = 0; i < styles.size(); ++i)
-        entries.push_back({legendText(result.series[i]), styles[i].marker, styles[i].fill, {styles[i].colour, 1.2, {}}, 3});
+        entries.push_back(
+            {legendText(result.series[i]), styles[i].marker, styles[i].fill, {styles[i].colour, 1.2, {}}, 3});
     for (std::size_t i = 0; i < reproduction.powers.size(); ++i)
-        entries.push_back({"theory: power " + formatShort(reproduction.powers[i]), Marker::Circle, kTransparent, strokeOfPower(i, theme), 3, true});
+        entries.push_back({"theory: power " + formatShort(reproduction.powers[i]), Marker::Circle, kTransparent,
+                           strokeOfPower(i, theme), 3, true});
     return entries;
 }
 
@@ -253,7 +261,8 @@ Scene drawReproduction(const Reproduction& reproduction, const ReproductionResul
     const std::size_t rows = drawLegendRows(builder, legend, legendLeft, viewport.width - legendLeft - 10, viewport);
     const bool categories = hasCategories(reproduction);
     const double top = kTop + kLegendRow * static_cast<double>(rows) - 4;
-    scene.height = viewport.height = std::max(viewport.height, top + kLeastPlot + bottom); // many notes do not flatten the plot
+    scene.height = viewport.height =
+        std::max(viewport.height, top + kLeastPlot + bottom); // many notes do not flatten the plot
     const PlotFrame frame = frameOf(reproduction, result, viewport, top, bottom);
     PlotFrame axes = frame;
     if (categories) { // named below instead: a range without a tick

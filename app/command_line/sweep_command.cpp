@@ -29,24 +29,32 @@ std::vector<std::string> splitAtCommas(const std::string& text) {
 VariedParameter parseVaried(const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
-        throw Error({.sentence = "'" + text + "' names no parameter and values", .place = "--vary", .remedy = "Write it like sink=0,4,16"});
+        throw Error({.sentence = "'" + text + "' names no parameter and values",
+                     .place = "--vary",
+                     .remedy = "Write it like sink=0,4,16"});
     return {text.substr(0, equals), splitAtCommas(text.substr(equals + 1))};
 }
 
 class SweepCommand final : public Command {
 public:
     void addTo(CLI::App& app) override {
-        m_command = app.add_subcommand("sweep", "run policies over budgets, parameters, seeds and captures into one table");
+        m_command =
+            app.add_subcommand("sweep", "run policies over budgets, parameters, seeds and captures into one table");
         m_command->add_option("captures", m_captures, "capture files")->required();
         m_options.addTo(*m_command, false);
         m_random.addTo(*m_command, false);
-        m_command->add_option("--retention", m_retentions, "fractions kept, like 0.05,0.1,0.25, for policies without @BUDGET")->allow_extra_args(false);
-        m_command->add_option("--budget", m_budgets, "tokens kept, like 512,2048, for policies without @BUDGET")->allow_extra_args(false);
+        m_command
+            ->add_option("--retention", m_retentions,
+                         "fractions kept, like 0.05,0.1,0.25, for policies without @BUDGET")
+            ->allow_extra_args(false);
+        m_command->add_option("--budget", m_budgets, "tokens kept, like 512,2048, for policies without @BUDGET")
+            ->allow_extra_args(false);
         m_command->add_option("--vary", m_varied, "parameter=v1,v2,...; may be repeated")->allow_extra_args(false);
         m_command->add_option("--seeds", m_seeds, "like 0-9; --seed by default");
         m_command->add_option("--layers", m_layers, "like 0,2-3; all by default");
         m_command->add_option("--metrics", m_metrics, "further columns; `kvscope measures` lists them")->delimiter(',');
-        m_command->add_flag("--work", m_work, "count the operations and bytes of each choice: it is made once more, from nothing");
+        m_command->add_flag("--work", m_work,
+                            "count the operations and bytes of each choice: it is made once more, from nothing");
         m_command->add_option("--out", m_out, "FILE.csv")->required();
     }
     bool chosen() const override { return m_command->parsed(); }
@@ -56,7 +64,9 @@ public:
         SweepRequest request = makeRequest();
         m_random.checkSeeds(request.seeds.size());
         if (m_random.replays() && request.captures.size() > 1)
-            throw Error({.sentence = "random numbers of a file belong to one capture", .place = "--uniforms, --sketch", .remedy = "Sweep one capture"});
+            throw Error({.sentence = "random numbers of a file belong to one capture",
+                         .place = "--uniforms, --sketch",
+                         .remedy = "Sweep one capture"});
         request.random = m_random.sourceFor(request.captures.front()->info());
         const auto runner = m_options.makeRunner();
         AtomicFile file(m_out);
@@ -64,7 +74,8 @@ public:
         table << withCommand(sweepCsvHeader(request), "command");
         double layers = 0;
         for (const auto& capture : request.captures)
-            layers += static_cast<double>(request.layers.empty() ? capture->info().layers.size() : request.layers.size());
+            layers +=
+                static_cast<double>(request.layers.empty() ? capture->info().layers.size() : request.layers.size());
         const Checkpoint progress = context.checkpoint("sweep", layers);
         runSweep(*runner, request, progress, [&](const SweepRow& row) {
             table << withCommand(sweepCsvLine(request, row), context.commandLine());
@@ -85,7 +96,9 @@ private:
         for (const std::string& text : m_options.policies)
             request.policies.push_back(PolicySpec::parse(text));
         if (request.policies.empty())
-            throw Error({.sentence = "no policy is named", .place = "--policy", .remedy = "Add --policy ID; `kvscope policies` lists them"});
+            throw Error({.sentence = "no policy is named",
+                         .place = "--policy",
+                         .remedy = "Add --policy ID; `kvscope policies` lists them"});
         for (const std::string& list : m_retentions)
             for (const std::string& text : splitAtCommas(list))
                 request.budgets.push_back(parseBudgetOption(text, Budget::Unit::Fraction));
@@ -119,7 +132,10 @@ private:
     }
 
     [[noreturn]] void failWrite() const {
-        throw Error({.sentence = "the table cannot be written", .place = "--out", .remedy = "Check that the disk is not full", .path = m_out});
+        throw Error({.sentence = "the table cannot be written",
+                     .place = "--out",
+                     .remedy = "Check that the disk is not full",
+                     .path = m_out});
     }
 
     CLI::App* m_command = nullptr;

@@ -12,7 +12,8 @@ namespace {
 class SynthCommand final : public Command {
 public:
     void addTo(CLI::App& app) override {
-        m_command = app.add_subcommand("synth", "write a seeded synthetic capture: clusters, sinks, needle, collinear keys, RoPE rings");
+        m_command = app.add_subcommand(
+            "synth", "write a seeded synthetic capture: clusters, sinks, needle, collinear keys, RoPE rings");
         m_command->add_option("--tokens", m_spec.tokens, "tokens n")->capture_default_str();
         m_command->add_option("--layers", m_spec.layers, "layers")->capture_default_str();
         m_command->add_option("--q-heads", m_spec.queryHeads, "query heads")->capture_default_str();
@@ -21,11 +22,16 @@ public:
         addSeedTo(*m_command, m_spec.seed, "of every number in it")->default_str(std::to_string(m_spec.seed));
         m_command->add_option("--clusters", m_spec.clusters, "clusters of keys; 0: none")->capture_default_str();
         m_command->add_option("--sinks", m_spec.sinks, "first tokens that draw attention")->capture_default_str();
-        m_command->add_option("--needle-begin", m_spec.needleBegin, "first needle token; -1: at 45 % of the tokens")->capture_default_str();
+        m_command->add_option("--needle-begin", m_spec.needleBegin, "first needle token; -1: at 45 % of the tokens")
+            ->capture_default_str();
         m_command->add_option("--needle-length", m_spec.needleLength, "needle tokens; 0: none")->capture_default_str();
-        m_command->add_option("--collinearity", m_spec.collinearity, "share of the common direction in a key's squared length, 0 up to 1")->capture_default_str();
+        m_command
+            ->add_option("--collinearity", m_spec.collinearity,
+                         "share of the common direction in a key's squared length, 0 up to 1")
+            ->capture_default_str();
         m_command->add_flag("--no-rope", m_noRope, "do not rotate queries and keys");
-        m_command->add_option("--q-window", m_spec.queryWindow, "store only the last so many queries; 0: all")->capture_default_str();
+        m_command->add_option("--q-window", m_spec.queryWindow, "store only the last so many queries; 0: all")
+            ->capture_default_str();
         m_command->add_option("--dtype", m_type, "bf16, f16 or f32")->capture_default_str();
         m_command->add_option("--deflate", m_deflate, "level 0 to 9")->check(CLI::Range(0, 9))->capture_default_str();
         m_command->add_flag("--sparse", m_sparse, "declare the tensors but store none: a huge file that takes no room");
@@ -37,8 +43,12 @@ public:
         checkOutput(m_out, {".h5", ".hdf5"});
         m_spec.rope = !m_noRope;
         if (m_type != "bf16" && m_type != "f16" && m_type != "f32")
-            throw Error({.sentence = "there is no stored type '" + m_type + "'", .place = "--dtype", .remedy = "Choose bf16, f16 or f32"});
-        m_spec.storedType = m_type == "bf16" ? StoredType::Bfloat16 : m_type == "f16" ? StoredType::Float16 : StoredType::Float32;
+            throw Error({.sentence = "there is no stored type '" + m_type + "'",
+                         .place = "--dtype",
+                         .remedy = "Choose bf16, f16 or f32"});
+        m_spec.storedType = m_type == "bf16"  ? StoredType::Bfloat16
+                            : m_type == "f16" ? StoredType::Float16
+                                              : StoredType::Float32;
         writeSyntheticCapture(m_spec, m_out, m_deflate, m_sparse, context.checkpoint("synth"));
     }
 

@@ -1,5 +1,5 @@
-// `kvscope theory`: what the theorems of the papers demand at the norms of a capture, beside what the parameters are and
-// what was measured, one line per KV head and statement.
+// `kvscope theory`: what the theorems of the papers demand at the norms of a capture, beside what the parameters are
+// and what was measured, one line per KV head and statement.
 #include "app/command_line/command.h"
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
@@ -41,14 +41,17 @@ Columns columnsOf(const RunRequest& request, const TheoryRow& row, const TheoryA
             {"cut_token", request.cut.token},
             {"theorem", row.theorem},
             {"quantity", row.quantity},
-            {"kind", bound ? "bound" : demand ? "demand" : "describes"},
+            {"kind", bound    ? "bound"
+                     : demand ? "demand"
+                              : "describes"},
             {"demanded", bound ? Json(nullptr) : numberJson(limit)},
             {"set", numberJson(row.set)},
             {"met", demand && row.hasMargin() ? Json(row.set >= row.demanded) : Json(nullptr)},
             {"bound", bound ? numberJson(limit) : Json(nullptr)},
             {"measured", numberJson(row.measured)},
             {"worst", numberJson(row.worst)},
-            {"measured_over_bound", bound && row.hasMargin() && limit > 0 ? numberJson(row.measured / limit) : Json(nullptr)},
+            {"measured_over_bound",
+             bound && row.hasMargin() && limit > 0 ? numberJson(row.measured / limit) : Json(nullptr)},
             {"epsilon", asked.epsilon},
             {"delta", asked.delta},
             {"formula", row.formula}};
@@ -65,7 +68,8 @@ std::string cellText(const Json& value) {
 class TheoryCommand final : public Command {
 public:
     void addTo(CLI::App& app) override {
-        m_command = app.add_subcommand("theory", "what the theorems demand at a capture's norms, beside parameters and measured errors");
+        m_command = app.add_subcommand(
+            "theory", "what the theorems demand at a capture's norms, beside parameters and measured errors");
         m_command->add_option("capture", m_capture, "capture file")->required();
         m_options.addTo(*m_command);
         m_command->add_option("--layers", m_layers, "like 0,2-3; all by default");
@@ -91,7 +95,8 @@ public:
         for (const PolicySpec& spec : specs)
             for (const LayerIndex layer : layers) {
                 const RunRequest request = makeRequest(capture, layer, spec, cut, m_options.seed, true);
-                for (const TheoryRow& row : theoryRows(*runner, request, m_asked, progress.part(done / total, (done + 1) / total)))
+                for (const TheoryRow& row :
+                     theoryRows(*runner, request, m_asked, progress.part(done / total, (done + 1) / total)))
                     if (heads.empty() || std::binary_search(heads.begin(), heads.end(), row.kvHead))
                         rows.push_back(columnsOf(request, row, m_asked));
                 done += 1;
@@ -123,7 +128,9 @@ private:
                 object[name] = value;
             list.push_back(std::move(object));
         }
-        return Json{{"format", "kvscope-theory"}, {"version", 1}, {"command", context.commandLine()}, {"rows", list}}.dump(1) + "\n";
+        return Json{{"format", "kvscope-theory"}, {"version", 1}, {"command", context.commandLine()}, {"rows", list}}
+                   .dump(1) +
+               "\n";
     }
 
     CLI::App* m_command = nullptr;

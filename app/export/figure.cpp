@@ -3,9 +3,9 @@
 
 #include "core/base/error.h"
 #include "core/run/head_means.h"
+#include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 #include "views/scene/scene_builder.h"
-#include "views/common/view_facts.h"
 
 #include <fmt/format.h>
 
@@ -46,30 +46,34 @@ struct Mover {
 std::string factsOf(const ViewInput& input, const PaneData& pane) {
     const RunResult& result = *pane.result;
     const HeadSelection& chosen = result.selection.heads[static_cast<std::size_t>(input.kvHead.value)];
-    std::string facts = fmt::format("kept {} of {}", formatCount(std::llround(chosen.attendedTokens())), formatCount(result.visible));
+    std::string facts =
+        fmt::format("kept {} of {}", formatCount(std::llround(chosen.attendedTokens())), formatCount(result.visible));
     if (!chosen.queryHeads.empty())
         facts += fmt::format(" per query head, {} in union", formatCount(std::ssize(chosen.kept)));
     if (result.fidelity)
-        facts = fmt::format("error {} · mass {} % · {}", formatFixed(meanErrorOf(result, *input.capture, input.kvHead), 3),
-                            formatFixed(100 * meanMassOf(result, *input.capture, input.kvHead), 1), facts);
+        facts =
+            fmt::format("error {} · mass {} % · {}", formatFixed(meanErrorOf(result, *input.capture, input.kvHead), 3),
+                        formatFixed(100 * meanMassOf(result, *input.capture, input.kvHead), 1), facts);
     const auto needle = beforeCut(input, tokensOfKind(*input.capture, SegmentKind::Needle));
     if (!needle.empty())
         facts += fmt::format(" · needle {}/{}", keptAmong(input, pane, needle), needle.size());
     return facts;
 }
 
-void drawTitle(SceneBuilder& builder, const ViewInput& input, const PaneData& pane, bool withLetter, const Box& box, ThemeId themeId) {
+void drawTitle(SceneBuilder& builder, const ViewInput& input, const PaneData& pane, bool withLetter, const Box& box,
+               ThemeId themeId) {
     const Theme& theme = themeOf(themeId);
     builder.rectangle({box.x + 8, box.y + 4, box.width - 16, 2}, policyStyle(pane.policyId, themeId).colour);
     const TextStyle bold{FontFace::Interface, 12, FontWeight::SemiBold}, plain{FontFace::Interface, 11};
     const std::string title = withLetter ? std::string(1, pane.letter) + "  " + paneTitle(pane) : paneTitle(pane);
     builder.text({box.x + 8, box.y + 20}, builder.elide(title, bold, box.width - 16), bold, theme.text1);
     if (pane.result)
-        builder.text({box.x + 8, box.y + 35}, builder.elide(factsOf(input, pane), plain, box.width - 16), plain, theme.text2);
+        builder.text({box.x + 8, box.y + 35}, builder.elide(factsOf(input, pane), plain, box.width - 16), plain,
+                     theme.text2);
 }
 
-/// Panes side by side while that leaves them wide, else in rows: as many columns as give the largest panels, a little wider
-/// than high. Ties go to fewer rows.
+/// Panes side by side while that leaves them wide, else in rows: as many columns as give the largest panels, a little
+/// wider than high. Ties go to fewer rows.
 std::size_t columnsFor(std::size_t panes, double width, double height) {
     std::size_t best = panes;
     double largest = -1;
@@ -93,8 +97,8 @@ void placeScene(Scene& whole, const Scene& part, Point offset) {
     }
 }
 
-Scene buildFigure(const View& view, ViewInput input, const ParameterValues& options, const std::vector<std::size_t>& panes,
-                  const Viewport& viewport) {
+Scene buildFigure(const View& view, ViewInput input, const ParameterValues& options,
+                  const std::vector<std::size_t>& panes, const Viewport& viewport) {
     if (!view.card().perPane) {
         std::vector<PaneData> chosen;
         for (const std::size_t pane : panes)
@@ -111,10 +115,13 @@ Scene buildFigure(const View& view, ViewInput input, const ParameterValues& opti
     figure.height = viewport.height;
     figure.background = themeOf(viewport.theme).canvas;
     SceneBuilder builder(figure, *viewport.text);
-    const std::size_t columns = columnsFor(panes.size(), viewport.width, viewport.height), rows = (panes.size() + columns - 1) / columns;
-    const double width = viewport.width / static_cast<double>(columns), height = viewport.height / static_cast<double>(rows);
+    const std::size_t columns = columnsFor(panes.size(), viewport.width, viewport.height),
+                      rows = (panes.size() + columns - 1) / columns;
+    const double width = viewport.width / static_cast<double>(columns),
+                 height = viewport.height / static_cast<double>(rows);
     for (std::size_t i = 0; i < panes.size(); ++i) {
-        const Box box{width * static_cast<double>(i % columns), height * static_cast<double>(i / columns), width, kTitleHeight};
+        const Box box{width * static_cast<double>(i % columns), height * static_cast<double>(i / columns), width,
+                      kTitleHeight};
         drawTitle(builder, input, input.panes[panes[i]], panes.size() > 1, box, viewport.theme);
         Viewport panel = viewport;
         panel.width = width;

@@ -1,5 +1,5 @@
-// Scenes on paper: each drawable becomes the QPainter call that means the same. What ImGui paints live from the same list
-// must look alike, so nothing here decides about layout.
+// Scenes on paper: each drawable becomes the QPainter call that means the same. What ImGui paints live from the same
+// list must look alike, so nothing here decides about layout.
 #include "app/export/painter_scene.h"
 
 #include "app/text/qt_text_service.h"
@@ -105,8 +105,9 @@ void ItemPainter::operator()(const TextItem& item) {
     const QFontMetricsF metrics(font);
     const QString text = QString::fromStdString(item.text);
     const double width = metrics.horizontalAdvance(text);
-    const double x = item.horizontal == HorizontalAlign::Left ? 0
-                     : item.horizontal == HorizontalAlign::Centre ? -width / 2 : -width;
+    const double x = item.horizontal == HorizontalAlign::Left     ? 0
+                     : item.horizontal == HorizontalAlign::Centre ? -width / 2
+                                                                  : -width;
     const double y = item.vertical == VerticalAlign::Baseline ? 0
                      : item.vertical == VerticalAlign::Top    ? metrics.ascent()
                      : item.vertical == VerticalAlign::Middle ? (metrics.ascent() - metrics.descent()) / 2
@@ -137,15 +138,17 @@ void ItemPainter::drawMarks(QPainter& painter, const PointCloudItem& item) {
 }
 
 void ItemPainter::operator()(const PointCloudItem& item) {
-    if (!item.points || item.points->empty() || (item.fill.a == 0 && (item.stroke.colour.a == 0 || item.stroke.width <= 0)))
+    if (!item.points || item.points->empty() ||
+        (item.fill.a == 0 && (item.stroke.colour.a == 0 || item.stroke.width <= 0)))
         return; // nothing, or marks that are only there to be pointed at
     if (m_options.rasteriseAbove == 0 || item.points->size() <= m_options.rasteriseAbove) {
         drawMarks(m_painter, item);
         return;
     }
-    const double scale = std::min(m_options.rasterDpi / 96, largestImageScale(m_scene.width, m_scene.height)); // 96 logical pixels an inch
-    QImage layer(static_cast<int>(std::ceil(m_scene.width * scale)), static_cast<int>(std::ceil(m_scene.height * scale)),
-                 QImage::Format_ARGB32_Premultiplied);
+    const double scale = std::min(m_options.rasterDpi / 96,
+                                  largestImageScale(m_scene.width, m_scene.height)); // 96 logical pixels an inch
+    QImage layer(static_cast<int>(std::ceil(m_scene.width * scale)),
+                 static_cast<int>(std::ceil(m_scene.height * scale)), QImage::Format_ARGB32_Premultiplied);
     layer.fill(Qt::transparent);
     QPainter painter(&layer);
     painter.setRenderHint(QPainter::Antialiasing);

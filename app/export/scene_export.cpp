@@ -1,5 +1,6 @@
-// Figures as files. PNG is painted at any scale; SVG and PDF are painted with the same calls, so their text is real text.
-// Qt's writers of SVG and PDF do not say when a disk is full, so every figure is made in memory and written as one block.
+// Figures as files. PNG is painted at any scale; SVG and PDF are painted with the same calls, so their text is real
+// text. Qt's writers of SVG and PDF do not say when a disk is full, so every figure is made in memory and written as
+// one block.
 #include "app/export/scene_export.h"
 
 #include "app/export/painter_scene.h"
@@ -29,7 +30,8 @@ constexpr int kDotsPerInch = 96; // of a logical pixel
 constexpr double kFooterPoints = 5;
 
 [[noreturn]] void failDraw(const char* format) {
-    throw Error({.sentence = fmt::format("Qt could not make a figure of the format {}", format), .remedy = "Choose a smaller size or another format"});
+    throw Error({.sentence = fmt::format("Qt could not make a figure of the format {}", format),
+                 .remedy = "Choose a smaller size or another format"});
 }
 
 /// Room below the figure for the command, in wrapped 5 pt text.
@@ -86,7 +88,8 @@ QByteArray svgOf(const Scene& scene, const ExportOptions& options) {
 
 /// The command as the description of the document; QPdfWriter takes the whole XMP packet.
 QByteArray xmpPacket(const ExportOptions& options) {
-    const QString title = QString::fromStdString(options.title.empty() ? "KVScope figure" : options.title).toHtmlEscaped();
+    const QString title =
+        QString::fromStdString(options.title.empty() ? "KVScope figure" : options.title).toHtmlEscaped();
     const QString command = QString::fromStdString(options.command).toHtmlEscaped();
     return QString(R"(<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?>
 <x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
@@ -94,11 +97,13 @@ QByteArray xmpPacket(const ExportOptions& options) {
 <dc:title><rdf:Alt><rdf:li xml:lang="x-default">%1</rdf:li></rdf:Alt></dc:title>
 <dc:description><rdf:Alt><rdf:li xml:lang="x-default">%2</rdf:li></rdf:Alt></dc:description>
 </rdf:Description></rdf:RDF></x:xmpmeta>
-<?xpacket end="w"?>)").arg(title, command).toUtf8();
+<?xpacket end="w"?>)")
+        .arg(title, command)
+        .toUtf8();
 }
 
-/// The same figure is the same bytes whenever it is made: the date, which Qt always writes and PDF does not ask for, gives
-/// way to spaces. The cross-reference table counts bytes, so none may move.
+/// The same figure is the same bytes whenever it is made: the date, which Qt always writes and PDF does not ask for,
+/// gives way to spaces. The cross-reference table counts bytes, so none may move.
 QByteArray withoutDate(QByteArray pdf) {
     constexpr char kDate[] = "/CreationDate (";
     const qsizetype begin = pdf.lastIndexOf(kDate), end = pdf.indexOf(')', begin);
@@ -133,14 +138,16 @@ QByteArray pdfOf(const Scene& scene, const ExportOptions& options) {
 void checkImageSize(double width, double height, double scale) {
     const double largest = largestImageScale(width, height);
     if (scale > largest)
-        throw Error({.sentence = fmt::format("a PNG of {:.0f}x{:.0f} logical pixels at scale {:g} is too large", width, height, scale),
+        throw Error({.sentence = fmt::format("a PNG of {:.0f}x{:.0f} logical pixels at scale {:g} is too large", width,
+                                             height, scale),
                      .place = "size, scale",
-                     .remedy = fmt::format("The largest scale of this size is {:.2f}; SVG and PDF need none", std::floor(100 * largest) / 100)});
+                     .remedy = fmt::format("The largest scale of this size is {:.2f}; SVG and PDF need none",
+                                           std::floor(100 * largest) / 100)});
 }
 
 QImage renderScene(const Scene& scene, double scale) {
-    QImage image(static_cast<int>(std::lround(scene.width * scale)), static_cast<int>(std::lround(scene.height * scale)),
-                 QImage::Format_ARGB32_Premultiplied);
+    QImage image(static_cast<int>(std::lround(scene.width * scale)),
+                 static_cast<int>(std::lround(scene.height * scale)), QImage::Format_ARGB32_Premultiplied);
     image.fill(Qt::transparent);
     image.setDotsPerMeterX(static_cast<int>(std::lround(kDotsPerInch * scale / 0.0254)));
     image.setDotsPerMeterY(image.dotsPerMeterX());
@@ -154,7 +161,8 @@ std::string sceneAsInlineSvg(const Scene& scene, const std::string& label) {
     // Without the XML declaration, and with the label instead of a title, which browsers show as a tooltip.
     QString svg = QString::fromUtf8(svgOf(scene, {}));
     svg.remove(0, svg.indexOf("<svg"));
-    svg.remove(QRegularExpression("<title>.*?</title>|<desc>.*?</desc>", QRegularExpression::DotMatchesEverythingOption));
+    svg.remove(
+        QRegularExpression("<title>.*?</title>|<desc>.*?</desc>", QRegularExpression::DotMatchesEverythingOption));
     svg.insert(4, QString(" role=\"img\" aria-label=\"%1\"").arg(QString::fromStdString(label).toHtmlEscaped()));
     return svg.toStdString();
 }
@@ -162,7 +170,9 @@ std::string sceneAsInlineSvg(const Scene& scene, const std::string& label) {
 void exportScene(const Scene& figure, const std::string& path, const ExportOptions& options) {
     const QString suffix = QFileInfo(QString::fromStdString(path)).suffix().toLower();
     if (suffix != "png" && suffix != "svg" && suffix != "pdf")
-        throw Error({.sentence = "figures are written as .png, .svg or .pdf", .remedy = "Give the file one of these names", .path = path});
+        throw Error({.sentence = "figures are written as .png, .svg or .pdf",
+                     .remedy = "Give the file one of these names",
+                     .path = path});
     const Scene scene = Footer(figure, options).scene;
     const QByteArray file = (suffix == "png" ? pngOf : suffix == "svg" ? svgOf : pdfOf)(scene, options);
     writeFileAtomically(path, {file.constData(), static_cast<std::size_t>(file.size())});

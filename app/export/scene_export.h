@@ -9,10 +9,10 @@
 namespace kvscope {
 
 struct ExportOptions {
-    double scale = 1;           ///< PNG: device pixels per logical pixel
-    std::string command = {};   ///< the command line that makes the figure again; into the metadata
+    double scale = 1;         ///< PNG: device pixels per logical pixel
+    std::string command = {}; ///< the command line that makes the figure again; into the metadata
     std::string title = {};
-    bool footer = false;        ///< the command as 5 pt text below the figure too
+    bool footer = false;                 ///< the command as 5 pt text below the figure too
     std::size_t rasteriseAbove = 20'000; ///< marks of a layer; vector formats only; 0: never
 };
 
@@ -24,8 +24,9 @@ QImage renderScene(const Scene& scene, double scale);
 /// The scene as an <svg> element to stand inside an HTML page: text as text, `label` for screen readers.
 std::string sceneAsInlineSvg(const Scene& scene, const std::string& label);
 
-/// By extension: .png, .svg, .pdf (text stays text). Made in memory and written as writeFileAtomically does, so a failed
-/// export leaves no partial file and a pipe gets the whole figure. The same figure is the same bytes at any time. Throws Error with the path and the remedy. Needs a QGuiApplication, but no display and no GL.
+/// By extension: .png, .svg, .pdf (text stays text). Made in memory and written as writeFileAtomically does, so a
+/// failed export leaves no partial file and a pipe gets the whole figure. The same figure is the same bytes at any
+/// time. Throws Error with the path and the remedy. Needs a QGuiApplication, but no display and no GL.
 void exportScene(const Scene& scene, const std::string& path, const ExportOptions& options);
 
 } // namespace kvscope

@@ -18,7 +18,8 @@ namespace {
 using Json = nlohmann::json;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& key) {
-    throw Error({.sentence = "the lesson " + what, .place = "lesson/" + key, .remedy = "Repair this key of the session file"});
+    throw Error(
+        {.sentence = "the lesson " + what, .place = "lesson/" + key, .remedy = "Repair this key of the session file"});
 }
 
 LessonStop readStop(const Json& json) {
@@ -45,7 +46,8 @@ void readQuestion(const Json& json, Lesson& lesson) {
     lesson.claim = json.at("claim").get<int>();
     lesson.answer = json.at("answer").get<std::string>();
     for (const Json& choice : json.at("choices"))
-        lesson.choices.push_back({choice.at("text").get<std::string>(), choice.value("below", std::numeric_limits<double>::infinity())});
+        lesson.choices.push_back(
+            {choice.at("text").get<std::string>(), choice.value("below", std::numeric_limits<double>::infinity())});
 }
 
 void check(const Lesson& lesson) {

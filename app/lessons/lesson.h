@@ -29,7 +29,7 @@ struct Lesson {
     std::string title, group, paper;
     int number = 0;                 ///< place in the list
     std::string text;               ///< Markdown
-    std::vector<std::string> views; ///< shown in front, see DockDesk
+    std::vector<std::string> views; ///< shown in front, see DockLayout
     std::vector<LessonStop> stops;
     std::string question;
     std::vector<LessonChoice> choices; ///< ascending bounds, the last one has none
@@ -39,8 +39,8 @@ struct Lesson {
     std::string answer;                ///< with {quantity} for numbers: {value} is the deciding one
 };
 
-/// The lesson that a session carries; nothing in one that carries none. Throws Error (the key is the place) for a lesson
-/// that cannot be followed.
+/// The lesson that a session carries; nothing in one that carries none. Throws Error (the key is the place) for a
+/// lesson that cannot be followed.
 std::optional<Lesson> lessonOf(const Session& session);
 
 /// Makes the session what the stop is about.

@@ -8,13 +8,15 @@
 
 namespace kvscope {
 
-LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
+LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const ViewDataRequest& request,
+                      const Checkpoint& checkpoint) {
     const auto pane = static_cast<std::size_t>(lesson.pane);
     const LessonQuantity& deciding = lessonQuantityById(lesson.quantity);
     LessonAnswer answer;
     answer.value = deciding.compute(runner, request, pane, checkpoint);
     answer.valueText = quantityText(deciding, answer.value);
-    const auto falls = std::find_if(lesson.choices.begin(), lesson.choices.end(), [&](const LessonChoice& c) { return answer.value < c.below; });
+    const auto falls = std::find_if(lesson.choices.begin(), lesson.choices.end(),
+                                    [&](const LessonChoice& c) { return answer.value < c.below; });
     answer.choice = static_cast<int>(std::min(falls - lesson.choices.begin(), std::ssize(lesson.choices) - 1));
     answer.text = filled(lesson.answer, [&](const std::string& name) {
         if (name == "value")

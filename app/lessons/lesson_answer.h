@@ -15,6 +15,7 @@ struct LessonAnswer {
 };
 
 /// Computes the answer from the panes of the request as they are. Runs on a worker. Throws Error or Cancelled.
-LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint);
+LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const ViewDataRequest& request,
+                      const Checkpoint& checkpoint);
 
 } // namespace kvscope

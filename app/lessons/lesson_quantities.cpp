@@ -23,48 +23,52 @@ namespace {
 
 using Result = std::shared_ptr<const RunResult>;
 
-Result runOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint, bool steps = false) {
+Result runOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint,
+             bool steps = false) {
     if (pane >= request.panes.size())
-        throw Error({.sentence = fmt::format("the question is about pane {}, which is not there", static_cast<char>('A' + pane)),
+        throw Error({.sentence = fmt::format("the question is about pane {}, which is not there",
+                                             static_cast<char>('A' + pane)),
                      .remedy = "Open the lesson again"});
     RunRequest run = resolvePane(request.panes[pane], true);
     run.recordSteps = steps;
     return runner.run(run, checkpoint);
 }
 
-std::size_t headOf(const ViewDataRequest& request) {
-    return static_cast<std::size_t>(request.kvHead.value);
-}
+std::size_t headOf(const ViewDataRequest& request) { return static_cast<std::size_t>(request.kvHead.value); }
 
 const std::vector<TokenIndex>& keptBy(const RunResult& result, const ViewDataRequest& request) {
     return result.selection.heads[headOf(request)].kept;
 }
 
-double share(double part, double whole) {
-    return whole > 0 ? part / whole : 0;
-}
+double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-double keptShare(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
+double keptShare(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
+                 const Checkpoint& checkpoint) {
     return keptShareOf(*runOf(runner, request, pane, checkpoint), request, false);
 }
 
-double keptSelected(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
+double keptSelected(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
+                    const Checkpoint& checkpoint) {
     const Result result = runOf(runner, request, pane, checkpoint);
     const auto& kept = keptBy(*result, request);
-    return static_cast<double>(std::count_if(request.selected.begin(), request.selected.end(),
-                                             [&](TokenIndex t) { return std::binary_search(kept.begin(), kept.end(), t); }));
+    return static_cast<double>(std::count_if(request.selected.begin(), request.selected.end(), [&](TokenIndex t) {
+        return std::binary_search(kept.begin(), kept.end(), t);
+    }));
 }
 
-double outputErrorOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
+double outputErrorOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
+                     const Checkpoint& checkpoint) {
     return meanOverHeads(requireFidelity(*runOf(runner, request, pane, checkpoint)).meanOutputError, request, false);
 }
 
-double retainedMassOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
+double retainedMassOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
+                      const Checkpoint& checkpoint) {
     return meanOverHeads(requireFidelity(*runOf(runner, request, pane, checkpoint)).meanRetainedMass, request, false);
 }
 
 /// The measured retention (KV head, budget rounded) from which on the error stays within a tenth.
-double neededRetention(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
+double neededRetention(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
+                       const Checkpoint& checkpoint) {
     constexpr double kTolerated = 0.1;
     double needed = 1;
     for (int twentieths = 20; twentieths >= 1; --twentieths) {
@@ -78,7 +82,8 @@ double neededRetention(const LayerRunner& runner, const ViewDataRequest& request
 }
 
 /// Of the tokens that block processing evicted, those that left with the block that they came in with.
-double sameBlockEvictions(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
+double sameBlockEvictions(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
+                          const Checkpoint& checkpoint) {
     const Result result = runOf(runner, request, pane, checkpoint);
     const auto ends = blockEnds(result->request.policy.values, result->visible, result->requested);
     double evicted = 0, own = 0;
@@ -87,13 +92,15 @@ double sameBlockEvictions(const LayerRunner& runner, const ViewDataRequest& requ
         const TokenIndex begin = block == ends.begin() ? 0 : *(block - 1);
         const auto& tokens = step.evicted[headOf(request)];
         evicted += static_cast<double>(tokens.size());
-        own += static_cast<double>(std::count_if(tokens.begin(), tokens.end(), [&](TokenIndex t) { return t >= begin; }));
+        own +=
+            static_cast<double>(std::count_if(tokens.begin(), tokens.end(), [&](TokenIndex t) { return t >= begin; }));
     }
     return share(own, evicted);
 }
 
 /// Share of the pane's kept tokens that the next pane keeps too.
-double sharedWithNext(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
+double sharedWithNext(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
+                      const Checkpoint& checkpoint) {
     const Result mine = runOf(runner, request, pane, checkpoint), next = runOf(runner, request, pane + 1, checkpoint);
     const auto &a = keptBy(*mine, request), &b = keptBy(*next, request);
     std::vector<TokenIndex> both;
@@ -104,12 +111,14 @@ double sharedWithNext(const LayerRunner& runner, const ViewDataRequest& request,
 template <class Log> std::shared_ptr<const Log> logOf(const Result& result) {
     auto log = std::dynamic_pointer_cast<const Log>(result->log);
     if (!log)
-        throw Error({.sentence = "this pane's policy wrote down no steps of the kind that the question is about", .remedy = "Open the lesson again"});
+        throw Error({.sentence = "this pane's policy wrote down no steps of the kind that the question is about",
+                     .remedy = "Open the lesson again"});
     return log;
 }
 
 /// Squared discrepancy of the head's walks over what fair coins would give on average.
-double coinRatio(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
+double coinRatio(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
+                 const Checkpoint& checkpoint) {
     const auto log = logOf<BalanceLog>(runOf(runner, request, pane, checkpoint, true));
     double walked = 0, coins = 0;
     for (const BalanceWalkLog& walk : log->walks)
@@ -124,17 +133,20 @@ const SubgenLog::Head& clustersOf(const std::shared_ptr<const SubgenLog>& log, c
     return log->heads[headOf(request)];
 }
 
-double clusterCount(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
+double clusterCount(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
+                    const Checkpoint& checkpoint) {
     const auto log = logOf<SubgenLog>(runOf(runner, request, pane, checkpoint, true));
     return static_cast<double>(clustersOf(log, request).representatives.size());
 }
 
 /// Clusters that the second half of the stream opened.
-double lateClusters(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint) {
+double lateClusters(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
+                    const Checkpoint& checkpoint) {
     const Result result = runOf(runner, request, pane, checkpoint, true);
     const auto log = logOf<SubgenLog>(result);
     const auto& opened = clustersOf(log, request).representatives;
-    const auto late = std::count_if(opened.begin(), opened.end(), [&](TokenIndex t) { return t >= result->visible / 2; });
+    const auto late =
+        std::count_if(opened.begin(), opened.end(), [&](TokenIndex t) { return t >= result->visible / 2; });
     return share(static_cast<double>(late), static_cast<double>(opened.size()));
 }
 
@@ -165,11 +177,15 @@ const std::vector<LessonQuantity>& lessonQuantities() {
         {"kept_share", "tokens kept, of those before the cut", Form::Percent, &keptShare},
         {"kept_selected", "selected tokens that are kept", Form::Count, &keptSelected},
         {"output_error", "relative output error, mean over the KV head's queries", Form::Decimal, &outputErrorOf},
-        {"retained_mass", "attention mass on kept tokens, mean over the KV head's queries", Form::Percent, &retainedMassOf},
-        {"needed_retention", "smallest retention, in steps of 5 %, from which on the error is at most 0.1", Form::Percent, &neededRetention},
-        {"same_block_evictions", "evicted tokens that left with the block they came in", Form::Percent, &sameBlockEvictions},
+        {"retained_mass", "attention mass on kept tokens, mean over the KV head's queries", Form::Percent,
+         &retainedMassOf},
+        {"needed_retention", "smallest retention, in steps of 5 %, from which on the error is at most 0.1",
+         Form::Percent, &neededRetention},
+        {"same_block_evictions", "evicted tokens that left with the block they came in", Form::Percent,
+         &sameBlockEvictions},
         {"shared_with_next", "kept tokens that the next pane keeps too", Form::Percent, &sharedWithNext},
-        {"coin_ratio", "squared discrepancy of all balancing walks, over that of fair coins", Form::Percent, &coinRatio},
+        {"coin_ratio", "squared discrepancy of all balancing walks, over that of fair coins", Form::Percent,
+         &coinRatio},
         {"cluster_count", "clusters at the end of the stream", Form::Count, &clusterCount},
         {"late_clusters", "clusters that the second half of the stream opened", Form::Percent, &lateClusters},
     };

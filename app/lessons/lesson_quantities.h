@@ -14,7 +14,8 @@ namespace kvscope {
 /// A number that a lesson may ask for, of one pane of a request.
 struct LessonQuantity {
     enum class Form { Percent, Count, Decimal };
-    using Compute = double (*)(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint);
+    using Compute = double (*)(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
+                               const Checkpoint& checkpoint);
 
     std::string id, help;
     Form form = Form::Decimal;

@@ -119,7 +119,7 @@ std::shared_ptr<const CaptureReader> captureOf(const LayerArrays& arrays) {
         requireShape(before, keys.shape, "k_pre");
         capture->tensors[{layer.layer, TensorRole::KeysPreRope}] = std::move(before);
     }
-    layer.kvOfQ = headMap(arrays.kvOfQ, static_cast<int>(queryHeads), static_cast<int>(heads));
+    layer.gqaGroupOf = headMap(arrays.gqaGroupOf, static_cast<int>(queryHeads), static_cast<int>(heads));
     info.fileName = info.path = "arrays";
     info.hash = "arrays";
     info.numLayers = std::max(arrays.numLayers, arrays.layer + 1);

@@ -11,7 +11,7 @@ namespace kvscope {
 
 /// What evict() and measure() take beside keys and values. Everything that Python leaves out is None.
 struct LayerArrays {
-    pybind11::object keys, values, queries, keysPreRope, kvOfQ;
+    pybind11::object keys, values, queries, keysPreRope, gqaGroupOf;
     std::optional<double> scaling; ///< 1/sqrt(head_dim) when left out
     int layer = 0, numLayers = 0;  ///< 0: layer + 1
 };

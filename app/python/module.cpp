@@ -24,9 +24,7 @@ using Names = std::vector<std::string>;
 constexpr std::size_t kArrayCache = std::size_t{256} << 20; // of one call: evict shares its tensors with measure
 constexpr std::size_t kCaptureCache = std::size_t{2} << 30;
 
-std::string onePolicy(const py::object& policy) {
-    return py::str(policy).cast<std::string>();
-}
+std::string onePolicy(const py::object& policy) { return py::str(policy).cast<std::string>(); }
 
 py::dict valuesOf(const LayerRunner& runner, const RunResult& result, const Names& metrics) {
     requireFidelity(result);
@@ -196,18 +194,21 @@ void addExceptions(py::module_& module) {
 void addSelection(py::module_& module) {
     py::class_<LayerSelection>(module, "Selection",
                                "What a policy keeps of one layer. Arrays view the result and are read-only.")
-        .def_property_readonly("kept", &LayerSelection::kept,
-                               "For each KV head the kept tokens, rising; of query heads with sets of their own the union.")
-        .def_property_readonly("query_heads", &LayerSelection::queryHeads,
-                               "For each query head its own kept tokens, rising, or None: those of a group share a set.")
+        .def_property_readonly(
+            "kept", &LayerSelection::kept,
+            "For each KV head the kept tokens, rising; of query heads with sets of their own the union.")
+        .def_property_readonly(
+            "query_heads", &LayerSelection::queryHeads,
+            "For each query head its own kept tokens, rising, or None: those of a group share a set.")
         .def_property_readonly(
             "numerator_weights", [](const LayerSelection& s) { return s.weights(true); },
             "Per kept token, or None: all 1.")
         .def_property_readonly(
             "denominator_weights", [](const LayerSelection& s) { return s.weights(false); },
             "Per kept token, or None: all 1.")
-        .def_property_readonly("scores", &LayerSelection::scores,
-                               "[KV heads, tokens before the cut], or None; the group's where query heads have sets of their own.")
+        .def_property_readonly(
+            "scores", &LayerSelection::scores,
+            "[KV heads, tokens before the cut], or None; the group's where query heads have sets of their own.")
         .def_property_readonly("query_head_scores", &LayerSelection::queryHeadScores,
                                "[query heads, tokens before the cut], or None: those of a group share a set.")
         .def_property_readonly("margins", &LayerSelection::margins,
@@ -272,10 +273,10 @@ void addFunctions(py::module_& module) {
     module.def(
         "evict",
         [](py::object k, py::object v, py::object q, const py::object& policy, const std::string& cut,
-           std::uint64_t seed, Scaling scaling, py::object kPre, py::object kvOfQ, int layer, int numLayers,
+           std::uint64_t seed, Scaling scaling, py::object kPre, py::object gqaGroupOf, int layer, int numLayers,
            const std::string& uniforms, const std::string& sketch, int threads) {
-            return evictArrays({std::move(k), std::move(v), std::move(q), std::move(kPre), std::move(kvOfQ), scaling,
-                                layer, numLayers},
+            return evictArrays({std::move(k), std::move(v), std::move(q), std::move(kPre), std::move(gqaGroupOf),
+                                scaling, layer, numLayers},
                                {onePolicy(policy), cut, seed, uniforms, sketch}, threads);
         },
         arg("k"), arg("v"), arg("q") = none(), arg("policy") = "keydiff@0.25", py::kw_only(), arg("cut") = "none",
@@ -286,10 +287,10 @@ void addFunctions(py::module_& module) {
     module.def(
         "measure",
         [](py::object k, py::object v, py::object q, const py::object& policy, const Names& wanted,
-           const std::string& cut, std::uint64_t seed, Scaling scaling, py::object kPre, py::object kvOfQ, int layer,
-           int numLayers, int threads) {
-            return measureArrays({std::move(k), std::move(v), std::move(q), std::move(kPre), std::move(kvOfQ), scaling,
-                                  layer, numLayers},
+           const std::string& cut, std::uint64_t seed, Scaling scaling, py::object kPre, py::object gqaGroupOf,
+           int layer, int numLayers, int threads) {
+            return measureArrays({std::move(k), std::move(v), std::move(q), std::move(kPre), std::move(gqaGroupOf),
+                                  scaling, layer, numLayers},
                                  {onePolicy(policy), cut, seed, {}, {}}, wanted, threads);
         },
         arg("k"), arg("v"), arg("q"), arg("policy") = "keydiff@0.25", arg("metrics") = metrics, py::kw_only(),

@@ -18,15 +18,11 @@ std::vector<py::ssize_t> axes(const Shape& shape) {
     return sizes;
 }
 
-py::ssize_t sizeOf(const auto& list) {
-    return static_cast<py::ssize_t>(list.size());
-}
+py::ssize_t sizeOf(const auto& list) { return static_cast<py::ssize_t>(list.size()); }
 
 } // namespace
 
-py::object ArrayMemory::array() const {
-    return py::module_::import("numpy").attr("asarray")(py::cast(*this));
-}
+py::object ArrayMemory::array() const { return py::module_::import("numpy").attr("asarray")(py::cast(*this)); }
 
 void addArrayMemory(py::module_& module) {
     py::class_<ArrayMemory>(module, "_Memory", py::buffer_protocol()).def_buffer([](ArrayMemory& m) {
@@ -71,13 +67,9 @@ py::object LayerSelection::weights(bool numerator) const {
     return any ? py::object(heads) : py::none();
 }
 
-py::object LayerSelection::scores() const {
-    return viewed(m_result->scores);
-}
+py::object LayerSelection::scores() const { return viewed(m_result->scores); }
 
-py::object LayerSelection::queryHeadScores() const {
-    return viewed(m_result->queryHeadScores);
-}
+py::object LayerSelection::queryHeadScores() const { return viewed(m_result->queryHeadScores); }
 
 py::object LayerSelection::viewed(const HostTensor& table) const {
     if (table.empty())
@@ -99,9 +91,11 @@ py::object LayerSelection::queryHeads() const {
     if (!m_result->selection.perQueryHead())
         return py::none();
     py::list sets;
-    const std::vector<std::int32_t>& kvOfQ = m_result->request.capture->info().layerInfo(m_result->request.layer).kvOfQ;
-    for (std::size_t head = 0; head < kvOfQ.size(); ++head) {
-        const auto& kept = m_result->selection.heads[static_cast<std::size_t>(kvOfQ[head])].attendedBy(static_cast<std::int32_t>(head));
+    const std::vector<std::int32_t>& gqaGroupOf =
+        m_result->request.capture->info().layerInfo(m_result->request.layer).gqaGroupOf;
+    for (std::size_t head = 0; head < gqaGroupOf.size(); ++head) {
+        const auto& kept = m_result->selection.heads[static_cast<std::size_t>(gqaGroupOf[head])].attendedBy(
+            static_cast<std::int32_t>(head));
         sets.append(ArrayMemory{m_result, kept.data(), 4, "i", {sizeOf(kept)}}.array());
     }
     return sets;

@@ -34,8 +34,8 @@ public:
     pybind11::list kept() const;                    ///< [KV heads] of int32 arrays, rising
     pybind11::object weights(bool numerator) const; ///< [KV heads] of float32 arrays, or None where all are 1
     pybind11::object scores() const;                ///< [KV heads, tokens before the cut], or None
-    pybind11::object queryHeadScores() const;       ///< [query heads, tokens before the cut], or None where queryHeads() is
-    pybind11::object mask() const;                  ///< [KV heads, tokens before the cut] of bool
+    pybind11::object queryHeadScores() const; ///< [query heads, tokens before the cut], or None where queryHeads() is
+    pybind11::object mask() const;            ///< [KV heads, tokens before the cut] of bool
     pybind11::object queryHeads() const; ///< [query heads] of int32 arrays, or None where those of a group share a set
     pybind11::list margins() const;
     double retention() const;

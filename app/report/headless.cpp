@@ -10,7 +10,8 @@ namespace kvscope {
 
 namespace {
 
-PaneRequest requestOf(const Session& session, std::size_t pane, const ViewInput& input, std::shared_ptr<const RandomSource> random) {
+PaneRequest requestOf(const Session& session, std::size_t pane, const ViewInput& input,
+                      std::shared_ptr<const RandomSource> random) {
     PaneRequest request{{}, session.panes[pane].recordedPath};
     request.run.capture = input.capture;
     request.run.layer = input.layer;
@@ -23,14 +24,15 @@ PaneRequest requestOf(const Session& session, std::size_t pane, const ViewInput&
     return request;
 }
 
-PaneData runPane(std::size_t pane, const PaneRequest& request, const LayerRunner& runner, const Checkpoint& checkpoint) {
+PaneData runPane(std::size_t pane, const PaneRequest& request, const LayerRunner& runner,
+                 const Checkpoint& checkpoint) {
     const RunRequest run = resolvePane(request, true);
     PaneData data;
     data.letter = static_cast<char>('A' + pane);
-    const Chooser chooser = chooserOf(run);
-    data.policyId = chooser.policyId;
-    data.policyName = chooser.policyName;
-    data.variant = chooser.variant;
+    const PolicyIdentity identity = policyIdentityOf(run);
+    data.policyId = identity.policyId;
+    data.policyName = identity.policyName;
+    data.variant = identity.variant;
     data.result = runner.run(run, checkpoint);
     return data;
 }
@@ -43,8 +45,9 @@ std::vector<std::size_t> allPanesOf(const Session& session) {
     return panes;
 }
 
-ViewInput headlessInput(const Session& session, std::shared_ptr<const CaptureReader> capture, const std::vector<std::size_t>& wanted,
-                        const LayerRunner& runner, const Checkpoint& checkpoint, std::shared_ptr<const RandomSource> random) {
+ViewInput headlessInput(const Session& session, std::shared_ptr<const CaptureReader> capture,
+                        const std::vector<std::size_t>& wanted, const LayerRunner& runner, const Checkpoint& checkpoint,
+                        std::shared_ptr<const RandomSource> random) {
     ViewInput input;
     input.capture = std::move(capture);
     input.layer = input.capture->info().layerInfo(session.layer).layer;
@@ -58,15 +61,17 @@ ViewInput headlessInput(const Session& session, std::shared_ptr<const CaptureRea
         const auto total = static_cast<double>(session.panes.size()), from = static_cast<double>(pane);
         const bool asked = std::find(wanted.begin(), wanted.end(), pane) != wanted.end();
         const Checkpoint part = checkpoint.part(from / total, (from + 1) / total);
-        input.panes.push_back(asked ? runPane(pane, requestOf(session, pane, input, random), runner, part) : PaneData{});
+        input.panes.push_back(asked ? runPane(pane, requestOf(session, pane, input, random), runner, part)
+                                    : PaneData{});
     }
     const auto active = std::find(wanted.begin(), wanted.end(), static_cast<std::size_t>(session.activePane));
     input.activePane = wanted.empty() ? 0 : static_cast<int>(active != wanted.end() ? *active : wanted.front());
     return input;
 }
 
-DataState headlessData(const Session& session, const View& view, const ViewInput& input, std::optional<Viewport::Range> range,
-                       std::int64_t width, std::int64_t height, const LayerRunner& runner, const Checkpoint& checkpoint,
+DataState headlessData(const Session& session, const View& view, const ViewInput& input,
+                       std::optional<Viewport::Range> range, std::int64_t width, std::int64_t height,
+                       const LayerRunner& runner, const Checkpoint& checkpoint,
                        std::shared_ptr<const RandomSource> random) {
     const ViewDataMaker* maker = makerFor(view);
     if (!maker)
@@ -86,7 +91,10 @@ DataState headlessData(const Session& session, const View& view, const ViewInput
                             .height = height};
     for (std::size_t pane = 0; pane < session.panes.size(); ++pane)
         request.panes.push_back(requestOf(session, pane, input, random));
-    return {.value = maker->make(runner, request, checkpoint, [](const auto&) {}), .computing = false, .progress = 1, .error = {}};
+    return {.value = maker->make(runner, request, checkpoint, [](const auto&) {}),
+            .computing = false,
+            .progress = 1,
+            .error = {}};
 }
 
 } // namespace kvscope

@@ -47,7 +47,8 @@ std::string withElement(const std::string& text, const std::string& mark, const 
         const std::size_t close = open == std::string::npos ? open : text.find(mark, open + mark.size());
         if (close == std::string::npos)
             return out + text.substr(at);
-        out += text.substr(at, open - at) + "<" + element + ">" + text.substr(open + mark.size(), close - open - mark.size()) + "</" + element + ">";
+        out += text.substr(at, open - at) + "<" + element + ">" +
+               text.substr(open + mark.size(), close - open - mark.size()) + "</" + element + ">";
         at = close + mark.size();
     }
 }
@@ -58,11 +59,21 @@ std::string escapeHtml(std::string_view text) {
     std::string out;
     for (const char c : text) {
         switch (c) {
-        case '&': out += "&amp;"; break;
-        case '<': out += "&lt;"; break;
-        case '>': out += "&gt;"; break;
-        case '"': out += "&quot;"; break;
-        case '\'': out += "&#39;"; break;
+        case '&':
+            out += "&amp;";
+            break;
+        case '<':
+            out += "&lt;";
+            break;
+        case '>':
+            out += "&gt;";
+            break;
+        case '"':
+            out += "&quot;";
+            break;
+        case '\'':
+            out += "&#39;";
+            break;
         default:
             if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t')
                 out += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
@@ -80,7 +91,8 @@ std::string markdownToHtml(std::string_view markdown) {
         const std::size_t end = std::min(text.find("\n\n", at), text.size());
         const std::string paragraph = text.substr(at, end - at);
         if (paragraph.find_first_not_of(" \n") != std::string::npos)
-            out += "<p>" + withElement(withElement(withElement(paragraph, "**", "strong"), "*", "em"), "`", "code") + "</p>\n";
+            out += "<p>" + withElement(withElement(withElement(paragraph, "**", "strong"), "*", "em"), "`", "code") +
+                   "</p>\n";
         at = end + 2;
     }
     return out;
@@ -88,8 +100,8 @@ std::string markdownToHtml(std::string_view markdown) {
 
 std::string htmlTable(const std::string& caption, const std::vector<std::string>& columns, std::int64_t rows,
                       const std::function<std::string(std::int64_t, int)>& cell) {
-    std::string out = "<div class=\"table\" role=\"region\" tabindex=\"0\" aria-label=\"" + escapeHtml(caption) + "\"><table><caption>" +
-                      escapeHtml(caption) + "</caption>\n<thead><tr>";
+    std::string out = "<div class=\"table\" role=\"region\" tabindex=\"0\" aria-label=\"" + escapeHtml(caption) +
+                      "\"><table><caption>" + escapeHtml(caption) + "</caption>\n<thead><tr>";
     for (const std::string& column : columns)
         out += "<th scope=\"col\">" + escapeHtml(column) + "</th>";
     out += "</tr></thead>\n<tbody>\n";
@@ -105,7 +117,8 @@ std::string htmlTable(const std::string& caption, const std::vector<std::string>
 std::string htmlPage(const std::string& title, const std::string& body) {
     return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-           escapeHtml(title) + "</title>\n<style>" + kStyle + "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#content\">To the content</a>\n" +
+           escapeHtml(title) + "</title>\n<style>" + kStyle +
+           "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#content\">To the content</a>\n" +
            "<main id=\"content\">\n" + body + "</main>\n</body>\n</html>\n";
 }
 

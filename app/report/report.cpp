@@ -1,5 +1,5 @@
-// A report is read by somebody who has neither the program nor the capture: every picture comes with the sentence that it
-// is there to show, and everything can be made again from the commands beside it.
+// A report is read by somebody who has neither the program nor the capture: every picture comes with the sentence that
+// it is there to show, and everything can be made again from the commands beside it.
 #include "app/report/report.h"
 
 #include "app/export/figure.h"
@@ -11,9 +11,9 @@
 #include "app/text/qt_text_service.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 #include "views/token_strip/token_strip_view.h"
-#include "views/common/view_facts.h"
 
 #include <fmt/format.h>
 
@@ -39,13 +39,16 @@ struct Writer {
 };
 
 bool isOnlyWords(const Scene& scene) {
-    return std::all_of(scene.items.begin(), scene.items.end(), [](const Drawable& item) { return std::holds_alternative<TextItem>(item); });
+    return std::all_of(scene.items.begin(), scene.items.end(),
+                       [](const Drawable& item) { return std::holds_alternative<TextItem>(item); });
 }
 
 Viewport viewportOf(const Writer& writer, const View& view) {
     Viewport viewport;
     viewport.width = kFigureWidth;
-    viewport.height = view.card().perPane ? kPaneHeight : view.card().id == tokenStripView().card().id ? kStripHeight : kFigureHeight;
+    viewport.height = view.card().perPane                            ? kPaneHeight
+                      : view.card().id == tokenStripView().card().id ? kStripHeight
+                                                                     : kFigureHeight;
     viewport.pixelScale = 2; // of images inside the figure
     viewport.theme = ThemeId::Light;
     viewport.text = &writer.text;
@@ -70,8 +73,10 @@ std::string tableOf(const ViewTable& table, const std::string& name) {
     if (table.rowCount == 0)
         return {};
     if (table.rowCount > kLongestTable)
-        return fmt::format("<p>The table behind this figure has {} rows: \"Show the data\" in the program.</p>\n", formatCount(table.rowCount));
-    return "<details><summary>The numbers behind this figure</summary>\n" + htmlTable(name, table.columns, table.rowCount, table.cell) + "</details>\n";
+        return fmt::format("<p>The table behind this figure has {} rows: \"Show the data\" in the program.</p>\n",
+                           formatCount(table.rowCount));
+    return "<details><summary>The numbers behind this figure</summary>\n" +
+           htmlTable(name, table.columns, table.rowCount, table.cell) + "</details>\n";
 }
 
 void addFigure(Writer& writer, const View& view, const Checkpoint& checkpoint) {
@@ -80,7 +85,8 @@ void addFigure(Writer& writer, const View& view, const Checkpoint& checkpoint) {
     const std::string name = escapeHtml(view.card().name);
     ViewInput input = writer.input;
     try {
-        input.data = headlessData(writer.original, view, input, viewport.range, std::lround(viewport.width * viewport.pixelScale),
+        input.data = headlessData(writer.original, view, input, viewport.range,
+                                  std::lround(viewport.width * viewport.pixelScale),
                                   std::lround(viewport.height * viewport.pixelScale), writer.runner, checkpoint);
     } catch (const Error& error) {
         writer.missing += "<li><strong>" + name + "</strong>: " + escapeHtml(error.what()) + "</li>\n";
@@ -93,10 +99,12 @@ void addFigure(Writer& writer, const View& view, const Checkpoint& checkpoint) {
         return;
     }
     const std::string command = commandOf(writer, view, viewport);
-    writer.figures += fmt::format("<section aria-labelledby=\"h-{0}\">\n<h3 id=\"h-{0}\">{1}</h3>\n<figure id=\"{0}\">\n", view.card().id, name);
+    writer.figures += fmt::format(
+        "<section aria-labelledby=\"h-{0}\">\n<h3 id=\"h-{0}\">{1}</h3>\n<figure id=\"{0}\">\n", view.card().id, name);
     writer.figures += sceneAsInlineSvg(scene, view.card().name + ". " + finding);
     writer.figures += "<figcaption>" + escapeHtml(finding) + "</figcaption>\n</figure>\n";
-    writer.figures += "<details><summary>How to read it</summary>\n" + markdownToHtml(view.card().help) + "</details>\n";
+    writer.figures +=
+        "<details><summary>How to read it</summary>\n" + markdownToHtml(view.card().help) + "</details>\n";
     writer.figures += tableOf(view.table(input, options), view.card().name);
     writer.figures += "<pre><code>" + escapeHtml(command) + "</code></pre>\n</section>\n";
 }
@@ -109,10 +117,13 @@ std::string factsOf(const Writer& writer) {
         {"hash", info.hash},
         {"model", info.modelId + " " + info.modelRevision},
         {"tokens", formatCount(info.numTokens)},
-        {"shown", fmt::format("layer {}, KV head {}, query head {} (0-based)", session.layer.value, session.kvHead.value, session.queryHead.value)},
-        {"cut", fmt::format("{}: policies see {} tokens, what follows judges them", writer.input.cut.label, formatCount(writer.input.cut.token))},
+        {"shown", fmt::format("layer {}, KV head {}, query head {} (0-based)", session.layer.value,
+                              session.kvHead.value, session.queryHead.value)},
+        {"cut", fmt::format("{}: policies see {} tokens, what follows judges them", writer.input.cut.label,
+                            formatCount(writer.input.cut.token))},
         {"seed", std::to_string(session.seed)}};
-    if (const PaneData* first = writer.input.panes.empty() ? nullptr : &writer.input.panes.front(); first && first->result)
+    if (const PaneData* first = writer.input.panes.empty() ? nullptr : &writer.input.panes.front();
+        first && first->result)
         facts.push_back({"engine", first->result->engine + ", " + first->result->arithmetic});
     if (!session.selected.empty())
         facts.push_back({selectionWord(writer.input.focus), rangeText(session.selected)});
@@ -141,18 +152,26 @@ Session withoutFolders(Session session) {
 
 } // namespace
 
-std::string reportPage(const Session& session, const std::shared_ptr<const CaptureReader>& capture, const LayerRunner& runner,
-                       const ReportOptions& options, const Checkpoint& checkpoint) {
+std::string reportPage(const Session& session, const std::shared_ptr<const CaptureReader>& capture,
+                       const LayerRunner& runner, const ReportOptions& options, const Checkpoint& checkpoint) {
     const std::vector<const View*> views = chosenViews(options.views);
-    Writer writer{.session = withoutFolders(session), .input = {}, .runner = runner, .original = session, .figures = {}, .missing = {}};
+    Writer writer{.session = withoutFolders(session),
+                  .input = {},
+                  .runner = runner,
+                  .original = session,
+                  .figures = {},
+                  .missing = {}};
     const double parts = static_cast<double>(views.size()) + 1;
     writer.input = headlessInput(session, capture, allPanesOf(session), runner, checkpoint.part(0, 1 / parts));
     for (std::size_t i = 0; i < views.size(); ++i) {
         const double from = static_cast<double>(i) + 1;
         addFigure(writer, *views[i], checkpoint.part(from / parts, (from + 1) / parts));
     }
-    const std::string title = fmt::format("{}, layer {}, KV head {}", capture->info().fileName, session.layer.value, session.kvHead.value);
-    std::string body = "<h1>" + escapeHtml(title) + "</h1>\n<p>What KV-cache compression keeps, what it evicts and what that costs. Written by KVScope.</p>\n";
+    const std::string title =
+        fmt::format("{}, layer {}, KV head {}", capture->info().fileName, session.layer.value, session.kvHead.value);
+    std::string body =
+        "<h1>" + escapeHtml(title) +
+        "</h1>\n<p>What KV-cache compression keeps, what it evicts and what that costs. Written by KVScope.</p>\n";
     body += factsOf(writer) + "<h2 id=\"measures\">Measures</h2>\n" + measureTables(writer.input);
     body += "<h2 id=\"figures\">Figures</h2>\n" + writer.figures;
     if (!writer.missing.empty())
@@ -172,8 +191,10 @@ std::string reportPathOf(const std::string& out) {
     std::error_code failed;
     fs::create_directories(out, failed);
     if (!fs::is_directory(out, failed))
-        throw Error({.sentence = "the report cannot be written there", .place = "--out",
-                     .remedy = "Give FILE.html or a folder that may be written", .path = out});
+        throw Error({.sentence = "the report cannot be written there",
+                     .place = "--out",
+                     .remedy = "Give FILE.html or a folder that may be written",
+                     .path = out});
     return (fs::path(out) / "index.html").string();
 }
 

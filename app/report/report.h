@@ -17,8 +17,8 @@ struct ReportOptions {
 /// with its finding, its command and, where short, its table), the kept lists of all panes and heads of the layer, and
 /// the commands that write each. File names instead of paths, so that it can be sent around. The same session gives the
 /// same page. Needs Qt's fonts, no display. Throws Error (an unknown view, a pane without a result) or Cancelled.
-std::string reportPage(const Session& session, const std::shared_ptr<const CaptureReader>& capture, const LayerRunner& runner,
-                       const ReportOptions& options, const Checkpoint& checkpoint);
+std::string reportPage(const Session& session, const std::shared_ptr<const CaptureReader>& capture,
+                       const LayerRunner& runner, const ReportOptions& options, const Checkpoint& checkpoint);
 
 /// Where the page goes: FILE.html itself, else index.html in a folder of that name, which is made where it is missing.
 /// Throws Error when neither can be written.

@@ -4,8 +4,8 @@
 #include "app/report/html.h"
 #include "app/study/regenerating_command.h"
 #include "core/run/head_means.h"
-#include "views/scene/axes.h"
 #include "views/common/view_facts.h"
+#include "views/scene/axes.h"
 
 #include <fmt/format.h>
 
@@ -18,17 +18,11 @@ namespace {
 
 constexpr std::int64_t kMostTokens = 500;
 
-std::string number(double value, int decimals) {
-    return std::isnan(value) ? "–" : formatFixed(value, decimals);
-}
+std::string number(double value, int decimals) { return std::isnan(value) ? "–" : formatFixed(value, decimals); }
 
-std::string percent(double share) {
-    return std::isnan(share) ? "–" : formatFixed(100 * share, 1) + " %";
-}
+std::string percent(double share) { return std::isnan(share) ? "–" : formatFixed(100 * share, 1) + " %"; }
 
-std::string paneName(const PaneData& pane) {
-    return std::string(1, pane.letter) + " " + paneTitle(pane);
-}
+std::string paneName(const PaneData& pane) { return std::string(1, pane.letter) + " " + paneTitle(pane); }
 
 const HeadSelection& shownHead(const ViewInput& input, const PaneData& pane) {
     return pane.result->selection.heads[static_cast<std::size_t>(input.kvHead.value)];
@@ -40,13 +34,20 @@ std::string paneTable(const ViewInput& input) {
         const PaneData& pane = input.panes[static_cast<std::size_t>(row)];
         const RunResult& result = *pane.result;
         switch (column) {
-        case 0: return paneName(pane);
-        case 1: return formatCount(std::llround(shownHead(input, pane).attendedTokens()));
-        case 2: return keptShare(result, input.kvHead);
-        case 3: return result.fidelity ? number(meanErrorOf(result, *input.capture, input.kvHead), 4) : "–";
-        case 4: return result.fidelity ? percent(meanMassOf(result, *input.capture, input.kvHead)) : "–";
-        case 5: return fmt::format("{:.1f} KiB", static_cast<double>(storedBytes(result)) / 1024);
-        default: return fmt::format("{} of {}", keptAmong(input, pane, chosen), chosen.size());
+        case 0:
+            return paneName(pane);
+        case 1:
+            return formatCount(std::llround(shownHead(input, pane).attendedTokens()));
+        case 2:
+            return keptShare(result, input.kvHead);
+        case 3:
+            return result.fidelity ? number(meanErrorOf(result, *input.capture, input.kvHead), 4) : "–";
+        case 4:
+            return result.fidelity ? percent(meanMassOf(result, *input.capture, input.kvHead)) : "–";
+        case 5:
+            return fmt::format("{:.1f} KiB", static_cast<double>(storedBytes(result)) / 1024);
+        default:
+            return fmt::format("{} of {}", keptAmong(input, pane, chosen), chosen.size());
         }
     };
     std::vector<std::string> columns = {"pane", "kept", "of seen", "output error", "retained mass", "layer stores"};
@@ -61,17 +62,18 @@ std::string headTable(const ViewInput& input) {
         columns.push_back(std::string(1, pane.letter) + " error");
         columns.push_back(std::string(1, pane.letter) + " mass");
     }
-    const auto& kvOfQ = input.capture->info().layerInfo(input.layer).kvOfQ;
+    const auto& gqaGroupOf = input.capture->info().layerInfo(input.layer).gqaGroupOf;
     const auto cell = [&](std::int64_t row, int column) -> std::string {
         const auto q = static_cast<std::size_t>(row);
         if (column < 2)
-            return std::to_string(column == 0 ? row : kvOfQ[q]);
+            return std::to_string(column == 0 ? row : gqaGroupOf[q]);
         const auto& fidelity = input.panes[static_cast<std::size_t>(column / 2 - 1)].result->fidelity;
         if (!fidelity)
             return "–";
         return column % 2 == 0 ? number(fidelity->meanOutputError[q], 4) : percent(fidelity->meanRetainedMass[q]);
     };
-    return htmlTable(fmt::format("All query heads of layer {}", input.layer.value), columns, std::ssize(kvOfQ), cell);
+    return htmlTable(fmt::format("All query heads of layer {}", input.layer.value), columns, std::ssize(gqaGroupOf),
+                     cell);
 }
 
 std::string tokenTable(const ViewInput& input, const PaneData& pane) {
@@ -83,18 +85,19 @@ std::string tokenTable(const ViewInput& input, const PaneData& pane) {
             return std::to_string(token);
         if (column == 1)
             return displayText(input.capture->tokens().textOf(token));
-        const TokenStanding standing = standingOf(*pane.result, input.kvHead, token);
-        if (!standing.scored)
+        const TokenDecision decision = tokenDecisionOf(*pane.result, input.kvHead, token);
+        if (!decision.scored)
             return "–";
-        return column == 2 ? formatCount(standing.rank) : formatShort(standing.score);
+        return column == 2 ? formatCount(decision.rank) : formatShort(decision.score);
     };
-    const std::string caption = fmt::format("{}: {} of {} kept tokens of KV head {}", paneName(pane), formatCount(shown), formatCount(std::ssize(kept)),
-                                            input.kvHead.value);
+    const std::string caption = fmt::format("{}: {} of {} kept tokens of KV head {}", paneName(pane),
+                                            formatCount(shown), formatCount(std::ssize(kept)), input.kvHead.value);
     return htmlTable(caption, {"position", "token", "rank", "score"}, shown, cell);
 }
 
 std::string keptList(const std::string& name, const std::vector<TokenIndex>& kept) {
-    return fmt::format("<dt>{} ({})</dt><dd>{}</dd>\n", name, formatCount(std::ssize(kept)), escapeHtml(rangeText(kept)));
+    return fmt::format("<dt>{} ({})</dt><dd>{}</dd>\n", name, formatCount(std::ssize(kept)),
+                       escapeHtml(rangeText(kept)));
 }
 
 } // namespace
@@ -106,8 +109,8 @@ std::string measureTables(const ViewInput& input) {
     for (const PaneData& pane : input.panes)
         for (const std::string& note : pane.result->notes)
             notes += "<li>" + escapeHtml(paneName(pane) + ": " + note) + "</li>\n";
-    return paneTable(input) + (notes.empty() ? "" : "<ul>\n" + notes + "</ul>\n") + "<details><summary>Every query head of the layer</summary>\n" +
-           headTable(input) + "</details>\n";
+    return paneTable(input) + (notes.empty() ? "" : "<ul>\n" + notes + "</ul>\n") +
+           "<details><summary>Every query head of the layer</summary>\n" + headTable(input) + "</details>\n";
 }
 
 std::string keptLists(const ViewInput& input, const Session& session) {
@@ -117,14 +120,17 @@ std::string keptLists(const ViewInput& input, const Session& session) {
         out += "<h3>" + escapeHtml(paneName(pane)) + "</h3>\n<dl>\n";
         for (std::size_t head = 0; head < pane.result->selection.heads.size(); ++head) {
             const HeadSelection& chosen = pane.result->selection.heads[head];
-            const std::string name = fmt::format("KV head {}{}", head, chosen.queryHeads.empty() ? "" : ", union of its query heads");
+            const std::string name =
+                fmt::format("KV head {}{}", head, chosen.queryHeads.empty() ? "" : ", union of its query heads");
             out += keptList(name, chosen.kept);
             for (const QueryHeadSet& own : chosen.queryHeads)
                 out += keptList(fmt::format("query head {}", own.queryHead), own.kept);
         }
-        out += "</dl>\n<details><summary>With text, rank and score</summary>\n" + tokenTable(input, pane) + "</details>\n";
+        out +=
+            "</dl>\n<details><summary>With text, rank and score</summary>\n" + tokenTable(input, pane) + "</details>\n";
         if (session.panes[index].recordedPath.empty())
-            out += "<pre><code>" + escapeHtml(evictCommand(session, index, fmt::format("kept-{}.json", pane.letter))) + "</code></pre>\n";
+            out += "<pre><code>" + escapeHtml(evictCommand(session, index, fmt::format("kept-{}.json", pane.letter))) +
+                   "</code></pre>\n";
         else
             out += "<p>Recorded in <code>" + escapeHtml(session.panes[index].recordedPath) + "</code>.</p>\n";
     }

@@ -6,12 +6,12 @@
 
 namespace kvscope {
 
-/// One table with a row per pane (means over the query heads of the KV head shown), one with a row per query head of the
-/// layer, as HTML.
+/// One table with a row per pane (means over the query heads of the KV head shown), one with a row per query head of
+/// the layer, as HTML.
 std::string measureTables(const ViewInput& input);
 
-/// Per pane the kept positions of every KV head of the layer as ranges, the kept tokens of the head shown with text, rank
-/// and score, and the command that writes the list. `session` is what the commands are made from.
+/// Per pane the kept positions of every KV head of the layer as ranges, the kept tokens of the head shown with text,
+/// rank and score, and the command that writes the list. `session` is what the commands are made from.
 std::string keptLists(const ViewInput& input, const Session& session);
 
 } // namespace kvscope

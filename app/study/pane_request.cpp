@@ -1,8 +1,8 @@
 // One way from what a pane asks for to what the runner takes, for the window and for figures without one.
 #include "app/study/pane_request.h"
 
-#include "core/policies/policy.h"
 #include "core/capture/named_dataset.h"
+#include "core/policies/policy.h"
 
 #include <fmt/format.h>
 
@@ -20,16 +20,17 @@ RunRequest resolvePane(const PaneRequest& pane, bool ownCut) {
     return request;
 }
 
-Chooser chooserOf(const RunRequest& run) {
+PolicyIdentity policyIdentityOf(const RunRequest& run) {
     if (run.recorded)
         return {run.recorded->policy, run.recorded->policy + " (recorded)", run.recorded->variant};
     return {run.policy.policy, policyById(run.policy.policy).card().name, run.policy.variant};
 }
 
-std::string chooserKey(const PaneRequest& pane) {
+std::string resultKey(const PaneRequest& pane) {
     const RunRequest& run = pane.run;
-    const std::string chooser = pane.recordedPath.empty() ? run.policy.text() : pane.recordedPath + "@" + pathStamp(pane.recordedPath);
-    return fmt::format("{}|{}|{}{}|{}", chooser, run.budget.text(), run.cut.token, run.cut.judgedOnSeen ? "s" : "",
+    const std::string identity =
+        pane.recordedPath.empty() ? run.policy.text() : pane.recordedPath + "@" + pathStamp(pane.recordedPath);
+    return fmt::format("{}|{}|{}{}|{}", identity, run.budget.text(), run.cut.token, run.cut.evaluatedOnSeen ? "s" : "",
                        run.seed);
 }
 

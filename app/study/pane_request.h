@@ -18,13 +18,13 @@ struct PaneRequest {
 RunRequest resolvePane(const PaneRequest& pane, bool ownCut = false);
 
 /// Who chooses in a run, as a view names it: a policy, or "snapkv (recorded)" with the variant that its file states.
-struct Chooser {
+struct PolicyIdentity {
     std::string policyId, policyName, variant;
 };
-Chooser chooserOf(const RunRequest& run);
+PolicyIdentity policyIdentityOf(const RunRequest& run);
 
 /// Everything that determines a result but capture and layer. A recorded list is identified by its file and the time of
 /// its last change, so that an edited file runs again.
-std::string chooserKey(const PaneRequest& pane);
+std::string resultKey(const PaneRequest& pane);
 
 } // namespace kvscope

@@ -85,15 +85,18 @@ std::string shellLine(const std::vector<std::string>& words) {
 }
 
 std::string plotCommand(const Session& session, const FigureRequest& figure) {
-    std::vector<std::string> words = {"kvscope",  "plot", figure.viewId, session.capturePath,
-                                      "--layer",  std::to_string(session.layer.value),
-                                      "--kv-head", std::to_string(session.kvHead.value),
-                                      "--q-head", std::to_string(session.queryHead.value)};
+    std::vector<std::string> words = {"kvscope",     "plot",
+                                      figure.viewId, session.capturePath,
+                                      "--layer",     std::to_string(session.layer.value),
+                                      "--kv-head",   std::to_string(session.kvHead.value),
+                                      "--q-head",    std::to_string(session.queryHead.value)};
     for (const std::size_t pane : figure.panes) {
         const std::string& recorded = session.panes[pane].recordedPath;
-        words.insert(words.end(), {recorded.empty() ? "--policy" : "--selection", recorded.empty() ? specOf(session, pane) : recorded});
+        words.insert(words.end(), {recorded.empty() ? "--policy" : "--selection",
+                                   recorded.empty() ? specOf(session, pane) : recorded});
     }
-    const auto active = std::find(figure.panes.begin(), figure.panes.end(), static_cast<std::size_t>(session.activePane));
+    const auto active =
+        std::find(figure.panes.begin(), figure.panes.end(), static_cast<std::size_t>(session.activePane));
     if (active != figure.panes.end() && active != figure.panes.begin())
         words.insert(words.end(), {"--active", std::to_string(active - figure.panes.begin())});
     addWhere(words, session);
@@ -110,8 +113,13 @@ std::string plotCommand(const Session& session, const FigureRequest& figure) {
 }
 
 std::string evictCommand(const Session& session, std::size_t pane, const std::string& outPath) {
-    std::vector<std::string> words = {"kvscope",  "evict", session.capturePath, "--policy", specOf(session, pane),
-                                      "--layers", std::to_string(session.layer.value)};
+    std::vector<std::string> words = {"kvscope",
+                                      "evict",
+                                      session.capturePath,
+                                      "--policy",
+                                      specOf(session, pane),
+                                      "--layers",
+                                      std::to_string(session.layer.value)};
     addWhere(words, session);
     words.insert(words.end(), {"--out", outPath});
     return shellLine(words);

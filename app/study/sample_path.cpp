@@ -9,7 +9,8 @@ namespace {
 
 std::string findBeside(const std::string& programFolder, const std::filesystem::path& name) {
     const std::filesystem::path from = programFolder;
-    for (const std::filesystem::path& folder : {from, from / "..", from / "../..", from / "../../..", from / "../share/kvscope"}) {
+    for (const std::filesystem::path& folder :
+         {from, from / "..", from / "../..", from / "../../..", from / "../share/kvscope"}) {
         std::error_code ignored;
         const std::filesystem::path candidate = (folder / name).lexically_normal();
         if (std::filesystem::exists(candidate, ignored))

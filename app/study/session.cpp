@@ -16,7 +16,7 @@ bool sameRange(const Viewport::Range& a, const Viewport::Range& b) {
 }
 
 const std::vector<std::int32_t>& groupsOf(const Session& session, const CaptureReader& capture) {
-    return capture.info().layerInfo(session.layer).kvOfQ;
+    return capture.info().layerInfo(session.layer).gqaGroupOf;
 }
 
 /// Middle layers are where heads retrieve; the first ones mostly look at neighbours.
@@ -54,9 +54,11 @@ void selectNeedle(Session& session, const TokenTable& tokens) {
 } // namespace
 
 bool operator==(const LookState& a, const LookState& b) {
-    const auto sameEntry = [](const auto& x, const auto& y) { return x.first == y.first && sameRange(x.second, y.second); };
-    return a.stripScroll == b.stripScroll && a.theme == b.theme && a.scale == b.scale && a.compact == b.compact && a.cursor == b.cursor &&
-           a.headMeasure == b.headMeasure && a.reducedMotion == b.reducedMotion &&
+    const auto sameEntry = [](const auto& x, const auto& y) {
+        return x.first == y.first && sameRange(x.second, y.second);
+    };
+    return a.stripScroll == b.stripScroll && a.theme == b.theme && a.scale == b.scale && a.compact == b.compact &&
+           a.cursor == b.cursor && a.headMeasure == b.headMeasure && a.reducedMotion == b.reducedMotion &&
            std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(), sameEntry);
 }
 
@@ -114,8 +116,7 @@ bool addPane(Session& session, SessionPane pane) {
 void removePane(Session& session, std::size_t index) {
     assert(index < session.panes.size());
     session.panes.erase(session.panes.begin() + static_cast<std::ptrdiff_t>(index));
-    if (session.activePane > static_cast<int>(index) ||
-        session.activePane >= static_cast<int>(session.panes.size()))
+    if (session.activePane > static_cast<int>(index) || session.activePane >= static_cast<int>(session.panes.size()))
         session.activePane = std::max(0, session.activePane - 1);
 }
 

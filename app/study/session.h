@@ -15,9 +15,9 @@ namespace kvscope {
 
 /// One pane as asked for: a policy with its values, or a list that a file recorded.
 struct SessionPane {
-    PolicySpec policy;         ///< unused when `recordedPath` is set
-    std::string recordedPath;  ///< absolute; empty: the policy chooses
-    std::string unknownKeys;   ///< JSON object of keys that a newer version wrote, kept on save
+    PolicySpec policy;        ///< unused when `recordedPath` is set
+    std::string recordedPath; ///< absolute; empty: the policy chooses
+    std::string unknownKeys;  ///< JSON object of keys that a newer version wrote, kept on save
     friend bool operator==(const SessionPane&, const SessionPane&) = default;
 };
 
@@ -32,10 +32,10 @@ struct LookState {
     double stripScroll = 0;                        ///< logical pixels
     std::optional<TokenIndex> cursor; ///< as ViewInput::cursor: how far a story has been told; empty: to its end
     ThemeChoice theme = ThemeChoice::System;
-    double scale = 1;     ///< of the interface: 1, 1.25, 1.5, 2
-    bool compact = false; ///< density
+    double scale = 1;                         ///< of the interface: 1, 1.25, 1.5, 2
+    bool compact = false;                     ///< density
     std::string headMeasure = "output_error"; ///< in the head picker: a measure with a number per head
-    bool reducedMotion = false; ///< steps cut instead of moving
+    bool reducedMotion = false;               ///< steps cut instead of moving
     friend bool operator==(const LookState&, const LookState&);
 };
 
@@ -52,7 +52,7 @@ struct Session {
     bool panesLinked = true; ///< the budget bar moves all panes, else the active one
     std::uint64_t seed = 0;
     Arithmetic arithmetic = Arithmetic::Exact; ///< fast results differ; the engine does not matter and is the window's
-    std::vector<TokenIndex> selected; ///< ascending
+    std::vector<TokenIndex> selected;          ///< ascending
     std::string selectionName;
     WindowLayout layout = WindowLayout::ComparePolicies;
     std::map<std::string, std::map<std::string, std::string>> viewOptions; ///< view id -> option id -> text

@@ -101,9 +101,7 @@ std::string absoluteFrom(const fs::path& folder, const std::string& path) {
     return (folder / path).lexically_normal().string();
 }
 
-fs::path folderOf(const std::string& path) {
-    return fs::absolute(path).lexically_normal().parent_path();
-}
+fs::path folderOf(const std::string& path) { return fs::absolute(path).lexically_normal().parent_path(); }
 
 /// Unknown keys first, ours over them.
 Json startFrom(const std::string& unknownKeys) {
@@ -133,7 +131,8 @@ std::vector<TokenIndex> fromRuns(const Json& runs) {
         const auto begin = run.at(0).get<std::int64_t>(), end = run.at(1).get<std::int64_t>();
         const std::int64_t after = tokens.empty() ? 0 : tokens.back() + 1;
         if (begin < after || end <= begin || end > kLimit)
-            throw Error({"The selected tokens are not ascending half-open ranges", "", "write [[begin, end], ...]", ""});
+            throw Error(
+                {"The selected tokens are not ascending half-open ranges", "", "write [[begin, end], ...]", ""});
         for (std::int64_t token = begin; token < end; ++token)
             tokens.push_back(static_cast<TokenIndex>(token));
     }
@@ -152,10 +151,12 @@ Json writePane(const SessionPane& pane, const fs::path& folder) {
 SessionPane readPane(const Json& json, const std::string& path, const std::string& prefix) {
     SessionPane pane;
     ObjectReader reader(json, path, prefix);
-    reader.with("recorded", [&](const Json& v) { pane.recordedPath = absoluteFrom(folderOf(path), v.get<std::string>()); });
+    reader.with("recorded",
+                [&](const Json& v) { pane.recordedPath = absoluteFrom(folderOf(path), v.get<std::string>()); });
     reader.with("policy", [&](const Json& v) { pane.policy = PolicySpec::parse(v.get<std::string>()); });
     if (pane.recordedPath.empty() && pane.policy.policy.empty())
-        throw Error({"A pane names neither a policy nor a recorded list", prefix + "policy", "add one of the two", path});
+        throw Error(
+            {"A pane names neither a policy nor a recorded list", prefix + "policy", "add one of the two", path});
     pane.unknownKeys = reader.rest();
     return pane;
 }
@@ -204,7 +205,8 @@ LookState readLook(const Json& json, const std::string& path) {
     reader.with("cursor", [&](const Json& v) {
         look.cursor = v.get<TokenIndex>();
         if (*look.cursor < 0)
-            throw Error({"The cursor lies before the first token", "", "give the number of tokens read, at least 0", ""});
+            throw Error(
+                {"The cursor lies before the first token", "", "give the number of tokens read, at least 0", ""});
     });
     reader.with("ranges", [&](const Json& v) {
         for (const auto& [view, range] : v.items())
@@ -245,7 +247,8 @@ std::int64_t numberOf(const Json& value) {
 }
 
 void readPlaceInCapture(ObjectReader& reader, Session& session, const std::string& path) {
-    reader.with("capture", [&](const Json& v) { session.capturePath = absoluteFrom(folderOf(path), v.get<std::string>()); });
+    reader.with("capture",
+                [&](const Json& v) { session.capturePath = absoluteFrom(folderOf(path), v.get<std::string>()); });
     reader.with("layer", [&](const Json& v) { session.layer = LayerIndex(numberOf(v)); });
     reader.with("kv_head", [&](const Json& v) { session.kvHead = KvHeadIndex(numberOf(v)); });
     reader.with("query_head", [&](const Json& v) { session.queryHead = QueryHeadIndex(numberOf(v)); });
@@ -279,7 +282,8 @@ Session fromJson(Json json, const std::string& path) {
     if (format != kFormat)
         throw Error({"The file is not a session", "format", "open a file that KVScope saved with Ctrl+S", path});
     if (version < 1 || version > kSessionFileVersion)
-        throw Error({"The session was written by a newer version", "version", "open it with that version of KVScope", path});
+        throw Error(
+            {"The session was written by a newer version", "version", "open it with that version of KVScope", path});
     Session session;
     readPlaceInCapture(reader, session, path);
     readPanes(reader, session, path);

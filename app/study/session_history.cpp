@@ -31,13 +31,9 @@ void SessionHistory::change(Session next, std::string label, const std::string& 
     m_mergeKey = mergeKey;
 }
 
-std::string SessionHistory::undoLabel() const {
-    return canUndo() ? m_steps[m_index].label : std::string{};
-}
+std::string SessionHistory::undoLabel() const { return canUndo() ? m_steps[m_index].label : std::string{}; }
 
-std::string SessionHistory::redoLabel() const {
-    return canRedo() ? m_steps[m_index + 1].label : std::string{};
-}
+std::string SessionHistory::redoLabel() const { return canRedo() ? m_steps[m_index + 1].label : std::string{}; }
 
 void SessionHistory::undo() {
     if (canUndo())

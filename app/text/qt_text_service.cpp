@@ -21,8 +21,9 @@ namespace {
 void registerFonts() {
     static const bool done = [] {
         initFontResources();
-        for (const char* file : {"Inter-Regular.otf", "Inter-Medium.otf", "Inter-SemiBold.otf", "Inter-Bold.otf",
-                                 "Inter-Italic.otf", "NotoSansMono-Regular.ttf", "NotoSansMono-Bold.ttf", "DejaVuSans.ttf"})
+        for (const char* file :
+             {"Inter-Regular.otf", "Inter-Medium.otf", "Inter-SemiBold.otf", "Inter-Bold.otf", "Inter-Italic.otf",
+              "NotoSansMono-Regular.ttf", "NotoSansMono-Bold.ttf", "DejaVuSans.ttf"})
             QFontDatabase::addApplicationFont(QString(":/fonts/") + file);
         return true;
     }();
@@ -43,7 +44,8 @@ QFont fontOf(const TextStyle& style, double scale) {
     registerFonts();
     const bool mono = style.face == FontFace::Monospace;
     QFont font;
-    font.setFamilies(mono ? QStringList{"Noto Sans Mono", "DejaVu Sans", "Inter"} : QStringList{"Inter", "DejaVu Sans"});
+    font.setFamilies(mono ? QStringList{"Noto Sans Mono", "DejaVu Sans", "Inter"}
+                          : QStringList{"Inter", "DejaVu Sans"});
     // Noto Sans Mono comes in two weights only.
     const int weight = static_cast<int>(style.weight);
     font.setWeight(static_cast<QFont::Weight>(mono ? (weight >= 600 ? 700 : 400) : weight));

@@ -2,9 +2,9 @@
 // pane alone.
 #include "app/window/canvas_area.h"
 
-#include "app/window/style/appearance.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/canvas/policy_menu.h"
+#include "app/window/style/appearance.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QGridLayout>
@@ -23,9 +23,11 @@ namespace {
 constexpr int kReadablePane = 272; // design pixels: header, numbers and axes still fit
 constexpr int kGutter = 6;
 
-/// Design pixels in which a view can still be read: text scrolls, what has rows under each other needs more than one plot.
+/// Design pixels in which a view can still be read: text scrolls, what has rows under each other needs more than one
+/// plot.
 int leastHeightOf(const std::string& viewId) {
-    static const std::map<std::string, int> kOwn = {{"token_strip", 82}, {"attention_map", 220}, {"merge_tree", 200}, {"walk", 200}};
+    static const std::map<std::string, int> kOwn = {
+        {"token_strip", 82}, {"attention_map", 220}, {"merge_tree", 200}, {"walk", 200}};
     const auto own = kOwn.find(viewId);
     return own == kOwn.end() ? 128 : own->second;
 }
@@ -33,8 +35,7 @@ int leastHeightOf(const std::string& viewId) {
 } // namespace
 
 CanvasArea::CanvasArea(Workbench& workbench, const TextService& text, QWidget* parent)
-    : QWidget(parent), m_workbench(workbench), m_text(text), m_empty(buildEmpty()),
-      m_grid(new QGridLayout(this)) {
+    : QWidget(parent), m_workbench(workbench), m_text(text), m_empty(buildEmpty()), m_grid(new QGridLayout(this)) {
     setObjectName("canvasArea");
     setAttribute(Qt::WA_StyledBackground);
     m_grid->setContentsMargins(0, px(kGutter), 0, 0); // at the other sides the separators of the docks are the gutter
@@ -98,10 +99,12 @@ void CanvasArea::follow() {
         m_panes.pop_back();
     }
     while (m_panes.size() < wanted) {
-        auto* frame = new PaneFrame(m_workbench, viewById("key_projection"), static_cast<int>(m_panes.size()), m_text, this);
+        auto* frame =
+            new PaneFrame(m_workbench, viewById("key_projection"), static_cast<int>(m_panes.size()), m_text, this);
         frame->setMinimumSize(px(240), px(150));
         connectCanvas(frame->canvas());
-        connect(frame->header(), &PaneHeader::exportWanted, this, [this, frame] { emit exportWanted(frame->canvas()); });
+        connect(frame->header(), &PaneHeader::exportWanted, this,
+                [this, frame] { emit exportWanted(frame->canvas()); });
         connect(frame->header(), &PaneHeader::maximiseWanted, this, [this, frame] {
             m_maximised = !m_maximised;
             m_workbench.change([frame](Session& s) { s.activePane = frame->pane(); }, tr("Active pane"));
@@ -113,8 +116,8 @@ void CanvasArea::follow() {
     // Teaching and the whole model have no panes; an empty window always says how to fill it.
     const WindowLayout layout = m_workbench.session().layout;
     const bool hide = m_workbench.capture() && (layout == WindowLayout::Teach || layout == WindowLayout::WholeModel);
-    // Qt hides an area that another one has replaced, and showing that again would corrupt the layout of the docks: only
-    // what was hidden here is shown here.
+    // Qt hides an area that another one has replaced, and showing that again would corrupt the layout of the docks:
+    // only what was hidden here is shown here.
     if (hide == m_hiddenByLayout)
         return;
     m_hiddenByLayout = hide;
@@ -135,7 +138,8 @@ void CanvasArea::arrange() {
     const int shown = alone ? std::min(1, count) : count;
     const int columns = columnsFor(shown);
     const std::string arrangement = std::to_string(count) + "/" + std::to_string(columns) + "/" +
-                                    (alone ? std::to_string(session.activePane) : "all") + (m_workbench.capture() ? "c" : "");
+                                    (alone ? std::to_string(session.activePane) : "all") +
+                                    (m_workbench.capture() ? "c" : "");
     if (arrangement == m_arranged)
         return;
     m_arranged = arrangement;
@@ -158,7 +162,8 @@ void CanvasArea::arrange() {
     m_empty->setVisible(count == 0);
     if (count == 0) {
         const bool open = m_workbench.capture() != nullptr;
-        m_empty->findChild<QLabel*>("emptySentence")->setText(open ? tr("No policy is shown.") : tr("No capture is open."));
+        m_empty->findChild<QLabel*>("emptySentence")
+            ->setText(open ? tr("No policy is shown.") : tr("No capture is open."));
         m_empty->findChild<QPushButton*>("emptyButton")->setText(open ? tr("Add a policy") : tr("Open a capture…"));
         m_grid->addWidget(m_empty, 0, 0);
     }
@@ -205,7 +210,8 @@ bool CanvasArea::hasLockedCell() const {
 
 bool CanvasArea::abandonLassos() {
     const auto all = canvases();
-    return std::count_if(all.begin(), all.end(), [](ViewCanvas* canvas) { return canvas->canvas()->abandonLasso(); }) > 0;
+    return std::count_if(all.begin(), all.end(), [](ViewCanvas* canvas) { return canvas->canvas()->abandonLasso(); }) >
+           0;
 }
 
 bool CanvasArea::hasPinnedReadOut() const {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "app/workbench/workbench.h"
 #include "app/window/canvas/pane_frame.h"
 #include "app/window/canvas/view_dock.h"
+#include "app/workbench/workbench.h"
 
 #include <QWidget>
 
@@ -24,7 +24,7 @@ public:
     /// The canvas that commands without a place act on: the one with the focus, else the active pane's; may be null.
     ViewCanvas* currentCanvas() const;
     void releaseReadOuts();
-    bool releaseCells(); ///< of the views that have locked one; false: none has
+    bool releaseCells();  ///< of the views that have locked one; false: none has
     bool abandonLassos(); ///< lines that are being drawn or waited for; false: none
     bool hasPinnedReadOut() const;
     bool hasLockedCell() const;

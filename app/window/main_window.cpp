@@ -2,15 +2,14 @@
 #include "app/window/main_window.h"
 
 #include "app/study/sample_path.h"
-#include "app/workbench/step_driver.h"
-#include "app/window/style/appearance.h"
+#include "app/window/actions/engine_controller.h"
+#include "app/window/actions/file_actions.h"
+#include "app/window/actions/window_actions.h"
 #include "app/window/canvas_area.h"
-#include "app/window/docks/dock_desk.h"
-#include "app/window/actions/engine_desk.h"
-#include "app/window/actions/file_desk.h"
-#include "app/window/style/number_text.h"
+#include "app/window/docks/dock_layout.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/panels/capture_panel.h"
+#include "app/window/panels/decision_block.h"
 #include "app/window/panels/explanation_panel.h"
 #include "app/window/panels/fidelity_block.h"
 #include "app/window/panels/lesson_list.h"
@@ -18,16 +17,17 @@
 #include "app/window/panels/metrics_table.h"
 #include "app/window/panels/pane_list.h"
 #include "app/window/panels/policy_panel.h"
-#include "app/window/panels/standing_block.h"
 #include "app/window/panels/status_line.h"
 #include "app/window/panels/step_player.h"
 #include "app/window/panels/top_bar.h"
 #include "app/window/panels/worst_heads.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/style/system_theme.h"
+#include "app/window/style/window_size.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/small_widgets.h"
-#include "app/window/actions/window_actions.h"
-#include "app/window/style/window_size.h"
+#include "app/workbench/step_driver.h"
 
 #include <QCloseEvent>
 #include <QCoreApplication>
@@ -56,8 +56,8 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     setAcceptDrops(true);
     setContextMenuPolicy(Qt::NoContextMenu);
     m_notices = new NoticeStrip;
-    m_engines = new EngineDesk(m_workbench, *m_notices, this);
-    m_files = new FileDesk(m_workbench, *m_notices, this);
+    m_engines = new EngineController(m_workbench, *m_notices, this);
+    m_files = new FileActions(m_workbench, *m_notices, this);
     addDocks();
     m_steps = new StepDriver(m_workbench);
     m_steps->setParent(this);
@@ -72,8 +72,8 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     connect(&m_workbench, &Workbench::captureChanged, this, &MainWindow::followTitle);
     connect(&m_workbench, &Workbench::cursorChanged, this, &MainWindow::followTitle);
     connect(&m_workbench, &Workbench::rangeChanged, this, &MainWindow::followTitle);
-    connect(m_files, &FileDesk::sessionFileChanged, this, &MainWindow::followTitle);
-    connect(m_files, &FileDesk::besideWanted, this, &MainWindow::besideWanted);
+    connect(m_files, &FileActions::sessionFileChanged, this, &MainWindow::followTitle);
+    connect(m_files, &FileActions::besideWanted, this, &MainWindow::besideWanted);
     connect(&systemTheme(), &SystemTheme::changed, this, &MainWindow::followLook);
     connect(&systemTheme(), &SystemTheme::motionChanged, this, &MainWindow::followMotion);
     connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followMotion);
@@ -83,12 +83,10 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
 
 MainWindow::~MainWindow() = default;
 
-void MainWindow::openPath(const QString& path) {
-    m_files->open(path);
-}
+void MainWindow::openPath(const QString& path) { m_files->open(path); }
 
 void MainWindow::addDocks() {
-    m_docks = new DockDesk(*this);
+    m_docks = new DockLayout(*this);
     m_docks->add("capture", tr("Capture"));
     m_docks->add("panes", tr("Policies"));
     m_docks->add("parameters", tr("Parameters"));
@@ -118,7 +116,7 @@ void MainWindow::followLook() {
     const Appearance wanted{themeFor(session.look.theme), scale, session.look.compact || isLow(height(), scale)};
     if (m_canvases && wanted == appearance())
         return;
-    const DockDesk::Sizes sizes = m_docks->sizes();
+    const DockLayout::Sizes sizes = m_docks->sizes();
     setAppearance(wanted);
     buildChrome();
     QTimer::singleShot(0, this, [this, sizes] { m_docks->resize(sizes); });
@@ -132,7 +130,10 @@ void MainWindow::sayScale(double scale) {
     else
         m_notices->show("scale", NoticeStrip::Tone::Notice,
                         tr("The interface is shown at %1 %: %2 % needs a window of %3 × %4.")
-                            .arg(qRound(100 * scale)).arg(qRound(100 * wanted)).arg(needed.width()).arg(needed.height()));
+                            .arg(qRound(100 * scale))
+                            .arg(qRound(100 * wanted))
+                            .arg(needed.width())
+                            .arg(needed.height()));
 }
 
 void MainWindow::makeRoomFor(double scale) {
@@ -172,14 +173,14 @@ void MainWindow::buildChrome() {
     connect(m_canvases, &CanvasArea::dataWanted, this, &MainWindow::showData);
     connect(m_canvases, &CanvasArea::exportWanted, this, &MainWindow::exportCanvas);
     connect(m_canvases, &CanvasArea::turnedTo, m_steps, &StepDriver::prefer);
-    connect(m_canvases, &CanvasArea::openWanted, m_files, &FileDesk::openWithDialog);
+    connect(m_canvases, &CanvasArea::openWanted, m_files, &FileActions::openWithDialog);
     setCentralWidget(m_canvases);
     fillDocks();
     m_rail->clear();
     m_rail->setIconSize({px(16), px(16)}); // a tool bar decides for its buttons
     auto* unfold = iconButton("panel", tr("Capture and policies"), m_rail);
     unfold->setObjectName("unfold");
-    connect(unfold, &QToolButton::clicked, m_docks, &DockDesk::toggleLeft);
+    connect(unfold, &QToolButton::clicked, m_docks, &DockLayout::toggleLeft);
     m_rail->addWidget(unfold);
     auto* bar = new QStatusBar(this);
     bar->setSizeGripEnabled(false);
@@ -199,7 +200,7 @@ void MainWindow::fillDocks() {
     m_docks->dock("parameters")->fillScrolled(m_policyPanel);
     m_docks->dock("explanation")->fillScrolled(new ExplanationPanel(m_workbench, *m_steps));
     m_docks->dock("fidelity")->fillScrolled(new FidelityBlock(m_workbench));
-    m_docks->dock("why")->fillScrolled(new StandingBlock(m_workbench));
+    m_docks->dock("why")->fillScrolled(new DecisionBlock(m_workbench));
     m_docks->dock("metrics")->fillPlain(new MetricsTable(m_workbench));
     m_docks->dock("steps")->fillPlain(new StepPlayer(*m_steps));
     m_docks->dock("worst_heads")->fillPlain(new WorstHeads(m_workbench));
@@ -219,7 +220,7 @@ void MainWindow::readLessons() {
 void MainWindow::fillLessons() {
     auto* list = new LessonList(m_workbench, m_lessons);
     auto* lesson = new LessonPanel(m_workbench);
-    connect(list, &LessonList::chosen, m_files, &FileDesk::openLesson);
+    connect(list, &LessonList::chosen, m_files, &FileActions::openLesson);
     connect(lesson, &LessonPanel::answered, list, &LessonList::refresh);
     connect(lesson, &LessonPanel::opened, this, [this](const Lesson& opened) {
         m_wantedInFront = opened.views; // once the docks of its layout are arranged
@@ -232,7 +233,8 @@ void MainWindow::fillLessons() {
 void MainWindow::fitWidth() {
     m_topBar->fitWidth(width());
     m_budgetBar->fitWidth(width());
-    m_rail->setVisible(sizeOf(width()) == WindowSize::Narrow || m_workbench.session().layout == WindowLayout::WholeModel);
+    m_rail->setVisible(sizeOf(width()) == WindowSize::Narrow ||
+                       m_workbench.session().layout == WindowLayout::WholeModel);
 }
 
 void MainWindow::arrangeDocksSoon() {
@@ -300,7 +302,8 @@ void MainWindow::dropEvent(QDropEvent* event) {
     event->acceptProposedAction();
     for (const QUrl& url : event->mimeData()->urls()) {
         if (!url.isLocalFile())
-            m_notices->show("error", NoticeStrip::Tone::Error, tr("%1 is not a file on this computer: save it first.").arg(url.toString()));
+            m_notices->show("error", NoticeStrip::Tone::Error,
+                            tr("%1 is not a file on this computer: save it first.").arg(url.toString()));
         else if (beside)
             m_files->openBeside(url.toLocalFile());
         else

@@ -13,9 +13,9 @@ namespace kvscope {
 
 class BudgetBar;
 class CanvasArea;
-class DockDesk;
-class EngineDesk;
-class FileDesk;
+class DockLayout;
+class EngineController;
+class FileActions;
 class ManualWindow;
 class NoticeStrip;
 class PolicyPanel;
@@ -36,10 +36,10 @@ public:
 
     void openPath(const QString& path);
     NoticeStrip& notices() { return *m_notices; }
-    EngineDesk& engines() { return *m_engines; }
+    EngineController& engines() { return *m_engines; }
     CanvasArea* canvases() const { return m_canvases; }
     BudgetBar* budgetBar() const { return m_budgetBar; }
-    DockDesk* docks() const override { return m_docks; }
+    DockLayout* docks() const override { return m_docks; }
     PolicyPanel* policyPanel() const { return m_policyPanel; }
     StatusLine* statusLine() const { return m_status; }
     WindowActions* actions() const { return m_actions; }
@@ -104,11 +104,11 @@ private:
     Workbench& m_workbench;
     const TextService& m_text;
     WindowActions* m_actions = nullptr;
-    FileDesk* m_files = nullptr;
+    FileActions* m_files = nullptr;
     QPointer<ManualWindow> m_manual; ///< null while it is closed
     NoticeStrip* m_notices = nullptr;
-    EngineDesk* m_engines = nullptr;
-    DockDesk* m_docks = nullptr;
+    EngineController* m_engines = nullptr;
+    DockLayout* m_docks = nullptr;
     QToolBar* m_rail = nullptr;
     TopBar* m_topBar = nullptr;
     BudgetBar* m_budgetBar = nullptr;

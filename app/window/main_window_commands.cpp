@@ -1,21 +1,21 @@
 // The commands of the window that need more than the session: dialogs, focus, clipboard, screenshots.
-#include "app/workbench/step_driver.h"
-#include "app/window/style/appearance.h"
+#include "app/window/actions/file_actions.h"
+#include "app/window/actions/key_sheet.h"
+#include "app/window/actions/report_export.h"
+#include "app/window/actions/tour.h"
+#include "app/window/actions/window_actions.h"
 #include "app/window/canvas/view_table_model.h"
 #include "app/window/canvas_area.h"
 #include "app/window/dialogs/data_dialog.h"
 #include "app/window/dialogs/export_dialog.h"
-#include "app/window/actions/file_desk.h"
 #include "app/window/dialogs/go_to_dialog.h"
-#include "app/window/actions/key_sheet.h"
-#include "app/window/main_window.h"
 #include "app/window/dialogs/manual_window.h"
-#include "app/window/style/number_text.h"
+#include "app/window/main_window.h"
 #include "app/window/panels/top_bar.h"
-#include "app/window/actions/report_desk.h"
-#include "app/window/actions/tour.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
-#include "app/window/actions/window_actions.h"
+#include "app/workbench/step_driver.h"
 #include "core/engine/engine.h"
 
 #include <QClipboard>
@@ -34,9 +34,7 @@ void MainWindow::setLayoutTo(WindowLayout layout) {
     m_workbench.change([&](Session& s) { s.layout = layout; }, tr("Layout"));
 }
 
-void MainWindow::exportCurrent() {
-    exportCanvas(m_canvases->currentCanvas());
-}
+void MainWindow::exportCurrent() { exportCanvas(m_canvases->currentCanvas()); }
 
 void MainWindow::exportCanvas(ViewCanvas* canvas) {
     if (canvas)
@@ -54,9 +52,7 @@ void MainWindow::copyCurrent(bool data) {
     QGuiApplication::clipboard()->setMimeData(content);
 }
 
-void MainWindow::showDataOfCurrent() {
-    showData(m_canvases->currentCanvas());
-}
+void MainWindow::showDataOfCurrent() { showData(m_canvases->currentCanvas()); }
 
 void MainWindow::showData(ViewCanvas* canvas) {
     if (canvas)
@@ -78,13 +74,9 @@ void MainWindow::showRange() {
         canvas->showRange();
 }
 
-void MainWindow::focusFind() {
-    m_topBar->focusFind();
-}
+void MainWindow::focusFind() { m_topBar->focusFind(); }
 
-void MainWindow::findNext() {
-    m_topBar->findNext();
-}
+void MainWindow::findNext() { m_topBar->findNext(); }
 
 void MainWindow::showGoTo() {
     if (auto* shown = findChild<GoToDialog*>())
@@ -92,9 +84,7 @@ void MainWindow::showGoTo() {
     (new GoToDialog(m_workbench, this))->show();
 }
 
-void MainWindow::exportReport() {
-    kvscope::exportReport(*this, m_workbench, *m_notices);
-}
+void MainWindow::exportReport() { kvscope::exportReport(*this, m_workbench, *m_notices); }
 
 void MainWindow::startTour() {
     if (!findChild<Tour*>())
@@ -166,11 +156,13 @@ void MainWindow::saveScreenshot() {
     const QPixmap picture = grab();
     const QString folder = QStandardPaths::writableLocation(QStandardPaths::PicturesLocation);
     const QString name = "kvscope-" + QDateTime::currentDateTime().toString("yyyyMMdd-HHmmss") + ".png";
-    const QString path = QFileDialog::getSaveFileName(this, tr("Save screenshot"), QDir(folder).filePath(name), tr("PNG (*.png)"));
+    const QString path =
+        QFileDialog::getSaveFileName(this, tr("Save screenshot"), QDir(folder).filePath(name), tr("PNG (*.png)"));
     if (path.isEmpty())
         return;
     if (!picture.save(path))
-        m_notices->show("error", NoticeStrip::Tone::Error, tr("The screenshot cannot be written: choose another folder. %1").arg(path));
+        m_notices->show("error", NoticeStrip::Tone::Error,
+                        tr("The screenshot cannot be written: choose another folder. %1").arg(path));
 }
 
 void MainWindow::showKeys() {
@@ -188,10 +180,11 @@ void MainWindow::showManual() {
 }
 
 void MainWindow::showAbout() {
-    m_notices->show("about", NoticeStrip::Tone::Notice,
-                    tr("KVScope %1: what KV-cache compression keeps, what it evicts and what that costs. Engine %2, %3.")
-                        .arg(QGuiApplication::applicationVersion(), fromUtf8(m_workbench.runner().engine().name()),
-                             fromUtf8(m_workbench.runner().engine().arithmetic())));
+    m_notices->show(
+        "about", NoticeStrip::Tone::Notice,
+        tr("KVScope %1: what KV-cache compression keeps, what it evicts and what that costs. Engine %2, %3.")
+            .arg(QGuiApplication::applicationVersion(), fromUtf8(m_workbench.runner().engine().name()),
+                 fromUtf8(m_workbench.runner().engine().arithmetic())));
 }
 
 } // namespace kvscope

@@ -3,9 +3,9 @@
 
 #include "app/study/sample_path.h"
 #include "app/text/qt_text_service.h"
-#include "app/window/style/appearance.h"
-#include "app/window/actions/engine_desk.h"
+#include "app/window/actions/engine_controller.h"
 #include "app/window/main_window.h"
+#include "app/window/style/appearance.h"
 #include "app/window/style/system_theme.h"
 #include "app/window/widgets/notice_strip.h"
 #include "core/engine/engine.h"
@@ -38,7 +38,8 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
 
     const QtTextService text;
     // The window opens at once, on the engine that is always there; another one takes over when it is open.
-    const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(options.threads)));
+    const auto runner =
+        std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(options.threads)));
     WorkerPool workers(kWorkers);
     Workbench workbench(
         runner, [&workers](Scheduler::Task task) { workers.run(std::move(task)); },
@@ -47,14 +48,15 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
     // Another process: what one window computes or loses never touches the other.
     QObject::connect(&window, &MainWindow::besideWanted, &window, [&window](const QString& path) {
         if (!QProcess::startDetached(QCoreApplication::applicationFilePath(), {path}))
-            window.notices().show("error", NoticeStrip::Tone::Error,
-                                  MainWindow::tr("A second window cannot be started: open the file here instead. %1").arg(path));
+            window.notices().show(
+                "error", NoticeStrip::Tone::Error,
+                MainWindow::tr("A second window cannot be started: open the file here instead. %1").arg(path));
     });
     window.engines().start({.name = options.engine, .threads = options.threads});
     window.show();
     window.offerTour();
-    const std::string path = options.path.empty() ? findSampleCapture(QCoreApplication::applicationDirPath().toStdString())
-                                                  : options.path;
+    const std::string path =
+        options.path.empty() ? findSampleCapture(QCoreApplication::applicationDirPath().toStdString()) : options.path;
     if (!path.empty())
         window.openPath(QString::fromStdString(path));
     return QApplication::exec();

@@ -5,8 +5,8 @@
 namespace kvscope {
 
 struct WindowOptions {
-    std::string path; ///< capture, session or recorded list; empty: the sample capture
-    int threads = 0;  ///< of the engine; 0: all cores
+    std::string path;   ///< capture, session or recorded list; empty: the sample capture
+    int threads = 0;    ///< of the engine; 0: all cores
     std::string engine; ///< as --engine; empty: the one chosen last time
 };
 

@@ -9,8 +9,8 @@ namespace kvscope {
 
 namespace {
 
-constexpr int kLongestStep = 1600, kShortestStep = 80, kLongestStory = 40'000; // milliseconds
-constexpr int kFrames = 12, kFrameMilliseconds = 20;                           // 240 ms
+constexpr int kLongestStep = 1600, kShortestStep = 80, kLongestSequence = 40'000; // milliseconds
+constexpr int kFrames = 12, kFrameMilliseconds = 20;                              // 240 ms
 
 } // namespace
 
@@ -46,17 +46,17 @@ void StepDriver::refresh() {
     first(m_view);
     first(m_preferred);
     const View* found = nullptr;
-    Story story;
+    StepSequence sequence;
     for (const View* view : candidates) {
-        story = view->story(m_workbench.viewInput(*view), viewOptions(m_workbench.session(), *view));
-        if (!story.events.empty()) {
+        sequence = view->stepSequence(m_workbench.viewInput(*view), viewOptions(m_workbench.session(), *view));
+        if (!sequence.events.empty()) {
             found = view;
             break;
         }
     }
-    const bool same = found == m_view && story.events == m_story.events;
+    const bool same = found == m_view && sequence.events == m_sequence.events;
     m_view = found;
-    m_story = found ? std::move(story) : Story{};
+    m_sequence = found ? std::move(sequence) : StepSequence{};
     if (!same) {
         m_glide.stop();
         pause();
@@ -70,7 +70,8 @@ int StepDriver::step() const {
     const auto& cursor = m_workbench.session().look.cursor;
     if (!cursor)
         return steps();
-    return static_cast<int>(std::upper_bound(m_story.events.begin(), m_story.events.end(), *cursor) - m_story.events.begin());
+    return static_cast<int>(std::upper_bound(m_sequence.events.begin(), m_sequence.events.end(), *cursor) -
+                            m_sequence.events.begin());
 }
 
 QString StepDriver::caption() const {
@@ -83,15 +84,16 @@ QString StepDriver::caption() const {
 }
 
 bool StepDriver::isMilestone(int step) const {
-    return std::binary_search(m_story.milestones.begin(), m_story.milestones.end(), m_story.events[static_cast<std::size_t>(step - 1)]);
+    return std::binary_search(m_sequence.milestones.begin(), m_sequence.milestones.end(),
+                              m_sequence.events[static_cast<std::size_t>(step - 1)]);
 }
 
 int StepDriver::stepMilliseconds(int steps) {
-    return std::clamp(kLongestStory / std::max(1, steps), kShortestStep, kLongestStep);
+    return std::clamp(kLongestSequence / std::max(1, steps), kShortestStep, kLongestStep);
 }
 
 void StepDriver::play() {
-    if (m_story.events.empty())
+    if (m_sequence.events.empty())
         return;
     m_clock.start(static_cast<int>(std::lround(stepMilliseconds(steps()) / m_speed)));
     moveTo(step() == steps() ? 1 : step() + 1, step() != steps());
@@ -124,12 +126,13 @@ void StepDriver::setSpeed(double speed) {
 
 std::optional<TokenIndex> StepDriver::cursorOf(int step) const {
     // The last event has told all, and "all" is what a session without a cursor says.
-    return step >= steps() ? std::nullopt : std::optional(step <= 0 ? 0 : m_story.events[static_cast<std::size_t>(step - 1)]);
+    return step >= steps() ? std::nullopt
+                           : std::optional(step <= 0 ? 0 : m_sequence.events[static_cast<std::size_t>(step - 1)]);
 }
 
 void StepDriver::moveTo(int step, bool glide) {
     m_glide.stop();
-    if (m_story.events.empty())
+    if (m_sequence.events.empty())
         return;
     m_target = std::clamp(step, 0, steps());
     if (m_target == steps())
@@ -158,7 +161,7 @@ void StepDriver::glideOn() {
     }
     const double left = 1 - static_cast<double>(m_frame) / kFrames;
     const double done = 1 - left * left * left; // ease out
-    const double to = m_story.events[static_cast<std::size_t>(m_target - 1)];
+    const double to = m_sequence.events[static_cast<std::size_t>(m_target - 1)];
     m_workbench.setCursor(static_cast<TokenIndex>(std::lround(m_from + (to - m_from) * done)));
     emit changed();
 }

@@ -14,12 +14,12 @@ class StepDriver : public QObject {
 public:
     explicit StepDriver(Workbench& workbench);
 
-    /// The view that the user turned to. Its story is told if it is shown and has one, else that of the first shown view
-    /// that has; that of the one told before goes on where nothing else is asked for.
+    /// The view that the user turned to. Its story is told if it is shown and has one, else that of the first shown
+    /// view that has; that of the one told before goes on where nothing else is asked for.
     void prefer(const View& view);
     const View* view() const { return m_view; } ///< null: no shown view has a story
-    const Story& story() const { return m_story; }
-    int steps() const { return static_cast<int>(m_story.events.size()); }
+    const StepSequence& stepSequence() const { return m_sequence; }
+    int steps() const { return static_cast<int>(m_sequence.events.size()); }
     int step() const; ///< events that have happened, 0 .. steps()
     QString caption() const;
     bool isMilestone(int step) const;
@@ -52,7 +52,7 @@ private:
     Workbench& m_workbench;
     const View* m_preferred = nullptr;
     const View* m_view = nullptr;
-    Story m_story;
+    StepSequence m_sequence;
     double m_speed = 1;
     bool m_motionReduced = false;
     QTimer m_clock, m_glide, m_later;

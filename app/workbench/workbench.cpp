@@ -10,18 +10,17 @@
 
 namespace kvscope {
 
-Workbench::Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Executor executor, Scheduler::Deliver deliver)
+Workbench::Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Executor executor,
+                     Scheduler::Deliver deliver)
     : m_runner(std::move(runner)), m_scheduler(std::move(executor), std::move(deliver)) {
-    m_surveyPause.setSingleShot(true);
-    connect(&m_surveyPause, &QTimer::timeout, this, &Workbench::surveyNext);
+    m_layerScanDelay.setSingleShot(true);
+    connect(&m_layerScanDelay, &QTimer::timeout, this, &Workbench::scanNextLayer);
     m_rest.setSingleShot(true);
     m_rest.setInterval(80);
     connect(&m_rest, &QTimer::timeout, this, &Workbench::submitWaitingData);
 }
 
-Workbench::~Workbench() {
-    m_scheduler.cancelAll();
-}
+Workbench::~Workbench() { m_scheduler.cancelAll(); }
 
 void Workbench::change(const std::function<void(Session&)>& edit, const QString& label, const QString& mergeKey) {
     Session next = session();
@@ -107,9 +106,7 @@ void Workbench::cancelOpening() {
     setOpening({});
 }
 
-void Workbench::closeCapture() {
-    installCapture(nullptr, Session{});
-}
+void Workbench::closeCapture() { installCapture(nullptr, Session{}); }
 
 void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std::optional<Session> session) {
     const bool reload = !session && m_capture && capture->info().path == m_capture->info().path;
@@ -126,8 +123,8 @@ void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std
         run.state = {};
     }
     m_hovered = -1;
-    m_survey.clear();
-    m_surveyKey.clear();
+    m_layerScans.clear();
+    m_layerScanKey.clear();
     if (reload) {
         Session same = this->session();
         fitToCapture(same, *m_capture);

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "app/workbench/data_run.h"
-#include "app/workbench/recent_results.h"
-#include "app/study/session_history.h"
-#include "app/workbench/surveyed_layer.h"
 #include "app/study/makers/view_data_maker.h"
+#include "app/study/session_history.h"
+#include "app/workbench/data_run.h"
+#include "app/workbench/layer_scan_result.h"
+#include "app/workbench/recent_results.h"
 #include "core/engine/arithmetic.h"
 #include "core/engine/engine_state.h"
 #include "core/jobs/scheduler.h"
@@ -51,7 +51,8 @@ public:
     /// made: `cursorChanged` follows instead of `sessionChanged`.
     void setCursor(std::optional<TokenIndex> tokens);
     /// The part of a view that is shown; empty: all of it. No other view is asked again and no step of undo is made:
-    /// `rangeChanged` follows instead of `sessionChanged`. Data that take long wait until no other part is wanted for a moment.
+    /// `rangeChanged` follows instead of `sessionChanged`. Data that take long wait until no other part is wanted for a
+    /// moment.
     void setRange(const View& view, const std::optional<Viewport::Range>& range);
     void undo();
     void redo();
@@ -93,23 +94,23 @@ public:
     bool brushing() const { return m_brushing; }
 
     /// What is known of a layer in the measure that the head picker shows; null until it was asked. Small captures are
-    /// surveyed layer by layer while nothing else is to be computed, large ones only where the user has been.
-    const SurveyedLayer* surveyed(LayerIndex layer) const;
+    /// scanned layer by layer while nothing else is to be computed, large ones only where the user has been.
+    const LayerScanResult* layerScan(LayerIndex layer) const;
 
 signals:
     void openingChanged();
-    void captureChanged();           ///< another capture, a reloaded one, or none
-    void sessionChanged();           ///< any member of the session
-    void paneChanged(int pane);      ///< its result, error or computing flag
+    void captureChanged();                   ///< another capture, a reloaded one, or none
+    void sessionChanged();                   ///< any member of the session
+    void paneChanged(int pane);              ///< its result, error or computing flag
     void dataChanged(const QString& viewId); ///< its data, their progress or error
     void progressChanged(int pane, double fraction);
-    void focusChanged();             ///< hover or brushing
-    void cursorChanged();            ///< another point of the story
+    void focusChanged();                      ///< hover or brushing
+    void cursorChanged();                     ///< another point of the story
     void rangeChanged(const QString& viewId); ///< it shows another part
     void shownViewsChanged();
-    void surveyChanged();            ///< another layer is known, or another measure shown
+    void layerScanChanged();             ///< another layer is known, or another measure shown
     void failed(const QString& message); ///< what the window shows as a strip
-    void engineChanged();            ///< runner() is another one; a reference to the old one is not valid any more
+    void engineChanged();                ///< runner() is another one; a reference to the old one is not valid any more
     void engineFailed(const QString& message);
 
 private:
@@ -138,12 +139,12 @@ private:
     void failPane(int pane, const std::string& message);
     std::optional<PaneRequest> requestFor(int pane) const;
     PaneData paneData(int pane) const;
-    std::optional<PaneRequest> surveyRequest() const;
-    std::optional<LayerIndex> nextToSurvey() const;
-    void refreshSurvey();
-    void surveyNext();
+    std::optional<PaneRequest> layerScanRequest() const;
+    std::optional<LayerIndex> nextLayerToScan() const;
+    void refreshLayerScan();
+    void scanNextLayer();
     void noteResult(const RunResult& result);
-    void noteSurvey(LayerIndex layer, SurveyedLayer row);
+    void storeLayerScan(LayerIndex layer, LayerScanResult row);
 
     std::shared_ptr<const LayerRunner> m_runner;
     std::function<std::unique_ptr<Engine>()> m_engineMaker; ///< of the one that is being made; empty: none
@@ -156,11 +157,11 @@ private:
     std::map<std::string, DataRun> m_data; ///< by view id
     TokenIndex m_hovered = -1;
     bool m_brushing = false;
-    std::map<std::string, std::map<std::int32_t, SurveyedLayer>> m_survey; ///< by measure, then by layer
-    std::string m_surveyKey;
-    QTimer m_surveyPause; ///< a drag must not compete with the survey
-    QTimer m_rest;        ///< ends when the hand has moved no range for a moment
-    Scheduler m_scheduler; ///< last: its jobs refer to the members above
+    std::map<std::string, std::map<std::int32_t, LayerScanResult>> m_layerScans; ///< by measure, then by layer
+    std::string m_layerScanKey;
+    QTimer m_layerScanDelay; ///< a drag must not compete with the layer scan
+    QTimer m_rest;           ///< ends when the hand has moved no range for a moment
+    Scheduler m_scheduler;   ///< last: its jobs refer to the members above
 };
 
 /// The sentence of whatever was thrown: Error as it stands, anything else named as unexpected.

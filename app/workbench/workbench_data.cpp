@@ -12,9 +12,7 @@ namespace kvscope {
 
 namespace {
 
-std::string slotOf(const std::string& viewId) {
-    return "data " + viewId;
-}
+std::string slotOf(const std::string& viewId) { return "data " + viewId; }
 
 } // namespace
 
@@ -109,7 +107,8 @@ void Workbench::refreshData(const View& view, bool moving) {
     const std::string key = maker->key(request), identity = maker->identity(request);
     if (key == run.wantedKey)
         return;
-    // What is taken back took at least as long as it was given, all its goes together: a quick part before says nothing of it.
+    // What is taken back took at least as long as it was given, all its goes together: a quick part before says nothing
+    // of it.
     const bool underWay = run.state.computing && !run.waits;
     const DataRun::Clock::time_point begun = underWay ? run.asked : DataRun::Clock::now();
     if (underWay)
@@ -145,7 +144,8 @@ void Workbench::submitData(const View& view) {
     DataRun& run = m_data[id];
     run.asked = DataRun::Clock::now();
     Scheduler::Job job;
-    job.work = [this, runner = m_runner, &maker = *makerFor(view), request = dataRequest(view, run), id](const Checkpoint& checkpoint, const auto& post) {
+    job.work = [this, runner = m_runner, &maker = *makerFor(view), request = dataRequest(view, run),
+                id](const Checkpoint& checkpoint, const auto& post) {
         const auto deliverLater = [&](ViewDataMaker::Value value, bool finished) {
             post([this, id, value = std::move(value), finished] { deliverData(id, value, finished); });
         };
@@ -158,7 +158,8 @@ void Workbench::submitData(const View& view) {
         emit dataChanged(QString::fromStdString(id));
     };
     job.failed = [this, id](std::exception_ptr failure) {
-        m_data[id].state = {.value = {}, .computing = false, .progress = 0, .error = withFullStop(asSentence(messageOf(failure)))};
+        m_data[id].state = {
+            .value = {}, .computing = false, .progress = 0, .error = withFullStop(asSentence(messageOf(failure)))};
         emit dataChanged(QString::fromStdString(id));
     };
     m_scheduler.submit(slotOf(id), std::move(job));

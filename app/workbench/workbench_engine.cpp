@@ -1,5 +1,5 @@
-// Another engine in the middle of a session: made on a worker, because opening it may take seconds; then everything that
-// is shown is asked for again, and the old pictures stay until the new ones are there.
+// Another engine in the middle of a session: made on a worker, because opening it may take seconds; then everything
+// that is shown is asked for again, and the old pictures stay until the new ones are there.
 #include "app/workbench/workbench.h"
 #include "core/engine/engine.h"
 
@@ -30,8 +30,8 @@ void Workbench::installRunner(std::shared_ptr<const LayerRunner> runner) {
         run.wantedKey.clear();
     for (auto& [id, run] : m_data)
         run.wantedKey.clear();
-    m_surveyKey.clear();
-    for (auto& [measure, rows] : m_survey)
+    m_layerScanKey.clear();
+    for (auto& [measure, rows] : m_layerScans)
         for (auto& [layer, row] : rows)
             row.key.clear();
     emit engineChanged();

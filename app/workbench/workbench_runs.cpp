@@ -12,12 +12,10 @@ namespace kvscope {
 
 namespace {
 
-std::string slotOf(int pane) {
-    return "pane " + std::to_string(pane);
-}
+std::string slotOf(int pane) { return "pane " + std::to_string(pane); }
 
 std::string keyOf(const PaneRequest& request) {
-    return std::to_string(request.run.layer.value) + "|" + chooserKey(request);
+    return std::to_string(request.run.layer.value) + "|" + resultKey(request);
 }
 
 /// "kvpress", or "kvpress, edited" once a value differs from the variant's.
@@ -34,7 +32,7 @@ void Workbench::refresh() {
     for (int pane = 0; pane < kMaxPanes; ++pane)
         refreshPane(pane);
     refreshAllData();
-    refreshSurvey();
+    refreshLayerScan();
 }
 
 void Workbench::resolveCut() {
@@ -98,7 +96,8 @@ void Workbench::submitPane(int pane, const PaneRequest& request, const std::stri
         const auto deliverLater = [&](std::shared_ptr<const RunResult> result, bool finished) {
             post([this, pane, key, result, finished] { deliver(pane, key, result, finished); });
         };
-        deliverLater(runner->run(mine, checkpoint, [&](auto partial) { deliverLater(std::move(partial), false); }), true);
+        deliverLater(runner->run(mine, checkpoint, [&](auto partial) { deliverLater(std::move(partial), false); }),
+                     true);
     };
     job.progress = [this, pane](double fraction) {
         m_panes[static_cast<std::size_t>(pane)].progress = fraction;

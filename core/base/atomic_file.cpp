@@ -97,7 +97,10 @@ AtomicFile::AtomicFile(const std::string& path) : m_path(path) {
     if (fs::is_directory(path, failed))
         throw Error({"this is a folder, not a file", {}, "Add a file name", path});
     if (isDeviceOrPipe(path)) // a rename would put a file in its place
-        throw Error({"this is a device or a pipe, and what is written here needs a file", {}, "Choose the name of a file", path});
+        throw Error({"this is a device or a pipe, and what is written here needs a file",
+                     {},
+                     "Choose the name of a file",
+                     path});
     m_target = followed(path);
     m_temporary = temporaryBeside(m_target);
     const Descriptor file(::open(m_temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));

@@ -7,8 +7,8 @@ namespace kvscope {
 
 /// A file that appears whole or not at all: writers fill `temporaryPath()`, which lies beside the target and has the
 /// same extension; `commit()` flushes it to disk and renames it over the target. Without commit the destructor removes
-/// it, and the target is as it was. A link is followed, so that its target is replaced and not the link; a device or a pipe
-/// cannot be replaced and is refused.
+/// it, and the target is as it was. A link is followed, so that its target is replaced and not the link; a device or a
+/// pipe cannot be replaced and is refused.
 class AtomicFile {
 public:
     /// Creates the temporary file, empty, with the permissions of the target (or the usual ones). Throws Error.

@@ -12,7 +12,8 @@ namespace kvscope {
 struct Cancelled {};
 
 /// One call that is both progress report and stop point. Copies share the same report and stop token.
-/// Reports are made one at a time and never fall back, so one Checkpoint serves one piece of work: give parts to its steps.
+/// Reports are made one at a time and never fall back, so one Checkpoint serves one piece of work: give parts to its
+/// steps.
 class Checkpoint {
 public:
     using Report = std::function<void(double done, double total)>;

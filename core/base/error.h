@@ -11,9 +11,9 @@ class Error : public std::runtime_error {
 public:
     struct Parts {
         std::string sentence = {}; ///< what is wrong, without the final full stop
-        std::string place = {}; ///< data set, parameter or option; may be empty
-        std::string remedy = {}; ///< what to do about it; may be empty
-        std::string path = {}; ///< the file; may be empty
+        std::string place = {};    ///< data set, parameter or option; may be empty
+        std::string remedy = {};   ///< what to do about it; may be empty
+        std::string path = {};     ///< the file; may be empty
     };
 
     explicit Error(Parts parts);

@@ -11,8 +11,6 @@ namespace kvscope {
 std::pair<double, double> gaussianPairAt(RandomKey key);
 
 /// The first of the two.
-inline double gaussianAt(const RandomKey& key) {
-    return gaussianPairAt(key).first;
-}
+inline double gaussianAt(const RandomKey& key) { return gaussianPairAt(key).first; }
 
 } // namespace kvscope

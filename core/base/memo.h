@@ -7,9 +7,9 @@
 
 namespace kvscope {
 
-/// What was made of frozen data last, kept beside them because the same is wanted again and again: of each thing the last
-/// one, under a key that says all that it depends on beside the data. Safe for several threads. A copy begins empty, since
-/// its data may be changed.
+/// What was made of frozen data last, kept beside them because the same is wanted again and again: of each thing the
+/// last one, under a key that says all that it depends on beside the data. Safe for several threads. A copy begins
+/// empty, since its data may be changed.
 class Memo {
 public:
     Memo() = default;
@@ -22,7 +22,8 @@ public:
     ~Memo() = default;
 
     /// `make` returns a shared pointer, and is called where the last one had another key; where it throws, the last one
-    /// stays. It must not ask the same memo: other threads wait until it is done. The same `thing` is always of one type.
+    /// stays. It must not ask the same memo: other threads wait until it is done. The same `thing` is always of one
+    /// type.
     template <class Make> auto get(const std::string& thing, const std::string& key, const Make& make) const {
         using Value = const typename decltype(make())::element_type;
         const std::lock_guard lock(m_mutex);

@@ -9,9 +9,7 @@ namespace kvscope {
 
 namespace {
 
-char lower(char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-}
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
 // Optimal string alignment: cost[i][j] is the distance between the first i and the first j characters.
 std::size_t editDistance(std::string_view a, std::string_view b) {

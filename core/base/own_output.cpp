@@ -1,5 +1,5 @@
-// A capture takes hours to make and an option is mistyped in a second: outputs never fall on inputs. Links and other ways
-// to write a path are seen through.
+// A capture takes hours to make and an option is mistyped in a second: outputs never fall on inputs. Links and other
+// ways to write a path are seen through.
 #include "core/base/own_output.h"
 
 #include "core/base/error.h"

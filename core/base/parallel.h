@@ -8,8 +8,8 @@
 
 namespace kvscope {
 
-/// Calls work(piece) for 0 <= piece < pieces on TBB's threads; a piece writes only what is its own. Exceptions reach the
-/// caller, after the other pieces have stopped.
+/// Calls work(piece) for 0 <= piece < pieces on TBB's threads; a piece writes only what is its own. Exceptions reach
+/// the caller, after the other pieces have stopped.
 template <class Work> void forEachPiece(std::int64_t pieces, const Work& work) {
 #ifdef __SANITIZE_THREAD__
     // TBB's library is not instrumented: what its hand-over orders is said once more, so that a report means a race.

@@ -50,9 +50,7 @@ template <class Number, class Bits> KVSCOPE_PORTABLE Number portableExpOf(Number
     return x < lowest ? zero : y;
 }
 
-KVSCOPE_PORTABLE double portableExp(double x) {
-    return portableExpOf<double, std::uint64_t>(x);
-}
+KVSCOPE_PORTABLE double portableExp(double x) { return portableExpOf<double, std::uint64_t>(x); }
 
 /// tanh x = 1 - 2 / (e^(2x) + 1), absolute error below 5e-16 (relative error near 0 is larger: it is for logits, where
 /// the absolute error counts).
@@ -60,8 +58,6 @@ template <class Number, class Bits> KVSCOPE_PORTABLE Number portableTanhOf(Numbe
     return 1.0 - 2.0 / (portableExpOf<Number, Bits>(2.0 * x) + 1.0);
 }
 
-KVSCOPE_PORTABLE double portableTanh(double x) {
-    return portableTanhOf<double, std::uint64_t>(x);
-}
+KVSCOPE_PORTABLE double portableTanh(double x) { return portableTanhOf<double, std::uint64_t>(x); }
 
 } // namespace kvscope

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/metrics/calibration.h"
 #include "core/capture/capture.h"
+#include "core/metrics/calibration.h"
 #include "core/policies/policy_spec.h"
 
 #include <functional>
@@ -23,8 +23,8 @@ struct CalibrationData {
     std::vector<std::string> notes; ///< what the reader must know
 };
 
-/// Which parameters of `mine` were others when `origin` was measured: "...: measured with window=64, this run has window=16".
-/// `theirs` gives the text of a parameter by its id, or nothing where it is not known. Empty: none.
+/// Which parameters of `mine` were others when `origin` was measured: "...: measured with window=64, this run has
+/// window=16". `theirs` gives the text of a parameter by its id, or nothing where it is not known. Empty: none.
 std::string otherParameters(const std::string& origin, const ParameterValues& mine,
                             const std::function<std::optional<std::string>(const std::string& id)>& theirs);
 /// The same where it is not known: a sentence if the policy's values are not those of its variant.

@@ -22,9 +22,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "kvscope-calibration";
 constexpr int kVersion = 1;
 
-Json numberOrNull(double value) {
-    return std::isfinite(value) ? Json(value) : Json(nullptr);
-}
+Json numberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 double numberAt(const Json& json, const char* key) {
     const auto at = json.find(key);
@@ -41,10 +39,14 @@ Json jsonOf(const Calibration& c) {
                  {"origin", c.data.origin},
                  {"notes", c.data.notes},
                  {"tau", c.tau}};
-    json["fit"] = {{"alpha", c.fit.alpha},          {"beta", c.fit.beta},
-                   {"weight", c.fit.weight},        {"loss", c.fit.loss},
-                   {"triples", c.fit.triples},      {"contexts", c.fit.contexts},
-                   {"slope_known", c.fit.slopeKnown}, {"at_edge", c.fit.atEdge}};
+    json["fit"] = {{"alpha", c.fit.alpha},
+                   {"beta", c.fit.beta},
+                   {"weight", c.fit.weight},
+                   {"loss", c.fit.loss},
+                   {"triples", c.fit.triples},
+                   {"contexts", c.fit.contexts},
+                   {"slope_known", c.fit.slopeKnown},
+                   {"at_edge", c.fit.atEdge}};
     json["contexts"] = Json::array();
     for (const CalibratedContext& context : c.contexts)
         json["contexts"].push_back({{"name", context.name},
@@ -63,9 +65,7 @@ Json jsonOf(const Calibration& c) {
     return json;
 }
 
-std::string field(double value) {
-    return std::isfinite(value) ? shortest(value) : std::string();
-}
+std::string field(double value) { return std::isfinite(value) ? shortest(value) : std::string(); }
 
 const CalibratedContext* contextOf(const Calibration& c, const std::string& name) {
     const auto at = std::find_if(c.contexts.begin(), c.contexts.end(),
@@ -74,17 +74,33 @@ const CalibratedContext* contextOf(const Calibration& c, const std::string& name
 }
 
 std::string csvOf(const Calibration& c) {
-    std::string text = csvLine({"policy", "variant", "spec", "context", "nll_context", "retention", "quality", "proxy",
-                                "fitted", "residual", "k", "tau", "retention_needed", "needed_low", "needed_high", "alpha",
-                                "beta", "weight", "origin", "command"});
+    std::string text =
+        csvLine({"policy",      "variant", "spec",     "context", "nll_context", "retention",        "quality",
+                 "proxy",       "fitted",  "residual", "k",       "tau",         "retention_needed", "needed_low",
+                 "needed_high", "alpha",   "beta",     "weight",  "origin",      "command"});
     for (const CalibrationTriple& triple : c.data.triples) {
         const CalibratedContext& context = *contextOf(c, triple.context);
         const double fitted = calibrationCurve(context.k, triple.retention);
-        text += csvLine({c.policy, c.variant, c.spec, triple.context, field(triple.contextNll), field(triple.retention),
-                         field(triple.quality), c.data.proxy ? "true" : "false", field(fitted),
-                         field(fitted - triple.quality), field(context.k), field(c.tau), field(context.retention),
-                         field(context.band.low), field(context.band.high), field(c.fit.alpha), field(c.fit.beta),
-                         field(c.fit.weight), c.data.origin, c.command});
+        text += csvLine({c.policy,
+                         c.variant,
+                         c.spec,
+                         triple.context,
+                         field(triple.contextNll),
+                         field(triple.retention),
+                         field(triple.quality),
+                         c.data.proxy ? "true" : "false",
+                         field(fitted),
+                         field(fitted - triple.quality),
+                         field(context.k),
+                         field(c.tau),
+                         field(context.retention),
+                         field(context.band.low),
+                         field(context.band.high),
+                         field(c.fit.alpha),
+                         field(c.fit.beta),
+                         field(c.fit.weight),
+                         c.data.origin,
+                         c.command});
     }
     return text;
 }
@@ -112,7 +128,9 @@ Calibration calibrationFrom(const Json& json) {
     c.tau = json.at("tau").get<double>();
     readFit(json.at("fit"), c.fit);
     for (const Json& context : json.at("contexts"))
-        c.contexts.push_back({context.at("name").get<std::string>(), numberAt(context, "nll"), context.at("k").get<double>(),
+        c.contexts.push_back({context.at("name").get<std::string>(),
+                              numberAt(context, "nll"),
+                              context.at("k").get<double>(),
                               context.at("retention").get<double>(),
                               {numberAt(context, "retention_low"), numberAt(context, "retention_high")}});
     for (const Json& triple : json.at("triples"))
@@ -125,8 +143,9 @@ Calibration calibrationFrom(const Json& json) {
 std::vector<CalibratedContext> contextsNeeding(const Calibration& c, std::span<const CalibrationFit> resampled) {
     std::vector<CalibratedContext> contexts;
     for (const CalibrationTriple& triple : c.data.triples) {
-        const bool known = std::any_of(contexts.begin(), contexts.end(),
-                                       [&](const CalibratedContext& context) { return context.name == triple.context; });
+        const bool known = std::any_of(contexts.begin(), contexts.end(), [&](const CalibratedContext& context) {
+            return context.name == triple.context;
+        });
         if (known)
             continue;
         const double k = c.fit.k(triple.contextNll);
@@ -181,15 +200,20 @@ void writeCalibration(const std::string& path, const Calibration& calibration) {
 Calibration readCalibrationFile(const std::string& path) {
     const Json json = Json::parse(readWholeFile(path), nullptr, false);
     if (!json.is_object() || json.value("format", "") != kFormat)
-        throw Error({std::string("the file is not a ") + kFormat, {}, "Write one with kvscope calibrate --out FILE.json", path});
+        throw Error({std::string("the file is not a ") + kFormat,
+                     {},
+                     "Write one with kvscope calibrate --out FILE.json",
+                     path});
     if (json.value("version", 0) != kVersion)
         throw Error({fmt::format("version {} of the calibration is not known", json.value("version", 0)), "version",
                      fmt::format("This program reads version {}", kVersion), path});
     try {
         return calibrationFrom(json);
     } catch (const Json::exception& error) {
-        throw Error({std::string("the calibration contradicts its format: ") + error.what(), {},
-                     "Write it again with kvscope calibrate", path});
+        throw Error({std::string("the calibration contradicts its format: ") + error.what(),
+                     {},
+                     "Write it again with kvscope calibrate",
+                     path});
     }
 }
 

@@ -31,7 +31,8 @@ std::string remedyFor(const std::vector<CalibrationRows>& all, const PolicySpec&
     if (!variants.empty())
         return fmt::format("There are rows of {}; name that variant, or {}", fmt::join(variants, ", "), proxy);
     if (!others.empty())
-        return fmt::format("There are rows of {}; measure this policy with kvscope-evaluate, or {}", fmt::join(others, ", "), proxy);
+        return fmt::format("There are rows of {}; measure this policy with kvscope-evaluate, or {}",
+                           fmt::join(others, ", "), proxy);
     return "Measure some with the model (kvscope-evaluate), or " + proxy;
 }
 
@@ -78,7 +79,8 @@ CsvTable tableFrom(const std::string& path, const std::vector<std::string>& head
 double qualityIn(const CsvTable& table, const std::vector<std::string>& fields, std::int64_t line) {
     if (table.has("quality"))
         return table.number(fields, "quality", line);
-    const double full = table.number(fields, "nll_full", line), compressed = table.number(fields, "nll_compressed", line);
+    const double full = table.number(fields, "nll_full", line),
+                 compressed = table.number(fields, "nll_compressed", line);
     if (!(full > 0) || !(compressed > 0))
         table.fail("a loss is not positive", line, "Give mean losses in nats a token");
     return full / compressed;
@@ -98,8 +100,8 @@ CalibrationTriple tripleIn(const CsvTable& table, const std::vector<std::string>
     return triple;
 }
 
-bool isOther(const CsvTable& table, const std::vector<std::string>& fields, const char* column, const std::string& wanted,
-             std::int64_t line) {
+bool isOther(const CsvTable& table, const std::vector<std::string>& fields, const char* column,
+             const std::string& wanted, std::int64_t line) {
     return table.has(column) && table.text(fields, column, line) != wanted;
 }
 
@@ -138,7 +140,8 @@ std::string otherParameters(const std::string& origin, const ParameterValues& mi
         }
     if (here.empty())
         return {};
-    return fmt::format("{}: measured with {}, this run has {}", origin, fmt::join(measured, ", "), fmt::join(here, ", "));
+    return fmt::format("{}: measured with {}, this run has {}", origin, fmt::join(measured, ", "),
+                       fmt::join(here, ", "));
 }
 
 std::string unstatedParameters(const std::string& origin, const PolicySpec& policy) {
@@ -147,7 +150,9 @@ std::string unstatedParameters(const std::string& origin, const PolicySpec& poli
     const bool changed = std::any_of(rows.begin(), rows.end(), [&](const ParameterSpec& row) {
         return policy.values.text(row.id) != plain.text(row.id);
     });
-    return changed ? origin + " does not say with which parameters it was measured, and this run changes some of its variant" : std::string();
+    return changed ? origin +
+                         " does not say with which parameters it was measured, and this run changes some of its variant"
+                   : std::string();
 }
 
 CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& policy, TokenIndex cut) {
@@ -158,7 +163,8 @@ CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& 
     });
     if (at == all.end())
         throw Error({fmt::format("the capture has no measured qualities of {}:{}", policy.policy, policy.variant),
-                     fmt::format("calibration/{}/{}", policy.policy, policy.variant), remedyFor(all, policy), info.path});
+                     fmt::format("calibration/{}/{}", policy.policy, policy.variant), remedyFor(all, policy),
+                     info.path});
     std::set<std::int64_t> contexts;
     for (const CalibrationRow& row : at->rows)
         contexts.insert(row.context);
@@ -168,9 +174,11 @@ CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& 
         data.triples.push_back({contexts.size() > 1 ? fmt::format("{}#{}", info.fileName, row.context) : info.fileName,
                                 row.retention, row.contextNll, row.fullNll / row.compressedNll});
     if (at->cut && *at->cut != cut)
-        data.notes.push_back(fmt::format("{} was measured with the cut {}, this cut is {}", data.origin, *at->cut, cut));
-    const std::string note = at->parameters.empty() ? unstatedParameters(data.origin, policy)
-                                                    : otherParameters(data.origin, policy.values, statedIn(at->parameters));
+        data.notes.push_back(
+            fmt::format("{} was measured with the cut {}, this cut is {}", data.origin, *at->cut, cut));
+    const std::string note = at->parameters.empty()
+                                 ? unstatedParameters(data.origin, policy)
+                                 : otherParameters(data.origin, policy.values, statedIn(at->parameters));
     if (!note.empty())
         data.notes.push_back(note);
     return data;
@@ -198,8 +206,10 @@ CalibrationData readTriplesCsv(const std::string& path, const std::string& polic
         data.proxy |= table->has("proxy") && table->text(fields, "proxy", line) == "true";
     }
     if (data.triples.empty())
-        throw Error({fmt::format("the table has no triples of {}:{}", policy, variant), {},
-                     "Check its columns policy and variant, or leave them out", path});
+        throw Error({fmt::format("the table has no triples of {}:{}", policy, variant),
+                     {},
+                     "Check its columns policy and variant, or leave them out",
+                     path});
     data.origin = (data.proxy ? "proxy triples of " : "triples of ") + std::filesystem::path(path).filename().string();
     return data;
 }

@@ -21,8 +21,8 @@ constexpr const char* kRoot = "/calibration";
 CalibrationRow rowFrom(const double* numbers, const std::string& place, std::int64_t row, const std::string& path) {
     const bool finite = std::isfinite(numbers[1]) && std::isfinite(numbers[2]) && std::isfinite(numbers[3]);
     if (!(numbers[0] >= 0 && numbers[0] <= 1) || !finite || !(numbers[3] > 0) || !(numbers[2] > 0))
-        throw Error({fmt::format("row {} is no measurement: retention {}, NLL {}, {} and {}", row, numbers[0], numbers[1],
-                                 numbers[2], numbers[3]),
+        throw Error({fmt::format("row {} is no measurement: retention {}, NLL {}, {} and {}", row, numbers[0],
+                                 numbers[1], numbers[2], numbers[3]),
                      place, "Write retention 0..1 and positive losses in nats a token", path});
     return {numbers[0], numbers[1], numbers[2], numbers[3], static_cast<std::int64_t>(std::llround(numbers[4]))};
 }

@@ -9,9 +9,9 @@ namespace kvscope {
 
 /// What one compressed run of the model cost (a row of `/calibration/<policy>/<variant>`).
 struct CalibrationRow {
-    double retention = 0;                                          ///< fraction kept, 0..1
-    double contextNll = 0, fullNll = 0, compressedNll = 0;         ///< mean nats a token
-    std::int64_t context = 0;                                      ///< number of the context
+    double retention = 0;                                  ///< fraction kept, 0..1
+    double contextNll = 0, fullNll = 0, compressedNll = 0; ///< mean nats a token
+    std::int64_t context = 0;                              ///< number of the context
 };
 
 /// The rows of one policy and variant, and how they were measured as far as the file says.
@@ -19,7 +19,7 @@ struct CalibrationRows {
     std::string policy, variant;
     std::vector<CalibrationRow> rows; ///< in the file's order
     std::optional<std::int64_t> cut;
-    std::string parameters, tool;     ///< JSON as written, or empty
+    std::string parameters, tool; ///< JSON as written, or empty
 
     std::string place() const { return "calibration/" + policy + "/" + variant; }
 };

@@ -43,10 +43,10 @@ struct LayerInfo {
     std::int64_t slidingWindow = 0; ///< 0: none
     bool hasRope = true;
     bool qkNorm = false;
-    std::string attentionType;       ///< "full_attention" ...
-    std::string stage;               ///< of q and k: what was done to them, as the file states it
-    std::vector<std::int32_t> kvOfQ; ///< [Hq] KV head that query head h reads
-    std::int64_t queryCount = 0;     ///< queries stored: n, or w of `q_window`, or 0
+    std::string attentionType;            ///< "full_attention" ...
+    std::string stage;                    ///< of q and k: what was done to them, as the file states it
+    std::vector<std::int32_t> gqaGroupOf; ///< [Hq] KV head that query head h reads
+    std::int64_t queryCount = 0;          ///< queries stored: n, or w of `q_window`, or 0
     bool hasKeysPreRope = false, hasQueriesPreRope = false, hasOutputProjection = false;
     StoredType storedType = StoredType::Bfloat16;
 };

@@ -98,7 +98,7 @@ void checkRope(const CaptureReader& capture, Findings& findings) {
 void checkHeads(const CaptureInfo& info, Findings& findings) {
     for (const LayerInfo& layer : info.layers) {
         std::vector<bool> read(static_cast<std::size_t>(info.numKvHeads), false);
-        for (const std::int32_t head : layer.kvOfQ)
+        for (const std::int32_t head : layer.gqaGroupOf)
             read[static_cast<std::size_t>(head)] = true;
         if (std::find(read.begin(), read.end(), false) != read.end())
             findings.push_back({Severity::Warning, "a KV head is read by no query head",

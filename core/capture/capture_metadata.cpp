@@ -35,9 +35,7 @@ std::int64_t positive(const h5::File& file, const std::string& name) {
     return *value;
 }
 
-std::string shapeText(const std::vector<std::int64_t>& shape) {
-    return fmt::format("({})", fmt::join(shape, ", "));
-}
+std::string shapeText(const std::vector<std::int64_t>& shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
 
 void requireShape(const h5::File& file, const std::string& dataset, const std::vector<std::int64_t>& expected) {
     const auto shape = file.info(dataset).shape;
@@ -87,16 +85,16 @@ std::int64_t readQueryCount(const h5::File& file, const CaptureInfo& info, Layer
 }
 
 void readHeadMap(const h5::File& file, const CaptureInfo& info, LayerInfo& layer, const std::string& group) {
-    layer.kvOfQ = file.integerListAttribute(group, "kv_of_q");
-    if (layer.kvOfQ.empty()) {
+    layer.gqaGroupOf = file.integerListAttribute(group, "kv_of_q");
+    if (layer.gqaGroupOf.empty()) {
         if (info.numQueryHeads % info.numKvHeads != 0)
             fail(file, "num_q_heads is no multiple of num_kv_heads and kv_of_q is missing", group);
         for (int h = 0; h < info.numQueryHeads; ++h)
-            layer.kvOfQ.push_back(h / (info.numQueryHeads / info.numKvHeads));
+            layer.gqaGroupOf.push_back(h / (info.numQueryHeads / info.numKvHeads));
     }
-    const bool inRange = std::all_of(layer.kvOfQ.begin(), layer.kvOfQ.end(),
+    const bool inRange = std::all_of(layer.gqaGroupOf.begin(), layer.gqaGroupOf.end(),
                                      [&](std::int32_t head) { return head >= 0 && head < info.numKvHeads; });
-    if (static_cast<int>(layer.kvOfQ.size()) != info.numQueryHeads || !inRange)
+    if (static_cast<int>(layer.gqaGroupOf.size()) != info.numQueryHeads || !inRange)
         fail(file,
              fmt::format("kv_of_q must name a KV head below {} for each of {} query heads", info.numKvHeads,
                          info.numQueryHeads),
@@ -182,12 +180,8 @@ StoredType storedTypeOf(const h5::File& file, const std::string& dataset) {
     fail(file, "the stored type is none of bfloat16 (uint16 with attribute dtype), float16, float32", dataset);
 }
 
-std::string layerGroup(LayerIndex layer) {
-    return fmt::format("layers/{:02d}", layer.value);
-}
-std::string layerPath(LayerIndex layer, std::string_view name) {
-    return fmt::format("{}/{}", layerGroup(layer), name);
-}
+std::string layerGroup(LayerIndex layer) { return fmt::format("layers/{:02d}", layer.value); }
+std::string layerPath(LayerIndex layer, std::string_view name) { return fmt::format("{}/{}", layerGroup(layer), name); }
 
 std::string_view tensorName(TensorRole role, const LayerInfo& layer, std::int64_t tokens) {
     switch (role) {

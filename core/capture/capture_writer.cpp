@@ -91,7 +91,7 @@ void writeLayerAttributes(h5::Writer& file, const LayerInfo& layer) {
     file.attribute(group, "qk_norm", std::int64_t{layer.qkNorm});
     file.attribute(group, "attn_type", layer.attentionType);
     file.attribute(group, "stage", layer.stage);
-    file.attribute(group, "kv_of_q", std::span<const std::int32_t>(layer.kvOfQ));
+    file.attribute(group, "kv_of_q", std::span<const std::int32_t>(layer.gqaGroupOf));
 }
 
 std::vector<std::uint16_t> narrowed(std::span<const float> values, StoredType type) {

@@ -19,9 +19,9 @@ namespace kvscope {
 /// - none: everything is seen (cut = n); the last 256 queries judge, which the policy saw too.
 struct Cut {
     std::string text = "default";
-    TokenIndex token = 0;      ///< tokens [0, token) are seen
-    bool judgedOnSeen = false; ///< "none": measures use the last queries, which the policy saw too
-    std::string label;         ///< "end of context, 995", for captions
+    TokenIndex token = 0;         ///< tokens [0, token) are seen
+    bool evaluatedOnSeen = false; ///< "none": measures use the last queries, which the policy saw too
+    std::string label;            ///< "end of context, 995", for captions
 
     /// Throws Error for a cut outside the capture, a missing segment or an unknown form. Only "none" gives token = n.
     static Cut resolve(const std::string& text, const CaptureReader& capture);

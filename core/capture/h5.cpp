@@ -80,14 +80,13 @@ File::File(File&&) noexcept = default;
 File& File::operator=(File&&) noexcept = default;
 File::~File() = default;
 
-const std::string& File::path() const {
-    return m_state->path;
-}
+const std::string& File::path() const { return m_state->path; }
 
 namespace {
 
-/// What HDF5 knows of a file that is open it shares with who opens it again, even when the file has been rewritten in place
-/// since. Across drivers it does not: the two for plain files take turns, so that a capture opened anew is read anew.
+/// What HDF5 knows of a file that is open it shares with who opens it again, even when the file has been rewritten in
+/// place since. Across drivers it does not: the two for plain files take turns, so that a capture opened anew is read
+/// anew.
 void takeTurns(const std::string& path, hid_t access) {
     static std::map<std::string, bool> buffered;
     bool& now = buffered[path];

@@ -7,8 +7,8 @@
 
 namespace kvscope::h5 {
 
-/// Holds a mutex, so that it does not matter whether the library was built for threads, and keeps HDF5 from printing its
-/// own error stack.
+/// Holds a mutex, so that it does not matter whether the library was built for threads, and keeps HDF5 from printing
+/// its own error stack.
 class Guard {
 public:
     Guard();

@@ -1,5 +1,5 @@
-// A virtual file driver of HDF5: reads and writes a file as the library's own POSIX driver does, but a write that fails is
-// noted and reported as done. The library then always ends in a sound state, and the writer throws what was noted.
+// A virtual file driver of HDF5: reads and writes a file as the library's own POSIX driver does, but a write that fails
+// is noted and reported as done. The library then always ends in a sound state, and the writer throws what was noted.
 #include "core/capture/h5_write_driver.h"
 
 #include <algorithm>
@@ -50,7 +50,8 @@ H5FD_t* openFile(const char* name, unsigned flags, hid_t accessList, haddr_t) {
         return nullptr;
     }
     failure->error = 0; // the library tries without making the file first
-    return reinterpret_cast<H5FD_t*>(new OpenFile{{}, descriptor, 0, static_cast<haddr_t>(status.st_size), status.st_dev, status.st_ino, failure});
+    return reinterpret_cast<H5FD_t*>(
+        new OpenFile{{}, descriptor, 0, static_cast<haddr_t>(status.st_size), status.st_dev, status.st_ino, failure});
 }
 
 herr_t closeFile(H5FD_t* file) {

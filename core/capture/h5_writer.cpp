@@ -37,11 +37,13 @@ struct Writer::State {
     }
     [[noreturn]] void fail(const std::string& place) const {
         const bool known = failure.error != 0;
-        throw Error({.sentence = "the file cannot be written" + (known ? ": " + std::generic_category().message(failure.error) : ""),
-                     .place = place,
-                     .remedy = failure.error == ENOSPC ? "Free some space or choose another place"
-                                                       : "Check that the disk is not full and the folder may be written",
-                     .path = path});
+        throw Error(
+            {.sentence =
+                 "the file cannot be written" + (known ? ": " + std::generic_category().message(failure.error) : ""),
+             .place = place,
+             .remedy = failure.error == ENOSPC ? "Free some space or choose another place"
+                                               : "Check that the disk is not full and the folder may be written",
+             .path = path});
     }
     /// `done`: what the library says, which knows nothing of failed writes.
     void require(bool done, const std::string& place) const {

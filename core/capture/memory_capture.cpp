@@ -92,7 +92,7 @@ std::shared_ptr<MemoryCapture> makeRandomCapture(std::uint64_t seed, std::int64_
         layer.queryCount = tokens;
         layer.storedType = StoredType::Float32;
         for (int h = 0; h < queryHeads; ++h)
-            layer.kvOfQ.push_back(h / (queryHeads / kvHeads));
+            layer.gqaGroupOf.push_back(h / (queryHeads / kvHeads));
         info.layers.push_back(layer);
         for (const auto role : {TensorRole::Keys, TensorRole::Values, TensorRole::Queries})
             capture->tensors[{layer.layer, role}] = gaussianTensor(

@@ -16,9 +16,7 @@ namespace {
 
 constexpr std::int64_t kMostNumbers = std::int64_t{1} << 28; // 2 GiB
 
-std::string shapeText(const std::vector<std::int64_t>& shape) {
-    return fmt::format("[{}]", fmt::join(shape, ", "));
-}
+std::string shapeText(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 /// Position of the layer among those of the capture.
 std::int64_t placeOf(const CaptureInfo& capture, LayerIndex layer) {

@@ -15,23 +15,23 @@ double angleAt(std::int64_t position, float frequency) {
     return static_cast<double>(static_cast<float>(position) * frequency);
 }
 
-RopeTurn turnAt(std::int64_t position, std::span<const float> frequencies, double direction) {
-    RopeTurn turn;
+RopeRotation rotationAt(std::int64_t position, std::span<const float> frequencies, double direction) {
+    RopeRotation rotation;
     for (const float frequency : frequencies) {
-        turn.cosine.push_back(std::cos(angleAt(position, frequency)));
-        turn.sine.push_back(direction * std::sin(angleAt(position, frequency)));
+        rotation.cosine.push_back(std::cos(angleAt(position, frequency)));
+        rotation.sine.push_back(direction * std::sin(angleAt(position, frequency)));
     }
-    return turn;
+    return rotation;
 }
 
-void apply(const RopeTurn& turn, float* row, bool interleaved, double factor) {
-    const std::size_t pairs = turn.cosine.size();
+void apply(const RopeRotation& rotation, float* row, bool interleaved, double factor) {
+    const std::size_t pairs = rotation.cosine.size();
     for (std::size_t i = 0; i < pairs; ++i) {
         float& first = row[interleaved ? 2 * i : i];
         float& second = row[interleaved ? 2 * i + 1 : i + pairs];
         const double a = first, b = second;
-        first = static_cast<float>(factor * (a * turn.cosine[i] - b * turn.sine[i]));
-        second = static_cast<float>(factor * (b * turn.cosine[i] + a * turn.sine[i]));
+        first = static_cast<float>(factor * (a * rotation.cosine[i] - b * rotation.sine[i]));
+        second = static_cast<float>(factor * (b * rotation.cosine[i] + a * rotation.sine[i]));
     }
 }
 
@@ -41,9 +41,9 @@ void rotate(HostTensor& tensor, std::span<const std::int64_t> positions, std::sp
     assert(static_cast<std::int64_t>(positions.size()) == rows);
     assert(2 * static_cast<std::int64_t>(frequencies.size()) <= d);
     for (std::int64_t r = 0; r < rows; ++r) {
-        const RopeTurn turn = turnAt(positions[static_cast<std::size_t>(r)], frequencies, direction);
+        const RopeRotation rotation = rotationAt(positions[static_cast<std::size_t>(r)], frequencies, direction);
         for (std::int64_t h = 0; h < heads; ++h)
-            apply(turn, tensor.data.data() + (h * rows + r) * d, rope.interleaved, factor);
+            apply(rotation, tensor.data.data() + (h * rows + r) * d, rope.interleaved, factor);
     }
 }
 
@@ -54,19 +54,19 @@ void rotateBack(HostTensor& tensor, std::span<const std::int64_t> positions, std
     rotate(tensor, positions, frequencies, rope, -1, 1 / rope.attentionScaling);
 }
 
-RopeTurn turnBetween(std::int64_t from, std::int64_t to, std::span<const float> frequencies) {
-    RopeTurn turn;
+RopeRotation rotationBetween(std::int64_t from, std::int64_t to, std::span<const float> frequencies) {
+    RopeRotation rotation;
     for (const float frequency : frequencies) {
         const double angle = angleAt(to, frequency) - angleAt(from, frequency);
-        turn.cosine.push_back(std::cos(angle));
-        turn.sine.push_back(std::sin(angle));
+        rotation.cosine.push_back(std::cos(angle));
+        rotation.sine.push_back(std::sin(angle));
     }
-    return turn;
+    return rotation;
 }
 
-void turnRow(std::span<float> row, const RopeTurn& turn, const RopeInfo& rope) {
-    assert(2 * turn.cosine.size() <= row.size());
-    apply(turn, row.data(), rope.interleaved, 1);
+void rotateRow(std::span<float> row, const RopeRotation& rotation, const RopeInfo& rope) {
+    assert(2 * rotation.cosine.size() <= row.size());
+    apply(rotation, row.data(), rope.interleaved, 1);
 }
 
 void rotateForward(HostTensor& tensor, std::span<const std::int64_t> positions, std::span<const float> frequencies,

@@ -15,14 +15,14 @@ void rotateBack(HostTensor& tensor, std::span<const std::int64_t> positions, std
                 const RopeInfo& rope);
 
 /// Cosines and sines [rotaryDim / 2] of one rotation.
-struct RopeTurn {
+struct RopeRotation {
     std::vector<double> cosine, sine;
 };
 
 /// From one position to another: the difference of the two angles that the model makes.
-RopeTurn turnBetween(std::int64_t from, std::int64_t to, std::span<const float> inverseFrequencies);
+RopeRotation rotationBetween(std::int64_t from, std::int64_t to, std::span<const float> inverseFrequencies);
 /// R row of one rotated row [d] in place; the magnitude factor is in the row already.
-void turnRow(std::span<float> row, const RopeTurn& turn, const RopeInfo& rope);
+void rotateRow(std::span<float> row, const RopeRotation& rotation, const RopeInfo& rope);
 
 /// The forward rotation, with the same angles.
 void rotateForward(HostTensor& tensor, std::span<const std::int64_t> positions,

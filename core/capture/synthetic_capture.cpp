@@ -155,13 +155,9 @@ private:
 };
 
 // Long prompts need slower rotation, as in models trained for them.
-double thetaOf(const SyntheticSpec& spec) {
-    return std::max(10'000.0, 20.0 * static_cast<double>(spec.tokens));
-}
+double thetaOf(const SyntheticSpec& spec) { return std::max(10'000.0, 20.0 * static_cast<double>(spec.tokens)); }
 
-std::int64_t queryCountOf(const SyntheticSpec& spec) {
-    return spec.queryWindow > 0 ? spec.queryWindow : spec.tokens;
-}
+std::int64_t queryCountOf(const SyntheticSpec& spec) { return spec.queryWindow > 0 ? spec.queryWindow : spec.tokens; }
 
 } // namespace
 
@@ -191,7 +187,7 @@ CaptureInfo syntheticInfo(const SyntheticSpec& spec) {
         layer.queryCount = queryCountOf(spec);
         layer.storedType = spec.storedType;
         for (int h = 0; h < spec.queryHeads; ++h)
-            layer.kvOfQ.push_back(h / (spec.queryHeads / spec.kvHeads));
+            layer.gqaGroupOf.push_back(h / (spec.queryHeads / spec.kvHeads));
         info.layers.push_back(std::move(layer));
     }
     return info;

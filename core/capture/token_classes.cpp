@@ -15,9 +15,7 @@ namespace {
 
 enum class Character { Letter, Digit, Punctuation, Blank, LineBreak };
 
-bool within(std::uint32_t point, std::uint32_t from, std::uint32_t to) {
-    return from <= point && point <= to;
-}
+bool within(std::uint32_t point, std::uint32_t from, std::uint32_t to) { return from <= point && point <= to; }
 
 Character characterOf(std::uint32_t point) {
     if (point == '\n' || point == '\r' || within(point, 0x2028, 0x2029))
@@ -85,7 +83,8 @@ TextClass textClassOf(std::string_view bytes, bool afterLetter) {
 
 TokenClasses classesByText(const TokenTable& tokens) {
     TokenClasses classes{
-        {"word start", "word part", "digits", "punctuation", "blanks", "line breaks", "mixed", "part of a character"}, {}};
+        {"word start", "word part", "digits", "punctuation", "blanks", "line breaks", "mixed", "part of a character"},
+        {}};
     bool afterLetter = false;
     for (std::size_t i = 0; i < tokens.ids.size(); ++i) {
         const std::string_view text = tokens.textOf(static_cast<TokenIndex>(i));
@@ -127,7 +126,8 @@ TokenClasses classesByDecile(std::int64_t tokens, std::int64_t visible) {
     for (int tenth = 0; tenth < 10; ++tenth)
         classes.names.push_back(std::to_string(10 * tenth) + "–" + std::to_string(10 * tenth + 10) + " %");
     for (std::int64_t token = 0; token < tokens; ++token)
-        classes.classOf.push_back(static_cast<std::uint8_t>(std::min<std::int64_t>(9, 10 * token / std::max<std::int64_t>(1, visible))));
+        classes.classOf.push_back(
+            static_cast<std::uint8_t>(std::min<std::int64_t>(9, 10 * token / std::max<std::int64_t>(1, visible))));
     return classes;
 }
 

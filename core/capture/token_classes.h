@@ -11,8 +11,8 @@ namespace kvscope {
 
 /// The tokens of a prompt sorted into classes.
 struct TokenClasses {
-    std::vector<std::string> names;       ///< in the order in which they are shown
-    std::vector<std::uint8_t> classOf;    ///< [n] index into `names`
+    std::vector<std::string> names;    ///< in the order in which they are shown
+    std::vector<std::uint8_t> classOf; ///< [n] index into `names`
 };
 
 enum class TextClass : std::uint8_t { WordStart, WordPart, Digits, Punctuation, Blank, LineBreak, Mixed, Broken };

@@ -7,10 +7,10 @@ namespace kvscope {
 
 /// How a layer turns q and k into attention logits.
 struct AttentionRule {
-    double scaling = 1;              ///< on q.k
-    double softcap = 0;              ///< logit -> softcap tanh(logit / softcap); 0: none
-    std::int64_t slidingWindow = 0;  ///< query j sees i > j - slidingWindow; 0: all
-    std::vector<std::int32_t> kvOfQ; ///< [Hq] KV head of each query head
+    double scaling = 1;                   ///< on q.k
+    double softcap = 0;                   ///< logit -> softcap tanh(logit / softcap); 0: none
+    std::int64_t slidingWindow = 0;       ///< query j sees i > j - slidingWindow; 0: all
+    std::vector<std::int32_t> gqaGroupOf; ///< [Hq] KV head of each query head
 };
 
 /// What query heads of one KV head make of their numbers together.

@@ -37,14 +37,14 @@ struct AttentionMapInput {
     std::int64_t rowsPerPixel = 0;      ///< at most so many rows, evenly spaced, stand for a pixel; 0: all (exact)
     /// ln of the softmax denominator of each row [queryHeads, w], NaN where unknown; empty: none known. A row that is
     /// known costs its keys in the rectangle only.
-    HostTensor rowLogSums;
+    HostTensor rowLogSumExps;
 };
 
 struct AttentionMap {
-    HostTensor cells;      ///< [height, width]; NaN where no query of the pixel that was looked at sees a key of it
-    HostTensor columnSums; ///< [width]: sum of the weights of the rows looked at, not pooled; 0 for logits
-    HostTensor rowLogSums; ///< as in the input, completed
-    std::int64_t rows = 0; ///< looked at
+    HostTensor cells;         ///< [height, width]; NaN where no query of the pixel that was looked at sees a key of it
+    HostTensor columnSums;    ///< [width]: sum of the weights of the rows looked at, not pooled; 0 for logits
+    HostTensor rowLogSumExps; ///< as in the input, completed
+    std::int64_t rows = 0;    ///< looked at
 };
 
 } // namespace kvscope

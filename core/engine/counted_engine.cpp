@@ -11,19 +11,19 @@ namespace {
 
 constexpr double kPerLogit = 3; // of a softmax beside the product: exponential, sum, share
 
-double numbersOf(const Tensor& tensor) {
-    return static_cast<double>(tensor.shape().count());
-}
+double numbersOf(const Tensor& tensor) { return static_cast<double>(tensor.shape().count()); }
 
 /// (query head, query, key) triples that causality and the sliding window leave.
 double visiblePairs(const AttentionInput& input) {
     double pairs = 0;
     for (std::int64_t query = 0; query < input.queries.size(1); ++query) {
         const std::int64_t position = input.firstQuery + query;
-        const std::int64_t first = input.rule.slidingWindow > 0 ? std::max<std::int64_t>(0, position + 1 - input.rule.slidingWindow) : 0;
-        for (const std::int32_t kvHead : input.rule.kvOfQ) {
+        const std::int64_t first =
+            input.rule.slidingWindow > 0 ? std::max<std::int64_t>(0, position + 1 - input.rule.slidingWindow) : 0;
+        for (const std::int32_t kvHead : input.rule.gqaGroupOf) {
             if (input.keyPositions.empty()) {
-                pairs += static_cast<double>(std::max<std::int64_t>(0, std::min(position + 1, input.keys.size(1)) - first));
+                pairs +=
+                    static_cast<double>(std::max<std::int64_t>(0, std::min(position + 1, input.keys.size(1)) - first));
                 continue;
             }
             const auto& rows = input.keyPositions[static_cast<std::size_t>(kvHead)];
@@ -71,12 +71,14 @@ Tensor CountedEngine::rowNorms(const Tensor& keys, const Checkpoint& c) const {
 }
 
 Tensor CountedEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& c) const {
-    const double numbers = numbersOf(keys), logarithm = std::log2(std::max<double>(2, static_cast<double>(keys.size(1))));
+    const double numbers = numbersOf(keys),
+                 logarithm = std::log2(std::max<double>(2, static_cast<double>(keys.size(1))));
     count(kind == AnchorKind::Mean ? numbers : kind == AnchorKind::Median ? numbers * logarithm : 4 * numbers, numbers);
     return ForwardingEngine::anchor(keys, kind, c);
 }
 
-Tensor CountedEngine::similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric, const Checkpoint& c) const {
+Tensor CountedEngine::similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
+                                 const Checkpoint& c) const {
     const double numbers = numbersOf(keys), rows = numbers / static_cast<double>(keys.size(2));
     const double each = metric == SimilarityMetric::Cosine ? 4 : metric == SimilarityMetric::Dot ? 2 : 3;
     count(each * numbers + rows, numbers + rows);
@@ -85,20 +87,23 @@ Tensor CountedEngine::similarity(const Tensor& keys, const Tensor& anchor, Simil
 
 Tensor CountedEngine::pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& c) const {
     const auto n = static_cast<double>(keys.size(1));
-    count((metric == SimilarityMetric::Euclidean ? 3 : 2) * numbersOf(keys) * n, numbersOf(keys) + n * static_cast<double>(keys.size(0)));
+    count((metric == SimilarityMetric::Euclidean ? 3 : 2) * numbersOf(keys) * n,
+          numbersOf(keys) + n * static_cast<double>(keys.size(0)));
     return ForwardingEngine::pairwiseSums(keys, metric, c);
 }
 
 Tensor CountedEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& c) const {
     count(visiblePairs(input) * (2 * static_cast<double>(input.keys.size(2)) + kPerLogit),
-          numbersOf(input.queries) + numbersOf(input.keys) + static_cast<double>(input.queries.size(0) * input.keys.size(1)));
+          numbersOf(input.queries) + numbersOf(input.keys) +
+              static_cast<double>(input.queries.size(0) * input.keys.size(1)));
     return ForwardingEngine::attentionColumnSums(input, c);
 }
 
 Tensor CountedEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& c) const {
     const double pairs = static_cast<double>(input.queries.size(0)) * chunkPairs(input.keys.size(1), input.chunk);
     count(pairs * (2 * static_cast<double>(input.keys.size(2)) + kPerLogit),
-          numbersOf(input.queries) + numbersOf(input.keys) + static_cast<double>(input.queries.size(0) * input.keys.size(1)));
+          numbersOf(input.queries) + numbersOf(input.keys) +
+              static_cast<double>(input.queries.size(0) * input.keys.size(1)));
     return ForwardingEngine::attentionChunkSums(input, c);
 }
 
@@ -110,7 +115,8 @@ Leverage CountedEngine::leverage(const LeverageRequest& request, const Checkpoin
     const double k = sketched ? static_cast<double>(request.sketch.shape[2]) : d;
     const double chunks = request.chunk > 0 ? std::ceil(n / static_cast<double>(request.chunk)) : 1;
     const double factor = request.route == LeverageRoute::Cholesky ? k * k * k / 3 : 10 * k * k * k;
-    count(heads * ((sketched ? 2 * n * d * k : 0) + (request.centred ? 2 * n * k : 0) + 4 * n * k * k + chunks * factor),
+    count(heads *
+              ((sketched ? 2 * n * d * k : 0) + (request.centred ? 2 * n * k : 0) + 4 * n * k * k + chunks * factor),
           numbersOf(request.rows) + heads * n);
     return ForwardingEngine::leverage(request, c);
 }
@@ -120,10 +126,10 @@ Tensor CountedEngine::pool(const Tensor& scores, PoolKind kind, std::int64_t wid
     return ForwardingEngine::pool(scores, kind, width);
 }
 
-Tensor CountedEngine::reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t heads,
+Tensor CountedEngine::reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t heads,
                                    GroupRule rule) const {
     count(numbersOf(scores), numbersOf(scores) + static_cast<double>(heads * scores.size(1)));
-    return ForwardingEngine::reduceGroups(scores, kvOfQ, heads, rule);
+    return ForwardingEngine::reduceGroups(scores, gqaGroupOf, heads, rule);
 }
 
 Tensor CountedEngine::scale(const Tensor& scores, double factor) const {
@@ -152,15 +158,16 @@ std::vector<TopKHead> CountedEngine::topK(const TopKRequest& request) const {
     return ForwardingEngine::topK(request);
 }
 
-std::vector<GreedyCenters> CountedEngine::greedyCenters(const Tensor& keys, const CentersRequest& request, const Checkpoint& c) const {
+std::vector<GreedyCenters> CountedEngine::greedyCenters(const Tensor& keys, const CentersRequest& request,
+                                                        const Checkpoint& c) const {
     const double known = request.known.empty() ? 0 : static_cast<double>(request.known.front().order.size());
     const double fresh = std::max(0.0, static_cast<double>(request.count) - known);
     count(3 * numbersOf(keys) * fresh, numbersOf(keys));
     return ForwardingEngine::greedyCenters(keys, request, c);
 }
 
-std::vector<StreamClusters> CountedEngine::streamClusters(const Tensor& keys, std::span<const double> radii, std::int64_t most,
-                                                          const Checkpoint& c) const {
+std::vector<StreamClusters> CountedEngine::streamClusters(const Tensor& keys, std::span<const double> radii,
+                                                          std::int64_t most, const Checkpoint& c) const {
     std::vector<StreamClusters> made = ForwardingEngine::streamClusters(keys, radii, most, c);
     double compared = 0; // a row with every representative before it
     for (const StreamClusters& clusters : made)
@@ -172,7 +179,8 @@ std::vector<StreamClusters> CountedEngine::streamClusters(const Tensor& keys, st
 
 // M is symmetric: each pair of rows once, then an axpy of the running vector per step.
 std::vector<BalancingSteps> CountedEngine::balancingWalks(const BalancingWalks& input, const Checkpoint& c) const {
-    const double width = static_cast<double>(input.keys.size(2)) + (input.values.empty() ? 0 : static_cast<double>(input.values.size(2)));
+    const double width = static_cast<double>(input.keys.size(2)) +
+                         (input.values.empty() ? 0 : static_cast<double>(input.values.size(2)));
     double operations = 0, rows = 0;
     for (const BalancingWalk& walk : input.walks) {
         const auto m = static_cast<double>(walk.rows.size());

@@ -27,13 +27,14 @@ public:
     Tensor gatherRows(const Tensor& tensor, const RowPositions& rows) const override;
     Tensor rowNorms(const Tensor& keys, const Checkpoint& c) const override;
     Tensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& c) const override;
-    Tensor similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric, const Checkpoint& c) const override;
+    Tensor similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
+                      const Checkpoint& c) const override;
     Tensor pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& c) const override;
     Tensor attentionColumnSums(const AttentionInput& input, const Checkpoint& c) const override;
     Tensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& c) const override;
     Leverage leverage(const LeverageRequest& request, const Checkpoint& c) const override;
     Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const override;
-    Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t heads,
+    Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t heads,
                         GroupRule rule) const override;
     Tensor scale(const Tensor& scores, double factor) const override;
     Tensor standardise(const Tensor& scores, const Standardisation& how) const override;

@@ -33,10 +33,11 @@ struct Standardisation {
     double floor = 0;       ///< std is raised to it
 };
 
-/// The primitives that policies, measures and views are made of. H heads are always computed at once. Contract of every member: inputs
-/// are float, sums run in double, or with an error below 18 d 2^-48 of the magnitudes (pairs of floats on GPUs that are slow at double,
-/// gpu/README.md), and are rounded to float once, results do not depend on thread count or instruction set, long work calls the
-/// checkpoint. Shapes that do not fit are our bugs (assert). NaN in scores is refused with Error.
+/// The primitives that policies, measures and views are made of. H heads are always computed at once. Contract of every
+/// member: inputs are float, sums run in double, or with an error below 18 d 2^-48 of the magnitudes (pairs of floats
+/// on GPUs that are slow at double, gpu/README.md), and are rounded to float once, results do not depend on thread
+/// count or instruction set, long work calls the checkpoint. Shapes that do not fit are our bugs (assert). NaN in
+/// scores is refused with Error.
 class Engine {
 public:
     virtual ~Engine() = default;
@@ -77,7 +78,7 @@ public:
     /// [H, n] -> [H, n], centred window of odd width. Average: zero-padded with constant divisor; max: of what exists.
     virtual Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const = 0;
     /// [Hq, n] -> [Hkv, n] over the query heads of each KV head.
-    virtual Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t numKvHeads,
+    virtual Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t numKvHeads,
                                 GroupRule rule) const = 0;
     /// [H, n] -> [H, n]: factor * x (for signs of scores).
     virtual Tensor scale(const Tensor& scores, double factor) const = 0;

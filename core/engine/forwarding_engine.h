@@ -7,8 +7,8 @@
 namespace kvscope {
 
 /// Hands every primitive to another engine, which must outlive it. Engines that watch another one derive from it and
-/// override what they watch; `to` is asked with the name of every primitive. Base is Engine or an interface derived from
-/// it.
+/// override what they watch; `to` is asked with the name of every primitive. Base is Engine or an interface derived
+/// from it.
 template <class Base> class BasicForwardingEngine : public Base {
 public:
     explicit BasicForwardingEngine(const Engine& engine) : m_engine(engine) {}
@@ -28,7 +28,8 @@ public:
     Tensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& c) const override {
         return to("anchor").anchor(keys, kind, c);
     }
-    Tensor similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric, const Checkpoint& c) const override {
+    Tensor similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
+                      const Checkpoint& c) const override {
         return to("similarity").similarity(keys, anchor, metric, c);
     }
     Tensor pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& c) const override {
@@ -50,15 +51,17 @@ public:
     Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const override {
         return to("pool").pool(scores, kind, width);
     }
-    Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t heads,
+    Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t heads,
                         GroupRule rule) const override {
-        return to("reduceGroups").reduceGroups(scores, kvOfQ, heads, rule);
+        return to("reduceGroups").reduceGroups(scores, gqaGroupOf, heads, rule);
     }
     Tensor scale(const Tensor& scores, double factor) const override { return to("scale").scale(scores, factor); }
     Tensor standardise(const Tensor& scores, const Standardisation& how) const override {
         return to("standardise").standardise(scores, how);
     }
-    Tensor blend(const Tensor& a, const Tensor& b, double weight) const override { return to("blend").blend(a, b, weight); }
+    Tensor blend(const Tensor& a, const Tensor& b, double weight) const override {
+        return to("blend").blend(a, b, weight);
+    }
     Tensor multiply(const Tensor& a, const Tensor& b) const override { return to("multiply").multiply(a, b); }
     std::vector<TopKHead> topK(const TopKRequest& request) const override { return to("topK").topK(request); }
     std::vector<GreedyCenters> greedyCenters(const Tensor& keys, const CentersRequest& request,
@@ -88,7 +91,8 @@ public:
     Tensor blockMeanProducts(const Tensor& keys, std::int64_t block, const Checkpoint& c) const override {
         return to("blockMeanProducts").blockMeanProducts(keys, block, c);
     }
-    PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components, const Checkpoint& c) const override {
+    PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,
+                                const Checkpoint& c) const override {
         return to("principalAxes").principalAxes(keys, head, components, c);
     }
     HostTensor project(const Tensor& keys, std::int64_t head, const PrincipalAxes& axes) const override {

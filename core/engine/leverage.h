@@ -27,8 +27,9 @@ struct LeverageRequest {
 };
 
 struct Leverage {
-    Tensor scores;                  ///< [H, n], 0..1
-    HostTensor spectrum;            ///< [H, k] singular values, descending, of the sketched, centred rows; empty: chunks, or not asked for
+    Tensor scores;       ///< [H, n], 0..1
+    HostTensor spectrum; ///< [H, k] singular values, descending, of the sketched, centred rows; empty: chunks, or not
+                         ///< asked for
     std::vector<std::int64_t> rank; ///< [H] directions that count (a ridge or a clamp drops none); of the last chunk
 };
 

@@ -10,8 +10,8 @@ class Prefetching {
 public:
     virtual ~Prefetching() = default;
 
-    /// Returns when the tensor is there, or at once where it is already, where nothing has to be copied, and where it does
-    /// not fit beside what is there. A failure of the device is no failure of this call: the primitive that needs
+    /// Returns when the tensor is there, or at once where it is already, where nothing has to be copied, and where it
+    /// does not fit beside what is there. A failure of the device is no failure of this call: the primitive that needs
     /// the tensor uploads it and meets the failure again. Thread-safe.
     virtual void prefetch(const Tensor& tensor) const = 0;
 };

@@ -59,7 +59,7 @@ struct WeightedAttentionInput {
     /// Index into `kept` of what a query head attends to.
     std::size_t setOf(std::int64_t queryHead) const {
         const bool own = std::cmp_greater(kept.size(), keys.size(0));
-        return static_cast<std::size_t>(own ? queryHead : rule.kvOfQ[static_cast<std::size_t>(queryHead)]);
+        return static_cast<std::size_t>(own ? queryHead : rule.gqaGroupOf[static_cast<std::size_t>(queryHead)]);
     }
 };
 

@@ -11,13 +11,13 @@
 namespace kvscope {
 
 // t-distributed stochastic neighbour embedding of the rows of one head (van der Maaten and Hinton, JMLR 9, 2008) into
-// two dimensions. Affinities come from the 3 x perplexity nearest rows (van der Maaten, JMLR 15, 2014, section 4.1), the
-// repulsion is exact: no tree, no approximation of the gradient. Works on host numbers beside any engine; results do not
-// depend on thread count or instruction set.
+// two dimensions. Affinities come from the 3 x perplexity nearest rows (van der Maaten, JMLR 15, 2014, section 4.1),
+// the repulsion is exact: no tree, no approximation of the gradient. Works on host numbers beside any engine; results
+// do not depend on thread count or instruction set.
 
 inline constexpr std::int64_t kMostTsneRows = 8192;
 /// Nearest rows by which an embedding is judged (Embedding::neighboursKept).
-inline constexpr int kJudgedNeighbours = 10;
+inline constexpr int kEvaluatedNeighbours = 10;
 
 /// Who computes; changes nothing but the time.
 struct TsneWorkers {
@@ -25,34 +25,34 @@ struct TsneWorkers {
     std::string instructionSet; ///< as makeCpuEngine
 };
 
-/// Neighbours of n rows: a sparse symmetric matrix p_ij = (p_j|i + p_i|j) / 2n with sum 1, where p_j|i is proportional to
-/// exp(-beta_i |x_i - x_j|^2) over the nearest rows of i and beta_i gives it the perplexity asked for.
-struct NeighbourShares {
+/// Neighbours of n rows: a sparse symmetric matrix p_ij = (p_j|i + p_i|j) / 2n with sum 1, where p_j|i is proportional
+/// to exp(-beta_i |x_i - x_j|^2) over the nearest rows of i and beta_i gives it the perplexity asked for.
+struct TsneAffinities {
     std::vector<std::int64_t> begin;   ///< [n + 1] first entry of each row
     std::vector<std::int32_t> column;  ///< ascending within a row, never the row itself
-    std::vector<double> share;         ///< p_ij > 0
-    std::vector<std::int32_t> nearest; ///< [n, min(kJudgedNeighbours, n - 1)] by (distance, index)
+    std::vector<double> affinity;      ///< p_ij > 0
+    std::vector<std::int32_t> nearest; ///< [n, min(kEvaluatedNeighbours, n - 1)] by (distance, index)
 
     std::int64_t rows() const { return static_cast<std::int64_t>(begin.size()) - 1; }
 };
 
 /// Euclidean distances in double, ties to the lower row. rows [n, d] with 3 x perplexity < n <= kMostTsneRows. Throws
 /// Error where n does not fit or a row is not finite. n^2 d work.
-NeighbourShares neighbourShares(const HostTensor& rows, double perplexity, const TsneWorkers& workers,
-                                const Checkpoint& checkpoint);
+TsneAffinities tsneAffinities(const HostTensor& rows, double perplexity, const TsneWorkers& workers,
+                              const Checkpoint& checkpoint);
 
 /// Points [n, 2], the cost KL(P || Q) at them and its gradient 4 sum_j (a p_ij - q_ij) w_ij (y_i - y_j), where
 /// w_ij = 1 / (1 + |y_i - y_j|^2), q_ij = w_ij / sum w and a is the exaggeration.
-struct TsneSlope {
+struct TsneGradient {
     std::vector<double> gradient; ///< [n, 2]
     double divergence = 0;        ///< in nats, without the exaggeration
 };
-TsneSlope tsneSlope(const NeighbourShares& shares, const std::vector<double>& points, double exaggeration,
-                    const TsneWorkers& workers);
+TsneGradient tsneGradient(const TsneAffinities& affinities, const std::vector<double>& points, double exaggeration,
+                          const TsneWorkers& workers);
 
 struct TsneRequest {
     double perplexity = 30;
-    int iterations = 750; ///< the first third of them, 250 at most, with exaggerated shares
+    int iterations = 750;   ///< the first third of them, 250 at most, with exaggerated shares
     std::uint64_t seed = 0; ///< of the random start, a Gaussian of width 1e-4
     int snapshotEvery = 0;  ///< iterations; 0: none
 };
@@ -65,7 +65,7 @@ struct Embedding {
 };
 
 /// Gradient descent with momentum and gains. `snapshot` sees the embedding on its way.
-Embedding tsne(const NeighbourShares& shares, const TsneRequest& request, const TsneWorkers& workers,
+Embedding tsne(const TsneAffinities& affinities, const TsneRequest& request, const TsneWorkers& workers,
                const Checkpoint& checkpoint, const std::function<void(Embedding)>& snapshot = {});
 
 } // namespace kvscope

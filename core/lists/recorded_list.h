@@ -39,7 +39,7 @@ struct RecordedSelection {
     std::string policy, variant;          ///< free text when somebody else made it
     std::vector<std::pair<std::string, std::string>> parameters;
     std::string budgetRequested;
-    std::string budgetOrigin; ///< how a quality became a retention ("proxy" where it is one); empty otherwise
+    std::string budgetOrigin;      ///< how a quality became a retention ("proxy" where it is one); empty otherwise
     std::int64_t budgetTokens = 0; ///< the budget in tokens, as the policy rounds it; 0: unknown
     double budgetKept = 0;         ///< tokens that a query head of the list attends to, on average
     std::uint64_t seed = 0;

@@ -20,8 +20,9 @@ namespace {
 constexpr std::string_view kHeader = "layer,kv_head,position,rank,score,weight,token_id,token_text";
 constexpr std::string_view kDenominatorColumn = "denominator_weight";
 constexpr std::string_view kQueryHeadsColumn = "query_heads"; // those that keep the token, "4 6"
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 27; // of a capture that a list may speak of
-constexpr std::string_view kOwnRanksColumn = "query_head_ranks", kOwnScoresColumn = "query_head_scores"; // of those, in turn
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 27;   // of a capture that a list may speak of
+constexpr std::string_view kOwnRanksColumn = "query_head_ranks",
+                           kOwnScoresColumn = "query_head_scores"; // of those, in turn
 constexpr std::string_view kMarginPrefix = "margin."; // margin.<layer>.<KV head>: one line per head, also an empty one
 constexpr std::string_view kStoredKeysPrefix = "stored_keys.", kStoredValuesPrefix = "stored_values."; // as margin.
 constexpr std::string_view kOwnMarginPrefix = "query_head_margin."; // .<layer>.<KV head>.<query head>: one per set
@@ -43,9 +44,7 @@ std::string unescapedLine(std::string_view line) {
     return text;
 }
 
-float weightAt(const std::vector<float>& weights, std::size_t i) {
-    return weights.empty() ? 1 : weights[i];
-}
+float weightAt(const std::vector<float>& weights, std::size_t i) { return weights.empty() ? 1 : weights[i]; }
 
 /// Columns that only some lists need.
 struct MoreColumns {
@@ -64,27 +63,30 @@ MoreColumns moreColumnsOf(const RecordedSelection& selection) {
 }
 
 /// The query heads that keep a token, with its rank and score in each; a word stands for every one of them.
-struct Keepers {
+struct KeepingHeads {
     std::vector<std::int32_t> heads;
     std::vector<std::int64_t> ranks;
     std::vector<std::string> scores;
 };
 
-Keepers keepersOf(const RecordedHead& head, TokenIndex token) {
-    Keepers keepers;
+KeepingHeads keepingHeadsOf(const RecordedHead& head, TokenIndex token) {
+    KeepingHeads keepingHeads;
     for (const RecordedQueryHead& own : head.queryHeads) {
         const auto at = std::lower_bound(own.kept.begin(), own.kept.end(), token);
         if (at == own.kept.end() || *at != token)
             continue;
-        keepers.heads.push_back(own.queryHead);
-        keepers.ranks.push_back(own.scores.empty() ? -1 : own.ranks[static_cast<std::size_t>(at - own.kept.begin())]);
-        const float score = own.scores.empty() ? std::numeric_limits<float>::quiet_NaN() : own.scores[static_cast<std::size_t>(token)];
-        keepers.scores.push_back(std::isnan(score) ? "nan" : shortest(score));
+        keepingHeads.heads.push_back(own.queryHead);
+        keepingHeads.ranks.push_back(own.scores.empty() ? -1
+                                                        : own.ranks[static_cast<std::size_t>(at - own.kept.begin())]);
+        const float score =
+            own.scores.empty() ? std::numeric_limits<float>::quiet_NaN() : own.scores[static_cast<std::size_t>(token)];
+        keepingHeads.scores.push_back(std::isnan(score) ? "nan" : shortest(score));
     }
-    return keepers;
+    return keepingHeads;
 }
 
-void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const TokenTable& tokens, const MoreColumns& more) {
+void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const TokenTable& tokens,
+               const MoreColumns& more) {
     const auto token = static_cast<std::size_t>(head.kept[i]);
     const bool scored = !head.scores.empty();
     const bool known = token < tokens.ids.size();
@@ -94,15 +96,16 @@ void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const
                         known ? csvField(displayText(tokens.textOf(head.kept[i]))) : "");
     if (more.denominators)
         text += ',' + shortest(weightAt(head.denominatorWeights, i));
-    const Keepers keepers = keepersOf(head, head.kept[i]);
+    const KeepingHeads keepingHeads = keepingHeadsOf(head, head.kept[i]);
     if (more.queryHeads)
-        text += fmt::format(",{}", fmt::join(keepers.heads, " "));
+        text += fmt::format(",{}", fmt::join(keepingHeads.heads, " "));
     if (more.ownScores)
-        text += fmt::format(",{},{}", fmt::join(keepers.ranks, " "), fmt::join(keepers.scores, " "));
+        text += fmt::format(",{},{}", fmt::join(keepingHeads.ranks, " "), fmt::join(keepingHeads.scores, " "));
     text += '\n';
 }
 
-/// Rows of one head as they come: scores stand per kept token, also those of its query heads, before they find their places.
+/// Rows of one head as they come: scores stand per kept token, also those of its query heads, before they find their
+/// places.
 struct CsvHead {
     RecordedHead head;
     std::vector<float> keptScores;
@@ -172,7 +175,8 @@ private:
 
     void takeOwnMargin(const std::string& key, const std::string& value) {
         const auto place = placeIn<3>(key);
-        ownSet(headAt(place[0], place[1]).head, place[2], key).margin = static_cast<float>(readNumber(value, key, m_path));
+        ownSet(headAt(place[0], place[1]).head, place[2], key).margin =
+            static_cast<float>(readNumber(value, key, m_path));
     }
 
     /// The numbers behind a key's name: margin.3.1.
@@ -221,9 +225,13 @@ private:
         const auto whole = [&](const char* column) { return readWhole(fields[m_columns.at(column)], place, m_path); };
         CsvHead& entry = headAt(whole("layer"), whole("kv_head"));
         const std::int64_t position = whole("position");
-        if (position >= (m_selection.captureTokens > 0 ? m_selection.captureTokens : kMostTokens) || !std::in_range<TokenIndex>(position))
+        if (position >= (m_selection.captureTokens > 0 ? m_selection.captureTokens : kMostTokens) ||
+            !std::in_range<TokenIndex>(position))
             throw Error({fmt::format("position {} lies beyond the {} tokens of the capture", position,
-                                     m_selection.captureTokens > 0 ? m_selection.captureTokens : kMostTokens), place, {}, m_path});
+                                     m_selection.captureTokens > 0 ? m_selection.captureTokens : kMostTokens),
+                         place,
+                         {},
+                         m_path});
         entry.head.kept.push_back(static_cast<TokenIndex>(position));
         const auto number = [&](std::string_view column, double missing) {
             const auto at = m_columns.find(column);
@@ -234,22 +242,24 @@ private:
         entry.head.denominatorWeights.push_back(static_cast<float>(number(kDenominatorColumn, 1)));
         entry.head.ranks.push_back(static_cast<std::int64_t>(number("rank", -1)));
         entry.keptScores.push_back(static_cast<float>(number("score", std::numeric_limits<double>::quiet_NaN())));
-        takeKeepers(entry.head, fields, place);
+        takeKeepingHeads(entry.head, fields, place);
     }
 
     /// The last kept token belongs to these query heads.
-    void takeKeepers(RecordedHead& head, const std::vector<std::string>& fields, const std::string& place) const {
+    void takeKeepingHeads(RecordedHead& head, const std::vector<std::string>& fields, const std::string& place) const {
         const auto words = [&](std::string_view column) {
             const auto at = m_columns.find(column);
             return at == m_columns.end() ? std::vector<std::string>() : wordsOf(fields[at->second]);
         };
-        const std::vector<std::string> keepers = words(kQueryHeadsColumn), ranks = words(kOwnRanksColumn), scores = words(kOwnScoresColumn);
+        const std::vector<std::string> keepingHeads = words(kQueryHeadsColumn), ranks = words(kOwnRanksColumn),
+                                       scores = words(kOwnScoresColumn);
         for (const auto& [column, given] : {std::pair(kOwnRanksColumn, &ranks), {kOwnScoresColumn, &scores}})
-            if (!given->empty() && given->size() != keepers.size())
-                throw Error({fmt::format("{} has {} numbers for {} query heads", column, given->size(), keepers.size()), place,
-                             "Give one for each of " + std::string(kQueryHeadsColumn), m_path});
-        for (std::size_t i = 0; i < keepers.size(); ++i) {
-            RecordedQueryHead& own = ownSet(head, readWhole(keepers[i], place, m_path), place);
+            if (!given->empty() && given->size() != keepingHeads.size())
+                throw Error(
+                    {fmt::format("{} has {} numbers for {} query heads", column, given->size(), keepingHeads.size()),
+                     place, "Give one for each of " + std::string(kQueryHeadsColumn), m_path});
+        for (std::size_t i = 0; i < keepingHeads.size(); ++i) {
+            RecordedQueryHead& own = ownSet(head, readWhole(keepingHeads[i], place, m_path), place);
             own.kept.push_back(head.kept.back());
             own.ranks.push_back(ranks.empty() ? -1 : readWhole(ranks[i], place, m_path));
             own.scores.push_back(scores.empty() ? std::numeric_limits<float>::quiet_NaN()
@@ -262,7 +272,10 @@ private:
             m_columns[fields[i]] = i;
         m_columnCount = fields.size();
         if (m_selection.captureTokens > kMostTokens) // scores take a number for each of them
-            throw Error({fmt::format("{} tokens are more than {}", m_selection.captureTokens, kMostTokens), "capture_tokens", {}, m_path});
+            throw Error({fmt::format("{} tokens are more than {}", m_selection.captureTokens, kMostTokens),
+                         "capture_tokens",
+                         {},
+                         m_path});
         for (const char* required : {"layer", "kv_head", "position"})
             if (!m_columns.contains(required))
                 throw Error({"the table has no column " + std::string(required),
@@ -290,7 +303,8 @@ private:
 
     /// Scores of kept tokens at the places of the tokens, [n]; empty where there are none.
     std::vector<float> spread(const std::vector<TokenIndex>& kept, const std::vector<float>& keptScores) const {
-        const bool scored = std::any_of(keptScores.begin(), keptScores.end(), [](float score) { return !std::isnan(score); });
+        const bool scored =
+            std::any_of(keptScores.begin(), keptScores.end(), [](float score) { return !std::isnan(score); });
         if (!scored)
             return {};
         const auto last = std::max<std::int64_t>(0, *std::max_element(kept.begin(), kept.end()));
@@ -319,16 +333,20 @@ std::string selectionCsv(const RecordedSelection& selection, const TokenTable& t
     for (const RecordedHead& head : selection.heads)
         text += fmt::format("# {}{}.{}: {}\n", kMarginPrefix, head.layer, head.kvHead, shortest(head.margin));
     for (const RecordedHead& head : selection.heads)
-        for (const auto& [prefix, rows] : {std::pair(kStoredKeysPrefix, head.storedKeys), {kStoredValuesPrefix, head.storedValues}})
+        for (const auto& [prefix, rows] :
+             {std::pair(kStoredKeysPrefix, head.storedKeys), {kStoredValuesPrefix, head.storedValues}})
             if (rows >= 0)
                 text += fmt::format("# {}{}.{}: {}\n", prefix, head.layer, head.kvHead, rows);
     for (const RecordedHead& head : selection.heads)
         for (const QueryHeadSet& own : head.queryHeads)
-            text += fmt::format("# {}{}.{}.{}: {}\n", kOwnMarginPrefix, head.layer, head.kvHead, own.queryHead, shortest(own.margin));
+            text += fmt::format("# {}{}.{}.{}: {}\n", kOwnMarginPrefix, head.layer, head.kvHead, own.queryHead,
+                                shortest(own.margin));
     const MoreColumns more = moreColumnsOf(selection);
     text += kHeader;
-    for (const auto& [wanted, column] : {std::pair{more.denominators, kDenominatorColumn}, {more.queryHeads, kQueryHeadsColumn},
-                                         {more.ownScores, kOwnRanksColumn}, {more.ownScores, kOwnScoresColumn}})
+    for (const auto& [wanted, column] : {std::pair{more.denominators, kDenominatorColumn},
+                                         {more.queryHeads, kQueryHeadsColumn},
+                                         {more.ownScores, kOwnRanksColumn},
+                                         {more.ownScores, kOwnScoresColumn}})
         if (wanted)
             text.append(",").append(column);
     text += '\n';

@@ -34,29 +34,28 @@ std::string extensionOf(const std::string& path) {
 }
 
 /// A capture without a hash of its own has its size and modification time instead, which say nothing about a copy.
-bool isContentHash(const std::string& hash) {
-    return !hash.empty() && hash.find(':') == std::string::npos;
-}
+bool isContentHash(const std::string& hash) { return !hash.empty() && hash.find(':') == std::string::npos; }
 
 void checkScores(const std::vector<float>& scores, const CaptureInfo& info, const std::string& place) {
     if (!scores.empty() && std::cmp_not_equal(scores.size(), info.numTokens))
-        misfit("it has " + std::to_string(scores.size()) + " scores for " + std::to_string(info.numTokens) + " tokens", place, {});
+        misfit("it has " + std::to_string(scores.size()) + " scores for " + std::to_string(info.numTokens) + " tokens",
+               place, {});
 }
 
 /// All query heads that read the KV head have a set, or none has.
 void checkQueryHeads(const RecordedHead& head, const CaptureInfo& info, const std::string& place) {
     if (head.queryHeads.empty())
         return;
-    const std::vector<std::int32_t>& kvOfQ = info.layerInfo(LayerIndex(head.layer)).kvOfQ;
+    const std::vector<std::int32_t>& gqaGroupOf = info.layerInfo(LayerIndex(head.layer)).gqaGroupOf;
     std::vector<std::int32_t> group, listed;
-    for (std::size_t q = 0; q < kvOfQ.size(); ++q)
-        if (kvOfQ[q] == head.kvHead)
+    for (std::size_t q = 0; q < gqaGroupOf.size(); ++q)
+        if (gqaGroupOf[q] == head.kvHead)
             group.push_back(static_cast<std::int32_t>(q));
     for (const RecordedQueryHead& own : head.queryHeads)
         listed.push_back(own.queryHead);
     if (listed != group)
-        misfit(fmt::format("it has sets for query heads {}, and query heads {} read this KV head", fmt::join(listed, ", "),
-                           fmt::join(group, ", ")),
+        misfit(fmt::format("it has sets for query heads {}, and query heads {} read this KV head",
+                           fmt::join(listed, ", "), fmt::join(group, ", ")),
                place, "Give a set for each of them, or for none");
 }
 

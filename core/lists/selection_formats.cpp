@@ -73,7 +73,8 @@ void tidyQueryHeads(RecordedHead& head, std::int64_t tokens, const std::string& 
     if (head.queryHeads.empty())
         return;
     if (!head.numeratorWeights.empty() || !head.denominatorWeights.empty())
-        throw Error({"query heads have sets of their own beside weights", headName(head), "Give one or the other", path});
+        throw Error(
+            {"query heads have sets of their own beside weights", headName(head), "Give one or the other", path});
     std::sort(head.queryHeads.begin(), head.queryHeads.end(),
               [](const QueryHeadSet& a, const QueryHeadSet& b) { return a.queryHead < b.queryHead; });
     std::vector<TokenIndex> all;
@@ -97,7 +98,8 @@ void tidyHead(RecordedHead& head, std::int64_t tokens, const std::string& path) 
     if (head.layer < 0 || head.kvHead < 0)
         throw Error({"a layer or KV head is negative", headName(head), {}, path});
     if (head.storedKeys < -1 || head.storedValues < -1)
-        throw Error({"a number of stored rows is negative", headName(head), "Leave it out where it is not known", path});
+        throw Error(
+            {"a number of stored rows is negative", headName(head), "Leave it out where it is not known", path});
     checkAscending(head.kept, headName(head), path);
     checkWeights(head, head.numeratorWeights, path);
     checkWeights(head, head.denominatorWeights, path);
@@ -134,15 +136,15 @@ std::vector<SelectionField> selectionFields(const RecordedSelection& s) {
 void setSelectionField(RecordedSelection& s, const SelectionField& field, const std::string& path) {
     const auto& [key, value] = field;
     const std::array<std::pair<const char*, std::string*>, 10> texts = {{{"capture_file", &s.captureFile},
-                                                                        {"capture_hash", &s.captureHash},
-                                                                        {"cut", &s.cut},
-                                                                        {"policy", &s.policy},
-                                                                        {"variant", &s.variant},
-                                                                        {"budget_requested", &s.budgetRequested},
-                                                                        {"budget_origin", &s.budgetOrigin},
-                                                                        {"engine", &s.engine},
-                                                                        {"arithmetic", &s.arithmetic},
-                                                                        {"command", &s.command}}};
+                                                                         {"capture_hash", &s.captureHash},
+                                                                         {"cut", &s.cut},
+                                                                         {"policy", &s.policy},
+                                                                         {"variant", &s.variant},
+                                                                         {"budget_requested", &s.budgetRequested},
+                                                                         {"budget_origin", &s.budgetOrigin},
+                                                                         {"engine", &s.engine},
+                                                                         {"arithmetic", &s.arithmetic},
+                                                                         {"command", &s.command}}};
     for (const auto& [name, target] : texts)
         if (key == name)
             *target = value;
@@ -167,12 +169,8 @@ void setSelectionField(RecordedSelection& s, const SelectionField& field, const 
                      "This program reads version " + std::to_string(kSelectionVersion), path});
 }
 
-std::string shortest(double value) {
-    return shortestText(value);
-}
-std::string shortest(float value) {
-    return shortestText(value);
-}
+std::string shortest(double value) { return shortestText(value); }
+std::string shortest(float value) { return shortestText(value); }
 
 double readNumber(std::string_view text, const std::string& place, const std::string& path) {
     return parse<double>(text, place, path, "a number");

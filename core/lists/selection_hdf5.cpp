@@ -180,7 +180,8 @@ void checkColumns(const Columns& c, const std::string& path) {
     const bool known = std::all_of(c.ownHead.begin(), c.ownHead.end(),
                                    [&](std::int32_t head) { return head >= 0 && std::cmp_less(head, heads); });
     if (!known || c.ownQueryHead.size() != sets || c.ownMargin.size() != sets ||
-        !divides(c.ownOffsets, sets, c.ownPosition.size()) || (!c.ownRank.empty() && c.ownRank.size() != c.ownPosition.size()))
+        !divides(c.ownOffsets, sets, c.ownPosition.size()) ||
+        (!c.ownRank.empty() && c.ownRank.size() != c.ownPosition.size()))
         refuse("/query_heads");
     if (sets > 0 && c.ownScores.size() % sets != 0)
         refuse("/query_heads/scores");

@@ -39,9 +39,7 @@ Json numberJson(double value) {
 }
 
 /// null: nothing was decided.
-Json marginJson(double margin) {
-    return std::isfinite(margin) ? Json(margin) : Json(nullptr);
-}
+Json marginJson(double margin) { return std::isfinite(margin) ? Json(margin) : Json(nullptr); }
 
 Json headJson(const RecordedHead& head) {
     Json json;
@@ -82,7 +80,8 @@ Json metadataJson(const RecordedSelection& s) {
     json["parameters"] = Json::object();
     for (const auto& [id, value] : s.parameters)
         json["parameters"][id] = value;
-    json["budget"] = {{"requested", s.budgetRequested}, {"requested_tokens", s.budgetTokens}, {"kept", numberJson(s.budgetKept)}};
+    json["budget"] = {
+        {"requested", s.budgetRequested}, {"requested_tokens", s.budgetTokens}, {"kept", numberJson(s.budgetKept)}};
     if (!s.budgetOrigin.empty())
         json["budget"]["origin"] = s.budgetOrigin;
     json["seed"] = s.seed;
@@ -94,9 +93,7 @@ Json metadataJson(const RecordedSelection& s) {
 }
 
 // File names need not be UTF-8; what is not becomes the replacement character.
-std::string dumped(const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 /// Reads fields of an object and names the place of what does not fit.
 class Reader {

@@ -102,13 +102,9 @@ Projected nothingYet(const HostTensor& projection) {
 
 } // namespace
 
-MeasureValues outputError(MeasureWork& work) {
-    return perQueryValues(work.input().fidelity.outputError);
-}
+MeasureValues outputError(MeasureWork& work) { return perQueryValues(work.input().fidelity.outputError); }
 
-MeasureValues retainedMass(MeasureWork& work) {
-    return perQueryValues(work.input().fidelity.retainedMass);
-}
+MeasureValues retainedMass(MeasureWork& work) { return perQueryValues(work.input().fidelity.retainedMass); }
 
 MeasureValues outputErrorFrobenius(MeasureWork& work) {
     const std::int64_t dv = work.input().exact.output.shape[2];
@@ -124,13 +120,9 @@ MeasureValues outputErrorFrobenius(MeasureWork& work) {
     return perHeadValues(std::move(errors));
 }
 
-MeasureValues epsilonFrobenius(MeasureWork& work) {
-    return epsilon(work, work.frobeniusNorms());
-}
+MeasureValues epsilonFrobenius(MeasureWork& work) { return epsilon(work, work.frobeniusNorms()); }
 
-MeasureValues epsilonOperator(MeasureWork& work) {
-    return epsilon(work, work.operatorNorms());
-}
+MeasureValues epsilonOperator(MeasureWork& work) { return epsilon(work, work.operatorNorms()); }
 
 // num = a den, so ||num^ - num|| / ||e|| = || z den^/||e|| - a den/||e|| ||.
 MeasureValues numeratorError(MeasureWork& work) {
@@ -160,9 +152,7 @@ MeasureValues attentionNorm(MeasureWork& work) {
     return perQueryValues(std::move(norms));
 }
 
-MeasureValues entropy(MeasureWork& work) {
-    return perQueryValues(work.entropies());
-}
+MeasureValues entropy(MeasureWork& work) { return perQueryValues(work.entropies()); }
 
 MeasureValues effectiveTokens(MeasureWork& work) {
     HostTensor tokens = work.entropies();

@@ -22,14 +22,10 @@ namespace kvscope {
 namespace {
 
 /// x / (1 - e^-x), which is 1 + x/2 + x^2/12 - ... at 0.
-double smoothRamp(double x) {
-    return std::abs(x) < 1e-4 ? 1 + x / 2 + x * x / 12 : -x / std::expm1(-x);
-}
+double smoothRamp(double x) { return std::abs(x) < 1e-4 ? 1 + x / 2 + x * x / 12 : -x / std::expm1(-x); }
 
 /// What the loss makes of e = f - y.
-double lossOf(double error, double weight) {
-    return (error > 0 ? weight : 1) * error * error;
-}
+double lossOf(double error, double weight) { return (error > 0 ? weight : 1) * error * error; }
 
 /// A triple as the fit sees it: k = (1 - place) first + place last, where first and last are the k of the smallest and
 /// the largest NLL.
@@ -40,9 +36,7 @@ struct FitPoint {
 
 using Ends = std::array<double, 2>; ///< k of the smallest and of the largest NLL
 
-double curvatureAt(const Ends& ends, double place) {
-    return (1 - place) * ends[0] + place * ends[1];
-}
+double curvatureAt(const Ends& ends, double place) { return (1 - place) * ends[0] + place * ends[1]; }
 
 class Problem {
 public:
@@ -181,8 +175,9 @@ std::map<std::string, double> contextsOf(std::span<const CalibrationTriple> trip
     std::map<std::string, double> contexts;
     for (const CalibrationTriple& triple : triples) {
         const auto [at, added] = contexts.emplace(triple.context, triple.contextNll);
-        const bool same = std::isnan(at->second) ? std::isnan(triple.contextNll)
-                                                 : std::abs(at->second - triple.contextNll) <= 1e-6 * std::abs(at->second);
+        const bool same = std::isnan(at->second)
+                              ? std::isnan(triple.contextNll)
+                              : std::abs(at->second - triple.contextNll) <= 1e-6 * std::abs(at->second);
         refuse(!added && !same, fmt::format("context '{}' has several NLLs", triple.context),
                "Give every context a name of its own");
     }
@@ -190,9 +185,7 @@ std::map<std::string, double> contextsOf(std::span<const CalibrationTriple> trip
 }
 
 /// At both ends every curve is the same: what was measured there says nothing about k.
-bool isInformative(const CalibrationTriple& triple) {
-    return triple.retention > 0 && triple.retention < 1;
-}
+bool isInformative(const CalibrationTriple& triple) { return triple.retention > 0 && triple.retention < 1; }
 
 std::vector<CalibrationTriple> informative(std::span<const CalibrationTriple> triples) {
     std::vector<CalibrationTriple> inside;
@@ -245,7 +238,8 @@ double calibrationSlope(double k, double r) {
 double calibrationSensitivity(double k, double r) {
     if (r <= 0 || r >= 1)
         return 0;
-    const double relative = std::abs(k) < 1e-4 ? (r - 1) / 2 + k * (r * r - 1) / 12 : (smoothRamp(r * k) - smoothRamp(k)) / k;
+    const double relative =
+        std::abs(k) < 1e-4 ? (r - 1) / 2 + k * (r * r - 1) / 12 : (smoothRamp(r * k) - smoothRamp(k)) / k;
     return calibrationCurve(k, r) * relative;
 }
 
@@ -262,7 +256,8 @@ double retentionNeeded(double k, double tau) {
 
 CalibrationFit fitCalibration(std::span<const CalibrationTriple> triples, double weight) {
     refuse(triples.empty(), "there are no triples to fit", "Measure some with the model, or use a proxy or a manual k");
-    refuse(!(weight > 0) || !std::isfinite(weight), fmt::format("the weight {} is not positive", weight), "Give 1 to 20");
+    refuse(!(weight > 0) || !std::isfinite(weight), fmt::format("the weight {} is not positive", weight),
+           "Give 1 to 20");
     std::for_each(triples.begin(), triples.end(), checkTriple);
     const std::vector<CalibrationTriple> inside = informative(triples);
     const auto contexts = contextsOf(inside);
@@ -308,13 +303,14 @@ bool CalibrationMisfit::isPoor() const {
 }
 
 CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k, double weight) {
-    return misfitOf(triples, [k](const std::string&) { return k; }, weight);
+    return misfitOf(
+        triples, [k](const std::string&) { return k; }, weight);
 }
 
 namespace {
 
-/// The smallest loss of a level line. Below and above the level numbers weigh differently, so the level is a weighted mean
-/// whose weights depend on it; from the plain mean it settles in as many steps as numbers change sides.
+/// The smallest loss of a level line. Below and above the level numbers weigh differently, so the level is a weighted
+/// mean whose weights depend on it; from the plain mean it settles in as many steps as numbers change sides.
 double leastLevelLoss(const std::vector<double>& numbers, double weight) {
     double level = std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
     for (std::size_t step = 0; step <= numbers.size(); ++step) {
@@ -326,12 +322,14 @@ double leastLevelLoss(const std::vector<double>& numbers, double weight) {
         if (std::exchange(level, sum / weights) == sum / weights)
             break;
     }
-    return std::accumulate(numbers.begin(), numbers.end(), 0.0, [&](double sum, double number) { return sum + lossOf(level - number, weight); });
+    return std::accumulate(numbers.begin(), numbers.end(), 0.0,
+                           [&](double sum, double number) { return sum + lossOf(level - number, weight); });
 }
 
 /// Standard deviation, 0 where the numbers differ by no more than their sum was rounded.
 double spreadOf(const std::vector<double>& numbers) {
-    const double count = static_cast<double>(numbers.size()), mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
+    const double count = static_cast<double>(numbers.size()),
+                 mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
     double squares = 0; // about the mean in a second pass: points near 1 differ little
     for (const double number : numbers)
         squares += (number - mean) * (number - mean);
@@ -341,7 +339,8 @@ double spreadOf(const std::vector<double>& numbers) {
 
 } // namespace
 
-CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, const std::function<double(const std::string& context)>& curvature, double weight) {
+CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples,
+                           const std::function<double(const std::string& context)>& curvature, double weight) {
     CalibrationMisfit misfit;
     std::vector<double> all;
     std::map<std::string, std::vector<double>> byContext;

@@ -24,21 +24,21 @@ double retentionNeeded(double k, double tau);
 
 /// One measurement.
 struct CalibrationTriple {
-    std::string context;                                             ///< which context it belongs to
-    double retention = 0;                                            ///< r, 0..1
-    double contextNll = std::numeric_limits<double>::quiet_NaN();    ///< NLL(c), nats a token; NaN: unknown
-    double quality = 0;                                              ///< y > 0; may exceed 1 (A3)
+    std::string context;                                          ///< which context it belongs to
+    double retention = 0;                                         ///< r, 0..1
+    double contextNll = std::numeric_limits<double>::quiet_NaN(); ///< NLL(c), nats a token; NaN: unknown
+    double quality = 0;                                           ///< y > 0; may exceed 1 (A3)
 };
 
 /// What was fitted. One context, or contexts of one NLL, determine k alone: alpha is 0 and beta is k.
 struct CalibrationFit {
     double alpha = 0, beta = 0;
-    double weight = 1;           ///< w of the loss
-    double loss = 0;             ///< sum over the triples of w e^2 where e = f - y > 0 (r* would be too small), else e^2
-    std::int64_t triples = 0;    ///< with 0 < r < 1: the others say nothing about k
+    double weight = 1;        ///< w of the loss
+    double loss = 0;          ///< sum over the triples of w e^2 where e = f - y > 0 (r* would be too small), else e^2
+    std::int64_t triples = 0; ///< with 0 < r < 1: the others say nothing about k
     std::int64_t contexts = 0;
-    bool slopeKnown = false;     ///< alpha was determined
-    bool atEdge = false;         ///< the k of some context lies at the end of the searched range, +-kMostCurvature
+    bool slopeKnown = false; ///< alpha was determined
+    bool atEdge = false;     ///< the k of some context lies at the end of the searched range, +-kMostCurvature
 
     double k(double contextNll) const { return slopeKnown ? alpha * contextNll + beta : beta; }
 };
@@ -58,24 +58,26 @@ std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTrip
 
 /// How far a curve passes from its points with 0 < r < 1 (on the others all curves are the same).
 struct CalibrationMisfit {
-    double rms = std::numeric_limits<double>::quiet_NaN();    ///< root of the mean of (f - y)^2; NaN: there is no such point
-    double spread = std::numeric_limits<double>::quiet_NaN(); ///< standard deviation of y, 0 where all are level but for rounding
+    double rms =
+        std::numeric_limits<double>::quiet_NaN(); ///< root of the mean of (f - y)^2; NaN: there is no such point
+    double spread =
+        std::numeric_limits<double>::quiet_NaN(); ///< standard deviation of y, 0 where all are level but for rounding
     double loss = 0;      ///< as the fit counts it: w e^2 where the curve is above the point, else e^2
     double levelLoss = 0; ///< the smallest such loss of level lines, one for each context at its own best level
 
-    /// R^2 = 1 - rms^2 / spread^2, at most 1: the share of the points' variance that the curve explains, w left out. Below 0 a
-    /// level line does better; NaN where all points are level.
+    /// R^2 = 1 - rms^2 / spread^2, at most 1: the share of the points' variance that the curve explains, w left out.
+    /// Below 0 a level line does better; NaN where all points are level.
     double explained() const;
-    /// The curve keeps more than a quarter of the level lines' loss, both weighted as the fit was, and misses its points by more
-    /// than the quality of one point is good for: its r* says little. With w = 1 and one context that is R^2 < 0.75. The
-    /// criterion is ours; the paper gives none.
+    /// The curve keeps more than a quarter of the level lines' loss, both weighted as the fit was, and misses its
+    /// points by more than the quality of one point is good for: its r* says little. With w = 1 and one context that is
+    /// R^2 < 0.75. The criterion is ours; the paper gives none.
     bool isPoor() const;
 };
 /// `weight`: w of the fit.
 CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k, double weight);
 /// Of several contexts, each with its own k.
-CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, const std::function<double(const std::string& context)>& curvature,
-                           double weight);
+CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples,
+                           const std::function<double(const std::string& context)>& curvature, double weight);
 
 /// The 5th and 95th of 100 of some numbers, between neighbours linearly; NaN of nothing.
 struct CalibrationBand {

@@ -121,7 +121,8 @@ ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, 
 Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
                          std::span<const WeightedSet> kept, const Checkpoint& checkpoint) {
     const std::int64_t heads = input.queries.size(0), count = input.queries.size(1);
-    assert((std::cmp_equal(kept.size(), input.keys.size(0)) || std::cmp_equal(kept.size(), heads)) && exact.output.shape[1] == count);
+    assert((std::cmp_equal(kept.size(), input.keys.size(0)) || std::cmp_equal(kept.size(), heads)) &&
+           exact.output.shape[1] == count);
     Fidelity result;
     result.firstQuery = input.firstQuery;
     result.queryCount = count;

@@ -25,15 +25,15 @@ struct Fidelity {
     std::int64_t skipped = 0;             ///< (query head, query) pairs with ||a|| < 1e-12 or nothing left before them
 };
 
-/// Exact attention of the judged queries: the part that no selection changes, worth caching.
+/// Exact attention of the evaluation queries: the part that no selection changes, worth caching.
 struct ExactAttention {
     HostTensor output;         ///< [Hq, w, dv]
     HostTensor logDenominator; ///< [Hq, w]
     HostTensor logNorm;        ///< [Hq, w]: e^(logNorm - logDenominator) = ||p_j||_2
 };
 
-/// What is left of a layer where it no longer stands where it stood (trap L6): the rows of the cache and everything after
-/// the cut in one run of positions, keys and queries turned to them.
+/// What is left of a layer where it no longer stands where it stood (trap L6): the rows of the cache and everything
+/// after the cut in one run of positions, keys and queries turned to them.
 struct MovedCache {
     Tensor queries;                ///< [Hq, w, d]
     Tensor keys, values;           ///< [Hkv, cut + (n - the layer's cut), d]
@@ -43,7 +43,7 @@ struct MovedCache {
 };
 
 struct FidelityInput {
-    Tensor queries; ///< [Hq, w, d] the judged queries only
+    Tensor queries; ///< [Hq, w, d] the evaluation queries only
     Tensor keys, values;
     TokenIndex firstQuery = 0, cut = 0;
     bool seenQueries = false;
@@ -51,10 +51,11 @@ struct FidelityInput {
     std::shared_ptr<const MovedCache> moved = {}; ///< null: what is kept stays where it stood
 };
 
-/// Attention of the judged queries over what is left: `kept` ([Hkv] or [Hq], see WeightedAttentionInput) and [cut, j], or the moved cache of `input`.
+/// Attention of the evaluation queries over what is left: `kept` ([Hkv] or [Hq], see WeightedAttentionInput) and [cut,
+/// j], or the moved cache of `input`.
 ExactAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
                              const Checkpoint& checkpoint);
-/// Attention of the judged queries over `kept` [Hkv] (empty: everything) and [cut, j], all where they stood.
+/// Attention of the evaluation queries over `kept` [Hkv] (empty: everything) and [cut, j], all where they stood.
 ExactAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
                              const Checkpoint& checkpoint);
 ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint);

@@ -18,7 +18,8 @@ namespace {
 constexpr double kLostWeight = 1e-6; // below this 1 - w is rounding of a float weight
 
 double dot(const float* a, const float* b, std::int64_t d) {
-    return std::inner_product(a, a + d, b, 0.0, std::plus<>(), [](float x, float y) { return static_cast<double>(x) * y; });
+    return std::inner_product(a, a + d, b, 0.0, std::plus<>(),
+                              [](float x, float y) { return static_cast<double>(x) * y; });
 }
 
 double cosine(const float* a, const float* b, std::int64_t d) {
@@ -53,7 +54,9 @@ void Histogram::add(double number) {
         return;
     while (number >= m_high) {
         const std::size_t bins = m_counts.size();
-        const auto countOf = [&](std::size_t bin) { return bin < bins ? m_counts[bin] : 0; }; // an odd last one is joined by none
+        const auto countOf = [&](std::size_t bin) {
+            return bin < bins ? m_counts[bin] : 0;
+        }; // an odd last one is joined by none
         for (std::size_t i = 0; i < bins; ++i)
             m_counts[i] = countOf(2 * i) + countOf(2 * i + 1);
         m_high = m_low + 2 * (m_high - m_low);
@@ -70,17 +73,19 @@ Summary Histogram::summary() const {
 }
 
 HostTensor cosinesToMean(const Engine& engine, const Tensor& rows, const Checkpoint& checkpoint) {
-    return engine.download(engine.similarity(rows, engine.anchor(rows, AnchorKind::Mean, checkpoint), SimilarityMetric::Cosine, checkpoint));
+    return engine.download(engine.similarity(rows, engine.anchor(rows, AnchorKind::Mean, checkpoint),
+                                             SimilarityMetric::Cosine, checkpoint));
 }
 
 HostTensor distancesToMean(const Engine& engine, const Tensor& rows, const Checkpoint& checkpoint) {
-    return engine.download(engine.similarity(rows, engine.anchor(rows, AnchorKind::Mean, checkpoint), SimilarityMetric::Euclidean, checkpoint));
+    return engine.download(engine.similarity(rows, engine.anchor(rows, AnchorKind::Mean, checkpoint),
+                                             SimilarityMetric::Euclidean, checkpoint));
 }
 
 std::vector<TheoremPoint> theoremPoints(const Engine& engine, const TheoremInput& input, const Checkpoint& checkpoint) {
     const std::int64_t n = input.keys.size(1), d = input.keys.size(2), w = input.queries.size(1);
     const std::int64_t rows = std::min(w, input.most), first = w - rows;
-    const std::int32_t kvHead = input.rule.kvOfQ[static_cast<std::size_t>(input.queryHead)];
+    const std::int32_t kvHead = input.rule.gqaGroupOf[static_cast<std::size_t>(input.queryHead)];
     AttentionMapInput map;
     map.queries = input.queries;
     map.keys = input.keys;
@@ -93,14 +98,16 @@ std::vector<TheoremPoint> theoremPoints(const Engine& engine, const TheoremInput
     map.height = rows;
     const HostTensor weights = engine.attentionMap(map, checkpoint).cells; // [rows, n], one cell a pixel
     const HostTensor keys = engine.download(input.keys), queries = engine.download(input.queries);
-    const HostTensor mean = engine.download(engine.anchor(engine.rows(input.keys, 0, input.meanOver), AnchorKind::Mean, checkpoint));
+    const HostTensor mean =
+        engine.download(engine.anchor(engine.rows(input.keys, 0, input.meanOver), AnchorKind::Mean, checkpoint));
     const HostTensor norms = engine.download(engine.rowNorms(input.keys, checkpoint));
     const float* kbar = mean.data.data() + kvHead * d;
     const float* longest = std::max_element(norms.data.data() + kvHead * n, norms.data.data() + (kvHead + 1) * n);
     std::vector<TheoremPoint> points;
     for (std::int64_t row = 0; row < rows; ++row) {
         const float* p = weights.data.data() + row * n;
-        const float* top = std::max_element(p, p + n, [](float a, float b) { return std::isnan(b) ? false : std::isnan(a) || a < b; });
+        const float* top =
+            std::max_element(p, p + n, [](float a, float b) { return std::isnan(b) ? false : std::isnan(a) || a < b; });
         const float* q = queries.data.data() + (input.queryHead * w + first + row) * d;
         const float* k = keys.data.data() + (kvHead * n + (top - p)) * d;
         TheoremPoint point;

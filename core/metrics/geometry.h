@@ -11,8 +11,8 @@ namespace kvscope {
 
 class Engine;
 
-/// Counts of numbers in equal bins of [low, high). A number beyond the upper end doubles the range, pairs of bins becoming
-/// one; a number below the lower end counts in the first bin. Numbers that are not finite are left out.
+/// Counts of numbers in equal bins of [low, high). A number beyond the upper end doubles the range, pairs of bins
+/// becoming one; a number below the lower end counts in the first bin. Numbers that are not finite are left out.
 class Histogram {
 public:
     Histogram() = default;
@@ -42,12 +42,12 @@ HostTensor distancesToMean(const Engine& engine, const Tensor& rows, const Check
 /// A query with the key k* that it attends to most, and what KeyDiff's Lemma 3.1 and Theorem 3.2 say about them.
 struct TheoremPoint {
     TokenIndex query = 0, key = 0;
-    double weight = 0;      ///< attention weight of k*
-    double cosKey = 0;      ///< b = cos(k*, q)
-    double cosMean = 0;     ///< a = cos(mean key, q)
-    double cosMeanKey = 0;  ///< cos(mean key, k*)
-    double squaredNorm = 0; ///< M: the largest ||k||^2 with the query made a unit vector and the scaling in the keys
-    double leastCosKey = 0; ///< Lemma 3.1's bound on b
+    double weight = 0;         ///< attention weight of k*
+    double cosKey = 0;         ///< b = cos(k*, q)
+    double cosMean = 0;        ///< a = cos(mean key, q)
+    double cosMeanKey = 0;     ///< cos(mean key, k*)
+    double squaredNorm = 0;    ///< M: the largest ||k||^2 with the query made a unit vector and the scaling in the keys
+    double leastCosKey = 0;    ///< Lemma 3.1's bound on b
     double mostCosMeanKey = 0; ///< Theorem 3.2's bound on cos(mean key, k*)
 
     bool premiseHolds() const { return cosMean < 0 && cosKey > 0; } ///< of Theorem 3.2

@@ -14,12 +14,10 @@ namespace kvscope::measure {
 
 namespace {
 
-constexpr double kRidge = 1;       // delta of log_det_ridge, stated in its help
+constexpr double kRidge = 1;        // delta of log_det_ridge, stated in its help
 constexpr std::int64_t kTenth = 10; // of the tokens, in leverage_concentration
 
-std::vector<double> headMeans(const HostTensor& table) {
-    return perQueryValues(table).perHead;
-}
+std::vector<double> headMeans(const HostTensor& table) { return perQueryValues(table).perHead; }
 
 std::span<const float> headRow(const HostTensor& table, std::int64_t head) {
     const auto width = static_cast<std::size_t>(table.shape[1]);
@@ -159,7 +157,8 @@ MeasureValues leverageConcentration(MeasureWork& work) {
     return perKvHead(work, [&](std::int64_t h) {
         const auto begin = scores.data.begin() + h * cut;
         std::sort(begin, begin + cut, std::greater<>());
-        const double highest = std::accumulate(begin, begin + tenth, 0.0), all = std::accumulate(begin + tenth, begin + cut, highest);
+        const double highest = std::accumulate(begin, begin + tenth, 0.0),
+                     all = std::accumulate(begin + tenth, begin + cut, highest);
         return all > 0 ? highest / all : std::numeric_limits<double>::quiet_NaN();
     });
 }

@@ -25,8 +25,9 @@ struct MeasureInput {
     FidelityInput attention;
     const ExactAttention& exact;
     const Fidelity& fidelity;
-    std::span<const WeightedSet> kept;  ///< [Hkv], or [Hq] where query heads have sets of their own
-    const HostTensor& scores; ///< [Hkv, cut] or, chosen by, [Hq, cut]; NaN where unknown; empty: the policy does not score
+    std::span<const WeightedSet> kept; ///< [Hkv], or [Hq] where query heads have sets of their own
+    const HostTensor&
+        scores; ///< [Hkv, cut] or, chosen by, [Hq, cut]; NaN where unknown; empty: the policy does not score
     const HostTensor& outputProjection; ///< [hidden, Hq, dv] or empty
     Tensor preRopeKeys = {};            ///< [Hkv, n, d] or empty
 };

@@ -21,19 +21,19 @@ public:
     std::int64_t kvHeads() const { return m_input.attention.keys.size(0); }
     std::int64_t queryCount() const { return m_input.attention.queries.size(1); }
     std::int64_t kvHeadOf(std::int64_t queryHead) const {
-        return m_input.attention.rule.kvOfQ[static_cast<std::size_t>(queryHead)];
+        return m_input.attention.rule.gqaGroupOf[static_cast<std::size_t>(queryHead)];
     }
 
-    const ExactAttention& left();                             ///< attention over what is kept
-    const HostTensor& frobeniusNorms();                       ///< [Hkv, w] ||V_j||_F of the first j rows
-    const HostTensor& operatorNorms();                        ///< [Hkv, w] ||V_j||_op
-    const HostTensor& futureMass();                           ///< [Hq, n] mean attention of the judged queries
-    const HostTensor& entropies();                            ///< [Hq, w] of the exact attention, in nat
+    const ExactAttention& left();       ///< attention over what is kept
+    const HostTensor& frobeniusNorms(); ///< [Hkv, w] ||V_j||_F of the first j rows
+    const HostTensor& operatorNorms();  ///< [Hkv, w] ||V_j||_op
+    const HostTensor& futureMass();     ///< [Hq, n] mean attention of the evaluation queries
+    const HostTensor& entropies();      ///< [Hq, w] of the exact attention, in nat
     /// [Hkv] both samples together, ascending; where query heads have sets of their own, the union of the group's.
     const std::vector<std::vector<TokenIndex>>& keptTokens();
     std::vector<TokenIndex> attendedTokens(std::int64_t queryHead); ///< what is left for one query head, ascending
-    const HostTensor& keptSingularValues();                   ///< [Hkv, d] of the kept keys
-    Tensor seenKeys() const;                                  ///< [Hkv, cut, d]
+    const HostTensor& keptSingularValues();                         ///< [Hkv, d] of the kept keys
+    Tensor seenKeys() const;                                        ///< [Hkv, cut, d]
 
 private:
     const MeasureInput& m_input;

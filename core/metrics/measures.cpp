@@ -56,8 +56,8 @@ std::vector<Entry> makeEntries() {
         {{"largest_loss", "Largest lost token", "",
           "The largest mean attention of the judged queries on any evicted token.", PerQueryHead},
          measure::largestLoss},
-        {{"attention_norm", "‖p_j‖₂", "",
-          "Of the exact attention: 1/√j where it is uniform, 1 on one token.", PerQuery, Neither, Nothing, Layer},
+        {{"attention_norm", "‖p_j‖₂", "", "Of the exact attention: 1/√j where it is uniform, 1 on one token.", PerQuery,
+          Neither, Nothing, Layer},
          measure::attentionNorm},
         {{"entropy", "Attention entropy", "nat",
           "−Σ_i p_ji ln p_ji of the exact attention (Shannon): 0 on one token, ln j where it is uniform.", PerQuery,
@@ -88,7 +88,8 @@ std::vector<Entry> makeEntries() {
         {{"cosine_sum", "Sum of cosines", "", "Σ_{i,j ∈ S} cos(k_i, k_j) over the kept set (KeyDiff C.2).", PerKvHead},
          measure::cosineSum},
         {{"cosine_sum_min", "Sum of cosines, exchanged", "",
-          "The same after greedy exchanges: the kept key most along the sum for the evicted key most against the rest, until "
+          "The same after greedy exchanges: the kept key most along the sum for the evicted key most against the rest, "
+          "until "
           "that lowers it no more. A set of the same size; another exchange may lower it further.",
           PerKvHead, Neither},
          measure::cosineSumMinimum},
@@ -177,9 +178,7 @@ const std::vector<MeasureCard>& allMeasures() {
     return cards;
 }
 
-const MeasureCard& measureById(std::string_view id) {
-    return entryOf(id).card;
-}
+const MeasureCard& measureById(std::string_view id) { return entryOf(id).card; }
 
 std::vector<MeasureValues> measureLayer(const MeasureInput& input, std::span<const std::string> ids,
                                         const Checkpoint& checkpoint) {
@@ -254,7 +253,7 @@ const HostTensor& MeasureWork::entropies() {
         map.rule = in.rule;
         map.queryHeads = {static_cast<std::int32_t>(h)};
         const float* logSums = m_input.exact.logDenominator.data.data() + h * queryCount();
-        map.rowLogSums = {{1, queryCount()}, {logSums, logSums + queryCount()}};
+        map.rowLogSumExps = {{1, queryCount()}, {logSums, logSums + queryCount()}};
         map.keyEnd = map.width = in.firstQuery + queryCount();
         const std::int64_t rows = std::max<std::int64_t>(1, kCells / map.width);
         for (std::int64_t first = 0; first < queryCount(); first += rows) {
@@ -300,9 +299,7 @@ const HostTensor& MeasureWork::keptSingularValues() {
     return *m_singular;
 }
 
-Tensor MeasureWork::seenKeys() const {
-    return engine().rows(m_input.attention.keys, 0, m_input.attention.cut);
-}
+Tensor MeasureWork::seenKeys() const { return engine().rows(m_input.attention.keys, 0, m_input.attention.cut); }
 
 MeasureValues perQueryValues(HostTensor table) {
     MeasureValues values;

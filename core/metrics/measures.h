@@ -12,8 +12,8 @@ namespace kvscope {
 struct MeasureInput;
 struct MeasureValues;
 
-/// What one number of a measure belongs to: a judged query of a query head, a query head, a KV head, or a judged query
-/// of the whole layer.
+/// What one number of a measure belongs to: an evaluation query of a query head, a query head, a KV head, or an
+/// evaluation query of the whole layer.
 enum class MeasureShape { PerQuery, PerQueryHead, PerKvHead, PerLayerQuery };
 enum class MeasureDirection { SmallerIsBetter, LargerIsBetter, Neither };
 /// What must be there beside queries, keys, values and the kept sets.

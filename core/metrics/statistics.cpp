@@ -16,9 +16,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-double dot(const double* a, const double* b, std::int64_t d) {
-    return std::inner_product(a, a + d, b, 0.0);
-}
+double dot(const double* a, const double* b, std::int64_t d) { return std::inner_product(a, a + d, b, 0.0); }
 
 /// The kept set with its sum, for exchanges.
 class ExchangedSet {

@@ -15,10 +15,11 @@ struct Summary {
     std::int64_t count = 0;
     double mean = 0;
     double deviation = 0; ///< sample standard deviation, divisor count - 1; 0 for one number
-    /// 1.96 deviation / sqrt(count): half the 95 % confidence interval of the mean of many numbers, as in BalanceKV Table 3.
+    /// 1.96 deviation / sqrt(count): half the 95 % confidence interval of the mean of many numbers, as in BalanceKV
+    /// Table 3.
     double halfInterval() const;
-    /// The same by Student's t, for few numbers (captures, seeds, layers), where 1.96 would promise too much: of three it
-    /// is 4.30. NaN of none, 0 of one.
+    /// The same by Student's t, for few numbers (captures, seeds, layers), where 1.96 would promise too much: of three
+    /// it is 4.30. NaN of none, 0 of one.
     double studentHalfInterval() const;
 };
 Summary summaryOf(std::span<const double> numbers);
@@ -62,7 +63,8 @@ UnitRows unitRows(const float* rows, std::int64_t n, std::int64_t d);
 /// Sum over i, j in the set of cos(k_i, k_j) = || sum of unit keys ||^2, self terms included (KeyDiff C.2).
 double cosineSumOf(const UnitRows& rows, std::span<const TokenIndex> kept);
 /// Exchanges the kept row most along the sum for the evicted row most against the rest, until that lowers the sum no
-/// more: a set of this size with a small sum, not the smallest, and another exchange than that one may lower it. O(n d) an exchange. `kept` ascending; returns the sum.
+/// more: a set of this size with a small sum, not the smallest, and another exchange than that one may lower it. O(n d)
+/// an exchange. `kept` ascending; returns the sum.
 double exchangedCosineSum(const UnitRows& rows, std::vector<TokenIndex> kept);
 
 } // namespace kvscope

@@ -13,9 +13,7 @@ namespace {
 constexpr double kWalkConstant = 30; // of the self-balancing walk: c = 30 ln(m / delta)
 
 /// e^{2 r^2 / sqrt d}
-double balanceFactor(const TheoryNorms& norms) {
-    return std::exp(2 * norms.radius() * norms.radius() * norms.scaling);
-}
+double balanceFactor(const TheoryNorms& norms) { return std::exp(2 * norms.radius() * norms.radius() * norms.scaling); }
 
 void addBalance(const TheoryNorms& norms, const TheoryTargets& targets, std::vector<TheoryDemand>& demands) {
     const auto n = static_cast<double>(norms.tokens);
@@ -50,8 +48,7 @@ void addCompactor(const TheoryNorms& norms, const TheoryTargets& targets, std::v
     demands.push_back({"Compactor Thm 1", "sampled rows k", "d ln(d / δ) / ε², constant 1",
                        d * std::log(d / targets.delta) / squared});
     demands.push_back({"Compactor Thm 2", "sketch k", "12 ε⁻² (rank ln(42/ε) + ln(2/δ)), rank ≤ min(n, d)",
-                       sketchColumnsDemanded(rank, targets.epsilon, targets.delta),
-                       targets.sketch});
+                       sketchColumnsDemanded(rank, targets.epsilon, targets.delta), targets.sketch});
 }
 
 } // namespace
@@ -72,9 +69,7 @@ double leastCosineOfWeight(double weight, std::int64_t tokens, double squaredNor
     return (std::log(n / (n + 1)) - std::log1p(-weight)) / (2 * most) - 1;
 }
 
-double largestCosineToMean(double a, double b) {
-    return 1 - (a - b) * (a - b) / 2;
-}
+double largestCosineToMean(double a, double b) { return 1 - (a - b) * (a - b) / 2; }
 
 double sketchColumnsDemanded(double rank, double epsilon, double delta) {
     return 12 / (epsilon * epsilon) * (rank * std::log(42 / epsilon) + std::log(2 / delta));

@@ -54,9 +54,7 @@ std::optional<double> readChoice(const ParameterSpec& spec, std::string_view tex
     return std::nullopt;
 }
 
-bool isWhole(const ParameterSpec& spec) {
-    return spec.kind != ParameterKind::Real;
-}
+bool isWhole(const ParameterSpec& spec) { return spec.kind != ParameterKind::Real; }
 
 // "a whole number from 1 to 63 in steps of 2"
 std::string rangeText(const ParameterSpec& spec) {
@@ -123,9 +121,7 @@ ParameterValues::ParameterValues(std::shared_ptr<const ParameterTable> table) : 
     }
 }
 
-const ParameterTable& ParameterValues::table() const {
-    return m_table ? *m_table : emptyTable();
-}
+const ParameterTable& ParameterValues::table() const { return m_table ? *m_table : emptyTable(); }
 
 bool ParameterValues::has(std::string_view id) const {
     for (const ParameterSpec& spec : table())
@@ -144,9 +140,7 @@ std::size_t ParameterValues::find(std::string_view id) const {
     throw Error({"unknown parameter '" + std::string(id) + "'", {}, suggestName(id, known), {}});
 }
 
-double ParameterValues::real(std::string_view id) const {
-    return m_values[find(id)];
-}
+double ParameterValues::real(std::string_view id) const { return m_values[find(id)]; }
 
 std::int64_t ParameterValues::integer(std::string_view id) const {
     const std::size_t i = find(id);
@@ -154,9 +148,7 @@ std::int64_t ParameterValues::integer(std::string_view id) const {
     return static_cast<std::int64_t>(m_values[i]);
 }
 
-bool ParameterValues::flag(std::string_view id) const {
-    return integer(id) != 0;
-}
+bool ParameterValues::flag(std::string_view id) const { return integer(id) != 0; }
 
 const std::string& ParameterValues::choice(std::string_view id) const {
     const std::size_t i = find(id);

@@ -60,25 +60,25 @@ private:
         const Engine& engine = m_whole.engine;
         const std::int64_t seen =
             m_whole.queries.empty() ? 0 : std::min<std::int64_t>(end - m_whole.firstQuery, m_whole.queries.size(1));
-        return PolicyInput{
-            .engine = engine,
-            .keys = engine.gatherRows(m_whole.keys, m_cache),
-            .values = m_whole.values.empty() ? Tensor() : engine.gatherRows(m_whole.values, m_cache),
-            .queries = seen > 0 ? engine.rows(m_whole.queries, 0, seen) : Tensor(),
-            .firstQuery = m_whole.firstQuery,
-            .end = end,
-            .positions = m_cache,
-            .carried = paddedCarried(),
-            .attention = m_whole.attention,
-            .layer = m_whole.layer,
-            .numLayers = m_whole.numLayers,
-            .seed = m_whole.seed,
-            .checkpoint = checkpoint,
-            .preRopeKeys = m_whole.preRopeKeys.empty() ? Tensor() : engine.gatherRows(m_whole.preRopeKeys, m_cache),
-            .random = m_whole.random,
-            .retention = m_whole.retention,
-            .recordSteps = m_whole.recordSteps,
-            .imported = m_whole.imported};
+        return PolicyInput{.engine = engine,
+                           .keys = engine.gatherRows(m_whole.keys, m_cache),
+                           .values = m_whole.values.empty() ? Tensor() : engine.gatherRows(m_whole.values, m_cache),
+                           .queries = seen > 0 ? engine.rows(m_whole.queries, 0, seen) : Tensor(),
+                           .firstQuery = m_whole.firstQuery,
+                           .end = end,
+                           .positions = m_cache,
+                           .carried = paddedCarried(),
+                           .attention = m_whole.attention,
+                           .layer = m_whole.layer,
+                           .numLayers = m_whole.numLayers,
+                           .seed = m_whole.seed,
+                           .checkpoint = checkpoint,
+                           .preRopeKeys =
+                               m_whole.preRopeKeys.empty() ? Tensor() : engine.gatherRows(m_whole.preRopeKeys, m_cache),
+                           .random = m_whole.random,
+                           .retention = m_whole.retention,
+                           .recordSteps = m_whole.recordSteps,
+                           .imported = m_whole.imported};
     }
 
     void choose(const PolicyInput& input, const Scores& scores, std::int64_t count, bool evicts) {
@@ -110,7 +110,7 @@ private:
             RowPositions rows = m_keptRows;
             if (perQueryHead) {
                 rows.clear();
-                for (const std::int32_t kvHead : input.attention.kvOfQ)
+                for (const std::int32_t kvHead : input.attention.gqaGroupOf)
                     rows.push_back(m_keptRows[static_cast<std::size_t>(kvHead)]);
             }
             tensor = m_whole.engine.gatherRows(tensor, rows);

@@ -4,7 +4,6 @@
 
 #include "core/parameters/parameter_rows.h"
 
-
 #include <algorithm>
 #include <iterator>
 
@@ -25,14 +24,14 @@ ParameterSpec tokenCount(std::string id, std::string label, std::string symbol, 
 }
 
 ParameterSpec roundingRow() {
-    ParameterSpec spec =
-        choiceParameter("rounding", "Rounding",
-                        {{"ceil", "Up", "⌈r n⌉, as Compactor and l2compress state it"},
-                         {"floor", "Down",
-                          "int(n (1 − ratio)) in binary floating point with the decimal ratio = 1 − r, as kvpress computes it: "
-                          "9 of 100 at r = 0.1, 69 of 1,000 at 0.07"},
-                         {"round", "Nearest", "the nearest whole number, halves to even"}},
-                        Stage::Select);
+    ParameterSpec spec = choiceParameter(
+        "rounding", "Rounding",
+        {{"ceil", "Up", "⌈r n⌉, as Compactor and l2compress state it"},
+         {"floor", "Down",
+          "int(n (1 − ratio)) in binary floating point with the decimal ratio = 1 − r, as kvpress computes it: "
+          "9 of 100 at r = 0.1, 69 of 1,000 at 0.07"},
+         {"round", "Nearest", "the nearest whole number, halves to even"}},
+        Stage::Select);
     spec.help = "How a fraction kept becomes tokens. Sources differ (X2); at least one token is kept.";
     spec.source = "Compactor and l2compress: ceil; kvpress: int(n (1 − ratio)); compactor-vllm: round";
     return spec;

@@ -1,5 +1,6 @@
-// kvpress counts what goes, this program what stays. Which of two neighbouring numbers of tokens its floor gives depends
-// on the last bit of the ratio, so the ratio must be the decimal that somebody types and not a difference in binary.
+// kvpress counts what goes, this program what stays. Which of two neighbouring numbers of tokens its floor gives
+// depends on the last bit of the ratio, so the ratio must be the decimal that somebody types and not a difference in
+// binary.
 #include "core/policies/fraction_removed.h"
 
 #include <array>
@@ -9,14 +10,13 @@ namespace kvscope {
 
 double fractionRemoved(double retention) {
     std::array<char, 40> digits{};
-    const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), 1 - retention, std::chars_format::general, 15);
+    const auto written =
+        std::to_chars(digits.data(), digits.data() + digits.size(), 1 - retention, std::chars_format::general, 15);
     double removed = 0;
     std::from_chars(digits.data(), written.ptr, removed);
     return removed;
 }
 
-double tokensLeft(double n, double retention) {
-    return n * (1 - fractionRemoved(retention));
-}
+double tokensLeft(double n, double retention) { return n * (1 - fractionRemoved(retention)); }
 
 } // namespace kvscope

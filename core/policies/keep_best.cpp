@@ -11,7 +11,8 @@ namespace kvscope {
 
 namespace {
 
-std::vector<TopKHead> bestRows(const PolicyInput& input, const Tensor& scores, const Protection& fitted, std::int64_t count) {
+std::vector<TopKHead> bestRows(const PolicyInput& input, const Tensor& scores, const Protection& fitted,
+                               std::int64_t count) {
     TopKRequest request;
     request.scores = scores;
     request.counts.assign(static_cast<std::size_t>(scores.size(0)), count);
@@ -49,9 +50,10 @@ RowSelection keepBestPerQueryHead(const PolicyInput& input, const Tensor& scores
     selection.heads.assign(static_cast<std::size_t>(input.keys.size(0)), {{}, std::numeric_limits<float>::infinity()});
     for (std::size_t head = 0; head < selection.queryHeads.size(); ++head) {
         const TopKHead& own = selection.queryHeads[head];
-        TopKHead& group = selection.heads[static_cast<std::size_t>(input.attention.kvOfQ[head])];
+        TopKHead& group = selection.heads[static_cast<std::size_t>(input.attention.gqaGroupOf[head])];
         std::vector<TokenIndex> both;
-        std::set_union(group.kept.begin(), group.kept.end(), own.kept.begin(), own.kept.end(), std::back_inserter(both));
+        std::set_union(group.kept.begin(), group.kept.end(), own.kept.begin(), own.kept.end(),
+                       std::back_inserter(both));
         group.kept = std::move(both);
         group.margin = std::min(group.margin, own.margin);
     }

@@ -23,13 +23,9 @@ std::int64_t Policy::layerCount(LayerIndex, int, std::int64_t, const ParameterVa
     return count;
 }
 
-Features Policy::carry(const PolicyInput&, const Features&, const ParameterValues&) const {
-    return {};
-}
+Features Policy::carry(const PolicyInput&, const Features&, const ParameterValues&) const { return {}; }
 
-std::vector<std::string> Policy::notes(const PolicyInput&, const ParameterValues&) const {
-    return {};
-}
+std::vector<std::string> Policy::notes(const PolicyInput&, const ParameterValues&) const { return {}; }
 
 ParameterValues variantValues(const PolicyCard& card, std::string_view variant) {
     std::vector<std::string> known;

@@ -44,9 +44,9 @@ struct PolicyInput {
     const RandomSource* random = &drawnRandom(); ///< never null
     /// The keys [Hkv, end, d] of another layer, for policies that look at one layer on behalf of others; may be empty.
     std::function<Tensor(LayerIndex)> keysOfLayer = {};
-    double retention = -1; ///< the fraction kept that was asked for; of a budget in tokens that of the whole prompt
-    bool recordSteps = false;   ///< `select` fills RowSelection::steps where the policy has steps
-    Tensor imported = {};       ///< [Hkv, end] scores from a file; empty unless Need::ImportedScores
+    double retention = -1;    ///< the fraction kept that was asked for; of a budget in tokens that of the whole prompt
+    bool recordSteps = false; ///< `select` fills RowSelection::steps where the policy has steps
+    Tensor imported = {};     ///< [Hkv, end] scores from a file; empty unless Need::ImportedScores
     ChoiceMemo* memo = nullptr; ///< see there; null in block processing
 
     std::int64_t rowCount() const { return keys.size(1); }
@@ -79,7 +79,7 @@ struct RowSelection {
     std::shared_ptr<const StepLog> steps = {}; ///< null unless asked for
     Tensor total = {}; ///< [Hkv, m] scores that were chosen by, where the budget takes part in them; else empty
     std::vector<TopKHead> queryHeads = {}; ///< [Hq] where query heads choose alone: `heads` are unions then; else empty
-    std::vector<std::string> notes = {}; ///< what only the choice itself reveals ("3 walks failed and were repeated")
+    std::vector<std::string> notes = {};   ///< what only the choice itself reveals ("3 walks failed and were repeated")
 };
 
 /// How many of the first and last rows are kept whatever their score.

@@ -34,9 +34,10 @@ Selection tokensOfRows(const RowSelection& rows, const PolicyInput& input) {
         selection.heads.push_back(std::move(head));
     }
     for (std::size_t q = 0; q < rows.queryHeads.size(); ++q) {
-        const std::int32_t kvHead = input.attention.kvOfQ[q];
+        const std::int32_t kvHead = input.attention.gqaGroupOf[q];
         selection.heads[static_cast<std::size_t>(kvHead)].queryHeads.push_back(
-            {static_cast<std::int32_t>(q), tokensOf(rows.queryHeads[q].kept, input, kvHead), rows.queryHeads[q].margin});
+            {static_cast<std::int32_t>(q), tokensOf(rows.queryHeads[q].kept, input, kvHead),
+             rows.queryHeads[q].margin});
     }
     return selection;
 }

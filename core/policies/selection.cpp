@@ -47,8 +47,8 @@ bool Selection::sameLists(const Selection& other) const {
     return std::equal(heads.begin(), heads.end(), other.heads.begin(), other.heads.end(),
                       [](const HeadSelection& a, const HeadSelection& b) {
                           return a.kept == b.kept &&
-                                 std::equal(a.queryHeads.begin(), a.queryHeads.end(), b.queryHeads.begin(), b.queryHeads.end(),
-                                            [](const QueryHeadSet& x, const QueryHeadSet& y) {
+                                 std::equal(a.queryHeads.begin(), a.queryHeads.end(), b.queryHeads.begin(),
+                                            b.queryHeads.end(), [](const QueryHeadSet& x, const QueryHeadSet& y) {
                                                 return x.queryHead == y.queryHead && x.kept == y.kept;
                                             });
                       });

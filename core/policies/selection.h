@@ -28,8 +28,8 @@ struct HeadSelection {
     /// token of each query head's set.
     std::int64_t storedKeys = -1, storedValues = -1;
     float margin = 0; ///< smallest distance of any decision from going the other way; +infinity without a decision
-    /// Ascending, all query heads of the group, without weights; `kept` is the union of their sets (L4). Empty: every query
-    /// head of the group attends to `kept`.
+    /// Ascending, all query heads of the group, without weights; `kept` is the union of their sets (L4). Empty: every
+    /// query head of the group attends to `kept`.
     std::vector<QueryHeadSet> queryHeads = {};
 
     /// Tokens that a query head attends to, on average over the group; what a budget bounds.
@@ -42,7 +42,7 @@ struct Selection {
     std::vector<HeadSelection> heads; ///< [Hkv]
 
     bool sameLists(const Selection& other) const; ///< kept indices only, those of query heads included
-    bool perQueryHead() const; ///< some query heads have sets of their own
+    bool perQueryHead() const;                    ///< some query heads have sets of their own
 };
 
 /// A budget as typed: a fraction kept ("0.25"), tokens ("2048t"), or the quality to be kept with the curve that makes a
@@ -50,8 +50,8 @@ struct Selection {
 struct Budget {
     enum class Unit { Fraction, Tokens, Quality };
     Unit unit = Unit::Fraction;
-    double value = 1;        ///< of a quality: tau
-    std::string curve = {};  ///< of a quality: where its curve comes from; empty: the capture's /calibration
+    double value = 1;       ///< of a quality: tau
+    std::string curve = {}; ///< of a quality: where its curve comes from; empty: the capture's /calibration
 
     static Budget parse(const std::string& text); ///< throws Error naming the form
     std::string text() const;                     ///< reads back identically

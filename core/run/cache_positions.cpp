@@ -18,8 +18,8 @@ namespace kvscope {
 
 namespace {
 
-/// One KV head: which token each row of its moved keys holds, and the position that the row gets. Rows that only fill up
-/// for a longer head repeat token 0 and are in no set.
+/// One KV head: which token each row of its moved keys holds, and the position that the row gets. Rows that only fill
+/// up for a longer head repeat token 0 and are in no set.
 struct HeadRows {
     std::vector<TokenIndex> tokens;
     std::int64_t padding = 0;
@@ -44,9 +44,9 @@ HeadRows rowsOf(const HeadSelection& head, std::int64_t longest, TokenIndex cut,
     return rows;
 }
 
-class Turner {
+class KeyRotator {
 public:
-    Turner(const Engine& engine, const FidelityInput& input, const CaptureReader& capture, const LayerInfo& layer)
+    KeyRotator(const Engine& engine, const FidelityInput& input, const CaptureReader& capture, const LayerInfo& layer)
         : m_engine(engine), m_input(input), m_capture(capture), m_layer(layer) {}
 
     /// [Hkv, rows, d] gathered keys, each row at the position of its place.
@@ -64,7 +64,7 @@ public:
     /// Query j reads N keys of its KV head before the token at the cut.
     Tensor queries(const Selection& selection, const Checkpoint& checkpoint) const {
         return turned(m_input.queries, checkpoint, [&](std::size_t head, std::size_t row) {
-            const auto kv = static_cast<std::size_t>(m_layer.kvOfQ[head]);
+            const auto kv = static_cast<std::size_t>(m_layer.gqaGroupOf[head]);
             const TokenIndex token = m_input.firstQuery + static_cast<TokenIndex>(row);
             const auto kept = static_cast<std::int64_t>(selection.heads[kv].kept.size());
             return Move{token, kept + token - m_input.cut};
@@ -90,13 +90,13 @@ private:
         for (std::size_t row = 0; row < count; ++row) {
             checkpoint.stopPoint();
             std::optional<Move> last; // heads mostly move alike, and cosines cost more than the rotation
-            RopeTurn turn;
+            RopeRotation rotation;
             for (std::size_t head = 0; head < heads; ++head) {
                 const Move move = moveOf(head, row);
                 if (last != move)
-                    turn = turnBetween(positions[static_cast<std::size_t>(move.token)], move.to, frequencies);
+                    rotation = rotationBetween(positions[static_cast<std::size_t>(move.token)], move.to, frequencies);
                 last = move;
-                turnRow({rows.data.data() + (head * count + row) * d, d}, turn, m_capture.info().rope);
+                rotateRow({rows.data.data() + (head * count + row) * d, d}, rotation, m_capture.info().rope);
             }
         }
         return m_engine.upload(std::move(rows));
@@ -119,7 +119,7 @@ std::vector<WeightedSet> movedSets(const Selection& selection, const std::vector
 
 } // namespace
 
-void requireTurnableKeys(const CaptureReader& capture, const LayerInfo& layer) {
+void requireRotatableKeys(const CaptureReader& capture, const LayerInfo& layer) {
     const std::vector<LayerInfo>& layers = capture.info().layers;
     const bool anyRope = std::any_of(layers.begin(), layers.end(), [](const LayerInfo& l) { return l.hasRope; });
     if (!anyRope)
@@ -141,8 +141,9 @@ std::shared_ptr<const MovedCache> moveIntoCache(const Engine& engine, const Fide
                                                 const LayerInfo& layer, const Checkpoint& checkpoint) {
     assert(input.firstQuery >= input.cut);
     if (selection.perQueryHead())
-        throw Error({.sentence = "positions cannot be re-assigned where query heads keep sets of their own: a KV head has "
-                                 "no single order of kept tokens",
+        throw Error({.sentence =
+                         "positions cannot be re-assigned where query heads keep sets of their own: a KV head has "
+                         "no single order of kept tokens",
                      .place = "positions",
                      .remedy = "Set positions=kept",
                      .path = capture.info().path});
@@ -153,10 +154,10 @@ std::shared_ptr<const MovedCache> moveIntoCache(const Engine& engine, const Fide
         heads.push_back(rowsOf(head, longest, input.cut, tokens));
         rows.push_back(heads.back().tokens);
     }
-    const Turner turner(engine, input, capture, layer);
+    const KeyRotator rotator(engine, input, capture, layer);
     auto moved = std::make_shared<MovedCache>();
-    moved->queries = turner.queries(selection, checkpoint);
-    moved->keys = turner.keys(heads, checkpoint);
+    moved->queries = rotator.queries(selection, checkpoint);
+    moved->keys = rotator.keys(heads, checkpoint);
     moved->values = engine.gatherRows(input.values, rows);
     moved->cut = static_cast<TokenIndex>(longest);
     moved->firstQuery = static_cast<TokenIndex>(longest) + input.firstQuery - input.cut;

@@ -24,7 +24,8 @@ double givenCurvature(const Budget& budget) {
     double k = 0;
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), k);
     if (status != std::errc{} || end != text.data() + text.size() || !std::isfinite(k))
-        throw Error({"budget '" + budget.text() + "' has no number after k=", "budget", "Write it like tau=0.95:k=-5", {}});
+        throw Error(
+            {"budget '" + budget.text() + "' has no number after k=", "budget", "Write it like tau=0.95:k=-5", {}});
     return k;
 }
 
@@ -32,8 +33,8 @@ std::string fitText(const Calibration& calibration, double k, double nll) {
     const CalibrationFit& fit = calibration.fit;
     if (calibration.given)
         return fmt::format("k = {} given by hand", shortest(k));
-    std::string text = fmt::format("k = {:.4g} fitted to {} triples ({}), w = {}", k, fit.triples, calibration.data.origin,
-                                   shortest(fit.weight));
+    std::string text = fmt::format("k = {:.4g} fitted to {} triples ({}), w = {}", k, fit.triples,
+                                   calibration.data.origin, shortest(fit.weight));
     if (fit.slopeKnown)
         text += fmt::format(", alpha = {:.4g}, beta = {:.4g}, NLL(c) = {:.4g}", fit.alpha, fit.beta, nll);
     for (const std::string& note : calibration.data.notes)
@@ -74,15 +75,17 @@ Calibration curveOf(const LayerRunner& runner, const RunRequest& request, const 
     if (curve.empty())
         return fitted(measuredTriples(*request.capture, request.policy, request.cut.token));
     if (curve == "proxy")
-        return fitted(proxyTriples(runner, {{request.capture}, request.policy, request.cut.text, request.seed, request.random},
-                                   checkpoint));
+        return fitted(proxyTriples(
+            runner, {{request.capture}, request.policy, request.cut.text, request.seed, request.random}, checkpoint));
     if (curve.starts_with(kGivenPrefix))
         return calibrationOfK(request.policy, givenCurvature(request.budget), tau);
     if (curve.ends_with(".csv"))
         return fitted(triplesOf(curve, request.policy));
     if (!curve.ends_with(".json"))
-        throw Error({"budget '" + request.budget.text() + "' names no curve", "budget",
-                     "After tau=T: write proxy, k=NUMBER, FILE.json of kvscope calibrate or FILE.csv of triples", {}});
+        throw Error({"budget '" + request.budget.text() + "' names no curve",
+                     "budget",
+                     "After tau=T: write proxy, k=NUMBER, FILE.json of kvscope calibrate or FILE.csv of triples",
+                     {}});
     Calibration read = readCalibrationFile(curve);
     checkPolicy(read, request, curve);
     noteOtherParameters(read, request.policy);
@@ -105,8 +108,8 @@ double curvatureFor(const Calibration& calibration, const RunRequest& request, d
 } // namespace
 
 std::string CalibratedBudget::text() const {
-    return fmt::format("retention {:.4f} for tau = {}, {}{}", retention, shortest(asked.value), proxy ? "by proxy: " : "",
-                       origin);
+    return fmt::format("retention {:.4f} for tau = {}, {}{}", retention, shortest(asked.value),
+                       proxy ? "by proxy: " : "", origin);
 }
 
 CalibratedBudget calibratedBudget(const LayerRunner& runner, const RunRequest& request, const Checkpoint& checkpoint) {

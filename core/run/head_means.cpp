@@ -17,17 +17,21 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 double meanOverHeads(std::span<const double> perQueryHead, const LayerInfo& layer, std::optional<KvHeadIndex> head) {
     std::vector<double> chosen;
     for (std::size_t q = 0; q < perQueryHead.size(); ++q)
-        if (!head || layer.kvOfQ[q] == head->value)
+        if (!head || layer.gqaGroupOf[q] == head->value)
             chosen.push_back(perQueryHead[q]);
     return meanOfNumbers(chosen);
 }
 
 double meanErrorOf(const RunResult& result, const CaptureReader& capture, KvHeadIndex head) {
-    return result.fidelity ? meanOverHeads(result.fidelity->meanOutputError, capture.info().layerInfo(result.request.layer), head) : kNaN;
+    return result.fidelity
+               ? meanOverHeads(result.fidelity->meanOutputError, capture.info().layerInfo(result.request.layer), head)
+               : kNaN;
 }
 
 double meanMassOf(const RunResult& result, const CaptureReader& capture, KvHeadIndex head) {
-    return result.fidelity ? meanOverHeads(result.fidelity->meanRetainedMass, capture.info().layerInfo(result.request.layer), head) : kNaN;
+    return result.fidelity
+               ? meanOverHeads(result.fidelity->meanRetainedMass, capture.info().layerInfo(result.request.layer), head)
+               : kNaN;
 }
 
 } // namespace kvscope

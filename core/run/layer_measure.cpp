@@ -1,10 +1,10 @@
 // The step that judges: the queries after the cut attend once to everything and once to what is left. With cut "none"
 // there are no such queries, and the last ones judge although the policy has seen them.
+#include "core/lists/selection_file.h"
 #include "core/metrics/measures.h"
 #include "core/policies/common_parameters.h"
 #include "core/run/cache_positions.h"
 #include "core/run/layer_work.h"
-#include "core/lists/selection_file.h"
 
 #include <fmt/format.h>
 
@@ -17,16 +17,16 @@ namespace {
 
 constexpr std::int64_t kSeenQueries = 256; // judged with cut "none", as BalanceKV B.1 judges the last 256
 
-/// The judged queries as rows of what the capture holds.
-struct Judges {
+/// The evaluation queries as rows of what the capture holds.
+struct EvaluationQueries {
     std::int64_t firstRow = 0, count = 0;
     TokenIndex firstQuery = 0;
     std::int64_t wanted = 0; ///< count, had all queries been captured
 };
 
-Judges judgesOf(const Cut& cut, std::int64_t tokens, std::int64_t captured) {
+EvaluationQueries evaluationQueriesOf(const Cut& cut, std::int64_t tokens, std::int64_t captured) {
     const std::int64_t firstCaptured = tokens - captured;
-    const std::int64_t wantedFirst = cut.judgedOnSeen ? std::max<std::int64_t>(0, tokens - kSeenQueries) : cut.token;
+    const std::int64_t wantedFirst = cut.evaluatedOnSeen ? std::max<std::int64_t>(0, tokens - kSeenQueries) : cut.token;
     const std::int64_t first = std::max(wantedFirst, firstCaptured);
     return {first - firstCaptured, tokens - first, static_cast<TokenIndex>(first), tokens - wantedFirst};
 }
@@ -40,9 +40,9 @@ void blank(HostTensor& table, std::vector<double>& means, std::size_t row) {
 
 /// Query heads that read a KV head which the list says nothing about have no measure.
 void leaveOutHeads(Fidelity& fidelity, const std::vector<std::int32_t>& missing,
-                   const std::vector<std::int32_t>& kvOfQ) {
-    for (std::size_t head = 0; head < kvOfQ.size(); ++head) {
-        if (!std::binary_search(missing.begin(), missing.end(), kvOfQ[head]))
+                   const std::vector<std::int32_t>& gqaGroupOf) {
+    for (std::size_t head = 0; head < gqaGroupOf.size(); ++head) {
+        if (!std::binary_search(missing.begin(), missing.end(), gqaGroupOf[head]))
             continue;
         blank(fidelity.outputError, fidelity.meanOutputError, head);
         blank(fidelity.retainedMass, fidelity.meanRetainedMass, head);
@@ -55,8 +55,8 @@ bool hasCachePositions(const RunRequest& request) {
     if (!request.recorded)
         return reassignsPositions(request.policy.values);
     const auto& parameters = request.recorded->parameters;
-    return std::find(parameters.begin(), parameters.end(), std::pair<std::string, std::string>("positions", "rerotated")) !=
-           parameters.end();
+    return std::find(parameters.begin(), parameters.end(),
+                     std::pair<std::string, std::string>("positions", "rerotated")) != parameters.end();
 }
 
 FidelityInput LayerWork::left(FidelityInput input, const RunResult& result, const Checkpoint& checkpoint) const {
@@ -67,29 +67,30 @@ FidelityInput LayerWork::left(FidelityInput input, const RunResult& result, cons
 
 FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& checkpoint) const {
     const Cut& cut = result.request.cut;
-    const Judges judges = judgesOf(cut, m_capture.info().numTokens, m_layer.queryCount);
-    if (judges.count <= 0) {
+    const EvaluationQueries evaluation = evaluationQueriesOf(cut, m_capture.info().numTokens, m_layer.queryCount);
+    if (evaluation.count <= 0) {
         result.notes.push_back("not measured: the capture holds no queries; capture them to judge a selection");
         return {};
     }
-    if (cut.judgedOnSeen && hasCachePositions(result.request)) {
-        result.notes.push_back("not measured: positions are re-assigned after the cut, and cut none leaves no query there; "
-                               "choose another cut or positions=kept");
+    if (cut.evaluatedOnSeen && hasCachePositions(result.request)) {
+        result.notes.push_back(
+            "not measured: positions are re-assigned after the cut, and cut none leaves no query there; "
+            "choose another cut or positions=kept");
         return {};
     }
-    if (judges.count < judges.wanted)
+    if (evaluation.count < evaluation.wanted)
         result.notes.push_back(
-            fmt::format("judged on the last {} of {} queries after the cut: the capture holds no others", judges.count,
-                        judges.wanted));
+            fmt::format("judged on the last {} of {} queries after the cut: the capture holds no others",
+                        evaluation.count, evaluation.wanted));
     double& readMs = result.times.readMs;
     FidelityInput input;
-    input.queries = m_engine.rows(tensor(TensorRole::Queries, checkpoint, &readMs), judges.firstRow,
-                                  judges.firstRow + judges.count);
+    input.queries = m_engine.rows(tensor(TensorRole::Queries, checkpoint, &readMs), evaluation.firstRow,
+                                  evaluation.firstRow + evaluation.count);
     input.keys = tensor(TensorRole::Keys, checkpoint, &readMs);
     input.values = tensor(TensorRole::Values, checkpoint, &readMs);
-    input.firstQuery = judges.firstQuery;
+    input.firstQuery = evaluation.firstQuery;
     input.cut = cut.token;
-    input.seenQueries = cut.judgedOnSeen;
+    input.seenQueries = cut.evaluatedOnSeen;
     input.rule = attentionRule();
     return input;
 }
@@ -110,7 +111,7 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     scratch.request = result.request;
     const FidelityInput input = left(fidelityInput(scratch, checkpoint.silent()), result, checkpoint.silent());
     const auto all = exact(input, checkpoint.part(0, 0.3));
-    const std::vector<WeightedSet> kept = weightedSetsOf(result.selection, m_layer.kvOfQ);
+    const std::vector<WeightedSet> kept = weightedSetsOf(result.selection, m_layer.gqaGroupOf);
     const auto anyNeeds = [&](MeasureNeed need) {
         return std::any_of(ids.begin(), ids.end(), [&](const std::string& id) { return measureById(id).need == need; });
     };
@@ -121,8 +122,9 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     if (anyNeeds(MeasureNeed::PreRopeKeys))
         preRopeKeys = tensor(TensorRole::KeysPreRope, checkpoint.silent());
     return measureLayer({m_engine, input, *all, fidelity, kept,
-                         result.queryHeadScores.empty() ? result.scores : result.queryHeadScores, projection, preRopeKeys}, ids,
-                        checkpoint.part(0.3, 1));
+                         result.queryHeadScores.empty() ? result.scores : result.queryHeadScores, projection,
+                         preRopeKeys},
+                        ids, checkpoint.part(0.3, 1));
 }
 
 void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
@@ -134,7 +136,7 @@ void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
         auto made = timed([&] {
             const auto all = exact(input, checkpoint.part(0, 0.5));
             return std::make_shared<Fidelity>(measureFidelity(m_engine, left(input, result, checkpoint.silent()), *all,
-                                                              weightedSetsOf(result.selection, m_layer.kvOfQ),
+                                                              weightedSetsOf(result.selection, m_layer.gqaGroupOf),
                                                               checkpoint.part(0.5, 1)));
         });
         const std::size_t bytes = 2 * bytesOf(made.value->outputError.shape);
@@ -142,7 +144,7 @@ void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
     };
     if (request.recorded) {
         const Timed<std::shared_ptr<Fidelity>> made = make().value;
-        leaveOutHeads(*made.value, headsNotRecorded(result), m_layer.kvOfQ);
+        leaveOutHeads(*made.value, headsNotRecorded(result), m_layer.gqaGroupOf);
         result.fidelity = made.value;
         result.times.measureMs = made.milliseconds;
         return;

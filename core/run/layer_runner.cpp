@@ -1,14 +1,14 @@
 // A request becomes a result in steps, and each step looks into the cache first: the layer's tensors, the policy's
-// features, its scores, its choice, the exact attention of the judged queries, and what the choice costs them. A slider
-// changes only the keys of the steps that depend on it.
+// features, its scores, its choice, the exact attention of the evaluation queries, and what the choice costs them. A
+// slider changes only the keys of the steps that depend on it.
 #include "core/engine/tensors_lost.h"
 #include "core/run/run.h"
 
 #include "core/base/error.h"
+#include "core/capture/named_dataset.h"
 #include "core/policies/common_parameters.h"
 #include "core/run/calibrated_budget.h"
 #include "core/run/layer_work.h"
-#include "core/capture/named_dataset.h"
 #include "core/run/stage_cache.h"
 
 #include <fmt/format.h>
@@ -57,7 +57,8 @@ LayerRunner::LayerRunner(std::shared_ptr<const Engine> engine, std::size_t cache
 
 LayerRunner::~LayerRunner() = default;
 
-/// Once more when the engine lost its device in the middle: what it computed is forgotten, the engine goes on elsewhere.
+/// Once more when the engine lost its device in the middle: what it computed is forgotten, the engine goes on
+/// elsewhere.
 template <class Work> auto LayerRunner::surviving(const Work& work) const {
     try {
         return work();
@@ -67,13 +68,9 @@ template <class Work> auto LayerRunner::surviving(const Work& work) const {
     return work();
 }
 
-const Engine& LayerRunner::engine() const {
-    return *m_engine;
-}
+const Engine& LayerRunner::engine() const { return *m_engine; }
 
-StageCache& LayerRunner::cache() const {
-    return m_caches->stages;
-}
+StageCache& LayerRunner::cache() const { return m_caches->stages; }
 
 std::string LayerRunner::keyOf(const std::shared_ptr<const CaptureReader>& capture) const {
     return m_caches->prefixOf(capture) + "view|";
@@ -121,12 +118,12 @@ std::shared_ptr<const CalibratedBudget> LayerRunner::calibrated(const RunRequest
                                                                 const Checkpoint& checkpoint) const {
     PolicySpec policy = request.policy;
     policy.budget.reset();
-    const std::string key =
-        fmt::format("{}calibrated|{}|{}|{}|{}|{}|{}", m_caches->prefixOf(request.capture), policy.text(),
-                    request.budget.text(), pathStamp(request.budget.curve), request.cut.token, request.seed,
-                    request.random ? request.random->id() : "");
+    const std::string key = fmt::format("{}calibrated|{}|{}|{}|{}|{}|{}", m_caches->prefixOf(request.capture),
+                                        policy.text(), request.budget.text(), pathStamp(request.budget.curve),
+                                        request.cut.token, request.seed, request.random ? request.random->id() : "");
     return m_caches->stages.get<CalibratedBudget>(key, checkpoint, [&] {
-        return StageCache::Made<CalibratedBudget>{calibratedBudget(*this, request, checkpoint), sizeof(CalibratedBudget)};
+        return StageCache::Made<CalibratedBudget>{calibratedBudget(*this, request, checkpoint),
+                                                  sizeof(CalibratedBudget)};
     });
 }
 
@@ -138,9 +135,11 @@ std::shared_ptr<const RunResult> LayerRunner::runCalibrated(const RunRequest& re
         return run(resolved, checkpoint, partial);
     const auto budget = calibrated(request, checkpoint.part(0, 0.5));
     resolved.budget.value = budget->retention;
-    if (roundingOf(request.policy.values) != Rounding::Ceil) // ceil(r* N) is kept, whatever its code makes of a fraction
+    if (roundingOf(request.policy.values) !=
+        Rounding::Ceil) // ceil(r* N) is kept, whatever its code makes of a fraction
         resolved.budget = {Budget::Unit::Tokens,
-                           static_cast<double>(resolveBudget(resolved.budget, request.cut.token, Rounding::Ceil)), {}};
+                           static_cast<double>(resolveBudget(resolved.budget, request.cut.token, Rounding::Ceil)),
+                           {}};
     const auto marked = [&](const std::shared_ptr<const RunResult>& plain) {
         auto result = std::make_shared<RunResult>(*plain);
         result->calibrated = budget;

@@ -3,9 +3,9 @@
 #include "core/run/layer_work.h"
 
 #include "core/base/error.h"
+#include "core/capture/named_dataset.h"
 #include "core/policies/policy_run.h"
 #include "core/run/cache_positions.h"
-#include "core/capture/named_dataset.h"
 
 #include <fmt/format.h>
 
@@ -89,7 +89,7 @@ LayerWork::LayerWork(const Engine& engine, StageCache& cache, const std::string&
       m_layer(capture.info().layerInfo(layer)) {}
 
 AttentionRule LayerWork::attentionRule() const {
-    return {m_layer.scaling, m_layer.softcap, m_layer.slidingWindow, m_layer.kvOfQ};
+    return {m_layer.scaling, m_layer.softcap, m_layer.slidingWindow, m_layer.gqaGroupOf};
 }
 
 Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* milliseconds) const {
@@ -193,7 +193,8 @@ std::shared_ptr<const LayerWork::Scored> LayerWork::score(RunResult& result, con
         auto [scored, combineMs] = timed([&] { return combined(request, policy, input, made->value); });
         scored.featuresMs = made->milliseconds;
         scored.combineMs = combineMs;
-        const std::size_t bytes = 2 * ((1 + scored.parts.size()) * bytesOf(scored.total.shape) + bytesOf(scored.perQueryHead.shape));
+        const std::size_t bytes =
+            2 * ((1 + scored.parts.size()) * bytesOf(scored.total.shape) + bytesOf(scored.perQueryHead.shape));
         return StageCache::Made<Scored>{std::move(scored), bytes};
     };
     const auto scored = m_cache.get<Scored>(keyOf("scores", request, Stage::Combine), input.checkpoint, make,
@@ -288,7 +289,7 @@ void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) 
 void LayerWork::choose(RunResult& result, const Checkpoint& checkpoint) const {
     assert(result.request.cut.token >= 1 && result.request.cut.token <= m_capture.info().numTokens);
     if (hasCachePositions(result.request))
-        requireTurnableKeys(m_capture, m_layer);
+        requireRotatableKeys(m_capture, m_layer);
     if (result.request.recorded)
         takeRecorded(result);
     else

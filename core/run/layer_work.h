@@ -26,9 +26,7 @@ template <class Work> auto timed(const Work& work) {
     return made;
 }
 
-inline std::size_t bytesOf(const Shape& shape) {
-    return static_cast<std::size_t>(shape.count()) * sizeof(float);
-}
+inline std::size_t bytesOf(const Shape& shape) { return static_cast<std::size_t>(shape.count()) * sizeof(float); }
 
 /// The steps of a run on one layer, each through the cache. `prefix` begins all keys of the capture.
 class LayerWork {

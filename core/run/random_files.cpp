@@ -23,7 +23,8 @@ namespace {
 
 constexpr std::int64_t kMostNumbers = std::int64_t{1} << 27; // of a recorded table: 1 GiB
 constexpr std::size_t kMostDrawn = std::size_t{1} << 25;
-constexpr const char* kFewerNumbers = "Name fewer layers (--layers) or an earlier cut (--cut), or lower what the policy draws for a token";
+constexpr const char* kFewerNumbers =
+    "Name fewer layers (--layers) or an earlier cut (--cut), or lower what the policy draws for a token";
 
 std::vector<int> layersOf(const CaptureInfo& capture) {
     std::vector<int> layers;
@@ -93,14 +94,17 @@ private:
     }
 
     static std::string nameOf(const RandomKey& key) {
-        return fmt::format("layer {}, KV head {}, round {}, token {}, slot {}", key.layer, key.kvHead, key.round, key.token, key.slot);
+        return fmt::format("layer {}, KV head {}, round {}, token {}, slot {}", key.layer, key.kvHead, key.round,
+                           key.token, key.slot);
     }
 
     [[noreturn]] void failBeyond(const RandomKey& key) const {
-        const std::string needed = fmt::format("The policy needs at least [layers, KV heads, {}, {}, ", key.round + 1, key.token + 1);
+        const std::string needed =
+            fmt::format("The policy needs at least [layers, KV heads, {}, {}, ", key.round + 1, key.token + 1);
         fail(m_uniformsFrom, "the uniforms end before " + nameOf(key),
-             needed + (m_uniforms.slots.empty() ? fmt::format("{}]", key.slot + 1)
-                                                : fmt::format("slots], and slot {} among the slots that the attribute names", key.slot)));
+             needed + (m_uniforms.slots.empty()
+                           ? fmt::format("{}]", key.slot + 1)
+                           : fmt::format("slots], and slot {} among the slots that the attribute names", key.slot)));
     }
 
     void checkHeads(const NamedDataset& from, const std::vector<std::int64_t>& shape, const std::string& form) const {
@@ -121,8 +125,10 @@ private:
         if (shape.size() == 3)
             shape = {shape[0], shape[1], 1, shape[2], 1};
         const std::vector<std::int32_t>& slots = m_uniforms.slots;
-        if (!slots.empty() && (std::cmp_not_equal(slots.size(), shape[4]) || slots.front() < 0 || !std::is_sorted(slots.begin(), slots.end())))
-            fail(m_uniformsFrom, fmt::format("its attribute slots names {} slots for an axis of {}", slots.size(), shape[4]),
+        if (!slots.empty() && (std::cmp_not_equal(slots.size(), shape[4]) || slots.front() < 0 ||
+                               !std::is_sorted(slots.begin(), slots.end())))
+            fail(m_uniformsFrom,
+                 fmt::format("its attribute slots names {} slots for an axis of {}", slots.size(), shape[4]),
                  "Name each slot of the last axis, ascending, or leave the attribute out");
         m_id += "uniforms " + text + fileStamp(text);
     }
@@ -184,10 +190,7 @@ double RecordingRandom::uniform(const RandomKey& key) const {
     const double value = m_source->uniform(key);
     const std::lock_guard lock(m_mutex);
     if (m_drawn.size() == kMostDrawn)
-        throw Error({"too many random numbers were drawn to record them",
-                     "--record",
-                     kFewerNumbers,
-                     {}});
+        throw Error({"too many random numbers were drawn to record them", "--record", kFewerNumbers, {}});
     m_drawn.push_back({key.layer, key.kvHead, key.round, key.token, key.slot, value});
     return value;
 }

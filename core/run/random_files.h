@@ -19,15 +19,16 @@ class Writer;
 /// `FILE.h5:/path`; "" leaves that kind of number to the generator.
 ///
 /// Uniforms have the shape [layers, KV heads, n] (one number per token) or [layers, KV heads, rounds, n, slots] (rounds
-/// and slots as the policy's explanation says), all in [0, 1). An attribute "slots" of the data set, ascending, names the slots
-/// of its last axis where these are not 0, 1, 2 ... A sketch has the shape [layers, KV heads, d, k] or, one
+/// and slots as the policy's explanation says), all in [0, 1). An attribute "slots" of the data set, ascending, names
+/// the slots of its last axis where these are not 0, 1, 2 ... A sketch has the shape [layers, KV heads, d, k] or, one
 /// for all, [d, k]. Layers are those of the capture, in its order. Shapes are checked here; a number is checked when it
 /// is asked for, so that what is never drawn may be NaN. Throws Error.
 std::shared_ptr<const RandomSource> replayRandom(const std::string& uniforms, const std::string& sketch,
                                                  const CaptureInfo& capture);
 
 /// Passes the numbers of another source on and writes them down as data sets /uniforms [layers, KV heads, rounds, n,
-/// slots] (NaN where nothing was drawn; only slots that were drawn, named by the attribute "slots") and /sketch [layers, KV heads, d, k], float64, as replayRandom reads them.
+/// slots] (NaN where nothing was drawn; only slots that were drawn, named by the attribute "slots") and /sketch
+/// [layers, KV heads, d, k], float64, as replayRandom reads them.
 class RecordingRandom final : public RandomSource {
 public:
     RecordingRandom(std::shared_ptr<const RandomSource> source, const CaptureInfo& capture);

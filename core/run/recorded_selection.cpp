@@ -1,10 +1,10 @@
 // Between results and lists: results of some layers become a list for a file, and a list from a file takes the place of
 // a policy, so that it is drawn and measured like any other choice.
 #include "core/base/error.h"
+#include "core/lists/selection_formats.h"
 #include "core/run/calibrated_budget.h"
 #include "core/run/layer_work.h"
 #include "core/run/record_results.h"
-#include "core/lists/selection_formats.h"
 
 #include <fmt/format.h>
 
@@ -35,11 +35,13 @@ std::string layersOf(const RecordedSelection& list) {
 }
 
 /// Row `row` of [rows, cut] from the scores of all tokens; where there is no row yet, all begin as NaN.
-void takeScores(HostTensor& table, std::int64_t rows, std::int64_t row, std::int64_t visible, const std::vector<float>& scores) {
+void takeScores(HostTensor& table, std::int64_t rows, std::int64_t row, std::int64_t visible,
+                const std::vector<float>& scores) {
     if (scores.empty())
         return;
     if (table.empty())
-        table = {{rows, visible}, std::vector<float>(static_cast<std::size_t>(rows * visible), std::numeric_limits<float>::quiet_NaN())};
+        table = {{rows, visible},
+                 std::vector<float>(static_cast<std::size_t>(rows * visible), std::numeric_limits<float>::quiet_NaN())};
     std::copy_n(scores.begin(), visible, table.data.begin() + row * visible);
 }
 
@@ -62,10 +64,11 @@ void takeHead(RunResult& result, const RecordedHead& head) {
 void completeQueryHeadScores(RunResult& result) {
     if (result.queryHeadScores.empty())
         return;
-    const std::vector<std::int32_t>& kvOfQ = result.request.capture->info().layerInfo(result.request.layer).kvOfQ;
-    for (std::size_t q = 0; q < kvOfQ.size() && !result.scores.empty(); ++q)
-        if (result.selection.heads[static_cast<std::size_t>(kvOfQ[q])].queryHeads.empty())
-            std::copy_n(result.scores.data.begin() + kvOfQ[q] * result.visible, result.visible,
+    const std::vector<std::int32_t>& gqaGroupOf =
+        result.request.capture->info().layerInfo(result.request.layer).gqaGroupOf;
+    for (std::size_t q = 0; q < gqaGroupOf.size() && !result.scores.empty(); ++q)
+        if (result.selection.heads[static_cast<std::size_t>(gqaGroupOf[q])].queryHeads.empty())
+            std::copy_n(result.scores.data.begin() + gqaGroupOf[q] * result.visible, result.visible,
                         result.queryHeadScores.data.begin() + static_cast<std::int64_t>(q) * result.visible);
 }
 
@@ -166,7 +169,7 @@ void takeRecorded(RunResult& result) {
     if (cut.token != request.cut.token)
         throw Error({fmt::format("the list was made with cut {}, the cut is {}", cut.token, request.cut.token),
                      "cut",
-                     fmt::format("Set the cut to {}", cut.judgedOnSeen ? "none" : std::to_string(cut.token)),
+                     fmt::format("Set the cut to {}", cut.evaluatedOnSeen ? "none" : std::to_string(cut.token)),
                      {}});
     const std::vector<const RecordedHead*> heads = headsOf(list, request.layer);
     if (heads.empty())

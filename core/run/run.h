@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/capture/capture.h"
-#include "core/metrics/fidelity.h"
 #include "core/capture/cut.h"
+#include "core/metrics/fidelity.h"
 #include "core/policies/policy_outcome.h"
 #include "core/policies/policy_spec.h"
 
@@ -39,13 +39,14 @@ struct StageTimes {
     bool featuresFromCache = false, scoresFromCache = false, selectionFromCache = false, fidelityFromCache = false;
 };
 
-/// How a budget that was given as a quality became a fraction kept (context-calibrated compression, core/calibration/calibration.h).
+/// How a budget that was given as a quality became a fraction kept (context-calibrated compression,
+/// core/calibration/calibration.h).
 struct CalibratedBudget {
-    Budget asked;             ///< "tau=0.95"
-    double retention = 1;     ///< r*(tau), which the run was made with
-    double k = 0;             ///< of the curve, see core/metrics/calibration.h
-    bool proxy = false;       ///< the curve was fitted to attention outputs, not to a model's losses
-    std::string origin;       ///< what the curve is and where it comes from; says "proxy" where it is one
+    Budget asked;         ///< "tau=0.95"
+    double retention = 1; ///< r*(tau), which the run was made with
+    double k = 0;         ///< of the curve, see core/metrics/calibration.h
+    bool proxy = false;   ///< the curve was fitted to attention outputs, not to a model's losses
+    std::string origin;   ///< what the curve is and where it comes from; says "proxy" where it is one
 
     std::string text() const; ///< "retention 0.381 for tau 0.95, proxy: k = -4.2 fitted to ..."
 };
@@ -58,7 +59,7 @@ struct RunResult {
     std::int64_t requested = 0; ///< budget in tokens after rounding
     std::int64_t visible = 0;   ///< tokens before the cut
     HostTensor scores;          ///< [Hkv, cut]; NaN for tokens that left the cache earlier; empty without scores
-    HostTensor queryHeadScores;              ///< [Hq, cut] where each query head chooses by its own; else empty
+    HostTensor queryHeadScores; ///< [Hq, cut] where each query head chooses by its own; else empty
     std::map<std::string, HostTensor> parts; ///< [Hkv, cut] terms of the score
     HostTensor anchor;                       ///< [Hkv, d] where the policy has one (KeyDiff), else empty
     std::vector<BlockStep> steps;
@@ -75,23 +76,24 @@ struct RunResult {
 const Fidelity& requireFidelity(const RunResult& result);
 
 /// The kept sets as the measures take them: [Hkv], or [Hq] where query heads of a group have sets of their own.
-std::vector<WeightedSet> weightedSetsOf(const Selection& selection, std::span<const std::int32_t> kvOfQ);
+std::vector<WeightedSet> weightedSetsOf(const Selection& selection, std::span<const std::int32_t> gqaGroupOf);
 
 /// Bytes of the keys and values that all KV heads store, at the width that the capture stores: duplicates count, also
-/// those of query heads that store their own sets, and a token that takes part in the denominator alone stores no value.
+/// those of query heads that store their own sets, and a token that takes part in the denominator alone stores no
+/// value.
 std::uint64_t storedBytes(const RunResult& result);
 
-/// Where a token stands with one of the query heads that choose for themselves; as in TokenStanding.
-struct QueryHeadStanding {
+/// Where a token stands with one of the query heads that choose for themselves; as in TokenDecision.
+struct QueryHeadDecision {
     std::int32_t queryHead = 0;
     bool kept = false;
     std::int64_t rank = 0;
     double score = 0, margin = 0; ///< NaN where the scores of query heads are unknown (recorded lists)
 };
 
-/// Why a token is kept or evicted. Where query heads choose for themselves a token is kept when any of them keeps it, score
-/// and rank are those of the group, and the margin is the largest of theirs.
-struct TokenStanding {
+/// Why a token is kept or evicted. Where query heads choose for themselves a token is kept when any of them keeps it,
+/// score and rank are those of the group, and the margin is the largest of theirs.
+struct TokenDecision {
     bool kept = false, isProtected = false, scored = false;
     std::int64_t rank = 0; ///< 0 = best, among all scored tokens of the head: (score descending, index ascending)
     double score = 0;      ///< NaN when not scored
@@ -103,10 +105,10 @@ struct TokenStanding {
     /// unknown (block processing, recorded lists) or no budget is used.
     std::int64_t flipBudget = 0;
     std::vector<std::pair<std::string, double>> parts; ///< named terms of the score
-    std::vector<QueryHeadStanding> queryHeads; ///< of the group, where they choose for themselves; else empty
+    std::vector<QueryHeadDecision> queryHeads;         ///< of the group, where they choose for themselves; else empty
 };
 /// `token` lies before the cut.
-TokenStanding standingOf(const RunResult& result, KvHeadIndex head, TokenIndex token);
+TokenDecision tokenDecisionOf(const RunResult& result, KvHeadIndex head, TokenIndex token);
 
 /// Runs requests on one engine. Tensors, features, scores, selections, exact attention and fidelity are cached apart,
 /// each under everything that determines it, up to a memory budget (least recently used first out); what two threads

@@ -9,9 +9,7 @@ namespace kvscope {
 
 namespace {
 
-std::uint64_t widthOf(StoredType type) {
-    return type == StoredType::Float32 ? 4 : 2;
-}
+std::uint64_t widthOf(StoredType type) { return type == StoredType::Float32 ? 4 : 2; }
 
 std::uint64_t storedRows(std::int64_t stated, std::size_t counted) {
     return stated < 0 ? counted : static_cast<std::uint64_t>(stated);
@@ -43,15 +41,15 @@ const Fidelity& requireFidelity(const RunResult& result) {
                  result.request.capture->info().path});
 }
 
-std::vector<WeightedSet> weightedSetsOf(const Selection& selection, std::span<const std::int32_t> kvOfQ) {
+std::vector<WeightedSet> weightedSetsOf(const Selection& selection, std::span<const std::int32_t> gqaGroupOf) {
     std::vector<WeightedSet> sets;
     for (const HeadSelection& head : selection.heads)
         sets.push_back({head.kept, head.numeratorWeights, {}, head.denominatorWeights});
-    if (!selection.perQueryHead() || kvOfQ.size() <= sets.size())
+    if (!selection.perQueryHead() || gqaGroupOf.size() <= sets.size())
         return sets;
     std::vector<WeightedSet> own;
-    for (std::size_t head = 0; head < kvOfQ.size(); ++head) {
-        const auto kv = static_cast<std::size_t>(kvOfQ[head]);
+    for (std::size_t head = 0; head < gqaGroupOf.size(); ++head) {
+        const auto kv = static_cast<std::size_t>(gqaGroupOf[head]);
         own.push_back(sets[kv]);
         own.back().numerator = selection.heads[kv].attendedBy(static_cast<std::int32_t>(head));
     }

@@ -52,9 +52,7 @@ struct StageCache::State {
     }
 };
 
-StageCache::StageCache(std::size_t maxBytes) : m_state(std::make_unique<State>()) {
-    m_state->maxBytes = maxBytes;
-}
+StageCache::StageCache(std::size_t maxBytes) : m_state(std::make_unique<State>()) { m_state->maxBytes = maxBytes; }
 
 StageCache::~StageCache() = default;
 

@@ -1,12 +1,12 @@
 // A reproduction is a sweep whose rows are gathered into points: every point the mean of its samples with a 95 %
 // interval, over captures where there are several. Some need the lengths of the prompts alone.
+#include "core/studies/reproduction.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/lists/selection_formats.h"
 #include "core/metrics/measures.h"
 #include "core/policies/policy.h"
-#include "core/studies/reproduction.h"
 #include "core/studies/reproduction_series.h"
-#include "core/lists/selection_formats.h"
 
 #include <fmt/format.h>
 
@@ -68,11 +68,12 @@ SweepRequest besideExactTokens(SweepRequest request, const Reproduction& reprodu
                                const std::shared_ptr<const CaptureReader>& capture) {
     const std::int64_t visible = Cut::resolve(request.cut, *capture).token;
     if (visible <= reproduction.exactFirst)
-        throw Error({.sentence = fmt::format("'{}' keeps the first {} tokens exactly, and only {} lie before the cut {}", reproduction.id,
-                                             reproduction.exactFirst, visible, request.cut),
-                     .place = {},
-                     .remedy = "Give a longer capture",
-                     .path = capture->info().path});
+        throw Error(
+            {.sentence = fmt::format("'{}' keeps the first {} tokens exactly, and only {} lie before the cut {}",
+                                     reproduction.id, reproduction.exactFirst, visible, request.cut),
+             .place = {},
+             .remedy = "Give a longer capture",
+             .path = capture->info().path});
     request.captures = {capture};
     request.budgets.clear();
     for (const std::string& budget : reproduction.budgets)
@@ -83,10 +84,10 @@ SweepRequest besideExactTokens(SweepRequest request, const Reproduction& reprodu
 std::string lawText(const ReproducedSeries& series) {
     const PowerLaw& law = *series.law;
     const double low = law.exponent - law.halfInterval, high = law.exponent + law.halfInterval;
-    return fmt::format("fit: {} of {} goes with memory to the power {:.3f} (95 %: {:.3f} to {:.3f}, {} points){}", series.measure,
-                       series.label, law.exponent, low, high, law.points,
-                       high < 0 ? fmt::format(", so memory with 1/{} to the power {:.2f} ({:.2f} to {:.2f})", series.measure,
-                                              -1 / law.exponent, -1 / low, -1 / high)
+    return fmt::format("fit: {} of {} goes with memory to the power {:.3f} (95 %: {:.3f} to {:.3f}, {} points){}",
+                       series.measure, series.label, law.exponent, low, high, law.points,
+                       high < 0 ? fmt::format(", so memory with 1/{} to the power {:.2f} ({:.2f} to {:.2f})",
+                                              series.measure, -1 / law.exponent, -1 / low, -1 / high)
                                 : "");
 }
 
@@ -98,16 +99,17 @@ void describe(ReproductionResult& result, const Reproduction& reproduction, cons
     for (const PolicySpec& spec : request.policies)
         result.notes.push_back("policy: " + spec.text());
     if (!reproduction.reference.empty())
-        result.notes.push_back(fmt::format("overlap with the lists of {}={}, everything else the same; two random lists of share r "
-                                           "overlap by about r / (2 - r)",
-                                           reproduction.varied.id, reproduction.reference));
+        result.notes.push_back(
+            fmt::format("overlap with the lists of {}={}, everything else the same; two random lists of share r "
+                        "overlap by about r / (2 - r)",
+                        reproduction.varied.id, reproduction.reference));
     for (const auto& capture : request.captures)
-        result.notes.push_back(fmt::format("data here: {}, {}, {} tokens, {} of {} layers", capture->info().fileName,
-                                           capture->info().modelId, capture->info().numTokens,
-                                           request.layers.empty() ? capture->info().layers.size() : request.layers.size(),
-                                           capture->info().numLayers));
-    result.notes.push_back(fmt::format("cut: {}; seeds: {}; intervals: 95 % over {}; outputs before W_o", reproduction.cut,
-                                       reproduction.seeds, result.samples));
+        result.notes.push_back(fmt::format(
+            "data here: {}, {}, {} tokens, {} of {} layers", capture->info().fileName, capture->info().modelId,
+            capture->info().numTokens, request.layers.empty() ? capture->info().layers.size() : request.layers.size(),
+            capture->info().numLayers));
+    result.notes.push_back(fmt::format("cut: {}; seeds: {}; intervals: 95 % over {}; outputs before W_o",
+                                       reproduction.cut, reproduction.seeds, result.samples));
 }
 
 ReproductionResult sweepResult(const LayerRunner& runner, const Reproduction& reproduction,
@@ -120,8 +122,11 @@ ReproductionResult sweepResult(const LayerRunner& runner, const Reproduction& re
     if (reproduction.exactFirst == 0)
         runSweep(runner, request, checkpoint, take);
     for (std::size_t i = 0; i < captures.size() && reproduction.exactFirst > 0; ++i) {
-        const auto part = [&](std::size_t at) { return static_cast<double>(at) / static_cast<double>(captures.size()); };
-        runSweep(runner, besideExactTokens(request, reproduction, captures[i]), checkpoint.part(part(i), part(i + 1)), take);
+        const auto part = [&](std::size_t at) {
+            return static_cast<double>(at) / static_cast<double>(captures.size());
+        };
+        runSweep(runner, besideExactTokens(request, reproduction, captures[i]), checkpoint.part(part(i), part(i + 1)),
+                 take);
     }
     result.series = gathered.series(captures.size() > 1);
     result.xTitle = xTitleOf(reproduction);
@@ -130,14 +135,18 @@ ReproductionResult sweepResult(const LayerRunner& runner, const Reproduction& re
     return result;
 }
 
-ReproductionResult lengthResult(const Reproduction& reproduction, const std::vector<std::shared_ptr<const CaptureReader>>& captures) {
+ReproductionResult lengthResult(const Reproduction& reproduction,
+                                const std::vector<std::shared_ptr<const CaptureReader>>& captures) {
     if (captures.empty())
-        throw Error({.sentence = "there is no prompt to take the length of", .place = "captures", .remedy = "Give at least one capture"});
+        throw Error({.sentence = "there is no prompt to take the length of",
+                     .place = "captures",
+                     .remedy = "Give at least one capture"});
     ReproductionResult result;
     std::vector<std::int64_t> lengths;
     for (const auto& capture : captures) {
         lengths.push_back(promptTokens(*capture));
-        result.notes.push_back(fmt::format("data here: {}, a prompt of {} tokens", capture->info().fileName, lengths.back()));
+        result.notes.push_back(
+            fmt::format("data here: {}, a prompt of {} tokens", capture->info().fileName, lengths.back()));
     }
     const bool shares = reproduction.method == ReproductionMethod::KeptShares;
     result.series = shares ? keptShareSeries(lengths, result.notes) : lengthSeries(lengths, result.notes);
@@ -154,9 +163,10 @@ ReproductionResult reproduce(const LayerRunner& runner, const Reproduction& repr
     if (!reproduction.elsewhere.empty())
         throw Error(
             {.sentence = "'" + reproduction.id + "' is not made here", .place = {}, .remedy = reproduction.elsewhere});
-    const bool fromLengths = reproduction.method == ReproductionMethod::KeptShares || reproduction.method == ReproductionMethod::Lengths;
-    ReproductionResult result =
-        fromLengths ? lengthResult(reproduction, captures) : sweepResult(runner, reproduction, captures, layers, checkpoint);
+    const bool fromLengths =
+        reproduction.method == ReproductionMethod::KeptShares || reproduction.method == ReproductionMethod::Lengths;
+    ReproductionResult result = fromLengths ? lengthResult(reproduction, captures)
+                                            : sweepResult(runner, reproduction, captures, layers, checkpoint);
     result.yTitle = reproductionMeasureLabel(reproduction.measures.front());
     if (reproduction.measures.size() > 1)
         result.yTitle = fmt::format("{}", fmt::join(reproduction.measures, ", "));
@@ -167,13 +177,12 @@ ReproductionResult reproduce(const LayerRunner& runner, const Reproduction& repr
 }
 
 std::string reproductionMeasureLabel(const std::string& measure) {
-    static const std::map<std::string, std::string> own = {
-        {"policy_ms", "Time of the policy, ms"},
-        {"spectral_drawn", "Spectral distortion of drawn rows"},
-        {"spectral_top", "Spectral distortion of the best rows"},
-        {"overlap", "Overlap of the kept lists (Jaccard)"},
-        {"kept_share", "Mean of min(1, N / L)"},
-        {"prompts", "Prompts of so many tokens"}};
+    static const std::map<std::string, std::string> own = {{"policy_ms", "Time of the policy, ms"},
+                                                           {"spectral_drawn", "Spectral distortion of drawn rows"},
+                                                           {"spectral_top", "Spectral distortion of the best rows"},
+                                                           {"overlap", "Overlap of the kept lists (Jaccard)"},
+                                                           {"kept_share", "Mean of min(1, N / L)"},
+                                                           {"prompts", "Prompts of so many tokens"}};
     const auto at = own.find(measure);
     return at == own.end() ? measureById(measure).label : at->second;
 }
@@ -185,9 +194,10 @@ std::string reproductionCsv(const Reproduction& reproduction, const Reproduction
     text += "series,policy,measure,x,x_text,mean,deviation,half_interval_95,samples\n";
     for (const ReproducedSeries& series : result.series)
         for (const ReproducedPoint& p : series.points)
-            text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csvField(series.label), series.policyId, series.measure,
-                                shortest(p.x), csvField(p.xText), shortest(p.summary.mean), shortest(p.summary.deviation),
-                                shortest(p.summary.studentHalfInterval()), p.summary.count);
+            text +=
+                fmt::format("{},{},{},{},{},{},{},{},{}\n", csvField(series.label), series.policyId, series.measure,
+                            shortest(p.x), csvField(p.xText), shortest(p.summary.mean), shortest(p.summary.deviation),
+                            shortest(p.summary.studentHalfInterval()), p.summary.count);
     return text;
 }
 

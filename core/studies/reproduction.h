@@ -13,9 +13,9 @@ const std::vector<Reproduction>& allReproductions();
 /// Throws Error with the nearest name.
 const Reproduction& reproductionById(std::string_view id);
 /// Of a measure of core/metrics, and of those that only reproductions have. "policy_ms": features + combine + select.
-/// "spectral_drawn", "spectral_top": the distortion of Compactor's Theorem 1 over drawn leverage, of the rows drawn and of as
-/// many best ones (per KV head). "overlap": Jaccard of the kept list with that of the reference, everything else the same.
-/// "kept_share": min(1, N / L). "prompts": how many. Throws Error for an unknown id.
+/// "spectral_drawn", "spectral_top": the distortion of Compactor's Theorem 1 over drawn leverage, of the rows drawn and
+/// of as many best ones (per KV head). "overlap": Jaccard of the kept list with that of the reference, everything else
+/// the same. "kept_share": min(1, N / L). "prompts": how many. Throws Error for an unknown id.
 std::string reproductionMeasureLabel(const std::string& measure);
 
 /// `layers` empty: all of the captures. Throws Error (one that runs elsewhere included) or Cancelled.

@@ -12,9 +12,7 @@ const std::string kRuler = "Llama-3.1-8B, mean score of 13 RULER tasks";
 
 } // namespace
 
-std::vector<std::string> reproductionBudgets() {
-    return {"0.05", "0.1", "0.25", "0.5", "0.75"};
-}
+std::vector<std::string> reproductionBudgets() { return {"0.05", "0.1", "0.25", "0.5", "0.75"}; }
 
 std::vector<Reproduction> subGenReproductions() {
     return {
@@ -122,8 +120,8 @@ std::vector<Reproduction> compactorReproductions() {
          3,
          false,
          "none"},
-        {"compactor-thm2", "Compactor Theorem 2: sketched over exact leverage, against its bound", "a theorem; no run in the paper",
-         "kvscope plot leverage CAPTURE --policy leverage"},
+        {"compactor-thm2", "Compactor Theorem 2: sketched over exact leverage, against its bound",
+         "a theorem; no run in the paper", "kvscope plot leverage CAPTURE --policy leverage"},
         {"compactor-appb", "Compactor App. B: separators and the diagonal of non-causal maps", "Llama-3.1-8B",
          "kvscope plot attention_map CAPTURE --view-set map=chunks"},
         {"compactor-fig1", "Compactor Figs. 1, 7: the retention that keeps a quality", "Llama-3.1-8B, RULER",

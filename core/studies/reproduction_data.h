@@ -25,18 +25,19 @@ struct Reproduction {
     std::string paperData; ///< what the paper ran on, and with which parameters
     std::string elsewhere; ///< "needs the model ..." or the command that draws it; empty: it runs here
     std::vector<std::string> policies = {}, budgets = {}; ///< policies as specs; one that is not there is left out
-    /// id empty: none. A series for each value unless the axis is the parameter. Along memory the values are the points of
-    /// the policies that have the parameter, and the budgets those of the others.
+    /// id empty: none. A series for each value unless the axis is the parameter. Along memory the values are the points
+    /// of the policies that have the parameter, and the budgets those of the others.
     VariedParameter varied = {};
     /// Ids of measures, or of own ones (reproductionMeasureLabel).
     std::vector<std::string> measures = {};
     ReproductionAxis axis = ReproductionAxis::Retention;
     std::string cut = "default";
     int seeds = 1;
-    bool overHeads = false; ///< a sample is a head, as in BalanceKV Table 3; else the mean over the heads of a run
+    bool overHeads = false;     ///< a sample is a head, as in BalanceKV Table 3; else the mean over the heads of a run
     std::string reference = {}; ///< value of the varied parameter whose lists "overlap" compares with
     ReproductionMethod method = ReproductionMethod::Sweep;
-    /// First tokens that every policy of the row keeps exactly: budgets and retentions are shares of the others before the cut.
+    /// First tokens that every policy of the row keeps exactly: budgets and retentions are shares of the others before
+    /// the cut.
     std::int64_t exactFirst = 0;
     std::vector<double> powers = {}; ///< that theory expects of the fits, drawn beside them
     std::string caveat = {};         ///< what a reader of the numbers must know besides
@@ -50,7 +51,7 @@ struct ReproducedPoint {
 
 struct ReproducedSeries {
     std::string label, policyId, measure; ///< label: policy, then the parameter's value and the measure where they vary
-    std::vector<ReproducedPoint> points; ///< ascending in x, parameters in the order of their values
+    std::vector<ReproducedPoint> points;  ///< ascending in x, parameters in the order of their values
     std::optional<PowerLaw> law = {};
 };
 

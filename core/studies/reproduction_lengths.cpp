@@ -23,14 +23,13 @@ ReproducedSeries emptySeries(const std::string& label, const std::string& measur
 }
 
 std::string scaleNote(const std::vector<std::int64_t>& lengths) {
-    return fmt::format("scaled: 8K of the paper is {:.0f} tokens here, so that it holds as large a share of these prompts whole as 8K "
-                       "of LongBench's ({} of {}, Table 7); 2K, 4K and 6K in proportion",
-                       scaledTokens(kPaperTokens.back(), lengths), kPaperWhole, kPaperPrompts);
+    return fmt::format(
+        "scaled: 8K of the paper is {:.0f} tokens here, so that it holds as large a share of these prompts whole as 8K "
+        "of LongBench's ({} of {}, Table 7); 2K, 4K and 6K in proportion",
+        scaledTokens(kPaperTokens.back(), lengths), kPaperWhole, kPaperPrompts);
 }
 
-std::string sizeText(double paperTokens) {
-    return fmt::format("{:.0f}K", paperTokens / 1024);
-}
+std::string sizeText(double paperTokens) { return fmt::format("{:.0f}K", paperTokens / 1024); }
 
 Summary keptShares(double cache, const std::vector<std::int64_t>& lengths) {
     std::vector<double> shares;
@@ -40,7 +39,8 @@ Summary keptShares(double cache, const std::vector<std::int64_t>& lengths) {
 }
 
 /// Prompts of each bin: up to the first edge, up to the second ..., beyond the last.
-ReproducedSeries binned(const std::string& label, const std::vector<double>& edges, const std::vector<std::int64_t>& lengths) {
+ReproducedSeries binned(const std::string& label, const std::vector<double>& edges,
+                        const std::vector<std::int64_t>& lengths) {
     ReproducedSeries series = emptySeries(label, "prompts");
     for (std::size_t bin = 0; bin <= edges.size(); ++bin) {
         const double low = bin == 0 ? 0 : edges[bin - 1];
@@ -48,8 +48,10 @@ ReproducedSeries binned(const std::string& label, const std::vector<double>& edg
         const auto inside = std::count_if(lengths.begin(), lengths.end(), [&](std::int64_t length) {
             return static_cast<double>(length) > low && (open || static_cast<double>(length) <= edges[bin]);
         });
-        const std::string text = open ? fmt::format("> {:.0f}", low) : fmt::format("{:.0f} to {:.0f}", std::floor(low) + 1, std::floor(edges[bin]));
-        series.points.push_back({static_cast<double>(bin), text, {std::ssize(lengths), static_cast<double>(inside), 0}});
+        const std::string text = open ? fmt::format("> {:.0f}", low)
+                                      : fmt::format("{:.0f} to {:.0f}", std::floor(low) + 1, std::floor(edges[bin]));
+        series.points.push_back(
+            {static_cast<double>(bin), text, {std::ssize(lengths), static_cast<double>(inside), 0}});
     }
     return series;
 }
@@ -66,16 +68,20 @@ std::int64_t promptTokens(const CaptureReader& capture) {
 double scaledTokens(double paperTokens, std::vector<std::int64_t> lengths) {
     assert(!lengths.empty());
     std::sort(lengths.begin(), lengths.end());
-    const std::int64_t whole = (std::ssize(lengths) * kPaperWhole + kPaperPrompts - 1) / kPaperPrompts; // rounded up, at least 1
+    const std::int64_t whole =
+        (std::ssize(lengths) * kPaperWhole + kPaperPrompts - 1) / kPaperPrompts; // rounded up, at least 1
     return static_cast<double>(lengths[static_cast<std::size_t>(whole - 1)]) * paperTokens / kPaperTokens.back();
 }
 
-std::vector<ReproducedSeries> keptShareSeries(const std::vector<std::int64_t>& lengths, std::vector<std::string>& notes) {
-    ReproducedSeries same = emptySeries("the paper's cache sizes", "kept_share"), scaled = emptySeries("scaled cache sizes", "kept_share");
+std::vector<ReproducedSeries> keptShareSeries(const std::vector<std::int64_t>& lengths,
+                                              std::vector<std::string>& notes) {
+    ReproducedSeries same = emptySeries("the paper's cache sizes", "kept_share"),
+                     scaled = emptySeries("scaled cache sizes", "kept_share");
     for (const double tokens : kPaperTokens) {
         const double here = scaledTokens(tokens, lengths);
         same.points.push_back({tokens, sizeText(tokens), keptShares(tokens, lengths)});
-        scaled.points.push_back({tokens, fmt::format("{} as {:.0f} tokens", sizeText(tokens), here), keptShares(here, lengths)});
+        scaled.points.push_back(
+            {tokens, fmt::format("{} as {:.0f} tokens", sizeText(tokens), here), keptShares(here, lengths)});
     }
     notes.push_back(scaleNote(lengths));
     return {same, scaled};

@@ -1,5 +1,5 @@
-// Rows of a sweep become points: each belongs to a series (policy, value of the varied parameter, measure) and to a place
-// on the axis, and a point is the mean of its samples.
+// Rows of a sweep become points: each belongs to a series (policy, value of the varied parameter, measure) and to a
+// place on the axis, and a point is the mean of its samples.
 #include "core/studies/reproduction_series.h"
 
 #include "core/metrics/measure_values.h"
@@ -36,7 +36,8 @@ double memoryInTokens(const SweepRow& row) {
 std::vector<double> samplesOfCapture(const std::map<int, PointSamples::PerSeed>& layers) {
     std::vector<double> all;
     for (const auto& [layer, seeds] : layers) {
-        const bool same = std::all_of(seeds.begin(), seeds.end(), [&](const auto& values) { return values == seeds.front(); });
+        const bool same =
+            std::all_of(seeds.begin(), seeds.end(), [&](const auto& values) { return values == seeds.front(); });
         for (std::size_t i = 0; i < (same ? 1 : seeds.size()); ++i)
             all.insert(all.end(), seeds[i].begin(), seeds[i].end());
     }
@@ -143,11 +144,11 @@ std::string GatheredSeries::labelOf(const RunRequest& run, const std::string& me
     const VariedParameter& varied = m_reproduction.varied;
     std::string label = run.policy.policy;
     if (m_reproduction.axis == ReproductionAxis::Memory) {
-        PolicySpec ladder = run.policy;
-        ladder.budget.reset();
-        if (ladder.values.has(varied.id))
-            ladder.values.reset(varied.id);
-        label = ladder.text();
+        PolicySpec swept = run.policy;
+        swept.budget.reset();
+        if (swept.values.has(varied.id))
+            swept.values.reset(varied.id);
+        label = swept.text();
     } else if (!varied.id.empty() && m_reproduction.axis != ReproductionAxis::Parameter) {
         label += " " + varied.id + "=" + run.policy.values.text(varied.id);
     }

@@ -20,8 +20,8 @@ struct PointSamples {
     std::map<const CaptureReader*, std::map<int, PerSeed>> values = {}; ///< apart for each capture and layer
 };
 
-/// A budget of the row where so many tokens lie before the cut: in tokens where some are exact, then of the others as many
-/// as halving leaves, rounded down and at least one.
+/// A budget of the row where so many tokens lie before the cut: in tokens where some are exact, then of the others as
+/// many as halving leaves, rounded down and at least one.
 Budget budgetOf(const Reproduction& reproduction, const std::string& budget, std::int64_t visible);
 
 /// Rows of a sweep gathered into points.
@@ -50,14 +50,15 @@ private:
     std::map<Key, std::string> m_measureOf;
 };
 
-/// Cache sizes that stand to these prompts as `paperTokens` stands to those of KeyDiff's Table 7: its 8K hold 1,790 of 4,120
-/// prompts whole, so 8K becomes the length that as large a share of these prompts does not exceed.
+/// Cache sizes that stand to these prompts as `paperTokens` stands to those of KeyDiff's Table 7: its 8K hold 1,790 of
+/// 4,120 prompts whole, so 8K becomes the length that as large a share of these prompts does not exceed.
 double scaledTokens(double paperTokens, std::vector<std::int64_t> lengths);
 /// Tokens up to the answer: all where no answer is marked.
 std::int64_t promptTokens(const CaptureReader& capture);
 
 /// The rows that need no run. Notes say how cache sizes and edges were scaled.
-std::vector<ReproducedSeries> keptShareSeries(const std::vector<std::int64_t>& lengths, std::vector<std::string>& notes);
+std::vector<ReproducedSeries> keptShareSeries(const std::vector<std::int64_t>& lengths,
+                                              std::vector<std::string>& notes);
 std::vector<ReproducedSeries> lengthSeries(const std::vector<std::int64_t>& lengths, std::vector<std::string>& notes);
 
 } // namespace kvscope

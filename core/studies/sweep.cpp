@@ -5,12 +5,12 @@
 #include "core/base/csv.h"
 #include "core/base/error.h"
 #include "core/engine/prefetching.h"
+#include "core/lists/selection_formats.h"
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
 #include "core/run/calibrated_budget.h"
-#include "core/lists/selection_formats.h"
 
 #include <fmt/format.h>
 
@@ -153,7 +153,8 @@ SweepRow rowOf(std::shared_ptr<const RunResult> result) {
     return row;
 }
 
-SweepRow madeRow(const LayerRunner& runner, const SweepRequest& request, const RunRequest& run, const Checkpoint& checkpoint) {
+SweepRow madeRow(const LayerRunner& runner, const SweepRequest& request, const RunRequest& run,
+                 const Checkpoint& checkpoint) {
     SweepRow made = rowOf(runner.run(run, checkpoint));
     if (request.countWork)
         made.work = policyWork(runner, made.result->request, checkpoint.silent());
@@ -162,7 +163,8 @@ SweepRow madeRow(const LayerRunner& runner, const SweepRequest& request, const R
 }
 
 /// Among several captures an error says which one it is about.
-SweepRow rowOfRun(const LayerRunner& runner, const SweepRequest& request, const RunRequest& run, const Checkpoint& checkpoint) {
+SweepRow rowOfRun(const LayerRunner& runner, const SweepRequest& request, const RunRequest& run,
+                  const Checkpoint& checkpoint) {
     try {
         return madeRow(runner, request, run, checkpoint);
     } catch (const Error& error) {
@@ -174,9 +176,7 @@ SweepRow rowOfRun(const LayerRunner& runner, const SweepRequest& request, const 
     }
 }
 
-bool sameLayer(const Plan& a, const Plan& b) {
-    return a.capture == b.capture && a.layer == b.layer;
-}
+bool sameLayer(const Plan& a, const Plan& b) { return a.capture == b.capture && a.layer == b.layer; }
 
 /// The first plan behind `from` that reads another layer; the end: none.
 std::size_t nextLayer(const std::vector<Plan>& plans, std::size_t from) {
@@ -191,11 +191,12 @@ std::vector<TensorRole> rolesFrom(const std::vector<Plan>& plans, std::size_t fi
     std::vector<TensorRole> roles = {TensorRole::Keys, TensorRole::Values};
     if (plans[first].capture->info().layerInfo(plans[first].layer).queryCount > 0)
         roles.push_back(TensorRole::Queries);
-    const bool preRope = std::any_of(plans.begin() + static_cast<std::ptrdiff_t>(first),
-                                     plans.begin() + static_cast<std::ptrdiff_t>(nextLayer(plans, first)), [](const Plan& plan) {
-                                         const auto needs = policyById(plan.policy.policy).needs(plan.policy.values);
-                                         return std::find(needs.begin(), needs.end(), Need::PreRopeKeys) != needs.end();
-                                     });
+    const bool preRope =
+        std::any_of(plans.begin() + static_cast<std::ptrdiff_t>(first),
+                    plans.begin() + static_cast<std::ptrdiff_t>(nextLayer(plans, first)), [](const Plan& plan) {
+                        const auto needs = policyById(plan.policy.policy).needs(plan.policy.values);
+                        return std::find(needs.begin(), needs.end(), Need::PreRopeKeys) != needs.end();
+                    });
     if (preRope)
         roles.push_back(TensorRole::KeysPreRope);
     return roles;
@@ -204,7 +205,8 @@ std::vector<TensorRole> rolesFrom(const std::vector<Plan>& plans, std::size_t fi
 // Two layers and what is made of them fit the runner's cache; larger ones would push each other out and be read twice.
 /// The next layer takes memory beside this one: an eighth of the machine's, and on small machines still a usual layer.
 double mostBytesAhead() {
-    return std::max(1.5 * 0x1p30, static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 8);
+    return std::max(1.5 * 0x1p30,
+                    static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 8);
 }
 
 double bytesToRead(const CaptureInfo& info, LayerIndex layer, const std::vector<TensorRole>& roles) {
@@ -212,14 +214,15 @@ double bytesToRead(const CaptureInfo& info, LayerIndex layer, const std::vector<
     for (const TensorRole role : roles) {
         const bool queries = role == TensorRole::Queries;
         floats += static_cast<double>(queries ? info.layerInfo(layer).queryCount : info.numTokens) *
-                  (queries ? info.numQueryHeads : info.numKvHeads) * (role == TensorRole::Values ? info.valueDim : info.headDim);
+                  (queries ? info.numQueryHeads : info.numKvHeads) *
+                  (role == TensorRole::Values ? info.valueDim : info.headDim);
     }
     return floats * sizeof(float);
 }
 
 /// Reads the next layer while this one is computed, and takes it to the engine's own memory where it has any, so that
-/// neither waits for the other; the runner's cache hands it over. What fails here fails again, with its reason, when the
-/// layer's turn comes.
+/// neither waits for the other; the runner's cache hands it over. What fails here fails again, with its reason, when
+/// the layer's turn comes.
 class ReadAhead {
 public:
     ReadAhead(const LayerRunner& runner, const Checkpoint& checkpoint)
@@ -306,8 +309,8 @@ std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row) {
         varied += (spec.values.has(parameter.id) ? spec.values.text(parameter.id) : "") + ",";
     const Fidelity* fidelity = result.fidelity.get();
     const CaptureInfo& info = run.capture->info();
-    std::string line = fmt::format("{},{},{},{},{},{},{}", csvField(info.fileName), csvField(info.hash), run.layer.value,
-                                   spec.policy, csvField(spec.variant), csvField(spec.text()), varied);
+    std::string line = fmt::format("{},{},{},{},{},{},{}", csvField(info.fileName), csvField(info.hash),
+                                   run.layer.value, spec.policy, csvField(spec.variant), csvField(spec.text()), varied);
     std::string measures;
     for (const double value : row.measures)
         measures += "," + (std::isnan(value) ? std::string() : shortest(value));

@@ -24,9 +24,9 @@ struct SweepRequest {
     std::vector<VariedParameter> varied;    ///< for the policies that have the parameter; at least one must
     std::vector<std::uint64_t> seeds = {0}; ///< a policy that draws no random numbers runs with the first only
     std::string cut = "default";
-    std::vector<int> layers; ///< empty: all that the capture holds
-    std::vector<std::string> measures = {}; ///< further measures by id (core/metrics/measures.h)
-    bool countWork = false;                 ///< fills SweepRow::work
+    std::vector<int> layers;                         ///< empty: all that the capture holds
+    std::vector<std::string> measures = {};          ///< further measures by id (core/metrics/measures.h)
+    bool countWork = false;                          ///< fills SweepRow::work
     std::shared_ptr<const RandomSource> random = {}; ///< in place of the generator, whatever the seed; null: drawn
 };
 
@@ -49,9 +49,9 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
 /// One header line: capture, capture_hash, layer, policy, variant, spec, a column per varied parameter (empty where the
 /// policy does not have it), cut, cut_token, budget, requested_tokens, kept_tokens, retention, seed, output_error,
 /// retained_mass, a column per
-/// further measure, operations and bytes_touched where they are counted, queries, seen_queries, skipped, features_ms, combine_ms, select_ms, measure_ms, stored_bytes,
-/// simulated, engine, arithmetic, notes. Times are those of the computation, also where a row took the value from the
-/// cache.
+/// further measure, operations and bytes_touched where they are counted, queries, seen_queries, skipped, features_ms,
+/// combine_ms, select_ms, measure_ms, stored_bytes, simulated, engine, arithmetic, notes. Times are those of the
+/// computation, also where a row took the value from the cache.
 std::string sweepCsvHeader(const SweepRequest& request);
 std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row);
 

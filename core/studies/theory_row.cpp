@@ -6,7 +6,8 @@
 namespace kvscope {
 
 bool TheoryRow::hasMargin() const {
-    return kind == Kind::AtLeast ? !std::isnan(set) : kind == Kind::Bound && !std::isnan(measured) && !std::isnan(demanded);
+    return kind == Kind::AtLeast ? !std::isnan(set)
+                                 : kind == Kind::Bound && !std::isnan(measured) && !std::isnan(demanded);
 }
 
 double TheoryRow::marginAgainst(double otherDemand) const {

@@ -1,5 +1,5 @@
-// Gathers what the theorems need from a run: norms from the tensors, parameters from the request, discrepancies, radii and
-// distortions from the step log, errors from the measures. The formulas themselves are in core/metrics/theory.h.
+// Gathers what the theorems need from a run: norms from the tensors, parameters from the request, discrepancies, radii
+// and distortions from the step log, errors from the measures. The formulas themselves are in core/metrics/theory.h.
 #include "core/studies/theory_table.h"
 
 #include "core/base/error.h"
@@ -36,12 +36,13 @@ struct MeanAndWorst {
     double mean = kNaN, worst = kNaN;
 };
 
-MeanAndWorst overGroup(const MeasureValues& values, const std::vector<std::int32_t>& kvOfQ, int kvHead) {
+MeanAndWorst overGroup(const MeasureValues& values, const std::vector<std::int32_t>& gqaGroupOf, int kvHead) {
     std::vector<double> all;
     const std::int64_t w = values.perQuery.shape[1];
-    for (std::size_t q = 0; q < kvOfQ.size(); ++q)
-        for (std::int64_t j = 0; kvOfQ[q] == kvHead && j < w; ++j)
-            if (const float x = values.perQuery.data[q * static_cast<std::size_t>(w) + static_cast<std::size_t>(j)]; !std::isnan(x))
+    for (std::size_t q = 0; q < gqaGroupOf.size(); ++q)
+        for (std::int64_t j = 0; gqaGroupOf[q] == kvHead && j < w; ++j)
+            if (const float x = values.perQuery.data[q * static_cast<std::size_t>(w) + static_cast<std::size_t>(j)];
+                !std::isnan(x))
                 all.push_back(static_cast<double>(x));
     if (all.empty())
         return {};
@@ -51,7 +52,8 @@ MeanAndWorst overGroup(const MeasureValues& values, const std::vector<std::int32
 /// The rows of one layer under construction.
 class TheoryTable {
 public:
-    TheoryTable(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked, const Checkpoint& checkpoint)
+    TheoryTable(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked,
+                const Checkpoint& checkpoint)
         : m_runner(runner), m_asked(asked), m_checkpoint(checkpoint), m_policy(request.policy.policy) {
         RunRequest logged = request;
         logged.measure = true;
@@ -71,7 +73,8 @@ public:
             keydiff(part);
         else
             compactor(part);
-        std::stable_sort(m_rows.begin(), m_rows.end(), [](const TheoryRow& a, const TheoryRow& b) { return a.kvHead < b.kvHead; });
+        std::stable_sort(m_rows.begin(), m_rows.end(),
+                         [](const TheoryRow& a, const TheoryRow& b) { return a.kvHead < b.kvHead; });
         return std::move(m_rows);
     }
 
@@ -79,13 +82,15 @@ private:
     const ParameterValues& values() const { return m_result->request.policy.values; }
     int heads() const { return static_cast<int>(m_norms.size()); }
     const TheoryNorms& norms(int head) const { return m_norms[static_cast<std::size_t>(head)]; }
-    const std::vector<std::int32_t>& kvOfQ() const {
-        return m_result->request.capture->info().layerInfo(m_result->request.layer).kvOfQ;
+    const std::vector<std::int32_t>& gqaGroupOf() const {
+        return m_result->request.capture->info().layerInfo(m_result->request.layer).gqaGroupOf;
     }
     double parameter(const char* id) const { return values().has(id) ? values().real(id) : kNaN; }
     /// NaN where −1 leaves it to the budget.
     double setByHand(const char* id) const { return parameter(id) < 0 ? kNaN : parameter(id); }
-    std::int64_t keptOf(int head) const { return std::ssize(m_result->selection.heads[static_cast<std::size_t>(head)].kept); }
+    std::int64_t keptOf(int head) const {
+        return std::ssize(m_result->selection.heads[static_cast<std::size_t>(head)].kept);
+    }
 
     TheoryTargets targets() const {
         TheoryTargets targets;
@@ -101,8 +106,16 @@ private:
             const TheoryDemand& demand = demands[i];
             if (!demand.theorem.starts_with(paper))
                 continue;
-            TheoryRow row{demand.quantity == "levels T" ? Kind::Describes : Kind::AtLeast, demand.theorem, demand.quantity, demand.formula, head,
-                          demand.demanded, demand.set, kNaN, kNaN, demandOverEpsilon(head, targets, i)};
+            TheoryRow row{demand.quantity == "levels T" ? Kind::Describes : Kind::AtLeast,
+                          demand.theorem,
+                          demand.quantity,
+                          demand.formula,
+                          head,
+                          demand.demanded,
+                          demand.set,
+                          kNaN,
+                          kNaN,
+                          demandOverEpsilon(head, targets, i)};
             if (demand.quantity == "levels T")
                 row.set = setByHand(m_policy == "balancekv" ? "rounds" : "levels");
             if (demand.quantity == "c" && values().has("c") && values().choice("steps") == "manual")
@@ -130,21 +143,32 @@ private:
         std::vector<double> demanded;
         for (const double epsilon : theoryEpsilons())
             demanded.push_back(demandedAt(epsilon));
-        const bool constant = std::all_of(demanded.begin(), demanded.end(), [&](double x) { return x == demanded.front(); });
+        const bool constant =
+            std::all_of(demanded.begin(), demanded.end(), [&](double x) { return x == demanded.front(); });
         return constant ? std::vector<double>{} : demanded;
     }
 
-    TheoryRow& addBound(int head, std::string theorem, std::string quantity, std::string formula, double bound, MeanAndWorst measured) {
-        return m_rows.emplace_back(TheoryRow{Kind::Bound, std::move(theorem), std::move(quantity), std::move(formula), head, bound, kNaN,
-                                             measured.mean, measured.worst, {}});
+    TheoryRow& addBound(int head, std::string theorem, std::string quantity, std::string formula, double bound,
+                        MeanAndWorst measured) {
+        return m_rows.emplace_back(TheoryRow{Kind::Bound,
+                                             std::move(theorem),
+                                             std::move(quantity),
+                                             std::move(formula),
+                                             head,
+                                             bound,
+                                             kNaN,
+                                             measured.mean,
+                                             measured.worst,
+                                             {}});
     }
 
     void addErrors(const char* measure, const char* theorem, const char* quantity, const Checkpoint& checkpoint) {
         const std::string id = measure;
         const auto measured = m_runner.measure(*m_result, std::span(&id, 1), checkpoint);
         for (int head = 0; head < heads(); ++head)
-            addBound(head, theorem, quantity, measureById(id).help, m_asked.epsilon, overGroup(measured.front(), kvOfQ(), head)).overEpsilon =
-                theoryEpsilons();
+            addBound(head, theorem, quantity, measureById(id).help, m_asked.epsilon,
+                     overGroup(measured.front(), gqaGroupOf(), head))
+                .overEpsilon = theoryEpsilons();
     }
 
     void balance(const Checkpoint& checkpoint) {
@@ -157,7 +181,8 @@ private:
         addErrors("eps_f", "BalanceKV (2)", "error, Frobenius", checkpoint);
     }
 
-    /// Theorem 3.3 in units of R, where the query's factor stands on both sides: sqrt(Q_m) / R <= sqrt(s) 30 ln(m s / delta).
+    /// Theorem 3.3 in units of R, where the query's factor stands on both sides: sqrt(Q_m) / R <= sqrt(s) 30 ln(m s /
+    /// delta).
     void addDiscrepancies() {
         const auto log = std::dynamic_pointer_cast<const BalanceLog>(m_result->log);
         const bool inUnits = values().choice("steps") != "gain"; // else M is as it is
@@ -168,8 +193,10 @@ private:
                     continue;
                 const TheoryNorms& n = norms(head);
                 const double s = walk.tree == 1 ? static_cast<double>(n.valueDim) : 1;
-                const double radius = inUnits ? 1 : std::exp(n.keyNorm * n.keyNorm * n.scaling / 2) * (walk.tree == 1 ? n.valueNorm : 1);
-                const double most = std::sqrt(s) * 30 * std::log(static_cast<double>(walk.tokens.size()) * s / m_asked.delta);
+                const double radius =
+                    inUnits ? 1 : std::exp(n.keyNorm * n.keyNorm * n.scaling / 2) * (walk.tree == 1 ? n.valueNorm : 1);
+                const double most =
+                    std::sqrt(s) * 30 * std::log(static_cast<double>(walk.tokens.size()) * s / m_asked.delta);
                 const double got = walk.discrepancy() / radius;
                 if (got <= 0 || most / got >= margin)
                     continue;
@@ -178,8 +205,8 @@ private:
                 bound = most;
             }
             if (!std::isnan(bound))
-                addBound(head, "BalanceKV Thm 3.3", "discrepancy, worst node", "√Q_m / R ≤ √s 30 ln(m s / δ), R = e^{r²/(2√d)} r_val", bound,
-                         {measured, measured});
+                addBound(head, "BalanceKV Thm 3.3", "discrepancy, worst node",
+                         "√Q_m / R ≤ √s 30 ln(m s / δ), R = e^{r²/(2√d)} r_val", bound, {measured, measured});
         }
     }
 
@@ -205,9 +232,11 @@ private:
     }
 
     void compactor(const Checkpoint& checkpoint) {
-        const auto exact = leverageRun("exact", checkpoint.part(0, 0.5)), drawn = leverageRun("sampling", checkpoint.part(0.5, 1));
+        const auto exact = leverageRun("exact", checkpoint.part(0, 0.5)),
+                   drawn = leverageRun("sampling", checkpoint.part(0.5, 1));
         const auto used = std::dynamic_pointer_cast<const LeverageLog>(m_result->log);
-        const bool sketched = values().choice("sketch") != "none" && used && used->leverage.shape == exact->leverage.shape; // not in blocks
+        const bool sketched = values().choice("sketch") != "none" && used &&
+                              used->leverage.shape == exact->leverage.shape; // not in blocks
         for (int head = 0; head < heads(); ++head) {
             TheoryTargets wanted = targets();
             if (sketched)
@@ -215,8 +244,9 @@ private:
             addDemands(head, wanted, "Compactor");
             const auto h = static_cast<std::size_t>(head);
             if (!drawn->distortion.empty())
-                addBound(head, "Compactor Thm 1", "distortion of drawn rows", "‖(KᵀK)^-½ K̂ᵀK̂ (KᵀK)^-½ − I‖₂ ≤ ε, as many draws as tokens are kept",
-                         m_asked.epsilon, {drawn->distortion[h], drawn->distortion[h]})
+                addBound(head, "Compactor Thm 1", "distortion of drawn rows",
+                         "‖(KᵀK)^-½ K̂ᵀK̂ (KᵀK)^-½ − I‖₂ ≤ ε, as many draws as tokens are kept", m_asked.epsilon,
+                         {drawn->distortion[h], drawn->distortion[h]})
                     .overEpsilon = theoryEpsilons();
             if (sketched && !values().flag("centred") && values().integer("token_chunk") == 0)
                 addRatio(head, *exact, *used);
@@ -238,14 +268,16 @@ private:
         if (rank == 0 || m_asked.epsilon >= 1)
             return;
         const auto most = [&](double epsilon) {
-            return leverageRatioBounds(static_cast<double>(spectrum[0]), static_cast<double>(spectrum[rank - 1]), epsilon).high;
+            return leverageRatioBounds(static_cast<double>(spectrum[0]), static_cast<double>(spectrum[rank - 1]),
+                                       epsilon)
+                .high;
         };
-        addBound(head, "Compactor Thm 2", "sketched over exact leverage", "at most κ (1 + ε)/(1 − ε), κ = (s_max/s_min)², or its inverse",
-                 most(m_asked.epsilon), {worst, worst})
+        addBound(head, "Compactor Thm 2", "sketched over exact leverage",
+                 "at most κ (1 + ε)/(1 − ε), κ = (s_max/s_min)², or its inverse", most(m_asked.epsilon), {worst, worst})
             .overEpsilon = overEpsilon(most);
     }
 
-    /// The points of every query head that reads a KV head, over the judged queries.
+    /// The points of every query head that reads a KV head, over the evaluation queries.
     std::vector<TheoremPoint> pointsOf(int head, const Checkpoint& checkpoint) const {
         const RunRequest& run = m_result->request;
         const LayerInfo& layer = run.capture->info().layerInfo(run.layer);
@@ -258,10 +290,10 @@ private:
         in.keys = m_runner.tensor(run.capture, run.layer, TensorRole::Keys, checkpoint);
         in.firstQuery = fidelity.firstQuery;
         in.meanOver = run.cut.token;
-        in.rule = {layer.scaling, layer.softcap, layer.slidingWindow, layer.kvOfQ};
+        in.rule = {layer.scaling, layer.softcap, layer.slidingWindow, layer.gqaGroupOf};
         std::vector<TheoremPoint> points;
-        for (std::size_t q = 0; q < layer.kvOfQ.size(); ++q) {
-            if (layer.kvOfQ[q] != head)
+        for (std::size_t q = 0; q < layer.gqaGroupOf.size(); ++q) {
+            if (layer.gqaGroupOf[q] != head)
                 continue;
             in.queryHead = static_cast<std::int32_t>(q);
             const auto more = theoremPoints(engine, in, checkpoint);
@@ -270,18 +302,27 @@ private:
         return points;
     }
 
-    /// Lemma 3.1 as an angle, at the judged query that has the least room below the bound.
+    /// Lemma 3.1 as an angle, at the evaluation query that has the least room below the bound.
     void addLeastCosine(int head, const Checkpoint& checkpoint) {
         constexpr double kDegrees = 180 / std::numbers::pi;
         const auto angle = [](double cosine) { return kDegrees * std::acos(std::clamp(cosine, -1.0, 1.0)); };
-        TheoryRow row{Kind::Describes, "KeyDiff Lemma 3.1", "angle of k* and q", "no statement: the bound is 180 degrees for every judged query",
-                      head, kNaN, kNaN, kNaN, kNaN, {}};
+        TheoryRow row{Kind::Describes,
+                      "KeyDiff Lemma 3.1",
+                      "angle of k* and q",
+                      "no statement: the bound is 180 degrees for every judged query",
+                      head,
+                      kNaN,
+                      kNaN,
+                      kNaN,
+                      kNaN,
+                      {}};
         for (const TheoremPoint& point : pointsOf(head, checkpoint)) {
             const double most = angle(point.leastCosKey), got = angle(point.cosKey);
             if (point.leastCosKey <= -1 || (row.kind == Kind::Bound && most / got >= row.margin()))
                 continue;
             row.kind = Kind::Bound;
-            row.formula = "arccos((ln(n/(n + 1)) − ln(1 − w)) / (2 M) − 1) degrees, w = the largest weight; the query with the least room";
+            row.formula = "arccos((ln(n/(n + 1)) − ln(1 − w)) / (2 M) − 1) degrees, w = the largest weight; the query "
+                          "with the least room";
             row.demanded = most;
             row.measured = row.worst = got;
             row.unit = "°";
@@ -289,25 +330,31 @@ private:
         m_rows.push_back(std::move(row));
     }
 
-    /// Theorem 3.2 with q = the mean judged query of each query head and k* = the key farthest in angle from the mean key.
+    /// Theorem 3.2 with q = the mean evaluation query of each query head and k* = the key farthest in angle from the
+    /// mean key.
     void keydiff(const Checkpoint& checkpoint) {
         const std::vector<std::string> ids = {"cos_means", "cos_distinct"};
         const auto measured = m_runner.measure(*m_result, ids, checkpoint);
         const RunRequest& run = m_result->request;
         const Engine& engine = m_runner.engine();
-        const Tensor keys = engine.rows(m_runner.tensor(run.capture, run.layer, TensorRole::Keys, checkpoint), 0, run.cut.token);
-        const HostTensor cosines = engine.download(engine.similarity(keys, engine.anchor(keys, AnchorKind::Mean, checkpoint),
-                                                                     SimilarityMetric::Cosine, checkpoint));
+        const Tensor keys =
+            engine.rows(m_runner.tensor(run.capture, run.layer, TensorRole::Keys, checkpoint), 0, run.cut.token);
+        const HostTensor cosines = engine.download(engine.similarity(
+            keys, engine.anchor(keys, AnchorKind::Mean, checkpoint), SimilarityMetric::Cosine, checkpoint));
         for (int head = 0; head < heads(); ++head) {
             const auto begin = cosines.data.begin() + head * cosines.shape[1];
             const auto farthest = static_cast<double>(*std::min_element(begin, begin + cosines.shape[1]));
             double bound = kNaN;
-            for (std::size_t q = 0; q < kvOfQ().size(); ++q) {
+            for (std::size_t q = 0; q < gqaGroupOf().size(); ++q) {
                 const double a = measured[0].perHead[q], b = measured[1].perHead[q];
-                if (kvOfQ()[q] == head && a < 0 && b > 0)
+                if (gqaGroupOf()[q] == head && a < 0 && b > 0)
                     bound = std::fmin(bound, largestCosineToMean(a, b));
             }
-            TheoryRow row{Kind::Bound, "KeyDiff Thm 3.2", "cos(k̄, k*)", "1 − (a − b)²/2 with a = cos(k̄, q̄) < 0 < b = cos(k*, q̄)", head, bound, kNaN, farthest, farthest, {}};
+            TheoryRow row{Kind::Bound,  "KeyDiff Thm 3.2",
+                          "cos(k̄, k*)", "1 − (a − b)²/2 with a = cos(k̄, q̄) < 0 < b = cos(k*, q̄)",
+                          head,         bound,
+                          kNaN,         farthest,
+                          farthest,     {}};
             if (std::isnan(bound)) {
                 row.kind = Kind::Describes;
                 row.formula = "no statement: needs cos(k̄, q̄) < 0 < cos(k*, q̄)";
@@ -327,11 +374,15 @@ private:
 };
 
 void checkAsked(const RunRequest& request, const TheoryAsked& asked) {
-    static const std::vector<std::string> known = {"balancekv", "balancekv_stream", "subgen", "compactor", "leverage", "keydiff"};
+    static const std::vector<std::string> known = {"balancekv", "balancekv_stream", "subgen",
+                                                   "compactor", "leverage",         "keydiff"};
     if (!(asked.epsilon > 0) || !(asked.delta > 0 && asked.delta < 1))
-        throw Error({.sentence = "epsilon must be above 0 and delta between 0 and 1", .place = "epsilon, delta", .remedy = "Try 0.5 and 0.01"});
+        throw Error({.sentence = "epsilon must be above 0 and delta between 0 and 1",
+                     .place = "epsilon, delta",
+                     .remedy = "Try 0.5 and 0.01"});
     if (request.recorded || std::find(known.begin(), known.end(), request.policy.policy) == known.end())
-        throw Error({.sentence = "no theorem of the papers speaks about " + (request.recorded ? "a recorded list" : "policy " + request.policy.policy),
+        throw Error({.sentence = "no theorem of the papers speaks about " +
+                                 (request.recorded ? "a recorded list" : "policy " + request.policy.policy),
                      .place = "policy",
                      .remedy = fmt::format("Choose one of {}", fmt::join(known, ", "))});
 }
@@ -345,8 +396,10 @@ std::vector<TheoryNorms> theoryNorms(const LayerRunner& runner, const RunResult&
     const Fidelity& fidelity = requireFidelity(result);
     const auto all = [&](TensorRole role) { return runner.tensor(run.capture, run.layer, role, checkpoint); };
     const auto normsOf = [&](const Tensor& rows) { return engine.download(engine.rowNorms(rows, checkpoint)); };
-    const Tensor seenKeys = engine.rows(all(TensorRole::Keys), 0, run.cut.token), seenValues = engine.rows(all(TensorRole::Values), 0, run.cut.token);
-    const HostTensor keys = normsOf(seenKeys), values = normsOf(seenValues), queries = normsOf(all(TensorRole::Queries));
+    const Tensor seenKeys = engine.rows(all(TensorRole::Keys), 0, run.cut.token),
+                 seenValues = engine.rows(all(TensorRole::Values), 0, run.cut.token);
+    const HostTensor keys = normsOf(seenKeys), values = normsOf(seenValues),
+                     queries = normsOf(all(TensorRole::Queries));
     const HostTensor singular = engine.singularValues(seenValues, {}, checkpoint);
     const std::int64_t firstRow = fidelity.firstQuery - (run.capture->info().numTokens - layer.queryCount);
     std::vector<TheoryNorms> norms;
@@ -358,9 +411,10 @@ std::vector<TheoryNorms> theoryNorms(const LayerRunner& runner, const RunResult&
         one.scaling = layer.scaling;
         one.keyNorm = largestOf(keys, h, 0, keys.shape[1]);
         one.valueNorm = largestOf(values, h, 0, values.shape[1]);
-        for (std::size_t q = 0; q < layer.kvOfQ.size(); ++q)
-            if (layer.kvOfQ[q] == h)
-                one.queryNorm = std::max(one.queryNorm, largestOf(queries, static_cast<std::int64_t>(q), firstRow, firstRow + fidelity.queryCount));
+        for (std::size_t q = 0; q < layer.gqaGroupOf.size(); ++q)
+            if (layer.gqaGroupOf[q] == h)
+                one.queryNorm = std::max(one.queryNorm, largestOf(queries, static_cast<std::int64_t>(q), firstRow,
+                                                                  firstRow + fidelity.queryCount));
         const auto width = static_cast<std::size_t>(singular.shape[1]);
         const std::span<const float> spectrum(singular.data.data() + static_cast<std::size_t>(h) * width, width);
         one.valueRank = static_cast<double>(pseudoLogDeterminant(spectrum, run.cut.token).count);

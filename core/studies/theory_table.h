@@ -45,7 +45,8 @@ struct TheoryAsked {
 std::vector<TheoryRow> theoryRows(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked,
                                   const Checkpoint& checkpoint);
 
-/// The norms of one KV head that theorems speak about: keys and values before the cut, the queries that judge the result.
+/// The norms of one KV head that theorems speak about: keys and values before the cut, the queries that judge the
+/// result.
 std::vector<TheoryNorms> theoryNorms(const LayerRunner& runner, const RunResult& result, const Checkpoint& checkpoint);
 
 } // namespace kvscope

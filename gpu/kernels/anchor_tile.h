@@ -21,9 +21,7 @@ constexpr int anchorRowsFor(const DeviceRows& rows) {
 }
 
 /// Doubles in front of the tile, an even number of them: the tile begins at a multiple of 16 bytes.
-KVSCOPE_PORTABLE std::int64_t anchorDoubles(std::int64_t width) {
-    return (width + kMostAnchorRows + 1) / 2 * 2;
-}
+KVSCOPE_PORTABLE std::int64_t anchorDoubles(std::int64_t width) { return (width + kMostAnchorRows + 1) / 2 * 2; }
 
 inline std::size_t anchorSharedBytes(const DeviceRows& rows, int tileRows) {
     return static_cast<std::size_t>(anchorDoubles(rows.width) * 8 + tileRows * rows.width * bytesOf(rows.type));

@@ -13,7 +13,7 @@ struct AttentionMask {
     MaskKind kind = MaskKind::Causal;
     /// Causal: query j sees i > j - slidingWindow. Chunks: |i - j| < slidingWindow. 0: all
     std::int64_t slidingWindow = 0;
-    std::int64_t chunk = 256;       ///< Chunks: C
+    std::int64_t chunk = 256; ///< Chunks: C
 };
 
 /// Some queries, the keys of the KV heads they read, and how logits are made of both. All pointers are device memory.

@@ -16,17 +16,13 @@ struct TilePlaces {
 };
 
 /// Queries per tile: whole groups only.
-KVSCOPE_PORTABLE std::int64_t queriesPerTile(const AttentionCall& call) {
-    return kTile / call.largestGroup;
-}
+KVSCOPE_PORTABLE std::int64_t queriesPerTile(const AttentionCall& call) { return kTile / call.largestGroup; }
 
 KVSCOPE_PORTABLE std::int64_t rowTilesOf(const AttentionCall& call) {
     return (call.queryCount + queriesPerTile(call) - 1) / queriesPerTile(call);
 }
 
-KVSCOPE_PORTABLE std::int64_t keyTilesOf(const AttentionCall& call) {
-    return (call.keys.rows + kTile - 1) / kTile;
-}
+KVSCOPE_PORTABLE std::int64_t keyTilesOf(const AttentionCall& call) { return (call.keys.rows + kTile - 1) / kTile; }
 
 KVSCOPE_PORTABLE std::int64_t positionOfQuery(const AttentionCall& call, std::int64_t query) {
     return call.firstQuery + (call.queryRows ? call.queryRows[query] : query);

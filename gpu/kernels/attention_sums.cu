@@ -34,8 +34,8 @@ template <class Tile> struct Shared {
         typename Tile::Value weights[kTile * kWeightStride];
     };
     union {
-        RunningSum<double> parts[kTile][Tile::kParts];
-        SoftmaxShare shares[kTile];
+        OnlineSoftmax<double> parts[kTile][Tile::kParts];
+        SoftmaxNormaliser normalisers[kTile];
     };
     TilePlaces places;
     double columns[1]; ///< [largestGroup][kTile]
@@ -57,13 +57,13 @@ __device__ __forceinline__ bool isShortChunk(const AttentionCall& call, std::int
     return call.mask.kind == MaskKind::Chunks && (position / call.mask.chunk + 1) * call.mask.chunk > call.keys.rows;
 }
 
-__device__ __forceinline__ SoftmaxShare finished(const AttentionSumsCall& call, std::int64_t query,
-                                                 RunningSum<double> sum) {
+__device__ __forceinline__ SoftmaxNormaliser finished(const AttentionSumsCall& call, std::int64_t query,
+                                                      OnlineSoftmax<double> sum) {
     if (call.zeroKeys > 0 && isShortChunk(call.attention, positionOfQuery(call.attention, query))) {
-        sum.raise(0);
-        sum.total += static_cast<double>(call.zeroKeys) * softmaxExp(0 - sum.top);
+        sum.updateMax(0);
+        sum.rowSum += static_cast<double>(call.zeroKeys) * softmaxExp(0 - sum.rowMax);
     }
-    return shareOf(sum);
+    return normaliserOf(sum);
 }
 
 template <class Tile> __global__ void __launch_bounds__(kTileThreads) softmaxKernel(SumsCall call) {
@@ -77,7 +77,7 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) softmaxKer
     const std::int64_t from = blockIdx.z * perSplit, to = from + perSplit;
     range = {range.begin > from ? range.begin : from, range.end < to ? range.end : to};
     placeRows(s.places, a, kvHead, rowTile);
-    RunningSum<Number> sums[Tile::kRowsPerThread];
+    OnlineSoftmax<Number> sums[Tile::kRowsPerThread];
     for (std::int64_t keyTile = range.begin; keyTile < range.end; ++keyTile) {
         __syncthreads();
         placeKeys(s.places, a, kvHead, keyTile);
@@ -89,26 +89,26 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) softmaxKer
         for (int v = 0; kept && v < kTileValues; ++v)
             kept[v * kTileThreads] = values[v];
         for (int v = 0; v < kTileValues; ++v)
-            sums[Tile::rowSlot(v)].raise(values[v]);
+            sums[Tile::rowSlot(v)].updateMax(values[v]);
         for (int v = 0; v < kTileValues; ++v)
             sums[Tile::rowSlot(v)].add(values[v]);
     }
     __syncthreads();
     for (int v = 0; v < kTileValues; ++v) { // every value of a row slot names the same row
-        const RunningSum<Number>& sum = sums[Tile::rowSlot(v)];
-        s.parts[Tile::rowOf(v)][Tile::part()] = {double(sum.top), double(sum.total)};
+        const OnlineSoftmax<Number>& sum = sums[Tile::rowSlot(v)];
+        s.parts[Tile::rowOf(v)][Tile::part()] = {double(sum.rowMax), double(sum.rowSum)};
     }
     __syncthreads();
     const std::int64_t slot = threadIdx.x < kTile ? s.places.rowSlots[threadIdx.x] : -1;
     if (slot < 0)
         return;
-    RunningSum<double> row;
-    for (const RunningSum<double>& part : s.parts[threadIdx.x])
+    OnlineSoftmax<double> row;
+    for (const OnlineSoftmax<double>& part : s.parts[threadIdx.x])
         row.merge(part);
     if (call.splits > 1)
-        static_cast<RunningSum<double>*>(call.sums.scratch)[blockIdx.z * a.slotCount * a.queryCount + slot] = row;
+        static_cast<OnlineSoftmax<double>*>(call.sums.scratch)[blockIdx.z * a.slotCount * a.queryCount + slot] = row;
     else
-        call.sums.shares[slot] = finished(call.sums, slot % a.queryCount, row);
+        call.sums.normalisers[slot] = finished(call.sums, slot % a.queryCount, row);
 }
 
 /// Adds the splits in their order.
@@ -117,10 +117,10 @@ __global__ void __launch_bounds__(kTileThreads) mergeSplitsKernel(SumsCall call)
     const std::int64_t count = a.slotCount * a.queryCount, i = std::int64_t{blockIdx.x} * kTileThreads + threadIdx.x;
     if (i >= count)
         return;
-    RunningSum<double> row;
+    OnlineSoftmax<double> row;
     for (std::int64_t split = 0; split < call.splits; ++split)
-        row.merge(static_cast<const RunningSum<double>*>(call.sums.scratch)[split * count + i]);
-    call.sums.shares[i] = finished(call.sums, i % a.queryCount, row);
+        row.merge(static_cast<const OnlineSoftmax<double>*>(call.sums.scratch)[split * count + i]);
+    call.sums.normalisers[i] = finished(call.sums, i % a.queryCount, row);
 }
 
 /// Weights of a tile into shared memory; rows that do not exist have weight 0.
@@ -129,9 +129,9 @@ __device__ __forceinline__ void storeWeights(Shared<Tile>& s, const typename Til
     using Number = typename Tile::Value;
     for (int v = 0; v < kTileValues; ++v) {
         const int row = Tile::rowOf(v);
-        const SoftmaxShare share = s.shares[row];
+        const SoftmaxNormaliser normaliser = s.normalisers[row];
         s.weights[row * kWeightStride + Tile::keyOf(v)] =
-            softmaxExp(logits[v] - Number(share.top)) * Number(share.share);
+            softmaxExp(logits[v] - Number(normaliser.rowMax)) * Number(normaliser.inverseSum);
     }
 }
 
@@ -158,12 +158,12 @@ public:
         return AnyTile::kKeepsOperands && 8 % a.largestGroup == 0;
     }
 
-    __device__ __forceinline__ void add(const float (&logits)[kTileValues], const SoftmaxShare* shares) {
-        const SoftmaxShare rows[2] = {shares[Tile::rowOf(0)], shares[Tile::rowOf(2)]};
-        const float tops[2] = {float(rows[0].top), float(rows[1].top)},
-                    factors[2] = {float(rows[0].share), float(rows[1].share)};
+    __device__ __forceinline__ void add(const float (&logits)[kTileValues], const SoftmaxNormaliser* normalisers) {
+        const SoftmaxNormaliser rows[2] = {normalisers[Tile::rowOf(0)], normalisers[Tile::rowOf(2)]};
+        const float rowMaxima[2] = {float(rows[0].rowMax), float(rows[1].rowMax)},
+                    factors[2] = {float(rows[0].inverseSum), float(rows[1].inverseSum)};
         for (int v = 0; v < kTileValues; ++v)
-            m_some[keySlot(v)] += softmaxExp(logits[v] - tops[Tile::rowSlot(v)]) * factors[Tile::rowSlot(v)];
+            m_some[keySlot(v)] += softmaxExp(logits[v] - rowMaxima[Tile::rowSlot(v)]) * factors[Tile::rowSlot(v)];
         if (++m_tiles % kTilesTogether == 0)
             settle();
     }
@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(kTileThreads, Tile::kKeepsOperands ? 3 : 0) co
         __syncthreads();
         if (threadIdx.x < kTile) {
             const std::int64_t slot = s.places.rowSlots[threadIdx.x];
-            s.shares[threadIdx.x] = slot < 0 ? SoftmaxShare{0, 0} : call.sums.shares[slot];
+            s.normalisers[threadIdx.x] = slot < 0 ? SoftmaxNormaliser{0, 0} : call.sums.normalisers[slot];
         }
         Number values[kTileValues];
         if (call.sums.logits) {
@@ -230,10 +230,10 @@ __global__ void __launch_bounds__(kTileThreads, Tile::kKeepsOperands ? 3 : 0) co
             makeLogits<Tile>(a, s.places, isWhole(a, s.places, kvHead, rowTile, keyTile), values);
         }
         if (!inRegisters || call.sums.logits)
-            __syncthreads(); // the shares are there, and the weights may take the place of the operands
+            __syncthreads(); // the normalisers are there, and the weights may take the place of the operands
         if constexpr (Tile::kKeepsOperands)
             if (inRegisters) {
-                own.add(values, s.shares);
+                own.add(values, s.normalisers);
                 continue;
             }
         storeWeights(s, values);
@@ -257,9 +257,7 @@ __global__ void __launch_bounds__(kTileThreads, Tile::kKeepsOperands ? 3 : 0) co
             static_cast<float>(s.columns[i * kTile + threadIdx.x % kTile] + uniform);
 }
 
-std::int64_t piecesOf(std::int64_t count) {
-    return (count + kTileThreads - 1) / kTileThreads;
-}
+std::int64_t piecesOf(std::int64_t count) { return (count + kTileThreads - 1) / kTileThreads; }
 
 /// The slice cut to the tiles and heads there are.
 TileSlice within(TileSlice slice, std::int64_t tiles, const AttentionCall& a) {
@@ -276,7 +274,8 @@ template <class Tile> std::size_t sharedBytes(const AttentionCall& a) {
 
 std::size_t softmaxScratchBytes(const AttentionCall& a) {
     const std::int64_t splits = splitsOf(a);
-    return splits > 1 ? static_cast<std::size_t>(splits * a.slotCount * a.queryCount) * sizeof(RunningSum<double>) : 0;
+    return splits > 1 ? static_cast<std::size_t>(splits * a.slotCount * a.queryCount) * sizeof(OnlineSoftmax<double>)
+                      : 0;
 }
 
 std::size_t keptLogitsBytes(const AttentionCall& a) {
@@ -284,15 +283,11 @@ std::size_t keptLogitsBytes(const AttentionCall& a) {
     return static_cast<std::size_t>(tiles * kTile * kTile * (a.arithmetic == KernelArithmetic::Exact ? 8 : 4));
 }
 
-std::int64_t softmaxTiles(const AttentionCall& a) {
-    return rowTilesOf(a);
-}
+std::int64_t softmaxTiles(const AttentionCall& a) { return rowTilesOf(a); }
 
-std::int64_t columnTiles(const AttentionCall& a) {
-    return keyTilesOf(a);
-}
+std::int64_t columnTiles(const AttentionCall& a) { return keyTilesOf(a); }
 
-void softmaxShares(const AttentionSumsCall& sums, Stream stream, TileSlice slice) {
+void softmaxNormalisers(const AttentionSumsCall& sums, Stream stream, TileSlice slice) {
     const AttentionCall& a = sums.attention;
     slice = within(slice, rowTilesOf(a), a);
     const SumsCall call{sums, splitsOf(a), nullptr, slice};

@@ -13,7 +13,7 @@ namespace kvscope::gpu {
 
 struct AttentionSumsCall {
     AttentionCall attention;
-    SoftmaxShare* shares = nullptr; ///< [slots, R]
+    SoftmaxNormaliser* normalisers = nullptr; ///< [slots, R]
     /// Chunks: keys of logit 0 that take part in the softmax of a last chunk shorter than C, and rows that give 1/C to
     /// each of its keys (what padding does in the reference codes; C8).
     std::int64_t zeroKeys = 0, uniformRows = 0;
@@ -35,12 +35,12 @@ struct TileSlice {
 std::int64_t softmaxTiles(const AttentionCall& attention);
 std::int64_t columnTiles(const AttentionCall& attention);
 
-/// shares: log-sum-exp of every query of the slice, as shift and factor.
-void softmaxShares(const AttentionSumsCall& call, Stream stream, TileSlice slice = {});
+/// normalisers: log-sum-exp of every query of the slice, as shift and factor.
+void softmaxNormalisers(const AttentionSumsCall& call, Stream stream, TileSlice slice = {});
 
-/// sums [Hq, m] over all queries of the weights, for the keys and heads of the slice; reads the shares, which
-/// softmaxShares or the caller has written (causal attention whose log-sum-exp is saved). Rows of query heads outside
-/// `heads` are not touched. Needs queryRows null.
+/// sums [Hq, m] over all queries of the weights, for the keys and heads of the slice; reads the normalisers, which
+/// softmaxNormalisers or the caller has written (causal attention whose log-sum-exp is saved). Rows of query heads
+/// outside `heads` are not touched. Needs queryRows null.
 void attentionColumnSums(const AttentionSumsCall& call, float* sums, Stream stream, TileSlice slice = {});
 
 } // namespace kvscope::gpu

@@ -17,8 +17,8 @@ constexpr int kItemsPerRow = kTile / kKeysPerItem;
 constexpr std::int64_t kWantedBlocks = 1024;
 constexpr std::int64_t kMostRowTiles = 256; // of one block: it must not hold up a stop, however long the rows are
 
-/// Key tiles of the rectangle, and pieces into which the rows are cut where the keys alone make too few blocks or too long
-/// ones.
+/// Key tiles of the rectangle, and pieces into which the rows are cut where the keys alone make too few blocks or too
+/// long ones.
 struct TileGrid {
     std::int64_t firstKeyTile, keyTiles, splits, rowTilesPerSplit;
 };
@@ -46,7 +46,7 @@ template <class Tile> struct Shared {
         typename Tile::Value weights[kTile * kStride];
     };
     TilePlaces places;
-    SoftmaxShare shares[kTile];
+    SoftmaxNormaliser normalisers[kTile];
     std::int32_t keyPixels[kTile]; ///< pixel column of each key; -1: outside of the rectangle
     static_assert(!Tile::kKeepsOperands || sizeof(weights) <= sizeof(Tile::Shared::rows));
 };
@@ -58,7 +58,9 @@ __device__ __forceinline__ void storeWeights(Shared<Tile>& s, bool logits,
     for (int v = 0; v < kTileValues; ++v) {
         const int row = Tile::rowOf(v);
         Number& weight = s.weights[row * kStride + Tile::keyOf(v)];
-        weight = logits ? values[v] : softmaxExp(values[v] - Number(s.shares[row].top)) * Number(s.shares[row].share);
+        weight =
+            logits ? values[v]
+                   : softmaxExp(values[v] - Number(s.normalisers[row].rowMax)) * Number(s.normalisers[row].inverseSum);
     }
 }
 
@@ -157,7 +159,7 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) mapKernel(
     Shared<Tile>& s = sharedAs<Shared<Tile>>();
     const AttentionCall& a = call.tile.attention;
     const std::int64_t place = call.beginTile + blockIdx.x, keyTile = call.grid.firstKeyTile + place;
-    const bool logits = !call.tile.shares;
+    const bool logits = !call.tile.normalisers;
     TileRange range = rowTilesFor(a, 0, keyTile);
     const std::int64_t from = blockIdx.y * call.grid.rowTilesPerSplit, to = from + call.grid.rowTilesPerSplit;
     range = {range.begin > from ? range.begin : from, range.end < to ? range.end : to};
@@ -172,7 +174,7 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) mapKernel(
         __syncthreads();
         if (threadIdx.x < kTile) {
             const std::int64_t slot = s.places.rowSlots[threadIdx.x];
-            s.shares[threadIdx.x] = slot < 0 || logits ? SoftmaxShare{0, 0} : call.tile.shares[slot];
+            s.normalisers[threadIdx.x] = slot < 0 || logits ? SoftmaxNormaliser{0, 0} : call.tile.normalisers[slot];
         }
         typename Tile::Value values[kTileValues];
         Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), false, rowTile > range.begin, values);
@@ -212,9 +214,7 @@ __global__ void __launch_bounds__(kTileThreads) finishMapKernel(MapCall call) {
     t.columnSums[i] = static_cast<float>(sum);
 }
 
-std::int64_t keySumsOf(const TileGrid& grid) {
-    return grid.splits * grid.keyTiles * kTile;
-}
+std::int64_t keySumsOf(const TileGrid& grid) { return grid.splits * grid.keyTiles * kTile; }
 
 } // namespace
 
@@ -223,9 +223,7 @@ std::size_t attentionTileScratchBytes(const AttentionTileCall& call) {
            static_cast<std::size_t>(call.height * call.width) * sizeof(unsigned);
 }
 
-std::int64_t mapTiles(const AttentionTileCall& call) {
-    return gridOf(call).keyTiles;
-}
+std::int64_t mapTiles(const AttentionTileCall& call) { return gridOf(call).keyTiles; }
 
 void attentionTile(const AttentionTileCall& tile, Stream stream, std::int64_t beginTile, std::int64_t endTile) {
     const TileGrid grid = gridOf(tile);

@@ -15,8 +15,9 @@ enum class HeadRule : std::int32_t { Mean, Sum, Max };
 struct AttentionTileCall {
     /// keys: one KV head. heads: the query heads that are combined. queryRows: the rows that are looked at.
     AttentionCall attention;
-    /// [slots, R] from softmaxShares; {ln of the denominator, 1} where only that is known. Null: the map shows logits.
-    const SoftmaxShare* shares = nullptr;
+    /// [slots, R] from softmaxNormalisers; {ln of the denominator, 1} where only that is known. Null: the map shows
+    /// logits.
+    const SoftmaxNormaliser* normalisers = nullptr;
     HeadRule combine = HeadRule::Mean;
     const std::int32_t* pixelRows = nullptr; ///< [R] pixel row of each row looked at
     std::int64_t keyBegin = 0, keyEnd = 0;   ///< keys of the rectangle

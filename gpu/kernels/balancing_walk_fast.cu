@@ -35,9 +35,7 @@ template <class Tile> struct Shared {
 };
 
 /// Room for the partial sums of the centre and, in their place, the centre.
-constexpr std::int64_t centreNumbers(std::int64_t width) {
-    return width > kThreads ? width : kThreads;
-}
+constexpr std::int64_t centreNumbers(std::int64_t width) { return width > kThreads ? width : kThreads; }
 
 /// Rows first .. first + 64 of the walk; a barrier must follow.
 __device__ __forceinline__ void place(TileOfWalk& to, const WalksCall& call, const Walk& walk, std::int64_t first) {

@@ -11,9 +11,7 @@ using Stream = CUstream_st*;
 
 enum class ElementType : std::int32_t { Float32, BFloat16, Float16 };
 
-constexpr std::int64_t bytesOf(ElementType type) {
-    return type == ElementType::Float32 ? 4 : 2;
-}
+constexpr std::int64_t bytesOf(ElementType type) { return type == ElementType::Float32 ? 4 : 2; }
 
 /// Exact: products and sums in double (or see ExactSums), the index contract, results rounded to float once.
 /// Fast: float sums, products of 16-bit rows by tensor cores; outside the contract.

@@ -45,7 +45,8 @@ Cause causeOfText(std::string_view text) {
     // Libraries take their work space when they are first used: what they cannot get then is memory.
     if (has("_STATUS_ALLOC_FAILED") || has("_STATUS_NOT_INITIALIZED") || has("out of memory"))
         return Cause::OutOfMemory;
-    if (has("_STATUS_EXECUTION_FAILED") || has("_STATUS_MAPPING_ERROR") || has("CUDA error") || has("CUDA driver error"))
+    if (has("_STATUS_EXECUTION_FAILED") || has("_STATUS_MAPPING_ERROR") || has("CUDA error") ||
+        has("CUDA driver error"))
         return Cause::Lost;
     return Cause::Other;
 }

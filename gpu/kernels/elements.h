@@ -17,17 +17,11 @@ struct Float16 {
     std::uint16_t bits;
 };
 
-KVSCOPE_PORTABLE double widened(double x) {
-    return x;
-}
+KVSCOPE_PORTABLE double widened(double x) { return x; }
 
-KVSCOPE_PORTABLE float widened(float x) {
-    return x;
-}
+KVSCOPE_PORTABLE float widened(float x) { return x; }
 
-KVSCOPE_PORTABLE float widened(BFloat16 x) {
-    return __builtin_bit_cast(float, std::uint32_t{x.bits} << 16);
-}
+KVSCOPE_PORTABLE float widened(BFloat16 x) { return __builtin_bit_cast(float, std::uint32_t{x.bits} << 16); }
 
 /// Exact for every half, subnormals, infinities and NaN included: the bits at the float's place read as a number that
 /// is 2^112 too small.

@@ -15,9 +15,7 @@ constexpr int kThreads = 256;
 constexpr int kRowsPerPass = kThreads / kDistanceParts;
 constexpr int kRowsPerBlock = 4 * kRowsPerPass;
 
-std::int64_t blocksOf(const DeviceRows& keys) {
-    return (keys.rows + kRowsPerBlock - 1) / kRowsPerBlock;
-}
+std::int64_t blocksOf(const DeviceRows& keys) { return (keys.rows + kRowsPerBlock - 1) / kRowsPerBlock; }
 
 struct PickCall {
     CentersCall run;

@@ -19,9 +19,7 @@ constexpr int kRowsPerPass = kThreads / kProductParts;
 constexpr int kRowsPerBlock = 4 * kRowsPerPass; // of the kernels that read rows once
 constexpr std::int64_t kRowsPerSum = 1024;      // the CPU engine's kRowsPerBlock
 
-constexpr std::int64_t piecesOf(std::int64_t count, std::int64_t size) {
-    return (count + size - 1) / size;
-}
+constexpr std::int64_t piecesOf(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 
 struct RowsCall {
     DeviceRows rows;
@@ -209,9 +207,7 @@ template <class Work> void withElementAndWidth(const DeviceRows& rows, const Wor
     });
 }
 
-Grid rowGrid(const DeviceRows& rows) {
-    return {rows.rows > 0 ? piecesOf(rows.rows, kRowsPerBlock) : 0, rows.heads};
-}
+Grid rowGrid(const DeviceRows& rows) { return {rows.rows > 0 ? piecesOf(rows.rows, kRowsPerBlock) : 0, rows.heads}; }
 
 } // namespace
 

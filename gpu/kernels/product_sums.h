@@ -35,9 +35,7 @@ struct FloatPair {
 inline constexpr int kSettledProducts = 32;
 
 /// Largest |valueOf(sum) - sum x_c y_c| / sum |x_c y_c| of a pair over so many products, at most 2^20.
-constexpr double pairErrorShare(std::int64_t products) {
-    return 18 * 0x1p-48 * static_cast<double>(products);
-}
+constexpr double pairErrorShare(std::int64_t products) { return 18 * 0x1p-48 * static_cast<double>(products); }
 
 /// For elements of bfloat16 rows; those of halves fit unless they are infinite. Infinity and NaN do not: as pairs they
 /// would become NaN where a double stays infinite.
@@ -70,13 +68,9 @@ KVSCOPE_PORTABLE FloatPair twoSum(float a, float b) {
     return {high, (a - (high - ofB)) + (b - ofB)};
 }
 
-KVSCOPE_PORTABLE void addProduct(double& sum, double a, double b) {
-    sum = exactMultiplyAdd(a, b, sum);
-}
+KVSCOPE_PORTABLE void addProduct(double& sum, double a, double b) { sum = exactMultiplyAdd(a, b, sum); }
 
-KVSCOPE_PORTABLE void addProduct(float& sum, float a, float b) {
-    sum = multiplyAdd(a, b, sum);
-}
+KVSCOPE_PORTABLE void addProduct(float& sum, float a, float b) { sum = multiplyAdd(a, b, sum); }
 
 /// twoSum of `high` and the product, what is cut off added to `low`: 7 operations, where the one above has 1.
 KVSCOPE_PORTABLE void addProduct(FloatPair& sum, float a, float b) {
@@ -88,19 +82,11 @@ KVSCOPE_PORTABLE void addProduct(FloatPair& sum, float a, float b) {
 /// At least once per kSettledProducts products, and behind the last.
 KVSCOPE_PORTABLE void settle(double&) {}
 KVSCOPE_PORTABLE void settle(float&) {}
-KVSCOPE_PORTABLE void settle(FloatPair& sum) {
-    sum = twoSum(sum.high, sum.low);
-}
+KVSCOPE_PORTABLE void settle(FloatPair& sum) { sum = twoSum(sum.high, sum.low); }
 
-KVSCOPE_PORTABLE double valueOf(double sum) {
-    return sum;
-}
-KVSCOPE_PORTABLE float valueOf(float sum) {
-    return sum;
-}
-KVSCOPE_PORTABLE double valueOf(const FloatPair& sum) {
-    return double(sum.high) + double(sum.low);
-}
+KVSCOPE_PORTABLE double valueOf(double sum) { return sum; }
+KVSCOPE_PORTABLE float valueOf(float sum) { return sum; }
+KVSCOPE_PORTABLE double valueOf(const FloatPair& sum) { return double(sum.high) + double(sum.low); }
 
 /// What is multiplied for a kind of sum, and what the sum is read as.
 template <class Sum> struct ProductSum {

@@ -41,9 +41,7 @@ template <class X, class Y> KVSCOPE_PORTABLE double distancePart(const X* x, con
 }
 
 /// 1 / length; a zero row has factor 0, NaN stays NaN.
-KVSCOPE_PORTABLE double inverseLength(double square) {
-    return square > 0 ? 1 / sqrt(square) : square;
-}
+KVSCOPE_PORTABLE double inverseLength(double square) { return square > 0 ? 1 / sqrt(square) : square; }
 
 /// Cosine from a dot product and the two squared lengths; 0 for a zero vector. One square root of each, because the
 /// product of the squares underflows for short rows.

@@ -10,9 +10,7 @@
 // exponential, fast in float.
 namespace kvscope::gpu {
 
-KVSCOPE_PORTABLE double softmaxExp(double x) {
-    return portableExp(x);
-}
+KVSCOPE_PORTABLE double softmaxExp(double x) { return portableExp(x); }
 
 KVSCOPE_PORTABLE float softmaxExp(float x) {
 #if defined(__CUDA_ARCH__)
@@ -22,13 +20,9 @@ KVSCOPE_PORTABLE float softmaxExp(float x) {
 #endif
 }
 
-KVSCOPE_PORTABLE double softmaxTanh(double x) {
-    return portableTanh(x);
-}
+KVSCOPE_PORTABLE double softmaxTanh(double x) { return portableTanh(x); }
 
-KVSCOPE_PORTABLE float softmaxTanh(float x) {
-    return tanhf(x);
-}
+KVSCOPE_PORTABLE float softmaxTanh(float x) { return tanhf(x); }
 
 /// After scaling and softcap.
 template <class Number> KVSCOPE_PORTABLE Number shapedLogit(Number product, Number scaling, Number softcap) {
@@ -36,42 +30,43 @@ template <class Number> KVSCOPE_PORTABLE Number shapedLogit(Number product, Numb
     return softcap > 0 ? softcap * softmaxTanh(scaled / softcap) : scaled;
 }
 
-/// sum of e^(l - top) over the logits l seen so far, top their largest. Nothing seen: top -infinity, total 0. NaN
-/// stays.
-template <class Number> struct RunningSum {
-    Number top = -Number(__builtin_inff());
-    Number total = 0;
+/// sum of e^(l - rowMax) over the logits l seen so far, rowMax their largest. Nothing seen: rowMax -infinity, rowSum 0.
+/// NaN stays.
+template <class Number> struct OnlineSoftmax {
+    Number rowMax = -Number(__builtin_inff());
+    Number rowSum = 0;
 
     /// Makes room for logits up to `largest`, which may be -infinity.
-    KVSCOPE_PORTABLE void raise(Number largest) {
-        if (largest > top) {
-            total = total > 0 || total != total ? total * softmaxExp(top - largest) : 0;
-            top = largest;
+    KVSCOPE_PORTABLE void updateMax(Number largest) {
+        if (largest > rowMax) {
+            rowSum = rowSum > 0 || rowSum != rowSum ? rowSum * softmaxExp(rowMax - largest) : 0;
+            rowMax = largest;
         }
     }
 
-    /// A logit that is not above top; -infinity adds nothing.
+    /// A logit that is not above rowMax; -infinity adds nothing.
     KVSCOPE_PORTABLE void add(Number logit) {
         if (logit != -Number(__builtin_inff()))
-            total += softmaxExp(logit - top);
+            rowSum += softmaxExp(logit - rowMax);
     }
 
-    KVSCOPE_PORTABLE void merge(const RunningSum& other) {
-        RunningSum theirs = other;
-        raise(theirs.top);
-        theirs.raise(top);
-        total += theirs.total;
+    KVSCOPE_PORTABLE void merge(const OnlineSoftmax& other) {
+        OnlineSoftmax theirs = other;
+        updateMax(theirs.rowMax);
+        theirs.updateMax(rowMax);
+        rowSum += theirs.rowSum;
     }
 };
 
-/// The shift and the factor that make softmax weights: weight = e^(logit - top) * share.
-struct SoftmaxShare {
-    double top, share;
+/// The shift and the factor that make softmax weights: weight = e^(logit - rowMax) * inverseSum.
+struct SoftmaxNormaliser {
+    double rowMax, inverseSum;
 };
 
-/// A query that sees nothing has share 0, and a top that keeps e^(-infinity - top) at 0.
-KVSCOPE_PORTABLE SoftmaxShare shareOf(const RunningSum<double>& sum) {
-    return {sum.top == -__builtin_inf() ? 0 : sum.top, sum.total > 0 || sum.total != sum.total ? 1 / sum.total : 0};
+/// A query that sees nothing has inverseSum 0, and a rowMax that keeps e^(-infinity - rowMax) at 0.
+KVSCOPE_PORTABLE SoftmaxNormaliser normaliserOf(const OnlineSoftmax<double>& sum) {
+    return {sum.rowMax == -__builtin_inf() ? 0 : sum.rowMax,
+            sum.rowSum > 0 || sum.rowSum != sum.rowSum ? 1 / sum.rowSum : 0};
 }
 
 /// Positions of some queries and of some keys, first and last.
@@ -84,8 +79,7 @@ KVSCOPE_PORTABLE bool sees(const AttentionMask& mask, std::int64_t query, std::i
         return true;
     if (mask.kind == MaskKind::Chunks)
         return query / mask.chunk == key / mask.chunk &&
-               (mask.slidingWindow == 0 ||
-                (key > query - mask.slidingWindow && query > key - mask.slidingWindow));
+               (mask.slidingWindow == 0 || (key > query - mask.slidingWindow && query > key - mask.slidingWindow));
     return key <= query && (mask.slidingWindow == 0 || key > query - mask.slidingWindow);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/base/portable_math.h"
-#include "gpu/kernels/walks_call.h"
 #include "gpu/kernels/softmax_steps.h"
+#include "gpu/kernels/walks_call.h"
 
 #include <cstdint>
 
@@ -43,9 +43,7 @@ struct WalkStep {
 };
 
 /// NaN and infinity fail both comparisons.
-KVSCOPE_PORTABLE bool isFiniteNumber(double x) {
-    return x - x == 0;
-}
+KVSCOPE_PORTABLE bool isFiniteNumber(double x) { return x - x == 0; }
 
 KVSCOPE_PORTABLE WalkStep walkStep(const WalkRule& rule, std::int64_t step, double product, double diagonal,
                                    double uniform, bool isSilent) {

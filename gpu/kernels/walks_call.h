@@ -4,9 +4,10 @@
 
 #include <limits>
 
-// What a launch of self-balancing walks is given. Self-balancing walks (BalanceKV Algorithm 2 and its blocked form), as in core/engine/balancing_walk.h and with the
-// CPU engine's bits when sums are double. All walks of all heads in one launch, a block of threads per walk; the kernel
-// matrix of a walk exists only in panels of 64 rows by 32, or by 64 when fast.
+// What a launch of self-balancing walks is given. Self-balancing walks (BalanceKV Algorithm 2 and its blocked form), as
+// in core/engine/balancing_walk.h and with the CPU engine's bits when sums are double. All walks of all heads in one
+// launch, a block of threads per walk; the kernel matrix of a walk exists only in panels of 64 rows by 32, or by 64
+// when fast.
 namespace kvscope::gpu {
 
 /// In the order of the walk's rows: y_i = sum over j < i of M_ij sign_j, p_i = 1/2 - gamma y_i, sign_i = +1 iff

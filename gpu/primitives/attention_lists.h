@@ -16,11 +16,11 @@ struct HeadLists {
     std::vector<std::int32_t> heads, groups{0};
     std::int32_t largest = 0;
 
-    HeadLists(const std::vector<std::int32_t>& kvOfQ, std::int64_t kvHeads, std::int32_t part) {
+    HeadLists(const std::vector<std::int32_t>& gqaGroupOf, std::int64_t kvHeads, std::int32_t part) {
         for (std::int32_t kv = 0; kv < kvHeads; ++kv) {
             std::int32_t place = 0, taken = 0;
-            for (std::size_t h = 0; h < kvOfQ.size(); ++h)
-                if (kvOfQ[h] == kv && place++ / kMostMembers == part) {
+            for (std::size_t h = 0; h < gqaGroupOf.size(); ++h)
+                if (gqaGroupOf[h] == kv && place++ / kMostMembers == part) {
                     heads.push_back(static_cast<std::int32_t>(h));
                     ++taken;
                 }

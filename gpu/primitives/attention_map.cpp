@@ -44,8 +44,9 @@ struct MapRows {
 AttentionMask maskOf(const AttentionMapInput& input) {
     switch (input.mask) {
     case MapMask::All: // with a window: one chunk of all positions
-        return input.rule.slidingWindow > 0 ? AttentionMask{MaskKind::Chunks, input.rule.slidingWindow, input.keys.size(1)}
-                                            : AttentionMask{MaskKind::All, 0, 1};
+        return input.rule.slidingWindow > 0
+                   ? AttentionMask{MaskKind::Chunks, input.rule.slidingWindow, input.keys.size(1)}
+                   : AttentionMask{MaskKind::All, 0, 1};
     case MapMask::Chunks:
         return {MaskKind::Chunks, input.rule.slidingWindow, input.chunk};
     case MapMask::Causal:
@@ -73,17 +74,17 @@ public:
     }
 
     void run(const Checkpoint& checkpoint) {
-        std::vector<SoftmaxShare> shares;
+        std::vector<SoftmaxNormaliser> normalisers;
         if (m_input.value == MapValue::Weight)
-            shares = allShares(checkpoint.part(0, 0.5));
-        const DeviceList<SoftmaxShare> shareList(m_memory, shares);
+            normalisers = allNormalisers(checkpoint.part(0, 0.5));
+        const DeviceList<SoftmaxNormaliser> normaliserList(m_memory, normalisers);
         const DeviceList<std::int32_t> pixelRows(m_memory, m_rows.pixels);
         const auto width = static_cast<std::size_t>(m_input.width);
         const DeviceList<float> cells(m_memory, static_cast<std::size_t>(m_input.height) * width),
             columns(m_memory, width);
         AttentionTileCall call;
         call.attention = m_listed.call;
-        call.shares = shareList.data();
+        call.normalisers = normaliserList.data();
         call.combine = ruleOf(m_input.combine);
         call.pixelRows = pixelRows.data();
         call.keyBegin = m_input.keyBegin;
@@ -103,7 +104,7 @@ public:
 
 private:
     static DeviceRows oneHead(const DeviceRows& keys, const AttentionMapInput& input) {
-        const std::int64_t kv = input.rule.kvOfQ[static_cast<std::size_t>(input.queryHeads.front())];
+        const std::int64_t kv = input.rule.gqaGroupOf[static_cast<std::size_t>(input.queryHeads.front())];
         DeviceRows one = keys;
         one.data = static_cast<const char*>(keys.data) + kv * keys.headStride * bytesOf(keys.type);
         one.heads = 1;
@@ -119,37 +120,38 @@ private:
         return lists;
     }
 
-    float& logSum(std::size_t head, std::size_t row) {
+    float& logSumExp(std::size_t head, std::size_t row) {
         const auto w = static_cast<std::size_t>(m_input.queries.size(1));
-        return m_map.rowLogSums.data[head * w + static_cast<std::size_t>(m_rows.rows[row])];
+        return m_map.rowLogSumExps.data[head * w + static_cast<std::size_t>(m_rows.rows[row])];
     }
 
-    /// Shares [heads, R]: of known rows from their sums, of the others from the keys that they see.
-    std::vector<SoftmaxShare> allShares(const Checkpoint& checkpoint) {
+    /// Normalisers [heads, R]: of known rows from their sums, of the others from the keys that they see.
+    std::vector<SoftmaxNormaliser> allNormalisers(const Checkpoint& checkpoint) {
         const std::size_t heads = m_input.queryHeads.size(), count = m_rows.rows.size();
         std::vector<std::size_t> unknown;
         for (std::size_t r = 0; r < count; ++r)
             for (std::size_t head = 0; head < heads; ++head)
-                if (std::isnan(logSum(head, r))) {
+                if (std::isnan(logSumExp(head, r))) {
                     unknown.push_back(r);
                     break;
                 }
-        const std::vector<SoftmaxShare> made = sharesOf(unknown, checkpoint);
+        const std::vector<SoftmaxNormaliser> made = normalisersOf(unknown, checkpoint);
         for (std::size_t u = 0; u < unknown.size(); ++u)
             for (std::size_t head = 0; head < heads; ++head)
-                if (const SoftmaxShare share = made[head * unknown.size() + u]; share.share > 0)
-                    logSum(head, unknown[u]) = static_cast<float>(share.top - std::log(share.share));
-        std::vector<SoftmaxShare> shares(heads * count);
+                if (const SoftmaxNormaliser normaliser = made[head * unknown.size() + u]; normaliser.inverseSum > 0)
+                    logSumExp(head, unknown[u]) =
+                        static_cast<float>(normaliser.rowMax - std::log(normaliser.inverseSum));
+        std::vector<SoftmaxNormaliser> normalisers(heads * count);
         for (std::size_t head = 0; head < heads; ++head) {
             for (std::size_t r = 0; r < count; ++r)
-                shares[head * count + r] = {double{logSum(head, r)}, 1};
+                normalisers[head * count + r] = {double{logSumExp(head, r)}, 1};
             for (std::size_t u = 0; u < unknown.size(); ++u)
-                shares[head * count + unknown[u]] = made[head * unknown.size() + u];
+                normalisers[head * count + unknown[u]] = made[head * unknown.size() + u];
         }
-        return shares;
+        return normalisers;
     }
 
-    std::vector<SoftmaxShare> sharesOf(const std::vector<std::size_t>& rows, const Checkpoint& checkpoint) {
+    std::vector<SoftmaxNormaliser> normalisersOf(const std::vector<std::size_t>& rows, const Checkpoint& checkpoint) {
         if (rows.empty())
             return {};
         std::vector<std::int32_t> queryRows;
@@ -159,16 +161,16 @@ private:
         AttentionSumsCall call{.attention = m_listed.call};
         call.attention.queryRows = list.data();
         call.attention.queryCount = static_cast<std::int64_t>(rows.size());
-        const DeviceList<SoftmaxShare> shares(m_memory, rows.size() * m_input.queryHeads.size());
+        const DeviceList<SoftmaxNormaliser> normalisers(m_memory, rows.size() * m_input.queryHeads.size());
         const auto scratch = m_memory.allocate(softmaxScratchBytes(call.attention) + 1);
-        call.shares = shares.data();
+        call.normalisers = normalisers.data();
         call.scratch = scratch.get();
         Slices slices(m_memory, checkpoint, static_cast<double>(softmaxTiles(call.attention)));
         const std::int64_t first = Slices::firstOf(operationsOf(call.attention, columnTiles(call.attention)));
         slices.each(softmaxTiles(call.attention), 1, first, [&](std::int64_t begin, std::int64_t end) {
-            softmaxShares(call, m_memory.stream(), {begin, end});
+            softmaxNormalisers(call, m_memory.stream(), {begin, end});
         });
-        return shares.read(m_memory);
+        return normalisers.read(m_memory);
     }
 
     const DeviceMemory& m_memory;
@@ -184,10 +186,10 @@ private:
 AttentionMap attentionMap(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
                           const AttentionMapInput& input, Arithmetic arithmetic, const Checkpoint& checkpoint) {
     AttentionMap map;
-    map.rowLogSums = input.rowLogSums;
-    if (map.rowLogSums.empty()) {
+    map.rowLogSumExps = input.rowLogSumExps;
+    if (map.rowLogSumExps.empty()) {
         const Shape shape{static_cast<std::int64_t>(input.queryHeads.size()), queries.rows};
-        map.rowLogSums = {shape, std::vector<float>(static_cast<std::size_t>(shape.count()), kNaN)};
+        map.rowLogSumExps = {shape, std::vector<float>(static_cast<std::size_t>(shape.count()), kNaN)};
     }
     const bool isFast = arithmetic == Arithmetic::Fast;
     MapRun(memory, queries, keys, input, isFast ? KernelArithmetic::Fast : KernelArithmetic::Exact, map)

@@ -25,11 +25,11 @@ bool byTensorCores(const AttentionCall& a) {
 
 void runSums(const DeviceMemory& memory, AttentionSumsCall call, float* sums, Slices& slices) {
     const AttentionCall& a = call.attention;
-    const DeviceList<SoftmaxShare> shares(memory, static_cast<std::size_t>(a.slotCount * a.queryCount));
+    const DeviceList<SoftmaxNormaliser> normalisers(memory, static_cast<std::size_t>(a.slotCount * a.queryCount));
     const auto scratch = memory.allocate(softmaxScratchBytes(a) + 1);
     const std::size_t keptBytes = keptLogitsBytes(a);
     const auto kept = keptBytes <= kMostKeptBytes && !byTensorCores(a) ? memory.allocate(keptBytes + 1) : nullptr;
-    call.shares = shares.data();
+    call.normalisers = normalisers.data();
     call.scratch = scratch.get();
     call.logits = kept.get();
     const double perTile = kTileSide * 2 * static_cast<double>(a.queries.width * a.keys.heads);
@@ -47,15 +47,17 @@ void runSums(const DeviceMemory& memory, AttentionSumsCall call, float* sums, Sl
                         }
                     });
     };
-    slice(softmaxTiles(a), columnTiles(a), [&](const TileSlice& part) { softmaxShares(call, memory.stream(), part); });
+    slice(softmaxTiles(a), columnTiles(a),
+          [&](const TileSlice& part) { softmaxNormalisers(call, memory.stream(), part); });
     slice(columnTiles(a), softmaxTiles(a),
           [&](const TileSlice& part) { attentionColumnSums(call, sums, memory.stream(), part); });
 }
 
 /// Calls work(HeadLists) for at most 32 members of every group at a time.
-template <class Work> void eachPart(const std::vector<std::int32_t>& kvOfQ, std::int64_t kvHeads, const Work& work) {
+template <class Work>
+void eachPart(const std::vector<std::int32_t>& gqaGroupOf, std::int64_t kvHeads, const Work& work) {
     for (std::int32_t part = 0;; ++part) {
-        const HeadLists lists(kvOfQ, kvHeads, part);
+        const HeadLists lists(gqaGroupOf, kvHeads, part);
         if (lists.largest == 0)
             return;
         work(lists);
@@ -71,12 +73,12 @@ double tilePairs(const AttentionCall& a) {
 void attentionColumnSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
                          const AttentionInput& input, Arithmetic arithmetic, float* sums,
                          const Checkpoint& checkpoint) {
-    assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == queries.heads);
+    assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == queries.heads);
     std::vector<std::int32_t> positions;
     for (const auto& list : input.keyPositions)
         positions.insert(positions.end(), list.begin(), list.end());
     const DeviceList<std::int32_t> keyPositions(memory, positions);
-    eachPart(input.rule.kvOfQ, keys.heads, [&](const HeadLists& lists) {
+    eachPart(input.rule.gqaGroupOf, keys.heads, [&](const HeadLists& lists) {
         ListedCall listed(memory, queries, keys, lists, input.rule, arithmeticOf(arithmetic));
         listed.call.firstQuery = input.firstQuery;
         listed.call.keyPositions = keyPositions.data();
@@ -90,7 +92,7 @@ void attentionChunkSums(const DeviceMemory& memory, const DeviceRows& queries, c
                         const AttentionChunksInput& input, Arithmetic arithmetic, float* sums,
                         const Checkpoint& checkpoint) {
     assert(queries.rows == keys.rows && input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
-    eachPart(input.rule.kvOfQ, keys.heads, [&](const HeadLists& lists) {
+    eachPart(input.rule.gqaGroupOf, keys.heads, [&](const HeadLists& lists) {
         ListedCall listed(memory, queries, keys, lists, input.rule, arithmeticOf(arithmetic));
         listed.call.mask = {MaskKind::Chunks, input.rule.slidingWindow, input.chunk};
         Slices slices(memory, checkpoint, tilePairs(listed.call));

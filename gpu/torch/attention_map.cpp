@@ -32,7 +32,7 @@ public:
     MapWork(const TorchDevice& device, const AttentionMapInput& input, at::ScalarType type, AttentionMap& map)
         : m_device(device), m_input(input), m_map(map), m_heads(static_cast<std::int64_t>(input.queryHeads.size())) {
         const at::Tensor keys = numbersOf(input.keys);
-        const std::int32_t kv = input.rule.kvOfQ[static_cast<std::size_t>(input.queryHeads.front())];
+        const std::int32_t kv = input.rule.gqaGroupOf[static_cast<std::size_t>(input.queryHeads.front())];
         m_keys = keys.select(0, kv).to(type);
         m_queries = numbersOf(input.queries).index_select(0, device.listOf(input.queryHeads));
         const auto wide = keys.options().dtype(at::kDouble);
@@ -61,9 +61,10 @@ public:
                 perLane.add(seen.begin, seen.end);
         }
         const at::Tensor positions = at::arange(keys.begin, keys.end, m_pixelOfKey.options());
-        const at::Tensor queries = m_queries.index_select(1, m_device.listOf(places)).transpose(0, 1).to(m_keys.dtype());
-        at::Tensor values = logitsOf(queries.reshape({count * m_heads, -1}), m_keys.narrow(0, keys.begin, keys.count()),
-                                     m_input.rule);
+        const at::Tensor queries =
+            m_queries.index_select(1, m_device.listOf(places)).transpose(0, 1).to(m_keys.dtype());
+        at::Tensor values =
+            logitsOf(queries.reshape({count * m_heads, -1}), m_keys.narrow(0, keys.begin, keys.count()), m_input.rule);
         const auto hidden = [&](const Visible& visible) {
             return hiddenFrom(m_device, visible, positions, keys.begin, keys.end - 1);
         };
@@ -85,39 +86,39 @@ public:
     }
 
 private:
-    float& logSum(std::int64_t head, std::int64_t position) const {
+    float& logSumExp(std::int64_t head, std::int64_t position) const {
         const std::int64_t w = m_input.queries.size(1);
-        return m_map.rowLogSums.data[static_cast<std::size_t>(head * w + position - m_input.firstQuery)];
+        return m_map.rowLogSumExps.data[static_cast<std::size_t>(head * w + position - m_input.firstQuery)];
     }
 
     bool allKnown(const MapRow* rows, std::int64_t count) const {
         for (std::int64_t r = 0; r < count; ++r)
             for (std::int64_t head = 0; head < m_heads; ++head)
-                if (std::isnan(logSum(head, rows[r].position)))
+                if (std::isnan(logSumExp(head, rows[r].position)))
                     return false;
         return true;
     }
 
     /// Logits [rows heads, m] become softmax weights, in place; sums of rows that were not known are written down.
     void makeWeights(at::Tensor& values, const at::Tensor& hidden, const MapRow* rows, std::int64_t count, bool known) {
-        const at::Tensor top = exponentiate(values, hidden);
-        const at::Tensor totals = values.sum(-1, true);
+        const at::Tensor rowMax = exponentiate(values, hidden);
+        const at::Tensor rowSums = values.sum(-1, true);
         if (known) {
             std::vector<double> sums;
             for (std::int64_t r = 0; r < count; ++r)
                 for (std::int64_t head = 0; head < m_heads; ++head)
-                    sums.push_back(double{logSum(head, rows[r].position)});
-            const at::Tensor factors = (top - m_device.listOf(sums).unsqueeze(1).to(top.dtype())).exp();
-            values.mul_(at::where(totals <= 0, 0.0, factors));
+                    sums.push_back(double{logSumExp(head, rows[r].position)});
+            const at::Tensor factors = (rowMax - m_device.listOf(sums).unsqueeze(1).to(rowMax.dtype())).exp();
+            values.mul_(at::where(rowSums <= 0, 0.0, factors));
             return;
         }
-        values.mul_(sharesOf(totals));
-        const std::vector<double> logs = doublesOf(totals.log() + top), all = doublesOf(totals);
+        values.mul_(inverseSumsOf(rowSums));
+        const std::vector<double> logs = doublesOf(rowSums.log() + rowMax), all = doublesOf(rowSums);
         for (std::int64_t r = 0; r < count; ++r)
             for (std::int64_t head = 0; head < m_heads; ++head) {
                 const auto lane = static_cast<std::size_t>(r * m_heads + head);
                 if (all[lane] > 0)
-                    logSum(head, rows[r].position) = static_cast<float>(logs[lane]);
+                    logSumExp(head, rows[r].position) = static_cast<float>(logs[lane]);
             }
     }
 

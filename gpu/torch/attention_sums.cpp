@@ -42,11 +42,13 @@ KeyRange visibleKeys(const AttentionInput& input, std::int64_t kv, std::int64_t 
 
 /// Sum over rows [groups, w] of softmax rows e [groups w, m]: [groups, m].
 at::Tensor columnSums(const at::Tensor& exponentials, std::int64_t groups) {
-    const at::Tensor shares = sharesOf(exponentials.sum(-1));
-    return at::matmul(shares.view({groups, 1, -1}), exponentials.view({groups, -1, exponentials.size(-1)})).squeeze(1);
+    const at::Tensor inverseSums = inverseSumsOf(exponentials.sum(-1));
+    return at::matmul(inverseSums.view({groups, 1, -1}), exponentials.view({groups, -1, exponentials.size(-1)}))
+        .squeeze(1);
 }
 
-/// Hides keys of a chunk of `length` rows that lie a window or more away; padding keys stay. logits [.., length, terms].
+/// Hides keys of a chunk of `length` rows that lie a window or more away; padding keys stay. logits [.., length,
+/// terms].
 void hideFar(at::Tensor logits, std::int64_t length, std::int64_t window) {
     if (window == 0 || window >= length)
         return;
@@ -61,7 +63,7 @@ at::Tensor chunkSums(const at::Tensor& queries, const at::Tensor& keys, const At
     at::Tensor logits = logitsOf(queries.flatten(1, 2), keys, rule);
     hideFar(logits.view({queries.size(0), queries.size(1), queries.size(2), -1}), queries.size(2), rule.slidingWindow);
     exponentiate(logits, {});
-    logits.mul_(sharesOf(logits.sum(-1, true)));
+    logits.mul_(inverseSumsOf(logits.sum(-1, true)));
     const at::Tensor perGroup = logits.view({queries.size(0), queries.size(1), queries.size(2), -1});
     return perGroup.sum(2).transpose(0, 1);
 }
@@ -70,7 +72,7 @@ at::Tensor chunkSums(const at::Tensor& queries, const at::Tensor& keys, const At
 
 Tensor TorchEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const {
     const std::int64_t w = input.queries.size(1), m = input.keys.size(1), d = input.keys.size(2);
-    assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == input.queries.size(0));
+    assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == input.queries.size(0));
     const auto type = m_arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
     Steps steps(m_device, checkpoint, static_cast<double>(input.queries.size(0) * w));
     if constexpr (KVSCOPE_HAS_KERNELS)
@@ -84,9 +86,9 @@ Tensor TorchEngine::attentionColumnSums(const AttentionInput& input, const Check
         if (group == 0)
             continue;
         const at::Tensor mine = queries.index_select(0, m_device.listOf(heads)), wide = keys.select(0, kv).to(type);
-        const at::Tensor positions =
-            input.keyPositions.empty() ? at::arange(m, keys.options().dtype(at::kLong))
-                                       : m_device.listOf(input.keyPositions[static_cast<std::size_t>(kv)]);
+        const at::Tensor positions = input.keyPositions.empty()
+                                         ? at::arange(m, keys.options().dtype(at::kLong))
+                                         : m_device.listOf(input.keyPositions[static_cast<std::size_t>(kv)]);
         at::Tensor sums = at::zeros({group, m}, keys.options().dtype(at::kDouble));
         const double bytes = 24.0 * static_cast<double>(group * (m + d));
         steps.batches(w, bytes, static_cast<double>(group), [&](std::int64_t begin, std::int64_t count) {
@@ -109,7 +111,8 @@ Tensor TorchEngine::attentionColumnSums(const AttentionInput& input, const Check
 }
 
 Tensor TorchEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const {
-    const std::int64_t n = input.keys.size(1), d = input.keys.size(2), size = std::min(input.chunk, std::max<std::int64_t>(1, n));
+    const std::int64_t n = input.keys.size(1), d = input.keys.size(2),
+                       size = std::min(input.chunk, std::max<std::int64_t>(1, n));
     assert(input.queries.size(1) == n && input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
     const auto type = m_arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
     const std::int64_t whole = n / size, rest = size < input.chunk ? n : n - whole * size;

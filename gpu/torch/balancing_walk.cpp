@@ -30,7 +30,8 @@ constexpr double kLargestExponent = 500;
 using Walks = std::vector<const BalancingWalk*>;
 
 /// One number of every walk as [W, 1, 1].
-at::Tensor perWalk(const TorchDevice& device, const Walks& walks, const std::function<double(const BalancingWalk&)>& of) {
+at::Tensor perWalk(const TorchDevice& device, const Walks& walks,
+                   const std::function<double(const BalancingWalk&)>& of) {
     std::vector<double> numbers;
     for (const BalancingWalk* walk : walks)
         numbers.push_back(of(*walk));
@@ -62,9 +63,12 @@ public:
         m_keyFactors = m_keys.to(type);
         if (!input.values.empty())
             m_valueFactors = gathered(input.values).to(type);
-        m_uniforms = perRow(device, m_walks, [](const BalancingWalk& w) -> const auto& { return w.uniforms; }, 0);
-        m_weights = perRow(device, m_walks, [](const BalancingWalk& w) -> const auto& { return w.weights; }, 1);
-        m_silent = perRow(device, m_walks, [](const BalancingWalk& w) -> const auto& { return w.silent; }, 0) != 0;
+        m_uniforms = perRow(
+            device, m_walks, [](const BalancingWalk& w) -> const auto& { return w.uniforms; }, 0);
+        m_weights = perRow(
+            device, m_walks, [](const BalancingWalk& w) -> const auto& { return w.weights; }, 1);
+        m_silent = perRow(
+                       device, m_walks, [](const BalancingWalk& w) -> const auto& { return w.silent; }, 0) != 0;
         m_gamma = number([](const BalancingWalk& w) { return w.gamma; }).view(-1);
         m_failAbove = number([](const BalancingWalk& w) { return w.failAbove; }).view(-1);
         m_firstIsPlus = number([](const BalancingWalk& w) { return w.firstIsPlus ? 1.0 : 0.0; }).view(-1) != 0;
@@ -122,8 +126,10 @@ private:
         for (const BalancingWalk* walk : m_walks)
             for (const TokenIndex row : walk->rows)
                 places.push_back(walk->head * all.size(1) + row);
-        return all.flatten(0, 1).index_select(0, m_device.listOf(places)).to(at::kDouble).view(
-            {static_cast<std::int64_t>(m_walks.size()), -1, all.size(2)});
+        return all.flatten(0, 1)
+            .index_select(0, m_device.listOf(places))
+            .to(at::kDouble)
+            .view({static_cast<std::int64_t>(m_walks.size()), -1, all.size(2)});
     }
 
     /// <k_i, c> - <c, c> / 2 per row, so that <k_i - c, k_j - c> = <k_i, k_j> - term_i - term_j.
@@ -145,7 +151,8 @@ private:
     /// M of rows [0, end) against rows [begin, end): [W, end, end - begin].
     at::Tensor kernel(std::int64_t begin, std::int64_t end) const {
         const auto products = [&](const at::Tensor& rows) {
-            return at::matmul(rows.narrow(1, 0, end), rows.narrow(1, begin, end - begin).transpose(1, 2)).to(at::kDouble);
+            return at::matmul(rows.narrow(1, 0, end), rows.narrow(1, begin, end - begin).transpose(1, 2))
+                .to(at::kDouble);
         };
         const auto before = [&](const at::Tensor& list) { return list.narrow(1, 0, end); };
         const auto across = [&](const at::Tensor& list) { return list.narrow(1, begin, end - begin).transpose(1, 2); };
@@ -154,8 +161,11 @@ private:
         if (!m_valueFactors.defined())
             return matrix.mul_(m_valueConstant);
         const at::Tensor weights = m_weights.unsqueeze(2);
-        return matrix.mul_(products(m_valueFactors).mul_(before(weights)).mul_(across(weights)).mul_(m_valueScale).add_(
-            m_valueConstant));
+        return matrix.mul_(products(m_valueFactors)
+                               .mul_(before(weights))
+                               .mul_(across(weights))
+                               .mul_(m_valueScale)
+                               .add_(m_valueConstant));
     }
 
     void walkPanel(std::int64_t begin, std::int64_t end, const at::Tensor& matrix) {
@@ -186,7 +196,8 @@ private:
 
 } // namespace
 
-std::vector<BalancingSteps> TorchEngine::balancingWalks(const BalancingWalks& input, const Checkpoint& checkpoint) const {
+std::vector<BalancingSteps> TorchEngine::balancingWalks(const BalancingWalks& input,
+                                                        const Checkpoint& checkpoint) const {
     double work = 1;
     std::map<std::size_t, std::vector<std::size_t>> byLength;
     for (std::size_t w = 0; w < input.walks.size(); ++w) {

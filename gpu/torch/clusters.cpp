@@ -30,9 +30,7 @@ constexpr std::int64_t kReportEvery = 64; // picks
 constexpr std::int64_t kRowsPerBlock = 256;
 
 /// Euclidean distances of rows [a, d] and [b, d] by differences: [a, b].
-at::Tensor distancesOf(const at::Tensor& a, const at::Tensor& b) {
-    return at::cdist(a, b, 2.0, /*differences*/ 2);
-}
+at::Tensor distancesOf(const at::Tensor& a, const at::Tensor& b) { return at::cdist(a, b, 2.0, /*differences*/ 2); }
 
 /// The picks of one head. Every row is compared with every centre; nothing comes to the host before the end.
 class GreedyRun {
@@ -97,7 +95,8 @@ private:
 /// Takes the rows of one head in order, a block at a time.
 class ClusterPass {
 public:
-    ClusterPass(const TorchDevice& device, const at::Tensor& keys, double radius, std::int64_t most, StreamClusters& out)
+    ClusterPass(const TorchDevice& device, const at::Tensor& keys, double radius, std::int64_t most,
+                StreamClusters& out)
         : m_device(device), m_keys(keys.to(at::kDouble)), m_radius(radius), m_most(most), m_out(out) {}
 
     void takeBlock(std::int64_t begin, std::int64_t count) {
@@ -159,7 +158,8 @@ private:
 std::vector<GreedyCenters> TorchEngine::greedyCenters(const Tensor& keys, const CentersRequest& request,
                                                       const Checkpoint& checkpoint) const {
     const std::int64_t heads = keys.size(0);
-    assert(static_cast<std::int64_t>(request.first.size()) == heads && 1 <= request.count && request.count <= keys.size(1));
+    assert(static_cast<std::int64_t>(request.first.size()) == heads && 1 <= request.count &&
+           request.count <= keys.size(1));
     std::vector<GreedyCenters> known = request.known, runs;
     known.resize(static_cast<std::size_t>(heads));
     Steps steps(m_device, checkpoint, static_cast<double>(heads * request.count));

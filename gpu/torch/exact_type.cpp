@@ -1,5 +1,5 @@
-// Captures are widened to floats when they are read. On a device their 16 bits take half the memory and feed tensor cores,
-// and widening them again gives the same floats.
+// Captures are widened to floats when they are read. On a device their 16 bits take half the memory and feed tensor
+// cores, and widening them again gives the same floats.
 #include "gpu/torch/exact_type.h"
 
 #include "gpu/kernels/product_sums.h"
@@ -12,9 +12,7 @@ namespace kvscope::gpu {
 
 namespace {
 
-bool isBFloat16(float x) {
-    return (std::bit_cast<std::uint32_t>(x) & 0xffffU) == 0;
-}
+bool isBFloat16(float x) { return (std::bit_cast<std::uint32_t>(x) & 0xffffU) == 0; }
 
 /// Zeros and normal halves; infinities and NaN are none.
 bool isNormalHalf(float x) {

@@ -27,20 +27,20 @@ public:
         return {std::move(owner), data};
     }
     void copyIn(void* to, const void* from, std::size_t bytes) const override {
-        there(to, bytes).copy_(here(const_cast<void*>(from), bytes));
+        deviceView(to, bytes).copy_(hostView(const_cast<void*>(from), bytes));
     }
     void copyOut(void* to, const void* from, std::size_t bytes) const override {
-        here(to, bytes).copy_(there(const_cast<void*>(from), bytes));
+        hostView(to, bytes).copy_(deviceView(const_cast<void*>(from), bytes));
     }
     void finish() const override { m_device.finish(); }
     Stream stream() const override { return static_cast<Stream>(m_device.stream()); }
     ExactSums exactSums() const override { return m_device.exactSums(); }
 
 private:
-    at::Tensor there(void* data, std::size_t bytes) const {
+    at::Tensor deviceView(void* data, std::size_t bytes) const {
         return at::from_blob(data, {static_cast<std::int64_t>(bytes)}, m_bytes);
     }
-    static at::Tensor here(void* data, std::size_t bytes) {
+    static at::Tensor hostView(void* data, std::size_t bytes) {
         return at::from_blob(data, {static_cast<std::int64_t>(bytes)}, at::TensorOptions(at::kByte));
     }
 
@@ -69,16 +69,17 @@ struct RowsTensor {
                 type == at::kBFloat16 ? ElementType::BFloat16
                 : type == at::kHalf   ? ElementType::Float16
                                       : ElementType::Float32,
-                numbers.size(0), numbers.size(1), numbers.size(2), numbers.stride(0)};
+                numbers.size(0),
+                numbers.size(1),
+                numbers.size(2),
+                numbers.stride(0)};
     }
 
     at::Tensor numbers; ///< keeps the memory
     DeviceRows rows;
 };
 
-at::Tensor packed(const Tensor& tensor) {
-    return tensor.empty() ? at::Tensor() : numbersOf(tensor).contiguous();
-}
+at::Tensor packed(const Tensor& tensor) { return tensor.empty() ? at::Tensor() : numbersOf(tensor).contiguous(); }
 
 const float* addressOf(const at::Tensor& numbers) {
     return numbers.defined() ? numbers.const_data_ptr<float>() : nullptr;
@@ -128,7 +129,8 @@ Tensor columnSums(const TorchDevice& device, const AttentionInput& input, Arithm
                   const Checkpoint& checkpoint) {
     const auto [queries, keys] = QueriesAndKeys(input.queries, input.keys);
     const at::Tensor sums = scoresLike(keys, queries.rows.heads, keys.rows.rows);
-    attentionColumnSums(TorchMemory(device), queries.rows, keys.rows, input, arithmetic, sums.data_ptr<float>(), checkpoint);
+    attentionColumnSums(TorchMemory(device), queries.rows, keys.rows, input, arithmetic, sums.data_ptr<float>(),
+                        checkpoint);
     return tensorOf(sums);
 }
 
@@ -136,7 +138,8 @@ Tensor chunkSums(const TorchDevice& device, const AttentionChunksInput& input, A
                  const Checkpoint& checkpoint) {
     const auto [queries, keys] = QueriesAndKeys(input.queries, input.keys);
     const at::Tensor sums = scoresLike(keys, queries.rows.heads, keys.rows.rows);
-    attentionChunkSums(TorchMemory(device), queries.rows, keys.rows, input, arithmetic, sums.data_ptr<float>(), checkpoint);
+    attentionChunkSums(TorchMemory(device), queries.rows, keys.rows, input, arithmetic, sums.data_ptr<float>(),
+                       checkpoint);
     return tensorOf(sums);
 }
 

@@ -24,9 +24,7 @@ namespace {
 
 constexpr std::int64_t kDifferences = 2; // cdist: differences first, never |a|^2 + |b|^2 - 2 a.b, which cancels
 
-at::Tensor lengthsOf(const at::Tensor& wide) {
-    return at::linalg_vector_norm(wide, 2, {-1});
-}
+at::Tensor lengthsOf(const at::Tensor& wide) { return at::linalg_vector_norm(wide, 2, {-1}); }
 
 /// 1 / length; 0 for a zero row (K4). NaN stays.
 at::Tensor inverseLengths(const at::Tensor& wide) {

@@ -26,9 +26,7 @@ constexpr double kCentringNoise = 0x1.0p-96;
 
 constexpr std::int64_t kFirstMatrices = 32; // of heads and chunks, before the clock is asked
 
-bool usesTriangle(LeverageRoute route) {
-    return route == LeverageRoute::Svd || route == LeverageRoute::Qr;
-}
+bool usesTriangle(LeverageRoute route) { return route == LeverageRoute::Svd || route == LeverageRoute::Qr; }
 
 /// Sketched rows [B, c, k] in double, centred when asked, and the small matrices [B, ., k] that stand for them.
 class WideRows {

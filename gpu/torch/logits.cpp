@@ -40,20 +40,18 @@ at::Tensor hiddenFrom(const TorchDevice& device, const Visible& visible, const a
 at::Tensor exponentiate(at::Tensor& logits, const at::Tensor& hidden) {
     if (hidden.defined())
         logits.masked_fill_(hidden, kMinusInfinity);
-    const at::Tensor top = logits.amax(-1, true);
-    // A row that sees nothing has top -infinity; -infinity - 0 gives e^x = 0 there instead of NaN.
-    logits.sub_(at::where(top == kMinusInfinity, 0.0, top)).exp_();
-    return top;
+    const at::Tensor rowMax = logits.amax(-1, true);
+    // A row that sees nothing has rowMax -infinity; -infinity - 0 gives e^x = 0 there instead of NaN.
+    logits.sub_(at::where(rowMax == kMinusInfinity, 0.0, rowMax)).exp_();
+    return rowMax;
 }
 
-at::Tensor sharesOf(const at::Tensor& totals) {
-    return at::where(totals == 0, totals, totals.reciprocal());
-}
+at::Tensor inverseSumsOf(const at::Tensor& rowSums) { return at::where(rowSums == 0, rowSums, rowSums.reciprocal()); }
 
 std::vector<std::int64_t> queryHeadsOf(const AttentionRule& rule, std::int64_t kv) {
     std::vector<std::int64_t> heads;
-    for (std::size_t h = 0; h < rule.kvOfQ.size(); ++h)
-        if (rule.kvOfQ[h] == kv)
+    for (std::size_t h = 0; h < rule.gqaGroupOf.size(); ++h)
+        if (rule.gqaGroupOf[h] == kv)
             heads.push_back(static_cast<std::int64_t>(h));
     return heads;
 }

@@ -31,12 +31,13 @@ at::Tensor logitsOf(const at::Tensor& rows, const at::Tensor& keys, const Attent
 at::Tensor hiddenFrom(const TorchDevice& device, const Visible& visible, const at::Tensor& positions,
                       std::int64_t first, std::int64_t last);
 
-/// Softmax before its division, in place: logits become e^(l - top), hidden ones (mask as above) 0. Returns the tops
+/// Softmax before its division, in place: logits become e^(l - rowMax), hidden ones (mask as above) 0. Returns the row
+/// maxima
 /// [.., R, 1], -infinity where a row sees nothing.
 at::Tensor exponentiate(at::Tensor& logits, const at::Tensor& hidden);
 
 /// 1 / x; 0 where x is 0. NaN stays.
-at::Tensor sharesOf(const at::Tensor& totals);
+at::Tensor inverseSumsOf(const at::Tensor& rowSums);
 
 /// Query heads that read KV head `kv`.
 std::vector<std::int64_t> queryHeadsOf(const AttentionRule& rule, std::int64_t kv);

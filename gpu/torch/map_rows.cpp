@@ -21,12 +21,12 @@ std::vector<MapRow> mapRowsOf(const AttentionMapInput& input) {
 AttentionMap emptyMapFor(const AttentionMapInput& input, std::int64_t rows) {
     AttentionMap map;
     map.rows = rows;
-    map.rowLogSums = input.rowLogSums;
-    if (map.rowLogSums.empty()) {
+    map.rowLogSumExps = input.rowLogSumExps;
+    if (map.rowLogSumExps.empty()) {
         const auto heads = static_cast<std::int64_t>(input.queryHeads.size());
-        map.rowLogSums.shape = {heads, input.queries.size(1)};
-        map.rowLogSums.data.assign(static_cast<std::size_t>(map.rowLogSums.shape.count()),
-                                   std::numeric_limits<float>::quiet_NaN());
+        map.rowLogSumExps.shape = {heads, input.queries.size(1)};
+        map.rowLogSumExps.data.assign(static_cast<std::size_t>(map.rowLogSumExps.shape.count()),
+                                      std::numeric_limits<float>::quiet_NaN());
     }
     return map;
 }

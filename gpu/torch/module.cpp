@@ -7,9 +7,7 @@ using namespace kvscope;
 
 extern "C" {
 
-[[gnu::visibility("default")]] const char* kvscopeEngineModuleStamp() {
-    return KVSCOPE_ENGINE_STAMP;
-}
+[[gnu::visibility("default")]] const char* kvscopeEngineModuleStamp() { return KVSCOPE_ENGINE_STAMP; }
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"

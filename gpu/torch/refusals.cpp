@@ -8,11 +8,11 @@
 namespace kvscope::gpu {
 
 void refuseScore(std::int64_t head, std::int64_t row) {
-    throw Error({"the score of token " + std::to_string(row) + " in head " + std::to_string(head) +
-                     " is not a number (NaN)",
-                 "scores",
-                 "look for NaN or infinity in the capture's keys and queries",
-                 {}});
+    throw Error(
+        {"the score of token " + std::to_string(row) + " in head " + std::to_string(head) + " is not a number (NaN)",
+         "scores",
+         "look for NaN or infinity in the capture's keys and queries",
+         {}});
 }
 
 void refuseKey(std::int64_t row) {
@@ -23,8 +23,8 @@ void refuseKey(std::int64_t row) {
 }
 
 void refuseWalkRow(std::int64_t head, std::int64_t row) {
-    throw Error({"the balancing walk of head " + std::to_string(head) +
-                     " meets a number that is not finite at row " + std::to_string(row),
+    throw Error({"the balancing walk of head " + std::to_string(head) + " meets a number that is not finite at row " +
+                     std::to_string(row),
                  "keys and values",
                  "look for NaN or infinity in the capture's keys and values",
                  {}});

@@ -44,15 +44,15 @@ Tensor TorchEngine::pool(const Tensor& scores, PoolKind kind, std::int64_t width
                                               : at::max_pool1d(rows, window, step, border));
 }
 
-Tensor TorchEngine::reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t numKvHeads,
-                                 GroupRule rule) const {
-    assert(static_cast<std::int64_t>(kvOfQ.size()) == scores.size(0));
+Tensor TorchEngine::reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf,
+                                 std::int64_t numKvHeads, GroupRule rule) const {
+    assert(static_cast<std::int64_t>(gqaGroupOf.size()) == scores.size(0));
     const at::Tensor rows = numbersOf(scores).to(at::kDouble);
     std::vector<at::Tensor> reduced;
     for (std::int32_t kv = 0; kv < numKvHeads; ++kv) {
         std::vector<std::int64_t> heads;
-        for (std::size_t h = 0; h < kvOfQ.size(); ++h)
-            if (kvOfQ[h] == kv)
+        for (std::size_t h = 0; h < gqaGroupOf.size(); ++h)
+            if (gqaGroupOf[h] == kv)
                 heads.push_back(static_cast<std::int64_t>(h));
         assert(!heads.empty());
         const at::Tensor group = rows.index_select(0, m_device.listOf(heads));

@@ -42,9 +42,7 @@ Moments momentsOf(const at::Tensor& rows, Steps& steps) {
 }
 
 /// Rounding may push a zero below itself.
-at::Tensor rootOf(const at::Tensor& eigenvalues) {
-    return eigenvalues.clamp_min(0).sqrt();
-}
+at::Tensor rootOf(const at::Tensor& eigenvalues) { return eigenvalues.clamp_min(0).sqrt(); }
 
 /// Axes [components, d]: an eigenvector has no sign of its own; the largest absolute entry (the first of equals)
 /// becomes positive.
@@ -109,9 +107,9 @@ PrincipalAxes TorchEngine::principalAxes(const Tensor& keys, std::int64_t head, 
     Steps steps(m_device, checkpoint, n);
     const Moments moments = momentsOf(rows, steps);
     const at::Tensor mean = moments.sums / n;
-    // In double this loses (mean / spread)^2 of 2^53, harmless for keys; cancellation may leave a tiny negative variance.
-    const at::Tensor covariance =
-        (moments.products - mean.unsqueeze(1) * mean.unsqueeze(0) * n) / std::max(1.0, n - 1);
+    // In double this loses (mean / spread)^2 of 2^53, harmless for keys; cancellation may leave a tiny negative
+    // variance.
+    const at::Tensor covariance = (moments.products - mean.unsqueeze(1) * mean.unsqueeze(0) * n) / std::max(1.0, n - 1);
     covariance.diagonal().clamp_min_(0);
     const auto [values, vectors] = at::linalg_eigh(covariance);
     const std::int64_t count = std::min<std::int64_t>(components, rows.size(1));
@@ -131,9 +129,11 @@ HostTensor TorchEngine::project(const Tensor& keys, std::int64_t head, const Pri
     const Checkpoint whole;
     Steps steps(m_device, whole, static_cast<double>(rows.size(0)));
     std::vector<at::Tensor> parts;
-    steps.batches(rows.size(0), 24.0 * static_cast<double>(rows.size(1)), 1, [&](std::int64_t begin, std::int64_t count) {
-        parts.push_back((at::matmul(rows.narrow(0, begin, count).to(at::kDouble), directions) - offsets).to(at::kFloat));
-    });
+    steps.batches(
+        rows.size(0), 24.0 * static_cast<double>(rows.size(1)), 1, [&](std::int64_t begin, std::int64_t count) {
+            parts.push_back(
+                (at::matmul(rows.narrow(0, begin, count).to(at::kDouble), directions) - offsets).to(at::kFloat));
+        });
     return hostTensorOf(at::cat(parts, 0));
 }
 

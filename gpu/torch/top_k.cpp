@@ -1,4 +1,5 @@
-// Keeps the best rows of every head: a stable sort, so that of equal scores the earlier row comes first on every device.
+// Keeps the best rows of every head: a stable sort, so that of equal scores the earlier row comes first on every
+// device.
 #include "gpu/torch/kernel_calls.h"
 #include "gpu/torch/refusals.h"
 #include "gpu/torch/torch_engine.h"

@@ -36,9 +36,7 @@ constexpr std::int64_t kCudaBatchBytes = std::int64_t{1} << 30;
 constexpr std::int64_t kSmallestBatchBytes = std::int64_t{4} << 20;
 constexpr double kResidentShare = 0.6; // of the free memory; the rest is for intermediate results
 
-std::string gibibytes(std::size_t bytes) {
-    return std::to_string((bytes + (std::size_t{1} << 29)) >> 30) + " GiB";
-}
+std::string gibibytes(std::size_t bytes) { return std::to_string((bytes + (std::size_t{1} << 29)) >> 30) + " GiB"; }
 
 /// "NVIDIA H200", as the driver tells it.
 std::string nameOfGpu() {
@@ -55,9 +53,7 @@ std::string nameOfGpu() {
     throw Error({.sentence = sentence, .place = "engine cuda", .remedy = remedy});
 }
 
-at::Device deviceOf(bool cuda) {
-    return cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
-}
+at::Device deviceOf(bool cuda) { return cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU); }
 
 template <class Number> at::Tensor copied(std::span<const Number> numbers, at::ScalarType type, bool cuda) {
     // Read only: the copy below is what is kept.
@@ -74,7 +70,7 @@ std::vector<std::int64_t> sizesOf(const Shape& shape) {
 }
 
 /// The tensor takes the numbers over without a copy and lets them go with its last owner.
-at::Tensor hereOf(HostTensor numbers) {
+at::Tensor cpuTensorOf(HostTensor numbers) {
     const std::vector<std::int64_t> sizes = sizesOf(numbers.shape);
     auto* owner = new std::vector<float>(std::move(numbers.data));
     return at::from_blob(
@@ -82,22 +78,22 @@ at::Tensor hereOf(HostTensor numbers) {
 }
 
 /// In memory that the GPU reads itself; as it is where none can be had.
-at::Tensor pinned(const at::Tensor& here) {
+at::Tensor pinned(const at::Tensor& onHost) {
     try {
-        return here.pin_memory();
+        return onHost.pin_memory();
     } catch (const c10::Error&) {
-        return here;
+        return onHost;
     }
 }
 
 /// This thread's current stream, for a while.
-class StreamInUse {
+class ScopedStream {
 public:
-    StreamInUse(const c10::impl::VirtualGuardImpl& guard, c10::Stream stream)
+    ScopedStream(const c10::impl::VirtualGuardImpl& guard, c10::Stream stream)
         : m_guard(guard), m_before(guard.exchangeStream(stream)) {}
-    ~StreamInUse() { m_guard.exchangeStream(m_before); }
-    StreamInUse(const StreamInUse&) = delete;
-    StreamInUse& operator=(const StreamInUse&) = delete;
+    ~ScopedStream() { m_guard.exchangeStream(m_before); }
+    ScopedStream(const ScopedStream&) = delete;
+    ScopedStream& operator=(const ScopedStream&) = delete;
 
 private:
     const c10::impl::VirtualGuardImpl& m_guard;
@@ -106,9 +102,7 @@ private:
 
 } // namespace
 
-[[gnu::weak]] bool kernelsRunOnTheCpu() {
-    return false;
-}
+[[gnu::weak]] bool kernelsRunOnTheCpu() { return false; }
 
 TorchDevice::TorchDevice(const EngineModuleRequest& request)
     : m_cuda(request.device == "cuda"), m_batchBytes(m_cuda ? kCudaBatchBytes : kCpuBatchBytes) {
@@ -149,34 +143,30 @@ void TorchDevice::openCuda() {
     }
 }
 
-at::Tensor TorchDevice::exactHere(HostTensor numbers) const {
+at::Tensor TorchDevice::exactOnHost(HostTensor numbers) const {
     const bool isRows = numbers.shape.rank() == 3;
     const StoredAs type = m_runsKernels && isRows ? exactTypeOf(numbers.data) : StoredAs::Float32;
-    const at::Tensor here = hereOf(std::move(numbers));
-    return type == StoredAs::Float32 ? here : here.to(type == StoredAs::BFloat16 ? at::kBFloat16 : at::kHalf);
+    const at::Tensor onHost = cpuTensorOf(std::move(numbers));
+    return type == StoredAs::Float32 ? onHost : onHost.to(type == StoredAs::BFloat16 ? at::kBFloat16 : at::kHalf);
 }
 
-at::Tensor TorchDevice::there(const at::Tensor& here) const {
+at::Tensor TorchDevice::toDevice(const at::Tensor& onHost) const {
     if (!m_cuda)
-        return here;
+        return onHost;
     // Pinned memory is copied by the GPU itself. The copy is waited for: a buffer that LibTorch still watches is let go
     // through a call that throws where nothing may throw when the device was lost meanwhile.
-    return pinned(here).to(deviceOf(true), /*non_blocking=*/false);
+    return pinned(onHost).to(deviceOf(true), /*non_blocking=*/false);
 }
 
-at::Tensor TorchDevice::upload(HostTensor numbers) const {
-    return there(hereOf(std::move(numbers)));
-}
+at::Tensor TorchDevice::upload(HostTensor numbers) const { return toDevice(cpuTensorOf(std::move(numbers))); }
 
-at::Tensor TorchDevice::uploadExact(HostTensor numbers) const {
-    return there(exactHere(std::move(numbers)));
-}
+at::Tensor TorchDevice::uploadExact(HostTensor numbers) const { return toDevice(exactOnHost(std::move(numbers))); }
 
-at::Tensor TorchDevice::uploadBeside(HostTensor numbers) const {
-    const at::Tensor here = exactHere(std::move(numbers));
+at::Tensor TorchDevice::uploadOnCopyStream(HostTensor numbers) const {
+    const at::Tensor onHost = exactOnHost(std::move(numbers));
     if (!m_cuda)
-        return here;
-    const at::Tensor there = at::empty(here.sizes(), here.options().device(deviceOf(true)));
+        return onHost;
+    const at::Tensor onDevice = at::empty(onHost.sizes(), onHost.options().device(deviceOf(true)));
     const c10::impl::VirtualGuardImpl guard(at::kCUDA);
     const c10::Stream copying = guard.getStreamFromGlobalPool(deviceOf(true));
     // The memory belongs to the computing stream, which lets it go in its order; what was enqueued there before may
@@ -184,14 +174,12 @@ at::Tensor TorchDevice::uploadBeside(HostTensor numbers) const {
     c10::Event before(at::kCUDA);
     before.record(guard.getStream(deviceOf(true)));
     before.block(copying);
-    const StreamInUse inUse(guard, copying);
-    there.copy_(pinned(here), /*non_blocking=*/false);
-    return there;
+    const ScopedStream inUse(guard, copying);
+    onDevice.copy_(pinned(onHost), /*non_blocking=*/false);
+    return onDevice;
 }
 
-at::Tensor TorchDevice::listOf(std::span<const double> numbers) const {
-    return copied(numbers, at::kDouble, m_cuda);
-}
+at::Tensor TorchDevice::listOf(std::span<const double> numbers) const { return copied(numbers, at::kDouble, m_cuda); }
 
 at::Tensor TorchDevice::listOf(std::span<const std::int64_t> numbers) const {
     return copied(numbers, at::kLong, m_cuda);

@@ -39,7 +39,7 @@ public:
     /// Rows [H, n, d] that 16 bits hold exactly are stored so where kernels read them; all else is floats.
     at::Tensor uploadExact(HostTensor numbers) const;
     /// As uploadExact, on a stream of its own beside what the current stream computes; complete when it returns.
-    at::Tensor uploadBeside(HostTensor numbers) const;
+    at::Tensor uploadOnCopyStream(HostTensor numbers) const;
     /// Lists of the host on the device, one axis.
     at::Tensor listOf(std::span<const double> numbers) const;
     at::Tensor listOf(std::span<const std::int64_t> numbers) const;
@@ -55,8 +55,8 @@ public:
 
 private:
     void openCuda();
-    at::Tensor exactHere(HostTensor numbers) const;
-    at::Tensor there(const at::Tensor& here) const;
+    at::Tensor exactOnHost(HostTensor numbers) const;
+    at::Tensor toDevice(const at::Tensor& onHost) const;
 
     bool m_cuda = false, m_runsKernels = false;
     ExactSums m_exactSums = ExactSums::Double;

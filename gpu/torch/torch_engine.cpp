@@ -29,18 +29,14 @@ Tensor TorchEngine::upload(HostTensor tensor) const {
     return storedTensorOf(m_device.uploadExact(std::move(tensor)), fits);
 }
 
-Tensor TorchEngine::uploadBeside(HostTensor tensor) const {
+Tensor TorchEngine::uploadOnCopyStream(HostTensor tensor) const {
     const bool fits = takesFloatPairs(tensor);
-    return storedTensorOf(m_device.uploadBeside(std::move(tensor)), fits);
+    return storedTensorOf(m_device.uploadOnCopyStream(std::move(tensor)), fits);
 }
 
-HostTensor TorchEngine::download(const Tensor& tensor) const {
-    return hostTensorOf(storedNumbersOf(tensor));
-}
+HostTensor TorchEngine::download(const Tensor& tensor) const { return hostTensorOf(storedNumbersOf(tensor)); }
 
-std::size_t TorchEngine::bytesOf(const Tensor& tensor) const {
-    return storedNumbersOf(tensor).nbytes();
-}
+std::size_t TorchEngine::bytesOf(const Tensor& tensor) const { return storedNumbersOf(tensor).nbytes(); }
 
 Tensor TorchEngine::rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const {
     assert(0 <= begin && begin <= end && end <= tensor.size(1));

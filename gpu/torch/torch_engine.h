@@ -26,7 +26,7 @@ public:
     std::size_t residentBytes() const { return m_device.residentBytes(); }
 
     Tensor upload(HostTensor tensor) const override;
-    Tensor uploadBeside(HostTensor tensor) const override;
+    Tensor uploadOnCopyStream(HostTensor tensor) const override;
     HostTensor download(const Tensor& tensor) const override;
     Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const override;
     Tensor gatherRows(const Tensor& tensor, const RowPositions& rows) const override;
@@ -42,7 +42,7 @@ public:
     std::vector<double> spectralDistortion(const Tensor& rows, std::span<const WeightedSet> kept,
                                            const Checkpoint& checkpoint) const override;
     Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const override;
-    Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t numKvHeads,
+    Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t numKvHeads,
                         GroupRule rule) const override;
     Tensor scale(const Tensor& scores, double factor) const override;
     Tensor standardise(const Tensor& scores, const Standardisation& how) const override;

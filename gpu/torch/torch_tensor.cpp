@@ -40,13 +40,9 @@ template <class Number> std::vector<Number> listOf(const at::Tensor& numbers, at
 
 } // namespace
 
-at::Tensor storedNumbersOf(const Tensor& tensor) {
-    return storageOf(tensor).numbers;
-}
+at::Tensor storedNumbersOf(const Tensor& tensor) { return storageOf(tensor).numbers; }
 
-at::Tensor numbersOf(const Tensor& tensor) {
-    return storedNumbersOf(tensor).to(at::kFloat);
-}
+at::Tensor numbersOf(const Tensor& tensor) { return storedNumbersOf(tensor).to(at::kFloat); }
 
 Tensor storedTensorOf(const at::Tensor& numbers, bool fitsPairs) {
     auto storage = std::make_shared<TorchStorage>();
@@ -55,24 +51,14 @@ Tensor storedTensorOf(const at::Tensor& numbers, bool fitsPairs) {
     return {shapeOf(numbers), std::move(storage)};
 }
 
-bool fitsFloatPairs(const Tensor& tensor) {
-    return storageOf(tensor).fitsPairs;
-}
+bool fitsFloatPairs(const Tensor& tensor) { return storageOf(tensor).fitsPairs; }
 
-Tensor tensorOf(const at::Tensor& numbers) {
-    return storedTensorOf(numbers.to(at::kFloat));
-}
+Tensor tensorOf(const at::Tensor& numbers) { return storedTensorOf(numbers.to(at::kFloat)); }
 
-HostTensor hostTensorOf(const at::Tensor& numbers) {
-    return {shapeOf(numbers), listOf<float>(numbers, at::kFloat)};
-}
+HostTensor hostTensorOf(const at::Tensor& numbers) { return {shapeOf(numbers), listOf<float>(numbers, at::kFloat)}; }
 
-std::vector<double> doublesOf(const at::Tensor& numbers) {
-    return listOf<double>(numbers, at::kDouble);
-}
+std::vector<double> doublesOf(const at::Tensor& numbers) { return listOf<double>(numbers, at::kDouble); }
 
-std::vector<std::int64_t> integersOf(const at::Tensor& numbers) {
-    return listOf<std::int64_t>(numbers, at::kLong);
-}
+std::vector<std::int64_t> integersOf(const at::Tensor& numbers) { return listOf<std::int64_t>(numbers, at::kLong); }
 
 } // namespace kvscope::gpu

@@ -32,9 +32,7 @@ struct Terms {
     }
 };
 
-double weightAt(const std::vector<float>& weights, std::size_t i) {
-    return weights.empty() ? 1.0 : double{weights[i]};
-}
+double weightAt(const std::vector<float>& weights, std::size_t i) { return weights.empty() ? 1.0 : double{weights[i]}; }
 
 Terms termsOf(const WeightedAttentionInput& input, std::size_t index, std::int64_t end) {
     Terms terms;
@@ -86,14 +84,14 @@ struct Part {
 };
 
 Part attend(at::Tensor logits, const at::Tensor& hidden, const TermTensors& terms) {
-    const at::Tensor top = exponentiate(logits, hidden).to(at::kDouble);
+    const at::Tensor rowMax = exponentiate(logits, hidden).to(at::kDouble);
     const at::Tensor above = logits * terms.numerator;
-    const at::Tensor total = at::matmul(logits, terms.denominator.unsqueeze(-1)).to(at::kDouble);
+    const at::Tensor rowSum = at::matmul(logits, terms.denominator.unsqueeze(-1)).to(at::kDouble);
     const at::Tensor squares = above.square().sum(-1, true).to(at::kDouble);
     const at::Tensor sums = at::matmul(above, terms.values).to(at::kDouble);
     // Compared so that NaN passes through; a row that sees nothing gives 0 and -infinity.
-    return {at::where(total <= 0, 0.0, sums / total), at::where(total <= 0, kMinusInfinity, total.log() + top),
-            at::where(squares <= 0, kMinusInfinity, squares.log() * 0.5 + top)};
+    return {at::where(rowSum <= 0, 0.0, sums / rowSum), at::where(rowSum <= 0, kMinusInfinity, rowSum.log() + rowMax),
+            at::where(squares <= 0, kMinusInfinity, squares.log() * 0.5 + rowMax)};
 }
 
 } // namespace
@@ -102,7 +100,7 @@ WeightedAttention TorchEngine::weightedAttention(const WeightedAttentionInput& i
                                                  const Checkpoint& checkpoint) const {
     const at::Tensor queries = numbersOf(input.queries), keys = numbersOf(input.keys), values = numbersOf(input.values);
     const std::int64_t heads = queries.size(0), w = queries.size(1), d = queries.size(2), dv = values.size(2);
-    assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == heads && input.firstQuery + w <= keys.size(1));
+    assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == heads && input.firstQuery + w <= keys.size(1));
     const auto type = m_arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
     const at::Tensor output = at::empty({heads, w, dv}, keys.options());
     const at::Tensor logs = at::empty({heads, w}, keys.options()), norms = at::empty({heads, w}, keys.options());
@@ -111,7 +109,10 @@ WeightedAttention TorchEngine::weightedAttention(const WeightedAttentionInput& i
         const auto group = static_cast<std::int64_t>(mine.size());
         const Terms list = termsOf(input, input.setOf(mine.front()), input.firstQuery + w);
         const at::Tensor where = m_device.listOf(mine), own = queries.index_select(0, where);
-        TermTensors terms{{}, {}, m_device.listOf(list.tokens), m_device.listOf(list.numerator).to(type),
+        TermTensors terms{{},
+                          {},
+                          m_device.listOf(list.tokens),
+                          m_device.listOf(list.numerator).to(type),
                           m_device.listOf(list.denominator).to(type)};
         terms.keys = keys.select(0, kv).index_select(0, terms.tokens).to(type);
         terms.values = values.select(0, kv).index_select(0, terms.tokens).to(type);
@@ -120,7 +121,8 @@ WeightedAttention TorchEngine::weightedAttention(const WeightedAttentionInput& i
             terms.first = *least;
             terms.last = *most;
         }
-        const double bytes = 32.0 * static_cast<double>(group * (static_cast<std::int64_t>(list.tokens.size()) + d + dv));
+        const double bytes =
+            32.0 * static_cast<double>(group * (static_cast<std::int64_t>(list.tokens.size()) + d + dv));
         steps.batches(w, bytes, static_cast<double>(group), [&](std::int64_t begin, std::int64_t count) {
             Visible visible;
             for (std::int64_t row = 0; row < group * count; ++row) // head after head

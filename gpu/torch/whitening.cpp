@@ -27,9 +27,7 @@ constexpr std::int64_t kGramRows = 1024; // a part: a few heads are too few prod
 // A GPU factors hundreds of small parts side by side; LAPACK takes one after the other and likes them long.
 constexpr std::int64_t kTriangleRows = 4096, kTriangleRowsOnGpu = 256;
 
-double ridgeOf(const WhiteningRule& rule) {
-    return rule.regulariser == Regulariser::Ridge ? rule.strength : 0;
-}
+double ridgeOf(const WhiteningRule& rule) { return rule.regulariser == Regulariser::Ridge ? rule.strength : 0; }
 
 /// Relative size below which a direction is rounding.
 double tolerance(const WhiteningRule& rule, std::int64_t k) {

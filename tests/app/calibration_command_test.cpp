@@ -30,9 +30,11 @@ class CalibrationCommandTest : public testing::CommandTest {
 
 private slots:
     void measuredRowsOfTwoCaptures() {
-        const auto outcome = m_program.run({"calibrate", kSample, kRecords, "--policy", "compactor:kvpress", "--tau", "0.9", "--out", "two.json"});
+        const auto outcome = m_program.run(
+            {"calibrate", kSample, kRecords, "--policy", "compactor:kvpress", "--tau", "0.9", "--out", "two.json"});
         QVERIFY2(outcome.code == 0, outcome.error);
-        QVERIFY(outcome.out.contains("(measured)") && outcome.out.contains("needle-1k.h5: k = ") && outcome.out.contains("bootstrap 5-95 %"));
+        QVERIFY(outcome.out.contains("(measured)") && outcome.out.contains("needle-1k.h5: k = ") &&
+                outcome.out.contains("bootstrap 5-95 %"));
         const QJsonObject two = json("two.json");
         QCOMPARE(two["kind"].toString(), "measured");
         QCOMPARE(two["contexts"].toArray().size(), 2);
@@ -55,7 +57,8 @@ private slots:
         QVERIFY(outcome.out.contains("PROXY"));
         QCOMPARE(json("p.json")["kind"].toString(), "proxy");
         expectDone({"calibrate", kSample, "--policy", "snapkv", "--proxy", "--out", "p.csv"});
-        QVERIFY(m_program.content("p.csv").contains(",true,") && m_program.content("p.csv").contains("proxy: 1 - relative output error"));
+        QVERIFY(m_program.content("p.csv").contains(",true,") &&
+                m_program.content("p.csv").contains("proxy: 1 - relative output error"));
         const QString spec = "snapkv@tau=0.6:proxy";
         for (const char* name : {"k.json", "k.csv", "k.h5"}) {
             expectDone({"evict", kSample, "--policy", spec, "--layers", "3", "--out", name});
@@ -70,14 +73,19 @@ private slots:
     }
 
     void calibrationViewIsDrawn() {
-        expectDone({"plot", "calibration", kSample, "--policy", "compactor:kvpress@0.25", "--policy", "snapkv@0.25", "--size", "700x520", "--out", "c.svg"});
+        expectDone({"plot", "calibration", kSample, "--policy", "compactor:kvpress@0.25", "--policy", "snapkv@0.25",
+                    "--size", "700x520", "--out", "c.svg"});
         const QByteArray svg = m_program.content("c.svg");
-        for (const char* words : {"r* \xE2\x89\x88 ", "poor fit", "proxy", "\xCF\x84 = 0.95", "measured", "Retention r"})
+        for (const char* words :
+             {"r* \xE2\x89\x88 ", "poor fit", "proxy", "\xCF\x84 = 0.95", "measured", "Retention r"})
             QVERIFY2(svg.contains(words), words);
-        expectDone({"plot", "calibration", kSample, "--policy", "snapkv@0.25", "--view-set", "source=given", "--view-set", "k=-10", "--out", "g.png"});
+        expectDone({"plot", "calibration", kSample, "--policy", "snapkv@0.25", "--view-set", "source=given",
+                    "--view-set", "k=-10", "--out", "g.png"});
         QVERIFY(!QImage(m_program.at("g.png")).isNull());
-        QVERIFY(write("t.csv", "context,retention,quality,nll_context\na,0.2,0.8,1\na,0.5,0.97,1\nb,0.2,0.25,4\nb,0.5,0.55,4\n"));
-        expectDone({"plot", "calibration", kSample, "--policy", "snapkv@0.25", "--view-set", "source=table", "--view-set", "table=t.csv", "--out", "t.svg"});
+        QVERIFY(write(
+            "t.csv", "context,retention,quality,nll_context\na,0.2,0.8,1\na,0.5,0.97,1\nb,0.2,0.25,4\nb,0.5,0.55,4\n"));
+        expectDone({"plot", "calibration", kSample, "--policy", "snapkv@0.25", "--view-set", "source=table",
+                    "--view-set", "table=t.csv", "--out", "t.svg"});
         QVERIFY(m_program.content("t.svg").contains("A a"));
     }
 
@@ -88,26 +96,32 @@ private slots:
         QCOMPARE(list["policy"].toString(), "score");
         QCOMPARE(list["parameters"].toObject()["expression"].toString(), "z(snapkv) + 0.3*z(leverage)*vnorm");
         QCOMPARE(list["heads"].toArray()[0].toObject()["kept"].toArray().size(), 249);
-        expectDone({"measure", kSample, "--policy", spec + ",prompt_block=128@0.25", "--layers", "3", "--out", "own.csv"});
+        expectDone(
+            {"measure", kSample, "--policy", spec + ",prompt_block=128@0.25", "--layers", "3", "--out", "own.csv"});
         QVERIFY(m_program.content("own.csv").contains("true")); // simulated
         expectDone({"measure", kSample, "--selection", "own.json", "--layers", "3", "--out", "again.csv"});
         expectDone({"plot", "token_profile", kSample, "--layer", "3", "--policy", spec + "@0.25", "--out", "own.svg"});
         QVERIFY(m_program.content("own.svg").contains("z(snapkv) + 0.3*z(leverage)*vnorm"));
-        expectDone({"sweep", kSample, "--policy", "score", "--vary", "protect_last=0,32", "--retention", "0.1", "--layers", "3", "--out", "own_sweep.csv"});
+        expectDone({"sweep", kSample, "--policy", "score", "--vary", "protect_last=0,32", "--retention", "0.1",
+                    "--layers", "3", "--out", "own_sweep.csv"});
     }
 
     void mistakes() {
         expectRefused({"calibrate", kSample, "--policy", "snapkv", "--out", "x.json"}, "snapkv:kvpress");
         expectRefused({"calibrate", kSample, "--policy", "snapkv:kvpress@0.2", "--out", "x.json"}, "has one");
-        expectRefused({"calibrate", kSample, "--policy", "snapkv:kvpress", "--proxy", "--k", "-5", "--out", "x.json"}, "contradict");
+        expectRefused({"calibrate", kSample, "--policy", "snapkv:kvpress", "--proxy", "--k", "-5", "--out", "x.json"},
+                      "contradict");
         expectRefused({"calibrate", "--policy", "snapkv", "--out", "x.json"}, "nothing to calibrate from");
-        expectRefused({"calibrate", kSample, "--policy", "snapkv:kvpress", "--tau", "1.5", "--out", "x.json"}, "tau 1.5");
+        expectRefused({"calibrate", kSample, "--policy", "snapkv:kvpress", "--tau", "1.5", "--out", "x.json"},
+                      "tau 1.5");
         expectRefused({"calibrate", kSample, "--policy", "exact", "--proxy", "--out", "x.json"}, "takes no budget");
         expectRefused({"evict", kSample, "--policy", "snapkv@tau=0.95", "--out", "x.json"}, "snapkv:kvpress");
         expectRefused({"evict", kSample, "--policy", "snapkv@tau=2", "--out", "x.json"}, "no quality");
         expectRefused({"evict", kSample, "--policy", "snapkv@tau=0.9:gone.json", "--out", "x.json"}, "gone.json");
-        expectRefused({"evict", kSample, "--policy", "score:z(snapkw)@0.2", "--out", "x.json"}, "character 3). Did you mean 'snapkv'?");
-        expectRefused({"evict", kSample, "--policy", "score:log(knorm - 1000)@0.2", "--layers", "3", "--out", "x.json"}, "KV head 0, token 0");
+        expectRefused({"evict", kSample, "--policy", "score:z(snapkw)@0.2", "--out", "x.json"},
+                      "character 3). Did you mean 'snapkv'?");
+        expectRefused({"evict", kSample, "--policy", "score:log(knorm - 1000)@0.2", "--layers", "3", "--out", "x.json"},
+                      "KV head 0, token 0");
     }
 
     void givenCurvatureNeedsNoCapture() {

@@ -1,10 +1,10 @@
 // Runs the program as its users do: every subcommand on a sample, and every mistake that issue after issue will repeat.
 // A mistake must give exit code 2, one sentence on stderr and no file.
 #include <QFile>
+#include <QImage>
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
-#include <QImage>
 #include <QRegularExpression>
 #include <QTest>
 
@@ -52,9 +52,7 @@ private:
     std::unique_ptr<Program> m_program;
 
 private slots:
-    void init() {
-        m_program = std::make_unique<Program>();
-    }
+    void init() { m_program = std::make_unique<Program>(); }
 
     void printsHelpAndVersionWithoutDisplay() {
         QVERIFY(run({"--version"}).out.startsWith("kvscope "));
@@ -101,7 +99,8 @@ private slots:
     }
 
     void synthWritesACaptureThatRuns() {
-        const QStringList synth = {"synth", "--tokens", "512", "--layers", "1", "--q-heads", "4", "--kv-heads", "2", "--head-dim", "32"};
+        const QStringList synth = {"synth", "--tokens",   "512", "--layers",   "1", "--q-heads",
+                                   "4",     "--kv-heads", "2",   "--head-dim", "32"};
         expectDone(synth + QStringList{"--out", "s.h5"});
         expectDone({"evict", "s.h5", "--policy", "keydiff@0.1", "--out", "s.json"});
         const auto hashOf = [&](const QString& name) {
@@ -114,26 +113,30 @@ private slots:
     }
 
     void theoryWritesOneLinePerHeadAndStatement() {
-        expectDone({"theory", kSample, "--policy", "subgen,delta_quantile=0.2@0.25", "--policy", "compactor@0.25", "--layers", "2-3", "--kv-heads", "1",
-                    "--epsilon", "0.25", "--out", "t.csv"});
+        expectDone({"theory", kSample, "--policy", "subgen,delta_quantile=0.2@0.25", "--policy", "compactor@0.25",
+                    "--layers", "2-3", "--kv-heads", "1", "--epsilon", "0.25", "--out", "t.csv"});
         const QList<QByteArray> lines = contentOf(at("t.csv")).trimmed().split('\n');
-        QCOMPARE(lines.size(), 1 + 2 * (3 + 4)); // SubGen: t, s, error; Compactor: rows, k, distortion, ratio; two layers
-        QVERIFY(lines[0].startsWith("capture,layer,kv_head,policy,variant,spec,cut,cut_token,theorem,quantity,kind,demanded,set,met,bound,measured"));
+        QCOMPARE(lines.size(),
+                 1 + 2 * (3 + 4)); // SubGen: t, s, error; Compactor: rows, k, distortion, ratio; two layers
+        QVERIFY(lines[0].startsWith("capture,layer,kv_head,policy,variant,spec,cut,cut_token,theorem,quantity,kind,"
+                                    "demanded,set,met,bound,measured"));
         expectDone({"theory", kSample, "--policy", "keydiff@0.25", "--out", "t.json"});
         const QJsonObject all = QJsonDocument::fromJson(contentOf(at("t.json"))).object();
         QCOMPARE(all["format"].toString(), QString("kvscope-theory"));
         QCOMPARE(all["rows"].toArray().size(), 24); // Thm 3.2 and Lemma 3.1; six layers of two KV heads
         const Outcome refused = run({"theory", kSample, "--policy", "snapkv@0.25", "--out", "no.csv"});
-        QVERIFY(refused.code == 2 && refused.error.contains("no theorem of the papers speaks about policy snapkv") && !written().contains("no.csv"));
+        QVERIFY(refused.code == 2 && refused.error.contains("no theorem of the papers speaks about policy snapkv") &&
+                !written().contains("no.csv"));
         QCOMPARE(run({"theory", kSample, "--policy", "keydiff@0.25", "--epsilon", "0", "--out", "no.csv"}).code, 2);
     }
 
     void evictWritesTheListThatItSays() {
-        const QJsonObject list = evictJson({"--policy", "keydiff@0.1", "--layers", "0,2-3", "--kv-heads", "0", "--scores"}, "a.json");
+        const QJsonObject list =
+            evictJson({"--policy", "keydiff@0.1", "--layers", "0,2-3", "--kv-heads", "0", "--scores"}, "a.json");
         QCOMPARE(list["format"].toString(), QString("kvscope-selection"));
         QCOMPARE(list["version"].toInt(), 1);
-        for (const char* key : {"capture", "cut", "policy", "variant", "parameters", "budget", "seed", "engine", "arithmetic",
-                                "simulated", "command", "heads"})
+        for (const char* key : {"capture", "cut", "policy", "variant", "parameters", "budget", "seed", "engine",
+                                "arithmetic", "simulated", "command", "heads"})
             QVERIFY2(list.contains(key), key);
         const QJsonArray heads = list["heads"].toArray();
         QCOMPARE(heads.size(), 3);
@@ -150,8 +153,11 @@ private slots:
     }
 
     void choosingHeadsFiltersWhatIsWrittenOnly() {
-        const QJsonArray all = evictJson({"--policy", "tova@0.2", "--layers", "1"}, "all.json").value("heads").toArray();
-        const QJsonArray one = evictJson({"--policy", "tova@0.2", "--layers", "1", "--kv-heads", "1"}, "one.json").value("heads").toArray();
+        const QJsonArray all =
+            evictJson({"--policy", "tova@0.2", "--layers", "1"}, "all.json").value("heads").toArray();
+        const QJsonArray one = evictJson({"--policy", "tova@0.2", "--layers", "1", "--kv-heads", "1"}, "one.json")
+                                   .value("heads")
+                                   .toArray();
         QCOMPARE(one.size(), 1);
         QCOMPARE(one[0].toObject()["kept"], all[1].toObject()["kept"]);
     }
@@ -166,7 +172,8 @@ private slots:
     void retentionServesSpecsWithoutBudget() {
         const QJsonValue written = evictJson({"--policy", "keydiff@0.25"}, "a.json").value("heads");
         QCOMPARE(evictJson({"--policy", "keydiff", "--retention", "0.25"}, "b.json").value("heads"), written);
-        QCOMPARE(evictJson({"--policy", "keydiff", "--budget", "249"}, "c.json").value("heads"), written); // ceil(0.25 * 995)
+        QCOMPARE(evictJson({"--policy", "keydiff", "--budget", "249"}, "c.json").value("heads"),
+                 written); // ceil(0.25 * 995)
     }
 
     void allFormsOfAListMeasureTheSame() {
@@ -189,8 +196,8 @@ private slots:
     }
 
     void sweepGivesARowPerCombination() {
-        expectDone({"sweep", kSample, "--policy", "keydiff", "--policy", "uniform", "--retention", "0.05,0.25", "--seeds", "0-2",
-                    "--layers", "0", "--vary", "protect_first=0,4", "--out", "s.csv"});
+        expectDone({"sweep", kSample, "--policy", "keydiff", "--policy", "uniform", "--retention", "0.05,0.25",
+                    "--seeds", "0-2", "--layers", "0", "--vary", "protect_first=0,4", "--out", "s.csv"});
         const QList<QByteArray> lines = contentOf(at("s.csv")).trimmed().split('\n');
         QCOMPARE(lines.size(), 1 + 2 * 2 + 2 * 2 * 3); // keydiff draws no random numbers
         for (const char* column : {"output_error", "retained_mass", "select_ms", "stored_bytes", "command"})
@@ -198,13 +205,14 @@ private slots:
     }
 
     void figuresCarryTheCommandThatMakesThemAgain() {
-        const QStringList common = {"plot", "key_projection", kSample, "--layer", "1", "--kv-head", "0", "--policy", "keydiff@0.1",
-                                    "--policy", "snapkv@0.1", "--size", "900x420"};
+        const QStringList common = {"plot",     "key_projection", kSample,    "--layer",    "1",      "--kv-head", "0",
+                                    "--policy", "keydiff@0.1",    "--policy", "snapkv@0.1", "--size", "900x420"};
         for (const QString name : {"f.png", "f.svg", "f.pdf"}) {
             expectDone(common + QStringList{"--out", name});
             const QByteArray first = contentOf(at(name));
             const QString command = name.endsWith("png") ? QImage(at(name)).text("Comment") : QString::fromUtf8(first);
-            const auto match = QRegularExpression("kvscope (plot [^<]*" + QRegularExpression::escape(name) + ")").match(command);
+            const auto match =
+                QRegularExpression("kvscope (plot [^<]*" + QRegularExpression::escape(name) + ")").match(command);
             QVERIFY2(match.hasMatch(), name.toUtf8());
             QVERIFY(QFile::remove(at(name)));
             expectDone(QProcess::splitCommand(match.captured(1)));
@@ -260,13 +268,20 @@ private slots:
         evict("unknown option", {"--policy", "keydiff@0.1", "--set", "a=b"}, "--set a=b");
         row("extension", {"evict", "SAMPLE", "--policy", "keydiff@0.1", "--out", "x.txt"}, ".json");
         row("unwritable", {"evict", "SAMPLE", "--policy", "keydiff@0.1", "--out", "none/x.json"}, "none/x.json");
-        row("unknown measure", {"measure", "SAMPLE", "--policy", "keydiff@0.1", "--metrics", "joy", "--out", "x.csv"}, "output_error");
-        row("nothing varied", {"sweep", "SAMPLE", "--policy", "keydiff@0.1", "--vary", "joy=1,2", "--out", "x.csv"}, "joy");
+        row("unknown measure", {"measure", "SAMPLE", "--policy", "keydiff@0.1", "--metrics", "joy", "--out", "x.csv"},
+            "output_error");
+        row("nothing varied", {"sweep", "SAMPLE", "--policy", "keydiff@0.1", "--vary", "joy=1,2", "--out", "x.csv"},
+            "joy");
         row("unknown view", {"plot", "joy", "SAMPLE", "--policy", "keydiff@0.1", "--out", "x.png"}, "key_projection");
-        row("unknown view option", {"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--view-set", "joy=1", "--out", "x.png"}, "joy");
-        row("size", {"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--size", "big", "--out", "x.png"}, "--size");
+        row("unknown view option",
+            {"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--view-set", "joy=1", "--out", "x.png"},
+            "joy");
+        row("size", {"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--size", "big", "--out", "x.png"},
+            "--size");
         const auto plot = [&](const char* name, const QStringList& more, const char* says) {
-            row(name, QStringList{"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--out", "x.png"} + more, says);
+            row(name,
+                QStringList{"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--out", "x.png"} + more,
+                says);
         };
         plot("scale no number", {"--scale", "nan"}, "--scale");
         plot("scroll no number", {"--scroll", "nan"}, "--scroll");
@@ -279,10 +294,16 @@ private slots:
         plot("no such KV head", {"--kv-head", "2"}, "KV heads 0 to 1");
         plot("no such query head", {"--q-head", "99"}, "--q-head");
         plot("heads of two groups", {"--kv-head", "1", "--q-head", "0"}, "query head 0 reads KV head 0, not 1");
-        plot("view option twice", {"--view-set", "x_component=2", "--view-set", "x_component=3"}, "x_component is set twice");
+        plot("view option twice", {"--view-set", "x_component=2", "--view-set", "x_component=3"},
+             "x_component is set twice");
         evict("parameter twice", {"--policy", "snapkv,window=16,window=8@0.1"}, "names the parameter window twice");
-        row("varied twice", {"sweep", "SAMPLE", "--policy", "snapkv@0.1", "--vary", "window=8,16", "--vary", "window=16", "--out", "x.csv"}, "window is varied twice");
-        row("theme", {"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--theme", "pink", "--out", "x.png"}, "pink");
+        row("varied twice",
+            {"sweep", "SAMPLE", "--policy", "snapkv@0.1", "--vary", "window=8,16", "--vary", "window=16", "--out",
+             "x.csv"},
+            "window is varied twice");
+        row("theme",
+            {"plot", "key_projection", "SAMPLE", "--policy", "keydiff@0.1", "--theme", "pink", "--out", "x.png"},
+            "pink");
     }
 
     void mistakes() {
@@ -323,7 +344,8 @@ private slots:
             const QStringList common = {"--policy", policy, "--cut", "300", "--layers", "0,2"};
             const QJsonObject first = evictJson(common + QStringList{"--seed", "5", "--record", "drawn.h5"}, "a.json");
             const QJsonObject other = evictJson(common + QStringList{"--seed", "6"}, "b.json");
-            const QJsonObject again = evictJson(common + QStringList{"--seed", "6", "--uniforms", "drawn.h5:/uniforms"}, "c.json");
+            const QJsonObject again =
+                evictJson(common + QStringList{"--seed", "6", "--uniforms", "drawn.h5:/uniforms"}, "c.json");
             QVERIFY(!first["heads"].toArray().isEmpty());
             QCOMPARE(again["heads"], first["heads"]);
             QVERIFY2(other["heads"] != first["heads"], qPrintable(policy));
@@ -331,21 +353,26 @@ private slots:
     }
 
     void wrongRandomFilesAreRefused() {
-        expectDone({"evict", kSample, "--policy", "uniform@50t", "--cut", "100", "--record", "u.h5", "--out", "a.json"});
+        expectDone(
+            {"evict", kSample, "--policy", "uniform@50t", "--cut", "100", "--record", "u.h5", "--out", "a.json"});
         const auto refusal = [&](const QStringList& more) {
-            const Outcome outcome = run(QStringList{"evict", kSample, "--policy", "uniform@50t", "--out", "no.json"} + more);
-            return outcome.code == 2 && !written().contains("no.json") ? QString::fromUtf8(outcome.error) : QString("accepted");
+            const Outcome outcome =
+                run(QStringList{"evict", kSample, "--policy", "uniform@50t", "--out", "no.json"} + more);
+            return outcome.code == 2 && !written().contains("no.json") ? QString::fromUtf8(outcome.error)
+                                                                       : QString("accepted");
         };
         QVERIFY(refusal({"--uniforms", "u.h5:/nothing", "--cut", "100"}).contains("the data set is missing"));
         QVERIFY(refusal({"--uniforms", "u.h5", "--cut", "100"}).contains("FILE.h5:/path"));
         QVERIFY(refusal({"--uniforms", "u.h5:/uniforms", "--cut", "200"}).contains("the uniforms end before layer 0"));
         QVERIFY(refusal({"--uniforms", kSample + ":/tokens", "--cut", "100"}) != "accepted");
         QVERIFY(refusal({"--steps", "s.json", "--cut", "100"}).contains("uniform writes no steps"));
-        QVERIFY(run({"evict", kSample, "--policy", "keydiff@50t", "--record", "n.h5", "--out", "n.json"}).error.contains("drew no random number"));
+        QVERIFY(run({"evict", kSample, "--policy", "keydiff@50t", "--record", "n.h5", "--out", "n.json"})
+                    .error.contains("drew no random number"));
     }
 
     void stepsAreWritten() {
-        expectDone({"evict", kSample, "--policy", "subgen_kcenter,recent=10@40t", "--cut", "200", "--layers", "1", "--steps", "steps.json", "--out", "a.json"});
+        expectDone({"evict", kSample, "--policy", "subgen_kcenter,recent=10@40t", "--cut", "200", "--layers", "1",
+                    "--steps", "steps.json", "--out", "a.json"});
         const QJsonObject layer = QJsonDocument::fromJson(contentOf(at("steps.json"))).array().at(0).toObject();
         QCOMPARE(layer["layer"].toInt(), 1);
         QCOMPARE(layer["log"]["heads"][0]["order"].toArray().size(), 30);
@@ -353,10 +380,13 @@ private slots:
 
     void importedScoresDecide() {
         // The uniforms of the uniform policy, imported, keep what it kept.
-        const QJsonObject drawn = evictJson({"--policy", "uniform@50t", "--cut", "300", "--seed", "3", "--record", "u.h5"}, "a.json");
-        const Outcome wrong = run({"evict", kSample, "--policy", "imported,file=u.h5:/uniforms@50t", "--cut", "300", "--out", "b.json"});
+        const QJsonObject drawn =
+            evictJson({"--policy", "uniform@50t", "--cut", "300", "--seed", "3", "--record", "u.h5"}, "a.json");
+        const Outcome wrong =
+            run({"evict", kSample, "--policy", "imported,file=u.h5:/uniforms@50t", "--cut", "300", "--out", "b.json"});
         QVERIFY(wrong.code == 2 && wrong.error.contains("[layers, KV heads, n]"));
-        QVERIFY(run({"evict", kSample, "--policy", "imported@50t", "--out", "b.json"}).error.contains("no scores are given"));
+        QVERIFY(run({"evict", kSample, "--policy", "imported@50t", "--out", "b.json"})
+                    .error.contains("no scores are given"));
         QVERIFY(!drawn.isEmpty());
     }
 };

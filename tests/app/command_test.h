@@ -17,7 +17,8 @@ protected:
     void expectRefused(const QStringList& arguments, const char* words) const {
         const QStringList before = m_program.written();
         const auto outcome = m_program.run(arguments);
-        QVERIFY2(outcome.code == 2 && outcome.error.contains(words), arguments.join(' ').toUtf8() + "\n" + outcome.error);
+        QVERIFY2(outcome.code == 2 && outcome.error.contains(words),
+                 arguments.join(' ').toUtf8() + "\n" + outcome.error);
         QCOMPARE(outcome.error.trimmed().count('\n'), 0);
         QCOMPARE(m_program.written(), before);
     }

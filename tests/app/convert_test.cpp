@@ -116,7 +116,8 @@ private slots:
                       {"Python pickle", "run whatever program", "kvscope_capture.unpickle"});
         expectRefusal(program, {"cache.pt"}, {"Python pickle"}); // as the window would be given it
         expectRefusal(program,
-                      {"convert", QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"), "--out", "x.h5"},
+                      {"convert", QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"),
+                       "--out", "x.h5"},
                       {"no file of tensors"});
         std::vector<FileTensor> tensors = someLayers();
         const float infinity = INFINITY;

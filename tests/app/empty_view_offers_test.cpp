@@ -1,5 +1,5 @@
-// A view that is empty for want of a policy offers it: one press of its button, and the picture is there; one undo, and it is
-// gone. The button stands below the sentence at every size of a dock.
+// A view that is empty for want of a policy offers it: one press of its button, and the picture is there; one undo, and
+// it is gone. The button stands below the sentence at every size of a dock.
 #include "tests/app/one_view.h"
 #include "tests/support/test_program.h"
 #include "views/block_timeline/block_timeline_view.h"
@@ -18,13 +18,12 @@ namespace {
 
 using Panes = std::vector<std::string>;
 
-QPushButton* buttonOf(const OneView& one) {
-    return one.view->findChild<QPushButton*>("offer");
-}
+QPushButton* buttonOf(const OneView& one) { return one.view->findChild<QPushButton*>("offer"); }
 
 bool isEmpty(const OneView& one) {
     const Scene& scene = one.view->canvas()->scene();
-    return std::all_of(scene.items.begin(), scene.items.end(), [](const Drawable& item) { return std::holds_alternative<TextItem>(item); });
+    return std::all_of(scene.items.begin(), scene.items.end(),
+                       [](const Drawable& item) { return std::holds_alternative<TextItem>(item); });
 }
 
 bool computed(OneView& one) {
@@ -38,9 +37,7 @@ bool computed(OneView& one) {
         30000);
 }
 
-const View& viewNamed(const QString& id) {
-    return viewById(id.toStdString());
-}
+const View& viewNamed(const QString& id) { return viewById(id.toStdString()); }
 
 } // namespace
 
@@ -63,13 +60,19 @@ private slots:
         QTest::addColumn<int>("panesAfter");
         QTest::addColumn<int>("active");
         QTest::addColumn<QString>("policy");
-        QTest::newRow("a further pane") << "score_plane" << Panes{"keydiff"} << "Add a pane with Compactor" << 2 << 1 << "compactor";
-        QTest::newRow("a pane that has it") << "score_plane" << Panes{"keydiff", "snapkv", "compactor"} << "Show pane C" << 3 << 2 << "compactor";
-        QTest::newRow("no room") << "score_plane" << Panes{"keydiff", "snapkv", "tova", "h2o"} << "Use Compactor in pane A" << 4 << 0 << "compactor";
+        QTest::newRow("a further pane") << "score_plane" << Panes{"keydiff"} << "Add a pane with Compactor" << 2 << 1
+                                        << "compactor";
+        QTest::newRow("a pane that has it")
+            << "score_plane" << Panes{"keydiff", "snapkv", "compactor"} << "Show pane C" << 3 << 2 << "compactor";
+        QTest::newRow("no room") << "score_plane" << Panes{"keydiff", "snapkv", "tova", "h2o"}
+                                 << "Use Compactor in pane A" << 4 << 0 << "compactor";
         QTest::newRow("clusters") << "clustering" << Panes{"keydiff"} << "Add a pane with SubGen" << 2 << 1 << "subgen";
-        QTest::newRow("a block") << "block_timeline" << Panes{"tova", "keydiff"} << "Set its prompt block to 128" << 2 << 0 << "tova";
-        QTest::newRow("blocks of another") << "block_timeline" << Panes{"balancekv_stream", "keydiff,prompt_block=128"} << "Show pane B" << 2 << 1 << "keydiff";
-        QTest::newRow("a policy with blocks") << "block_timeline" << Panes{"balancekv_stream"} << "Add a pane with KeyDiff" << 2 << 1 << "keydiff";
+        QTest::newRow("a block") << "block_timeline" << Panes{"tova", "keydiff"} << "Set its prompt block to 128" << 2
+                                 << 0 << "tova";
+        QTest::newRow("blocks of another") << "block_timeline" << Panes{"balancekv_stream", "keydiff,prompt_block=128"}
+                                           << "Show pane B" << 2 << 1 << "keydiff";
+        QTest::newRow("a policy with blocks")
+            << "block_timeline" << Panes{"balancekv_stream"} << "Add a pane with KeyDiff" << 2 << 1 << "keydiff";
     }
     void onePressFillsTheView() {
         QFETCH(QString, view);
@@ -85,12 +88,14 @@ private slots:
         QVERIFY(isEmpty(one));
         QCOMPARE(button->text(), label);
         const auto& sentence = std::get<TextItem>(one.view->canvas()->scene().items.front()).text;
-        QVERIFY2(sentence.front() >= 'A' && sentence.front() <= 'Z', sentence.c_str()); // errors begin small on the command line
+        QVERIFY2(sentence.front() >= 'A' && sentence.front() <= 'Z',
+                 sentence.c_str()); // errors begin small on the command line
         const Session before = one.bench.session();
         QTest::mouseClick(button, Qt::LeftButton);
         QCOMPARE(one.bench.session().panes.size(), static_cast<std::size_t>(panesAfter));
         QCOMPARE(one.bench.session().activePane, active);
-        QCOMPARE(QString::fromStdString(one.bench.session().panes[static_cast<std::size_t>(active)].policy.policy), policy);
+        QCOMPARE(QString::fromStdString(one.bench.session().panes[static_cast<std::size_t>(active)].policy.policy),
+                 policy);
         QTRY_VERIFY_WITH_TIMEOUT(!isEmpty(one), 30000);
         QTRY_VERIFY(!button->isVisible());
         one.bench.undo();
@@ -116,7 +121,8 @@ private slots:
 
     void itStandsBelowTheSentenceAtEverySize_data() {
         QTest::addColumn<QSize>("size");
-        for (const QSize size : {QSize(900, 600), QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176), QSize(900, 62)})
+        for (const QSize size :
+             {QSize(900, 600), QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176), QSize(900, 62)})
             QTest::addRow("%dx%d", size.width(), size.height()) << size;
     }
     void itStandsBelowTheSentenceAtEverySize() {

@@ -2,7 +2,7 @@
 // that cannot be had leaves everything as it was and says so in one line.
 #include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
-#include "app/window/actions/engine_desk.h"
+#include "app/window/actions/engine_controller.h"
 #include "app/window/panels/engine_chooser.h"
 #include "app/window/panels/status_line.h"
 #include "core/base/error.h"
@@ -18,8 +18,8 @@
 #include <QTimer>
 
 using namespace kvscope;
-using kvscope::testing::ByHand;
 using kvscope::testing::kSample;
+using kvscope::testing::ManualExecutor;
 using kvscope::testing::OpenWindow;
 
 namespace {
@@ -51,21 +51,22 @@ std::unique_ptr<Engine> makeHere(const EngineChoice& choice) {
         return makeCpuEngine(1, {}, choice.arithmetic);
     if (choice.name == "torch")
         return std::make_unique<OtherEngine>(choice.arithmetic, "memory is full: smaller batches");
-    throw Error({.sentence = "this machine has no NVIDIA driver", .place = "engine " + choice.name, .remedy = "Use another"});
+    throw Error(
+        {.sentence = "this machine has no NVIDIA driver", .place = "engine " + choice.name, .remedy = "Use another"});
 }
 
 /// A workbench by hand with what chooses its engine.
-struct Desk {
-    ByHand hand;
-    std::unique_ptr<Workbench> bench = kvscope::testing::workbenchByHand(hand);
+struct EngineFixture {
+    ManualExecutor executor;
+    std::unique_ptr<Workbench> bench = kvscope::testing::manualWorkbench(executor);
     NoticeStrip notices;
-    EngineDesk desk{*bench, notices, nullptr, makeHere};
-    StatusLine line{*bench, desk};
+    EngineController controller{*bench, notices, nullptr, makeHere};
+    StatusLine line{*bench, controller};
     EngineChooser* chooser = line.findChild<EngineChooser*>("engineChooser");
 
     void open() {
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
     }
 };
 
@@ -106,174 +107,174 @@ private slots:
     void init() { QSettings().clear(); }
 
     void everythingShownIsComputedAgain() {
-        ByHand hand;
-        const auto bench = kvscope::testing::workbenchByHand(hand);
+        ManualExecutor executor;
+        const auto bench = kvscope::testing::manualWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         QCOMPARE(enginesShown(*bench), kAllCpu);
         const auto kept = bench->viewInput().panes[0].result->selection;
         QSignalSpy changed(bench.get(), &Workbench::engineChanged);
         bench->useEngine([] { return std::make_unique<OtherEngine>(); });
         QCOMPARE(bench->runner().engine().name(), std::string("cpu")); // it is made on a worker
-        hand.runTask();
-        while (hand.deliver()) {
+        executor.runTask();
+        while (executor.deliver()) {
         }
         QCOMPARE(changed.count(), 1);
         QCOMPARE(bench->runner().engine().name(), std::string("other"));
         QCOMPARE(enginesShown(*bench), kAllCpu); // the old pictures stay
         QVERIFY(bench->viewInput().panes[0].computing);
-        hand.runAll();
+        executor.runAll();
         QCOMPARE(enginesShown(*bench), kAllOther);
         QVERIFY(bench->viewInput().panes[0].result->selection.sameLists(kept));
         bench->change([](Session& s) { s.kvHead = KvHeadIndex(1); }, "Head");
         bench->change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.5}); }, "Budget");
-        hand.runAll();
+        executor.runAll();
         bench->undo();
-        hand.runAll();
+        executor.runAll();
         QCOMPARE(enginesShown(*bench), kAllOther); // nothing the old engine computed comes back
     }
 
     void whatIsUnderWayOnTheOldEngineNeverArrives() {
-        ByHand hand;
-        const auto bench = kvscope::testing::workbenchByHand(hand);
+        ManualExecutor executor;
+        const auto bench = kvscope::testing::manualWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runTask(); // the file
-        while (hand.deliver()) {
+        executor.runTask(); // the file
+        while (executor.deliver()) {
         }
-        while (hand.runTask()) { // panes: computed, and their results wait for the owner's thread
+        while (executor.runTask()) { // panes: computed, and their results wait for the owner's thread
         }
-        auto late = std::exchange(hand.deliveries, {});
+        auto late = std::exchange(executor.deliveries, {});
         bench->useEngine([] { return std::make_unique<OtherEngine>(); });
-        hand.runTask();
-        while (hand.deliver()) {
+        executor.runTask();
+        while (executor.deliver()) {
         }
-        hand.deliveries = std::move(late);
-        while (hand.deliver()) {
+        executor.deliveries = std::move(late);
+        while (executor.deliver()) {
         }
         for (const std::string& engine : enginesShown(*bench))
             QVERIFY(engine != "cpu");
-        hand.runAll();
+        executor.runAll();
         QCOMPARE(enginesShown(*bench), kAllOther);
     }
 
     void aCaptureThatIsOpenedMeanwhileDoesNotStopIt() {
-        ByHand hand;
-        const auto bench = kvscope::testing::workbenchByHand(hand);
+        ManualExecutor executor;
+        const auto bench = kvscope::testing::manualWorkbench(executor);
         bench->openCapture(kSample);
         bench->useEngine([] { return std::make_unique<OtherEngine>(); });
-        hand.runAll();
+        executor.runAll();
         QCOMPARE(bench->runner().engine().name(), std::string("other"));
         QCOMPARE(enginesShown(*bench), kAllOther);
     }
 
     void anEngineThatIsNotThereChangesNothing() {
-        Desk d;
+        EngineFixture d;
         d.open();
-        d.desk.choose("cuda");
+        d.controller.choose("cuda");
         QVERIFY(!d.chooser->isEnabled());
         QVERIFY2(d.line.text().contains("opening NVIDIA GPU"), qPrintable(d.line.text()));
-        d.hand.runAll();
+        d.executor.runAll();
         QVERIFY(d.chooser->isEnabled());
         QCOMPARE(d.notices.messages().size(), 1);
         QVERIFY2(d.notices.messages()[0].startsWith("Computing goes on with CPU: this machine has no NVIDIA driver"),
                  qPrintable(d.notices.messages()[0]));
         QVERIFY(!d.notices.messages()[0].contains('\n'));
-        QCOMPARE(d.desk.current().name, std::string("cpu"));
+        QCOMPARE(d.controller.current().name, std::string("cpu"));
         QCOMPARE(enginesShown(*d.bench), kAllCpu);
         QVERIFY(!QSettings().contains("engine"));
-        d.desk.choose("torch"); // the line has had its time
-        d.hand.runAll();
+        d.controller.choose("torch"); // the line has had its time
+        d.executor.runAll();
         QVERIFY(d.notices.messages().isEmpty());
         QCOMPARE(enginesShown(*d.bench), kAllOther);
     }
 
     void aChoiceByHandIsRememberedAndTheOptionIsNot() {
         {
-            Desk d;
-            d.desk.start({.name = "torch", .threads = 2}); // --engine torch
-            d.hand.runAll();
-            QCOMPARE(d.desk.current().name, std::string("torch"));
-            QCOMPARE(d.desk.current().threads, 2);
+            EngineFixture d;
+            d.controller.start({.name = "torch", .threads = 2}); // --engine torch
+            d.executor.runAll();
+            QCOMPARE(d.controller.current().name, std::string("torch"));
+            QCOMPARE(d.controller.current().threads, 2);
             QVERIFY(!QSettings().contains("engine"));
-            d.desk.choose("torch"); // now it is chosen
+            d.controller.choose("torch"); // now it is chosen
         }
         {
-            Desk d;
-            d.desk.start({.name = {}, .threads = 0});
-            d.hand.runAll();
+            EngineFixture d;
+            d.controller.start({.name = {}, .threads = 0});
+            d.executor.runAll();
             QCOMPARE(d.bench->runner().engine().name(), std::string("other"));
         }
         {
-            Desk d;
-            d.desk.start({.name = "cpu", .threads = 0}); // --engine cpu
-            QVERIFY(!d.hand.runTask());
-            d.desk.choose("torch");
-            d.desk.choose("cpu");
-            d.hand.runAll();
+            EngineFixture d;
+            d.controller.start({.name = "cpu", .threads = 0}); // --engine cpu
+            QVERIFY(!d.executor.runTask());
+            d.controller.choose("torch");
+            d.controller.choose("cpu");
+            d.executor.runAll();
             QCOMPARE(d.bench->runner().engine().name(), std::string("cpu"));
             QCOMPARE(QSettings().value("engine").toString(), QString("cpu"));
         }
     }
 
     void theArithmeticIsTheSessions() {
-        Desk d;
+        EngineFixture d;
         d.open();
         QVERIFY2(d.line.text().contains("CPU · exact index contract"), qPrintable(d.line.text()));
         QCOMPARE(d.chooser->property("tone").toString(), QString("plain"));
-        d.desk.chooseArithmetic(Arithmetic::Fast);
+        d.controller.chooseArithmetic(Arithmetic::Fast);
         QVERIFY(d.bench->session().arithmetic == Arithmetic::Fast);
-        d.hand.runAll();
+        d.executor.runAll();
         QVERIFY2(d.line.text().contains("CPU · fast float, outside the index contract"), qPrintable(d.line.text()));
         QCOMPARE(d.chooser->property("tone").toString(), QString("warning"));
         for (const PaneData& pane : d.bench->viewInput().panes)
             QVERIFY(pane.result->arithmetic.find("fast") == 0);
-        d.desk.choose("torch"); // another engine, still fast
-        d.hand.runAll();
+        d.controller.choose("torch"); // another engine, still fast
+        d.executor.runAll();
         QVERIFY(d.bench->viewInput().panes[0].result->arithmetic.find("fast") == 0);
         d.bench->undo();
-        d.hand.runAll();
-        QVERIFY(d.desk.current().arithmetic == Arithmetic::Exact);
-        QCOMPARE(d.desk.current().name, std::string("torch")); // undo leaves the machine's side alone
+        d.executor.runAll();
+        QVERIFY(d.controller.current().arithmetic == Arithmetic::Exact);
+        QCOMPARE(d.controller.current().name, std::string("torch")); // undo leaves the machine's side alone
         QVERIFY(d.bench->viewInput().panes[0].result->arithmetic.find("exact") == 0);
     }
 
     void anArithmeticChosenWhileAnEngineFailsIsKept() {
-        Desk d;
+        EngineFixture d;
         d.open();
-        d.desk.choose("cuda");
-        d.desk.chooseArithmetic(Arithmetic::Fast);
-        d.hand.runAll();
-        QCOMPARE(d.desk.current().name, std::string("cpu"));
-        QVERIFY(d.desk.current().arithmetic == Arithmetic::Fast);
+        d.controller.choose("cuda");
+        d.controller.chooseArithmetic(Arithmetic::Fast);
+        d.executor.runAll();
+        QCOMPARE(d.controller.current().name, std::string("cpu"));
+        QVERIFY(d.controller.current().arithmetic == Arithmetic::Fast);
         QCOMPARE(d.notices.messages().size(), 1); // still says why
-        QVERIFY(!d.desk.opening());
+        QVERIFY(!d.controller.opening());
     }
 
     void aSessionOpensWithItsArithmetic() {
-        Desk d;
+        EngineFixture d;
         d.open();
         Session saved = d.bench->session();
         saved.arithmetic = Arithmetic::Fast;
         d.bench->openCapture(kSample, saved);
-        d.hand.runAll();
-        QVERIFY(d.desk.current().arithmetic == Arithmetic::Fast);
+        d.executor.runAll();
+        QVERIFY(d.controller.current().arithmetic == Arithmetic::Fast);
         QVERIFY(d.bench->viewInput().panes[0].result->arithmetic.find("fast") == 0);
         d.bench->openCapture(kvscope::testing::sourceDir() + "/sample_data/fewshot-1k.h5"); // stays, like the theme
-        d.hand.runAll();
+        d.executor.runAll();
         QVERIFY(d.bench->session().arithmetic == Arithmetic::Fast);
     }
 
     void theStatusBarNamesEngineAndNotice() {
-        Desk d;
-        d.desk.choose("torch");
-        d.hand.runAll();
+        EngineFixture d;
+        d.controller.choose("torch");
+        d.executor.runAll();
         QVERIFY2(d.line.text().contains("OTHER"), qPrintable(d.line.text()));
         QVERIFY2(d.line.text().contains("memory is full: smaller batches"), qPrintable(d.line.text()));
         QCOMPARE(d.chooser->toolTip(), QString("Computes on: a device of the test\nLeft to the CPU: attentionMap"));
     }
 
     void theMenuSaysWhatIsMissing() {
-        Desk d;
+        EngineFixture d;
         QMenu* menu = d.chooser->menu();
         for (int again = 0; again < 2; ++again) { // filled anew each time
             emit menu->aboutToShow();

@@ -1,8 +1,8 @@
 // What a policy does, in a panel of any width: formulas are broken where a reader would break them, and nowhere else.
 #include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
-#include "app/workbench/step_driver.h"
 #include "app/window/panels/explanation_panel.h"
+#include "app/workbench/step_driver.h"
 #include "core/policies/policy.h"
 #include "tests/app/workbench_by_hand.h"
 #include "tests/support/test_program.h"
@@ -35,8 +35,8 @@ private slots:
     }
     void everyLineOfAFormulaIsOneLine() {
         QFETCH(int, width);
-        ByHand executor;
-        const auto bench = workbenchByHand(executor);
+        ManualExecutor executor;
+        const auto bench = manualWorkbench(executor);
         StepDriver steps(*bench);
         ExplanationPanel panel(*bench, steps);
         panel.resize(width, 2000);
@@ -52,7 +52,8 @@ private slots:
             QVERIFY2(page.idealWidth() <= label->width(), id.c_str());
             int formulas = 0;
             for (QTextBlock block = page.begin(); block.isValid(); block = block.next()) {
-                if (block.begin().atEnd() || block.begin().fragment().length() != block.text().size() || !isCode(block.begin().fragment()))
+                if (block.begin().atEnd() || block.begin().fragment().length() != block.text().size() ||
+                    !isCode(block.begin().fragment()))
                     continue;
                 ++formulas;
                 QVERIFY2(block.layout()->lineCount() == 1, qPrintable(block.text()));

@@ -28,7 +28,8 @@ private slots:
     }
     void everyCommandRuns() {
         QFETCH(QString, command);
-        command.replace("sample_data/", QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/")).replace('\'', '"');
+        command.replace("sample_data/", QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/"))
+            .replace('\'', '"');
         const QStringList arguments = QProcess::splitCommand(command).mid(1);
         expectDone(arguments);
         if (const auto out = arguments.indexOf("--out"); out >= 0)

@@ -39,13 +39,17 @@ private slots:
         };
         const QStringList policy{"--policy", "snapkv@0.1", "--layers", "1"};
         for (const QString name : {"f.png", "f.svg", "f.pdf"})
-            row({"plot", "key_projection", kSample, "--policy", "keydiff@0.1", "--size", "400x300", "--out", name}, name, {100, 8192});
+            row({"plot", "key_projection", kSample, "--policy", "keydiff@0.1", "--size", "400x300", "--out", name},
+                name, {100, 8192});
         for (const QString name : {"l.json", "l.csv"})
             row(QStringList{"evict", kSample, "--out", name} + policy, name, {100});
-        row(QStringList{"evict", kSample, "--scores", "--out", "l.h5"} + policy, "l.h5", {100, 2048, 4096, 9000, 12'000});
-        row({"evict", kSample, "--policy", "uniform@50t", "--cut", "300", "--record", "r.h5", "--out", "l.csv"}, "r.h5", {100, 3000, 9000, 20'000});
-        row({"synth", "--tokens", "512", "--layers", "1", "--q-heads", "2", "--kv-heads", "1", "--head-dim", "32", "--deflate", "4", "--out", "s.h5"}, "s.h5",
-            {100, 4096, 20'000, 50'000});
+        row(QStringList{"evict", kSample, "--scores", "--out", "l.h5"} + policy, "l.h5",
+            {100, 2048, 4096, 9000, 12'000});
+        row({"evict", kSample, "--policy", "uniform@50t", "--cut", "300", "--record", "r.h5", "--out", "l.csv"}, "r.h5",
+            {100, 3000, 9000, 20'000});
+        row({"synth", "--tokens", "512", "--layers", "1", "--q-heads", "2", "--kv-heads", "1", "--head-dim", "32",
+             "--deflate", "4", "--out", "s.h5"},
+            "s.h5", {100, 4096, 20'000, 50'000});
         row(QStringList{"measure", kSample, "--out", "m.csv"} + policy, "m.csv", {100});
         row({"sweep", kSample, "--policy", "keydiff@0.1", "--layers", "0", "--out", "s.csv"}, "s.csv", {100});
         row({"report", kSample, "--policy", "keydiff@0.1", "--views", "overlap", "--out", "r.html"}, "r.html", {1000});
@@ -61,7 +65,8 @@ private slots:
             QVERIFY(old.open(QIODevice::WriteOnly) && old.write("old") == 3);
             old.close();
             const auto outcome = program.run(arguments, static_cast<rlim_t>(limit));
-            const QByteArray what = QByteArray::number(limit) + " bytes, code " + QByteArray::number(outcome.code) + "\n" + outcome.error;
+            const QByteArray what =
+                QByteArray::number(limit) + " bytes, code " + QByteArray::number(outcome.code) + "\n" + outcome.error;
             QVERIFY2(outcome.code == 2 && outcome.error.trimmed().count('\n') == 0, what);
             QVERIFY2(outcome.error.contains(name.toUtf8()) && !outcome.error.contains(".part"), what);
             QCOMPARE(program.written(), QStringList{name});
@@ -81,7 +86,8 @@ private slots:
             {"sweep", kSample, "--policy", "keydiff@0.1", "--layers", "0", "--out", "s.csv"}};
         for (const QStringList& arguments : commands) {
             const auto outcome = program.run(arguments);
-            QVERIFY2(outcome.code == 2 && outcome.error.contains("a device or a pipe"), arguments.join(' ').toUtf8() + "\n" + outcome.error);
+            QVERIFY2(outcome.code == 2 && outcome.error.contains("a device or a pipe"),
+                     arguments.join(' ').toUtf8() + "\n" + outcome.error);
             QVERIFY(isPipe(program, "l.h5") && isPipe(program, "s.csv"));
             QCOMPARE(program.written(), QStringList());
         }

@@ -68,7 +68,8 @@ private slots:
         QTRY_VERIFY_WITH_TIMEOUT(one.ready() && captures() == 3, 30000); // it joins the other
         const OptionMenu three(one, curvesView(), "Further captures");
         three.entry("fewshot-1k.h5")->trigger();
-        QCOMPARE(viewOptions(one.bench.session(), curvesView()).text("captures"), (kFolder + "records-2k.h5").toStdString());
+        QCOMPARE(viewOptions(one.bench.session(), curvesView()).text("captures"),
+                 (kFolder + "records-2k.h5").toStdString());
         QTRY_VERIFY_WITH_TIMEOUT(one.ready() && captures() == 2, 30000);
     }
 
@@ -78,7 +79,8 @@ private slots:
         QVERIFY(options.entry("before.csv"));
         answerFileDialog(kFolder + "README.md");
         options.entry("Choose…")->trigger();
-        QCOMPARE(viewOptions(one.bench.session(), calibrationView()).text("table"), (kFolder + "README.md").toStdString());
+        QCOMPARE(viewOptions(one.bench.session(), calibrationView()).text("table"),
+                 (kFolder + "README.md").toStdString());
     }
 };
 

@@ -12,9 +12,7 @@ using namespace kvscope;
 
 namespace {
 
-bool same(Colour a, Colour b) {
-    return a.r == b.r && a.g == b.g && a.b == b.b;
-}
+bool same(Colour a, Colour b) { return a.r == b.r && a.g == b.g && a.b == b.b; }
 
 } // namespace
 
@@ -56,20 +54,25 @@ private slots:
     /// Letters of any width: numbers stay inside the bar, and apart; the ends are there as soon as both fit.
     void numbersNeverOverlap() {
         std::mt19937_64 random(7);
-        const auto between = [&](double low, double high) { return std::uniform_real_distribution<>(low, high)(random); };
+        const auto between = [&](double low, double high) {
+            return std::uniform_real_distribution<>(low, high)(random);
+        };
         for (int round = 0; round < 3000; ++round) {
             const std::vector<ParameterChoice> choices = measureChoices();
             const MeasureCard& card = measureById(choices[random() % choices.size()].id);
-            const double size = std::pow(10, between(-9, 9)), gap = between(0, 12), bar = between(30, 400), letter = between(2, 14);
+            const double size = std::pow(10, between(-9, 9)), gap = between(0, 12), bar = between(30, 400),
+                         letter = between(2, 14);
             const HeadColours colours(card, {between(-size, size), between(-size, size)});
             const std::vector<HeadColours::Number> numbers = colours.numbers();
             const auto widthOf = [&](const QString& text) { return letter * static_cast<double>(text.size()); };
             const std::vector<PlacedNumber> placed = placeNumbers(numbers, bar, gap, widthOf);
             QVERIFY(!placed.empty());
             for (std::size_t i = 0; i < placed.size(); ++i) {
-                QVERIFY(placed[i].left >= 0 && (placed[i].width > bar || placed[i].left + placed[i].width <= bar + 1e-9));
+                QVERIFY(placed[i].left >= 0 &&
+                        (placed[i].width > bar || placed[i].left + placed[i].width <= bar + 1e-9));
                 for (std::size_t j = 0; j < i; ++j)
-                    QVERIFY(placed[i].left >= placed[j].left + placed[j].width + gap || placed[i].left + placed[i].width + gap <= placed[j].left);
+                    QVERIFY(placed[i].left >= placed[j].left + placed[j].width + gap ||
+                            placed[i].left + placed[i].width + gap <= placed[j].left);
             }
             if (widthOf(numbers[0].text) + widthOf(numbers[1].text) + gap < bar)
                 QVERIFY(placed.size() >= 2 && placed[0].tick == 0 && placed[1].tick == bar);

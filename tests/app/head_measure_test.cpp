@@ -9,9 +9,9 @@
 
 #include <QAbstractItemView>
 #include <QHelpEvent>
-#include <QTemporaryDir>
 #include <QScrollArea>
 #include <QSettings>
+#include <QTemporaryDir>
 #include <QToolButton>
 #include <QToolTip>
 
@@ -38,13 +38,15 @@ struct OpenColumn : OpenWindow {
         QTest::qWait(QApplication::doubleClickInterval() + 50); // the release of the opening click is another one
         QTest::mouseClick(box->view()->viewport(), Qt::LeftButton, {}, box->view()->visualRect(index).center());
     }
-    bool surveyed() {
-        return QTest::qWaitFor([this] {
-            for (const LayerInfo& layer : bench.capture()->info().layers)
-                if (!bench.surveyed(layer.layer))
-                    return false;
-            return true;
-        }, 30000);
+    bool scanned() {
+        return QTest::qWaitFor(
+            [this] {
+                for (const LayerInfo& layer : bench.capture()->info().layers)
+                    if (!bench.layerScan(layer.layer))
+                        return false;
+                return true;
+            },
+            30000);
     }
     QString toolTip() {
         const QPoint at(picker->width() / 4, 16 + 4);
@@ -71,7 +73,7 @@ private slots:
         OpenColumn open;
         QVERIFY(open.box->isVisible());
         QCOMPARE(open.box->currentText(), QString("Relative output error"));
-        QVERIFY(open.surveyed());
+        QVERIFY(open.scanned());
         const QImage errors = open.picture();
         QVERIFY2(open.toolTip().contains("relative output error"), qPrintable(QToolTip::text()));
         const auto steps = open.bench.history().undoLabel();
@@ -79,9 +81,10 @@ private slots:
 
         open.choose("Attention entropy, nat");
         QTRY_COMPARE(open.bench.session().look.headMeasure, std::string("entropy"));
-        QVERIFY(open.surveyed());
+        QVERIFY(open.scanned());
         QTRY_VERIFY(open.picture() != errors);
-        QVERIFY2(open.toolTip().contains("attention entropy") && open.toolTip().endsWith(" nat"), qPrintable(QToolTip::text()));
+        QVERIFY2(open.toolTip().contains("attention entropy") && open.toolTip().endsWith(" nat"),
+                 qPrintable(QToolTip::text()));
         QVERIFY(open.picker->accessibleDescription().contains("attention entropy"));
         QCOMPARE(open.bench.history().undoLabel(), steps); // a look, no step
         QVERIFY(open.bench.viewInput().panes[0].result == result && !open.bench.viewInput().panes[0].computing);
@@ -118,7 +121,7 @@ private slots:
         QCOMPARE(open.box->currentText(), QString("Relative output error"));
         open.window.openPath(path);
         QTRY_COMPARE(open.box->currentText(), QString("Rank correlation of score and attention"));
-        QTRY_VERIFY_WITH_TIMEOUT(open.surveyed() && open.toolTip().contains("rank correlation"), 20000);
+        QTRY_VERIFY_WITH_TIMEOUT(open.scanned() && open.toolTip().contains("rank correlation"), 20000);
     }
 
     /// The heads are no wider than their column, which scrolls downwards only.
@@ -136,7 +139,8 @@ private slots:
             area = qobject_cast<QScrollArea*>(around);
         QVERIFY(area);
         const int right = picker->mapTo(area->viewport(), QPoint(picker->width(), 0)).x();
-        QVERIFY2(right <= area->viewport()->width(), qPrintable(QString("%1 of %2").arg(right).arg(area->viewport()->width())));
+        QVERIFY2(right <= area->viewport()->width(),
+                 qPrintable(QString("%1 of %2").arg(right).arg(area->viewport()->width())));
     }
 };
 

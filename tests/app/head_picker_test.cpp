@@ -13,20 +13,20 @@
 #include <cmath>
 
 using namespace kvscope;
-using kvscope::testing::ByHand;
 using kvscope::testing::kSample;
+using kvscope::testing::ManualExecutor;
 
 namespace {
 
 /// The sample has 6 layers with 2 KV heads of 4 query heads each; it opens on layer 3, KV head 1.
 struct Picker {
-    ByHand hand;
-    std::unique_ptr<Workbench> bench = kvscope::testing::workbenchByHand(hand);
+    ManualExecutor executor;
+    std::unique_ptr<Workbench> bench = kvscope::testing::manualWorkbench(executor);
     HeadPicker widget{*bench};
 
     Picker() {
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         widget.resize(200, widget.sizeHint().height());
         widget.show();
         (void)QTest::qWaitForWindowExposed(&widget);
@@ -34,24 +34,27 @@ struct Picker {
     /// A cell of two columns and six rows, which begin below and to the right of their labels.
     QPoint cell(int layer, int kvHead) const {
         const double left = 20, top = 16, pitch = (widget.height() - top - 34) / 6.0; // above the colour bar
-        return {static_cast<int>(left + (widget.width() - left) * (0.25 + 0.5 * kvHead)), static_cast<int>(top + pitch * (layer + 0.5))};
+        return {static_cast<int>(left + (widget.width() - left) * (0.25 + 0.5 * kvHead)),
+                static_cast<int>(top + pitch * (layer + 0.5))};
     }
     void show(const char* measure) {
         bench->change([&](Session& s) { s.look.headMeasure = measure; }, "Heads by");
     }
-    /// Waits for the pauses of the survey, until the last layer has an answer. Only after another measure was chosen.
-    bool surveyAll() {
+    /// Waits for the pauses of the layer scan, until the last layer has an answer. Only after another measure was
+    /// chosen.
+    bool scanAllLayers() {
         return QTest::qWaitFor(
             [this] {
-                hand.runAll();
-                return bench->surveyed(LayerIndex(5)) != nullptr;
+                executor.runAll();
+                return bench->layerScan(LayerIndex(5)) != nullptr;
             },
             20000);
     }
     std::vector<double> values() const {
         std::vector<double> all;
         for (int layer = 0; layer < 6; ++layer)
-            all.insert(all.end(), bench->surveyed(LayerIndex(layer))->values.begin(), bench->surveyed(LayerIndex(layer))->values.end());
+            all.insert(all.end(), bench->layerScan(LayerIndex(layer))->values.begin(),
+                       bench->layerScan(LayerIndex(layer))->values.end());
         return all;
     }
     std::pair<int, int> place() const { return {bench->session().layer.value, bench->session().kvHead.value}; }
@@ -86,8 +89,12 @@ private slots:
     void arrowsMoveAndStopAtTheEdges() {
         Picker picker;
         picker.widget.setFocus();
-        for (const auto& [key, place] : {std::pair(Qt::Key_Up, std::pair(2, 1)), {Qt::Key_Left, {2, 0}}, {Qt::Key_Left, {2, 0}},
-                                         {Qt::Key_Down, {3, 0}}, {Qt::Key_Right, {3, 1}}, {Qt::Key_Right, {3, 1}}}) {
+        for (const auto& [key, place] : {std::pair(Qt::Key_Up, std::pair(2, 1)),
+                                         {Qt::Key_Left, {2, 0}},
+                                         {Qt::Key_Left, {2, 0}},
+                                         {Qt::Key_Down, {3, 0}},
+                                         {Qt::Key_Right, {3, 1}},
+                                         {Qt::Key_Right, {3, 1}}}) {
             QTest::keyClick(&picker.widget, key);
             QCOMPARE(picker.place(), place);
         }
@@ -100,8 +107,8 @@ private slots:
         Picker picker;
         QVERIFY2(picker.toolTipAt(picker.cell(2, 1)).contains("layer 2, KV head 1"), qPrintable(QToolTip::text()));
         QVERIFY(QToolTip::text().contains("not computed yet"));
-        QTRY_VERIFY_WITH_TIMEOUT((picker.hand.runAll(), picker.bench->surveyed(LayerIndex(5))), 20000);
-        const std::vector<double>& errors = picker.bench->surveyed(LayerIndex(2))->values;
+        QTRY_VERIFY_WITH_TIMEOUT((picker.executor.runAll(), picker.bench->layerScan(LayerIndex(5))), 20000);
+        const std::vector<double>& errors = picker.bench->layerScan(LayerIndex(2))->values;
         QCOMPARE(errors.size(), std::size_t{2});
         const QString known = picker.toolTipAt(picker.cell(2, 1));
         QVERIFY2(known.contains(QString::number(errors[1], 'f', 3).left(4)), qPrintable(known));
@@ -112,27 +119,32 @@ private slots:
     /// From 0.03 to 1, in powers of ten; the colour of every cell stands on it, where its error lies.
     void theColourBarReadsTheCells() {
         Picker picker;
-        QTRY_VERIFY_WITH_TIMEOUT((picker.hand.runAll(), picker.bench->surveyed(LayerIndex(5))), 20000);
+        QTRY_VERIFY_WITH_TIMEOUT((picker.executor.runAll(), picker.bench->layerScan(LayerIndex(5))), 20000);
         const QImage picture = picker.widget.grab().toImage();
         const int left = 20, right = picker.widget.width() - 3, y = picker.widget.height() - 18 - 4;
         for (const auto& [layer, kvHead] : {std::pair(1, 0), {3, 1}, {5, 0}}) {
-            const double error = picker.bench->surveyed(LayerIndex(layer))->values[static_cast<std::size_t>(kvHead)];
+            const double error = picker.bench->layerScan(LayerIndex(layer))->values[static_cast<std::size_t>(kvHead)];
             const double place = std::clamp(std::log(error / 0.03) / std::log(1 / 0.03), 0.0, 1.0);
             const QColor cell = picture.pixelColor(picker.cell(layer, kvHead) + QPoint(0, 0));
-            const QColor bar = picture.pixelColor(std::min(right - 1, static_cast<int>(left + place * (right - left))), y);
+            const QColor bar =
+                picture.pixelColor(std::min(right - 1, static_cast<int>(left + place * (right - left))), y);
             for (const int difference : {cell.red() - bar.red(), cell.green() - bar.green(), cell.blue() - bar.blue()})
-                QVERIFY2(std::abs(difference) <= 6, qPrintable(QString("layer %1: %2 and %3 for %4").arg(layer).arg(cell.name(), bar.name()).arg(error)));
+                QVERIFY2(std::abs(difference) <= 6,
+                         qPrintable(
+                             QString("layer %1: %2 and %3 for %4").arg(layer).arg(cell.name(), bar.name()).arg(error)));
         }
         QVERIFY(picture.pixelColor(left + 1, y) != picture.pixelColor(right - 2, y));
     }
 
-    /// Open squares until a layer is surveyed, colours after it, a frame around the head that is shown.
-    void coloursAppearWithTheSurvey() {
+    /// Open squares until a layer is scanned, colours after it, a frame around the head that is shown.
+    void coloursAppearWithTheLayerScan() {
         Picker picker;
-        const auto colourAt = [&](int layer, int kvHead) { return picker.widget.grab().toImage().pixelColor(picker.cell(layer, kvHead)); };
+        const auto colourAt = [&](int layer, int kvHead) {
+            return picker.widget.grab().toImage().pixelColor(picker.cell(layer, kvHead));
+        };
         const QColor ground = colourAt(1, 0);
         QCOMPARE(colourAt(4, 1), ground);
-        QTRY_VERIFY_WITH_TIMEOUT((picker.hand.runAll(), picker.bench->surveyed(LayerIndex(5))), 20000);
+        QTRY_VERIFY_WITH_TIMEOUT((picker.executor.runAll(), picker.bench->layerScan(LayerIndex(5))), 20000);
         QVERIFY(colourAt(1, 0) != ground);
         QVERIFY(colourAt(4, 1) != ground);
         QVERIFY(colourAt(1, 0) != colourAt(5, 0)); // these differ tenfold
@@ -140,7 +152,8 @@ private slots:
 
     void everyMeasureHasOneNumberPerKvHead_data() {
         QTest::addColumn<QString>("measure");
-        for (const char* id : {"output_error", "retained_mass", "entropy", "largest_loss", "log_det", "cos_means", "key_norm"})
+        for (const char* id :
+             {"output_error", "retained_mass", "entropy", "largest_loss", "log_det", "cos_means", "key_norm"})
             QTest::newRow(id) << id;
     }
     void everyMeasureHasOneNumberPerKvHead() {
@@ -148,17 +161,20 @@ private slots:
         Picker picker;
         const std::string id = measure.toStdString();
         picker.show(id.c_str());
-        QVERIFY(picker.surveyAll());
+        QVERIFY(picker.scanAllLayers());
         RunRequest run = picker.bench->request()->panes[0].run;
         run.layer = LayerIndex(4);
         const auto result = picker.bench->runner().run(run, {});
-        const std::vector<double> heads = picker.bench->runner().measure(*result, std::span(&id, 1), {}).front().perHead;
+        const std::vector<double> heads =
+            picker.bench->runner().measure(*result, std::span(&id, 1), {}).front().perHead;
         for (int kvHead = 0; kvHead < 2; ++kvHead) {
             double expected = 0; // four query heads read each
             for (std::size_t head = 0; head < 4; ++head)
-                expected += heads.size() == 2 ? heads[static_cast<std::size_t>(kvHead)] / 4 : heads[static_cast<std::size_t>(4 * kvHead) + head] / 4;
-            const double shown = picker.bench->surveyed(LayerIndex(4))->values[static_cast<std::size_t>(kvHead)];
-            QVERIFY2(std::abs(shown - expected) <= 1e-12 * std::abs(expected), qPrintable(QString("%1, not %2").arg(shown).arg(expected)));
+                expected += heads.size() == 2 ? heads[static_cast<std::size_t>(kvHead)] / 4
+                                              : heads[static_cast<std::size_t>(4 * kvHead) + head] / 4;
+            const double shown = picker.bench->layerScan(LayerIndex(4))->values[static_cast<std::size_t>(kvHead)];
+            QVERIFY2(std::abs(shown - expected) <= 1e-12 * std::abs(expected),
+                     qPrintable(QString("%1, not %2").arg(shown).arg(expected)));
         }
     }
 
@@ -166,30 +182,30 @@ private slots:
     void nothingValidIsComputedAgain() {
         Picker picker;
         picker.show("entropy");
-        QVERIFY(picker.surveyAll());
-        const std::string key = picker.bench->surveyed(LayerIndex(5))->key;
+        QVERIFY(picker.scanAllLayers());
+        const std::string key = picker.bench->layerScan(LayerIndex(5))->key;
         picker.bench->change([](Session& s) { setBudget(s, Budget::parse("0.5")); }, "Budget");
-        QCOMPARE(picker.bench->surveyed(LayerIndex(5))->key, key);
+        QCOMPARE(picker.bench->layerScan(LayerIndex(5))->key, key);
         picker.show("log_det");
-        QVERIFY(!picker.bench->surveyed(LayerIndex(0)));
-        QVERIFY(picker.surveyAll());
-        picker.hand.runAll();
+        QVERIFY(!picker.bench->layerScan(LayerIndex(0)));
+        QVERIFY(picker.scanAllLayers());
+        picker.executor.runAll();
         picker.show("entropy");
         QCOMPARE(picker.values().size(), std::size_t{12}); // at once
         QTest::qWait(600);
-        QVERIFY(picker.hand.tasks.empty());
+        QVERIFY(picker.executor.tasks.empty());
         picker.show("log_det");
         QTest::qWait(600);
-        QVERIFY(picker.hand.tasks.empty());
+        QVERIFY(picker.executor.tasks.empty());
         picker.bench->change([](Session& s) { setBudget(s, Budget::parse("0.1")); }, "Budget");
-        picker.hand.runAll();
-        QTRY_VERIFY(!picker.hand.tasks.empty()); // that one belongs to the policy
+        picker.executor.runAll();
+        QTRY_VERIFY(!picker.executor.tasks.empty()); // that one belongs to the policy
     }
 
     void theBarRunsOverTheNumbersOfTheMeasure() {
         Picker picker;
         picker.show("entropy");
-        QVERIFY(picker.surveyAll());
+        QVERIFY(picker.scanAllLayers());
         const std::vector<double> all = picker.values();
         const auto [least, most] = std::minmax_element(all.begin(), all.end());
         const QImage picture = picker.widget.grab().toImage();
@@ -199,20 +215,23 @@ private slots:
                 continue; // framed
             const QColor cell = picture.pixelColor(picker.cell(static_cast<int>(i / 2), static_cast<int>(i % 2)));
             const double place = (all[i] - *least) / (*most - *least);
-            const QColor bar = picture.pixelColor(std::min(right - 1, static_cast<int>(left + place * (right - left))), y);
+            const QColor bar =
+                picture.pixelColor(std::min(right - 1, static_cast<int>(left + place * (right - left))), y);
             for (const int difference : {cell.red() - bar.red(), cell.green() - bar.green(), cell.blue() - bar.blue()})
-                QVERIFY2(std::abs(difference) <= 6, qPrintable(QString("cell %1: %2 and %3").arg(i).arg(cell.name(), bar.name())));
+                QVERIFY2(std::abs(difference) <= 6,
+                         qPrintable(QString("cell %1: %2 and %3").arg(i).arg(cell.name(), bar.name())));
         }
     }
 
     void theToolTipNamesMeasureValueAndUnit() {
         Picker picker;
         picker.show("entropy");
-        QVERIFY(picker.surveyAll());
+        QVERIFY(picker.scanAllLayers());
         const QString text = picker.toolTipAt(picker.cell(2, 1));
-        const double value = picker.bench->surveyed(LayerIndex(2))->values[1];
+        const double value = picker.bench->layerScan(LayerIndex(2))->values[1];
         QVERIFY2(text.endsWith(QString("attention entropy %1 nat").arg(value, 0, 'g', 4)), qPrintable(text));
-        QVERIFY2(picker.widget.accessibleDescription().contains("layer 3, KV head 1"), qPrintable(picker.widget.accessibleDescription()));
+        QVERIFY2(picker.widget.accessibleDescription().contains("layer 3, KV head 1"),
+                 qPrintable(picker.widget.accessibleDescription()));
         QVERIFY(picker.widget.accessibleDescription().contains("attention entropy"));
     }
 
@@ -228,19 +247,23 @@ private slots:
         };
         QVERIFY(colourful() > 150); // the error's bar is there before its numbers
         picker.show("output_error_wo");
-        QVERIFY(picker.surveyAll());
-        QCOMPARE(QString::fromStdString(picker.bench->surveyed(LayerIndex(3))->refusal), QString("no output projection captured"));
+        QVERIFY(picker.scanAllLayers());
+        QCOMPARE(QString::fromStdString(picker.bench->layerScan(LayerIndex(3))->refusal),
+                 QString("no output projection captured"));
         QCOMPARE(colourful(), 0);
         QVERIFY2(picker.toolTipAt(picker.cell(1, 1)).contains("Capture with o_proj"), qPrintable(QToolTip::text()));
         picker.show("score_correlation");
-        QVERIFY(picker.surveyAll());
+        QVERIFY(picker.scanAllLayers());
         QVERIFY(colourful() > 100);
-        const auto lastRefusal = [&] { return picker.hand.runAll(), picker.bench->surveyed(LayerIndex(5)) ? picker.bench->surveyed(LayerIndex(5))->refusal : "unknown"; };
+        const auto lastRefusal = [&] {
+            return picker.executor.runAll(),
+                   picker.bench->layerScan(LayerIndex(5)) ? picker.bench->layerScan(LayerIndex(5))->refusal : "unknown";
+        };
         picker.bench->change([](Session& s) { addPane(s, {PolicySpec::parse("exact"), {}, {}}); }, "Pane");
         QTRY_COMPARE_WITH_TIMEOUT(lastRefusal(), std::string("Exact scores no tokens"), 8000);
         QCOMPARE(colourful(), 0);
         picker.bench->change([](Session& s) { s.activePane = 1; }, "Pane");
-        QVERIFY(!picker.bench->surveyed(LayerIndex(0))); // what is true of another pane is not said of this one
+        QVERIFY(!picker.bench->layerScan(LayerIndex(0))); // what is true of another pane is not said of this one
         QTRY_COMPARE_WITH_TIMEOUT(lastRefusal(), std::string(), 20000);
         QVERIFY(colourful() > 100);
     }

@@ -1,4 +1,5 @@
-// Options that wait for others, in the window: grey and with a reason while they change nothing, back as soon as they do.
+// Options that wait for others, in the window: grey and with a reason while they change nothing, back as soon as they
+// do.
 #include "app/window/canvas/view_options.h"
 #include "tests/app/one_view.h"
 #include "tests/support/test_program.h"
@@ -76,7 +77,8 @@ private slots:
             addOptionEntries(&menu, one.bench, view);
             QVERIFY(menu.toolTipsVisible());
             QVERIFY(!entryOf(menu, "Queries")->isEnabled());
-            QCOMPARE(entryOf(menu, "Queries")->toolTip(), QString("Matters only while Source is keys after RoPE or keys before RoPE"));
+            QCOMPARE(entryOf(menu, "Queries")->toolTip(),
+                     QString("Matters only while Source is keys after RoPE or keys before RoPE"));
             QVERIFY(!entryOf(menu, "t-SNE perplexity")->isEnabled());
             QVERIFY(entryOf(menu, "Horizontal component")->isEnabled() && entryOf(menu, "Source")->isEnabled());
         }

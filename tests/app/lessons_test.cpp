@@ -20,15 +20,15 @@
 #include <set>
 
 using namespace kvscope;
-using kvscope::testing::ByHand;
+using kvscope::testing::ManualExecutor;
 
 namespace {
 
 const std::string kFolder = kvscope::testing::sourceDir() + "/resources/lessons";
 
 struct OpenLesson {
-    ByHand hand;
-    std::unique_ptr<Workbench> bench = kvscope::testing::workbenchByHand(hand);
+    ManualExecutor executor;
+    std::unique_ptr<Workbench> bench = kvscope::testing::manualWorkbench(executor);
     Lesson lesson;
 
     explicit OpenLesson(const std::string& path) {
@@ -36,7 +36,7 @@ struct OpenLesson {
         lesson = *lessonOf(session);
         const std::string capture = session.capturePath;
         bench->openCapture(capture, std::move(session));
-        hand.runAll();
+        executor.runAll();
     }
     explicit OpenLesson(int number) : OpenLesson(lessonsIn(kFolder).at(static_cast<std::size_t>(number - 1)).path) {}
 
@@ -63,7 +63,8 @@ private slots:
         QCOMPARE(lessons.size(), std::size_t{5});
         for (std::size_t i = 0; i < lessons.size(); ++i)
             QCOMPARE(lessons[i].lesson.number, static_cast<int>(i) + 1);
-        QCOMPARE(lessonsIn(findLessonFolder(QCoreApplication::applicationDirPath().toStdString())).size(), std::size_t{5});
+        QCOMPARE(lessonsIn(findLessonFolder(QCoreApplication::applicationDirPath().toStdString())).size(),
+                 std::size_t{5});
         QVERIFY(lessonsIn("/nowhere").empty());
     }
 
@@ -92,7 +93,7 @@ private slots:
         QVERIFY(!open.lesson.stops.empty());
         for (const LessonStop& stop : open.lesson.stops) {
             open.bench->change([&](Session& s) { applyStop(s, stop); }, "Stop");
-            open.hand.runAll();
+            open.executor.runAll();
             QVERIFY(isAt(open.bench->session(), stop));
             for (const PaneData& pane : open.bench->viewInput().panes)
                 QVERIFY2(pane.result, pane.error.c_str());
@@ -120,7 +121,8 @@ private slots:
         }
         QCOMPARE(open.quantity("same_block_evictions"), own / left);
         const std::vector<TokenIndex> oneShot = open.result(1)->selection.heads[open.head()].kept;
-        const auto both = std::count_if(oneShot.begin(), oneShot.end(), [&](TokenIndex t) { return cache.count(t) > 0; });
+        const auto both =
+            std::count_if(oneShot.begin(), oneShot.end(), [&](TokenIndex t) { return cache.count(t) > 0; });
         QCOMPARE(open.quantity("shared_with_next"), static_cast<double>(both) / 249);
     }
 
@@ -129,7 +131,7 @@ private slots:
         const double needed = open.quantity("needed_retention");
         const auto errorAt = [&](double retention) {
             open.bench->change([&](Session& s) { setBudget(s, {Budget::Unit::Fraction, retention}); }, "Budget");
-            open.hand.runAll();
+            open.executor.runAll();
             const auto& errors = open.result(0)->fidelity->meanOutputError;
             return (errors[4] + errors[5] + errors[6] + errors[7]) / 4; // the query heads of KV head 1
         };
@@ -141,7 +143,8 @@ private slots:
 
     void clustersAndWalksAreThoseOfTheLogs() {
         const OpenLesson subgen(2);
-        const auto clusters = std::dynamic_pointer_cast<const SubgenLog>(subgen.result(0, true)->log)->heads[subgen.head()];
+        const auto clusters =
+            std::dynamic_pointer_cast<const SubgenLog>(subgen.result(0, true)->log)->heads[subgen.head()];
         std::set<std::int32_t> firstHalf, all;
         for (std::size_t token = 0; token < clusters.cluster.size(); ++token) {
             all.insert(clusters.cluster[token]);
@@ -149,7 +152,8 @@ private slots:
                 firstHalf.insert(clusters.cluster[token]);
         }
         QCOMPARE(subgen.quantity("cluster_count"), static_cast<double>(all.size()));
-        QCOMPARE(subgen.quantity("late_clusters"), static_cast<double>(all.size() - firstHalf.size()) / static_cast<double>(all.size()));
+        QCOMPARE(subgen.quantity("late_clusters"),
+                 static_cast<double>(all.size() - firstHalf.size()) / static_cast<double>(all.size()));
 
         const OpenLesson balance(1);
         const auto walks = std::dynamic_pointer_cast<const BalanceLog>(balance.result(1, true)->log)->walks;
@@ -194,7 +198,8 @@ private slots:
         QTest::addColumn<QByteArray>("from");
         QTest::addColumn<QByteArray>("to");
         QTest::addColumn<QString>("expected");
-        QTest::newRow("quantity") << QByteArray("\"same_block_evictions\"") << QByteArray("\"same_blok\"") << "same_block_evictions";
+        QTest::newRow("quantity") << QByteArray("\"same_block_evictions\"") << QByteArray("\"same_blok\"")
+                                  << "same_block_evictions";
         QTest::newRow("answer") << QByteArray("{value}") << QByteArray("{vlue}") << "vlue";
         QTest::newRow("claim") << QByteArray("\"claim\": 2") << QByteArray("\"claim\": 3") << "question/claim";
         QTest::newRow("bounds") << QByteArray("\"below\": 0.5") << QByteArray("\"below\": 0.1") << "question/choices";

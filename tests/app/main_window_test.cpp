@@ -1,18 +1,18 @@
 // The window as a user has it: real events on a real display (Xvfb in the tests), real results of the sample capture.
-#include "app/window/style/appearance.h"
-#include "app/window/canvas/view_options.h"
-#include "app/window/canvas/pane_header.h"
-#include "app/window/canvas_area.h"
 #include "app/window/actions/key_sheet.h"
+#include "app/window/actions/window_actions.h"
+#include "app/window/canvas/pane_header.h"
+#include "app/window/canvas/view_options.h"
+#include "app/window/canvas_area.h"
 #include "app/window/main_window.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/panels/parameter_panel.h"
 #include "app/window/panels/policy_panel.h"
 #include "app/window/panels/status_line.h"
+#include "app/window/style/appearance.h"
 #include "app/window/widgets/notice_strip.h"
-#include "app/window/widgets/value_slider.h"
 #include "app/window/widgets/small_widgets.h"
-#include "app/window/actions/window_actions.h"
+#include "app/window/widgets/value_slider.h"
 #include "core/policies/policy.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
@@ -38,7 +38,9 @@ bool hasColour(const QImage& image, Colour colour) {
     for (int y = 0; y < image.height(); ++y)
         for (int x = 0; x < image.width(); ++x) {
             const QColor pixel = image.pixelColor(x, y);
-            if (std::abs(pixel.red() - colour.r) + std::abs(pixel.green() - colour.g) + std::abs(pixel.blue() - colour.b) < 24)
+            if (std::abs(pixel.red() - colour.r) + std::abs(pixel.green() - colour.g) +
+                    std::abs(pixel.blue() - colour.b) <
+                24)
                 return true;
         }
     return false;
@@ -62,7 +64,8 @@ private slots:
         for (std::size_t i = 0; i < 3; ++i) {
             QVERIFY(open.pane(i)->isVisible());
             QCOMPARE(open.pane(i)->y(), open.pane(0)->y());
-            QVERIFY2(open.pane(i)->header()->metricsText().contains("needle"), qPrintable(open.pane(i)->header()->metricsText()));
+            QVERIFY2(open.pane(i)->header()->metricsText().contains("needle"),
+                     qPrintable(open.pane(i)->header()->metricsText()));
         }
         QVERIFY(open.pane(0)->x() < open.pane(1)->x() && open.pane(1)->x() < open.pane(2)->x());
         QVERIFY(open.pane(0)->header()->metricsText().contains("12/16"));
@@ -81,7 +84,8 @@ private slots:
         QTRY_VERIFY(warning->isVisible());
         const auto says = [&](const QString& part) {
             const auto labels = warning->findChildren<QLabel*>();
-            return std::any_of(labels.begin(), labels.end(), [&](const QLabel* l) { return l->isVisible() && l->text().contains(part); });
+            return std::any_of(labels.begin(), labels.end(),
+                               [&](const QLabel* l) { return l->isVisible() && l->text().contains(part); });
         };
         QVERIFY(says(QString("Keeps %1, not 249").arg(kept)));
         QVERIFY(says("the radius decides that, not the budget"));
@@ -95,7 +99,8 @@ private slots:
         const QString selected = "selected: needle, 16 tokens, 12 kept by A";
         QTRY_VERIFY2(line->text().contains(selected) && line->text().contains("query head"), qPrintable(line->text()));
         QVERIFY(!line->text().contains(QChar(0x2026)));
-        QVERIFY(line->accessibleName().contains("needle-1k.h5") && line->accessibleName().contains("bf16")); // all of it
+        QVERIFY(line->accessibleName().contains("needle-1k.h5") &&
+                line->accessibleName().contains("bf16")); // all of it
         open.window.resize(1440, 900);
         open.bench.change([](Session& s) { s.activePane = 2; }, "Active pane");
         QTRY_VERIFY2(line->accessibleName().contains("0 kept by C"), qPrintable(line->accessibleName()));
@@ -177,12 +182,18 @@ private slots:
     void everyPolicyHasAPanelMadeFromItsTable() {
         OpenWindow open;
         for (const Policy* policy : allPolicies()) {
-            open.bench.change([&](Session& s) { s.panes[0].policy = PolicySpec::parse(policy->card().id); s.activePane = 0; }, "Policy");
+            open.bench.change(
+                [&](Session& s) {
+                    s.panes[0].policy = PolicySpec::parse(policy->card().id);
+                    s.activePane = 0;
+                },
+                "Policy");
             const ParameterPanel* panel = open.window.policyPanel()->parameters();
             QCOMPARE(panel->rowCount(), policy->card().parameters->size());
             for (const ParameterSpec& spec : *policy->card().parameters) {
                 QVERIFY2(panel->row(spec.id), spec.id.c_str());
-                QVERIFY2(panel->row(spec.id)->toolTip().contains(QString::fromStdString(spec.help).toHtmlEscaped()), spec.id.c_str());
+                QVERIFY2(panel->row(spec.id)->toolTip().contains(QString::fromStdString(spec.help).toHtmlEscaped()),
+                         spec.id.c_str());
             }
             if (policy->card().id == "imported") // nothing to choose from until a file is named
                 QTRY_VERIFY(QString::fromStdString(open.bench.viewInput().panes[0].error).contains("file"));
@@ -224,8 +235,8 @@ private slots:
     void theScreenNamesWhatItShows() {
         OpenWindow open;
         const QStringList texts = open.visibleTexts();
-        for (const char* wanted : {"Capture", "needle-1k.h5", "Policies", "KeyDiff", "SnapKV", "StreamingLLM", "Parameters", "Fidelity",
-                                   "relative output error", "Token strip", "Overlap", "995"})
+        for (const char* wanted : {"Capture", "needle-1k.h5", "Policies", "KeyDiff", "SnapKV", "StreamingLLM",
+                                   "Parameters", "Fidelity", "relative output error", "Token strip", "Overlap", "995"})
             QVERIFY2(!texts.filter(wanted).isEmpty(), wanted);
     }
 
@@ -240,11 +251,14 @@ private slots:
         OpenWindow open(size);
         QTest::qWait(100);
         for (const QLabel* label : open.window.findChildren<QLabel*>()) {
-            const bool mayElide = !label->toolTip().isEmpty() || label->wordWrap() || !label->pixmap(Qt::ReturnByValue).isNull();
+            const bool mayElide =
+                !label->toolTip().isEmpty() || label->wordWrap() || !label->pixmap(Qt::ReturnByValue).isNull();
             if (!label->isVisible() || mayElide || label->text().isEmpty())
                 continue;
-            QVERIFY2(label->width() + 1 >= label->sizeHint().width(),
-                     qPrintable(QString("\"%1\" needs %2, has %3").arg(label->text()).arg(label->sizeHint().width()).arg(label->width())));
+            QVERIFY2(label->width() + 1 >= label->sizeHint().width(), qPrintable(QString("\"%1\" needs %2, has %3")
+                                                                                     .arg(label->text())
+                                                                                     .arg(label->sizeHint().width())
+                                                                                     .arg(label->width())));
         }
     }
 
@@ -269,7 +283,8 @@ private slots:
     void shiftDragSelectsAndEscapeClears() {
         OpenWindow open;
         CanvasWidget* canvas = open.pane(1)->canvas()->canvas();
-        const QPoint from(canvas->width() / 3, canvas->height() / 3), to(2 * canvas->width() / 3, 2 * canvas->height() / 3);
+        const QPoint from(canvas->width() / 3, canvas->height() / 3),
+            to(2 * canvas->width() / 3, 2 * canvas->height() / 3);
         QTest::mousePress(canvas, Qt::LeftButton, Qt::ShiftModifier, from);
         QTest::mouseMove(canvas, (from + to) / 2);
         QTest::mouseMove(canvas, to);
@@ -287,7 +302,8 @@ private slots:
         OpenWindow open;
         CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
         const QPointF centre(canvas->width() / 2.0, canvas->height() / 2.0);
-        QWheelEvent wheel(centre, canvas->mapToGlobal(centre), {}, {0, 120}, Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase, false);
+        QWheelEvent wheel(centre, canvas->mapToGlobal(centre), {}, {0, 120}, Qt::NoButton, Qt::NoModifier,
+                          Qt::NoScrollPhase, false);
         QCoreApplication::sendEvent(canvas, &wheel);
         QVERIFY(open.bench.session().look.ranges.contains("key_projection"));
         const Scene& other = open.pane(2)->canvas()->canvas()->scene();
@@ -346,7 +362,7 @@ private slots:
     void idleDrawsNoFrames() {
         OpenWindow open;
         const CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
-        QVERIFY(!open.framesWhenStill().empty()); // the survey of heads has ended too
+        QVERIFY(!open.framesWhenStill().empty()); // the layer scan of heads has ended too
         const int frames = canvas->framesDrawn();
         QTest::qWait(400);
         QCOMPARE(canvas->framesDrawn(), frames);

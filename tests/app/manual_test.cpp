@@ -22,9 +22,7 @@ QString textOf(const QString& path) {
     return file.open(QIODevice::ReadOnly) ? QString::fromUtf8(file.readAll()) : QString();
 }
 
-QStringList pages() {
-    return QDir(kManual).entryList({"*.md"}, QDir::Files, QDir::Name);
-}
+QStringList pages() { return QDir(kManual).entryList({"*.md"}, QDir::Files, QDir::Name); }
 
 /// Lines inside ``` that start with the program's name.
 QStringList commandsOf(const QString& page) {
@@ -53,8 +51,8 @@ QStringList wordsOf(const QString& command) {
 
 /// A command that the samples are enough for; `kvscope FILE` would open a window.
 bool needsOnlySamples(const QStringList& words) {
-    static const QStringList kCommands = {"plot",    "evict",    "measure",  "sweep", "synth", "reproduce",
-                                          "inspect", "policies", "measures", "views"};
+    static const QStringList kCommands = {"plot",      "evict",   "measure",  "sweep",    "synth",
+                                          "reproduce", "inspect", "policies", "measures", "views"};
     return kCommands.contains(words.value(0)) && !words.contains("...") &&
            (words.contains("synth") || words.size() == 1 || words.filter("sample_data/").size() > 0);
 }

@@ -30,7 +30,8 @@ double areaInside(const std::vector<Point>& outline) {
 double lengthOf(const std::vector<Point>& outline) {
     double length = 0;
     for (std::size_t i = 0; i < outline.size(); ++i)
-        length += std::hypot(outline[i].x - outline[(i + 1) % outline.size()].x, outline[i].y - outline[(i + 1) % outline.size()].y);
+        length += std::hypot(outline[i].x - outline[(i + 1) % outline.size()].x,
+                             outline[i].y - outline[(i + 1) % outline.size()].y);
     return length;
 }
 
@@ -47,16 +48,21 @@ private slots:
     void areasAreThoseOfTheShapes() {
         for (const double radius : {2.0, 4.6, 9.0, 20.0}) {
             const double disc = areaOf(rasteriseMarker(Marker::Circle, radius, 0));
-            QVERIFY2(std::abs(disc - std::numbers::pi * radius * radius) < 0.03 * radius * radius + 0.2, qPrintable(QString::number(disc)));
+            QVERIFY2(std::abs(disc - std::numbers::pi * radius * radius) < 0.03 * radius * radius + 0.2,
+                     qPrintable(QString::number(disc)));
             const double ring = areaOf(rasteriseMarker(Marker::Circle, radius, 2));
-            QVERIFY2(std::abs(ring - 4 * std::numbers::pi * radius) < 0.05 * ring + 0.5, qPrintable(QString::number(ring)));
+            QVERIFY2(std::abs(ring - 4 * std::numbers::pi * radius) < 0.05 * ring + 0.5,
+                     qPrintable(QString::number(ring)));
         }
-        for (const Marker marker : {Marker::Square, Marker::Diamond, Marker::TriangleUp, Marker::TriangleDown, Marker::Hexagon, Marker::Star}) {
+        for (const Marker marker : {Marker::Square, Marker::Diamond, Marker::TriangleUp, Marker::TriangleDown,
+                                    Marker::Hexagon, Marker::Star}) {
             const std::vector<Point> outline = markerOutline(marker, 16);
             const double filled = areaOf(rasteriseMarker(marker, 16, 0)), inside = areaInside(outline);
-            QVERIFY2(std::abs(filled - inside) < 0.02 * inside, qPrintable(QString("%1: %2, not %3").arg(int(marker)).arg(filled).arg(inside)));
+            QVERIFY2(std::abs(filled - inside) < 0.02 * inside,
+                     qPrintable(QString("%1: %2, not %3").arg(int(marker)).arg(filled).arg(inside)));
             const double line = areaOf(rasteriseMarker(marker, 16, 2)), length = 2 * lengthOf(outline);
-            QVERIFY2(std::abs(line - length) < 0.1 * length, qPrintable(QString("%1: %2, not %3").arg(int(marker)).arg(line).arg(length)));
+            QVERIFY2(std::abs(line - length) < 0.1 * length,
+                     qPrintable(QString("%1: %2, not %3").arg(int(marker)).arg(line).arg(length)));
         }
         QVERIFY(std::abs(areaOf(rasteriseMarker(Marker::Plus, 16, 2)) - (2 * 32 * 2 - 4)) < 8);
     }
@@ -68,7 +74,8 @@ private slots:
     }
 
     void triangleUpPointsUp() {
-        const MarkerBitmap up = rasteriseMarker(Marker::TriangleUp, 12, 0), down = rasteriseMarker(Marker::TriangleDown, 12, 0);
+        const MarkerBitmap up = rasteriseMarker(Marker::TriangleUp, 12, 0),
+                           down = rasteriseMarker(Marker::TriangleDown, 12, 0);
         const int middle = up.size / 2, low = middle + 5, high = middle - 10;
         QVERIFY(at(up, middle + 7, low) > 200 && at(up, middle + 7, high) == 0 && at(up, middle, high) > 200);
         QVERIFY(at(down, middle + 7, low) == 0 && at(down, middle + 7, middle - 6) > 200);

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "app/text/qt_text_service.h"
-#include "app/window/style/appearance.h"
 #include "app/window/canvas/view_canvas.h"
+#include "app/window/style/appearance.h"
 #include "core/engine/engine.h"
 #include "tests/app/sample.h"
 
@@ -18,12 +18,14 @@ namespace kvscope::testing {
 struct OneView {
     QtTextService text;
     WorkerPool workers{2};
-    Workbench bench{std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2))),
-                    [this](Scheduler::Task task) { workers.run(std::move(task)); },
-                    [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
+    Workbench bench{
+        std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2))),
+        [this](Scheduler::Task task) { workers.run(std::move(task)); },
+        [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
     std::unique_ptr<ViewCanvas> view;
 
-    OneView(const View& what, const std::vector<std::string>& policies, const std::map<std::string, std::string>& options) {
+    OneView(const View& what, const std::vector<std::string>& policies,
+            const std::map<std::string, std::string>& options) {
         bench.openCapture(kSample);
         (void)QTest::qWaitFor([&] { return bench.capture() != nullptr; }, 10000);
         bench.change(
@@ -51,8 +53,12 @@ struct OneView {
             },
             30000);
     }
-    QPoint widgetPoint(Point at) const { return {qRound(at.x * appearance().scale), qRound(at.y * appearance().scale)}; }
-    std::string valueOf(std::size_t pane, const std::string& id) const { return bench.session().panes[pane].policy.values.text(id); }
+    QPoint widgetPoint(Point at) const {
+        return {qRound(at.x * appearance().scale), qRound(at.y * appearance().scale)};
+    }
+    std::string valueOf(std::size_t pane, const std::string& id) const {
+        return bench.session().panes[pane].policy.values.text(id);
+    }
 };
 
 } // namespace kvscope::testing

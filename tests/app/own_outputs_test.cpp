@@ -12,7 +12,8 @@ class OwnOutputsTest : public testing::CommandTest {
 
 private slots:
     void initTestCase() {
-        QVERIFY(QFile::copy(QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"), m_program.at("c.h5")));
+        QVERIFY(QFile::copy(QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"),
+                            m_program.at("c.h5")));
         QVERIFY(QFile::link(m_program.at("c.h5"), m_program.at("link.h5")));
         expectDone({"evict", "c.h5", "--policy", "keydiff@50t", "--layers", "3", "--out", "list.csv"});
     }
@@ -24,12 +25,22 @@ private slots:
         const QStringList policy{"--policy", "uniform@50t", "--layers", "3"};
         const QString source = "would replace it", twice = "name one file";
         QTest::newRow("capture") << QStringList{"evict", "c.h5", "--out", "c.h5"} + policy << "c.h5" << source;
-        QTest::newRow("by another name") << QStringList{"evict", "c.h5", "--out", "./link.h5"} + policy << "c.h5" << source;
-        QTest::newRow("recorded numbers") << QStringList{"evict", "c.h5", "--out", "l.csv", "--record", "c.h5"} + policy << "c.h5" << source;
-        QTest::newRow("list") << QStringList{"measure", "c.h5", "--selection", "list.csv", "--metrics", "retained_mass", "--out", "list.csv"} << "list.csv" << source;
-        QTest::newRow("second capture") << QStringList{"sweep", "list.csv", "c.h5", "--policy", "keydiff@50t", "--out", "list.csv"} << "list.csv" << source;
-        QTest::newRow("numbers of a file") << QStringList{"evict", "link.h5", "--uniforms", "c.h5:/uniforms", "--out", "c.h5"} + policy << "c.h5" << source;
-        QTest::newRow("two outputs") << QStringList{"evict", "c.h5", "--policy", "keydiff@50t", "--steps", "new.json", "--out", "new.json"} << "c.h5" << twice;
+        QTest::newRow("by another name") << QStringList{"evict", "c.h5", "--out", "./link.h5"} + policy << "c.h5"
+                                         << source;
+        QTest::newRow("recorded numbers")
+            << QStringList{"evict", "c.h5", "--out", "l.csv", "--record", "c.h5"} + policy << "c.h5" << source;
+        QTest::newRow("list") << QStringList{"measure",   "c.h5",          "--selection", "list.csv",
+                                             "--metrics", "retained_mass", "--out",       "list.csv"}
+                              << "list.csv" << source;
+        QTest::newRow("second capture") << QStringList{"sweep",       "list.csv", "c.h5",    "--policy",
+                                                       "keydiff@50t", "--out",    "list.csv"}
+                                        << "list.csv" << source;
+        QTest::newRow("numbers of a file")
+            << QStringList{"evict", "link.h5", "--uniforms", "c.h5:/uniforms", "--out", "c.h5"} + policy << "c.h5"
+            << source;
+        QTest::newRow("two outputs") << QStringList{"evict",   "c.h5",     "--policy", "keydiff@50t",
+                                                    "--steps", "new.json", "--out",    "new.json"}
+                                     << "c.h5" << twice;
     }
 
     void nothingIsReplaced() {
@@ -50,8 +61,10 @@ private slots:
     }
 
     void refusalsNameTheOption() {
-        expectRefused({"evict", "c.h5", "--policy", "keydiff@50t", "--steps", "s.txt", "--out", "l.json"}, "(--steps). Choose one of .json");
-        expectRefused({"evict", "c.h5", "--policy", "uniform@50t", "--record", "s.txt", "--out", "l.json"}, "(--record). Choose one of .h5");
+        expectRefused({"evict", "c.h5", "--policy", "keydiff@50t", "--steps", "s.txt", "--out", "l.json"},
+                      "(--steps). Choose one of .json");
+        expectRefused({"evict", "c.h5", "--policy", "uniform@50t", "--record", "s.txt", "--out", "l.json"},
+                      "(--record). Choose one of .h5");
         expectRefused({"reproduce", "keydiff-table8", "c.h5", "--csv", "t.txt"}, "(--csv). Choose one of .csv");
     }
 };

@@ -58,9 +58,11 @@ private slots:
         const Program program;
         writeSession(program.at("two.kvscope").toStdString(), twoPanes());
         for (const auto& [pane, spec] : {std::pair{"0", "keydiff@0.25"}, std::pair{"1", "snapkv:kvpress@0.1"}}) {
-            const auto saved = done(program, {"plot", "--session", "two.kvscope", "--pane", pane, "--out", "saved.svg"});
-            const auto typed = done(program, {"plot", "key_projection", kSample, "--layer", "3", "--kv-head", "1", "--q-head", "5",
-                                              "--policy", spec, "--view-set", "x_component=2", "--select", "none", "--out", "typed.svg"});
+            const auto saved =
+                done(program, {"plot", "--session", "two.kvscope", "--pane", pane, "--out", "saved.svg"});
+            const auto typed = done(program, {"plot", "key_projection", kSample, "--layer", "3", "--kv-head", "1",
+                                              "--q-head", "5", "--policy", spec, "--view-set", "x_component=2",
+                                              "--select", "none", "--out", "typed.svg"});
             QVERIFY(saved.code == 0 && typed.code == 0);
             QCOMPARE(saved.out, typed.out);
             QVERIFY(picture(program, "saved.svg").size() > 10'000);
@@ -74,8 +76,8 @@ private slots:
         const Program program;
         writeSession(program.at("two.kvscope").toStdString(), twoPanes());
         const auto saved = done(program, {"plot", "overlap", "--session", "two.kvscope", "--out", "saved.svg"});
-        const auto typed = done(program, {"plot", "overlap", kSample, "--layer", "3", "--kv-head", "1", "--policy", "keydiff@0.25",
-                                          "--policy", "snapkv:kvpress@0.1", "--out", "typed.svg"});
+        const auto typed = done(program, {"plot", "overlap", kSample, "--layer", "3", "--kv-head", "1", "--policy",
+                                          "keydiff@0.25", "--policy", "snapkv:kvpress@0.1", "--out", "typed.svg"});
         QVERIFY(saved.code == 0 && typed.code == 0);
         QCOMPARE(saved.out, typed.out);
     }
@@ -91,7 +93,8 @@ private slots:
         const QStringList end = {"--select", "none", "--out", "typed.svg"};
         const auto alone = done(program, head + QStringList{"snapkv:kvpress@0.1"} + end);
         QCOMPARE(saved.out, alone.out);
-        const auto typed = done(program, head + QStringList{"keydiff@0.25", "--policy", "snapkv:kvpress@0.1", "--active", "1"} + end);
+        const auto typed =
+            done(program, head + QStringList{"keydiff@0.25", "--policy", "snapkv:kvpress@0.1", "--active", "1"} + end);
         QCOMPARE(typed.out, alone.out);
         QCOMPARE(picture(program, "typed.svg"), picture(program, "saved.svg"));
         QVERIFY(picture(program, "saved.svg").contains("SnapKV"));
@@ -117,7 +120,8 @@ private slots:
         done(program, {"report", "fast.kvscope", "--views", "token_profile", "--out", "fast.html"});
         QVERIFY(program.content("fast.html").contains("fast float"));
         QVERIFY(program.content("fast.html").contains("--arithmetic fast"));
-        done(program, {"report", "fast.kvscope", "--views", "token_profile", "--arithmetic", "exact", "--out", "exact.html"});
+        done(program,
+             {"report", "fast.kvscope", "--views", "token_profile", "--arithmetic", "exact", "--out", "exact.html"});
         QVERIFY(program.content("exact.html").contains("exact index contract"));
         QVERIFY(!program.content("exact.html").contains("--arithmetic fast"));
         QVERIFY(evictCommand(session, 0, "list.json").find("--arithmetic fast") != std::string::npos);
@@ -141,14 +145,17 @@ private slots:
         QVERIFY(recorded.code == 0 && run.code == 0);
         const QRegularExpression counts("keeps \\d+ of \\d+ needle tokens at \\S+ %");
         QVERIFY2(counts.match(QString::fromUtf8(run.out)).hasMatch(), run.out);
-        QCOMPARE(counts.match(QString::fromUtf8(recorded.out)).captured(), counts.match(QString::fromUtf8(run.out)).captured());
+        QCOMPARE(counts.match(QString::fromUtf8(recorded.out)).captured(),
+                 counts.match(QString::fromUtf8(run.out)).captured());
     }
 
     void panesStandInTheOrderOfTheCommandLine() {
         const Program program;
         done(program, {"evict", kSample, "--policy", "snapkv@0.25", "--layers", "3", "--out", "list.json"});
-        const QStringList head = {"plot", "token_profile", kSample, "--layer", "3", "--kv-head", "1", "--select", "none", "--out", "x.svg"};
-        const auto list = done(program, head + QStringList{"--selection", "list.json"}), keydiff = done(program, head + QStringList{"--policy", "keydiff@0.1"}),
+        const QStringList head = {"plot", "token_profile", kSample, "--layer", "3",    "--kv-head",
+                                  "1",    "--select",      "none",  "--out",   "x.svg"};
+        const auto list = done(program, head + QStringList{"--selection", "list.json"}),
+                   keydiff = done(program, head + QStringList{"--policy", "keydiff@0.1"}),
                    norm = done(program, head + QStringList{"--policy", "key_norm@0.1"});
         QVERIFY(list.out != keydiff.out && keydiff.out != norm.out);
         const QStringList mixed = {"--policy", "keydiff@0.1", "--selection", "list.json", "--policy", "key_norm@0.1"};
@@ -189,8 +196,10 @@ private slots:
         QVERIFY(file.open(QIODevice::WriteOnly) && file.write(QJsonDocument(json).toJson()) > 0);
         file.close();
         for (const char* view : {"key_projection", "token_strip", "attention_map", "overlap"}) {
-            const auto outcome = program.run({"plot", view, "--session", "odd.kvscope", "--size", "300x200", "--out", "x.svg"});
-            QVERIFY2(outcome.code == (says.isEmpty() ? 0 : 2) && outcome.error.contains(says.toUtf8()), view + (": " + outcome.error));
+            const auto outcome =
+                program.run({"plot", view, "--session", "odd.kvscope", "--size", "300x200", "--out", "x.svg"});
+            QVERIFY2(outcome.code == (says.isEmpty() ? 0 : 2) && outcome.error.contains(says.toUtf8()),
+                     view + (": " + outcome.error));
         }
         QCOMPARE(program.written().contains("x.svg"), says.isEmpty());
     }
@@ -198,11 +207,13 @@ private slots:
     void aSessionAllowsNoSecondAnswer() {
         const Program program;
         writeSession(program.at("two.kvscope").toStdString(), twoPanes());
-        const QList<QStringList> more = {{"--policy", "keydiff@0.1"}, {"--selection", "l.json"}, {"--retention", "0.5"}, {"--budget", "9"},
-                                         {"--cut", "none"},           {"--seed", "3"}};
+        const QList<QStringList> more = {{"--policy", "keydiff@0.1"}, {"--selection", "l.json"}, {"--retention", "0.5"},
+                                         {"--budget", "9"},           {"--cut", "none"},         {"--seed", "3"}};
         for (const QStringList& words : more) {
-            const auto outcome = program.run(QStringList{"plot", "overlap", "--session", "two.kvscope", "--out", "x.svg"} + words);
-            QVERIFY2(outcome.code == 2 && outcome.error.contains("--session, " + words.first().toUtf8()), outcome.error);
+            const auto outcome =
+                program.run(QStringList{"plot", "overlap", "--session", "two.kvscope", "--out", "x.svg"} + words);
+            QVERIFY2(outcome.code == 2 && outcome.error.contains("--session, " + words.first().toUtf8()),
+                     outcome.error);
         }
         const auto capture = program.run({"plot", "overlap", kSample, "--session", "two.kvscope", "--out", "x.svg"});
         QVERIFY2(capture.code == 2 && capture.error.contains("needle-1k.h5"), capture.error);
@@ -212,10 +223,12 @@ private slots:
     void mistakesAreNamed() {
         const Program program;
         writeSession(program.at("two.kvscope").toStdString(), twoPanes());
-        QVERIFY(program.run({"plot", "--session", "two.kvscope", "--pane", "2", "--out", "x.svg"}).error.contains("--pane"));
+        QVERIFY(program.run({"plot", "--session", "two.kvscope", "--pane", "2", "--out", "x.svg"})
+                    .error.contains("--pane"));
         QVERIFY(program.run({"plot", "--session", "none.kvscope", "--out", "x.svg"}).error.contains("none.kvscope"));
         done(program, {"evict", kSample, "--policy", "snapkv@0.25", "--layers", "0", "--out", "list.json"});
-        const auto other = program.run({"plot", "token_strip", kSample, "--layer", "3", "--selection", "list.json", "--out", "x.svg"});
+        const auto other =
+            program.run({"plot", "token_strip", kSample, "--layer", "3", "--selection", "list.json", "--out", "x.svg"});
         QVERIFY2(other.code == 2 && other.error.contains("layer 3"), other.error);
         QVERIFY(!program.written().contains("x.svg"));
     }

@@ -12,9 +12,7 @@ using namespace kvscope;
 
 namespace {
 
-double area(Point a, Point b, Point c) {
-    return std::abs((b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x)) / 2;
-}
+double area(Point a, Point b, Point c) { return std::abs((b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x)) / 2; }
 
 double polygonArea(const std::vector<Point>& p) {
     double sum = 0;
@@ -53,7 +51,8 @@ private slots:
             {{0, 0}, {10, 0}, {10, 10}, {0, 10}}, star(5, 4), star(7, 1), {{0, 0}, {10, 0}, {10, 10}, {5, 2}, {0, 10}}};
         std::vector<Point> band, lower; // whose sides meet at both ends and touch in the middle
         for (int i = 0; i <= 60; ++i) {
-            const double x = i / 60.0, middle = 40 * std::sqrt(x), half = 12 * std::abs(std::sin(2 * std::numbers::pi * x));
+            const double x = i / 60.0, middle = 40 * std::sqrt(x),
+                         half = 12 * std::abs(std::sin(2 * std::numbers::pi * x));
             band.push_back({100 * x, middle + (i == 30 || i == 60 ? 0 : half)});
             lower.push_back({100 * x, middle - (i == 30 || i == 60 ? 0 : half)});
         }

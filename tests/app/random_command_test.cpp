@@ -31,7 +31,8 @@ class RandomCommandTest : public testing::CommandTest {
         return values;
     }
     QStringList measure(const QStringList& more, const QString& out) const {
-        return QStringList{"measure", kSample, "--policy", "uniform@0.25", "--layers", "3", "--kv-heads", "1"} + more + QStringList{"--out", out};
+        return QStringList{"measure", kSample, "--policy", "uniform@0.25", "--layers", "3", "--kv-heads", "1"} + more +
+               QStringList{"--out", out};
     }
 
 private slots:
@@ -57,7 +58,8 @@ private slots:
     }
 
     void policiesWithoutLuckRunOnce() {
-        expectDone({"measure", kSample, "--policy", "keydiff@0.25", "--layers", "3", "--seeds", "0-9", "--out", "k.csv"});
+        expectDone(
+            {"measure", kSample, "--policy", "keydiff@0.25", "--layers", "3", "--seeds", "0-9", "--out", "k.csv"});
         for (const double spread : column("k.csv", "output_error_std"))
             QCOMPARE(spread, 0.0);
     }
@@ -114,8 +116,11 @@ private slots:
         expectDone(measure({"--record", "drawn.h5"}, "drawn.csv"));
         expectRefused(measure({"--uniforms", "drawn.h5:/uniforms", "--seeds", "0-2"}, "x.csv"), "several seeds");
         expectRefused(measure({"--record", "x.h5", "--seeds", "0-2"}, "x.csv"), "several seeds");
-        expectRefused({"sweep", kSample, kSample, "--policy", "uniform@0.25", "--uniforms", "drawn.h5:/uniforms", "--out", "x.csv"}, "one capture");
-        expectRefused({"measure", kSample, "--policy", "keydiff@0.25", "--record", "x.h5", "--out", "x.csv"}, "drew no random number");
+        expectRefused({"sweep", kSample, kSample, "--policy", "uniform@0.25", "--uniforms", "drawn.h5:/uniforms",
+                       "--out", "x.csv"},
+                      "one capture");
+        expectRefused({"measure", kSample, "--policy", "keydiff@0.25", "--record", "x.h5", "--out", "x.csv"},
+                      "drew no random number");
     }
 };
 

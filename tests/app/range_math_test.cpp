@@ -74,14 +74,17 @@ private slots:
         scene.items.push_back(cloud);
         const ShownPlot shown = ShownPlot::of(scene);
         const auto range = rangeAround(scene, {0, 1});
-        QVERIFY(range && range->xMin < xAt(shown, 100) && range->xMax > xAt(shown, 200) && range->xMax < xAt(shown, 300));
+        QVERIFY(range && range->xMin < xAt(shown, 100) && range->xMax > xAt(shown, 200) &&
+                range->xMax < xAt(shown, 300));
         QVERIFY(range->yMax > yAt(shown, 60) && range->yMin < yAt(shown, 120) && range->yMin > yAt(shown, 200));
         const auto single = rangeAround(scene, {2});
-        QVERIFY(single && near(single->xMax - single->xMin, 6.0 / 20) && near((single->xMin + single->xMax) / 2, xAt(shown, 300)));
+        QVERIFY(single && near(single->xMax - single->xMin, 6.0 / 20) &&
+                near((single->xMin + single->xMax) / 2, xAt(shown, 300)));
         QVERIFY(!rangeAround(scene, {7}) && !rangeAround(scene, {}) && !rangeAround(Scene{}, {1}));
         scene.yDown = true; // a map: the columns of the tokens, all rows
         const auto columns = rangeAround(scene, {10, 11, 12});
-        QVERIFY(columns && near(columns->xMin, 6) && near(columns->xMax, 17) && columns->yMin == 10 && columns->yMax == 20);
+        QVERIFY(columns && near(columns->xMin, 6) && near(columns->xMax, 17) && columns->yMin == 10 &&
+                columns->yMax == 20);
     }
 
     void oneAxisLeavesTheOtherAlone() {
@@ -140,9 +143,11 @@ private slots:
                 double turn = 0;
                 for (std::size_t k = 0; k < lasso.path().size(); ++k) {
                     const Point a = lasso.path()[k], b = lasso.path()[(k + 1) % lasso.path().size()];
-                    turn += std::remainder(std::atan2(b.y - at.y, b.x - at.x) - std::atan2(a.y - at.y, a.x - at.x), 2 * M_PI);
+                    turn += std::remainder(std::atan2(b.y - at.y, b.x - at.x) - std::atan2(a.y - at.y, a.x - at.x),
+                                           2 * M_PI);
                 }
-                QVERIFY2(inside.contains(at) == (std::abs(turn) > M_PI), qPrintable(QString("round %1: %2, %3 turns by %4").arg(round).arg(at.x).arg(at.y).arg(turn)));
+                QVERIFY2(inside.contains(at) == (std::abs(turn) > M_PI),
+                         qPrintable(QString("round %1: %2, %3 turns by %4").arg(round).arg(at.x).arg(at.y).arg(turn)));
             }
         }
     }

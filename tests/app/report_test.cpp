@@ -71,7 +71,8 @@ Walked walk(const QString& page) {
             walked.headings << name;
         for (const auto& attribute : attributes)
             if (QStringList({"src", "href"}).contains(attribute.name().toString()))
-                walked.loadsNothing &= attribute.value().startsWith(u'#') || attribute.value().startsWith(QLatin1String("data:"));
+                walked.loadsNothing &=
+                    attribute.value().startsWith(u'#') || attribute.value().startsWith(QLatin1String("data:"));
         walked.loadsNothing &= name != "script" && name != "link" && name != "iframe";
     }
     if (reader.hasError())
@@ -87,7 +88,8 @@ class ReportTest : public QObject {
 private slots:
     void aPageHoldsFiguresMeasuresListsAndCommands() {
         const Session session = firstSession(*sample());
-        const QString page = pageOf(session, {"key_projection", "attention_map", "overlap", "head_grid", "token_strip"}, "kvscope report x");
+        const QString page = pageOf(session, {"key_projection", "attention_map", "overlap", "head_grid", "token_strip"},
+                                    "kvscope report x");
         const Walked walked = walk(page);
         QVERIFY2(walked.error.isEmpty(), qPrintable(walked.error));
         QCOMPARE(walked.images.size(), 5);
@@ -98,8 +100,10 @@ private slots:
         QVERIFY(walked.tables >= 5);
         QVERIFY(walked.loadsNothing);
         QCOMPARE(walked.headings.count("h1"), 1);
-        QCOMPARE(static_cast<std::size_t>(walked.ids.size()), std::set<QString>(walked.ids.begin(), walked.ids.end()).size());
-        for (const char* part : {"kvscope plot key_projection needle-1k.h5", "kvscope evict needle-1k.h5", "kvscope report x", "611-626", "end of context"})
+        QCOMPARE(static_cast<std::size_t>(walked.ids.size()),
+                 std::set<QString>(walked.ids.begin(), walked.ids.end()).size());
+        for (const char* part : {"kvscope plot key_projection needle-1k.h5", "kvscope evict needle-1k.h5",
+                                 "kvscope report x", "611-626", "end of context"})
             QVERIFY2(page.contains(part), part);
         QVERIFY(!page.contains(kvscope::testing::sourceDir().c_str())); // nobody's folders
         QCOMPARE(pageOf(session, {"overlap"}), pageOf(session, {"overlap"}));
@@ -117,7 +121,8 @@ private slots:
         request.cut = Cut::resolve("default", *sample());
         const auto result = runner().run(request, {});
         for (const HeadSelection& head : result->selection.heads) {
-            const auto match = QRegularExpression(QString("\\(%1\\)</dt><dd>([^<]*)<").arg(head.kept.size())).globalMatch(page);
+            const auto match =
+                QRegularExpression(QString("\\(%1\\)</dt><dd>([^<]*)<").arg(head.kept.size())).globalMatch(page);
             std::vector<std::vector<TokenIndex>> lists;
             for (auto hits = match; hits.hasNext();) {
                 lists.emplace_back();
@@ -151,9 +156,11 @@ private slots:
 
     void textIsEscaped() {
         QCOMPARE(escapeHtml("<b>&\"'\x01\n"), std::string("&lt;b&gt;&amp;&quot;&#39;\\x01\n"));
-        QCOMPARE(markdownToHtml("**a<b** and `x`\n\nnext * one"), std::string("<p><strong>a&lt;b</strong> and <code>x</code></p>\n<p>next * one</p>\n"));
+        QCOMPARE(markdownToHtml("**a<b** and `x`\n\nnext * one"),
+                 std::string("<p><strong>a&lt;b</strong> and <code>x</code></p>\n<p>next * one</p>\n"));
         const std::string table = htmlTable("<c>", {"<h>", "b"}, 1, [](std::int64_t, int) { return "</td><script>"; });
-        QVERIFY(table.find("<script>") == std::string::npos && table.find("<c>") == std::string::npos && table.find("<h>") == std::string::npos);
+        QVERIFY(table.find("<script>") == std::string::npos && table.find("<c>") == std::string::npos &&
+                table.find("<h>") == std::string::npos);
         Session session = firstSession(*sample());
         session.selectionName = "</dt><script>alert(1)</script>";
         const QString page = pageOf(session, {"overlap"}, "kvscope report '<script>'");
@@ -180,15 +187,22 @@ private slots:
         };
         const QString capture = QString::fromStdString(kSample);
         QCOMPARE(run({"report", capture, "--views", "overlap", "--out", "page.html"}).first, 0);
-        QVERIFY(walk(QString::fromUtf8([&] { QFile f(folder.filePath("page.html")); f.open(QIODevice::ReadOnly); return f.readAll(); }())).error.isEmpty());
+        QVERIFY(walk(QString::fromUtf8([&] {
+                    QFile f(folder.filePath("page.html"));
+                    f.open(QIODevice::ReadOnly);
+                    return f.readAll();
+                }()))
+                    .error.isEmpty());
         QCOMPARE(run({"report", capture, "--views", "overlap", "--out", "some/folder"}).first, 0);
         QVERIFY(QFile::exists(folder.filePath("some/folder/index.html")));
         writeSession(folder.filePath("s.kvscope").toStdString(), firstSession(*sample()));
         QCOMPARE(run({"report", "s.kvscope", "--views", "overlap,curves", "--layer", "1", "--out", "s.html"}).first, 0);
         // Mistakes: exit code 2, one sentence, and nothing written.
         const QStringList before = QDir(folder.path()).entryList(QDir::AllEntries | QDir::NoDotAndDotDot);
-        for (const QStringList& wrong : {QStringList{"report", capture, "--views", "overlop", "--out", "new"}, QStringList{"report", capture, "--layer", "77", "--out", "new.html"},
-                                         QStringList{"report", "nowhere.h5", "--out", "new.html"}, QStringList{"report", capture, "--out", "nowhere/deep/new.html"},
+        for (const QStringList& wrong : {QStringList{"report", capture, "--views", "overlop", "--out", "new"},
+                                         QStringList{"report", capture, "--layer", "77", "--out", "new.html"},
+                                         QStringList{"report", "nowhere.h5", "--out", "new.html"},
+                                         QStringList{"report", capture, "--out", "nowhere/deep/new.html"},
                                          QStringList{"report", capture, "--policy", "keydiff", "--out", "new.html"}}) {
             const auto [code, message] = run(wrong);
             QVERIFY2(code == 2 && message.count('\n') == 1, qPrintable(wrong.join(' ') + ": " + message));

@@ -30,7 +30,8 @@ bool shows(const Scene& scene, const std::string& words) {
     });
 }
 
-Scene drawn(const char* row, std::vector<ReproducedSeries> series, const TextService& text, std::vector<std::string> notes = {}) {
+Scene drawn(const char* row, std::vector<ReproducedSeries> series, const TextService& text,
+            std::vector<std::string> notes = {}) {
     const ReproductionResult result{std::move(series), "the axis", "its measure", "captures", std::move(notes)};
     Viewport viewport;
     viewport.text = &text;
@@ -46,7 +47,9 @@ Scene figureOf(std::vector<ReproducedSeries> series, const TextService& text) {
 
 /// Marker, colour and fill of each series' marks, by name.
 std::vector<std::tuple<std::string, Marker, std::uint32_t, std::uint32_t>> looksOf(const Scene& scene) {
-    const auto number = [](Colour c) { return std::uint32_t{c.r} << 24 | std::uint32_t{c.g} << 16 | std::uint32_t{c.b} << 8 | c.a; };
+    const auto number = [](Colour c) {
+        return std::uint32_t{c.r} << 24 | std::uint32_t{c.g} << 16 | std::uint32_t{c.b} << 8 | c.a;
+    };
     std::vector<std::tuple<std::string, Marker, std::uint32_t, std::uint32_t>> looks;
     for (const Drawable& item : scene.items)
         if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && !cloud->name.empty())
@@ -77,7 +80,8 @@ private slots:
 
     void aPolicyWithOneSeriesKeepsItsOwnMark() {
         const QtTextService text;
-        const auto looks = looksOf(figureOf({seriesOf("keydiff", "keydiff", 1), seriesOf("snapkv", "snapkv", 2)}, text));
+        const auto looks =
+            looksOf(figureOf({seriesOf("keydiff", "keydiff", 1), seriesOf("snapkv", "snapkv", 2)}, text));
         QCOMPARE(std::get<1>(looks[0]), policyStyle("keydiff", ThemeId::Light).marker);
         QCOMPARE(std::get<1>(looks[1]), policyStyle("snapkv", ThemeId::Light).marker);
         QCOMPARE(std::get<2>(looks[0]), std::get<3>(looks[0])); // filled
@@ -96,8 +100,8 @@ private slots:
         QVERIFY(scene_checks::clippedTexts(scene, text).isEmpty());
     }
 
-    // Two samples far apart: Student's interval is twelve times their distance. The means keep their room, nothing leaves the
-    // plot, and no error below 0 is promised.
+    // Two samples far apart: Student's interval is twelve times their distance. The means keep their room, nothing
+    // leaves the plot, and no error below 0 is promised.
     void wideIntervalsDoNotFlattenTheMeans() {
         const QtTextService text;
         ReproducedSeries series{"keydiff", "keydiff", "output_error", {}};
@@ -110,23 +114,27 @@ private slots:
             if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "keydiff")
                 for (const Point& at : *cloud->points)
                     marks.push_back(at.y);
-            if (const auto* bar = std::get_if<PolylineItem>(&item); bar && bar->stroke.width == 1.2 && bar->points.size() == 2)
+            if (const auto* bar = std::get_if<PolylineItem>(&item);
+                bar && bar->stroke.width == 1.2 && bar->points.size() == 2)
                 for (const Point& at : bar->points)
                     ends.push_back(at.y);
         }
         QCOMPARE(marks.size(), std::size_t{3});
         QCOMPARE(ends.size(), std::size_t{6});
         QVERIFY2(marks[2] - marks[0] > 100, std::to_string(marks[2] - marks[0]).c_str());
-        QVERIFY(*std::min_element(ends.begin(), ends.end()) > 0 && *std::max_element(ends.begin(), ends.end()) < scene.height);
+        QVERIFY(*std::min_element(ends.begin(), ends.end()) > 0 &&
+                *std::max_element(ends.begin(), ends.end()) < scene.height);
         QVERIFY(!shows(scene, "−0.2"));
     }
 
     void manyNotesLeaveThePlotItsRoom() {
         const QtTextService text;
         const Scene few = drawn("keydiff-table8", {seriesOf("keydiff", "keydiff", 1)}, text);
-        const Scene many = drawn("keydiff-table8", {seriesOf("keydiff", "keydiff", 1)}, text, std::vector<std::string>(40, "data here: a prompt"));
+        const Scene many = drawn("keydiff-table8", {seriesOf("keydiff", "keydiff", 1)}, text,
+                                 std::vector<std::string>(40, "data here: a prompt"));
         QVERIFY(many.height > few.height + 300);
-        QVERIFY(scene_checks::overlappingTexts(many, text).isEmpty() && scene_checks::clippedTexts(many, text).isEmpty());
+        QVERIFY(scene_checks::overlappingTexts(many, text).isEmpty() &&
+                scene_checks::clippedTexts(many, text).isEmpty());
     }
 
     // Values of a parameter are named at their places, not numbered.
@@ -134,7 +142,8 @@ private slots:
         const QtTextService text;
         ReproducedSeries series{"keydiff", "keydiff", "overlap", {}};
         for (const char* anchor : {"mean", "median", "pairwise"})
-            series.points.push_back({static_cast<double>(series.points.size()), anchor, summaryOf(std::vector<double>{0.58, 0.6, 0.62})});
+            series.points.push_back(
+                {static_cast<double>(series.points.size()), anchor, summaryOf(std::vector<double>{0.58, 0.6, 0.62})});
         const Scene scene = drawn("keydiff-table14", {series}, text);
         QVERIFY(shows(scene, "mean") && shows(scene, "median") && shows(scene, "pairwise") && shows(scene, "the axis"));
         QVERIFY(!shows(scene, "1.5"));
@@ -144,16 +153,19 @@ private slots:
     // A bar for every bin that holds a prompt, as high as there are, and the bins of both series named.
     void lengthsAreBars() {
         const QtTextService text;
-        ReproducedSeries same{"the paper's edges", "exact", "prompts", {}}, scaled{"scaled edges", "exact", "prompts", {}};
+        ReproducedSeries same{"the paper's edges", "exact", "prompts", {}},
+            scaled{"scaled edges", "exact", "prompts", {}};
         const std::vector<double> counts = {4, 0, 2};
         for (std::size_t bin = 0; bin < counts.size(); ++bin) {
             same.points.push_back({static_cast<double>(bin), "bin " + std::to_string(bin), {6, counts[bin], 0}});
-            scaled.points.push_back({static_cast<double>(bin), "scaled " + std::to_string(bin), {6, counts[2 - bin], 0}});
+            scaled.points.push_back(
+                {static_cast<double>(bin), "scaled " + std::to_string(bin), {6, counts[2 - bin], 0}});
         }
         const Scene scene = drawn("keydiff-fig18", {same, scaled}, text);
         std::vector<double> heights;
         for (const Drawable& item : scene.items)
-            if (const auto* box = std::get_if<RectangleItem>(&item); box && box->stroke.width == 1.2 && box->box.height > 20)
+            if (const auto* box = std::get_if<RectangleItem>(&item);
+                box && box->stroke.width == 1.2 && box->box.height > 20)
                 heights.push_back(box->box.height);
         QCOMPARE(heights.size(), std::size_t{4});
         std::sort(heights.begin(), heights.end());
@@ -172,7 +184,8 @@ private slots:
         const Scene scene = drawn("balancekv-memory", {series}, text);
         QVERIFY(shows(scene, "uniform: power −0.50 ± 0.04"));
         QVERIFY(shows(scene, "theory: power −1") && shows(scene, "theory: power −0.5")); // what theory expects
-        QVERIFY(scene_checks::overlappingTexts(scene, text).isEmpty() && scene_checks::clippedTexts(scene, text).isEmpty());
+        QVERIFY(scene_checks::overlappingTexts(scene, text).isEmpty() &&
+                scene_checks::clippedTexts(scene, text).isEmpty());
         const auto cloud = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) {
             const auto* points = std::get_if<PointCloudItem>(&item);
             return points && points->name == "uniform";
@@ -180,10 +193,12 @@ private slots:
         QVERIFY(cloud != scene.items.end());
         const std::vector<Point>& at = *std::get<PointCloudItem>(*cloud).points;
         for (std::size_t i = 0; i + 1 < at.size(); ++i) // equal steps in both directions
-            QVERIFY(std::abs(at[i + 1].x - at[i].x - (at[1].x - at[0].x)) < 1e-6 && std::abs(at[i + 1].y - at[i].y - (at[1].y - at[0].y)) < 1e-6);
+            QVERIFY(std::abs(at[i + 1].x - at[i].x - (at[1].x - at[0].x)) < 1e-6 &&
+                    std::abs(at[i + 1].y - at[i].y - (at[1].y - at[0].y)) < 1e-6);
         const bool line = std::any_of(scene.items.begin(), scene.items.end(), [&](const Drawable& item) {
             const auto* path = std::get_if<PolylineItem>(&item);
-            return path && path->points.size() == 2 && std::abs(path->points[0].y - at[0].y) < 1e-6 && std::abs(path->points[1].y - at[3].y) < 1e-6;
+            return path && path->points.size() == 2 && std::abs(path->points[0].y - at[0].y) < 1e-6 &&
+                   std::abs(path->points[1].y - at[3].y) < 1e-6;
         });
         QVERIFY(line);
     }

@@ -17,9 +17,7 @@ using kvscope::testing::RandomUser;
 namespace {
 
 /// JSON written with single quotes, to be readable in C++.
-QByteArray json(const char* text) {
-    return QByteArray(text).replace('\'', '"');
-}
+QByteArray json(const char* text) { return QByteArray(text).replace('\'', '"'); }
 
 std::string messageFor(const std::string& path) {
     return errorMessage([&] { readSession(path); });
@@ -74,7 +72,8 @@ private slots:
     }
 
     void unknownKeysAreKept() {
-        write("a.json", json("{'format': 'kvscope-session', 'version': 1, 'capture': 'x.h5', 'from_the_future': {'a': [1, 2]}, 'panes': [{'policy': 'keydiff', 'glow': true}]}"));
+        write("a.json", json("{'format': 'kvscope-session', 'version': 1, 'capture': 'x.h5', 'from_the_future': {'a': "
+                             "[1, 2]}, 'panes': [{'policy': 'keydiff', 'glow': true}]}"));
         writeSession(path("b.json"), readSession(path("a.json")));
         QFile file(m_folder.filePath("b.json"));
         QVERIFY(file.open(QIODevice::ReadOnly));
@@ -87,7 +86,9 @@ private slots:
     /// As a version with other measures may have written it; one of a whole layer has no number per head.
     void aMeasureThatHeadsDoNotHaveLosesNothing() {
         for (const char* id : {"of_the_future", "layer_error_wo", ""}) {
-            write("a.json", json("{'format': 'kvscope-session', 'version': 1, 'layer': 4, 'look': {'head_measure': '%', 'compact': true}}").replace('%', id));
+            write("a.json", json("{'format': 'kvscope-session', 'version': 1, 'layer': 4, 'look': {'head_measure': "
+                                 "'%', 'compact': true}}")
+                                .replace('%', id));
             const Session session = readSession(path("a.json"));
             QCOMPARE(session.look.headMeasure, std::string("output_error"));
             QVERIFY(session.layer == LayerIndex(4) && session.look.compact);
@@ -104,10 +105,13 @@ private slots:
         QTest::newRow("wrong kind") << head + json("'layer': 'three'}") << "layer";
         QTest::newRow("unknown policy") << head + json("'panes': [{'policy': 'kediff'}]}") << "kediff";
         QTest::newRow("empty pane") << head + json("'panes': [{}]}") << "panes/0/policy";
-        QTest::newRow("five panes") << head + json("'panes': [{'policy': 'exact'}, {'policy': 'exact'}, {'policy': 'exact'}, {'policy': 'exact'}, {'policy': 'exact'}]}") << "more panes";
+        QTest::newRow("five panes") << head + json("'panes': [{'policy': 'exact'}, {'policy': 'exact'}, {'policy': "
+                                                   "'exact'}, {'policy': 'exact'}, {'policy': 'exact'}]}")
+                                    << "more panes";
         QTest::newRow("budget") << head + json("'budget': '0'}") << "udget";
         QTest::newRow("layout") << head + json("'layout': 'spiral'}") << "explore_head";
-        QTest::newRow("arithmetic") << head + json("'arithmetic': 'sloppy'}") << "(arithmetic). choose one of exact, fast";
+        QTest::newRow("arithmetic") << head + json("'arithmetic': 'sloppy'}")
+                                    << "(arithmetic). choose one of exact, fast";
         QTest::newRow("cursor") << head + json("'look': {'cursor': -3}}") << "look/cursor";
         QTest::newRow("head measure") << head + json("'look': {'head_measure': 3}}") << "look/head_measure";
         QTest::newRow("scale") << head + json("'look': {'scale': 40}}") << "look/scale";
@@ -124,7 +128,9 @@ private slots:
         QVERIFY2(message.contains("bad.json"), qPrintable(message));
     }
 
-    void aMissingFileIsNamed() { QVERIFY(QString::fromStdString(messageFor(path("nowhere.json"))).contains("nowhere.json")); }
+    void aMissingFileIsNamed() {
+        QVERIFY(QString::fromStdString(messageFor(path("nowhere.json"))).contains("nowhere.json"));
+    }
 
     void aFailedWriteLeavesTheOldFile() {
         const QString locked = m_folder.filePath("none/such/a.kvscope");

@@ -5,7 +5,6 @@
 #include "tests/app/session_fixture.h"
 #include "tests/support/test_program.h"
 
-
 using namespace kvscope;
 using kvscope::testing::RandomUser;
 
@@ -39,7 +38,8 @@ private slots:
             const Session last = history.current();
             for (std::size_t i = seen.size() - 1; i > 0; --i) {
                 history.undo();
-                QVERIFY2(withoutLook(history.current()) == withoutLook(seen[i - 1]), qPrintable(QString("seed %1, step %2").arg(seed).arg(i)));
+                QVERIFY2(withoutLook(history.current()) == withoutLook(seen[i - 1]),
+                         qPrintable(QString("seed %1, step %2").arg(seed).arg(i)));
             }
             QVERIFY(!history.canUndo());
             while (history.canRedo())

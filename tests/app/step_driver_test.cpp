@@ -9,23 +9,23 @@
 #include "views/key_projection/key_projection_view.h"
 
 using namespace kvscope;
-using kvscope::testing::ByHand;
+using kvscope::testing::ManualExecutor;
 
 namespace {
 
 /// A workbench that shows KeyDiff in blocks of 128, budget 249: seven blocks of 995 tokens evict.
-struct StoryOfBlocks {
-    ByHand hand;
-    std::unique_ptr<Workbench> bench = kvscope::testing::workbenchByHand(hand);
+struct BlockSteps {
+    ManualExecutor executor;
+    std::unique_ptr<Workbench> bench = kvscope::testing::manualWorkbench(executor);
     StepDriver driver{*bench};
 
-    StoryOfBlocks() {
+    BlockSteps() {
         bench->openCapture(kvscope::testing::kSample);
-        hand.runAll();
+        executor.runAll();
         bench->change([](Session& s) { s.panes = {{PolicySpec::parse("keydiff,prompt_block=128"), {}, {}}}; }, "Panes");
         bench->showView(keyProjectionView());
         bench->showView(blockTimelineView());
-        hand.runAll();
+        executor.runAll();
         QTRY_VERIFY(driver.steps() > 0);
     }
     void reduceMotion() {
@@ -40,12 +40,12 @@ class StepDriverTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void theStoryIsThatOfTheShownViewThatHasOne() {
-        StoryOfBlocks stage;
+    void theStepsAreThoseOfTheShownViewThatHasSome() {
+        BlockSteps stage;
         QCOMPARE(stage.driver.view(), &blockTimelineView());
         const auto steps = stage.bench->viewInput().panes[0].result->steps;
         QCOMPARE(stage.driver.steps(), static_cast<int>(steps.size()));
-        QCOMPARE(stage.driver.story().events[1], steps[1].end);
+        QCOMPARE(stage.driver.stepSequence().events[1], steps[1].end);
         QCOMPARE(stage.driver.step(), stage.driver.steps()); // without a cursor all has happened
         stage.bench->hideView(blockTimelineView());
         QTRY_COMPARE(stage.driver.steps(), 0);
@@ -53,8 +53,8 @@ private slots:
     }
 
     void stepsLeadFromEventToEvent() {
-        StoryOfBlocks stage;
-        const std::vector<TokenIndex> events = stage.driver.story().events;
+        BlockSteps stage;
+        const std::vector<TokenIndex> events = stage.driver.stepSequence().events;
         stage.driver.goTo(0);
         QCOMPARE(stage.cursor(), std::optional<TokenIndex>(0));
         for (int step = 1; step < stage.driver.steps(); ++step) {
@@ -73,8 +73,8 @@ private slots:
     }
 
     void aCursorBetweenEventsCountsWhatHasHappened() {
-        StoryOfBlocks stage;
-        const std::vector<TokenIndex> events = stage.driver.story().events;
+        BlockSteps stage;
+        const std::vector<TokenIndex> events = stage.driver.stepSequence().events;
         stage.bench->setCursor(events[2] + 1);
         QCOMPARE(stage.driver.step(), 3);
         stage.bench->setCursor(events[2] - 1);
@@ -84,8 +84,8 @@ private slots:
     }
 
     void aStepGlidesThroughTheTokensUnlessMotionIsReduced() {
-        StoryOfBlocks stage;
-        const std::vector<TokenIndex> events = stage.driver.story().events;
+        BlockSteps stage;
+        const std::vector<TokenIndex> events = stage.driver.stepSequence().events;
         stage.driver.goTo(1);
         QSignalSpy moves(stage.bench.get(), &Workbench::cursorChanged);
         stage.driver.stepBy(1);
@@ -105,7 +105,7 @@ private slots:
     }
 
     void playingEndsAtTheEndAndThenNothingMoves() {
-        StoryOfBlocks stage;
+        BlockSteps stage;
         stage.reduceMotion();
         stage.driver.setSpeed(20);
         stage.driver.play(); // from the end: again from the first event
@@ -120,7 +120,7 @@ private slots:
     }
 
     void pauseAndStepsByHandStopPlaying() {
-        StoryOfBlocks stage;
+        BlockSteps stage;
         stage.reduceMotion();
         stage.driver.play();
         stage.driver.toggle();
@@ -130,7 +130,7 @@ private slots:
         QVERIFY(!stage.driver.isPlaying());
         stage.driver.play();
         stage.bench->change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.1}); }, "Budget");
-        stage.hand.runAll();
+        stage.executor.runAll();
         QTRY_VERIFY(!stage.driver.isPlaying()); // another story
     }
 
@@ -141,31 +141,33 @@ private slots:
     }
 
     void steppingIsNoStepOfUndoAndComputesNothing() {
-        StoryOfBlocks stage;
+        BlockSteps stage;
         const std::string label = stage.bench->history().undoLabel();
-        const std::size_t waiting = stage.hand.tasks.size(); // on a slow machine the head picker's survey has begun
+        const std::size_t waiting =
+            stage.executor.tasks.size(); // on a slow machine the head picker's layer scan has begun
         stage.driver.goTo(2);
         QCOMPARE(stage.bench->history().undoLabel(), label);
-        QCOMPARE(stage.hand.tasks.size(), waiting);
+        QCOMPARE(stage.executor.tasks.size(), waiting);
         stage.bench->change([](Session& s) { s.selected = {5}; }, "Selection");
         stage.bench->undo();
         QCOMPARE(stage.driver.step(), 2); // undoing something else leaves the story where it is
     }
 
     void captionsSayWhatTheStepDid() {
-        StoryOfBlocks stage;
+        BlockSteps stage;
         stage.driver.goTo(1);
         const BlockStep& first = stage.bench->viewInput().panes[0].result->steps[0];
         const int head = stage.bench->session().kvHead.value;
         const QString caption = stage.driver.caption();
         QVERIFY2(caption.contains(QString("the cache holds %1").arg(first.cached)), qPrintable(caption));
-        QVERIFY2(caption.contains(QString("%1 leave").arg(first.evicted[static_cast<std::size_t>(head)].size())), qPrintable(caption));
+        QVERIFY2(caption.contains(QString("%1 leave").arg(first.evicted[static_cast<std::size_t>(head)].size())),
+                 qPrintable(caption));
         stage.driver.goTo(0);
         QVERIFY(stage.driver.caption().contains("the cache holds all"));
     }
 
     void milestonesAreBlocksThatLoseSelectedTokens() {
-        StoryOfBlocks stage;
+        BlockSteps stage;
         const auto steps = stage.bench->viewInput().panes[0].result->steps;
         const TokenIndex lost = steps[2].evicted[static_cast<std::size_t>(stage.bench->session().kvHead.value)].front();
         stage.bench->change([&](Session& s) { s.selected = {lost}; }, "Selection");

@@ -1,10 +1,10 @@
 // Lessons, step player and the two layouts that need them, with real events sent to the whole window.
-#include "app/workbench/step_driver.h"
-#include "app/window/docks/dock_desk.h"
+#include "app/window/actions/window_actions.h"
+#include "app/window/docks/dock_layout.h"
 #include "app/window/panels/worst_heads.h"
 #include "app/window/widgets/segmented_switch.h"
 #include "app/window/widgets/step_scrubber.h"
-#include "app/window/actions/window_actions.h"
+#include "app/workbench/step_driver.h"
 #include "core/policies/policy.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/source_dir.h"
@@ -45,7 +45,8 @@ struct Classroom : OpenWindow {
     }
     bool settled() const {
         const ViewInput input = bench.viewInput();
-        return std::all_of(input.panes.begin(), input.panes.end(), [](const PaneData& p) { return p.result && !p.computing; });
+        return std::all_of(input.panes.begin(), input.panes.end(),
+                           [](const PaneData& p) { return p.result && !p.computing; });
     }
     void wait(int frames = 3) { QTest::qWait(40 * frames); }
 };
@@ -62,7 +63,7 @@ private slots:
     }
     void init() { QSettings().clear(); }
 
-    void teachShowsLessonsAStoryAndThePlayer() {
+    void teachShowsLessonsStepsAndThePlayer() {
         Classroom open;
         open.openLesson(5);
         for (const char* shown : {"lessons", "lesson", "steps", "block_timeline"})
@@ -118,7 +119,8 @@ private slots:
         QCOMPARE(open.steps().step(), 4);
         click("stepLast");
         QCOMPARE(open.steps().step(), 7);
-        QVERIFY(!open.find<QToolButton>("stepForward")->isEnabled() && !open.find<QToolButton>("stepLast")->isEnabled());
+        QVERIFY(!open.find<QToolButton>("stepForward")->isEnabled() &&
+                !open.find<QToolButton>("stepLast")->isEnabled());
         click("stepFirst");
         QCOMPARE(open.steps().step(), 0);
         QVERIFY(!open.find<QToolButton>("stepBack")->isEnabled() && !open.find<QToolButton>("stepFirst")->isEnabled());
@@ -168,9 +170,10 @@ private slots:
         QCOMPARE(open.steps().step(), 6);
     }
 
-    void arrowsMoveAPinnedReadOutAndNotTheStory() {
+    void arrowsMoveAPinnedReadOutAndNotTheSteps() {
         Classroom open;
-        open.bench.change([](Session& s) { s.panes[0].policy = PolicySpec::parse("keydiff,prompt_block=128"); }, "Policy");
+        open.bench.change([](Session& s) { s.panes[0].policy = PolicySpec::parse("keydiff,prompt_block=128"); },
+                          "Policy");
         open.waitForResults();
         open.dock("block_timeline")->present();
         QTRY_COMPARE(open.steps().steps(), 7);
@@ -191,7 +194,7 @@ private slots:
     }
 
     // The tree plays BalanceKV although no pane runs it: the text beside it is of that, until another story is told.
-    void theExplanationFollowsTheStory() {
+    void theExplanationFollowsTheSteps() {
         Classroom open;
         const auto name = [&] { return open.find<QLabel>("explanationName")->text(); };
         const QString own = QString::fromStdString(policyById(open.bench.session().panes[0].policy.policy).card().name);
@@ -202,8 +205,9 @@ private slots:
         QTRY_COMPARE(name(), QString::fromStdString(policyById("balancekv_stream").card().name));
         QVERIFY(open.find<QLabel>("explanationPaper")->text().endsWith("Told by: Merge-and-reduce tree"));
         QVERIFY(open.find<QLabel>("explanation")->text().contains("Merge", Qt::CaseInsensitive));
-        open.bench.change([](Session& s) { s.panes[0].policy = PolicySpec::parse("keydiff,prompt_block=128"); }, "Policy");
-        open.dock("block_timeline")->present(); // tells the active pane's
+        open.bench.change([](Session& s) { s.panes[0].policy = PolicySpec::parse("keydiff,prompt_block=128"); },
+                          "Policy");
+        open.dock("block_timeline")->present();          // tells the active pane's
         open.steps().prefer(viewById("block_timeline")); // as a click into it does; the walk beside it has a story too
         QTRY_VERIFY(open.steps().view() && open.steps().view()->card().id == "block_timeline");
         QTRY_COMPARE(name(), QString("KeyDiff"));
@@ -245,7 +249,8 @@ private slots:
         for (ViewDock* dock : open.window.canvases()->docks()) {
             const View& view = dock->canvas()->view();
             const bool drawn = dock->canvas()->canvas()->framesDrawn() > before[i++];
-            const bool told = !view.story(open.bench.viewInput(view), viewOptions(open.bench.session(), view)).events.empty();
+            const bool told =
+                !view.stepSequence(open.bench.viewInput(view), viewOptions(open.bench.session(), view)).events.empty();
             QVERIFY2(told || !drawn, view.card().id.c_str()); // all stories share the cursor
             QVERIFY(drawn || view.card().id != "block_timeline");
         }
@@ -256,7 +261,8 @@ private slots:
         QTest::addColumn<QSize>("size");
         for (int lesson = 1; lesson <= 5; ++lesson)
             for (const QSize size : {QSize(1280, 800), QSize(1440, 900)})
-                QTest::newRow(qPrintable(QString("%1 at %2x%3").arg(lesson).arg(size.width()).arg(size.height()))) << lesson << size;
+                QTest::newRow(qPrintable(QString("%1 at %2x%3").arg(lesson).arg(size.width()).arg(size.height())))
+                    << lesson << size;
     }
     void everyLessonOpensWithPicturesAtEverySize() {
         QFETCH(int, lesson);
@@ -288,7 +294,8 @@ private slots:
     void aLessonOpenedFromAnotherLayoutShowsItsOwnViews_data() {
         QTest::addColumn<QString>("file");
         for (const char* file : {"balancing", "subgen", "keydiff", "compactor", "blocks"})
-            QTest::newRow(file) << QString("%1/resources/lessons/%2.kvscope").arg(QString::fromStdString(kvscope::testing::sourceDir()), file);
+            QTest::newRow(file) << QString("%1/resources/lessons/%2.kvscope")
+                                       .arg(QString::fromStdString(kvscope::testing::sourceDir()), file);
     }
     void aLessonOpenedFromAnotherLayoutShowsItsOwnViews() {
         QFETCH(QString, file);
@@ -323,7 +330,8 @@ private slots:
         Classroom open;
         auto* layouts = open.find<SegmentedSwitch>("layoutSwitch");
         layouts->setFocus();
-        const WindowLayout order[] = {WindowLayout::ExploreHead, WindowLayout::ComparePolicies, WindowLayout::Teach, WindowLayout::WholeModel};
+        const WindowLayout order[] = {WindowLayout::ExploreHead, WindowLayout::ComparePolicies, WindowLayout::Teach,
+                                      WindowLayout::WholeModel};
         QTest::keyClick(layouts, Qt::Key_Left);
         for (int i = 0; i < 4; ++i) {
             QCOMPARE(open.bench.session().layout, order[i]);
@@ -354,7 +362,8 @@ private slots:
                 }
         QCOMPARE(table->model()->index(0, 0).data().toInt(), layer);
         QCOMPARE(table->model()->index(0, 1).data().toInt(), head);
-        QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualRect(table->model()->index(0, 0)).center());
+        QTest::mouseClick(table->viewport(), Qt::LeftButton, {},
+                          table->visualRect(table->model()->index(0, 0)).center());
         QCOMPARE(open.bench.session().layer.value, layer);
         QCOMPARE(open.bench.session().queryHead.value, head);
     }

@@ -60,7 +60,8 @@ private slots:
         QVERIFY2(patches[1].width > 1100, "the sentence would fit a page");
         QVERIFY(patches[0].texture == patches[2].texture && patches[0].texture != patches[1].texture);
         for (const TexturePatch& patch : patches)
-            QVERIFY2(blankAtEnd(patch) <= 3, qPrintable(QString("%1 blank pixels at the end of %2").arg(blankAtEnd(patch)).arg(patch.width)));
+            QVERIFY2(blankAtEnd(patch) <= 3,
+                     qPrintable(QString("%1 blank pixels at the end of %2").arg(blankAtEnd(patch)).arg(patch.width)));
         QVERIFY(std::abs(patches[1].width - text.measure(sentence, style).width) < 6);
         QVERIFY(patches[3].width > patches[1].width + 4);
     }

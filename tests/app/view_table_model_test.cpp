@@ -37,7 +37,10 @@ private slots:
     void aMillionRowsCostNothingToOpen() {
         ViewTableModel model;
         int asked = 0;
-        model.show({{"a"}, 1'000'000, [&](std::int64_t, int) { ++asked; return std::string(); }});
+        model.show({{"a"}, 1'000'000, [&](std::int64_t, int) {
+                        ++asked;
+                        return std::string();
+                    }});
         QCOMPARE(model.rowCount(), 1'000'000);
         QCOMPARE(asked, 0);
     }

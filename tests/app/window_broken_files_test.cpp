@@ -31,7 +31,8 @@ void edit(const std::string& path, const std::function<void(hid_t)>& change) {
     H5Pclose(access);
 }
 
-template <class T> void replaceData(const std::string& path, const char* name, std::vector<T> data, std::vector<std::int64_t> shape = {}) {
+template <class T>
+void replaceData(const std::string& path, const char* name, std::vector<T> data, std::vector<std::int64_t> shape = {}) {
     edit(path, [&](hid_t file) { H5Ldelete(file, name, H5P_DEFAULT); });
     h5::Writer writer(path, h5::Writer::Mode::Append);
     writer.put(name, std::span<const T>(data), std::move(shape));
@@ -51,23 +52,27 @@ struct Kind {
     Breaker breaker;
 };
 
-void overwrite(const std::string& path, const std::string& text) {
-    std::ofstream(path, std::ios::trunc) << text;
-}
+void overwrite(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::trunc) << text; }
 
 std::vector<Kind> kinds() {
     return {
         {"not-hdf5", "not an HDF5 file", "", [](const std::string& p) { overwrite(p, "no capture at all"); }},
         {"empty", "not an HDF5 file", "", [](const std::string& p) { overwrite(p, ""); }},
         {"truncated", "may be truncated", "",
-         [](const std::string& p) { QFile::resize(QString::fromStdString(p), QFileInfo(QString::fromStdString(p)).size() / 2); }},
+         [](const std::string& p) {
+             QFile::resize(QString::fromStdString(p), QFileInfo(QString::fromStdString(p)).size() / 2);
+         }},
         {"wrong-version", "has version 9", "version", [](const std::string& p) { replaceAttribute(p, "version", 9); }},
-        {"no-tokens", "has no tokens", "tokens/ids", [](const std::string& p) { replaceData(p, "tokens/ids", std::vector<std::int32_t>{}); }},
+        {"no-tokens", "has no tokens", "tokens/ids",
+         [](const std::string& p) { replaceData(p, "tokens/ids", std::vector<std::int32_t>{}); }},
         {"wrong-shape", "the shape is (2, 60, 16)", "layers/00/k",
-         [](const std::string& p) { replaceData(p, "layers/00/k", std::vector<float>(2 * 60 * 16), {2, 60, 16}); }},
+         [](const std::string& p) {
+             replaceData(p, "layers/00/k", std::vector<float>(2 * 60 * 16), {2, 60, 16});
+         }},
         {"missing-values", "a data set is missing", "layers/01/v",
          [](const std::string& p) { edit(p, [](hid_t file) { H5Ldelete(file, "layers/01/v", H5P_DEFAULT); }); }},
-        {"bad-session", "", "", [](const std::string& p) { overwrite(p, R"({"format": "kvscope-session", "version": 99})"); }},
+        {"bad-session", "", "",
+         [](const std::string& p) { overwrite(p, R"({"format": "kvscope-session", "version": 99})"); }},
     };
 }
 

@@ -1,7 +1,7 @@
 // Where panels stand: hidden, floating, kept in the settings, folded in a narrow window, and arranged anew whenever the
 // window gets another size or layout, in any order with what builds its chrome anew.
-#include "app/window/docks/dock_desk.h"
 #include "app/window/actions/window_actions.h"
+#include "app/window/docks/dock_layout.h"
 #include "app/window/style/window_size.h"
 #include "core/policies/policy.h"
 #include "tests/app/window_fixture.h"
@@ -33,7 +33,8 @@ class WindowDocksTest : public QObject {
     static int drawnCanvases(const OpenWindow& open) {
         int drawn = 0;
         for (const ViewDock* dock : open.window.canvases()->docks())
-            drawn += dock->isVisible() && dock->canvas()->canvas()->height() > 20 && !dock->canvas()->canvas()->scene().items.empty();
+            drawn += dock->isVisible() && dock->canvas()->canvas()->height() > 20 &&
+                     !dock->canvas()->canvas()->scene().items.empty();
         return drawn;
     }
 
@@ -47,8 +48,10 @@ private slots:
 
     void anotherWidthThenAnotherTheme_data() {
         QTest::addColumn<int>("layout");
-        for (const auto& [name, layout] : {std::pair{"explore", WindowLayout::ExploreHead}, {"compare", WindowLayout::ComparePolicies},
-                                           {"teach", WindowLayout::Teach}, {"model", WindowLayout::WholeModel}})
+        for (const auto& [name, layout] : {std::pair{"explore", WindowLayout::ExploreHead},
+                                           {"compare", WindowLayout::ComparePolicies},
+                                           {"teach", WindowLayout::Teach},
+                                           {"model", WindowLayout::WholeModel}})
             QTest::newRow(name) << static_cast<int>(layout);
     }
     void anotherWidthThenAnotherTheme() {
@@ -64,13 +67,15 @@ private slots:
             QVERIFY2(drawnCanvases(open) >= 1, qPrintable(QString("%1 x %2").arg(size.width()).arg(size.height())));
             theme = theme == ThemeChoice::Light ? ThemeChoice::Dark : ThemeChoice::Light;
             look(open, theme);
-            QVERIFY2(drawnCanvases(open) >= 1, qPrintable(QString("%1 x %2, other look").arg(size.width()).arg(size.height())));
+            QVERIFY2(drawnCanvases(open) >= 1,
+                     qPrintable(QString("%1 x %2, other look").arg(size.width()).arg(size.height())));
         }
     }
 
     void everyLayoutFollowsEveryOther() {
         OpenWindow open;
-        const std::array layouts = {WindowLayout::ExploreHead, WindowLayout::ComparePolicies, WindowLayout::Teach, WindowLayout::WholeModel};
+        const std::array layouts = {WindowLayout::ExploreHead, WindowLayout::ComparePolicies, WindowLayout::Teach,
+                                    WindowLayout::WholeModel};
         int width = 0;
         for (const WindowLayout from : layouts)
             for (const WindowLayout to : layouts) {
@@ -93,13 +98,21 @@ private slots:
         QFETCH(int, width);
         OpenWindow open({width, 800});
         for (const Policy* policy : allPolicies()) {
-            open.bench.change([&](Session& s) { s.panes[0].policy = PolicySpec::parse(policy->card().id); s.activePane = 0; }, "Policy");
+            open.bench.change(
+                [&](Session& s) {
+                    s.panes[0].policy = PolicySpec::parse(policy->card().id);
+                    s.activePane = 0;
+                },
+                "Policy");
             for (const char* id : {"explanation", "why", "parameters", "fidelity"}) {
                 open.window.docks()->dock(id)->present();
                 QTest::qWait(5);
                 const auto* area = open.window.docks()->dock(id)->findChild<QScrollArea*>("panelScroll");
                 const int needed = area->widget()->minimumSizeHint().width(), there = area->viewport()->width();
-                QVERIFY2(needed <= there, qPrintable(QString("%1: %2 needs %3 of %4 pixels").arg(policy->card().id.c_str(), id).arg(needed).arg(there)));
+                QVERIFY2(needed <= there, qPrintable(QString("%1: %2 needs %3 of %4 pixels")
+                                                         .arg(policy->card().id.c_str(), id)
+                                                         .arg(needed)
+                                                         .arg(there)));
             }
         }
     }
@@ -108,7 +121,8 @@ private slots:
     void everyLayoutFitsALowScreen() {
         OpenWindow open({1920, 1080});
         open.bench.change([&](Session& s) { s.look.scale = 1.5; }, "Scale");
-        for (const WindowLayout layout : {WindowLayout::WholeModel, WindowLayout::Teach, WindowLayout::ComparePolicies, WindowLayout::ExploreHead}) {
+        for (const WindowLayout layout : {WindowLayout::WholeModel, WindowLayout::Teach, WindowLayout::ComparePolicies,
+                                          WindowLayout::ExploreHead}) {
             open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
             open.window.resize(1920, 1080);
             QTest::qWait(100);
@@ -116,7 +130,8 @@ private slots:
             for (const PanelDock* dock : open.window.docks()->all())
                 if (!dock->isHidden())
                     least += QString("%1 %2; ").arg(dock->id()).arg(dock->minimumSizeHint().height());
-            QVERIFY2(open.window.height() <= 1080, qPrintable(QString("%1 pixels: %2").arg(open.window.height()).arg(least)));
+            QVERIFY2(open.window.height() <= 1080,
+                     qPrintable(QString("%1 pixels: %2").arg(open.window.height()).arg(least)));
         }
     }
 
@@ -124,7 +139,9 @@ private slots:
         OpenWindow open({1440, 900});
         open.bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
         QTest::qWait(60);
-        const auto titleIsShown = [&](const char* id) { return open.window.docks()->dock(id)->findChild<QLabel*>("viewTitle")->isVisible(); };
+        const auto titleIsShown = [&](const char* id) {
+            return open.window.docks()->dock(id)->findChild<QLabel*>("viewTitle")->isVisible();
+        };
         PanelDock* strip = open.window.docks()->dock("token_strip");
         QVERIFY(strip->hasTabs() && strip->isVisible());
         QTRY_VERIFY(!titleIsShown("token_strip"));
@@ -150,7 +167,10 @@ private slots:
                 QVERIFY(add->visibleRegion().boundingRect() == add->rect());
                 const auto* rows = dock->findChild<QScrollArea*>();
                 QVERIFY2(rows->viewport()->height() >= rows->widget()->sizeHint().height(),
-                         qPrintable(QString("%1 panes: %2 of %3 pixels").arg(count).arg(rows->viewport()->height()).arg(rows->widget()->sizeHint().height())));
+                         qPrintable(QString("%1 panes: %2 of %3 pixels")
+                                        .arg(count)
+                                        .arg(rows->viewport()->height())
+                                        .arg(rows->widget()->sizeHint().height())));
             }
         }
     }
@@ -159,7 +179,8 @@ private slots:
     void tabsStandOnTheGroundOfTheWindow() {
         OpenWindow open;
         look(open, ThemeChoice::Dark);
-        for (const WindowLayout layout : {WindowLayout::ExploreHead, WindowLayout::Teach, WindowLayout::ComparePolicies}) {
+        for (const WindowLayout layout :
+             {WindowLayout::ExploreHead, WindowLayout::Teach, WindowLayout::ComparePolicies}) {
             open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
             QTest::qWait(60);
             int seen = 0;
@@ -172,7 +193,10 @@ private slots:
                 const QPoint corner = bar->mapTo(&open.window, QPoint(beyond, 0));
                 for (int y = 0; y < bar->height(); ++y)
                     QVERIFY2(image.pixelColor(corner + QPoint(0, y)) == qColor(chrome().window),
-                             qPrintable(QString("row %1 of %2: %3").arg(y).arg(bar->height()).arg(image.pixelColor(corner + QPoint(0, y)).name())));
+                             qPrintable(QString("row %1 of %2: %3")
+                                            .arg(y)
+                                            .arg(bar->height())
+                                            .arg(image.pixelColor(corner + QPoint(0, y)).name())));
             }
             QVERIFY(seen > 0);
         }
@@ -242,7 +266,8 @@ private slots:
         const auto comeBack = [&] {
             return std::all_of(before.begin(), before.end(), [&](const auto& one) {
                 const QSize now = sizeOf(one.first);
-                return now.width() == one.second.width() && std::abs(now.height() - one.second.height()) <= 26; // a row of tabs
+                return now.width() == one.second.width() &&
+                       std::abs(now.height() - one.second.height()) <= 26; // a row of tabs
             });
         };
         for (const ThemeChoice theme : {ThemeChoice::Dark, ThemeChoice::Light, ThemeChoice::Dark, ThemeChoice::Light}) {
@@ -278,13 +303,15 @@ private slots:
         const int chosen = widthOf("attention_map");
         open.window.resize(1780, 860);
         QTest::qWait(80);
-        QVERIFY2(!isHalf() && std::abs(widthOf("attention_map") - chosen) <= 30, qPrintable(QString::number(widthOf("attention_map"))));
+        QVERIFY2(!isHalf() && std::abs(widthOf("attention_map") - chosen) <= 30,
+                 qPrintable(QString::number(widthOf("attention_map"))));
         open.bench.change([](Session& s) { s.layout = WindowLayout::Teach; }, "Layout"); // and back: it is remembered
         QTRY_VERIFY(open.window.docks()->dock("lesson")->isVisible());
         open.bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
         QTRY_VERIFY(map->isVisible());
         QTest::qWait(80);
-        QVERIFY2(std::abs(widthOf("attention_map") - chosen) <= 30, qPrintable(QString::number(widthOf("attention_map"))));
+        QVERIFY2(std::abs(widthOf("attention_map") - chosen) <= 30,
+                 qPrintable(QString::number(widthOf("attention_map"))));
     }
 
     // 1920 x 1080 at scale 1.5 and 2560 x 1440 at scale 2 are both 1280 x 720.
@@ -298,13 +325,15 @@ private slots:
             return std::all_of(panes.begin(), panes.end(), [&](const PaneFrame* pane) {
                 const QWidget* canvas = pane->canvas()->canvas();
                 const QRect there(canvas->mapTo(area, QPoint(0, 0)), canvas->size());
-                return canvas->height() >= 130 && area->rect().contains(there) && canvas->visibleRegion().boundingRect().size() == canvas->size();
+                return canvas->height() >= 130 && area->rect().contains(there) &&
+                       canvas->visibleRegion().boundingRect().size() == canvas->size();
             });
         };
         QTRY_VERIFY(fit());
         QCOMPARE(open.window.height(), 720);
         QTRY_VERIFY(!open.window.docks()->dock("token_strip")->visibleRegion().isEmpty());
-        QVERIFY(open.window.tabifiedDockWidgets(open.window.docks()->dock("token_strip")).contains(open.window.docks()->dock("overlap")));
+        QVERIFY(open.window.tabifiedDockWidgets(open.window.docks()->dock("token_strip"))
+                    .contains(open.window.docks()->dock("overlap")));
     }
 
     void aScaleThatDoesNotFitIsTakenBackAndSaid() {
@@ -314,8 +343,10 @@ private slots:
         const double shown = fittingScale(2, open.window.size());
         QVERIFY(shown < 2);
         QTRY_COMPARE(appearance().scale, shown);
-        QTRY_VERIFY(open.window.notices().messages().join(' ').contains(QString("shown at %1 %: 200 % needs a window of 2048 × 1280").arg(qRound(100 * shown))));
-        QVERIFY(leastWindow(shown).width() <= open.window.width() && leastWindow(shown).height() <= open.window.height());
+        QTRY_VERIFY(open.window.notices().messages().join(' ').contains(
+            QString("shown at %1 %: 200 % needs a window of 2048 × 1280").arg(qRound(100 * shown))));
+        QVERIFY(leastWindow(shown).width() <= open.window.width() &&
+                leastWindow(shown).height() <= open.window.height());
         open.bench.change([](Session& s) { s.look.scale = 1; }, "Scale");
         QTRY_COMPARE(appearance().scale, 1.0);
         QVERIFY(open.window.notices().messages().isEmpty());
@@ -324,7 +355,8 @@ private slots:
     void aNarrowWindowFoldsTheLeftAndTabsTheRow() {
         OpenWindow open({1280, 800});
         QTRY_VERIFY(open.window.docks()->dock("capture")->isHidden());
-        QVERIFY(open.window.tabifiedDockWidgets(open.window.docks()->dock("overlap")).contains(open.window.docks()->dock("metrics")));
+        QVERIFY(open.window.tabifiedDockWidgets(open.window.docks()->dock("overlap"))
+                    .contains(open.window.docks()->dock("metrics")));
         QTest::mouseClick(open.window.findChild<QToolButton*>("unfold"), Qt::LeftButton);
         QVERIFY(open.window.docks()->dock("capture")->isVisible());
         open.window.resize(1440, 900);
@@ -335,17 +367,22 @@ private slots:
         QTRY_VERIFY(standsAlone());
     }
 
-    /// The row under the panes: overlap and agreement, then which pane serves which query better; numbers as a tab or beside.
+    /// The row under the panes: overlap and agreement, then which pane serves which query better; numbers as a tab or
+    /// beside.
     void theRowComparesPanesQueryByQuery() {
         OpenWindow open;
         const auto dock = [&](const char* id) { return open.window.docks()->dock(id); };
-        const auto inFront = [&](const char* id) { return dock(id)->isVisible() && !dock(id)->visibleRegion().isEmpty(); };
+        const auto inFront = [&](const char* id) {
+            return dock(id)->isVisible() && !dock(id)->visibleRegion().isEmpty();
+        };
         QTRY_VERIFY(inFront("overlap") && inFront("error_difference"));
         const auto standsBeside = [&](const char* left, const char* right) {
-            return dock(right)->x() >= dock(left)->x() + dock(left)->width() && dock(left)->geometry().bottom() == dock(right)->geometry().bottom();
+            return dock(right)->x() >= dock(left)->x() + dock(left)->width() &&
+                   dock(left)->geometry().bottom() == dock(right)->geometry().bottom();
         };
         QVERIFY(standsBeside("overlap", "error_difference"));
-        QVERIFY2(dock("error_difference")->height() >= 160, qPrintable(QString::number(dock("error_difference")->height())));
+        QVERIFY2(dock("error_difference")->height() >= 160,
+                 qPrintable(QString::number(dock("error_difference")->height())));
         QVERIFY(open.window.tabifiedDockWidgets(dock("error_difference")).contains(dock("metrics")));
         open.window.resize(1280, 800);
         QTRY_VERIFY(open.window.tabifiedDockWidgets(dock("overlap")).contains(dock("error_difference")));

@@ -1,10 +1,10 @@
 // What a user does with mouse, keyboard and files, sent as real events to the whole window.
 #include "app/window/actions/key_sheet.h"
-#include "app/window/panels/metrics_table.h"
+#include "app/window/actions/window_actions.h"
 #include "app/window/canvas/range_dialog.h"
+#include "app/window/panels/metrics_table.h"
 #include "app/window/style/system_theme.h"
 #include "app/window/widgets/choice_box.h"
-#include "app/window/actions/window_actions.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/drop_url.h"
 #include "tests/app/window_fixture.h"
@@ -35,12 +35,14 @@ namespace {
 
 QPoint centreOf(const CanvasWidget* canvas, const Box& box) {
     Q_UNUSED(canvas);
-    return {static_cast<int>((box.x + box.width / 2) * appearance().scale), static_cast<int>((box.y + box.height / 2) * appearance().scale)};
+    return {static_cast<int>((box.x + box.width / 2) * appearance().scale),
+            static_cast<int>((box.y + box.height / 2) * appearance().scale)};
 }
 
 std::optional<Box> boxOfPick(const Scene& scene, PickId::Kind kind, std::int64_t index = -1) {
     for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == kind && (index < 0 || box->pick.index == index))
+        if (const auto* box = std::get_if<RectangleItem>(&item);
+            box && box->pick.kind == kind && (index < 0 || box->pick.index == index))
             return box->box;
     return std::nullopt;
 }
@@ -225,7 +227,12 @@ private slots:
         OpenWindow open;
         const auto needle = open.bench.session().selected;
         const double budget = open.bench.session().budget.value;
-        open.bench.change([](Session& s) { s.selected = {1, 2, 3}; s.selectionName.clear(); }, "Selection");
+        open.bench.change(
+            [](Session& s) {
+                s.selected = {1, 2, 3};
+                s.selectionName.clear();
+            },
+            "Selection");
         open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.5}); }, "Budget");
         open.bench.change([](Session& s) { s.selected = {9}; }, "Selection");
         QTest::keyClick(&open.window, Qt::Key_BracketLeft, Qt::ControlModifier);
@@ -293,9 +300,12 @@ private slots:
         QTest::addColumn<QString>("key");
         QTest::addColumn<QVariant>("still");
         QTest::addColumn<QVariant>("moving");
-        QTest::newRow("portal") << "org.freedesktop.appearance" << "reduced-motion" << QVariant(1U) << QVariant(0U);
-        QTest::newRow("GNOME") << "org.gnome.desktop.interface" << "enable-animations" << QVariant(false) << QVariant(true);
-        QTest::newRow("KDE") << "org.kde.kdeglobals.KDE" << "AnimationDurationFactor" << QVariant("0") << QVariant("0.5");
+        QTest::newRow("portal") << "org.freedesktop.appearance"
+                                << "reduced-motion" << QVariant(1U) << QVariant(0U);
+        QTest::newRow("GNOME") << "org.gnome.desktop.interface"
+                               << "enable-animations" << QVariant(false) << QVariant(true);
+        QTest::newRow("KDE") << "org.kde.kdeglobals.KDE"
+                             << "AnimationDurationFactor" << QVariant("0") << QVariant("0.5");
     }
     void theSystemsMotionIsFollowed() {
         QFETCH(QString, group);
@@ -312,7 +322,8 @@ private slots:
         QVERIFY(!open.window.isAnimated());
         QVERIFY(action->isChecked() && !action->isEnabled());
         QVERIFY(!open.bench.session().look.reducedMotion); // it is not the session that says it
-        systemTheme().settingChanged(group, key, QDBusVariant(QVariant::fromValue(QDBusVariant(moving)))); // as Read wraps it
+        systemTheme().settingChanged(group, key,
+                                     QDBusVariant(QVariant::fromValue(QDBusVariant(moving)))); // as Read wraps it
         QVERIFY(open.window.isAnimated() && !action->isChecked() && action->isEnabled());
         action->trigger(); // by hand, and for the next start
         QVERIFY(!open.window.isAnimated());
@@ -336,10 +347,14 @@ private slots:
         QCOMPARE(table->model()->rowCount(), 3);
         for (int row = 0; row < 3; ++row) {
             const auto cell = [&](int column) { return table->model()->index(row, column).data().toString(); };
-            QVERIFY(open.pane(static_cast<std::size_t>(row))->header()->metricsText().contains("error " + cell(1) + " mass " + cell(2)));
+            QVERIFY(open.pane(static_cast<std::size_t>(row))
+                        ->header()
+                        ->metricsText()
+                        .contains("error " + cell(1) + " mass " + cell(2)));
             QCOMPARE(cell(3), open.kept(static_cast<std::size_t>(row)));
         }
-        QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualRect(table->model()->index(2, 1)).center());
+        QTest::mouseClick(table->viewport(), Qt::LeftButton, {},
+                          table->visualRect(table->model()->index(2, 1)).center());
         QCOMPARE(open.bench.session().activePane, 2);
         open.bench.change([](Session& s) { addPane(s, {PolicySpec::parse("tova"), {}, {}}); }, "Add pane");
         QCOMPARE(table->model()->rowCount(), 4);

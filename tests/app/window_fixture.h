@@ -1,8 +1,8 @@
 #pragma once
 
-#include "app/window/style/appearance.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/canvas_area.h"
+#include "app/window/style/appearance.h"
 #include "app/window/widgets/notice_strip.h"
 #include "tests/app/sample.h"
 #include "tests/app/window_parts.h"
@@ -56,10 +56,12 @@ struct OpenWindow : WindowParts {
         return {};
     }
     QString kept(std::size_t i) const { return pane(i)->header()->findChild<QLabel*>("paneKept")->text(); }
-    /// The one strip that stands when a file has been read or refused; while it is being read, "Opening ..." may stand there.
+    /// The one strip that stands when a file has been read or refused; while it is being read, "Opening ..." may stand
+    /// there.
     QString verdict() {
         const auto said = [this] { return window.notices().messages(); };
-        const bool one = QTest::qWaitFor([&] { return said().size() == 1 && !said()[0].startsWith("Opening "); }, 20000);
+        const bool one =
+            QTest::qWaitFor([&] { return said().size() == 1 && !said()[0].startsWith("Opening "); }, 20000);
         return one ? said()[0] : "not one strip: " + said().join(" | ");
     }
     QStringList visibleTexts() const {
@@ -72,7 +74,8 @@ struct OpenWindow : WindowParts {
     QPoint widgetPointOf(std::size_t paneIndex, TokenIndex token) const {
         CanvasWidget* canvas = pane(paneIndex)->canvas()->canvas();
         const auto at = positionOfToken(canvas->scene(), token);
-        return at ? QPoint(static_cast<int>(at->x * appearance().scale), static_cast<int>(at->y * appearance().scale)) : QPoint(-1, -1);
+        return at ? QPoint(static_cast<int>(at->x * appearance().scale), static_cast<int>(at->y * appearance().scale))
+                  : QPoint(-1, -1);
     }
 };
 

@@ -1,10 +1,11 @@
-// Pictures of the window for eyes: every layout and, in it, every panel behind a tab and every view that can be called into it, at the sizes, interface
-// scales and themes that the design promises. Texts of the pictures that leave them or lie over each other are named as well.
-// Usage: window-gallery FOLDER [CAPTURE [PART]] (where there is a display of 2560 x 1440 or more; under xvfb-run otherwise);
-// PART takes only pictures with it in their name, for example compare-1280x800.
-#include "app/window/style/appearance.h"
+// Pictures of the window for eyes: every layout and, in it, every panel behind a tab and every view that can be called
+// into it, at the sizes, interface scales and themes that the design promises. Texts of the pictures that leave them or
+// lie over each other are named as well. Usage: window-gallery FOLDER [CAPTURE [PART]] (where there is a display of
+// 2560 x 1440 or more; under xvfb-run otherwise); PART takes only pictures with it in their name, for example
+// compare-1280x800.
 #include "app/window/canvas_area.h"
-#include "app/window/docks/dock_desk.h"
+#include "app/window/docks/dock_layout.h"
+#include "app/window/style/appearance.h"
 #include "tests/app/window_parts.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/source_dir.h"
@@ -28,7 +29,8 @@ using namespace kvscope;
 
 constexpr int kPatience = 60'000; // milliseconds for one picture
 
-constexpr std::array kLayouts = {std::pair{"explore", WindowLayout::ExploreHead}, std::pair{"compare", WindowLayout::ComparePolicies},
+constexpr std::array kLayouts = {std::pair{"explore", WindowLayout::ExploreHead},
+                                 std::pair{"compare", WindowLayout::ComparePolicies},
                                  std::pair{"teach", WindowLayout::Teach}, std::pair{"model", WindowLayout::WholeModel}};
 constexpr std::array kThemes = {std::pair{"light", ThemeChoice::Light}, std::pair{"dark", ThemeChoice::Dark}};
 
@@ -36,12 +38,13 @@ struct Place {
     QSize size;
     double scale;
 };
-const std::array kPlaces = {Place{{1280, 800}, 1},    Place{{1440, 900}, 1},    Place{{1920, 1080}, 1.5},
-                            Place{{2560, 1440}, 1},   Place{{2560, 1440}, 1.5}, Place{{2560, 1440}, 2}};
+const std::array kPlaces = {Place{{1280, 800}, 1},  Place{{1440, 900}, 1},    Place{{1920, 1080}, 1.5},
+                            Place{{2560, 1440}, 1}, Place{{2560, 1440}, 1.5}, Place{{2560, 1440}, 2}};
 
 class Gallery : kvscope::testing::WindowParts {
 public:
-    Gallery(QString folder, const QString& capture, QString part) : WindowParts(0), m_folder(std::move(folder)), m_part(std::move(part)) {
+    Gallery(QString folder, const QString& capture, QString part)
+        : WindowParts(0), m_folder(std::move(folder)), m_part(std::move(part)) {
         window.setAnimated(false); // a dock on its way to its place is no picture
         window.show();
         window.openPath(capture);
@@ -53,7 +56,13 @@ public:
         for (const Place& place : kPlaces)
             for (const auto& [theme, choice] : kThemes)
                 for (const auto& [layout, chosen] : kLayouts)
-                    paint(place, choice, chosen, QString("%1-%2x%3-%4-%5").arg(layout).arg(place.size.width()).arg(place.size.height()).arg(place.scale).arg(theme));
+                    paint(place, choice, chosen,
+                          QString("%1-%2x%3-%4-%5")
+                              .arg(layout)
+                              .arg(place.size.width())
+                              .arg(place.size.height())
+                              .arg(place.scale)
+                              .arg(theme));
     }
 
 private:
@@ -62,11 +71,13 @@ private:
             return;
         QSettings().clear(); // every arrangement from its default
         window.resize(place.size);
-        bench.change([&](Session& s) {
-            s.layout = layout;
-            s.look.theme = theme;
-            s.look.scale = place.scale;
-        }, "Gallery");
+        bench.change(
+            [&](Session& s) {
+                s.layout = layout;
+                s.look.theme = theme;
+                s.look.scale = place.scale;
+            },
+            "Gallery");
         window.resize(place.size); // the layout before may have needed more
         settle();
         save(window, name);
@@ -89,7 +100,8 @@ private:
             const Scene& scene = canvas->canvas()->scene();
             if (canvas->view().card().id == "token_strip")
                 continue; // scrolls: the last line goes on below
-            for (const QString& fault : scene_checks::clippedTexts(scene, text) + scene_checks::overlappingTexts(scene, text))
+            for (const QString& fault :
+                 scene_checks::clippedTexts(scene, text) + scene_checks::overlappingTexts(scene, text))
                 std::printf("%s: %s: %s\n", qPrintable(name), canvas->view().card().id.c_str(), qPrintable(fault));
         }
         std::fflush(stdout);
@@ -102,7 +114,8 @@ private:
                 return false;
         }
         const ViewInput input = bench.viewInput();
-        return std::none_of(input.panes.begin(), input.panes.end(), [](const PaneData& pane) { return pane.computing; });
+        return std::none_of(input.panes.begin(), input.panes.end(),
+                            [](const PaneData& pane) { return pane.computing; });
     }
 
     static void waitFor(const std::function<bool()>& there) {
@@ -119,7 +132,8 @@ private:
             while (clock.elapsed() < 60)
                 QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
             waitFor([this] { return isIdle(); });
-            QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete); // outside of an event loop nobody else does
+            QCoreApplication::sendPostedEvents(nullptr,
+                                               QEvent::DeferredDelete); // outside of an event loop nobody else does
         }
     }
 
@@ -138,7 +152,9 @@ int main(int argc, char** argv) {
     kvscope::testing::useFormatOfTheProgram();
     QApplication application(argc, argv);
     QApplication::setStyle(makeChromeStyle());
-    Gallery(QString::fromLocal8Bit(argv[1]), argc > 2 ? QString::fromLocal8Bit(argv[2]) : QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"),
+    Gallery(QString::fromLocal8Bit(argv[1]),
+            argc > 2 ? QString::fromLocal8Bit(argv[2])
+                     : QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"),
             argc > 3 ? QString::fromLocal8Bit(argv[3]) : QString())
         .paintAll();
 }

@@ -1,11 +1,11 @@
 // What leads people through the window: the tour of the first run, going to a place by number, and what is said while a
 // file opens or a report is written. Real events throughout.
-#include "app/window/docks/dock_desk.h"
-#include "app/window/dialogs/go_to_dialog.h"
 #include "app/window/actions/tour.h"
-#include "app/window/widgets/value_slider.h"
-#include "app/window/panels/budget_bar.h"
 #include "app/window/actions/window_actions.h"
+#include "app/window/dialogs/go_to_dialog.h"
+#include "app/window/docks/dock_layout.h"
+#include "app/window/panels/budget_bar.h"
+#include "app/window/widgets/value_slider.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
@@ -97,7 +97,8 @@ private slots:
         OpenWindow open;
         const Session before = open.bench.session();
         GoToDialog* dialog = goTo(open);
-        for (const auto& [field, text] : {std::pair{"goToKey", "1028"}, {"goToQueryHead", "8"}, {"goToLayer", "six"}, {"goToKvHead", "-1"}}) {
+        for (const auto& [field, text] :
+             {std::pair{"goToKey", "1028"}, {"goToQueryHead", "8"}, {"goToLayer", "six"}, {"goToKvHead", "-1"}}) {
             type(dialog, "goToLayer", "2");
             type(dialog, field, text);
             press(dialog, QDialogButtonBox::Ok);
@@ -150,7 +151,8 @@ private slots:
         QTest::mouseClick(tour->findChild<QPushButton*>("tourBack"), Qt::LeftButton);
         const Budget before = open.bench.session().budget;
         ValueSlider* slider = open.window.budgetBar()->slider();
-        QTest::mouseClick(slider, Qt::LeftButton, {}, QPoint(slider->width() / 4, slider->height() / 2)); // through the ring
+        QTest::mouseClick(slider, Qt::LeftButton, {},
+                          QPoint(slider->width() / 4, slider->height() / 2)); // through the ring
         QVERIFY(!(open.bench.session().budget == before));
         QTest::mouseClick(tour->findChild<QPushButton*>("tourNext"), Qt::LeftButton);
         QTest::mouseClick(tour->findChild<QPushButton*>("tourBack"), Qt::LeftButton);
@@ -175,14 +177,15 @@ private slots:
         open.window.openPath(QString::fromStdString(kSample));
         QVERIFY(open.window.notices().messages().isEmpty()); // not at once
         QTRY_COMPARE(open.window.notices().messages().size(), 1);
-        QVERIFY(open.window.notices().messages()[0].contains("Opening") && open.window.notices().messages()[0].contains("needle-1k.h5"));
+        QVERIFY(open.window.notices().messages()[0].contains("Opening") &&
+                open.window.notices().messages()[0].contains("needle-1k.h5"));
         for (auto* button : open.window.notices().findChildren<QPushButton*>())
             if (button->text() == "Cancel")
                 QTest::mouseClick(button, Qt::LeftButton);
         QVERIFY(open.window.notices().messages().isEmpty());
         go = true;
         QTest::qWait(300);
-        QVERIFY(open.bench.capture() == before); // what was open stays
+        QVERIFY(open.bench.capture() == before);               // what was open stays
         open.window.openPath(QString::fromStdString(kSample)); // and a fast one says nothing
         QTRY_VERIFY(open.bench.capture() != before);
         QTest::qWait(600);
@@ -196,7 +199,11 @@ private slots:
         answerFileDialog(path);
         open.window.actions()->byName("report")->trigger();
         QTRY_VERIFY(open.window.notices().messages().join(' ').contains("Writing the report"));
-        open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.1}); }, "Budget"); // the window goes on
+        open.bench.change(
+            [](Session& s) {
+                setBudget(s, {Budget::Unit::Fraction, 0.1});
+            },
+            "Budget"); // the window goes on
         QTRY_VERIFY_WITH_TIMEOUT(open.window.notices().messages().join(' ').contains("Written: "), 60000);
         QFile page(path);
         QVERIFY(page.open(QIODevice::ReadOnly));

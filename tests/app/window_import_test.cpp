@@ -1,5 +1,5 @@
-// Tensors of other programs dropped on the window: they open as a capture does, without a detour through a file of ours,
-// and what they lack or break is said in words.
+// Tensors of other programs dropped on the window: they open as a capture does, without a detour through a file of
+// ours, and what they lack or break is said in words.
 #include "tests/app/drop_url.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/tensor_files.h"
@@ -125,11 +125,16 @@ private slots:
     void whatCannotBeReadLeavesTheOpenCapture_data() {
         QTest::addColumn<QString>("name");
         QTest::addColumn<QString>("sentence");
-        QTest::newRow("pickle") << "cache.pt" << "Python pickle";
-        QTest::newRow("truncated") << "short.safetensors" << "truncated";
-        QTest::newRow("names") << "names.npz" << "names.npz";
-        QTest::newRow("no archive") << "text.npz" << "text.npz";
-        QTest::newRow("empty folder") << "nothing" << "nothing";
+        QTest::newRow("pickle") << "cache.pt"
+                                << "Python pickle";
+        QTest::newRow("truncated") << "short.safetensors"
+                                   << "truncated";
+        QTest::newRow("names") << "names.npz"
+                               << "names.npz";
+        QTest::newRow("no archive") << "text.npz"
+                                    << "text.npz";
+        QTest::newRow("empty folder") << "nothing"
+                                      << "nothing";
     }
 
     void whatCannotBeReadLeavesTheOpenCapture() {
@@ -159,7 +164,8 @@ private slots:
         OpenWindow open;
         dropAndWait(open, "nan.safetensors");
         const QString message = open.window.notices().messages().join('\n');
-        QVERIFY2(message.contains("NaN") && message.contains("token 7") && message.contains("nan.safetensors"), qPrintable(message));
+        QVERIFY2(message.contains("NaN") && message.contains("token 7") && message.contains("nan.safetensors"),
+                 qPrintable(message));
     }
 };
 

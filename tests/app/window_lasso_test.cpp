@@ -23,7 +23,8 @@ private slots:
         CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
         const QPoint middle(canvas->width() / 2, canvas->height() / 2);
         const auto draw = [&](QPoint centre, int reach, Qt::KeyboardModifiers more) {
-            const QPoint way[] = {{-reach, -reach}, {reach, -reach}, {reach, reach}, {-reach, reach}, {-reach, -reach + 8}};
+            const QPoint way[] = {
+                {-reach, -reach}, {reach, -reach}, {reach, reach}, {-reach, reach}, {-reach, -reach + 8}};
             QTest::mousePress(canvas, Qt::LeftButton, Qt::AltModifier | more, centre + way[0]);
             for (const QPoint& step : way)
                 QTest::mouseMove(canvas, centre + step);
@@ -37,7 +38,8 @@ private slots:
         const double scale = appearance().scale;
         for (const TokenIndex token : whole) { // what is inside the square, and nothing else
             const Point at = *positionOfToken(canvas->scene(), token);
-            QVERIFY(std::abs(at.x * scale - middle.x()) <= reach + 1 && std::abs(at.y * scale - middle.y()) <= reach + 1);
+            QVERIFY(std::abs(at.x * scale - middle.x()) <= reach + 1 &&
+                    std::abs(at.y * scale - middle.y()) <= reach + 1);
         }
         const auto ring = draw(middle, reach / 2, Qt::ControlModifier);
         QVERIFY(ring.size() < whole.size() && !ring.empty());

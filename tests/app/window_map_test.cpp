@@ -8,14 +8,14 @@
 
 #include "app/study/regenerating_command.h"
 #include "app/study/session_file.h"
-#include "app/window/docks/dock_desk.h"
 #include "app/window/canvas/range_dialog.h"
+#include "app/window/docks/dock_layout.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 #include "views/attention_map/attention_map_data.h"
 #include "views/attention_map/attention_map_view.h"
-#include "views/scene/colour_column.h"
 #include "views/common/value_range.h"
+#include "views/scene/colour_column.h"
 
 using namespace kvscope;
 using kvscope::testing::OpenWindow;
@@ -48,13 +48,23 @@ struct OpenMap : OpenWindow {
         canvas()->setFocus();
     }
     CanvasWidget* canvas() const { return map->canvas(); }
-    std::shared_ptr<const AttentionMapData> data() const { return dataAs<AttentionMapData>(bench.viewInput(attentionMapView())); }
+    std::shared_ptr<const AttentionMapData> data() const {
+        return dataAs<AttentionMapData>(bench.viewInput(attentionMapView()));
+    }
     /// Until it has its place, too: its cells are those of its pixels then.
     void waitForMap() {
-        const auto hasItsSize = [this] { return data()->cells.shape[0] == std::min<std::int64_t>(data()->rowEnd - data()->rowBegin, canvas()->height()); };
-        QTRY_VERIFY_WITH_TIMEOUT(map && map->isVisible() && data() && hasItsSize() && !bench.viewInput(attentionMapView()).data.computing && !canvas()->scene().plot.contains({0, 0}) && canvas()->scene().plot.width > 50, 20000);
+        const auto hasItsSize = [this] {
+            return data()->cells.shape[0] ==
+                   std::min<std::int64_t>(data()->rowEnd - data()->rowBegin, canvas()->height());
+        };
+        QTRY_VERIFY_WITH_TIMEOUT(map && map->isVisible() && data() && hasItsSize() &&
+                                     !bench.viewInput(attentionMapView()).data.computing &&
+                                     !canvas()->scene().plot.contains({0, 0}) && canvas()->scene().plot.width > 50,
+                                 20000);
     }
-    std::string option(const std::string& id) const { return viewOptions(bench.session(), attentionMapView()).text(id); }
+    std::string option(const std::string& id) const {
+        return viewOptions(bench.session(), attentionMapView()).text(id);
+    }
     QPoint pixelOf(double key, double query) const {
         const Scene& scene = canvas()->scene();
         return widgetPoint({scene.plot.x + scene.plot.width * (key - scene.xMin) / (scene.xMax - scene.xMin),
@@ -62,7 +72,8 @@ struct OpenMap : OpenWindow {
     }
     void turnWheel(int notches) const {
         const QPointF at = canvas()->rect().center();
-        QWheelEvent event(at, canvas()->mapToGlobal(at), {}, {0, 120 * notches}, Qt::NoButton, {}, Qt::NoScrollPhase, false);
+        QWheelEvent event(at, canvas()->mapToGlobal(at), {}, {0, 120 * notches}, Qt::NoButton, {}, Qt::NoScrollPhase,
+                          false);
         QCoreApplication::sendEvent(canvas(), &event);
     }
     QPoint handle(PickId pick) const { return handleOn(canvas()->scene(), pick); }
@@ -83,7 +94,8 @@ private slots:
     // A dock that has just been called in gets its size after it is shown: its cells are those of its own pixels.
     void theCellsAreThoseOfTheDocksPixels() {
         OpenMap open;
-        for (const WindowLayout layout : {WindowLayout::ComparePolicies, WindowLayout::WholeModel, WindowLayout::Teach, WindowLayout::ExploreHead}) {
+        for (const WindowLayout layout : {WindowLayout::ComparePolicies, WindowLayout::WholeModel, WindowLayout::Teach,
+                                          WindowLayout::ExploreHead}) {
             open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
             QTest::qWait(100); // until it is arranged
             open.window.docks()->dock("attention_map")->present();
@@ -133,10 +145,12 @@ private slots:
         QFETCH(int, layout);
         const std::string id = view.toStdString();
         OpenWindow open;
-        open.bench.change([&](Session& s) {
-            s.layout = static_cast<WindowLayout>(layout);
-            setViewOption(s, "key_projection", "colour_by", "norm");
-        }, "Layout");
+        open.bench.change(
+            [&](Session& s) {
+                s.layout = static_cast<WindowLayout>(layout);
+                setViewOption(s, "key_projection", "colour_by", "norm");
+            },
+            "Layout");
         ViewCanvas* canvas = id == "key_projection" ? open.pane(0)->canvas() : nullptr;
         for (ViewDock* dock : open.window.canvases()->docks())
             if (dock->canvas()->view().card().id == id)
@@ -205,7 +219,8 @@ private slots:
         QCOMPARE(from->text(), QString("0.0001"));
     }
 
-    // Automatic ends are those of the part that is shown: fields that nobody typed in follow, and Apply stores none of them.
+    // Automatic ends are those of the part that is shown: fields that nobody typed in follow, and Apply stores none of
+    // them.
     void automaticEndsFollowThePartThatIsShown() {
         OpenMap open;
         open.bench.change([](Session& s) { setViewOption(s, "attention_map", "scale", "linear"); }, "Scale");
@@ -222,10 +237,12 @@ private slots:
 
     void sessionAndCommandLineKeepThem() {
         OpenMap open;
-        open.bench.change([](Session& s) {
-            setViewOption(s, "attention_map", "range", "weight:0.001..0.25");
-            setViewOption(s, "attention_map", "cell", "920,615");
-        }, "Options");
+        open.bench.change(
+            [](Session& s) {
+                setViewOption(s, "attention_map", "range", "weight:0.001..0.25");
+                setViewOption(s, "attention_map", "cell", "920,615");
+            },
+            "Options");
         QTemporaryDir folder;
         const std::string path = folder.filePath("map.kvscope").toStdString();
         writeSession(path, open.bench.session());
@@ -236,7 +253,8 @@ private slots:
         figure.viewId = "attention_map";
         figure.outPath = "map.png";
         const std::string command = plotCommand(back, figure);
-        QVERIFY2(command.find("--view-set range=weight:0.001..0.25") != std::string::npos && command.find("--view-set cell=920,615") != std::string::npos,
+        QVERIFY2(command.find("--view-set range=weight:0.001..0.25") != std::string::npos &&
+                     command.find("--view-set cell=920,615") != std::string::npos,
                  command.c_str());
     }
 
@@ -249,8 +267,10 @@ private slots:
         open.waitForMap();
         QTRY_VERIFY(open.data()->locked != nullptr);
         const TokenIndex query = open.data()->locked->query, key = open.data()->locked->key;
-        const double pixel = 1028 / open.canvas()->scene().plot.width; // the pointer's are coarser than those of the data
-        QVERIFY2(std::abs(query - 900) <= 2 * pixel && std::abs(key - 300) <= 2 * pixel, qPrintable(QString("%1, %2").arg(query).arg(key)));
+        const double pixel =
+            1028 / open.canvas()->scene().plot.width; // the pointer's are coarser than those of the data
+        QVERIFY2(std::abs(query - 900) <= 2 * pixel && std::abs(key - 300) <= 2 * pixel,
+                 qPrintable(QString("%1, %2").arg(query).arg(key)));
         QVERIFY(!open.map->readOut()->isPinned()); // the inset says it
         QVERIFY2(open.map->finding().startsWith("Query"), qPrintable(open.map->finding()));
         QTest::keyClick(open.canvas(), Qt::Key_Right);
@@ -269,7 +289,8 @@ private slots:
         QVERIFY(open.bench.session().selected.empty());
     }
 
-    // A hand that pans the map draws frames of the map alone, and what it then shows is what a new look at the part shows.
+    // A hand that pans the map draws frames of the map alone, and what it then shows is what a new look at the part
+    // shows.
     void panningDrawsNothingElse() {
         OpenMap open;
         for (int notch = 0; notch < 4; ++notch)
@@ -308,7 +329,8 @@ private slots:
     void lockingKeepsThePicture() {
         OpenMap open;
         bool lost = false;
-        QObject::connect(&open.bench, &Workbench::dataChanged, &open.window, [&](const QString& id) { lost |= id == "attention_map" && !open.data(); });
+        QObject::connect(&open.bench, &Workbench::dataChanged, &open.window,
+                         [&](const QString& id) { lost |= id == "attention_map" && !open.data(); });
         for (int key = 100; key < 400; key += 100) {
             QTest::mouseClick(open.canvas(), Qt::LeftButton, {}, open.pixelOf(key + 0.5, 900.5));
             open.waitForMap();

@@ -14,9 +14,10 @@ struct WindowParts {
     int threads = 0; ///< of the engine; 0: all cores
     QtTextService text;
     WorkerPool workers{2};
-    Workbench bench{std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(threads))),
-                    [this](Scheduler::Task task) { workers.run(std::move(task)); },
-                    [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
+    Workbench bench{
+        std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(threads))),
+        [this](Scheduler::Task task) { workers.run(std::move(task)); },
+        [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
     MainWindow window{bench, text};
 
     explicit WindowParts(int engineThreads) : threads(engineThreads) {}

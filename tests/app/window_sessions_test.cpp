@@ -1,9 +1,9 @@
-// Sessions with a file come to no harm, whatever replaces them in the window; and one that cannot be written never locks
-// the window up.
+// Sessions with a file come to no harm, whatever replaces them in the window; and one that cannot be written never
+// locks the window up.
 #include <QtTest>
 
 #include "app/study/session_file.h"
-#include "app/window/actions/file_desk.h"
+#include "app/window/actions/file_actions.h"
 #include "app/window/actions/window_actions.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"

@@ -11,7 +11,7 @@
 namespace kvscope::testing {
 
 /// An executor that runs nothing by itself.
-struct ByHand {
+struct ManualExecutor {
     std::deque<Scheduler::Task> tasks, deliveries;
 
     bool runTask() {
@@ -37,11 +37,11 @@ struct ByHand {
 };
 
 /// With no view shown.
-inline std::unique_ptr<Workbench> workbenchByHand(ByHand& hand) {
+inline std::unique_ptr<Workbench> manualWorkbench(ManualExecutor& executor) {
     static const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2)));
     return std::make_unique<Workbench>(
-        runner, [&hand](Scheduler::Task task) { hand.tasks.push_back(std::move(task)); },
-        [&hand](Scheduler::Task task) { hand.deliveries.push_back(std::move(task)); });
+        runner, [&executor](Scheduler::Task task) { executor.tasks.push_back(std::move(task)); },
+        [&executor](Scheduler::Task task) { executor.deliveries.push_back(std::move(task)); });
 }
 
 } // namespace kvscope::testing

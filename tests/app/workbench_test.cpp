@@ -9,15 +9,15 @@
 #include <QTest>
 
 using namespace kvscope;
-using kvscope::testing::ByHand;
 using kvscope::testing::kSample;
+using kvscope::testing::ManualExecutor;
 
 namespace {
 
 constexpr Viewport::Range kPart{200, 400, 500, 700};
 
-std::unique_ptr<Workbench> makeWorkbench(ByHand& hand) {
-    auto bench = kvscope::testing::workbenchByHand(hand);
+std::unique_ptr<Workbench> makeWorkbench(ManualExecutor& executor) {
+    auto bench = kvscope::testing::manualWorkbench(executor);
     bench->showView(keyProjectionView());
     return bench;
 }
@@ -38,10 +38,10 @@ class WorkbenchTest : public QObject {
 
 private slots:
     void theFirstMinuteHasThreePanesAndTheNeedle() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         const ViewInput input = bench->viewInput();
         QCOMPARE(input.panes.size(), std::size_t{3});
         for (const PaneData& pane : input.panes) {
@@ -54,13 +54,13 @@ private slots:
     }
 
     void nothingIsComputedOnTheOwnersThread() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
         QVERIFY(!bench->capture());
-        hand.runTask();
+        executor.runTask();
         QVERIFY(!bench->capture());
-        while (hand.deliver()) {
+        while (executor.deliver()) {
         }
         QVERIFY(bench->capture());
         QVERIFY(!bench->viewInput().panes[0].result);
@@ -68,31 +68,32 @@ private slots:
     }
 
     void theLatestBudgetWins() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         setFraction(*bench, 0.5);
         setFraction(*bench, 0.1);
         QVERIFY(bench->viewInput().panes[0].computing);
         QCOMPARE(shownFraction(*bench, 0), 0.25); // the old picture stays
-        hand.runAll();
+        executor.runAll();
         for (std::size_t pane = 0; pane < 3; ++pane)
             QCOMPARE(shownFraction(*bench, pane), 0.1);
     }
 
     void aResultThatCameTooLateIsNotShown() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         setFraction(*bench, 0.5);
-        while (hand.runTask()) { // all three have computed 0.5 and posted it
+        while (executor.runTask()) { // all three have computed 0.5 and posted it
         }
         setFraction(*bench, 0.1);
         std::vector<double> shown;
-        connect(bench.get(), &Workbench::paneChanged, this, [&](int pane) { shown.push_back(shownFraction(*bench, static_cast<std::size_t>(pane))); });
-        hand.runAll();
+        connect(bench.get(), &Workbench::paneChanged, this,
+                [&](int pane) { shown.push_back(shownFraction(*bench, static_cast<std::size_t>(pane))); });
+        executor.runAll();
         QVERIFY(!shown.empty());
         for (const double fraction : shown)
             QVERIFY2(fraction != 0.5, "a dropped result was shown");
@@ -100,48 +101,49 @@ private slots:
     }
 
     void undoShowsAKnownResultAtOnce() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         setFraction(*bench, 0.5);
-        hand.runAll();
+        executor.runAll();
         bench->undo();
         QCOMPARE(shownFraction(*bench, 0), 0.25);
         QVERIFY(!bench->viewInput().panes[0].computing);
     }
 
     void anotherHeadOfTheLayerComputesNoPolicy() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         const auto before = bench->viewInput().panes[0].result;
         bench->change([&](Session& s) { chooseKvHead(s, KvHeadIndex(0), *bench->capture()); }, "Head");
         QVERIFY(bench->viewInput().panes[0].result == before);
         QVERIFY(!bench->viewInput(keyProjectionView()).data.value); // that one is of a head
-        hand.runAll();
+        executor.runAll();
         QVERIFY(bench->viewInput(keyProjectionView()).data.value);
     }
 
     void aViewThatNobodySeesAsksForNothing() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->hideView(keyProjectionView());
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         QVERIFY(!bench->viewInput(keyProjectionView()).data.value);
         bench->showView(keyProjectionView());
         QVERIFY(bench->viewInput(keyProjectionView()).data.computing);
-        hand.runAll();
-        QVERIFY(bench->viewInput(keyProjectionView()).data.value && !bench->viewInput(keyProjectionView()).data.computing);
+        executor.runAll();
+        QVERIFY(bench->viewInput(keyProjectionView()).data.value &&
+                !bench->viewInput(keyProjectionView()).data.computing);
     }
 
     void finishedDataOutliveHidingAndUnfinishedOnesAreAskedForAgain() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         const auto data = bench->viewInput(keyProjectionView()).data.value;
         bench->hideView(keyProjectionView());
         bench->showView(keyProjectionView());
@@ -150,19 +152,19 @@ private slots:
 
         bench->change([&](Session& s) { chooseKvHead(s, KvHeadIndex(0), *bench->capture()); }, "Head");
         bench->hideView(keyProjectionView());
-        hand.runAll();
+        executor.runAll();
         QVERIFY(!bench->viewInput(keyProjectionView()).data.value);
         bench->showView(keyProjectionView());
-        hand.runAll();
+        executor.runAll();
         QVERIFY(bench->viewInput(keyProjectionView()).data.value);
     }
 
     // An option of the drawing alone computes nothing; one of the data does.
     void onlyOptionsOfTheDataComputeAgain() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         const auto data = bench->viewInput(keyProjectionView()).data.value;
         bench->change([](Session& s) { setViewOption(s, "key_projection", "x_component", "3"); }, "Option");
         QVERIFY(bench->viewInput(keyProjectionView()).data.value == data);
@@ -172,38 +174,38 @@ private slots:
     }
 
     void aResultOfAnotherLayerIsNotMixedIn() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         bench->change([](Session& s) { s.layer = LayerIndex(0); }, "Layer");
         QVERIFY(!bench->viewInput().panes[0].result);
-        hand.runAll();
+        executor.runAll();
         QCOMPARE(bench->viewInput().panes[0].result->request.layer.value, 0);
     }
 
     void whatCannotBeOpenedIsReported() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         QSignalSpy failed(bench.get(), &Workbench::failed);
         bench->openCapture("/nowhere/at-all.h5");
-        hand.runAll();
+        executor.runAll();
         QCOMPARE(failed.count(), 1);
         QVERIFY(failed[0][0].toString().contains("at-all.h5"));
         QVERIFY(bench->capture()); // nothing is lost
     }
 
     void aPaneThatFailsSaysWhyAndLeavesTheOthers() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         SessionPane recorded;
         recorded.recordedPath = "/nowhere/list.json";
         bench->change([&](Session& s) { addPane(s, recorded); }, "Add");
-        hand.runAll();
+        executor.runAll();
         const ViewInput input = bench->viewInput();
         QVERIFY2(input.panes[3].error.find("list.json") != std::string::npos, input.panes[3].error.c_str());
         QVERIFY(!input.panes[3].computing);
@@ -211,41 +213,41 @@ private slots:
     }
 
     void aBadCutIsAnErrorOfThePanes() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         bench->change([](Session& s) { s.cut = "5000"; }, "Cut");
         QVERIFY(!bench->viewInput().panes[0].error.empty());
         bench->undo();
-        hand.runAll();
+        executor.runAll();
         QVERIFY(bench->viewInput().panes[0].error.empty());
         QVERIFY(bench->viewInput().panes[0].result);
     }
 
     void tasksThatOutliveTheWorkbenchAreHarmless() {
-        ByHand hand;
+        ManualExecutor executor;
         {
-            const auto bench = makeWorkbench(hand);
+            const auto bench = makeWorkbench(executor);
             bench->openCapture(kSample);
-            QVERIFY(hand.runTask());
-            QVERIFY(!hand.deliveries.empty()); // the capture, on its way to a workbench that goes
+            QVERIFY(executor.runTask());
+            QVERIFY(!executor.deliveries.empty()); // the capture, on its way to a workbench that goes
         }
-        hand.runAll();
-        QVERIFY(hand.tasks.empty() && hand.deliveries.empty());
+        executor.runAll();
+        QVERIFY(executor.tasks.empty() && executor.deliveries.empty());
     }
 
     // The part that a view shows is nobody else's business.
     void anotherPartAsksForNothingElse() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->showView(attentionMapView());
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         const QSignalSpy session(bench.get(), &Workbench::sessionChanged), range(bench.get(), &Workbench::rangeChanged);
         const QSignalSpy data(bench.get(), &Workbench::dataChanged);
         bench->setRange(keyProjectionView(), Viewport::Range{0, 1, 0, 1}); // has the same data in every part
-        QVERIFY(hand.tasks.empty() && data.empty());
+        QVERIFY(executor.tasks.empty() && data.empty());
         bench->setRange(attentionMapView(), kPart);
         bench->setRange(attentionMapView(), kPart);
         QCOMPARE(range.count(), 2);
@@ -259,99 +261,103 @@ private slots:
 
     // What takes long is not begun at every step of a movement, and then once, for where it ended.
     void slowDataWaitForTheHandToRest() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->showView(attentionMapView());
         bench->openCapture(kSample);
-        hand.runTask();
-        while (hand.deliver()) {
+        executor.runTask();
+        while (executor.deliver()) {
         }
         QTest::qWait(40); // the whole map takes so long
-        hand.runAll();
+        executor.runAll();
         const auto keys = [&] { return dataAs<AttentionMapData>(bench->viewInput(attentionMapView()))->keyBegin; };
         for (double moved = 0; moved < 4; ++moved) {
             bench->setRange(attentionMapView(), Viewport::Range{100 + moved, 300 + moved, 100, 300});
-            QVERIFY(hand.tasks.empty());
+            QVERIFY(executor.tasks.empty());
             QVERIFY(bench->viewInput(attentionMapView()).data.computing);
             QCOMPARE(keys(), 0); // the old picture stays
         }
-        QTRY_COMPARE(hand.tasks.size(), std::size_t{1});
-        hand.runAll();
+        QTRY_COMPARE(executor.tasks.size(), std::size_t{1});
+        executor.runAll();
         QCOMPARE(keys(), 103);
         QVERIFY(!bench->viewInput(attentionMapView()).data.computing);
         // A small part is there at once, and so is the next one asked for. A busy machine may need several goes.
         bool atOnce = false;
         for (int go = 0; go < 50 && !atOnce; ++go) {
-            bench->change([&](Session& s) { s.look.ranges["attention_map"] = {500.0 + go, 510.0 + go, 600, 610}; }, "Range");
-            hand.runAll();
+            bench->change(
+                [&](Session& s) {
+                    s.look.ranges["attention_map"] = {500.0 + go, 510.0 + go, 600, 610};
+                },
+                "Range");
+            executor.runAll();
             bench->setRange(attentionMapView(), Viewport::Range{700.0 + go, 710.0 + go, 800, 810});
-            atOnce = hand.tasks.size() == 1;
-            hand.runAll();
+            atOnce = executor.tasks.size() == 1;
+            executor.runAll();
         }
         QVERIFY(atOnce);
     }
 
-    // A part that is there at once (from the cache, say) does not make the next one quick: what is taken back again and again
-    // is seen to be slow.
+    // A part that is there at once (from the cache, say) does not make the next one quick: what is taken back again and
+    // again is seen to be slow.
     void whatIsNeverDoneIsSlow() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->showView(attentionMapView());
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         bench->change([&](Session& s) { s.look.ranges["attention_map"] = {500, 510, 600, 610}; }, "Range");
-        hand.runAll();
+        executor.runAll();
         for (double moved = 0; moved < 6; ++moved) {
             bench->setRange(attentionMapView(), Viewport::Range{100 + moved, 300 + moved, 100, 300});
             QTest::qWait(10);
         }
-        const std::size_t begun = hand.tasks.size();
-        while (hand.runTask()) {
+        const std::size_t begun = executor.tasks.size();
+        while (executor.runTask()) {
         }
         QVERIFY(begun <= 4);
         bench->setRange(attentionMapView(), Viewport::Range{110, 310, 100, 300});
-        QVERIFY(hand.tasks.empty()); // it waits
-        QTRY_COMPARE(hand.tasks.size(), std::size_t{1});
+        QVERIFY(executor.tasks.empty()); // it waits
+        QTRY_COMPARE(executor.tasks.size(), std::size_t{1});
     }
 
     // Hidden, closed or asked for something else meanwhile: nothing is begun for what nobody wants any more.
     void whatWaitsIsForgottenWithItsView() {
         for (const int how : {0, 1, 2}) {
-            ByHand hand;
-            const auto bench = makeWorkbench(hand);
+            ManualExecutor executor;
+            const auto bench = makeWorkbench(executor);
             bench->showView(attentionMapView());
             bench->openCapture(kSample);
-            hand.runTask();
-            while (hand.deliver()) {
+            executor.runTask();
+            while (executor.deliver()) {
             }
             QTest::qWait(40);
-            hand.runAll();
+            executor.runAll();
             bench->setRange(attentionMapView(), kPart);
-            QVERIFY(hand.tasks.empty());
+            QVERIFY(executor.tasks.empty());
             if (how == 0)
                 bench->hideView(attentionMapView());
             else if (how == 1)
                 bench->closeCapture();
             else
                 bench->change([](Session& s) { setViewOption(s, "attention_map", "map", "non_causal"); }, "Map");
-            hand.runAll();
+            executor.runAll();
             const auto shown = bench->viewInput(attentionMapView()).data.value;
             QTest::qWait(200);
-            hand.runAll(); // the head picker's survey, on a slow machine
+            executor.runAll(); // the head picker's layer scan, on a slow machine
             QVERIFY(bench->viewInput(attentionMapView()).data.value == shown);
             QVERIFY(how != 2 || !bench->viewInput(attentionMapView()).data.computing);
         }
     }
 
     void reloadKeepsTheSession() {
-        ByHand hand;
-        const auto bench = makeWorkbench(hand);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         setFraction(*bench, 0.05);
-        hand.runAll();
+        executor.runAll();
         bench->openCapture(kSample);
-        hand.runAll();
+        executor.runAll();
         QCOMPARE(bench->session().budget.value, 0.05);
         QVERIFY(bench->history().canUndo());
     }

@@ -1,8 +1,8 @@
 // The list of the heads that lose most: its numbers align, and another pane's stand beside them.
 #include <QtTest>
 
-#include "app/window/style/number_text.h"
 #include "app/window/panels/worst_heads.h"
+#include "app/window/style/number_text.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 #include "views/head_grid/head_grid_view.h"
@@ -125,7 +125,9 @@ private slots:
         open.bench.showView(headGridView());
         auto* list = open.window.findChild<WorstHeads*>();
         QVERIFY(!list->isVisible());
-        QTRY_VERIFY_WITH_TIMEOUT(dataAs<HeadGridData>(open.bench.viewInput(headGridView())) && !open.bench.viewInput(headGridView()).data.computing, 30000);
+        QTRY_VERIFY_WITH_TIMEOUT(dataAs<HeadGridData>(open.bench.viewInput(headGridView())) &&
+                                     !open.bench.viewInput(headGridView()).data.computing,
+                                 30000);
         QTest::qWait(500);
         QVERIFY(open.window.findChild<QTableView*>("worstHeads")->isColumnHidden(kOther));
         open.bench.hideView(headGridView());

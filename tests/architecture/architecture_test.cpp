@@ -27,21 +27,36 @@ private slots:
         QTest::addColumn<QString>("path");
         QTest::addColumn<QString>("target");
         QTest::addColumn<bool>("allowed");
-        QTest::newRow("core sees Qt") << "core/run/run.cpp" << "QString" << false;
-        QTest::newRow("core sees views") << "core/run/run.cpp" << "views/view.h" << false;
-        QTest::newRow("policy sees engine") << "core/policies/baselines/tova.cpp" << "core/engine/engine.h" << true;
-        QTest::newRow("policy sees the CPU engine") << "core/policies/baselines/tova.cpp" << "core/engine/cpu/rows.h" << false;
-        QTest::newRow("policy sees Eigen") << "core/policies/baselines/tova.cpp" << "Eigen/Dense" << false;
-        QTest::newRow("capture sees policies") << "core/capture/doctor.cpp" << "core/policies/policy.h" << false;
-        QTest::newRow("view sees app") << "views/view.h" << "app/study/session.h" << false;
-        QTest::newRow("scene sees imgui") << "views/scene/scene.cpp" << "imgui.h" << false;
-        QTest::newRow("painter sees imgui") << "views/imgui/painter.cpp" << "imgui.h" << true;
-        QTest::newRow("run sees HDF5") << "core/lists/selection_file.cpp" << "hdf5.h" << false;
-        QTest::newRow("engine sees run") << "core/engine/cpu/rows.cpp" << "core/run/run.h" << false;
-        QTest::newRow("canvas sees a panel") << "app/window/canvas/view_canvas.cpp" << "app/window/panels/top_bar.h" << false;
-        QTest::newRow("panel sees the canvas") << "app/window/panels/top_bar.cpp" << "app/window/canvas/view_canvas.h" << true;
-        QTest::newRow("action sees the window") << "app/window/actions/tour.cpp" << "app/window/main_window.h" << false;
-        QTest::newRow("app sees run") << "app/study/session.cpp" << "core/run/run.h" << true;
+        QTest::newRow("core sees Qt") << "core/run/run.cpp"
+                                      << "QString" << false;
+        QTest::newRow("core sees views") << "core/run/run.cpp"
+                                         << "views/view.h" << false;
+        QTest::newRow("policy sees engine") << "core/policies/baselines/tova.cpp"
+                                            << "core/engine/engine.h" << true;
+        QTest::newRow("policy sees the CPU engine") << "core/policies/baselines/tova.cpp"
+                                                    << "core/engine/cpu/rows.h" << false;
+        QTest::newRow("policy sees Eigen") << "core/policies/baselines/tova.cpp"
+                                           << "Eigen/Dense" << false;
+        QTest::newRow("capture sees policies") << "core/capture/doctor.cpp"
+                                               << "core/policies/policy.h" << false;
+        QTest::newRow("view sees app") << "views/view.h"
+                                       << "app/study/session.h" << false;
+        QTest::newRow("scene sees imgui") << "views/scene/scene.cpp"
+                                          << "imgui.h" << false;
+        QTest::newRow("painter sees imgui") << "views/imgui/painter.cpp"
+                                            << "imgui.h" << true;
+        QTest::newRow("run sees HDF5") << "core/lists/selection_file.cpp"
+                                       << "hdf5.h" << false;
+        QTest::newRow("engine sees run") << "core/engine/cpu/rows.cpp"
+                                         << "core/run/run.h" << false;
+        QTest::newRow("canvas sees a panel") << "app/window/canvas/view_canvas.cpp"
+                                             << "app/window/panels/top_bar.h" << false;
+        QTest::newRow("panel sees the canvas") << "app/window/panels/top_bar.cpp"
+                                               << "app/window/canvas/view_canvas.h" << true;
+        QTest::newRow("action sees the window") << "app/window/actions/tour.cpp"
+                                                << "app/window/main_window.h" << false;
+        QTest::newRow("app sees run") << "app/study/session.cpp"
+                                      << "core/run/run.h" << true;
     }
 
     void rulesRefuseWhatTheyShould() {
@@ -70,13 +85,17 @@ private slots:
     void circlesAreFound_data() {
         QTest::addColumn<QStringList>("includes"); // "path: target target"
         QTest::addColumn<QStringList>("circles");
-        QTest::newRow("none") << QStringList{"a/x.cpp: a/x.h a/y.h", "a/x.h:", "a/y.h: a/z.h", "a/z.h:"} << QStringList{};
+        QTest::newRow("none") << QStringList{"a/x.cpp: a/x.h a/y.h", "a/x.h:", "a/y.h: a/z.h", "a/z.h:"}
+                              << QStringList{};
         QTest::newRow("its own header is no circle") << QStringList{"a/x.cpp: a/x.h", "a/x.h:"} << QStringList{};
-        QTest::newRow("two, through their sources") << QStringList{"a/x.cpp: b/y.h", "a/x.h:", "b/y.cpp: a/x.h", "b/y.h:"} << QStringList{"a/x b/y"};
+        QTest::newRow("two, through their sources")
+            << QStringList{"a/x.cpp: b/y.h", "a/x.h:", "b/y.cpp: a/x.h", "b/y.h:"} << QStringList{"a/x b/y"};
         QTest::newRow("three, and one that only leads there")
             << QStringList{"w.h: x.h", "x.h: y.h", "y.h:", "y.cpp: z.h", "z.h: x.h"} << QStringList{"x y z"};
-        QTest::newRow("two apart") << QStringList{"a.h: b.h", "b.h: a.h c.h", "c.h: d.h", "d.h: c.h"} << QStringList{"c d", "a b"};
-        QTest::newRow("one folder's name begins another's") << QStringList{"a/x.h: ab/x.h", "ab/x.h: string"} << QStringList{};
+        QTest::newRow("two apart") << QStringList{"a.h: b.h", "b.h: a.h c.h", "c.h: d.h", "d.h: c.h"}
+                                   << QStringList{"c d", "a b"};
+        QTest::newRow("one folder's name begins another's")
+            << QStringList{"a/x.h: ab/x.h", "ab/x.h: string"} << QStringList{};
     }
 
     void circlesAreFound() {
@@ -121,7 +140,8 @@ private slots:
         for (const SourceFile& source : readSources(kRoot, kProduct + QStringList{"tests"})) {
             const int limit = source.path.endsWith(".h") ? kHeaderLines : kSourceLines;
             if (source.lines.size() > limit)
-                wrong << QString("%1 has %2 lines, the limit is %3").arg(source.path).arg(source.lines.size()).arg(limit);
+                wrong
+                    << QString("%1 has %2 lines, the limit is %3").arg(source.path).arg(source.lines.size()).arg(limit);
         }
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
     }
@@ -162,7 +182,8 @@ private slots:
                 if (!file.open(QIODevice::ReadOnly))
                     continue;
                 const QString text = QString::fromUtf8(file.readAll());
-                const bool isCard = text.contains(": public Policy {") || QRegularExpression(": public View\\b").match(text).hasMatch();
+                const bool isCard =
+                    text.contains(": public Policy {") || QRegularExpression(": public View\\b").match(text).hasMatch();
                 const QString page = QFileInfo(file).path() + "/" + QFileInfo(file).completeBaseName() + ".md";
                 if (isCard && !QFileInfo::exists(page))
                     wrong << page.mid(kRoot.size() + 1);
@@ -172,9 +193,12 @@ private slots:
     }
 
     void topLevelIsAsAgreed() {
-        const QStringList allowed = {"CMakeLists.txt", "app",          "core",    "gpu",
-                                     "views",          "resources",    "tests",   "sample_data",
-                                     "README.md",      "CMakePresets.json", "LICENSE", "CONTRIBUTING.md",
+        const QStringList allowed = {"CMakeLists.txt", "app",
+                                     "core",           "gpu",
+                                     "views",          "resources",
+                                     "tests",          "sample_data",
+                                     "README.md",      "CMakePresets.json",
+                                     "LICENSE",        "CONTRIBUTING.md",
                                      "build"};
         for (const QString& entry : QDir(kRoot).entryList(QDir::AllEntries | QDir::NoDotAndDotDot))
             QVERIFY2(allowed.contains(entry), qPrintable("unexpected at the top level: " + entry));

@@ -19,9 +19,9 @@ struct Arrow {
 
 /// What the window stands on.
 QStringList belowWindow() {
-    return {"core/base", "core/parameters", "core/capture", "core/engine", "core/policies", "core/metrics", "core/lists",
-            "core/run",  "gpu",             "views",        "app/text",    "app/export",    "app/study",    "app/workbench",
-            "app/lessons", "app/report"};
+    return {"core/base",  "core/parameters", "core/capture", "core/engine", "core/policies", "core/metrics",
+            "core/lists", "core/run",        "gpu",          "views",       "app/text",      "app/export",
+            "app/study",  "app/workbench",   "app/lessons",  "app/report"};
 }
 
 QStringList windowFolders(const QStringList& names) {
@@ -70,7 +70,8 @@ const std::vector<Arrow>& arrows() {
          {"core/base", "core/parameters", "core/capture", "core/engine", "core/policies", "core/metrics", "core/lists",
           "core/calibration", "core/run", "core/studies", "gpu", "views", "app/text", "app/export", "app/study",
           "app/report"}},
-        {"app/window", belowWindow() + windowFolders({"style", "widgets", "canvas", "dialogs", "docks", "actions", "panels"})},
+        {"app/window",
+         belowWindow() + windowFolders({"style", "widgets", "canvas", "dialogs", "docks", "actions", "panels"})},
         {"app/window/style", belowWindow()},
         {"app/window/widgets", belowWindow() + windowFolders({"style"})},
         {"app/window/canvas", belowWindow() + windowFolders({"style", "widgets"})},
@@ -78,8 +79,9 @@ const std::vector<Arrow>& arrows() {
         {"app/window/docks", belowWindow() + windowFolders({"style", "widgets"})},
         {"app/window/actions", belowWindow() + windowFolders({"style", "widgets", "canvas", "docks"})},
         {"app/window/panels", belowWindow() + windowFolders({"style", "widgets", "canvas", "actions"})},
-        {"app/python", {"core/base", "core/parameters", "core/capture", "core/engine", "core/engine/cpu", "core/policies",
-                        "core/metrics", "core/run"}},
+        {"app/python",
+         {"core/base", "core/parameters", "core/capture", "core/engine", "core/engine/cpu", "core/policies",
+          "core/metrics", "core/run"}},
         {"app", {"app/command_line", "app/window"}},
     };
     return table;
@@ -140,9 +142,7 @@ QString violation(const QString& path, const QString& target) {
     return {};
 }
 
-QString unitOf(const QString& path) {
-    return path.left(path.lastIndexOf('.'));
-}
+QString unitOf(const QString& path) { return path.left(path.lastIndexOf('.')); }
 
 QMap<QString, QStringList> unitGraph(const std::vector<SourceFile>& sources) {
     QMap<QString, QStringList> graph;
@@ -199,9 +199,7 @@ private:
 
 } // namespace
 
-std::vector<QStringList> circlesIn(const QMap<QString, QStringList>& graph) {
-    return CircleSearch(graph).run();
-}
+std::vector<QStringList> circlesIn(const QMap<QString, QStringList>& graph) { return CircleSearch(graph).run(); }
 
 QStringList includesOf(const QStringList& lines) {
     static const QRegularExpression include(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");

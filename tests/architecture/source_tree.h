@@ -10,7 +10,7 @@ namespace kvscope::architecture {
 
 /// One C++ or CUDA source of the repository.
 struct SourceFile {
-    QString path;         ///< relative to the repository root
+    QString path; ///< relative to the repository root
     QStringList lines;
     QStringList includes; ///< as written between quotes or angle brackets
 };

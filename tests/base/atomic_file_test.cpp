@@ -25,9 +25,7 @@ QStringList entries(const QTemporaryDir& folder) {
     return QDir(folder.path()).entryList(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot, QDir::Name);
 }
 
-std::string at(const QTemporaryDir& folder, const char* name) {
-    return folder.filePath(name).toStdString();
-}
+std::string at(const QTemporaryDir& folder, const char* name) { return folder.filePath(name).toStdString(); }
 
 /// No file of this process may grow beyond `bytes`: to a writer the same as a full disk.
 class FileSizeLimit {
@@ -84,7 +82,8 @@ private slots:
         std::filesystem::create_symlink("sub/middle.txt", at(folder, "link.txt"));
         std::filesystem::create_symlink("new.txt", at(folder, "sub/middle.txt"));
         writeFileAtomically(at(folder, "link.txt"), "x");
-        QVERIFY(std::filesystem::is_symlink(at(folder, "link.txt")) && std::filesystem::is_symlink(at(folder, "sub/middle.txt")));
+        QVERIFY(std::filesystem::is_symlink(at(folder, "link.txt")) &&
+                std::filesystem::is_symlink(at(folder, "sub/middle.txt")));
         QCOMPARE(readWholeFile(at(folder, "sub/new.txt")), std::string("x"));
         std::filesystem::create_symlink("round.txt", at(folder, "round.txt"));
         QVERIFY(!errorMessage([&] { writeFileAtomically(at(folder, "round.txt"), "x"); }).empty());
@@ -137,7 +136,8 @@ private slots:
         QVERIFY(!errorMessage([] { writeFileAtomically("", "x"); }).empty());
         QVERIFY(errorMessage([&] { readWholeFile(at(folder, "none")); }).find("No such file") != std::string::npos);
         writeFileAtomically(at(folder, "big"), std::string(100, 'x'));
-        QVERIFY(errorMessage([&] { readWholeFile(at(folder, "big"), 99); }).find("larger than 99") != std::string::npos);
+        QVERIFY(errorMessage([&] { readWholeFile(at(folder, "big"), 99); }).find("larger than 99") !=
+                std::string::npos);
         QCOMPARE(entries(folder), QStringList{"big"});
     }
 
@@ -150,7 +150,8 @@ private slots:
         QVERIFY(reader >= 0);
         for (const char* name : {"pipe", "link"}) {
             const std::string refused = errorMessage([&] { AtomicFile(at(folder, name)).commit(); });
-            QVERIFY2(refused.find("a device or a pipe") != std::string::npos && refused.find(name) != std::string::npos, refused.c_str());
+            QVERIFY2(refused.find("a device or a pipe") != std::string::npos && refused.find(name) != std::string::npos,
+                     refused.c_str());
             checkCanWrite(at(folder, name));
             writeFileAtomically(at(folder, name), "text");
             char text[5] = {};
@@ -160,7 +161,9 @@ private slots:
         }
         ::close(reader);
         QVERIFY(std::filesystem::is_symlink(at(folder, "link")));
-        QCOMPARE(QDir(folder.path()).entryList(QDir::AllEntries | QDir::System | QDir::Hidden | QDir::NoDotAndDotDot).size(), 2);
+        QCOMPARE(
+            QDir(folder.path()).entryList(QDir::AllEntries | QDir::System | QDir::Hidden | QDir::NoDotAndDotDot).size(),
+            2);
     }
 
     void probingLeavesNothing() {

@@ -37,7 +37,7 @@ private slots:
         QCOMPARE(*memo.get("means", "b", makes(2)), 2);
         QCOMPARE(*memo.get("means", "b", makes(3)), 2);
         QCOMPARE(*memo.get("means", "a", makes(4)), 4); // the last one alone is kept
-        QCOMPARE(*first, 1);                           // by whom it was given
+        QCOMPARE(*first, 1);                            // by whom it was given
     }
 
     void aCopyBeginsEmpty() {
@@ -65,7 +65,10 @@ private slots:
         std::atomic<int> made = 0, wrong = 0;
         const auto read = [&](const std::string& key) {
             for (int i = 0; i < 2000; ++i)
-                if (*memo.get("means", key, [&] { ++made; return std::make_shared<std::string>(key); }) != key)
+                if (*memo.get("means", key, [&] {
+                        ++made;
+                        return std::make_shared<std::string>(key);
+                    }) != key)
                     ++wrong;
         };
         std::thread one(read, "a"), other(read, "a");

@@ -38,8 +38,11 @@ private slots:
     }
 
     void sourcesAreNoOutputs() {
-        const std::string refused = errorMessage([&] { checkIsNoSource(at("link.h5"), {"", "0.25", at("capture.h5")}); });
-        QVERIFY2(refused.find("would replace it") != std::string::npos && refused.ends_with(at("link.h5")), refused.c_str());
+        const std::string refused = errorMessage([&] {
+            checkIsNoSource(at("link.h5"), {"", "0.25", at("capture.h5")});
+        });
+        QVERIFY2(refused.find("would replace it") != std::string::npos && refused.ends_with(at("link.h5")),
+                 refused.c_str());
         checkIsNoSource(at("new.h5"), {at("capture.h5"), at("new.h5")}); // nothing lies there: nothing is read there
         checkIsNoSource(at("folder"), {at("folder")});
     }

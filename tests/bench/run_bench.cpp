@@ -43,17 +43,17 @@ void dragBudget(benchmark::State& state, const std::string& spec) {
 }
 
 /// "Why kept": rank, margin and flip budget of one token, as hovering asks for them.
-void standing(benchmark::State& state) {
+void tokenDecision(benchmark::State& state) {
     const auto result = runner().run(requestOf("keydiff", 8192), {});
     TokenIndex token = 0;
     for (auto _ : state)
-        benchmark::DoNotOptimize(standingOf(*result, KvHeadIndex(3), token = (token + 977) % 32000));
+        benchmark::DoNotOptimize(tokenDecisionOf(*result, KvHeadIndex(3), token = (token + 977) % 32000));
 }
 
 BENCHMARK_CAPTURE(dragBudget, keydiff, "keydiff")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(dragBudget, snapkv, "snapkv")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(dragBudget, streaming_llm, "streaming_llm")->Unit(benchmark::kMillisecond);
-BENCHMARK(standing)->Unit(benchmark::kMillisecond);
+BENCHMARK(tokenDecision)->Unit(benchmark::kMillisecond);
 
 } // namespace
 

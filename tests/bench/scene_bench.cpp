@@ -1,5 +1,5 @@
-// From a ready result to a scene, for every view at n = 32,768: what each frame of a drag pays besides painting. The data
-// of a view are computed once; only building the scene is timed.
+// From a ready result to a scene, for every view at n = 32,768: what each frame of a drag pays besides painting. The
+// data of a view are computed once; only building the scene is timed.
 #include "app/report/headless.h"
 #include "app/text/qt_text_service.h"
 #include "core/capture/synthetic_capture.h"
@@ -80,8 +80,9 @@ int main(int argc, char** argv) {
     qputenv("QT_QPA_PLATFORM", "offscreen");
     const QGuiApplication application(argc, argv);
     for (const View* view : allViews())
-        benchmark::RegisterBenchmark(view->card().id.c_str(), [view](benchmark::State& state) { buildScene(state, *view); })
-            ->Unit(benchmark::kMillisecond);
+        benchmark::RegisterBenchmark(view->card().id.c_str(), [view](benchmark::State& state) {
+            buildScene(state, *view);
+        })->Unit(benchmark::kMillisecond);
     benchmark::Initialize(&argc, argv);
     benchmark::RunSpecifiedBenchmarks();
 }

@@ -1,9 +1,9 @@
-// What a user waits for, on the screen: on the sample from a new window to the first whole picture, and from a step of the
-// budget slider to the frame that shows its result; on 131,072 tokens from a movement of the hand to the frame that
+// What a user waits for, on the screen: on the sample from a new window to the first whole picture, and from a step of
+// the budget slider to the frame that shows its result; on 131,072 tokens from a movement of the hand to the frame that
 // follows it, in the attention map on 32,768. Run it where there is a display (or under xvfb-run).
 #include "app/window/canvas/pane_header.h"
-#include "app/window/style/appearance.h"
 #include "app/window/canvas_area.h"
+#include "app/window/style/appearance.h"
 #include "core/capture/synthetic_capture.h"
 #include "tests/app/window_parts.h"
 #include "tests/support/source_dir.h"
@@ -98,8 +98,10 @@ void budgetStepToFrame(benchmark::State& state) {
         shown.waitForPicture(before);
     }
     const std::vector<int> last = shown.frames();
-    const double frames = std::accumulate(last.begin(), last.end(), 0.0) - std::accumulate(first.begin(), first.end(), 0.0);
-    state.counters["frames_per_pane"] = benchmark::Counter(frames / static_cast<double>(last.size()), benchmark::Counter::kAvgIterations);
+    const double frames =
+        std::accumulate(last.begin(), last.end(), 0.0) - std::accumulate(first.begin(), first.end(), 0.0);
+    state.counters["frames_per_pane"] =
+        benchmark::Counter(frames / static_cast<double>(last.size()), benchmark::Counter::kAvgIterations);
 }
 
 /// One pane of a capture too long to be drawn token by token.
@@ -110,7 +112,8 @@ struct LongCapture {
 
     explicit LongCapture(std::int64_t tokens = 131'072, std::int64_t queries = 64) {
         const std::string path = folder.filePath("long.h5").toStdString();
-        writeSyntheticCapture({.tokens = tokens, .layers = 1, .queryHeads = 2, .kvHeads = 1, .queryWindow = queries}, path, 0, false, {});
+        writeSyntheticCapture({.tokens = tokens, .layers = 1, .queryHeads = 2, .kvHeads = 1, .queryWindow = queries},
+                              path, 0, false, {});
         shown = std::make_unique<Shown>(path);
         shown->bench.change([](Session& s) { s.panes.resize(1); }, "Panes");
         Shown::settle();
@@ -127,7 +130,8 @@ struct LongCapture {
     }
     void turnWheel(int steps) const {
         const QPointF middle = canvas->rect().center();
-        QWheelEvent event(middle, canvas->mapToGlobal(middle), {}, {0, 120 * steps}, Qt::NoButton, {}, Qt::NoScrollPhase, false);
+        QWheelEvent event(middle, canvas->mapToGlobal(middle), {}, {0, 120 * steps}, Qt::NoButton, {},
+                          Qt::NoScrollPhase, false);
         sendAndWait(event);
     }
     void label(benchmark::State& state) const {
@@ -140,7 +144,8 @@ struct LongCapture {
     void pan(benchmark::State& state, double reach) const {
         const QPointF middle = canvas->rect().center();
         const auto mouse = [&](QEvent::Type type, const QPointF& at, Qt::MouseButtons buttons) {
-            QMouseEvent event(type, at, canvas->mapToGlobal(at), type == QEvent::MouseMove ? Qt::NoButton : Qt::LeftButton, buttons, {});
+            QMouseEvent event(type, at, canvas->mapToGlobal(at),
+                              type == QEvent::MouseMove ? Qt::NoButton : Qt::LeftButton, buttons, {});
             type == QEvent::MouseMove ? sendAndWait(event) : (void)QCoreApplication::sendEvent(canvas, &event);
         };
         mouse(QEvent::MouseButtonPress, middle, Qt::LeftButton);
@@ -148,7 +153,8 @@ struct LongCapture {
         int step = 0;
         for (auto _ : state) {
             ++step;
-            mouse(QEvent::MouseMove, middle + QPointF(20 + reach * std::sin(0.1 * step), 3 * (step % 2)), Qt::LeftButton);
+            mouse(QEvent::MouseMove, middle + QPointF(20 + reach * std::sin(0.1 * step), 3 * (step % 2)),
+                  Qt::LeftButton);
         }
         mouse(QEvent::MouseButtonRelease, middle, Qt::NoButton);
     }

@@ -54,7 +54,7 @@ private slots:
         capture->captureInfo.layers[0].stage = "pre_rope";
         QVERIFY(finds(*capture, Severity::Error, "stage"));
         capture = sound();
-        capture->captureInfo.layers[0].kvOfQ.assign(8, 0);
+        capture->captureInfo.layers[0].gqaGroupOf.assign(8, 0);
         QVERIFY(finds(*capture, Severity::Warning, "layers/00/kv_of_q"));
     }
 

@@ -239,7 +239,7 @@ private slots:
         const auto capture = openImported(path, options);
         QCOMPARE(capture->info().numQueryHeads, 4);
         QCOMPARE(capture->info().layers[0].queryCount, 3);
-        QVERIFY((capture->info().layers[0].kvOfQ == std::vector<std::int32_t>{0, 0, 1, 1}));
+        QVERIFY((capture->info().layers[0].gqaGroupOf == std::vector<std::int32_t>{0, 0, 1, 1}));
         QCOMPARE(capture->tokens().ids[4], 15);
         QCOMPARE(capture->read(LayerIndex(7), TensorRole::Queries, {}).data[0], numberAt(7, 2, 0, 0, 0));
         options.tokensPath = fresh(".json");

@@ -80,7 +80,7 @@ private slots:
             QCOMPARE(layer.storedType, spec.storedType);
             QCOMPARE(layer.queryCount, window > 0 ? window : spec.tokens);
             QCOMPARE(layer.hasRope, rope);
-            QCOMPARE(layer.kvOfQ, (std::vector<std::int32_t>{0, 0, 1, 1}));
+            QCOMPARE(layer.gqaGroupOf, (std::vector<std::int32_t>{0, 0, 1, 1}));
             for (const auto role :
                  {TensorRole::Keys, TensorRole::Values, TensorRole::Queries, TensorRole::KeysPreRope}) {
                 const HostTensor expected = memory->read(layer.layer, role, {});

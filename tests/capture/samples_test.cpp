@@ -31,7 +31,8 @@ private slots:
         QFETCH(QString, name);
         QFETCH(int, tokens);
         QFETCH(int, queries);
-        const auto capture = openCapture((QString::fromStdString(kvscope::testing::sourceDir()) + "/sample_data/" + name).toStdString());
+        const auto capture =
+            openCapture((QString::fromStdString(kvscope::testing::sourceDir()) + "/sample_data/" + name).toStdString());
         QCOMPARE(capture->info().numTokens, std::int64_t(tokens));
         QCOMPARE(capture->info().layers.size(), std::size_t(6));
         for (const LayerInfo& layer : capture->info().layers) {
@@ -47,10 +48,12 @@ private slots:
     void aFileWrittenOverIsReadAnew() {
         const QTemporaryDir folder;
         const QString path = folder.filePath("capture.h5");
-        std::vector<std::shared_ptr<const CaptureReader>> still; // a window holds the old one until the new one is there
+        std::vector<std::shared_ptr<const CaptureReader>>
+            still; // a window holds the old one until the new one is there
         for (const char* sample : {"needle-1k.h5", "fewshot-1k.h5", "needle-1k.h5", "fewshot-1k.h5"}) {
             QFile from(QString::fromStdString(kvscope::testing::sourceDir()) + "/sample_data/" + sample), to(path);
-            QVERIFY(from.open(QIODevice::ReadOnly) && to.open(QIODevice::WriteOnly | QIODevice::Truncate)); // the same inode
+            QVERIFY(from.open(QIODevice::ReadOnly) &&
+                    to.open(QIODevice::WriteOnly | QIODevice::Truncate)); // the same inode
             const QByteArray bytes = from.readAll();
             QCOMPARE(to.write(bytes), bytes.size());
             to.close();
@@ -60,7 +63,8 @@ private slots:
             const auto& capture = still.back();
             QCOMPARE(capture->info().numTokens, std::int64_t(sample == std::string("needle-1k.h5") ? 1028 : 992));
             QVERIFY(!capture->read(LayerIndex(3), TensorRole::Keys, {}).data.empty());
-            QCOMPARE(capture->computeHash({}), openCapture(kvscope::testing::sourceDir() + "/sample_data/" + sample)->info().hash);
+            QCOMPARE(capture->computeHash({}),
+                     openCapture(kvscope::testing::sourceDir() + "/sample_data/" + sample)->info().hash);
         }
     }
 

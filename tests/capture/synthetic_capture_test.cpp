@@ -29,7 +29,7 @@ SyntheticSpec usualSpec() {
 std::vector<double> lastAttention(const CaptureReader& capture, LayerIndex layer, int queryHead) {
     const HostTensor q = capture.read(layer, TensorRole::Queries, {}), k = capture.read(layer, TensorRole::Keys, {});
     const LayerInfo& info = capture.info().layerInfo(layer);
-    const std::int64_t n = k.shape[1], d = k.shape[2], kv = info.kvOfQ[static_cast<std::size_t>(queryHead)];
+    const std::int64_t n = k.shape[1], d = k.shape[2], kv = info.gqaGroupOf[static_cast<std::size_t>(queryHead)];
     const float* query = q.data.data() + (queryHead * q.shape[1] + q.shape[1] - 1) * d;
     std::vector<double> mass;
     double sum = 0;

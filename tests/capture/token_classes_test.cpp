@@ -24,9 +24,7 @@ TokenTable tableOf(const std::vector<std::string>& texts, const std::vector<std:
     return table;
 }
 
-std::vector<int> numbersOf(const TokenClasses& classes) {
-    return {classes.classOf.begin(), classes.classOf.end()};
-}
+std::vector<int> numbersOf(const TokenClasses& classes) { return {classes.classOf.begin(), classes.classOf.end()}; }
 
 } // namespace
 
@@ -39,7 +37,8 @@ private slots:
         QTest::addColumn<bool>("afterLetter");
         QTest::addColumn<int>("expected");
         const auto row = [](const char* text, TextClass expected, bool afterLetter = false) {
-            QTest::newRow(qPrintable(QString("%1 %2").arg(QString::fromUtf8(text)).arg(afterLetter))) << QByteArray(text) << afterLetter << static_cast<int>(expected);
+            QTest::newRow(qPrintable(QString("%1 %2").arg(QString::fromUtf8(text)).arg(afterLetter)))
+                << QByteArray(text) << afterLetter << static_cast<int>(expected);
         };
         row(" the", TextClass::WordStart);
         row("ing", TextClass::WordPart, true);
@@ -72,13 +71,15 @@ private slots:
 
     // "The code: 42\nis un|read": a word that begins after a line break begins; "read" goes on with "un".
     void wordsBeginAfterWhatIsNoLetter() {
-        const TokenTable table = tableOf({"The", " code", ":", " 42", "\n", "is", " un", "read"}, {1, 2, 3, 4, 5, 6, 7, 8});
+        const TokenTable table =
+            tableOf({"The", " code", ":", " 42", "\n", "is", " un", "read"}, {1, 2, 3, 4, 5, 6, 7, 8});
         QCOMPARE(numbersOf(classesByText(table)), (std::vector<int>{0, 0, 3, 2, 5, 0, 0, 1}));
     }
 
     void repeatsLookAtTheTokenBefore() {
         const TokenTable table = tableOf({"a", "b", "c", "b", "a", "b", "c"}, {1, 2, 3, 2, 1, 2, 3});
-        //                                                first first first; b repeats, a repeats, "a b" and "b c" repeat
+        //                                                first first first; b repeats, a repeats, "a b" and "b c"
+        //                                                repeat
         QCOMPARE(numbersOf(classesByRepeat(table)), (std::vector<int>{0, 0, 0, 1, 1, 2, 2}));
     }
 
@@ -100,7 +101,7 @@ private slots:
     void codePointsAreChecked() {
         QCOMPARE(codePointAt("é").value, std::uint32_t{0xE9});
         QCOMPARE(codePointAt("🙂").length, std::size_t{4});
-        QCOMPARE(codePointAt("\xED\xA0\x80").length, std::size_t{0}); // a surrogate
+        QCOMPARE(codePointAt("\xED\xA0\x80").length, std::size_t{0});     // a surrogate
         QCOMPARE(codePointAt("\xF4\x90\x80\x80").length, std::size_t{0}); // beyond U+10FFFF
     }
 
@@ -114,7 +115,8 @@ private slots:
                 QVERIFY(one < classes.names.size());
         }
         const std::vector<int> segments = numbersOf(classesBySegment(tokens));
-        QCOMPARE(std::count(segments.begin(), segments.end(), static_cast<int>(SegmentKind::Needle)), std::ptrdiff_t{48});
+        QCOMPARE(std::count(segments.begin(), segments.end(), static_cast<int>(SegmentKind::Needle)),
+                 std::ptrdiff_t{48});
         const std::vector<int> texts = numbersOf(classesByText(tokens));
         QVERIFY(std::count(texts.begin(), texts.end(), static_cast<int>(TextClass::WordStart)) > 300);
     }

@@ -40,9 +40,7 @@ CentersRequest centres(std::int64_t count, std::vector<TokenIndex> first) {
     return request;
 }
 
-std::vector<int> asInts(const std::vector<std::int32_t>& list) {
-    return {list.begin(), list.end()};
-}
+std::vector<int> asInts(const std::vector<std::int32_t>& list) { return {list.begin(), list.end()}; }
 
 bool near(const std::vector<double>& a, const std::vector<double>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),

@@ -34,9 +34,7 @@ bool near(const std::vector<float>& a, const std::vector<float>& b, double allow
     return true;
 }
 
-double sumOf(const std::vector<float>& x) {
-    return std::accumulate(x.begin(), x.end(), 0.0);
-}
+double sumOf(const std::vector<float>& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
 
 naive::Block permuted(const naive::Block& rows, const std::vector<std::size_t>& order) {
     naive::Block out = rows;

@@ -133,8 +133,8 @@ private slots:
         QVERIFY(std::isnan(sums.data[0]));
         const Tensor scores = m_engine->upload({Shape{2, 2}, {kNaN, 1, 2, 3}});
         QVERIFY(std::isnan(m_engine->download(m_engine->pool(scores, PoolKind::Max, 3)).data[1]));
-        const std::vector<std::int32_t> kvOfQ = {0, 0};
-        QVERIFY(std::isnan(m_engine->download(m_engine->reduceGroups(scores, kvOfQ, 1, GroupRule::Max)).data[0]));
+        const std::vector<std::int32_t> gqaGroupOf = {0, 0};
+        QVERIFY(std::isnan(m_engine->download(m_engine->reduceGroups(scores, gqaGroupOf, 1, GroupRule::Max)).data[0]));
     }
 
     void aStandstillCloudHasNoVariance() {

@@ -14,7 +14,8 @@ using namespace kvscope;
 
 namespace {
 
-/// Gaussian clouds of width 1 whose centres lie `apart` from each other on axes of their own; row i belongs to i % clouds.
+/// Gaussian clouds of width 1 whose centres lie `apart` from each other on axes of their own; row i belongs to i %
+/// clouds.
 HostTensor clouds(unsigned seed, std::int64_t n, std::int64_t d, std::int64_t count, double apart) {
     std::mt19937 random(seed);
     std::normal_distribution<double> normal;
@@ -28,7 +29,8 @@ HostTensor clouds(unsigned seed, std::int64_t n, std::int64_t d, std::int64_t co
 double squaredDistance(const HostTensor& rows, std::int64_t i, std::int64_t j) {
     double sum = 0;
     for (std::int64_t c = 0; c < rows.shape[1]; ++c) {
-        const double difference = double(rows.data[std::size_t(i * rows.shape[1] + c)]) - double(rows.data[std::size_t(j * rows.shape[1] + c)]);
+        const double difference = double(rows.data[std::size_t(i * rows.shape[1] + c)]) -
+                                  double(rows.data[std::size_t(j * rows.shape[1] + c)]);
         sum += difference * difference;
     }
     return sum;
@@ -93,10 +95,10 @@ std::vector<double> randomPoints(unsigned seed, std::size_t n, double width) {
     return points;
 }
 
-double shareOf(const NeighbourShares& shares, std::size_t i, std::size_t j) {
-    for (auto at = shares.begin[i]; at < shares.begin[i + 1]; ++at)
-        if (std::size_t(shares.column[std::size_t(at)]) == j)
-            return shares.share[std::size_t(at)];
+double affinityOf(const TsneAffinities& affinities, std::size_t i, std::size_t j) {
+    for (auto at = affinities.begin[i]; at < affinities.begin[i + 1]; ++at)
+        if (std::size_t(affinities.column[std::size_t(at)]) == j)
+            return affinities.affinity[std::size_t(at)];
     return 0;
 }
 
@@ -110,13 +112,16 @@ private slots:
         for (const auto& [n, d, perplexity] : {std::tuple{40, 3, 5.0}, {61, 8, 12.5}, {100, 5, 33.0}}) {
             const HostTensor rows = clouds(unsigned(n), n, d, 2, 4);
             const auto expected = naiveShares(rows, perplexity);
-            const NeighbourShares shares = neighbourShares(rows, perplexity, {}, {});
+            const TsneAffinities affinities = tsneAffinities(rows, perplexity, {}, {});
             double total = 0;
             for (std::size_t i = 0; i < std::size_t(n); ++i)
                 for (std::size_t j = 0; j < std::size_t(n); ++j) {
-                    const double p = shareOf(shares, i, j);
-                    QVERIFY2(std::abs(p - expected[i][j]) < 1e-9, qPrintable(QString("n %1, pair %2 %3: %4, not %5").arg(n).arg(i).arg(j).arg(p).arg(expected[i][j])));
-                    QCOMPARE(shareOf(shares, j, i), p);
+                    const double p = affinityOf(affinities, i, j);
+                    QVERIFY2(
+                        std::abs(p - expected[i][j]) < 1e-9,
+                        qPrintable(
+                            QString("n %1, pair %2 %3: %4, not %5").arg(n).arg(i).arg(j).arg(p).arg(expected[i][j])));
+                    QCOMPARE(affinityOf(affinities, j, i), p);
                     total += p;
                 }
             QVERIFY(std::abs(total - 1) < 1e-12);
@@ -127,8 +132,9 @@ private slots:
         HostTensor rows{{20, 1}, {}};
         for (int i = 0; i < 20; ++i)
             rows.data.push_back(float(i / 2)); // pairs of equal rows
-        const NeighbourShares shares = neighbourShares(rows, 2, {}, {});
-        const std::vector<std::int32_t> first(shares.nearest.begin(), shares.nearest.begin() + 5), fifth(shares.nearest.begin() + 50, shares.nearest.begin() + 55);
+        const TsneAffinities affinities = tsneAffinities(rows, 2, {}, {});
+        const std::vector<std::int32_t> first(affinities.nearest.begin(), affinities.nearest.begin() + 5),
+            fifth(affinities.nearest.begin() + 50, affinities.nearest.begin() + 55);
         QCOMPARE(first, (std::vector<std::int32_t>{1, 2, 3, 4, 5}));
         QCOMPARE(fifth, (std::vector<std::int32_t>{4, 2, 3, 6, 7}));
     }
@@ -137,11 +143,11 @@ private slots:
     void gradientIsThatOfTheCost() {
         const HostTensor rows = clouds(7, 48, 6, 3, 5);
         const auto p = naiveShares(rows, 8);
-        const NeighbourShares shares = neighbourShares(rows, 8, {}, {});
+        const TsneAffinities affinities = tsneAffinities(rows, 8, {}, {});
         for (const double width : {1e-2, 1.0, 20.0})
             for (const double exaggeration : {1.0, 12.0}) {
                 std::vector<double> points = randomPoints(11, 48, width);
-                const TsneSlope slope = tsneSlope(shares, points, exaggeration, {});
+                const TsneGradient slope = tsneGradient(affinities, points, exaggeration, {});
                 if (exaggeration == 1)
                     QVERIFY(std::abs(slope.divergence - naiveCost(p, points, 1)) < 1e-6);
                 double largest = 0;
@@ -156,16 +162,21 @@ private slots:
                     points[c] = old;
                     const double expected = (above - below) / (2 * step);
                     QVERIFY2(std::abs(slope.gradient[c] - expected) < 2e-6 * largest + 1e-9,
-                             qPrintable(QString("width %1, a %2, coordinate %3: %4, not %5").arg(width).arg(exaggeration).arg(c).arg(slope.gradient[c]).arg(expected)));
+                             qPrintable(QString("width %1, a %2, coordinate %3: %4, not %5")
+                                            .arg(width)
+                                            .arg(exaggeration)
+                                            .arg(c)
+                                            .arg(slope.gradient[c])
+                                            .arg(expected)));
                 }
             }
     }
 
     void costFallsOnceTheExaggerationIsOver() {
-        const NeighbourShares shares = neighbourShares(clouds(3, 300, 16, 5, 6), 20, {}, {});
+        const TsneAffinities affinities = tsneAffinities(clouds(3, 300, 16, 5, 6), 20, {}, {});
         std::vector<double> costs;
-        const Embedding last = tsne(shares, {.perplexity = 20, .iterations = 600, .seed = 5, .snapshotEvery = 50}, {}, {},
-                                    [&](const Embedding& seen) {
+        const Embedding last = tsne(affinities, {.perplexity = 20, .iterations = 600, .seed = 5, .snapshotEvery = 50},
+                                    {}, {}, [&](const Embedding& seen) {
                                         QCOMPARE(seen.iteration, int(costs.size() + 1) * 50);
                                         QVERIFY(std::isnan(seen.neighboursKept));
                                         costs.push_back(seen.divergence);
@@ -173,15 +184,16 @@ private slots:
         costs.push_back(last.divergence);
         QCOMPARE(costs.size(), std::size_t{12});
         for (std::size_t i = 5; i < costs.size(); ++i) // from iteration 250 to 300 and on
-            QVERIFY2(costs[i] < costs[i - 1] + 1e-3, qPrintable(QString("%1 after %2").arg(costs[i]).arg(costs[i - 1])));
+            QVERIFY2(costs[i] < costs[i - 1] + 1e-3,
+                     qPrintable(QString("%1 after %2").arg(costs[i]).arg(costs[i - 1])));
         QVERIFY(last.divergence < 0.5 * costs.front());
     }
 
     // Clouds 12 widths apart: every point's nearest point is of its own cloud, as no random picture would have it.
     void plantedClustersComeApart() {
         const std::int64_t n = 400, count = 5;
-        const NeighbourShares shares = neighbourShares(clouds(21, n, 24, count, 12), 30, {}, {});
-        const Embedding picture = tsne(shares, {.iterations = 500, .seed = 1}, {}, {});
+        const TsneAffinities affinities = tsneAffinities(clouds(21, n, 24, count, 12), 30, {}, {});
+        const Embedding picture = tsne(affinities, {.iterations = 500, .seed = 1}, {}, {});
         double within = 0, between = 1e9, mean[2] = {};
         for (std::int64_t i = 0; i < n; ++i) {
             mean[0] += double(picture.points.data[std::size_t(2 * i)]) / double(n);
@@ -199,14 +211,15 @@ private slots:
         }
         QVERIFY2(within < between, qPrintable(QString("%1 within, %2 between").arg(within).arg(between)));
         QVERIFY(std::abs(mean[0]) < 1e-3 && std::abs(mean[1]) < 1e-3);
-        QVERIFY2(picture.neighboursKept > 0.3 && picture.neighboursKept <= 1, qPrintable(QString::number(picture.neighboursKept)));
+        QVERIFY2(picture.neighboursKept > 0.3 && picture.neighboursKept <= 1,
+                 qPrintable(QString::number(picture.neighboursKept)));
     }
 
     // A plane needs no unfolding, so its neighbours stay; a single step from a random start keeps about 10 in 200.
     void neighboursKeptCountsNeighbours() {
-        const NeighbourShares shares = neighbourShares(clouds(2, 200, 2, 1, 0), 10, {}, {});
-        const double unfolded = tsne(shares, {.perplexity = 10, .iterations = 500}, {}, {}).neighboursKept;
-        const double random = tsne(shares, {.perplexity = 10, .iterations = 1}, {}, {}).neighboursKept;
+        const TsneAffinities affinities = tsneAffinities(clouds(2, 200, 2, 1, 0), 10, {}, {});
+        const double unfolded = tsne(affinities, {.perplexity = 10, .iterations = 500}, {}, {}).neighboursKept;
+        const double random = tsne(affinities, {.perplexity = 10, .iterations = 1}, {}, {}).neighboursKept;
         QVERIFY2(unfolded > 0.6, qPrintable(QString::number(unfolded)));
         QVERIFY2(random < 0.25, qPrintable(QString::number(random)));
     }
@@ -214,30 +227,32 @@ private slots:
     void pictureDependsOnTheSeedAlone() {
         const HostTensor rows = clouds(9, 333, 10, 4, 3);
         const TsneRequest request{.iterations = 120, .seed = 3};
-        const NeighbourShares shares = neighbourShares(rows, 30, {1, "v2"}, {});
-        const Embedding one = tsne(shares, request, {1, "v2"}, {});
+        const TsneAffinities affinities = tsneAffinities(rows, 30, {1, "v2"}, {});
+        const Embedding one = tsne(affinities, request, {1, "v2"}, {});
         for (const TsneWorkers& workers : {TsneWorkers{1, ""}, {2, ""}, {7, ""}, {3, "v2"}}) {
-            const NeighbourShares again = neighbourShares(rows, 30, workers, {});
-            QCOMPARE(again.share, shares.share);
-            QCOMPARE(again.column, shares.column);
+            const TsneAffinities again = tsneAffinities(rows, 30, workers, {});
+            QCOMPARE(again.affinity, affinities.affinity);
+            QCOMPARE(again.column, affinities.column);
             const Embedding other = tsne(again, request, workers, {});
-            QVERIFY2(other.points.data == one.points.data, qPrintable(QString("%1 threads, %2").arg(workers.threads).arg(workers.instructionSet.c_str())));
+            QVERIFY2(other.points.data == one.points.data,
+                     qPrintable(QString("%1 threads, %2").arg(workers.threads).arg(workers.instructionSet.c_str())));
             QCOMPARE(other.divergence, one.divergence);
         }
-        QVERIFY(tsne(shares, {.iterations = 120, .seed = 4}, {}, {}).points.data != one.points.data);
+        QVERIFY(tsne(affinities, {.iterations = 120, .seed = 4}, {}, {}).points.data != one.points.data);
     }
 
     void tooManyPointsAreRefusedWithARemedy() {
         const auto refusal = [](const HostTensor& rows, double perplexity) {
             try {
-                (void)neighbourShares(rows, perplexity, {}, {});
+                (void)tsneAffinities(rows, perplexity, {}, {});
             } catch (const Error& error) {
                 return QString(error.what());
             }
             return QString();
         };
         const QString tooMany = refusal({{8193, 1}, std::vector<float>(8193)}, 30);
-        QVERIFY2(tooMany.contains("8192 points") && tooMany.contains("8193") && tooMany.contains("method=pca"), qPrintable(tooMany));
+        QVERIFY2(tooMany.contains("8192 points") && tooMany.contains("8193") && tooMany.contains("method=pca"),
+                 qPrintable(tooMany));
         const QString tooFew = refusal(clouds(1, 90, 2, 1, 0), 30);
         QVERIFY2(tooFew.contains("90 neighbours") && tooFew.contains("below 30"), qPrintable(tooFew));
         QVERIFY(refusal(clouds(1, 91, 2, 1, 0), 30).isEmpty());
@@ -248,23 +263,23 @@ private slots:
 
     // Rows that are all the same have equal shares, and nothing divides by zero.
     void equalRowsAreNoTrouble() {
-        const NeighbourShares shares = neighbourShares({{50, 3}, std::vector<float>(150, 2.5F)}, 10, {}, {});
-        const Embedding picture = tsne(shares, {.perplexity = 10, .iterations = 100}, {}, {});
+        const TsneAffinities affinities = tsneAffinities({{50, 3}, std::vector<float>(150, 2.5F)}, 10, {}, {});
+        const Embedding picture = tsne(affinities, {.perplexity = 10, .iterations = 100}, {}, {});
         for (const float x : picture.points.data)
             QVERIFY(std::isfinite(x));
     }
 
     void stopsWhenAsked() {
-        const NeighbourShares shares = neighbourShares(clouds(5, 200, 4, 2, 3), 20, {}, {});
+        const TsneAffinities affinities = tsneAffinities(clouds(5, 200, 4, 2, 3), 20, {}, {});
         std::stop_source stop;
         int reports = 0;
         const Checkpoint checkpoint(stop.get_token(), [&](double, double) {
             if (++reports == 10)
                 stop.request_stop();
         });
-        QVERIFY_EXCEPTION_THROWN((void)tsne(shares, {.iterations = 1000}, {}, checkpoint), Cancelled);
+        QVERIFY_EXCEPTION_THROWN((void)tsne(affinities, {.iterations = 1000}, {}, checkpoint), Cancelled);
         QCOMPARE(reports, 10);
-        QVERIFY_EXCEPTION_THROWN((void)neighbourShares(clouds(5, 200, 4, 2, 3), 20, {}, checkpoint), Cancelled);
+        QVERIFY_EXCEPTION_THROWN((void)tsneAffinities(clouds(5, 200, 4, 2, 3), 20, {}, checkpoint), Cancelled);
     }
 };
 

@@ -22,7 +22,7 @@ constexpr double kFastError = 2e-5;
 
 struct Case {
     const char* name;
-    std::vector<std::int32_t> kvOfQ;
+    std::vector<std::int32_t> gqaGroupOf;
     std::int64_t kvHeads, w, m, d;
     ElementType type = ElementType::Float32;
     double softcap = 0;
@@ -32,10 +32,10 @@ struct Case {
 };
 
 std::vector<std::int32_t> groupsOf(std::int64_t kvHeads, std::int64_t members) {
-    std::vector<std::int32_t> kvOfQ;
+    std::vector<std::int32_t> gqaGroupOf;
     for (std::int64_t h = 0; h < kvHeads * members; ++h)
-        kvOfQ.push_back(static_cast<std::int32_t>(h / members));
-    return kvOfQ;
+        gqaGroupOf.push_back(static_cast<std::int32_t>(h / members));
+    return gqaGroupOf;
 }
 
 std::vector<Case> cases() {
@@ -63,7 +63,8 @@ class AttentionSumsTest : public QObject {
     Q_OBJECT
 
 private slots:
-    /// Groups that do not divide 64 leave rows of a tile empty: tiles below the diagonal are still taken without a mask.
+    /// Groups that do not divide 64 leave rows of a tile empty: tiles below the diagonal are still taken without a
+    /// mask.
     void tilesOfAnyGroupAreWhole() {
         for (std::int32_t members = 1; members <= 9; ++members) {
             const std::vector<std::int32_t> groups{0, members};
@@ -85,25 +86,25 @@ private slots:
 
     void runningSumsMergeInAnyOrder() {
         const std::vector<double> logits = {-3, 700, 2, -800, 699};
-        RunningSum<double> whole, first, second, nothing;
+        OnlineSoftmax<double> whole, first, second, nothing;
         for (std::size_t i = 0; i < logits.size(); ++i) {
-            whole.raise(logits[i]);
+            whole.updateMax(logits[i]);
             whole.add(logits[i]);
-            RunningSum<double>& part = i < 2 ? first : second;
-            part.raise(logits[i]);
+            OnlineSoftmax<double>& part = i < 2 ? first : second;
+            part.updateMax(logits[i]);
             part.add(logits[i]);
         }
         nothing.merge(nothing);
-        QCOMPARE(nothing.total, 0.0);
+        QCOMPARE(nothing.rowSum, 0.0);
         nothing.merge(second);
         nothing.merge(first);
-        QCOMPARE(whole.top, 700.0);
-        QVERIFY(std::abs(whole.total - (1 + std::exp(-1.0))) < 1e-15);
-        QVERIFY(std::abs(nothing.total - whole.total) < 1e-15);
-        QCOMPARE(shareOf(RunningSum<double>{}).share, 0.0);
-        QCOMPARE(shareOf(whole).share, 1 / whole.total);
+        QCOMPARE(whole.rowMax, 700.0);
+        QVERIFY(std::abs(whole.rowSum - (1 + std::exp(-1.0))) < 1e-15);
+        QVERIFY(std::abs(nothing.rowSum - whole.rowSum) < 1e-15);
+        QCOMPARE(normaliserOf(OnlineSoftmax<double>{}).inverseSum, 0.0);
+        QCOMPARE(normaliserOf(whole).inverseSum, 1 / whole.rowSum);
         whole.add(std::nan(""));
-        QVERIFY(std::isnan(shareOf(whole).share));
+        QVERIFY(std::isnan(normaliserOf(whole).inverseSum));
     }
 
     /// The spans of tiles never hide a pair that a query sees, and `allSeen` never claims too much.
@@ -198,7 +199,7 @@ private slots:
                                    {},
                                    rule};
         const auto expected = m_engine->download(m_engine->attentionColumnSums(input, {})).data;
-        const SlotLists lists(rule.kvOfQ, 1);
+        const SlotLists lists(rule.gqaGroupOf, 1);
         AttentionSumsCall call{callOf(query, keys, lists, rule, 1)};
         call.attention.exactSums = ExactSums::FloatPairs;
         QVERIFY(expected[0] > 0.01F && takesPairs(call.attention));
@@ -234,14 +235,14 @@ private slots:
         QFETCH(int, zeroKeys);
         QFETCH(int, uniformRows);
         QFETCH(int, window);
-        const std::vector<std::int32_t> kvOfQ = {0, 1, 1, 0};
+        const std::vector<std::int32_t> gqaGroupOf = {0, 1, 1, 0};
         const TestRows queries(31, ElementType::BFloat16, 4, 130, 24), keys(32, ElementType::BFloat16, 2, 130, 24, 8);
-        const AttentionRule rule{0.4, 0, window, kvOfQ};
+        const AttentionRule rule{0.4, 0, window, gqaGroupOf};
         const Tensor q = m_engine->upload({{4, 130, 24}, queries.wide()}),
                      k = m_engine->upload({{2, 130, 24}, keys.wide()});
         const auto expected =
             m_engine->download(m_engine->attentionChunkSums({q, k, rule, chunk, zeroKeys, uniformRows}, {})).data;
-        const SlotLists lists(kvOfQ, 2);
+        const SlotLists lists(gqaGroupOf, 2);
         AttentionSumsCall call{callOf(queries, keys, lists, rule, 0)};
         call.attention.mask = {MaskKind::Chunks, window, chunk};
         call.zeroKeys = zeroKeys;
@@ -256,12 +257,13 @@ private slots:
 
     /// Tiles and heads one by one, as a long layer is cut: the same bits as in one launch, the splits of few rows too.
     void slicesDoNotShow() {
-        const std::vector<std::int32_t> kvOfQ = {0, 1, 1, 2, 0};
-        const SlotLists lists(kvOfQ, 3);
+        const std::vector<std::int32_t> gqaGroupOf = {0, 1, 1, 2, 0};
+        const SlotLists lists(gqaGroupOf, 3);
         for (const int window : {150, 9}) {
-            const TestRows queries(51, ElementType::BFloat16, 5, window, 16), keys(52, ElementType::BFloat16, 3, 150, 16);
+            const TestRows queries(51, ElementType::BFloat16, 5, window, 16),
+                keys(52, ElementType::BFloat16, 3, 150, 16);
             for (const auto arithmetic : {KernelArithmetic::Exact, KernelArithmetic::Fast}) {
-                AttentionSumsCall call{callOf(queries, keys, lists, {0.4, 0, 0, kvOfQ}, 150 - window)};
+                AttentionSumsCall call{callOf(queries, keys, lists, {0.4, 0, 0, gqaGroupOf}, 150 - window)};
                 call.attention.arithmetic = arithmetic;
                 call.attention.exactSums = window == 9 ? ExactSums::FloatPairs : ExactSums::Double;
                 QVERIFY(sameBits(sumsOf(call, false, true), sumsOf(call, false)));
@@ -291,10 +293,10 @@ private:
     /// Runs both launches with buffers that end where they should.
     static std::vector<float> sumsOf(AttentionSumsCall call, bool keepLogits, bool inSlices = false) {
         const AttentionCall& a = call.attention;
-        std::vector<SoftmaxShare> shares(static_cast<std::size_t>(a.slotCount * a.queryCount), {NAN, NAN});
+        std::vector<SoftmaxNormaliser> normalisers(static_cast<std::size_t>(a.slotCount * a.queryCount), {NAN, NAN});
         std::vector<double> scratch(softmaxScratchBytes(a) / 8), logits(keepLogits ? keptLogitsBytes(a) / 8 : 0, NAN);
         std::vector<float> sums(static_cast<std::size_t>(a.queries.heads * a.keys.rows), -1);
-        call.shares = shares.data();
+        call.normalisers = normalisers.data();
         call.scratch = scratch.data();
         call.logits = keepLogits ? logits.data() : nullptr;
         const auto each = [&](std::int64_t tiles, const auto& work) {
@@ -302,7 +304,7 @@ private:
                 for (std::int64_t head = 0; head < (inSlices ? a.keys.heads : 1); ++head)
                     work(inSlices ? TileSlice{tile, tile + 1, head, head + 1} : TileSlice{});
         };
-        each(softmaxTiles(a), [&](const TileSlice& slice) { softmaxShares(call, nullptr, slice); });
+        each(softmaxTiles(a), [&](const TileSlice& slice) { softmaxNormalisers(call, nullptr, slice); });
         each(columnTiles(a), [&](const TileSlice& slice) { attentionColumnSums(call, sums.data(), nullptr, slice); });
         return sums;
     }
@@ -316,9 +318,9 @@ private:
         std::vector<float> expected;
 
         Setting(const Case& c, const Engine& engine)
-            : rule{1 / std::sqrt(double(c.d)), c.softcap, c.slidingWindow, c.kvOfQ},
-              queries(41, c.type, static_cast<std::int64_t>(c.kvOfQ.size()), c.w, c.d, 8),
-              keys(42, c.type, c.kvHeads, c.m, c.d, 0, 1, 0.2), lists(c.kvOfQ, c.kvHeads),
+            : rule{1 / std::sqrt(double(c.d)), c.softcap, c.slidingWindow, c.gqaGroupOf},
+              queries(41, c.type, static_cast<std::int64_t>(c.gqaGroupOf.size()), c.w, c.d, 8),
+              keys(42, c.type, c.kvHeads, c.m, c.d, 0, 1, 0.2), lists(c.gqaGroupOf, c.kvHeads),
               firstQuery(c.firstQuery >= 0 ? c.firstQuery : c.m - c.w) {
             AttentionInput input{engine.upload({{queries.device().heads, c.w, c.d}, queries.wide()}),
                                  engine.upload({{c.kvHeads, c.m, c.d}, keys.wide()}),

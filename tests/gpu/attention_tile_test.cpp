@@ -135,7 +135,7 @@ private slots:
 private:
     static Map mapOf(const Case& c, const AttentionRule& rule, const TestRows& queries, const TestRows& keys,
                      KernelArithmetic arithmetic, ExactSums exactSums = ExactSums::Double) {
-        const SlotLists lists(rule.kvOfQ, 1);
+        const SlotLists lists(rule.gqaGroupOf, 1);
         std::vector<std::int32_t> rows, pixels;
         listRows(c, rows, pixels);
         AttentionTileCall call;
@@ -148,8 +148,8 @@ private:
         call.combine = static_cast<HeadRule>(c.combine);
         call.pixelRows = pixels.data();
         call.keyBegin = c.keyBegin, call.keyEnd = c.keyEnd, call.height = c.height, call.width = c.width;
-        const auto shares = sharesOf(call.attention);
-        call.shares = c.value == MapValue::Weight ? shares.data() : nullptr;
+        const auto normalisers = normalisersOf(call.attention);
+        call.normalisers = c.value == MapValue::Weight ? normalisers.data() : nullptr;
         Map map{std::vector<float>(static_cast<std::size_t>(c.height * c.width), -1),
                 std::vector<float>(static_cast<std::size_t>(c.width), -1)};
         std::vector<double> scratch((attentionTileScratchBytes(call) + 7) / 8, NAN);
@@ -158,14 +158,15 @@ private:
         return map;
     }
 
-    static std::vector<SoftmaxShare> sharesOf(const AttentionCall& attention) {
-        std::vector<SoftmaxShare> shares(static_cast<std::size_t>(attention.slotCount * attention.queryCount));
+    static std::vector<SoftmaxNormaliser> normalisersOf(const AttentionCall& attention) {
+        std::vector<SoftmaxNormaliser> normalisers(
+            static_cast<std::size_t>(attention.slotCount * attention.queryCount));
         std::vector<double> scratch(softmaxScratchBytes(attention) / 8);
         AttentionSumsCall sums{attention};
-        sums.shares = shares.data();
+        sums.normalisers = normalisers.data();
         sums.scratch = scratch.data();
-        softmaxShares(sums, nullptr);
-        return shares;
+        softmaxNormalisers(sums, nullptr);
+        return normalisers;
     }
 
     /// NaN pixels must be the same ones; the others within `bound`.

@@ -336,9 +336,11 @@ private:
                 break;
             }
             const double got = flat.products[begin + i];
-            QVERIFY2(std::abs(got - y) <= 2e-5 * parts, qPrintable(QString("row %1: %2, not %3").arg(i).arg(got).arg(y)));
+            QVERIFY2(std::abs(got - y) <= 2e-5 * parts,
+                     qPrintable(QString("row %1: %2, not %3").arg(i).arg(got).arg(y)));
             QVERIFY(std::abs(flat.diagonal[begin + i] - kernel[i * m + i]) <= 2e-5 * std::abs(kernel[i * m + i]));
-            const WalkStep step = walkStep(flat.rules[w], std::int64_t(i), got, 1, walk.uniforms[i], flat.silent[begin + i] != 0);
+            const WalkStep step =
+                walkStep(flat.rules[w], std::int64_t(i), got, 1, walk.uniforms[i], flat.silent[begin + i] != 0);
             QCOMPARE(double(flat.signs[begin + i]), step.sign);
             margin = std::min(margin, step.margin);
         }

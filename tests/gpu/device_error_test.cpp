@@ -16,8 +16,10 @@ private slots:
         QTest::addColumn<QList<int>>("codes");
         QTest::addColumn<int>("cause");
         QTest::newRow("memory") << QList<int>{2} << int(Cause::OutOfMemory);
-        QTest::newRow("no device or driver") << QList<int>{3, 34, 35, 100, 101, 209, 222, 802, 803} << int(Cause::NoDevice);
-        QTest::newRow("a kernel that went wrong") << QList<int>{700, 702, 710, 714, 715, 716, 717, 718, 719} << int(Cause::Lost);
+        QTest::newRow("no device or driver")
+            << QList<int>{3, 34, 35, 100, 101, 209, 222, 802, 803} << int(Cause::NoDevice);
+        QTest::newRow("a kernel that went wrong")
+            << QList<int>{700, 702, 710, 714, 715, 716, 717, 718, 719} << int(Cause::Lost);
         QTest::newRow("a device that went away") << QList<int>{46, 214, 709, 999} << int(Cause::Lost);
         QTest::newRow("a launch that was refused") << QList<int>{1, 9, 98, 701, 12345} << int(Cause::Other);
     }
@@ -30,13 +32,16 @@ private slots:
     }
 
     void whatLibrariesSay() {
-        QCOMPARE(causeOfText("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), Cause::OutOfMemory);
-        QCOMPARE(causeOfText("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate`"), Cause::OutOfMemory);
+        QCOMPARE(causeOfText("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+                 Cause::OutOfMemory);
+        QCOMPARE(causeOfText("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate`"),
+                 Cause::OutOfMemory);
         QCOMPARE(causeOfText("cusolver error: CUSOLVER_STATUS_ALLOC_FAILED"), Cause::OutOfMemory);
         QCOMPARE(causeOfText("CUDA error: out of memory"), Cause::OutOfMemory);
         QCOMPARE(causeOfText("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasDgemm`"), Cause::Lost);
         QCOMPARE(causeOfText("CUDA error: unspecified launch failure"), Cause::Lost);
-        QCOMPARE(causeOfText("cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR, when calling `cusolverDnDpotrf`"), Cause::Other);
+        QCOMPARE(causeOfText("cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR, when calling `cusolverDnDpotrf`"),
+                 Cause::Other);
         QCOMPARE(causeOfText("linalg.eigh: The algorithm failed to converge"), Cause::Other);
     }
 

@@ -4,9 +4,7 @@
 
 namespace kvscope::gpu {
 
-bool kernelsRunOnTheCpu() {
-    return true;
-}
+bool kernelsRunOnTheCpu() { return true; }
 
 int singleToDoubleRatio() {
     return 1; // never asked: the emulated device is the CPU

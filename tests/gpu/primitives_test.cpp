@@ -94,7 +94,8 @@ private slots:
                 stop.request_stop();
         });
         constexpr std::int64_t n = 20000, d = 600;
-        BalancingWalks input{m_engine->upload({{1, n, d}, std::vector<float>(n * d, 0.01F)}), {}, {}, {BalancingWalk()}};
+        BalancingWalks input{
+            m_engine->upload({{1, n, d}, std::vector<float>(n * d, 0.01F)}), {}, {}, {BalancingWalk()}};
         input.walks[0].rows.resize(n);
         std::iota(input.walks[0].rows.begin(), input.walks[0].rows.end(), 0);
         input.walks[0].uniforms.assign(n, 0.5);

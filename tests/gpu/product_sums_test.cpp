@@ -50,9 +50,7 @@ double errorShare(const Vectors& v, double sum) {
 float asBFloat16(double x) {
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(x)) & 0xffff0000U);
 }
-float asHalf(double x) {
-    return static_cast<float>(static_cast<_Float16>(static_cast<float>(x)));
-}
+float asHalf(double x) { return static_cast<float>(static_cast<_Float16>(static_cast<float>(x))); }
 
 using Rounding = float (*)(double);
 using Draw = std::function<double(std::mt19937_64&)>;
@@ -74,9 +72,7 @@ Draw overExponents(double low, double high) {
     };
 }
 
-double normal(std::mt19937_64& random) {
-    return std::normal_distribution<double>()(random);
-}
+double normal(std::mt19937_64& random) { return std::normal_distribution<double>()(random); }
 
 /// Behind half of the products their negatives, a little changed, in another order: what is left is small.
 Vectors cancelling(std::mt19937_64& random, std::size_t count, Rounding rounded, const Draw& draw) {

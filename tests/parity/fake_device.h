@@ -29,7 +29,7 @@ public:
     mutable std::map<std::string, int> calls;
     mutable int shrinksLeft = 0;
     mutable std::map<std::string, int> outOfMemory; ///< how many of the next calls fail
-    std::string refused; ///< the call that never succeeds
+    std::string refused;                            ///< the call that never succeeds
     mutable bool gone = false;
     mutable std::string goneFrom; ///< the call during which the device is lost
     std::function<void()> duringUpload;
@@ -41,8 +41,8 @@ public:
             duringUpload();
         return engine.upload(std::move(numbers));
     }
-    Tensor uploadBeside(HostTensor numbers) const override {
-        const Engine& engine = to("uploadBeside");
+    Tensor uploadOnCopyStream(HostTensor numbers) const override {
+        const Engine& engine = to("uploadOnCopyStream");
         if (duringCopy)
             duringCopy();
         return engine.upload(std::move(numbers));
@@ -63,8 +63,7 @@ public:
     bool hasOwnMemory() const override { return true; }
 
 private:
-    explicit FakeDevice(std::unique_ptr<Engine> engine)
-        : BasicForwardingEngine(*engine), m_engine(std::move(engine)) {}
+    explicit FakeDevice(std::unique_ptr<Engine> engine) : BasicForwardingEngine(*engine), m_engine(std::move(engine)) {}
 
     const Engine& to(const char* call) const override {
         const std::lock_guard lock(m_mutex);
@@ -83,10 +82,10 @@ private:
     mutable std::mutex m_mutex;
 };
 
-struct Rig {
-    explicit Rig(std::size_t memoryBytes = 0)
-        : engine(std::make_shared<ResidentEngine>(device, std::shared_ptr<const Engine>(makeCpuEngine(1)), memoryBytes)) {
-    }
+struct Fixture {
+    explicit Fixture(std::size_t memoryBytes = 0)
+        : engine(
+              std::make_shared<ResidentEngine>(device, std::shared_ptr<const Engine>(makeCpuEngine(1)), memoryBytes)) {}
     std::shared_ptr<FakeDevice> device = std::make_shared<FakeDevice>();
     std::shared_ptr<ResidentEngine> engine;
 };

@@ -1,5 +1,5 @@
-// What the LibTorch engine hands to kernels: rows that came from 16-bit captures lie on the device in 16 bits, and every list
-// stays that of the CPU engine. The kernels run on the emulated device.
+// What the LibTorch engine hands to kernels: rows that came from 16-bit captures lie on the device in 16 bits, and
+// every list stays that of the CPU engine. The kernels run on the emulated device.
 #include "core/engine/engine.h"
 #include "gpu/engine_factory.h"
 #include "tests/support/test_program.h"
@@ -14,13 +14,14 @@ namespace {
 
 enum class Digits { Float, BFloat16, Half };
 
-/// Multiples of a power of two that have at most 8 (bfloat16) or 11 (half) bits, the latter with some subnormal halves; or any
-/// floats.
+/// Multiples of a power of two that have at most 8 (bfloat16) or 11 (half) bits, the latter with some subnormal halves;
+/// or any floats.
 HostTensor rowsWith(Digits digits, std::int64_t heads, std::int64_t n, std::int64_t d, float phase = 0) {
     HostTensor rows{Shape{heads, n, d}, {}};
     for (std::int64_t i = 0; i < heads * n * d; ++i) {
         const float x = std::sin(static_cast<float>(i) * 0.731F + phase);
-        const float eight = std::round(x * 200) / 64, eleven = std::round(x * 2000) * (i % 97 == 0 ? 0x1p-24F : 0x1p-9F);
+        const float eight = std::round(x * 200) / 64,
+                    eleven = std::round(x * 2000) * (i % 97 == 0 ? 0x1p-24F : 0x1p-9F);
         rows.data.push_back(digits == Digits::BFloat16 ? eight : digits == Digits::Half ? eleven : 3 * x);
     }
     return rows;
@@ -48,7 +49,8 @@ private slots:
         m_engine->rowNorms(rows, {});
         const std::size_t perNumber = static_cast<Digits>(digits) == Digits::Float ? 4 : 2;
         QCOMPARE(m_engine->state().residentBytes, perNumber * host.data.size());
-        QVERIFY(m_engine->download(m_engine->rows(rows, 3, 9)).data == m_cpu->download(m_cpu->rows(m_cpu->upload(host), 3, 9)).data);
+        QVERIFY(m_engine->download(m_engine->rows(rows, 3, 9)).data ==
+                m_cpu->download(m_cpu->rows(m_cpu->upload(host), 3, 9)).data);
     }
 
     void listsAndScoresAreTheCpuEngines_data() { digits(); }
@@ -78,7 +80,9 @@ private slots:
 
     /// Tensor cores take two operands of one type; a capture may hold queries in more digits than keys.
     void queriesAndKeysOfDifferentTypes() {
-        for (const auto& [q, k] : {std::pair{Digits::Float, Digits::BFloat16}, {Digits::Half, Digits::BFloat16}, {Digits::BFloat16, Digits::BFloat16}}) {
+        for (const auto& [q, k] : {std::pair{Digits::Float, Digits::BFloat16},
+                                   {Digits::Half, Digits::BFloat16},
+                                   {Digits::BFloat16, Digits::BFloat16}}) {
             const auto sums = [&, q = q, k = k](const Engine& e) {
                 const Tensor keys = e.upload(rowsWith(k, 1, 70, 16)), queries = e.upload(rowsWith(q, 2, 9, 16, 1));
                 return e.download(e.attentionColumnSums({queries, keys, 61, {}, {0.2, 0, 0, {0, 0}}}, {})).data;

@@ -1,5 +1,5 @@
-// Leverage on LibTorch solves heads and chunks in batches: whatever shares a batch with a head, and wherever the batches are
-// cut, its scores, ranks and spectrum are those of the CPU engine and of the head alone.
+// Leverage on LibTorch solves heads and chunks in batches: whatever shares a batch with a head, and wherever the
+// batches are cut, its scores, ranks and spectrum are those of the CPU engine and of the head alone.
 #include "gpu/engine_factory.h"
 #include "tests/bench/engine_check/engine_case.h"
 #include "tests/parity/torch_offer.h"

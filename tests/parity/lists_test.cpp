@@ -60,12 +60,14 @@ std::string difference(const Selection& cpu, const Selection& torch) {
     for (std::size_t h = 0; h < cpu.heads.size(); ++h) {
         const HeadSelection &a = cpu.heads[h], &b = torch.heads[h];
         std::vector<TokenIndex> only;
-        std::set_symmetric_difference(a.kept.begin(), a.kept.end(), b.kept.begin(), b.kept.end(), std::back_inserter(only));
+        std::set_symmetric_difference(a.kept.begin(), a.kept.end(), b.kept.begin(), b.kept.end(),
+                                      std::back_inserter(only));
         const std::string where = "KV head " + std::to_string(h);
         if (!only.empty())
             return where + ": " + std::to_string(only.size()) + " tokens differ, the first is " +
                    std::to_string(only.front()) + ", margin " + std::to_string(a.margin);
-        if (!sameWeights(a.numeratorWeights, b.numeratorWeights) || !sameWeights(a.denominatorWeights, b.denominatorWeights))
+        if (!sameWeights(a.numeratorWeights, b.numeratorWeights) ||
+            !sameWeights(a.denominatorWeights, b.denominatorWeights))
             return where + ": the weights differ";
     }
     return {};
@@ -108,7 +110,8 @@ private slots:
         QCOMPARE(m_torch->engine().name(), std::string("torch"));
         QVERIFY(m_torch->engine().state().delegated.empty());
         if (qEnvironmentVariable("KVSCOPE_EXACT_SUMS") == "pairs") // else this would be lists_test once more
-            QVERIFY2(m_torch->engine().state().device.find("pairs of floats") != std::string::npos, m_torch->engine().state().device.c_str());
+            QVERIFY2(m_torch->engine().state().device.find("pairs of floats") != std::string::npos,
+                     m_torch->engine().state().device.c_str());
     }
 
     void samplesKeepTheSameTokens_data() {

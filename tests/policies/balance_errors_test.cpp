@@ -21,9 +21,7 @@ QuerySight sightOf(const std::vector<double>& weights, const std::vector<float>&
     return sight;
 }
 
-bool near(double a, double b) {
-    return std::abs(a - b) <= 1e-12 * std::max({1.0, std::abs(a), std::abs(b)});
-}
+bool near(double a, double b) { return std::abs(a - b) <= 1e-12 * std::max({1.0, std::abs(a), std::abs(b)}); }
 
 } // namespace
 
@@ -43,9 +41,9 @@ private slots:
         QVERIFY(near(capped[0], 2 * std::tanh(0.75)) && near(capped[1], 2 * std::tanh(-1.0)));
     }
 
-    // Weights 1, 2, 3, 4 with signs + - - +: the denominator's halves hold 5 and 5, so they agree; with + + - - they hold
-    // 3 and 7, a difference of 4 in 10. With values (1,0), (0,1), (1,0), (0,1): + - - + leaves (1 - 3, -2 + 4), length
-    // sqrt 8, of (4, 6), length sqrt 52.
+    // Weights 1, 2, 3, 4 with signs + - - +: the denominator's halves hold 5 and 5, so they agree; with + + - - they
+    // hold 3 and 7, a difference of 4 in 10. With values (1,0), (0,1), (1,0), (0,1): + - - + leaves (1 - 3, -2 + 4),
+    // length sqrt 8, of (4, 6), length sqrt 52.
     void discrepancyByHand() {
         const QuerySight sight = sightOf({1, 2, 3, 4}, {1, 0, 0, 1, 1, 0, 0, 1}, 2);
         const BalanceNode even{{0, 1, 2, 3}, {0, 3}, {1, -1, -1, 1}}, uneven{{0, 1, 2, 3}, {0, 1}, {1, 1, -1, -1}};
@@ -65,7 +63,8 @@ private slots:
 
     // The relative error of a halving is what its doubled output misses of the node's own sum.
     void discrepancyIsTheErrorOfTheDoubledHalf() {
-        const BalanceStream stream = streamOf({.batch = 16, .levels = 2, .steps = StepSize::Manual, .c = 1, .erase = EraseLine::None});
+        const BalanceStream stream =
+            streamOf({.batch = 16, .levels = 2, .steps = StepSize::Manual, .c = 1, .erase = EraseLine::None});
         const QuerySight sight = sight0(stream);
         for (const BalanceTree& tree : stream.trees)
             for (const auto& level : tree.nodes)
@@ -84,14 +83,18 @@ private slots:
                     }
                     for (const TokenIndex row : node.output)
                         add(row, 2, missing);
-                    const auto norm = [](const std::vector<double>& v) { return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0)); };
-                    QVERIFY(std::abs(halvingDiscrepancy(node, tree.numerator, sight) - norm(missing) / norm(whole)) < 1e-9);
+                    const auto norm = [](const std::vector<double>& v) {
+                        return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
+                    };
+                    QVERIFY(std::abs(halvingDiscrepancy(node, tree.numerator, sight) - norm(missing) / norm(whole)) <
+                            1e-9);
                 }
     }
 
     // What is stored at a cursor, written out once more from the sets.
     void streamErrorsAreThoseOfTheStoredSets() {
-        const BalanceStream stream = streamOf({.batch = 16, .levels = 2, .steps = StepSize::Manual, .c = 1, .erase = EraseLine::None});
+        const BalanceStream stream =
+            streamOf({.batch = 16, .levels = 2, .steps = StepSize::Manual, .c = 1, .erase = EraseLine::None});
         const QuerySight sight = sight0(stream);
         const std::vector<TokenIndex> cursors = {1, 15, 16, 40, 97};
         const std::vector<StreamErrors> all = streamErrors(stream, 0, cursors, sight);
@@ -100,7 +103,9 @@ private slots:
             std::vector<double> exact(4), stored(4);
             double den = 0, storedDen = 0, square = 0, frobenius = 0;
             const auto e = [&](TokenIndex row) { return std::exp(sight.logits[std::size_t(row)]); };
-            const auto v = [&](TokenIndex row, std::size_t c) { return double{sight.values.data[std::size_t(row) * 4 + c]}; };
+            const auto v = [&](TokenIndex row, std::size_t c) {
+                return double{sight.values.data[std::size_t(row) * 4 + c]};
+            };
             for (TokenIndex row = 0; row < cursor; ++row) {
                 den += e(row);
                 square += e(row) * e(row);
@@ -131,7 +136,8 @@ private slots:
             QVERIFY(std::abs(errors.numerator - std::sqrt(num) / std::sqrt(square * frobenius)) < 1e-9);
             QVERIFY(std::abs(errors.denominator - std::abs(storedDen - den) / den) < 1e-9);
             QVERIFY(std::abs(errors.output - std::sqrt(out / a)) < 1e-9);
-            QVERIFY(std::abs(errors.epsilon - std::sqrt(out) / (std::sqrt(square) / den * std::sqrt(frobenius))) < 1e-9);
+            QVERIFY(std::abs(errors.epsilon - std::sqrt(out) / (std::sqrt(square) / den * std::sqrt(frobenius))) <
+                    1e-9);
             QVERIFY(cursor >= 16 || errors.output < 1e-12); // C^0 is exact
         }
         QVERIFY(all.back().output > 1e-3);
@@ -139,7 +145,8 @@ private slots:
 
     // Logits hundreds apart: what was summed before a larger one vanishes, and nothing becomes NaN.
     void risingLogitsKeepTheSumsFinite() {
-        const BalanceStream stream = streamOf({.batch = 16, .levels = 2, .steps = StepSize::Manual, .c = 1, .erase = EraseLine::None});
+        const BalanceStream stream =
+            streamOf({.batch = 16, .levels = 2, .steps = StepSize::Manual, .c = 1, .erase = EraseLine::None});
         QuerySight sight = sight0(stream);
         for (std::size_t i = 0; i < sight.logits.size(); ++i)
             sight.logits[i] = 900.0 * double(i) - 4000;
@@ -160,7 +167,8 @@ private:
     QuerySight sight0(const BalanceStream& stream) const {
         QuerySight sight;
         const auto n = std::size_t(stream.tokens);
-        sight.values = {{stream.tokens, 4}, {m_layer.values.data.begin(), m_layer.values.data.begin() + std::ptrdiff_t(n * 4)}};
+        sight.values = {{stream.tokens, 4},
+                        {m_layer.values.data.begin(), m_layer.values.data.begin() + std::ptrdiff_t(n * 4)}};
         for (std::size_t i = 0; i < n; ++i)
             sight.logits.push_back(2 * double{m_layer.keys.data[i * 4]} - double{m_layer.keys.data[i * 4 + 2]});
         return sight;

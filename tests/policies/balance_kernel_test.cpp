@@ -28,23 +28,29 @@ private slots:
     void kernelExplainsEveryStep_data() {
         QTest::addColumn<QString>("spec");
         QTest::newRow("block mean, two rounds") << "balancekv:notebook,sink=3,recent=2,block=20,rounds=2";
-        QTest::newRow("mean of all") << "balancekv,sink=3,recent=2,block=20,rounds=2,shift=middle_mean,beta=0.5,temp=0.7";
-        QTest::newRow("no shift, no weights") << "balancekv,sink=0,recent=0,block=21,rounds=1,shift=none,halving=unweighted";
+        QTest::newRow("mean of all")
+            << "balancekv,sink=3,recent=2,block=20,rounds=2,shift=middle_mean,beta=0.5,temp=0.7";
+        QTest::newRow("no shift, no weights")
+            << "balancekv,sink=0,recent=0,block=21,rounds=1,shift=none,halving=unweighted";
         QTest::newRow("streaming, theory") << "balancekv_stream,batch=16,levels=3";
         QTest::newRow("streaming, plain") << "balancekv_stream:greedy,batch=16,levels=2";
     }
     void kernelExplainsEveryStep() {
         QFETCH(QString, spec);
-        const auto log = std::dynamic_pointer_cast<const BalanceLog>(m_bench.runWithSteps(spec.toStdString(), m_layer).log);
+        const auto log =
+            std::dynamic_pointer_cast<const BalanceLog>(m_bench.runWithSteps(spec.toStdString(), m_layer).log);
         QVERIFY(log->walks.size() > 6);
         const HostTensor centres = log->centres.empty() ? HostTensor{} : m_bench.engine().download(log->centres);
         QCOMPARE(centres.empty(), !spec.contains("middle_mean"));
         for (const BalanceWalkLog& walk : log->walks) {
             const bool keysOnly = log->stream && walk.tree == 0;
-            const std::vector<float> centre = centres.empty() ? std::vector<float>() : headOf({{1, 2, 6}, centres.data}, 0).data;
-            const std::span<const float> mine = std::span(centre).subspan(centre.empty() ? 0 : std::size_t(walk.kvHead) * 6, centre.empty() ? 0 : 6);
-            const std::vector<double> m = walkKernel(walk.walk, headOf(m_layer.keys, walk.kvHead),
-                                                     keysOnly ? HostTensor{} : headOf(m_layer.values, walk.kvHead), mine);
+            const std::vector<float> centre =
+                centres.empty() ? std::vector<float>() : headOf({{1, 2, 6}, centres.data}, 0).data;
+            const std::span<const float> mine =
+                std::span(centre).subspan(centre.empty() ? 0 : std::size_t(walk.kvHead) * 6, centre.empty() ? 0 : 6);
+            const std::vector<double> m =
+                walkKernel(walk.walk, headOf(m_layer.keys, walk.kvHead),
+                           keysOnly ? HostTensor{} : headOf(m_layer.values, walk.kvHead), mine);
             const std::size_t size = walk.tokens.size();
             double fair = 0;
             for (std::size_t i = 0; i < size; ++i) {
@@ -55,7 +61,8 @@ private slots:
                     QCOMPARE(m[i * size + j], m[j * size + i]);
                 }
                 fair += m[i * size + i];
-                QVERIFY2(std::abs(y - walk.products[i]) <= 1e-9 * scale, qPrintable(QString("%1 against %2").arg(y).arg(walk.products[i])));
+                QVERIFY2(std::abs(y - walk.products[i]) <= 1e-9 * scale,
+                         qPrintable(QString("%1 against %2").arg(y).arg(walk.products[i])));
                 QVERIFY(std::abs(fair - walk.fairCoins[i]) <= 1e-9 * fair);
             }
         }
@@ -73,7 +80,8 @@ private slots:
             QCOMPARE(exact.high[i], double(i + 1));
             QVERIFY(walk.low[i] <= walk.high[i]);
             QVERIFY(std::abs(std::remainder(std::sqrt(walk.high[i]), 2) - (i % 2 == 0 ? 1 : 0)) < 1e-9 ||
-                    std::abs(std::remainder(std::sqrt(walk.high[i]), 2) + (i % 2 == 0 ? 1 : 0)) < 1e-9); // a sum of i + 1 signs
+                    std::abs(std::remainder(std::sqrt(walk.high[i]), 2) + (i % 2 == 0 ? 1 : 0)) <
+                        1e-9); // a sum of i + 1 signs
         }
         QVERIFY2(walk.high[99] >= 196 && walk.high[99] <= 400, qPrintable(QString::number(walk.high[99])));
         QVERIFY2(walk.low[99] <= 4, qPrintable(QString::number(walk.low[99])));

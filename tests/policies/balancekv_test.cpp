@@ -136,7 +136,8 @@ private slots:
 
     // The oracle's lists on real keys and values, written down; the engine's are the same to the last token and weight.
     void goldenListsOnASample() {
-        const TestLayer layer = TestLayer::ofCapture(*openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"), LayerIndex(2), 995);
+        const TestLayer layer = TestLayer::ofCapture(
+            *openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"), LayerIndex(2), 995);
         std::vector<std::string> lines = {"# needle-1k, layer 2, cut 995 | policy | head | kept tokens (0-based)"};
         for (const char* variant : {"paper", "notebook", "notebook_unweighted", "longbench", "needle_paper"}) {
             const std::string spec = std::string("balancekv:") + variant + ",sink=2,recent=2,rounds=5";
@@ -229,13 +230,15 @@ private slots:
 
     // Sinks and recents that take the whole budget leave nothing to balance: no walk decides, and the result says so.
     void sinksAndRecentsCanTakeTheWholeBudget() {
-        for (const char* spec : {"balancekv@0.25", "balancekv,sink=40,recent=20@60t", "uniform:sign_sort,protect_first=40,protect_last=20@60t"}) {
+        for (const char* spec : {"balancekv@0.25", "balancekv,sink=40,recent=20@60t",
+                                 "uniform:sign_sort,protect_first=40,protect_last=20@60t"}) {
             const PolicyOutcome outcome = m_bench.run(spec, layerOf(400));
             for (const HeadSelection& head : outcome.selection.heads) {
                 QVERIFY(std::isinf(head.margin));
                 QCOMPARE(head.kept, head.protectedTokens);
             }
-            QVERIFY2(!outcome.notes.empty() && outcome.notes.back().find("take the whole budget") != std::string::npos, spec);
+            QVERIFY2(!outcome.notes.empty() && outcome.notes.back().find("take the whole budget") != std::string::npos,
+                     spec);
         }
         QVERIFY(m_bench.run("balancekv,sink=40,recent=20@61t", layerOf(400)).notes.empty());
         QVERIFY(m_bench.run("balancekv@1", layerOf(400)).notes.empty()); // everything is kept

@@ -36,7 +36,7 @@ public:
     Features features(const PolicyInput& input, const ParameterValues&) const override {
         HostTensor sums = input.engine.download(input.engine.rowNorms(input.keys, input.checkpoint));
         if (m_perQueryHead)
-            sums = repeated(sums, input.attention.kvOfQ);
+            sums = repeated(sums, input.attention.gqaGroupOf);
         if (!input.carried.empty()) {
             const HostTensor before = input.engine.download(input.carried.at("sum"));
             for (std::size_t i = 0; i < sums.data.size(); ++i)
@@ -48,7 +48,7 @@ public:
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues&) const override {
         const Tensor& sum = features.at("sum");
         return {m_perQueryHead
-                    ? input.engine.reduceGroups(sum, input.attention.kvOfQ, input.keys.size(0), GroupRule::Mean)
+                    ? input.engine.reduceGroups(sum, input.attention.gqaGroupOf, input.keys.size(0), GroupRule::Mean)
                     : sum,
                 {}};
     }
@@ -58,9 +58,9 @@ public:
     }
 
 private:
-    static HostTensor repeated(const HostTensor& perKvHead, const std::vector<std::int32_t>& kvOfQ) {
-        HostTensor result{{static_cast<std::int64_t>(kvOfQ.size()), perKvHead.shape[1]}, {}};
-        for (const std::int32_t kv : kvOfQ) {
+    static HostTensor repeated(const HostTensor& perKvHead, const std::vector<std::int32_t>& gqaGroupOf) {
+        HostTensor result{{static_cast<std::int64_t>(gqaGroupOf.size()), perKvHead.shape[1]}, {}};
+        for (const std::int32_t kv : gqaGroupOf) {
             const auto head = perKvHead.data.begin() + kv * perKvHead.shape[1];
             result.data.insert(result.data.end(), head, head + perKvHead.shape[1]);
         }
@@ -128,9 +128,9 @@ private slots:
     void agreesWithTheOracle() {
         QFETCH(QString, options);
         std::uint64_t seed = 100;
-        for (const char* policy :
-             {"keydiff", "keydiff:kvpress", "keydiff:pairwise", "keydiff:sliding_window", "snapkv:kvcache_factory,copies=kv_head",
-              "snapkv,window=5,group_rule=max", "tova", "tova:kvpress", "tova:keydiff"}) {
+        for (const char* policy : {"keydiff", "keydiff:kvpress", "keydiff:pairwise", "keydiff:sliding_window",
+                                   "snapkv:kvcache_factory,copies=kv_head", "snapkv,window=5,group_rule=max", "tova",
+                                   "tova:kvpress", "tova:keydiff"}) {
             for (const char* budget : {"@9t", "@40t", "@90t"}) {
                 const TestLayer layer = TestLayer::random(seed++, {6, 2, 97, 6});
                 const std::string spec = std::string(policy) + "," + options.toStdString() + budget;
@@ -180,8 +180,9 @@ private slots:
     // Changing what comes later changes no earlier step.
     void stepsSeeNoFuture() {
         TestLayer layer = TestLayer::random(8, {4, 2, 120, 8});
-        for (const char* spec : {"keydiff,prompt_block=20@30t", "snapkv:kvcache_factory,copies=kv_head,prompt_block=20@30t",
-                                 "tova,prompt_block=20@30t"}) {
+        for (const char* spec :
+             {"keydiff,prompt_block=20@30t", "snapkv:kvcache_factory,copies=kv_head,prompt_block=20@30t",
+              "tova,prompt_block=20@30t"}) {
             const PolicyOutcome before = m_bench.run(spec, layer);
             TestLayer later = layer;
             for (std::size_t i = 80; i < 120; ++i) {

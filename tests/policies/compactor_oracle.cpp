@@ -1,5 +1,5 @@
-// Compactor from the formulas: a random matrix entry by entry, leverage and attention by the naive engine, z-scores, and a
-// choice that takes the best entry again and again.
+// Compactor from the formulas: a random matrix entry by entry, leverage and attention by the naive engine, z-scores,
+// and a choice that takes the best entry again and again.
 #include "tests/policies/compactor_oracle.h"
 
 #include "core/base/random.h"
@@ -107,13 +107,13 @@ std::vector<Numbers> compactorScores(const TestLayer& layer, const ParameterValu
     const std::int64_t begin = values.integer("skip_first"), end = n - values.integer("skip_last"), m = end - begin;
     const Block keys = blockOf(layer.preRopeKeys, begin, end);
     const bool ridge = values.choice("regulariser") == "ridge";
-    const Numbers leverage = kvscope::naive::leverage({keys, sketchOf(layer, values), values.flag("centred"), values.integer("token_chunk"),
-                                                       ridge ? Regulariser::Ridge : Regulariser::None,
-                                                       values.real("regulariser_strength")});
-    kvscope::naive::ChunksCase chunks{blockOf(layer.queries, begin, end), blockOf(layer.keys, begin, end), {},
-                                      values.integer("chunk")};
+    const Numbers leverage =
+        kvscope::naive::leverage({keys, sketchOf(layer, values), values.flag("centred"), values.integer("token_chunk"),
+                                  ridge ? Regulariser::Ridge : Regulariser::None, values.real("regulariser_strength")});
+    kvscope::naive::ChunksCase chunks{
+        blockOf(layer.queries, begin, end), blockOf(layer.keys, begin, end), {}, values.integer("chunk")};
     chunks.rule.softcap = layer.plain.softcap;
-    chunks.rule.kvOfQ.assign(layer.plain.kvOfQ.begin(), layer.plain.kvOfQ.end());
+    chunks.rule.gqaGroupOf.assign(layer.plain.gqaGroupOf.begin(), layer.plain.gqaGroupOf.end());
     const std::int64_t last = m % chunks.chunk;
     if (values.choice("last_chunk") == "kvpress" && last > 0)
         chunks.zeroKeys = chunks.uniformRows = chunks.chunk - last;
@@ -125,8 +125,8 @@ std::vector<Numbers> compactorScores(const TestLayer& layer, const ParameterValu
     for (std::int64_t h = 0; h < kvHeads; ++h) {
         Numbers head(std::size_t(m), 0.0);
         double queryHeads = 0;
-        for (std::size_t q = 0; q < chunks.rule.kvOfQ.size(); ++q)
-            for (std::int64_t i = 0; chunks.rule.kvOfQ[q] == h && i < m; ++i) {
+        for (std::size_t q = 0; q < chunks.rule.gqaGroupOf.size(); ++q)
+            for (std::int64_t i = 0; chunks.rule.gqaGroupOf[q] == h && i < m; ++i) {
                 head[std::size_t(i)] += perQuery[q * std::size_t(m) + std::size_t(i)];
                 queryHeads += i == 0 ? 1 : 0;
             }
@@ -186,9 +186,11 @@ std::vector<std::vector<TokenIndex>> chosenJointly(const std::vector<Numbers>& s
     const double exact = retention * double(std::max<std::int64_t>(0, n - first - last) * heads);
     std::vector<std::vector<bool>> taken(std::size_t(heads), std::vector<bool>(std::size_t(n), false));
     const auto betterThan = [&](std::int64_t h, std::int64_t i, std::int64_t bestHead, std::int64_t best) {
-        const auto rank = [&](std::int64_t head, std::int64_t row) { // of equals the earlier token, then the earlier head
+        const auto rank = [&](std::int64_t head,
+                              std::int64_t row) { // of equals the earlier token, then the earlier head
             const bool guarded = row < first || row >= n - last;
-            return std::tuple(guarded, guarded ? 0.0F : float(scores[std::size_t(head)][std::size_t(row)]), -row, -head);
+            return std::tuple(guarded, guarded ? 0.0F : float(scores[std::size_t(head)][std::size_t(row)]), -row,
+                              -head);
         };
         return best < 0 || rank(h, i) > rank(bestHead, best);
     };

@@ -12,8 +12,8 @@ namespace kvscope::oracle {
 /// Rows [begin, end) of all heads.
 naive::Block blockOf(const HostTensor& tensor, std::int64_t begin, std::int64_t end);
 
-/// [Hkv][n] the score: z(attention) + lambda z(leverage); the sketch is drawn from the layer's seed where the values ask
-/// for one.
+/// [Hkv][n] the score: z(attention) + lambda z(leverage); the sketch is drawn from the layer's seed where the values
+/// ask for one.
 std::vector<naive::Numbers> compactorScores(const TestLayer& layer, const ParameterValues& values, double lambda);
 
 /// Protected tokens, then the best others one at a time; of equal scores the earlier token.

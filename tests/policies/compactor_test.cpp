@@ -4,8 +4,8 @@
 #include "core/capture/open_capture.h"
 #include "core/policies/policy_spec.h"
 #include "tests/policies/compactor_oracle.h"
-#include "tests/support/golden.h"
 #include "tests/support/error_message.h"
+#include "tests/support/golden.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
@@ -66,8 +66,8 @@ private slots:
     void scoresAreTheFormulas_data() {
         QTest::addColumn<QString>("spec");
         for (const char* spec : {"compactor,sketch_size=5@0.25", "compactor,sketch=srht,sketch_size=5@0.25",
-                                 "compactor:kvpress,sketch_size=6@0.25", "compactor,sketch=none@0.25", "compactor,sketch=none,chunk=32@0.25",
-                                 "compactor:kvpress,sketch=none,chunk=32@0.25",
+                                 "compactor:kvpress,sketch_size=6@0.25", "compactor,sketch=none@0.25",
+                                 "compactor,sketch=none,chunk=32@0.25", "compactor:kvpress,sketch=none,chunk=32@0.25",
                                  "compactor:compactor_vllm,sketch=none,token_chunk=40,chunk=48,page=1,protect_first=2,"
                                  "protect_last=3@0.25",
                                  "compactor,sketch=none,route=svd,lambda=2,pool_width=1,value_norm=false@0.1"})
@@ -81,9 +81,9 @@ private slots:
             const PolicySpec parsed = PolicySpec::parse(spec.toStdString());
             const PolicyOutcome outcome = m_bench.run(spec.toStdString(), layer);
             const bool removed = parsed.values.choice("lambda_rule") == "removed";
-            const auto expected = oracle::compactorScores(layer, parsed.values, removed ? 0.75 : parsed.values.real("lambda"));
-            const std::string wrong =
-                scoreDifference(m_bench.engine().download(outcome.scores.total).data, expected);
+            const auto expected =
+                oracle::compactorScores(layer, parsed.values, removed ? 0.75 : parsed.values.real("lambda"));
+            const std::string wrong = scoreDifference(m_bench.engine().download(outcome.scores.total).data, expected);
             QVERIFY2(wrong.empty(), wrong.c_str());
         }
     }
@@ -91,20 +91,23 @@ private slots:
     // The lists of the formulas on real keys and values, written down; the engine's are the same to the last token.
     void goldenListsOnASample() {
         const auto capture = openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
-        std::vector<std::string> lines = {"# needle-1k, layer, cut 995 | policy at 0.05 | head | kept tokens (0-based)"};
+        std::vector<std::string> lines = {
+            "# needle-1k, layer, cut 995 | policy at 0.05 | head | kept tokens (0-based)"};
         for (const int own : {1, 3}) {
             const TestLayer layer = TestLayer::ofCapture(*capture, LayerIndex(own), 995);
             for (const char* spec : {"compactor,sketch=none", "compactor,sketch=none,chunk=128,lambda=1,protect_last=4",
                                      "compactor:kvpress,sketch=none", "leverage:exact"}) {
                 const PolicySpec parsed = PolicySpec::parse(spec);
-                const bool alone = parsed.policy == "leverage", removed = !alone && parsed.values.choice("lambda_rule") == "removed";
+                const bool alone = parsed.policy == "leverage",
+                           removed = !alone && parsed.values.choice("lambda_rule") == "removed";
                 std::vector<Numbers> scores;
                 if (alone)
                     for (std::int64_t h = 0; h < layer.keys.shape[0]; ++h)
                         scores.push_back(kvscope::naive::leverage({kvscope::naive::Block{
                             1, 995, layer.keys.shape[2], blockOf(headOf(layer.preRopeKeys, h), 0, 995).numbers}}));
                 else
-                    scores = oracle::compactorScores(layer, parsed.values, removed ? 0.95 : parsed.values.real("lambda"));
+                    scores =
+                        oracle::compactorScores(layer, parsed.values, removed ? 0.95 : parsed.values.real("lambda"));
                 const auto kept = m_bench.run(std::string(spec) + "@0.05", layer).selection.heads;
                 const int count = ::naive::budgetTokens("0.05", 995, parsed.values.text("rounding"));
                 for (std::size_t h = 0; h < scores.size(); ++h) {
@@ -122,12 +125,13 @@ private slots:
     // With the sketch drawn and chosen as each code does it: heads of compactor-vllm have lists of unequal length.
     void goldenListsOfSketchesAndPages() {
         const auto capture = openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
-        std::vector<std::string> lines = {"# needle-1k, layer, cut 995 | policy at 0.05 | head | kept tokens (0-based)"};
+        std::vector<std::string> lines = {
+            "# needle-1k, layer, cut 995 | policy at 0.05 | head | kept tokens (0-based)"};
         for (const int own : {1, 3}) {
             const TestLayer layer = TestLayer::ofCapture(*capture, LayerIndex(own), 995);
-            for (const char* spec : {"compactor,sketch_size=32", "compactor,sketch=srht,sketch_size=32",
-                                     "compactor:kvpress", "compactor:compactor_vllm",
-                                     "compactor:compactor_vllm,page=16,protect_first=4,protect_last=8"}) {
+            for (const char* spec :
+                 {"compactor,sketch_size=32", "compactor,sketch=srht,sketch_size=32", "compactor:kvpress",
+                  "compactor:compactor_vllm", "compactor:compactor_vllm,page=16,protect_first=4,protect_last=8"}) {
                 const PolicySpec parsed = PolicySpec::parse(spec);
                 const ParameterValues& values = parsed.values;
                 const bool removed = values.choice("lambda_rule") == "removed";
@@ -234,15 +238,18 @@ private slots:
             QVERIFY(holds(head.kept, 0, 16) && head.kept.back() < 300 - 57);
     }
 
-    // That code leaves a sequence alone whose ratio is 1, and its share is of a fraction: tokens are kept as they are given.
+    // That code leaves a sequence alone whose ratio is 1, and its share is of a fraction: tokens are kept as they are
+    // given.
     void compactorVllmKeepsAllAtOneAndTokensExactly() {
         const TestLayer layer = TestLayer::random(80, {4, 2, 300, 8});
-        for (const char* spec : {"compactor:compactor_vllm@1", "compactor:compactor_vllm,page=1@1", "compactor:compactor_vllm,page=1@300t"})
+        for (const char* spec : {"compactor:compactor_vllm@1", "compactor:compactor_vllm,page=1@1",
+                                 "compactor:compactor_vllm,page=1@300t"})
             QCOMPARE(keptInAll(m_bench.run(spec, layer)), std::size_t{600});
         for (const int tokens : {1, 90, 150, 299})
             QCOMPARE(keptInAll(m_bench.run("compactor:compactor_vllm,page=1@" + std::to_string(tokens) + "t", layer)),
                      static_cast<std::size_t>(2 * tokens));
-        QCOMPARE(keptInAll(m_bench.run("compactor:compactor_vllm,page=1@0.5", layer)), std::size_t{220}); // not those of 150t
+        QCOMPARE(keptInAll(m_bench.run("compactor:compactor_vllm,page=1@0.5", layer)),
+                 std::size_t{220}); // not those of 150t
     }
 
     void pagesAreFilledWithTheNextBest() {
@@ -262,8 +269,9 @@ private slots:
         const PolicyOutcome none = m_bench.run("compactor:kvpress@0.5", TestLayer::random(82, {2, 1, 12, 4}));
         QCOMPARE(none.selection.heads[0].kept.size(), std::size_t{6});
         QVERIFY(!none.notes.empty());
-        QCOMPARE(m_bench.run("compactor:kvpress@0.5", TestLayer::random(83, {2, 1, 13, 4})).selection.heads[0].kept.size(),
-                 std::size_t{6});
+        QCOMPARE(
+            m_bench.run("compactor:kvpress@0.5", TestLayer::random(83, {2, 1, 13, 4})).selection.heads[0].kept.size(),
+            std::size_t{6});
         QCOMPARE(m_bench.run("compactor@1t", TestLayer::random(84, {2, 1, 1, 4})).selection.heads[0].kept.size(),
                  std::size_t{1});
     }
@@ -271,8 +279,9 @@ private slots:
     void degenerateKeysGiveFiniteScoresAndTheEarlierToken() { // C3, C15
         for (const double value : {0.0, 0.7}) {
             TestLayer layer = TestLayer::ofKeys(std::vector<::naive::Vector>(40, ::naive::Vector(4, value)));
-            for (const char* spec : {"compactor,pool_width=1@5t", "compactor:compactor_vllm,page=1,protect_first=0,"
-                                                                  "protect_last=0@5t",
+            for (const char* spec : {"compactor,pool_width=1@5t",
+                                     "compactor:compactor_vllm,page=1,protect_first=0,"
+                                     "protect_last=0@5t",
                                      "leverage:exact@5t", "leverage,centred=true@5t"})
                 QCOMPARE(QString::fromStdString(listText(m_bench.run(spec, layer).selection.heads[0].kept)),
                          QString("0-4"));
@@ -317,7 +326,8 @@ private slots:
 
     void whatCannotWorkInBlocksIsRefused() {
         const TestLayer layer = TestLayer::random(88, {4, 2, 97, 8});
-        for (const char* spec : {"compactor,selection=joint,prompt_block=16@20t", "leverage:sampling,prompt_block=16@20t"})
+        for (const char* spec :
+             {"compactor,selection=joint,prompt_block=16@20t", "leverage:sampling,prompt_block=16@20t"})
             QVERIFY(errorText([&] { m_bench.run(spec, layer); }).contains("blocks cannot continue"));
         QVERIFY(errorText([&] {
                     m_bench.run("leverage,regulariser=clamp,route=qr@20t", layer);
@@ -328,8 +338,8 @@ private slots:
 
     void threadsDoNotMatter() {
         const TestLayer layer = TestLayer::random(89, {6, 2, 1500, 8});
-        for (const char* spec : {"compactor@0.2", "compactor:kvpress@0.2", "compactor:compactor_vllm@0.2",
-                                 "leverage:sampling@0.2"}) {
+        for (const char* spec :
+             {"compactor@0.2", "compactor:kvpress@0.2", "compactor:compactor_vllm@0.2", "leverage:sampling@0.2"}) {
             const Selection one = PolicyBench(1).run(spec, layer).selection;
             for (const int threads : {2, 7})
                 QVERIFY2(PolicyBench(threads).run(spec, layer).selection.sameLists(one), spec);

@@ -30,8 +30,9 @@ const std::vector<std::string> kKeyOnly = {
     "key_norm",
     "uniform",
 };
-const std::vector<std::string> kWithQueries = {"snapkv", "snapkv:kvpress", "snapkv:keydiff", "snapkv:kvcache_factory,copies=kv_head",
-                                               "snapkv:minference", "tova",   "tova:kvpress",   "tova:keydiff"};
+const std::vector<std::string> kWithQueries = {
+    "snapkv", "snapkv:kvpress", "snapkv:keydiff", "snapkv:kvcache_factory,copies=kv_head", "snapkv:minference",
+    "tova",   "tova:kvpress",   "tova:keydiff"};
 const std::vector<std::string> kBlocks = {
     "keydiff,prompt_block=23", "keydiff:kvpress,prompt_block=23", "tova,prompt_block=40,decode_tokens=30",
     "snapkv:kvcache_factory,copies=kv_head,prompt_block=23", "key_norm,protect_first=3,protect_last=2,rounding=round"};
@@ -61,12 +62,12 @@ std::vector<std::string> linesOf(const Source& source, const std::string& spec, 
     return lines;
 }
 
-Selection selectionOf(const naive::Result& result, const std::vector<int>& kvOfQ) {
+Selection selectionOf(const naive::Result& result, const std::vector<int>& gqaGroupOf) {
     Selection selection;
     for (const auto& kept : result.kept)
         selection.heads.push_back({{kept.begin(), kept.end()}, {}, {}, {}, 0});
     for (std::size_t q = 0; q < result.queryHeads.size(); ++q)
-        selection.heads[static_cast<std::size_t>(kvOfQ[q])].queryHeads.push_back(
+        selection.heads[static_cast<std::size_t>(gqaGroupOf[q])].queryHeads.push_back(
             {static_cast<std::int32_t>(q), {result.queryHeads[q].begin(), result.queryHeads[q].end()}, 0});
     return selection;
 }
@@ -128,7 +129,9 @@ private:
         std::vector<std::string> actual = expected;
         for (const Source& source : sources) {
             for (const std::string& spec : source.specs) {
-                const auto oracle = linesOf(source, spec, selectionOf(runNaive(spec + budget, source.layer.plain), source.layer.plain.kvOfQ));
+                const auto oracle =
+                    linesOf(source, spec,
+                            selectionOf(runNaive(spec + budget, source.layer.plain), source.layer.plain.gqaGroupOf));
                 const auto engine = linesOf(source, spec, m_bench.run(spec + budget, source.layer).selection);
                 expected.insert(expected.end(), oracle.begin(), oracle.end());
                 actual.insert(actual.end(), engine.begin(), engine.end());

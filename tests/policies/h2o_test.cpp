@@ -49,7 +49,8 @@ private slots:
         }
     }
 
-    // Invariants of 6.2: the scores of a query head add up to n, and token 0 receives at least the attention of query 0.
+    // Invariants of 6.2: the scores of a query head add up to n, and token 0 receives at least the attention of query
+    // 0.
     void scoresAddUpToTheQueries() {
         const TestLayer layer = TestLayer::random(5, {4, 2, 97, 8});
         for (const char* spec : {"h2o@20t", "h2o:kvcache_factory@20t"}) {
@@ -71,7 +72,8 @@ private slots:
 
     // L1: the sum prefers the old token; unmasked, equal logits prefer none but for the masked window.
     void agesAreTreatedAsNamed() {
-        const auto sum = scoresOf("h2o@1t", equalLogits(30)), copy = scoresOf("h2o:kvcache_factory@1t", equalLogits(30));
+        const auto sum = scoresOf("h2o@1t", equalLogits(30)),
+                   copy = scoresOf("h2o:kvcache_factory@1t", equalLogits(30));
         QVERIFY(sum[0] > 2 * sum[10]);
         QVERIFY(std::abs(copy[0] - copy[21]) < 1e-6 && copy[21] > copy[29]);
         const auto mean = scoresOf("h2o:kvpress@0.5", equalLogits(30));

@@ -38,9 +38,7 @@ naive::Vector rotated(naive::Vector v, std::size_t a, std::size_t b, double angl
     return v;
 }
 
-bool sameLists(const PolicyOutcome& a, const PolicyOutcome& b) {
-    return a.selection.sameLists(b.selection);
-}
+bool sameLists(const PolicyOutcome& a, const PolicyOutcome& b) { return a.selection.sameLists(b.selection); }
 
 } // namespace
 

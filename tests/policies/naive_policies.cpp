@@ -151,9 +151,9 @@ namespace {
 Result runRepeated(const std::string& policy, Options options, const Layer& layer, const std::string& budget) {
     Layer repeated = layer;
     repeated.keys.clear();
-    for (std::size_t q = 0; q < layer.kvOfQ.size(); ++q) {
-        repeated.keys.push_back(layer.keys[static_cast<std::size_t>(layer.kvOfQ[q])]);
-        repeated.kvOfQ[q] = static_cast<int>(q);
+    for (std::size_t q = 0; q < layer.gqaGroupOf.size(); ++q) {
+        repeated.keys.push_back(layer.keys[static_cast<std::size_t>(layer.gqaGroupOf[q])]);
+        repeated.gqaGroupOf[q] = static_cast<int>(q);
     }
     options["copies"] = "kv_head";
     Result result = run(policy, options, layer, budget);
@@ -165,7 +165,7 @@ Result runRepeated(const std::string& policy, Options options, const Layer& laye
         for (int token = 0; token < layer.tokens(); ++token) {
             bool any = false;
             for (std::size_t q = 0; q < alone.kept.size(); ++q)
-                any = any || (layer.kvOfQ[q] == static_cast<int>(h) &&
+                any = any || (layer.gqaGroupOf[q] == static_cast<int>(h) &&
                               std::find(alone.kept[q].begin(), alone.kept[q].end(), token) != alone.kept[q].end());
             if (any)
                 result.kept[h].push_back(token);

@@ -17,7 +17,7 @@ struct Layer {
     PerHead<std::vector<Vector>> preRope; ///< [Hkv][n][d] keys before RoPE; empty: those above
     PerHead<std::vector<Vector>> queries; ///< [Hq][w][d], query r at time firstQuery + r
     int firstQuery = 0;
-    std::vector<int> kvOfQ; ///< [Hq]
+    std::vector<int> gqaGroupOf; ///< [Hq]
     double scaling = 1, softcap = 0;
     int slidingWindow = 0;
     int layer = 0, numLayers = 8; ///< of the model
@@ -46,7 +46,7 @@ struct Step {
 struct Result {
     PerHead<std::vector<int>> kept;
     PerHead<std::vector<int>> queryHeads; ///< [Hq] where each query head has a set of its own: `kept` are unions then
-    PerHead<std::vector<int>> rows; ///< tokens that the last scores belong to
+    PerHead<std::vector<int>> rows;       ///< tokens that the last scores belong to
     PerHead<Vector> scores;
     std::vector<Step> steps;
     /// Smallest gap between a kept and an evicted free score in any step, relative to their size: below float rounding

@@ -17,9 +17,7 @@ double dot(const Vector& a, const Vector& b) {
     return sum;
 }
 
-double norm(const Vector& a) {
-    return std::sqrt(dot(a, a));
-}
+double norm(const Vector& a) { return std::sqrt(dot(a, a)); }
 
 double similarity(const std::string& metric, const Vector& a, const Vector& b) {
     if (metric == "dot")
@@ -76,11 +74,12 @@ Vector keydiff(const Options& options, const std::vector<Vector>& keys) {
 // Softmax of query r of head q over the cached tokens that it may see; over all of them when nothing is masked.
 Vector attention(const Layer& layer, int q, int r, const std::vector<int>& rows, bool masked = true) {
     const int time = layer.firstQuery + r;
-    const auto kv = static_cast<std::size_t>(layer.kvOfQ[static_cast<std::size_t>(q)]);
+    const auto kv = static_cast<std::size_t>(layer.gqaGroupOf[static_cast<std::size_t>(q)]);
     Vector weights;
     double total = 0;
     for (const int token : rows) {
-        const bool visible = !masked || (token <= time && (layer.slidingWindow == 0 || token > time - layer.slidingWindow));
+        const bool visible =
+            !masked || (token <= time && (layer.slidingWindow == 0 || token > time - layer.slidingWindow));
         double logit = layer.scaling * dot(layer.queries[static_cast<std::size_t>(q)][static_cast<std::size_t>(r)],
                                            layer.keys[kv][static_cast<std::size_t>(token)]);
         if (layer.softcap > 0)
@@ -144,7 +143,7 @@ template <class Profile, class Belongs>
 Vector overHeads(const Layer& layer, const std::string& rule, Profile profileOf, Belongs belongs) {
     Vector result;
     int heads = 0;
-    for (int q = 0; q < static_cast<int>(layer.kvOfQ.size()); ++q) {
+    for (int q = 0; q < static_cast<int>(layer.gqaGroupOf.size()); ++q) {
         if (!belongs(q))
             continue;
         const Vector profile = profileOf(q);
@@ -174,7 +173,7 @@ Vector snapkv(const Options& options, const Layer& layer, int kv, const std::vec
             return trailing(sums, width, std::stoi(options.at("pool_tile")));
         return pooled(sums, options.at("pool") == "average", width);
     };
-    const auto reads = [&](int q) { return layer.kvOfQ[static_cast<std::size_t>(q)] == kv; };
+    const auto reads = [&](int q) { return layer.gqaGroupOf[static_cast<std::size_t>(q)] == kv; };
     Vector result = overHeads(layer, options.at("group_rule"), profileOf, reads);
     const double largest = *std::max_element(result.begin(), result.end());
     result.resize(rows.size(), largest); // the window is kept anyway and shown as the best
@@ -185,13 +184,13 @@ Vector tova(const Options& options, const Layer& layer, int kv, const std::vecto
     const bool perLayer = options.at("scope") == "layer";
     return overHeads(
         layer, "mean", [&](int q) { return windowSums(layer, q, 1, rows, end); },
-        [&](int q) { return perLayer || layer.kvOfQ[static_cast<std::size_t>(q)] == kv; });
+        [&](int q) { return perLayer || layer.gqaGroupOf[static_cast<std::size_t>(q)] == kv; });
 }
 
 // What query head q gave to each token in all visits (first), and how many queries saw it (second).
 std::vector<std::pair<double, int>> received(const Options& options, const Layer& layer, int q,
                                              const std::vector<Visit>& visits) {
-    const auto kv = static_cast<std::size_t>(layer.kvOfQ[static_cast<std::size_t>(q)]);
+    const auto kv = static_cast<std::size_t>(layer.gqaGroupOf[static_cast<std::size_t>(q)]);
     std::vector<std::pair<double, int>> result(static_cast<std::size_t>(layer.tokens()), {0, 0});
     for (const Visit& visit : visits) {
         const std::vector<int>& rows = visit.rows[kv];
@@ -220,7 +219,7 @@ Vector h2o(const Options& options, const Layer& layer, int kv, const std::vector
         }
         return profile;
     };
-    const auto reads = [&](int q) { return layer.kvOfQ[static_cast<std::size_t>(q)] == kv; };
+    const auto reads = [&](int q) { return layer.gqaGroupOf[static_cast<std::size_t>(q)] == kv; };
     return overHeads(layer, options.at("group_rule"), profileOf, reads);
 }
 

@@ -14,9 +14,7 @@ namespace {
 constexpr double kRoundingNoise =
     2e-6; // relative; some ten float epsilons, since scores pass through several roundings
 
-float asFloat(double x) {
-    return static_cast<float>(x);
-}
+float asFloat(double x) { return static_cast<float>(x); }
 
 HostTensor tensorOf(const naive::PerHead<std::vector<naive::Vector>>& heads) {
     if (heads.empty() || heads.front().empty())
@@ -49,7 +47,7 @@ AttentionRule ruleOf(const naive::Layer& plain) {
     rule.scaling = plain.scaling;
     rule.softcap = plain.softcap;
     rule.slidingWindow = plain.slidingWindow;
-    rule.kvOfQ.assign(plain.kvOfQ.begin(), plain.kvOfQ.end());
+    rule.gqaGroupOf.assign(plain.gqaGroupOf.begin(), plain.gqaGroupOf.end());
     return rule;
 }
 
@@ -84,7 +82,7 @@ TestLayer TestLayer::random(std::uint64_t seed, const LayerShape& shape) {
     const int queries = shape.queries == 0 ? shape.tokens : shape.queries;
     layer.plain.firstQuery = shape.tokens - queries;
     for (int q = 0; q < shape.queryHeads; ++q) {
-        layer.plain.kvOfQ.push_back(q * shape.kvHeads / shape.queryHeads);
+        layer.plain.gqaGroupOf.push_back(q * shape.kvHeads / shape.queryHeads);
         auto& head = layer.plain.queries.emplace_back();
         for (int r = 0; r < queries; ++r)
             head.push_back(vectorOf(1.2, origin));
@@ -97,7 +95,7 @@ TestLayer TestLayer::ofKeys(const std::vector<naive::Vector>& keys) {
     TestLayer layer;
     layer.plain.keys = {keys};
     layer.plain.queries = {std::vector<naive::Vector>(keys.size(), naive::Vector(keys.front().size(), 0.0))};
-    layer.plain.kvOfQ = {0};
+    layer.plain.gqaGroupOf = {0};
     layer.refresh();
     return layer;
 }
@@ -109,7 +107,7 @@ TestLayer TestLayer::ofCapture(const CaptureReader& capture, LayerIndex layer, T
     result.plain.preRope = rowsOf(capture.read(layer, TensorRole::KeysPreRope, {}), cut);
     result.plain.firstQuery = static_cast<int>(capture.info().numTokens - info.queryCount);
     result.plain.queries = rowsOf(capture.read(layer, TensorRole::Queries, {}), cut - result.plain.firstQuery);
-    result.plain.kvOfQ.assign(info.kvOfQ.begin(), info.kvOfQ.end());
+    result.plain.gqaGroupOf.assign(info.gqaGroupOf.begin(), info.gqaGroupOf.end());
     result.plain.scaling = info.scaling;
     result.plain.softcap = info.softcap;
     result.plain.slidingWindow = static_cast<int>(info.slidingWindow);
@@ -180,8 +178,8 @@ std::string differenceOfQueryHeads(const Selection& selection, const naive::Resu
             const auto& wanted = expected.queryHeads[static_cast<std::size_t>(own.queryHead)];
             const std::vector<TokenIndex> kept(wanted.begin(), wanted.end());
             if (own.kept.size() != kept.size() || (own.kept != kept && expected.closest > kRoundingNoise))
-                return "query head " + std::to_string(own.queryHead) + " keeps " + listText(own.kept) + ", the oracle keeps " +
-                       listText(kept);
+                return "query head " + std::to_string(own.queryHead) + " keeps " + listText(own.kept) +
+                       ", the oracle keeps " + listText(kept);
         }
     return found == expected.queryHeads.size() ? "" : "the number of sets of query heads differs";
 }

@@ -97,9 +97,8 @@ private slots:
         QTest::addColumn<QString>("message");
         QTest::newRow("policy") << "keydif@0.1"
                                 << "unknown policy 'keydif'. Did you mean 'keydiff'?";
-        QTest::newRow("no policy")
-            << ""
-            << "unknown policy ''. Known: " + everyId();
+        QTest::newRow("no policy") << ""
+                                   << "unknown policy ''. Known: " + everyId();
         QTest::newRow("variant") << "keydiff:kvpres"
                                  << "unknown variant 'kvpres' of keydiff. Did you mean 'kvpress'?";
         QTest::newRow("empty variant")
@@ -127,12 +126,12 @@ private slots:
                                                 << "unknown parameter 'rounding' of exact. There is none";
         QTest::newRow("budget") << "keydiff@2048"
                                 << "budget '2048' is not a fraction from above 0 to 1 (budget). For tokens write 2048t";
-        QTest::newRow("empty budget")
-            << "keydiff@"
-            << "budget '' is not a number (budget). Give the fraction kept (0.25), tokens (2048t) or a quality (tau=0.95)";
-        QTest::newRow("two budgets")
-            << "keydiff@0.1@0.2"
-            << "budget '0.1@0.2' is not a number (budget). Give the fraction kept (0.25), tokens (2048t) or a quality (tau=0.95)";
+        QTest::newRow("empty budget") << "keydiff@"
+                                      << "budget '' is not a number (budget). Give the fraction kept (0.25), tokens "
+                                         "(2048t) or a quality (tau=0.95)";
+        QTest::newRow("two budgets") << "keydiff@0.1@0.2"
+                                     << "budget '0.1@0.2' is not a number (budget). Give the fraction kept (0.25), "
+                                        "tokens (2048t) or a quality (tau=0.95)";
     }
 
     void refuses() {

@@ -49,13 +49,15 @@ private slots:
     // kvpress puts the line through n (1 - ratio) itself and rounds once, per layer: b = 1399.3 of 1,999 tokens.
     void fractionsAreRoundedOnce() {
         TestLayer layer = TestLayer::random(11, {2, 1, 1999, 4});
-        const std::vector<std::size_t> expected = {1935, 1782, 1629, 1476, 1323, 1170, 1017, 864}; // 1935 - l 1071.4 / 7
+        const std::vector<std::size_t> expected = {1935, 1782, 1629, 1476,
+                                                   1323, 1170, 1017, 864}; // 1935 - l 1071.4 / 7
         for (const int own : {0, 3, 5, 6, 7}) {
             layer.plain.layer = own;
             layer.refresh();
             const PolicyOutcome outcome = m_bench.run("pyramidkv:kvpress@0.7", layer);
             QCOMPARE(outcome.selection.heads[0].kept.size(), expected[static_cast<std::size_t>(own)]);
-            QCOMPARE(outcome.notes.back(), "PyramidKV keeps " + std::to_string(expected[static_cast<std::size_t>(own)]) +
+            QCOMPARE(outcome.notes.back(), "PyramidKV keeps " +
+                                               std::to_string(expected[static_cast<std::size_t>(own)]) +
                                                " tokens in layer " + std::to_string(own) + " of 8");
         }
     }
@@ -86,8 +88,8 @@ private slots:
             for (const std::int64_t n : {1, 2, 9, 97, 1000, 8192})
                 for (std::int64_t capacity = 1; capacity <= n; capacity += 1 + n / 37)
                     for (const double beta : {1.0, 2.5, 20.0}) {
-                        const auto budgets = pyramidBudgets(
-                            {real ? Schedule::Real : Schedule::Integer, layers, n, static_cast<double>(capacity), 8, beta, false});
+                        const auto budgets = pyramidBudgets({real ? Schedule::Real : Schedule::Integer, layers, n,
+                                                             static_cast<double>(capacity), 8, beta, false});
                         QCOMPARE(budgets.tokens.size(), static_cast<std::size_t>(layers));
                         QVERIFY(std::is_sorted(budgets.tokens.rbegin(), budgets.tokens.rend()));
                         QVERIFY(budgets.tokens.front() <= n && budgets.tokens.back() >= 1);
@@ -110,7 +112,8 @@ private slots:
         const std::int64_t own = pyramidBudgets({Schedule::Integer, 8, 97, 30, 8, 20, false}).tokens[3];
         QVERIFY(own != 30);
         const PolicyOutcome pyramid = m_bench.run("pyramidkv@30t", layer);
-        const PolicyOutcome snap = m_bench.run("snapkv:kvcache_factory,copies=kv_head@" + std::to_string(own) + "t", layer);
+        const PolicyOutcome snap =
+            m_bench.run("snapkv:kvcache_factory,copies=kv_head@" + std::to_string(own) + "t", layer);
         QVERIFY(pyramid.selection.sameLists(snap.selection));
         QCOMPARE(pyramid.requested, 30);
         QCOMPARE(pyramid.notes.back(), "PyramidKV keeps " + std::to_string(own) + " tokens in layer 3 of 8");
@@ -121,8 +124,9 @@ private slots:
         for (int own = 0; own < 8; ++own) {
             TestLayer layer = TestLayer::random(60 + std::uint64_t(own), {6, 2, 97, 8});
             layer.plain.layer = own;
-            for (const char* variant : {"", ":original_layers", ":kvpress", ":kvpress,window=4,beta=3", ",window=3,beta=1",
-                                        ",window=20,beta=7.5,group_rule=max", ",protect_first=3,protect_last=11", ",window=4,copies=query_head"})
+            for (const char* variant : {"", ":original_layers", ":kvpress", ":kvpress,window=4,beta=3",
+                                        ",window=3,beta=1", ",window=20,beta=7.5,group_rule=max",
+                                        ",protect_first=3,protect_last=11", ",window=4,copies=query_head"})
                 for (const char* budget : {"@1t", "@0.1", "@30t", "@0.45", "@0.8", "@1"}) {
                     const std::string spec = std::string("pyramidkv") + variant + budget;
                     const std::string wrong = difference(m_bench.run(spec, layer), runNaive(spec, layer.plain));

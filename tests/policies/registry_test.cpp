@@ -123,7 +123,8 @@ private slots:
     // Nothing is lost on the way into the program (lists, semicolons, brackets).
     void explanationsAreTheFiles() {
         for (const Policy* policy : allPolicies()) {
-            QFile file(QString::fromStdString(kvscope::testing::sourceDir() + "/core/policies/%1.md").arg(policy->card().id.c_str()));
+            QFile file(QString::fromStdString(kvscope::testing::sourceDir() + "/core/policies/%1.md")
+                           .arg(policy->card().id.c_str()));
             QVERIFY(file.open(QIODevice::ReadOnly));
             QCOMPARE(QByteArray::fromStdString(policy->card().explanation), file.readAll());
         }

@@ -28,11 +28,11 @@ constexpr Sample kSamples[] = {{"needle-1k", 995}, {"story-2k", 1920}, {"records
 /// Variants that do not simply keep the best of a budget in every head; their laws have tests of their own below.
 bool hasOtherLaws(const std::string& spec) {
     static const std::set<std::string> others = {
-        "compactor:compactor_vllm",                              // chooses across heads and fills pages (C9)
-        "leverage:sampling",                                     // draws with replacement (Theorem 1)
-        "pyramidkv:original", "pyramidkv:original_layers", "pyramidkv:kvpress", // a budget per layer
-        "uniform:sign_sort",                                     // groups by sign (B13)
-        "key_norm:two_layers", "key_norm:above_2048"};           // leave layers or short caches alone
+        "compactor:compactor_vllm", // chooses across heads and fills pages (C9)
+        "leverage:sampling",        // draws with replacement (Theorem 1)
+        "pyramidkv:original",       "pyramidkv:original_layers", "pyramidkv:kvpress", // a budget per layer
+        "uniform:sign_sort",                                                          // groups by sign (B13)
+        "key_norm:two_layers",      "key_norm:above_2048"}; // leave layers or short caches alone
     return others.contains(spec);
 }
 
@@ -40,8 +40,11 @@ std::vector<std::string> everyVariant() {
     std::vector<std::string> specs;
     for (const Policy* policy : allPolicies())
         for (const PolicyVariant& variant : policy->card().variants)
-            if (policy->card().id != "imported" && policy->card().usesBudget && !policy->card().scoreLabel.starts_with("no score") && !hasOtherLaws(policy->card().id + ":" + variant.id))
-                specs.push_back(policy->card().colonParameter.empty() ? policy->card().id + ":" + variant.id : policy->card().id);
+            if (policy->card().id != "imported" && policy->card().usesBudget &&
+                !policy->card().scoreLabel.starts_with("no score") &&
+                !hasOtherLaws(policy->card().id + ":" + variant.id))
+                specs.push_back(policy->card().colonParameter.empty() ? policy->card().id + ":" + variant.id
+                                                                      : policy->card().id);
     return specs;
 }
 
@@ -158,8 +161,10 @@ private slots:
             const auto own = static_cast<std::int64_t>(outcome.selection.heads.front().kept.size());
             if (std::string(variant) == "kvpress") // L5: below 20 windows of capacity all layers keep the same
                 QCOMPARE(own, outcome.requested);
-            else if (std::string(variant) == "original") // layers of the first half keep more than the mean, the others less
-                QVERIFY2((own > outcome.requested) == (2 * layer.plain.layer < layer.plain.numLayers - 1), spec.c_str());
+            else if (std::string(variant) ==
+                     "original") // layers of the first half keep more than the mean, the others less
+                QVERIFY2((own > outcome.requested) == (2 * layer.plain.layer < layer.plain.numLayers - 1),
+                         spec.c_str());
             else // a slope over L layers falls less steeply than one over L - 1
                 QVERIFY2(own > original, spec.c_str());
             original = std::string(variant) == "original" ? own : original;
@@ -177,7 +182,8 @@ private slots:
         for (const HeadSelection& head : outcome.selection.heads) {
             QCOMPARE(static_cast<std::int64_t>(head.kept.size()), outcome.requested);
             for (TokenIndex leader = 128; leader < layer.plain.tokens(); leader += 128)
-                QVERIFY2(!std::binary_search(head.kept.begin(), head.kept.end(), leader), qPrintable(QString::number(leader)));
+                QVERIFY2(!std::binary_search(head.kept.begin(), head.kept.end(), leader),
+                         qPrintable(QString::number(leader)));
         }
     }
 
@@ -244,12 +250,13 @@ private:
             m_bench.run(spec + "@0.1", layer);
             QFAIL(spec.c_str());
         } catch (const Error& error) {
-            QVERIFY2(std::string(error.what()).find("Capture the queries of all tokens") != std::string::npos, error.what());
+            QVERIFY2(std::string(error.what()).find("Capture the queries of all tokens") != std::string::npos,
+                     error.what());
         }
     }
 
-    // Exactly the budget, ascending, inside the cut; nothing evicted scores above a kept free token. Where query heads keep
-    // sets of their own this holds for each of them, by its own scores.
+    // Exactly the budget, ascending, inside the cut; nothing evicted scores above a kept free token. Where query heads
+    // keep sets of their own this holds for each of them, by its own scores.
     void checkChoice(const PolicyOutcome& outcome, const TestLayer& layer, const std::string& spec) const {
         for (const HeadSelection& head : outcome.selection.heads) {
             QVERIFY2(!head.queryHeads.empty() || std::cmp_equal(head.kept.size(), outcome.requested), spec.c_str());
@@ -278,8 +285,9 @@ private:
         return std::span(scores.data).subspan(row * width, width);
     }
 
-    static void checkBestOf(const std::vector<TokenIndex>& kept, const HeadSelection& head, const std::vector<TokenIndex>* positions,
-                            std::span<const float> scores, const std::string& spec) {
+    static void checkBestOf(const std::vector<TokenIndex>& kept, const HeadSelection& head,
+                            const std::vector<TokenIndex>* positions, std::span<const float> scores,
+                            const std::string& spec) {
         float worstKept = std::numeric_limits<float>::infinity(), bestEvicted = -worstKept;
         for (std::size_t r = 0; r < scores.size(); ++r) {
             const TokenIndex token = positions ? (*positions)[r] : TokenIndex(r);

@@ -22,18 +22,22 @@ QString refusalOf(const std::string& formula) {
 }
 
 /// Two heads of three rows; the features are knorm and vnorm in the order of their appearance.
-std::vector<double> valuesOf(const std::string& formula, const std::vector<double>& first, const std::vector<double>& second = {}) {
+std::vector<double> valuesOf(const std::string& formula, const std::vector<double>& first,
+                             const std::vector<double>& second = {}) {
     const ScoreExpression expression = ScoreExpression::parse(formula);
     std::vector<std::vector<double>> values = {first, second};
     values.resize(expression.features().size());
-    const auto rowText = [](std::size_t head, std::size_t row) { return "head " + std::to_string(head) + ", row " + std::to_string(row); };
+    const auto rowText = [](std::size_t head, std::size_t row) {
+        return "head " + std::to_string(head) + ", row " + std::to_string(row);
+    };
     return expression.evaluate(values, 2, 3, rowText);
 }
 
 void compare(const std::vector<double>& got, const std::vector<double>& expected) {
     QCOMPARE(got.size(), expected.size());
     for (std::size_t i = 0; i < got.size(); ++i)
-        QVERIFY2(std::abs(got[i] - expected[i]) < 1e-12 * (1 + std::abs(expected[i])), qPrintable(QString("%1: %2, not %3").arg(i).arg(got[i]).arg(expected[i])));
+        QVERIFY2(std::abs(got[i] - expected[i]) < 1e-12 * (1 + std::abs(expected[i])),
+                 qPrintable(QString("%1: %2, not %3").arg(i).arg(got[i]).arg(expected[i])));
 }
 
 const std::vector<double> kA = {1, 2, 6, 5, 5, 5}, kB = {0.5, 4, 0, 2, 1, 8};
@@ -96,28 +100,34 @@ private slots:
         compare(valuesOf("rank(vnorm)", kB), {0.5, 1, 0, 0.5, 0, 1});
         compare(valuesOf("rank(knorm)", kA), {0, 0.5, 1, 0.5, 0.5, 0.5});
         compare(valuesOf("log(knorm)", kA), {0, std::log(2), std::log(6), std::log(5), std::log(5), std::log(5)});
-        compare(valuesOf("exp(-knorm)", kA), {std::exp(-1), std::exp(-2), std::exp(-6), std::exp(-5), std::exp(-5), std::exp(-5)});
-        compare(valuesOf("sqrt(abs(0 - knorm))", kA), {1, std::sqrt(2), std::sqrt(6), std::sqrt(5), std::sqrt(5), std::sqrt(5)});
+        compare(valuesOf("exp(-knorm)", kA),
+                {std::exp(-1), std::exp(-2), std::exp(-6), std::exp(-5), std::exp(-5), std::exp(-5)});
+        compare(valuesOf("sqrt(abs(0 - knorm))", kA),
+                {1, std::sqrt(2), std::sqrt(6), std::sqrt(5), std::sqrt(5), std::sqrt(5)});
         compare(valuesOf("min(knorm, vnorm, 3)", kA, kB), {0.5, 2, 0, 2, 1, 3});
         compare(valuesOf("max(knorm, vnorm)", kA, kB), {1, 4, 6, 5, 5, 8});
         compare(valuesOf("clip(knorm, 1.5, 5.5)", kA), {1.5, 2, 5.5, 5, 5, 5});
         compare(valuesOf("z(3) + 0*knorm", kA), {0, 0, 0, 0, 0, 0});
         compare(valuesOf("rank(position)*0+knorm", kB, kA), kA); // names keep their order
         // Constant up to float rounding is constant (C3); a step that a float can hold is not.
-        compare(valuesOf("z(knorm)", {1, 1 + 0x1p-24, 1, 1, 1, 1.5}), {0, 0, 0, -1 / std::sqrt(2), -1 / std::sqrt(2), std::sqrt(2)});
+        compare(valuesOf("z(knorm)", {1, 1 + 0x1p-24, 1, 1, 1, 1.5}),
+                {0, 0, 0, -1 / std::sqrt(2), -1 / std::sqrt(2), std::sqrt(2)});
         QVERIFY(valuesOf("z(knorm)", {1, 1 + 0x1p-20, 1, 5, 5, 5})[1] > 1);
     }
 
     void mistakesNameTheirPlace() {
-        QCOMPARE(refusalOf("z(snapkv) + snapkw"),
-                 "in the score 'z(snapkv) + snapkw': there is no feature 'snapkw' (character 13). Did you mean 'snapkv'?");
+        QCOMPARE(
+            refusalOf("z(snapkv) + snapkw"),
+            "in the score 'z(snapkv) + snapkw': there is no feature 'snapkw' (character 13). Did you mean 'snapkv'?");
         // A formula is computed before the budget is known, and two scores need it or are none.
         QVERIFY(refusalOf("1 + compactor:kvpress").contains("changes with the budget"));
         QVERIFY(refusalOf("1 + compactor:kvpress").contains("lambda_rule=fixed"));
-        QCOMPARE(refusalOf("compactor:kvpress.z_attention + compactor:kvpress[lambda_rule=fixed,lambda=0.75]"), refusalOf("snapkv"));
+        QCOMPARE(refusalOf("compactor:kvpress.z_attention + compactor:kvpress[lambda_rule=fixed,lambda=0.75]"),
+                 refusalOf("snapkv"));
         QVERIFY(refusalOf("uniform:sign_sort").contains("gives tokens no score"));
         QVERIFY(refusalOf("rnk(snapkv)").contains("no function 'rnk' (character 1). Did you mean 'rank'?"));
-        QVERIFY(refusalOf("snapkv +").contains("the formula ends where") && refusalOf("snapkv +").contains("character 9"));
+        QVERIFY(refusalOf("snapkv +").contains("the formula ends where") &&
+                refusalOf("snapkv +").contains("character 9"));
         QVERIFY(refusalOf("").contains("character 1"));
         QVERIFY(refusalOf("snapkv snapkv").contains("'s' does not belong here (character 8)"));
         QVERIFY(refusalOf("2*(snapkv").contains("not closed (character 3)"));
@@ -139,16 +149,20 @@ private slots:
 
     void whatIsNotFiniteNamesItsPlaceAndToken() {
         const auto fail = [](const std::string& formula) { return errorText([&] { valuesOf(formula, kB, kA); }); };
-        QVERIFY2(fail("1 + log(vnorm)").contains("'log(vnorm)' is -inf at head 0, row 2 (character 5)"), qPrintable(fail("1 + log(vnorm)")));
+        QVERIFY2(fail("1 + log(vnorm)").contains("'log(vnorm)' is -inf at head 0, row 2 (character 5)"),
+                 qPrintable(fail("1 + log(vnorm)")));
         QVERIFY(fail("1/vnorm").contains("'1/vnorm' is inf"));
-        QVERIFY(fail("sqrt(vnorm - 1)").contains("'sqrt(vnorm - 1)' is -nan") || fail("sqrt(vnorm - 1)").contains("is nan"));
-        QVERIFY(fail("exp(1000*vnorm)").contains("'exp(1000*vnorm)' is inf at head 0, row 1") || fail("exp(1000*vnorm)").contains("is inf at head 0"));
+        QVERIFY(fail("sqrt(vnorm - 1)").contains("'sqrt(vnorm - 1)' is -nan") ||
+                fail("sqrt(vnorm - 1)").contains("is nan"));
+        QVERIFY(fail("exp(1000*vnorm)").contains("'exp(1000*vnorm)' is inf at head 0, row 1") ||
+                fail("exp(1000*vnorm)").contains("is inf at head 0"));
     }
 
     void specsReadBack() {
         const std::string text = "score:z(snapkv[window=16,pool_width=7]) + 0.3*z(leverage)*vnorm,protect_last=8@0.25";
         const PolicySpec spec = PolicySpec::parse(text);
-        QCOMPARE(spec.values.text("expression"), std::string("z(snapkv[window=16,pool_width=7]) + 0.3*z(leverage)*vnorm"));
+        QCOMPARE(spec.values.text("expression"),
+                 std::string("z(snapkv[window=16,pool_width=7]) + 0.3*z(leverage)*vnorm"));
         QCOMPARE(spec.values.integer("protect_last"), 8);
         QCOMPARE(spec.text(), text);
         QVERIFY(PolicySpec::parse(spec.text()) == spec);
@@ -173,9 +187,12 @@ private slots:
             const auto a = zOf(headOf(snapkv, head)), b = zOf(headOf(leverage, head));
             for (std::int64_t row = 0; row < got.shape[1]; ++row) {
                 const auto i = static_cast<std::size_t>(row);
-                const double expected = a[i] + 0.3 * b[i] * static_cast<double>(static_cast<float>(normOf(sample().values, head, row)));
+                const double expected =
+                    a[i] + 0.3 * b[i] * static_cast<double>(static_cast<float>(normOf(sample().values, head, row)));
                 const double value = got.data[static_cast<std::size_t>(head * got.shape[1] + row)];
-                QVERIFY2(std::abs(value - expected) < 1e-6 * (1 + std::abs(expected)), qPrintable(QString("head %1 token %2: %3, not %4").arg(head).arg(row).arg(value).arg(expected)));
+                QVERIFY2(
+                    std::abs(value - expected) < 1e-6 * (1 + std::abs(expected)),
+                    qPrintable(QString("head %1 token %2: %3, not %4").arg(head).arg(row).arg(value).arg(expected)));
             }
         }
     }
@@ -187,8 +204,10 @@ private slots:
             const HostTensor expected = totalOf(std::string(id) + "@0.3", sample());
             QVERIFY2(m_bench.engine().download(own.scores.total).data == expected.data, id);
         }
-        QVERIFY(m_bench.run("score:-knorm@0.2", sample()).selection.sameLists(m_bench.run("key_norm@0.2", sample()).selection));
-        QVERIFY(m_bench.run("score:snapkv,protect_last=32@0.2", sample()).selection.sameLists(m_bench.run("snapkv@0.2", sample()).selection));
+        QVERIFY(m_bench.run("score:-knorm@0.2", sample())
+                    .selection.sameLists(m_bench.run("key_norm@0.2", sample()).selection));
+        QVERIFY(m_bench.run("score:snapkv,protect_last=32@0.2", sample())
+                    .selection.sameLists(m_bench.run("snapkv@0.2", sample()).selection));
         QVERIFY(m_bench.run("score:position@0.2", sample()).selection.heads[0].kept.front() == 995 - 199);
     }
 
@@ -211,7 +230,9 @@ private slots:
             m_bench.run("score:compactor.attentoin@0.3", sample());
             QFAIL("not refused");
         } catch (const Error& error) {
-            QVERIFY2(QString(error.what()).contains("compactor has no part 'attentoin' (character 1). It has attention"), error.what());
+            QVERIFY2(
+                QString(error.what()).contains("compactor has no part 'attentoin' (character 1). It has attention"),
+                error.what());
         }
     }
 
@@ -222,7 +243,8 @@ private slots:
         QVERIFY(!own.empty());
         QCOMPARE(own, m_bench.run("snapkv,window=32@0.3", few).notes);
         QVERIFY(m_bench.run("score:knorm@0.3", few).notes.empty());
-        QCOMPARE(policyById("score").scoreLabel(PolicySpec::parse("score:z(knorm)").values), std::string("score z(knorm)"));
+        QCOMPARE(policyById("score").scoreLabel(PolicySpec::parse("score:z(knorm)").values),
+                 std::string("score z(knorm)"));
     }
 
     void threadsDoNotMatter() {
@@ -235,7 +257,8 @@ private slots:
 
     void tokensOfOneRow() {
         const TestLayer layer = TestLayer::random(6, {.tokens = 1});
-        QCOMPARE(m_bench.run("score:z(keydiff) + rank(knorm)@1t", layer).selection.heads[1].kept.size(), std::size_t{1});
+        QCOMPARE(m_bench.run("score:z(keydiff) + rank(knorm)@1t", layer).selection.heads[1].kept.size(),
+                 std::size_t{1});
     }
 };
 

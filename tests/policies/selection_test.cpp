@@ -61,7 +61,8 @@ private slots:
             const int removed = 100 - percent;
             const double ratio = std::stod("0." + std::string(removed < 10 ? "0" : "") + std::to_string(removed));
             for (const std::int64_t n : {5, 10, 100, 103, 995, 1000, 1999, 4096, 7143, 131072}) {
-                const auto expected = static_cast<std::int64_t>(static_cast<double>(n) * (1 - ratio)); // int() of Python
+                const auto expected =
+                    static_cast<std::int64_t>(static_cast<double>(n) * (1 - ratio)); // int() of Python
                 QVERIFY2(kept(keep.c_str(), n, Rounding::Floor) == std::max<std::int64_t>(1, expected),
                          qPrintable(QString("%1 of %2").arg(QString::fromStdString(keep)).arg(n)));
             }

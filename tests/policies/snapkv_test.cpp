@@ -29,12 +29,12 @@ TestLayer pointedLayer(int tokens, const std::vector<std::vector<int>>& targets)
     TestLayer layer = TestLayer::ofKeys(
         std::vector<naive::Vector>(static_cast<std::size_t>(tokens), naive::Vector(targets.size(), 0.0)));
     layer.plain.queries.clear();
-    layer.plain.kvOfQ.clear();
+    layer.plain.gqaGroupOf.clear();
     for (std::size_t q = 0; q < targets.size(); ++q) {
         naive::Vector direction(targets.size(), 0.0);
         direction[q] = 10;
         layer.plain.queries.emplace_back(static_cast<std::size_t>(tokens), direction);
-        layer.plain.kvOfQ.push_back(0);
+        layer.plain.gqaGroupOf.push_back(0);
         for (const int token : targets[q])
             layer.plain.keys[0][static_cast<std::size_t>(token)][q] = 1;
     }
@@ -46,9 +46,9 @@ TestLayer pointedLayer(int tokens, const std::vector<std::vector<int>>& targets)
 TestLayer withRepeatedKeys(const TestLayer& layer) {
     TestLayer repeated = layer;
     repeated.plain.keys.clear();
-    for (std::size_t q = 0; q < layer.plain.kvOfQ.size(); ++q) {
-        repeated.plain.keys.push_back(layer.plain.keys[static_cast<std::size_t>(layer.plain.kvOfQ[q])]);
-        repeated.plain.kvOfQ[q] = static_cast<int>(q);
+    for (std::size_t q = 0; q < layer.plain.gqaGroupOf.size(); ++q) {
+        repeated.plain.keys.push_back(layer.plain.keys[static_cast<std::size_t>(layer.plain.gqaGroupOf[q])]);
+        repeated.plain.gqaGroupOf[q] = static_cast<int>(q);
     }
     repeated.plain.preRope = {};
     repeated.refresh();
@@ -63,7 +63,8 @@ std::string differenceFromAlone(const PolicyOutcome& own, const PolicyOutcome& a
         for (const QueryHeadSet& set : head.queryHeads) {
             const HeadSelection& wanted = alone.selection.heads[static_cast<std::size_t>(set.queryHead)];
             if (set.kept != wanted.kept || set.margin != wanted.margin)
-                return "query head " + std::to_string(set.queryHead) + " keeps " + listText(set.kept) + ", not " + listText(wanted.kept);
+                return "query head " + std::to_string(set.queryHead) + " keeps " + listText(set.kept) + ", not " +
+                       listText(wanted.kept);
             all.insert(set.kept.begin(), set.kept.end());
             ++sets;
         }
@@ -81,7 +82,8 @@ class SnapKvTest : public QObject {
 private slots:
     void agreesWithTheOracle_data() {
         QTest::addColumn<QString>("options");
-        for (const char* variant : {"paper", "kvpress", "keydiff", "kvcache_factory", "original_class", "minference", "compactor_vllm"})
+        for (const char* variant :
+             {"paper", "kvpress", "keydiff", "kvcache_factory", "original_class", "minference", "compactor_vllm"})
             QTest::addRow("%s", variant) << ":" + QString(variant);
         for (const char* rule : {"mean", "sum", "max"})
             for (const char* pool : {"average", "max"})
@@ -150,7 +152,8 @@ private slots:
                     const PolicyOutcome own =
                         PolicyBench(threads).run("snapkv,copies=query_head" + std::string(options) + "@0.3", layer);
                     const std::string wrong = differenceFromAlone(own, alone);
-                    QVERIFY2(wrong.empty(), (wrong + ", options " + options + ", seed " + std::to_string(seed - 1)).c_str());
+                    QVERIFY2(wrong.empty(),
+                             (wrong + ", options " + options + ", seed " + std::to_string(seed - 1)).c_str());
                 }
             }
         }
@@ -169,7 +172,8 @@ private slots:
             for (const QueryHeadSet& set : head.queryHeads) {
                 stored += set.kept.size();
                 QVERIFY(head.margin <= set.margin && set.margin >= 0);
-                QVERIFY(std::includes(set.kept.begin(), set.kept.end(), head.protectedTokens.begin(), head.protectedTokens.end()));
+                QVERIFY(std::includes(set.kept.begin(), set.kept.end(), head.protectedTokens.begin(),
+                                      head.protectedTokens.end()));
                 QCOMPARE(head.attendedBy(set.queryHead), set.kept);
             }
         }
@@ -195,10 +199,12 @@ private slots:
     void setsOfQueryHeadsAreRefusedInBlocks() {
         const TestLayer layer = TestLayer::random(16, {4, 2, 97, 8});
         for (const char* blocks : {"prompt_block=16", "decode_tokens=5", "prompt_block=97"})
-            QCOMPARE(errorText([&] { m_bench.run("snapkv:minference,window=8," + std::string(blocks) + "@20t", layer); }),
-                     QString("query heads that store sets of their own are not processed in blocks: after the first block each "
-                             "would score another cache (parameter copies). Set prompt_block=0 and decode_tokens=0, or "
-                             "copies=kv_head"));
+            QCOMPARE(
+                errorText([&] { m_bench.run("snapkv:minference,window=8," + std::string(blocks) + "@20t", layer); }),
+                QString(
+                    "query heads that store sets of their own are not processed in blocks: after the first block each "
+                    "would score another cache (parameter copies). Set prompt_block=0 and decode_tokens=0, or "
+                    "copies=kv_head"));
     }
 
     void windowIsKeptAndMarked() {
@@ -296,8 +302,9 @@ private slots:
         QCOMPARE(outcome.notes,
                  std::vector<std::string>{"SnapKV saw 2 of its 8 window queries before token 69: the capture "
                                           "holds no others"});
-        QCOMPARE(difference(outcome, runNaive("snapkv:kvcache_factory,copies=kv_head,decode_tokens=28@40t", layer.plain)),
-                 std::string());
+        QCOMPARE(
+            difference(outcome, runNaive("snapkv:kvcache_factory,copies=kv_head,decode_tokens=28@40t", layer.plain)),
+            std::string());
     }
 
 private:

@@ -1,4 +1,5 @@
-// SubGen: the invariants of the stream and of its practical variant, hand examples, chi-square of both reservoirs, unbiased sums.
+// SubGen: the invariants of the stream and of its practical variant, hand examples, chi-square of both reservoirs,
+// unbiased sums.
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "core/capture/open_capture.h"
@@ -24,9 +25,7 @@ namespace {
 
 /// Chi-square above mean + 5 sqrt(2 freedom): for the 7 to 11 degrees of freedom here a fair sampler fails less than
 /// once in 4,000 (the tail is heavier than a normal one); seeds are fixed, so the outcome is too.
-double limitOf(double freedom) {
-    return freedom + 5 * std::sqrt(2 * freedom);
-}
+double limitOf(double freedom) { return freedom + 5 * std::sqrt(2 * freedom); }
 
 double chiSquare(const std::vector<double>& counts, const std::vector<double>& expected) {
     double sum = 0;
@@ -81,13 +80,9 @@ kvscope::naive::Block blockOf(const HostTensor& keys) {
     return {keys.shape[0], keys.shape[1], keys.shape[2], keys.data};
 }
 
-std::vector<int> asInts(const std::vector<TokenIndex>& list) {
-    return {list.begin(), list.end()};
-}
+std::vector<int> asInts(const std::vector<TokenIndex>& list) { return {list.begin(), list.end()}; }
 
-double sum(const std::vector<float>& list) {
-    return std::accumulate(list.begin(), list.end(), 0.0);
-}
+double sum(const std::vector<float>& list) { return std::accumulate(list.begin(), list.end(), 0.0); }
 
 /// Algorithm 1 as it is written, one token after the other: every slot thrown for, the last winner stays.
 struct OracleState {
@@ -184,7 +179,8 @@ private slots:
             const auto heads = m_bench.policies().run(spec, layer).selection.heads;
             for (std::size_t h = 0; h < heads.size(); ++h) {
                 const OracleState oracle = streamed(layer, std::int64_t(h), delta, 1, 12);
-                QVERIFY2(oracle.counts.size() > 3 && oracle.counts.size() < 300, qPrintable(QString::number(oracle.counts.size())));
+                QVERIFY2(oracle.counts.size() > 3 && oracle.counts.size() < 300,
+                         qPrintable(QString::number(oracle.counts.size())));
                 std::map<TokenIndex, std::pair<double, double>> weights; // numerator, denominator
                 for (const int token : oracle.valueSlots)
                     weights[token].first += oracle.mu / (12 * oracle.squares[std::size_t(token)]);

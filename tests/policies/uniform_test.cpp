@@ -163,7 +163,8 @@ private slots:
             for (const HeadSelection& head : weighted.selection.heads) {
                 double sum = 0;
                 for (std::size_t i = 0; i < head.kept.size(); ++i) {
-                    const bool guarded = std::binary_search(head.protectedTokens.begin(), head.protectedTokens.end(), head.kept[i]);
+                    const bool guarded =
+                        std::binary_search(head.protectedTokens.begin(), head.protectedTokens.end(), head.kept[i]);
                     QCOMPARE(head.numeratorWeights[i] == 1.0F, guarded);
                     sum += static_cast<double>(head.numeratorWeights[i]);
                 }

@@ -11,9 +11,7 @@ using namespace kvscope;
 
 namespace {
 
-ParameterValues valuesOf(const std::string& spec) {
-    return PolicySpec::parse(spec).values;
-}
+ParameterValues valuesOf(const std::string& spec) { return PolicySpec::parse(spec).values; }
 
 } // namespace
 
@@ -43,9 +41,10 @@ private slots:
             int window, width;
             const char *pool, *group;
         };
-        for (const Row& row : {Row{"kvpress", 64, 5, "average", "mean"}, Row{"keydiff", 32, 7, "average", "mean"},
-                               Row{"kvcache_factory", 8, 7, "max", "mean"}, Row{"original_class", 64, 5, "average", "mean"},
-                               Row{"compactor_vllm", 32, 5, "trailing", "sum"}}) {
+        for (const Row& row :
+             {Row{"kvpress", 64, 5, "average", "mean"}, Row{"keydiff", 32, 7, "average", "mean"},
+              Row{"kvcache_factory", 8, 7, "max", "mean"}, Row{"original_class", 64, 5, "average", "mean"},
+              Row{"compactor_vllm", 32, 5, "trailing", "sum"}}) {
             const ParameterValues values = valuesOf(std::string("snapkv:") + row.variant);
             QCOMPARE(values.integer("window"), row.window);
             QCOMPARE(values.integer("pool_width"), row.width);
@@ -62,15 +61,18 @@ private slots:
         QVERIFY(paper.integer("sketch_size") == 64 && kvpress.integer("sketch_size") == 48 &&
                 vllm.integer("sketch_size") == 48);
         QVERIFY(paper.integer("chunk") == 256 && kvpress.integer("chunk") == 256 && vllm.integer("chunk") == 128);
-        QVERIFY(paper.real("lambda") == 0.3 && kvpress.choice("lambda_rule") == "removed" && vllm.real("lambda") == 0.5);
+        QVERIFY(paper.real("lambda") == 0.3 && kvpress.choice("lambda_rule") == "removed" &&
+                vllm.real("lambda") == 0.5);
         QVERIFY(!paper.flag("centred") && kvpress.flag("centred") && vllm.flag("centred"));
         QVERIFY(paper.choice("z_scope") == "head" && kvpress.choice("z_scope") == "layer" && kvpress.flag("z_sample"));
         QVERIFY(kvpress.integer("protect_first") == 8 && kvpress.integer("protect_last") == 4);
-        QVERIFY(vllm.integer("protect_first") == 16 && vllm.integer("protect_last") == 64 && vllm.integer("page") == 128);
+        QVERIFY(vllm.integer("protect_first") == 16 && vllm.integer("protect_last") == 64 &&
+                vllm.integer("page") == 128);
         QVERIFY(vllm.choice("selection") == "joint" && paper.choice("selection") == "head");
     }
 
-    // 6.3: one set per layer in the original and in kvpress, one per KV head in KeyDiff's runs (L2). 6.6: sinks, positions (L6).
+    // 6.3: one set per layer in the original and in kvpress, one per KV head in KeyDiff's runs (L2). 6.6: sinks,
+    // positions (L6).
     void scopesSinksAndPositions() {
         QCOMPARE(valuesOf("tova").choice("scope"), std::string("layer"));
         QCOMPARE(valuesOf("tova:kvpress").choice("scope"), std::string("layer"));

@@ -92,8 +92,7 @@ std::vector<double> attend(const Rotated& made, std::int64_t queryHead, Row quer
             logit += q[c] * k[c] / std::sqrt(static_cast<double>(kDim));
         sum += std::exp(logit);
         for (std::size_t c = 0; c < kDim; ++c)
-            out[c] += std::exp(logit) *
-                      values.data[static_cast<std::size_t>((kv * kTokens + row.token) * kDim) + c];
+            out[c] += std::exp(logit) * values.data[static_cast<std::size_t>((kv * kTokens + row.token) * kDim) + c];
     }
     for (double& x : out)
         x /= sum;
@@ -238,7 +237,7 @@ private slots:
         QVERIFY(m_runner.run(again, {})->fidelity->outputError.data == results[0]->fidelity->outputError.data);
     }
 
-    void refusesWhatCannotBeTurned() {
+    void refusesWhatCannotBeRotated() {
         Rotated made = makeRotated(8, {});
         const RunRequest request = requestOf(made, "streaming_llm:paper@15t");
         made.capture->frequencies.clear();

@@ -54,12 +54,15 @@ GridBest gridSearch(const std::vector<CalibrationTriple>& triples, double weight
     return best;
 }
 
-std::vector<CalibrationTriple> noisyTriples(std::uint64_t seed, double alpha, double beta, const std::vector<double>& nlls) {
+std::vector<CalibrationTriple> noisyTriples(std::uint64_t seed, double alpha, double beta,
+                                            const std::vector<double>& nlls) {
     std::vector<CalibrationTriple> triples;
     for (std::size_t c = 0; c < nlls.size(); ++c)
         for (int i = 1; i <= 9; ++i) {
             const double r = i / 10.0;
-            const double noise = 0.04 * gaussianAt({.seed = seed, .round = static_cast<std::uint32_t>(c), .token = static_cast<std::uint32_t>(i)});
+            const double noise = 0.04 * gaussianAt({.seed = seed,
+                                                    .round = static_cast<std::uint32_t>(c),
+                                                    .token = static_cast<std::uint32_t>(i)});
             triples.push_back({"context " + std::to_string(c), r, nlls[c],
                                std::max(0.01, printedCurve(alpha * nlls[c] + beta, r) + noise)});
         }
@@ -75,7 +78,8 @@ private slots:
     void theCurveIsThePrintedOne() {
         for (const double k : {-20.0, -5.0, -1.0, -0.01, 0.0, 0.3, 2.0, 20.0})
             for (const double r : {0.0, 0.1, 0.5, 0.9, 1.0})
-                QVERIFY2(std::abs(calibrationCurve(k, r) - printedCurve(k, r)) < 1e-14, qPrintable(QString("k %1 r %2").arg(k).arg(r)));
+                QVERIFY2(std::abs(calibrationCurve(k, r) - printedCurve(k, r)) < 1e-14,
+                         qPrintable(QString("k %1 r %2").arg(k).arg(r)));
     }
 
     void theCurveNeitherOverflowsNorDividesByZero() {
@@ -121,7 +125,8 @@ private slots:
                 const double h = 1e-5;
                 const double byR = (calibrationCurve(k, r + h) - calibrationCurve(k, r - h)) / (2 * h);
                 const double byK = (calibrationCurve(k + h, r) - calibrationCurve(k - h, r)) / (2 * h);
-                QVERIFY2(std::abs(calibrationSlope(k, r) - byR) < 1e-6 * (1 + std::abs(byR)), qPrintable(QString("r: k %1").arg(k)));
+                QVERIFY2(std::abs(calibrationSlope(k, r) - byR) < 1e-6 * (1 + std::abs(byR)),
+                         qPrintable(QString("r: k %1").arg(k)));
                 QVERIFY2(std::abs(calibrationSensitivity(k, r) - byK) < 1e-8, qPrintable(QString("k: k %1").arg(k)));
             }
     }
@@ -140,7 +145,8 @@ private slots:
                 const auto triples = noisyTriples(seed, 0, -7 + 3.0 * static_cast<double>(seed), {2.2});
                 const CalibrationFit fit = fitCalibration(triples, weight);
                 const GridBest grid = gridSearch(triples, weight, false);
-                QVERIFY2(fit.loss <= grid.loss * (1 + 1e-9), qPrintable(QString("seed %1: %2 > %3").arg(seed).arg(fit.loss).arg(grid.loss)));
+                QVERIFY2(fit.loss <= grid.loss * (1 + 1e-9),
+                         qPrintable(QString("seed %1: %2 > %3").arg(seed).arg(fit.loss).arg(grid.loss)));
                 QVERIFY(std::abs(fit.beta - grid.beta) < 1e-3);
                 QVERIFY(std::abs(naiveLoss(triples, 0, fit.beta, weight) - fit.loss) < 1e-12);
             }
@@ -152,7 +158,8 @@ private slots:
                 const auto triples = noisyTriples(seed, 3.5, -14, {1.1, 2.4, 3.0, 3.9});
                 const CalibrationFit fit = fitCalibration(triples, weight);
                 const GridBest grid = gridSearch(triples, weight, true);
-                QVERIFY2(fit.loss <= grid.loss * (1 + 1e-6), qPrintable(QString("seed %1: %2 > %3").arg(seed).arg(fit.loss).arg(grid.loss)));
+                QVERIFY2(fit.loss <= grid.loss * (1 + 1e-6),
+                         qPrintable(QString("seed %1: %2 > %3").arg(seed).arg(fit.loss).arg(grid.loss)));
                 QVERIFY(fit.slopeKnown);
                 QVERIFY(std::abs(fit.alpha - 3.5) < 1.5);
                 QVERIFY(std::abs(naiveLoss(triples, fit.alpha, fit.beta, weight) - fit.loss) < 1e-10);
@@ -208,8 +215,12 @@ private slots:
         QVERIFY(errorText([] { fitCalibration(List{{"a", NAN, 2, 1}}, 5); }).contains("retention nan"));
         QVERIFY(errorText([] { fitCalibration(List{{"a", 0.5, 2, 0}}, 5); }).contains("quality 0"));
         QVERIFY(errorText([] { fitCalibration(List{{"a", 0.5, INFINITY, 0.5}}, 5); }).contains("infinite NLL"));
-        QVERIFY(errorText([] { fitCalibration(List{{"a", 0.5, 2, 0.5}, {"b", 0.5, NAN, 0.5}}, 5); }).contains("'b' has no NLL"));
-        QVERIFY(errorText([] { fitCalibration(List{{"a", 0.5, 2, 0.5}, {"a", 0.6, 3, 0.5}}, 5); }).contains("several NLLs"));
+        QVERIFY(errorText([] {
+                    fitCalibration(List{{"a", 0.5, 2, 0.5}, {"b", 0.5, NAN, 0.5}}, 5);
+                }).contains("'b' has no NLL"));
+        QVERIFY(errorText([] {
+                    fitCalibration(List{{"a", 0.5, 2, 0.5}, {"a", 0.6, 3, 0.5}}, 5);
+                }).contains("several NLLs"));
         QVERIFY(errorText([] { fitCalibration(List{{"a", 0.5, 2, 0.5}}, 0); }).contains("weight 0"));
     }
 
@@ -280,23 +291,28 @@ private slots:
         QVERIFY(std::isnan(level.explained()) && level.isPoor());
         // The mean of three times 0.1 is not 0.1 in binary.
         QVERIFY(std::isnan(misfitOf(points({{0.2, 0.1}, {0.4, 0.1}, {0.6, 0.1}}), 0, 1).explained()));
-        QVERIFY(!misfitOf(points({{0.5, 0.99}, {0.7, 1.005}}), -10, 1).isPoor()); // explains nothing, and misses by nothing
+        QVERIFY(
+            !misfitOf(points({{0.5, 0.99}, {0.7, 1.005}}), -10, 1).isPoor()); // explains nothing, and misses by nothing
         const CalibrationMisfit none = misfitOf(points({{1, 1}}), 0, 1);
         QVERIFY(std::isnan(none.rms) && !none.isPoor());
     }
 
     // The curve's loss and the level line's are both those of the weighted fit.
     void theVerdictComparesLikeWithLike() {
-        const std::vector<CalibrationTriple> two = {{"a", 0.2, NAN, 0.3}, {"a", 0.6, NAN, 0.5}}; // the diagonal misses by -0.1 and 0.1
+        const std::vector<CalibrationTriple> two = {{"a", 0.2, NAN, 0.3},
+                                                    {"a", 0.6, NAN, 0.5}}; // the diagonal misses by -0.1 and 0.1
         const CalibrationMisfit plain = misfitOf(two, 0, 1), heavy = misfitOf(two, 0, 5);
         QVERIFY(std::abs(plain.loss - 0.02) < 1e-12 && std::abs(plain.levelLoss - 0.02) < 1e-12); // level 0.4
         QVERIFY(std::abs(heavy.loss - 0.06) < 1e-12);
-        QVERIFY(std::abs(heavy.levelLoss - 0.04 * 5 / 6) < 1e-12); // level 1/3, 1/30 above the lower and 1/6 below the higher
-        // Above its points everywhere by 0.1: less than a quarter of a level line's loss, but not where being above weighs five times.
+        QVERIFY(std::abs(heavy.levelLoss - 0.04 * 5 / 6) <
+                1e-12); // level 1/3, 1/30 above the lower and 1/6 below the higher
+        // Above its points everywhere by 0.1: less than a quarter of a level line's loss, but not where being above
+        // weighs five times.
         const std::vector<CalibrationTriple> below = {{"a", 0.3, NAN, 0.2}, {"a", 0.5, NAN, 0.4}, {"a", 0.8, NAN, 0.7}};
         QVERIFY(!misfitOf(below, 0, 1).isPoor() && misfitOf(below, 0, 5).isPoor());
         // A curve fitted for w is not called poor for what w makes it do.
-        const std::vector<CalibrationTriple> asymmetric = {{"a", 0.1, NAN, 0.28}, {"a", 0.3, NAN, 0.9}, {"a", 0.5, NAN, 0.75}, {"a", 0.8, NAN, 0.98}};
+        const std::vector<CalibrationTriple> asymmetric = {
+            {"a", 0.1, NAN, 0.28}, {"a", 0.3, NAN, 0.9}, {"a", 0.5, NAN, 0.75}, {"a", 0.8, NAN, 0.98}};
         for (const double weight : {1.0, 5.0, 20.0}) {
             const CalibrationFit fit = fitCalibration(asymmetric, weight);
             const CalibrationMisfit misfit = misfitOf(asymmetric, fit.beta, weight);
@@ -308,10 +324,12 @@ private slots:
                     loss += (level > t.quality ? weight : 1) * (level - t.quality) * (level - t.quality);
                 least = std::min(least, loss);
             }
-            QVERIFY2(misfit.levelLoss <= least && least - misfit.levelLoss < 1e-6, qPrintable(QString("w %1: %2, %3").arg(weight).arg(misfit.levelLoss).arg(least)));
+            QVERIFY2(misfit.levelLoss <= least && least - misfit.levelLoss < 1e-6,
+                     qPrintable(QString("w %1: %2, %3").arg(weight).arg(misfit.levelLoss).arg(least)));
         }
         // Contexts that differ among each other have levels of their own.
-        const std::vector<CalibrationTriple> contexts = {{"a", 0.2, 1, 0.1}, {"a", 0.6, 1, 0.3}, {"b", 0.2, 2, 0.7}, {"b", 0.6, 2, 0.9}};
+        const std::vector<CalibrationTriple> contexts = {
+            {"a", 0.2, 1, 0.1}, {"a", 0.6, 1, 0.3}, {"b", 0.2, 2, 0.7}, {"b", 0.6, 2, 0.9}};
         QVERIFY(std::abs(misfitOf(contexts, 0, 1).levelLoss - 0.04) < 1e-12);
     }
 

@@ -58,7 +58,8 @@ class CalibrationTest : public QObject {
         writeFileAtomically(path(name), text);
         return path(name);
     }
-    std::shared_ptr<const RunResult> run(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec) const {
+    std::shared_ptr<const RunResult> run(const std::shared_ptr<const CaptureReader>& capture,
+                                         const std::string& spec) const {
         return m_runner.run(requestOn(capture, spec), {});
     }
 
@@ -105,9 +106,10 @@ private slots:
     }
 
     void tableOfTriples() {
-        const std::string table = file("t.csv",
-                                       "\xEF\xBB\xBF# a note\nvariant,policy,context,retention,nll_context,nll_full,nll_compressed,more\r\n"
-                                       "paper,snapkv,\"a, b\",0.5,2.5,1,2,x\npaper,keydiff,c,0.5,2.5,1,2,x\n\npaper,snapkv,d,0.25,,1,4,x\n");
+        const std::string table =
+            file("t.csv",
+                 "\xEF\xBB\xBF# a note\nvariant,policy,context,retention,nll_context,nll_full,nll_compressed,more\r\n"
+                 "paper,snapkv,\"a, b\",0.5,2.5,1,2,x\npaper,keydiff,c,0.5,2.5,1,2,x\n\npaper,snapkv,d,0.25,,1,4,x\n");
         const CalibrationData data = readTriplesCsv(table, "snapkv", "paper");
         QCOMPARE(data.triples.size(), std::size_t{2});
         QCOMPARE(data.triples[0].context, std::string("a, b"));
@@ -145,21 +147,21 @@ private slots:
         const CalibrationData data = proxyTriples(m_runner, request, {});
         QVERIFY(data.proxy);
         QVERIFY(data.origin.starts_with("proxy"));
-        QCOMPARE(data.triples.size(), proxyLadder().size());
-        const std::size_t rung = 6;
+        QCOMPARE(data.triples.size(), proxyBudgetGrid().size());
+        const std::size_t gridPoint = 6;
         double error = 0, kept = 0;
         for (const int layer : {0, 1}) {
             RunRequest plain = requestOn(capture, "snapkv@0.4");
-            QCOMPARE(proxyLadder()[rung], 0.4);
+            QCOMPARE(proxyBudgetGrid()[gridPoint], 0.4);
             plain.layer = LayerIndex(layer);
             const auto result = m_runner.run(plain, {});
             for (const double e : result->fidelity->meanOutputError)
                 error += e / 8;
             kept += static_cast<double>(result->selection.heads[1].kept.size()) / 80 / 2;
         }
-        QVERIFY(std::abs(data.triples[rung].quality - std::max(1e-6, 1 - error)) < 1e-12);
-        QVERIFY(std::abs(data.triples[rung].retention - kept) < 1e-12);
-        QCOMPARE(data.triples[rung].contextNll, 2.0);
+        QVERIFY(std::abs(data.triples[gridPoint].quality - std::max(1e-6, 1 - error)) < 1e-12);
+        QVERIFY(std::abs(data.triples[gridPoint].retention - kept) < 1e-12);
+        QCOMPARE(data.triples[gridPoint].contextNll, 2.0);
         QVERIFY(errorText([&] {
                     ProxyRequest exact{{capture}, PolicySpec::parse("exact"), "80", 0, {}};
                     proxyTriples(m_runner, exact, {});
@@ -169,12 +171,14 @@ private slots:
     void budgetTextReadsBack() {
         for (const char* text : {"tau=0.95", "tau=0.9:proxy", "tau=0.5:k=-5", "tau=1:a folder/fit@1,2.json"})
             QCOMPARE(Budget::parse(text).text(), std::string(text));
-        QCOMPARE(PolicySpec::parse("snapkv,window=16@tau=0.9:proxy").text(), std::string("snapkv,window=16@tau=0.9:proxy"));
+        QCOMPARE(PolicySpec::parse("snapkv,window=16@tau=0.9:proxy").text(),
+                 std::string("snapkv,window=16@tau=0.9:proxy"));
         QVERIFY(errorText([] { Budget::parse("tau=1.2"); }).contains("no quality"));
         QVERIFY(errorText([] { Budget::parse("tau=0"); }).contains("no quality"));
         QVERIFY(errorText([] { Budget::parse("tau=x"); }).contains("not a number"));
         QVERIFY(errorText([] { Budget::parse("tau=0.9:"); }).contains("no curve after the colon"));
-        QVERIFY(errorText([] { resolveBudget(Budget::parse("tau=0.9"), 10, Rounding::Ceil); }).contains("is a quality"));
+        QVERIFY(
+            errorText([] { resolveBudget(Budget::parse("tau=0.9"), 10, Rounding::Ceil); }).contains("is a quality"));
     }
 
     void givenCurvature() {
@@ -211,7 +215,8 @@ private slots:
         QVERIFY(result->calibrated->proxy);
         const double own = [&] {
             ProxyRequest request{{capture}, PolicySpec::parse("tova"), "80", 0, {}};
-            return retentionNeeded(fitCalibration(proxyTriples(m_runner, request, {}).triples, kCalibrationWeight).beta, 0.6);
+            return retentionNeeded(fitCalibration(proxyTriples(m_runner, request, {}).triples, kCalibrationWeight).beta,
+                                   0.6);
         }();
         QCOMPARE(result->calibrated->retention, own);
         const std::vector<std::shared_ptr<const RunResult>> results = {result};
@@ -244,7 +249,8 @@ private slots:
         const auto data = measuredTriples(*capture, request.policy, 995);
         const CalibrationFit fit = fitCalibration(data.triples, kCalibrationWeight);
         QCOMPARE(result->calibrated->retention, retentionNeeded(fit.beta, 0.9));
-        QVERIFY(QString::fromStdString(result->calibrated->origin).contains("calibration/compactor/kvpress of needle-1k.h5"));
+        QVERIFY(QString::fromStdString(result->calibrated->origin)
+                    .contains("calibration/compactor/kvpress of needle-1k.h5"));
         request.policy = PolicySpec::parse("compactor");
         QVERIFY(errorText([&] { m_runner.run(request, {}); }).contains("compactor:kvpress"));
     }
@@ -259,23 +265,34 @@ private slots:
             return m_runner.run(request, {})->notes.front();
         };
         // The sample's rows name no parameters.
-        QVERIFY(noteOf("snapkv:kvpress,window=16", "tau=0.9").find("does not say with which parameters") != std::string::npos);
+        QVERIFY(noteOf("snapkv:kvpress,window=16", "tau=0.9").find("does not say with which parameters") !=
+                std::string::npos);
         QVERIFY(noteOf("snapkv:kvpress", "tau=0.9").find("does not say") == std::string::npos);
         h5::Writer writer(path("stated.h5"));
         writer.put("/calibration/snapkv/paper", std::vector<double>{0.5, 2, 1, 2, 0}, {1, 5});
-        writer.attribute("/calibration/snapkv/paper", "parameters", std::string(R"({"window": "16", "pool": "average"})"));
+        writer.attribute("/calibration/snapkv/paper", "parameters",
+                         std::string(R"({"window": "16", "pool": "average"})"));
         writer.close();
         const auto stated = captureWithLosses(4, 2);
         stated->captureInfo.path = path("stated.h5");
-        const auto notesFor = [&](const char* spec) { return measuredTriples(*stated, PolicySpec::parse(spec), 80).notes; };
+        const auto notesFor = [&](const char* spec) {
+            return measuredTriples(*stated, PolicySpec::parse(spec), 80).notes;
+        };
         QCOMPARE(notesFor("snapkv:paper,window=16"), std::vector<std::string>());
-        QVERIFY(notesFor("snapkv:paper,window=8,pool=max").at(0).find("measured with window=16, pool=average, this run has window=8, pool=max") !=
+        QVERIFY(notesFor("snapkv:paper,window=8,pool=max")
+                    .at(0)
+                    .find("measured with window=16, pool=average, this run has window=8, pool=max") !=
                 std::string::npos);
         const PolicySpec measured = PolicySpec::parse("snapkv:kvpress,window=32");
-        writeCalibration(path("other.json"), calibrate(measured, proxyTriples(m_runner, {{captureWithLosses(3, 2)}, measured, "80", 0, {}}, {}), 0.9, 1, 0));
-        QVERIFY(noteOf("snapkv:kvpress", "tau=0.9:" + path("other.json")).find("measured with window=32, this run has window=64") != std::string::npos);
+        writeCalibration(path("other.json"),
+                         calibrate(measured,
+                                   proxyTriples(m_runner, {{captureWithLosses(3, 2)}, measured, "80", 0, {}}, {}), 0.9,
+                                   1, 0));
+        QVERIFY(noteOf("snapkv:kvpress", "tau=0.9:" + path("other.json"))
+                    .find("measured with window=32, this run has window=64") != std::string::npos);
         const std::string table = file("t.csv", "retention,quality\n0.2,0.7\n0.5,0.9\n");
-        QVERIFY(noteOf("snapkv:kvpress,window=16", "tau=0.9:" + table).find("does not say with which parameters") != std::string::npos);
+        QVERIFY(noteOf("snapkv:kvpress,window=16", "tau=0.9:" + table).find("does not say with which parameters") !=
+                std::string::npos);
         QVERIFY(noteOf("snapkv:kvpress", "tau=0.9:" + table).find("does not say") == std::string::npos);
     }
 
@@ -308,7 +325,9 @@ private slots:
         const auto result = run(capture, "snapkv@tau=0.9:" + path("two.json"));
         QCOMPARE(result->calibrated->k, made.fit.k(2));
         QVERIFY(result->calibrated->origin.find("alpha") != std::string::npos);
-        QVERIFY(errorText([&] { run(capture, "tova@tau=0.9:" + path("two.json")); }).contains("the calibration is of snapkv"));
+        QVERIFY(errorText([&] {
+                    run(capture, "tova@tau=0.9:" + path("two.json"));
+                }).contains("the calibration is of snapkv"));
         const auto without = makeRandomCapture(7, 120, 1, 2, 1, 8);
         QVERIFY(errorText([&] { run(without, "snapkv@tau=0.9:" + path("two.json")); }).contains("NLL(c)"));
         // the table is one of triples
@@ -328,7 +347,9 @@ private slots:
     }
 
     void brokenCalibrationsAreRefused() {
-        const auto read = [&](const std::string& text) { return errorText([&] { readCalibrationFile(file("c.json", text)); }); };
+        const auto read = [&](const std::string& text) {
+            return errorText([&] { readCalibrationFile(file("c.json", text)); });
+        };
         QVERIFY(read("{").contains("not a kvscope-calibration"));
         QVERIFY(read("{\"format\":\"kvscope-selection\"}").contains("not a kvscope-calibration"));
         QVERIFY(read("{\"format\":\"kvscope-calibration\",\"version\":9}").contains("version 9"));

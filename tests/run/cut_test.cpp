@@ -1,7 +1,7 @@
 // Every form of the cut, on captures with and without segments, and every way to type one that does not work.
 #include "core/base/error.h"
-#include "core/capture/memory_capture.h"
 #include "core/capture/cut.h"
+#include "core/capture/memory_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -102,7 +102,7 @@ private slots:
         const Cut cut = Cut::resolve(text.toStdString(), captures.at(capture));
         QCOMPARE(cut.text, text.toStdString());
         QCOMPARE(cut.token, token);
-        QCOMPARE(cut.judgedOnSeen, seen);
+        QCOMPARE(cut.evaluatedOnSeen, seen);
         QCOMPARE(QString::fromStdString(cut.label), label);
     }
 

@@ -36,15 +36,15 @@ HostTensor lastRows(const HostTensor& tensor, std::int64_t count) {
     return last;
 }
 
-Case makeCase(unsigned seed, std::int64_t n, TokenIndex cut, std::int64_t judges) {
+Case makeCase(unsigned seed, std::int64_t n, TokenIndex cut, std::int64_t evaluationQueries) {
     const auto capture = makeRandomCapture(seed, n, 1, 4, 2, 8);
     Case c;
     c.layer.keys = capture->read(LayerIndex(0), TensorRole::Keys, {});
     c.layer.values = capture->read(LayerIndex(0), TensorRole::Values, {});
-    c.layer.queries = lastRows(capture->read(LayerIndex(0), TensorRole::Queries, {}), judges);
-    c.layer.firstQuery = static_cast<TokenIndex>(n - judges);
+    c.layer.queries = lastRows(capture->read(LayerIndex(0), TensorRole::Queries, {}), evaluationQueries);
+    c.layer.firstQuery = static_cast<TokenIndex>(n - evaluationQueries);
     const LayerInfo& info = capture->info().layers.front();
-    c.layer.rule = {info.scaling, 0, 0, info.kvOfQ};
+    c.layer.rule = {info.scaling, 0, 0, info.gqaGroupOf};
     c.cut = cut;
     return c;
 }
@@ -83,8 +83,8 @@ Fidelity measured(const Engine& engine, const Case& c) {
 
 naive::Outcome expected(const Case& c, std::int64_t queryHead, std::int64_t query) {
     const bool own = std::cmp_greater(c.kept.size(), c.kvHeads());
-    const WeightedSet& set =
-        c.kept[static_cast<std::size_t>(own ? queryHead : c.layer.rule.kvOfQ[static_cast<std::size_t>(queryHead)])];
+    const WeightedSet& set = c.kept[static_cast<std::size_t>(
+        own ? queryHead : c.layer.rule.gqaGroupOf[static_cast<std::size_t>(queryHead)])];
     std::vector<double> w(static_cast<std::size_t>(c.cut)), u(w);
     std::vector<bool> kept(w.size());
     for (std::size_t i = 0; i < set.numerator.size(); ++i) {

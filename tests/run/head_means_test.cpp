@@ -15,7 +15,7 @@ class HeadMeansTest : public QObject {
 
     static LayerInfo interleaved() {
         LayerInfo layer;
-        layer.kvOfQ = {0, 1, 0, 1};
+        layer.gqaGroupOf = {0, 1, 0, 1};
         return layer;
     }
 
@@ -37,7 +37,8 @@ private slots:
 
     void nothingMeasuredIsNoNumber() {
         const auto capture = openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
-        QVERIFY(std::isnan(meanErrorOf(RunResult{}, *capture, KvHeadIndex(0))) && std::isnan(meanMassOf(RunResult{}, *capture, KvHeadIndex(0))));
+        QVERIFY(std::isnan(meanErrorOf(RunResult{}, *capture, KvHeadIndex(0))) &&
+                std::isnan(meanMassOf(RunResult{}, *capture, KvHeadIndex(0))));
     }
 };
 

@@ -36,7 +36,7 @@ RunRequest requestOf(const Capture& capture, const std::string& spec, const std:
     return request;
 }
 
-struct Rig {
+struct Fixture {
     std::shared_ptr<CountingEngine> engine = std::make_shared<CountingEngine>();
     LayerRunner runner{engine};
 
@@ -107,7 +107,7 @@ private slots:
     void resultsAreWhole() {
         QFETCH(QString, spec);
         const RunRequest request = requestOf(someCapture(), spec.toStdString());
-        const auto result = Rig().run(request);
+        const auto result = Fixture().run(request);
         const bool exact = spec == "exact";
         QCOMPARE(result->visible, 80);
         QCOMPARE(result->requested, exact ? 80 : 20); // a quarter of what is visible, not of all 120
@@ -139,8 +139,8 @@ private slots:
         QFETCH(QString, spec);
         const auto capture = someCapture();
         const auto other = withAnotherFuture(*capture, 80);
-        const auto a = Rig().run(requestOf(capture, spec.toStdString()));
-        const auto b = Rig().run(requestOf(Capture(other), spec.toStdString()));
+        const auto a = Fixture().run(requestOf(capture, spec.toStdString()));
+        const auto b = Fixture().run(requestOf(Capture(other), spec.toStdString()));
         QVERIFY(a->selection.sameLists(b->selection));
         QVERIFY(std::memcmp(a->scores.data.data(), b->scores.data.data(), a->scores.data.size() * sizeof(float)) == 0);
         if (spec != "exact")
@@ -163,91 +163,91 @@ private slots:
         const auto capture = someCapture();
         std::vector<std::shared_ptr<const RunResult>> partial;
         const auto keep = [&](std::shared_ptr<const RunResult> result) { partial.push_back(std::move(result)); };
-        Rig rig;
-        const auto whole = rig.runner.run(requestOf(capture, "keydiff"), {}, keep);
+        Fixture fixture;
+        const auto whole = fixture.runner.run(requestOf(capture, "keydiff"), {}, keep);
         QCOMPARE(partial.size(), 1u);
         QVERIFY(!partial[0]->fidelity && whole->fidelity);
         QVERIFY(partial[0]->selection.sameLists(whole->selection));
         RunRequest unmeasured = requestOf(capture, "keydiff");
         unmeasured.measure = false;
-        QVERIFY(!rig.runner.run(unmeasured, {}, keep)->fidelity);
+        QVERIFY(!fixture.runner.run(unmeasured, {}, keep)->fidelity);
         QCOMPARE(partial.size(), 2u);
         QVERIFY(!errorMessage([&] { requireFidelity(*partial[1]); }).empty());
         QVERIFY(&requireFidelity(*whole) == whole->fidelity.get());
     }
 
     void aBudgetDragOnlySelects() {
-        Rig rig;
+        Fixture fixture;
         const auto capture = someCapture();
-        rig.run(requestOf(capture, "snapkv,window=8@0.5"));
-        const auto result = rig.run(requestOf(capture, "snapkv,window=8@0.4"));
+        fixture.run(requestOf(capture, "snapkv,window=8@0.5"));
+        const auto result = fixture.run(requestOf(capture, "snapkv,window=8@0.4"));
         QVERIFY(result->times.featuresFromCache && result->times.scoresFromCache && !result->times.selectionFromCache);
-        QCOMPARE(rig.engine->count("attentionColumnSums"), 1);
-        QCOMPARE(rig.engine->count("pool"), 1);
-        QCOMPARE(rig.engine->count("topK"), 2);
-        QCOMPARE(rig.engine->count("exact attention"), 1); // judged anew, but against the same exact outputs
-        QCOMPARE(rig.engine->count("kept attention"), 2);
-        const auto back = rig.run(requestOf(capture, "snapkv,window=8@0.5")); // undo: nothing runs at all
+        QCOMPARE(fixture.engine->count("attentionColumnSums"), 1);
+        QCOMPARE(fixture.engine->count("pool"), 1);
+        QCOMPARE(fixture.engine->count("topK"), 2);
+        QCOMPARE(fixture.engine->count("exact attention"), 1); // judged anew, but against the same exact outputs
+        QCOMPARE(fixture.engine->count("kept attention"), 2);
+        const auto back = fixture.run(requestOf(capture, "snapkv,window=8@0.5")); // undo: nothing runs at all
         QVERIFY(back->times.selectionFromCache && back->times.fidelityFromCache);
-        QCOMPARE(rig.engine->count("topK"), 2);
-        QCOMPARE(rig.engine->count("kept attention"), 2);
+        QCOMPARE(fixture.engine->count("topK"), 2);
+        QCOMPARE(fixture.engine->count("kept attention"), 2);
     }
 
     void everyStageSaysWhatItTook() {
-        const Rig rig;
+        const Fixture fixture;
         const RunRequest request = requestOf(someCapture(), "snapkv,window=8");
-        const StageTimes times = rig.run(request)->times;
+        const StageTimes times = fixture.run(request)->times;
         QVERIFY(times.readMs > 0 && times.featuresMs > 0 && times.combineMs > 0);
         QVERIFY(times.selectMs > 0 && times.measureMs > 0);
-        const StageTimes again = rig.run(request)->times; // what it once cost
+        const StageTimes again = fixture.run(request)->times; // what it once cost
         QCOMPARE(again.combineMs, times.combineMs);
         QCOMPARE(again.selectMs, times.selectMs);
         QCOMPARE(again.measureMs, times.measureMs);
-        QVERIFY(rig.run(requestOf(someCapture(), "keydiff,prompt_block=16"))->times.selectMs > 0);
+        QVERIFY(fixture.run(requestOf(someCapture(), "keydiff,prompt_block=16"))->times.selectMs > 0);
     }
 
     void aCombineKnobKeepsFeatures() {
-        Rig rig;
+        Fixture fixture;
         const auto capture = someCapture();
-        rig.run(requestOf(capture, "snapkv,window=8"));
-        const auto result = rig.run(requestOf(capture, "snapkv,window=8,pool_width=7"));
+        fixture.run(requestOf(capture, "snapkv,window=8"));
+        const auto result = fixture.run(requestOf(capture, "snapkv,window=8,pool_width=7"));
         QVERIFY(result->times.featuresFromCache && !result->times.scoresFromCache);
-        QCOMPARE(rig.engine->count("attentionColumnSums"), 1);
-        QCOMPARE(rig.engine->count("pool"), 2);
-        rig.run(requestOf(capture, "snapkv,window=9,pool_width=7"));
-        QCOMPARE(rig.engine->count("attentionColumnSums"), 2);
+        QCOMPARE(fixture.engine->count("attentionColumnSums"), 1);
+        QCOMPARE(fixture.engine->count("pool"), 2);
+        fixture.run(requestOf(capture, "snapkv,window=9,pool_width=7"));
+        QCOMPARE(fixture.engine->count("attentionColumnSums"), 2);
     }
 
     void keysTellRequestsApart() {
-        Rig rig;
+        Fixture fixture;
         const auto capture = someCapture(), other = someCapture(2);
-        const auto base = rig.run(requestOf(capture, "key_norm"));
+        const auto base = fixture.run(requestOf(capture, "key_norm"));
         RunRequest layer = requestOf(capture, "key_norm");
         layer.layer = LayerIndex(1);
-        QVERIFY(!rig.run(layer)->selection.sameLists(base->selection));
-        QVERIFY(!rig.run(requestOf(Capture(other), "key_norm"))->selection.sameLists(base->selection));
-        QCOMPARE(rig.run(requestOf(capture, "key_norm", "60"))->visible, 60);
-        QCOMPARE(rig.engine->count("rowNorms"), 4);
+        QVERIFY(!fixture.run(layer)->selection.sameLists(base->selection));
+        QVERIFY(!fixture.run(requestOf(Capture(other), "key_norm"))->selection.sameLists(base->selection));
+        QCOMPARE(fixture.run(requestOf(capture, "key_norm", "60"))->visible, 60);
+        QCOMPARE(fixture.engine->count("rowNorms"), 4);
         RunRequest seeded = requestOf(capture, "key_norm");
         seeded.seed = 7; // draws no random number, so nothing is computed again
-        rig.run(seeded);
-        QCOMPARE(rig.engine->count("rowNorms"), 4);
+        fixture.run(seeded);
+        QCOMPARE(fixture.engine->count("rowNorms"), 4);
         RunRequest uniform = requestOf(capture, "uniform");
-        const auto first = rig.run(uniform);
+        const auto first = fixture.run(uniform);
         uniform.seed = 7;
-        QVERIFY(!rig.run(uniform)->selection.sameLists(first->selection));
+        QVERIFY(!fixture.run(uniform)->selection.sameLists(first->selection));
     }
 
     void aNewReaderIsANewCapture() {
-        Rig rig;
+        Fixture fixture;
         {
             const auto capture = someCapture(1);
-            rig.run(requestOf(capture, "key_norm"));
+            fixture.run(requestOf(capture, "key_norm"));
         }
         const auto reloaded = someCapture(2); // perhaps at the very address of the first
-        const auto result = rig.run(requestOf(reloaded, "key_norm"));
-        QVERIFY(result->selection.sameLists(Rig().run(requestOf(reloaded, "key_norm"))->selection));
-        QCOMPARE(rig.engine->count("rowNorms"), 2);
+        const auto result = fixture.run(requestOf(reloaded, "key_norm"));
+        QVERIFY(result->selection.sameLists(Fixture().run(requestOf(reloaded, "key_norm"))->selection));
+        QCOMPARE(fixture.engine->count("rowNorms"), 2);
     }
 
     void aTinyCacheIsOnlySlow() {
@@ -256,35 +256,35 @@ private slots:
         const auto capture = someCapture();
         for (const std::string& spec : kSpecs) {
             const RunRequest request = requestOf(capture, spec);
-            QVERIFY(tiny.run(request, {})->selection.sameLists(Rig().run(request)->selection));
+            QVERIFY(tiny.run(request, {})->selection.sameLists(Fixture().run(request)->selection));
         }
     }
 
     void twoThreadsComputeOnce() {
-        Rig rig;
+        Fixture fixture;
         const RunRequest request = requestOf(someCapture(), "keydiff");
         std::vector<std::future<std::shared_ptr<const RunResult>>> runs;
         for (int i = 0; i < 4; ++i)
-            runs.push_back(std::async(std::launch::async, [&] { return rig.run(request); }));
+            runs.push_back(std::async(std::launch::async, [&] { return fixture.run(request); }));
         const auto first = runs[0].get();
         for (std::size_t i = 1; i < runs.size(); ++i)
             QVERIFY(runs[i].get()->selection.sameLists(first->selection));
-        QCOMPARE(rig.engine->count("anchor"), 1);
-        QCOMPARE(rig.engine->count("topK"), 1);
-        QCOMPARE(rig.engine->count("kept attention"), 1);
+        QCOMPARE(fixture.engine->count("anchor"), 1);
+        QCOMPARE(fixture.engine->count("topK"), 1);
+        QCOMPARE(fixture.engine->count("kept attention"), 1);
     }
 
     void cancelledRunsLeaveNoTrace() {
-        Rig rig;
+        Fixture fixture;
         const RunRequest request = requestOf(someCapture(), "keydiff");
         std::stop_source stop;
         stop.request_stop();
-        QVERIFY_EXCEPTION_THROWN(rig.runner.run(request, Checkpoint(stop.get_token())), Cancelled);
-        QVERIFY(rig.run(request)->fidelity);
+        QVERIFY_EXCEPTION_THROWN(fixture.runner.run(request, Checkpoint(stop.get_token())), Cancelled);
+        QVERIFY(fixture.run(request)->fidelity);
     }
 
-    void cutNoneJudgesOnSeenQueries() {
-        const auto result = Rig().run(requestOf(someCapture(), "key_norm", "none"));
+    void cutNoneEvaluatesOnSeenQueries() {
+        const auto result = Fixture().run(requestOf(someCapture(), "key_norm", "none"));
         QCOMPARE(result->visible, kTokens);
         QVERIFY(result->fidelity->seenQueries);
         QCOMPARE(result->fidelity->firstQuery, 0); // 256 would be more than there are
@@ -295,17 +295,17 @@ private slots:
     void fewerQueriesThanWanted() {
         const auto capture = someCapture();
         forgetQueries(*capture, 30); // queries 90 to 119
-        const auto early = Rig().run(requestOf(capture, "key_norm", "80"));
+        const auto early = Fixture().run(requestOf(capture, "key_norm", "80"));
         QCOMPARE(early->fidelity->firstQuery, 90);
         QCOMPARE(early->fidelity->queryCount, 30);
         QCOMPARE(early->notes,
                  std::vector<std::string>({"judged on the last 30 of 40 queries after the cut: the capture "
                                            "holds no others"}));
-        const auto late = Rig().run(requestOf(capture, "snapkv,window=8", "95")); // queries 90 to 94 are seen
+        const auto late = Fixture().run(requestOf(capture, "snapkv,window=8", "95")); // queries 90 to 94 are seen
         QCOMPARE(late->fidelity->firstQuery, 95);
         QCOMPARE(late->notes.size(), 1u);
         QVERIFY(late->notes[0].find("5 of its 8 window queries") != std::string::npos);
-        const std::string none = errorMessage([&] { Rig().run(requestOf(capture, "snapkv,window=8", "80")); });
+        const std::string none = errorMessage([&] { Fixture().run(requestOf(capture, "snapkv,window=8", "80")); });
         QVERIFY2(none.find("needs queries before token 80") != std::string::npos, none.c_str());
     }
 
@@ -313,14 +313,14 @@ private slots:
         const auto capture = someCapture();
         forgetQueries(*capture, 0);
         capture->tensors.erase({LayerIndex(0), TensorRole::Queries});
-        const auto result = Rig().run(requestOf(capture, "keydiff"));
+        const auto result = Fixture().run(requestOf(capture, "keydiff"));
         QVERIFY(!result->fidelity);
         const std::string message = errorMessage([&] { requireFidelity(*result); });
         QVERIFY2(message.find("holds no queries") != std::string::npos, message.c_str());
     }
 
     void blockRunsMarkWhatLeftTheCache() {
-        const auto result = Rig().run(requestOf(someCapture(), "key_norm,prompt_block=16"));
+        const auto result = Fixture().run(requestOf(someCapture(), "key_norm,prompt_block=16"));
         const auto kept = result->selection.heads[0].kept;
         std::int64_t scored = 0;
         for (TokenIndex t = 0; t < 80; ++t) {
@@ -332,22 +332,22 @@ private slots:
     }
 
     void errorsOfTheRequest() {
-        Rig rig;
+        Fixture fixture;
         const auto capture = someCapture();
         RunRequest request = requestOf(capture, "keydiff");
         request.budget = Budget::parse("81t");
-        QVERIFY(errorMessage([&] { rig.run(request); }).find("80 tokens lie before the cut") != std::string::npos);
+        QVERIFY(errorMessage([&] { fixture.run(request); }).find("80 tokens lie before the cut") != std::string::npos);
         request = requestOf(capture, "keydiff");
         request.layer = LayerIndex(5);
-        QVERIFY(!errorMessage([&] { rig.run(request); }).empty());
+        QVERIFY(!errorMessage([&] { fixture.run(request); }).empty());
     }
 
     void tensorsAreShared() {
-        Rig rig;
+        Fixture fixture;
         const auto capture = someCapture();
-        const Tensor keys = rig.runner.tensor(capture, LayerIndex(0), TensorRole::Keys, {});
+        const Tensor keys = fixture.runner.tensor(capture, LayerIndex(0), TensorRole::Keys, {});
         QVERIFY(keys.shape() == Shape({kKvHeads, kTokens, kDim}));
-        QVERIFY(keys.storage() == rig.runner.tensor(capture, LayerIndex(0), TensorRole::Keys, {}).storage());
+        QVERIFY(keys.storage() == fixture.runner.tensor(capture, LayerIndex(0), TensorRole::Keys, {}).storage());
     }
 };
 

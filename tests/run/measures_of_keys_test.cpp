@@ -1,13 +1,13 @@
 // Measures of keys, of directions and of what is kept against double loops from their formulas.
 #include <QtTest>
 
-#include "tests/run/measures_rig.h"
+#include "tests/run/measures_fixture.h"
 #include "tests/support/test_program.h"
 
 #include <functional>
 
 using namespace kvscope;
-using namespace kvscope::measures_rig;
+using namespace kvscope::measures_fixture;
 
 namespace {
 
@@ -42,29 +42,29 @@ class MeasuresOfKeysTest : public QObject {
 
 private slots:
     void keyMeasuresByFormula() {
-        const Rig rig;
-        const auto keyNorm = rig.get("key_norm").perHead, shifted = rig.get("shifted_key_norm").perHead,
-                   valueNorm = rig.get("value_norm").perHead, cosines = rig.get("cosine_sum").perHead,
-                   least = rig.get("cosine_sum_min").perHead, logDet = rig.get("log_det").perHead,
-                   count = rig.get("log_det_count").perHead;
+        const Fixture fixture;
+        const auto keyNorm = fixture.get("key_norm").perHead, shifted = fixture.get("shifted_key_norm").perHead,
+                   valueNorm = fixture.get("value_norm").perHead, cosines = fixture.get("cosine_sum").perHead,
+                   least = fixture.get("cosine_sum_min").perHead, logDet = fixture.get("log_det").perHead,
+                   count = fixture.get("log_det_count").perHead;
         for (int h = 0; h < kKvHeads; ++h) {
             std::vector<double> mean(kDim), values(kDim);
             double norms = 0, distances = 0, valueNorms = 0, double_sum = 0;
             const auto key = [&](int i) {
-                const float* row = rig.layer.row(rig.layer.keys, h, i);
+                const float* row = fixture.layer.row(fixture.layer.keys, h, i);
                 return std::vector<double>(row, row + kDim);
             };
             for (int i = 0; i < kCut; ++i)
                 for (int c = 0; c < kDim; ++c)
                     mean[std::size_t(c)] += key(i)[std::size_t(c)] / kCut;
             for (int i = 0; i < kCut; ++i) {
-                const float* row = rig.layer.row(rig.layer.values, h, i);
+                const float* row = fixture.layer.row(fixture.layer.values, h, i);
                 norms += naive::norm(key(i)) / kCut;
                 distances += naive::distance(key(i), mean) / kCut;
                 valueNorms += naive::norm({row, row + kDim}) / kCut;
             }
-            for (const TokenIndex i : rig.kept(h))
-                for (const TokenIndex j : rig.kept(h)) {
+            for (const TokenIndex i : fixture.kept(h))
+                for (const TokenIndex j : fixture.kept(h)) {
                     const auto a = key(i), b = key(j);
                     double product = 0;
                     for (int c = 0; c < kDim; ++c)
@@ -74,8 +74,8 @@ private slots:
             const auto at = std::size_t(h);
             QVERIFY(near(keyNorm[at], norms) && near(shifted[at], distances) && near(valueNorm[at], valueNorms));
             QVERIFY(near(cosines[at], double_sum) && least[at] <= cosines[at] + 1e-9);
-            naive::Block block{1, std::int64_t(rig.kept(h).size()), kDim, {}};
-            for (const TokenIndex i : rig.kept(h))
+            naive::Block block{1, std::int64_t(fixture.kept(h).size()), kDim, {}};
+            for (const TokenIndex i : fixture.kept(h))
                 for (double x : key(i))
                     block.numbers.push_back(float(x));
             double volume = 0;
@@ -86,9 +86,9 @@ private slots:
     }
 
     void directionsByFormula() {
-        const Rig rig;
-        const auto means = rig.get("cos_means").perHead, distinct = rig.get("cos_distinct").perHead,
-                   norms = rig.get("query_norm").perHead;
+        const Fixture fixture;
+        const auto means = fixture.get("cos_means").perHead, distinct = fixture.get("cos_distinct").perHead,
+                   norms = fixture.get("query_norm").perHead;
         const auto cosine = [](const std::vector<double>& a, const std::vector<double>& b) {
             double product = 0;
             for (std::size_t c = 0; c < a.size(); ++c)
@@ -98,17 +98,17 @@ private slots:
         for (int h = 0; h < kHeads; ++h) {
             std::vector<double> query(kDim), key(kDim), farthest;
             double length = 0, lowest = 2;
-            for (int j = 0; j < kJudges; ++j) {
-                const float* row = rig.layer.row(rig.layer.queries, h, j);
-                length += naive::norm({row, row + kDim}) / kJudges;
+            for (int j = 0; j < kEvaluationQueries; ++j) {
+                const float* row = fixture.layer.row(fixture.layer.queries, h, j);
+                length += naive::norm({row, row + kDim}) / kEvaluationQueries;
                 for (int c = 0; c < kDim; ++c)
                     query[std::size_t(c)] += row[c];
             }
             for (int i = 0; i < kCut; ++i)
                 for (int c = 0; c < kDim; ++c)
-                    key[std::size_t(c)] += rig.layer.row(rig.layer.keys, rig.kvOf(h), i)[c];
+                    key[std::size_t(c)] += fixture.layer.row(fixture.layer.keys, fixture.kvOf(h), i)[c];
             for (int i = 0; i < kCut; ++i) {
-                const float* row = rig.layer.row(rig.layer.keys, rig.kvOf(h), i);
+                const float* row = fixture.layer.row(fixture.layer.keys, fixture.kvOf(h), i);
                 const std::vector<double> one(row, row + kDim);
                 farthest = cosine(one, key) < lowest ? one : farthest;
                 lowest = std::min(lowest, cosine(one, key));
@@ -121,10 +121,10 @@ private slots:
 
     // k^T (K^T K)^+ k by elimination on a matrix of 8 x 8, sorted.
     void leverageConcentrationByFormula() {
-        Rig rig;
-        const HostTensor& keys = rig.capture->tensors[{LayerIndex(0), TensorRole::KeysPreRope}] = randomKeys();
-        rig.capture->captureInfo.layers.front().hasKeysPreRope = true;
-        const auto got = rig.get("leverage_concentration").perHead;
+        Fixture fixture;
+        const HostTensor& keys = fixture.capture->tensors[{LayerIndex(0), TensorRole::KeysPreRope}] = randomKeys();
+        fixture.capture->captureInfo.layers.front().hasKeysPreRope = true;
+        const auto got = fixture.get("leverage_concentration").perHead;
         QCOMPARE(got.size(), std::size_t{kKvHeads});
         for (int h = 0; h < kKvHeads; ++h) {
             const auto key = [&](int i) { return keys.data.data() + (h * kTokens + i) * kDim; };
@@ -138,19 +138,21 @@ private slots:
                 most += i < 5 ? leverage[std::size_t(i)] : 0; // a tenth of 45, rounded up
             }
             QVERIFY(near(all, kDim)); // leverages add up to the rank
-            QVERIFY2(near(got[std::size_t(h)], most / all), qPrintable(QString("%1, not %2").arg(got[std::size_t(h)]).arg(most / all)));
+            QVERIFY2(near(got[std::size_t(h)], most / all),
+                     qPrintable(QString("%1, not %2").arg(got[std::size_t(h)]).arg(most / all)));
         }
     }
 
     void effectiveBudgetIsKishsSampleSize() {
-        const Rig plain("keydiff@0.3");
+        const Fixture plain("keydiff@0.3");
         for (int h = 0; h < kKvHeads; ++h)
             QCOMPARE(plain.get("effective_budget").perHead[std::size_t(h)], double(plain.kept(h).size()));
-        for (const char* policy : {"balancekv,sink=2,recent=3,block=8@0.4", "balancekv_stream:greedy,batch=16,levels=2", "subgen"}) {
-            const Rig rig(policy);
-            const auto got = rig.get("effective_budget").perHead;
+        for (const char* policy :
+             {"balancekv,sink=2,recent=3,block=8@0.4", "balancekv_stream:greedy,batch=16,levels=2", "subgen"}) {
+            const Fixture fixture(policy);
+            const auto got = fixture.get("effective_budget").perHead;
             for (int h = 0; h < kKvHeads; ++h) {
-                const HeadSelection& head = rig.result->selection.heads[std::size_t(h)];
+                const HeadSelection& head = fixture.result->selection.heads[std::size_t(h)];
                 std::vector<double> weight(kTokens);
                 for (std::size_t i = 0; i < head.kept.size(); ++i)
                     weight[std::size_t(head.kept[i])] += double{head.denominatorWeights.at(i)};
@@ -159,7 +161,8 @@ private slots:
                     sum += w;
                     squares += w * w;
                 }
-                const auto distinct = double(std::count_if(weight.begin(), weight.end(), [](double w) { return w > 0; }));
+                const auto distinct =
+                    double(std::count_if(weight.begin(), weight.end(), [](double w) { return w > 0; }));
                 QVERIFY2(near(got[std::size_t(h)], sum * sum / squares), policy);
                 QVERIFY2(got[std::size_t(h)] < distinct - 1e-6, policy); // unequal weights are worth fewer tokens
             }

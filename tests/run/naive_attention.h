@@ -8,7 +8,7 @@
 
 namespace kvscope::naive {
 
-/// One judged query of one head, computed with double loops straight from the estimator's definition.
+/// One evaluation query of one head, computed with double loops straight from the estimator's definition.
 struct Outcome {
     std::vector<double> exact;   ///< a
     std::vector<double> output;  ///< z
@@ -28,7 +28,7 @@ struct Layer {
     }
     double logit(std::int64_t queryHead, std::int64_t query, TokenIndex token) const {
         const float* q = row(queries, queryHead, query);
-        const float* k = row(keys, rule.kvOfQ[static_cast<std::size_t>(queryHead)], token);
+        const float* k = row(keys, rule.gqaGroupOf[static_cast<std::size_t>(queryHead)], token);
         double product = 0;
         for (std::int64_t c = 0; c < keys.shape[2]; ++c)
             product += static_cast<double>(q[c]) * k[c];
@@ -56,7 +56,7 @@ inline Outcome attend(const Layer& layer, std::int64_t queryHead, std::int64_t q
         const double e = std::exp(layer.logit(queryHead, query, i)); // small logits: nothing overflows
         const double w = i < cut ? numerator[t] : 1, u = i < cut ? denominator[t] : 1;
         const bool stays = i >= cut || kept[t];
-        const float* v = layer.row(layer.values, layer.rule.kvOfQ[static_cast<std::size_t>(queryHead)], i);
+        const float* v = layer.row(layer.values, layer.rule.gqaGroupOf[static_cast<std::size_t>(queryHead)], i);
         all += e;
         left += u * e;
         (stays ? keptMass : evictedMass) += e;

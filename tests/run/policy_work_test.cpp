@@ -40,10 +40,12 @@ private slots:
         QCOMPARE(workOf("exact").operations, 0.0);
         // TOVA: the last query sees all tokens; 2d + 3 a logit, two reductions over heads
         const double tova = queryHeads * n * (2 * d + 3);
-        QVERIFY(workOf("tova@0.2").operations >= tova + topK() && workOf("tova@0.2").operations <= tova + topK() + 2 * queryHeads * n);
+        QVERIFY(workOf("tova@0.2").operations >= tova + topK() &&
+                workOf("tova@0.2").operations <= tova + topK() + 2 * queryHeads * n);
         // H2O: n (n + 1) / 2 pairs a query head
         const double h2o = queryHeads * n * (n + 1) / 2 * (2 * d + 3);
-        QVERIFY(workOf("h2o@0.2").operations >= h2o && workOf("h2o@0.2").operations <= h2o + topK() + 4 * queryHeads * n);
+        QVERIFY(workOf("h2o@0.2").operations >= h2o &&
+                workOf("h2o@0.2").operations <= h2o + topK() + 4 * queryHeads * n);
         // SnapKV, window 10: queries 80 to 89 see 81 to 90 tokens
         const double pairs = (81 + 90) * 10 / 2.0, snapkv = queryHeads * pairs * (2 * d + 3);
         const double got = workOf("snapkv,window=10,pool_width=1@0.2").operations;
@@ -52,7 +54,8 @@ private slots:
 
     // Policies.md 0.7: the pairwise anchor costs n times the mean one.
     void pairwiseCostsTheSquare() {
-        const double mean = workOf("keydiff@0.2").operations, pairwise = workOf("keydiff,anchor=pairwise@0.2").operations;
+        const double mean = workOf("keydiff@0.2").operations,
+                     pairwise = workOf("keydiff,anchor=pairwise@0.2").operations;
         QVERIFY(pairwise > 2 * kvHeads * n * n * d && mean < 20 * kvHeads * n * d);
     }
 

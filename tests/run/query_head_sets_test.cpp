@@ -36,21 +36,22 @@ std::shared_ptr<MemoryCapture> repeatedCapture() {
     capture->captureInfo.numKvHeads = kQueryHeads;
     for (LayerInfo& layer : capture->captureInfo.layers)
         for (int q = 0; q < kQueryHeads; ++q)
-            layer.kvOfQ[static_cast<std::size_t>(q)] = q;
+            layer.gqaGroupOf[static_cast<std::size_t>(q)] = q;
     for (auto& [place, tensor] : capture->tensors) {
         if (place.second == TensorRole::Queries)
             continue;
         HostTensor repeated{{kQueryHeads, tensor.shape[1], tensor.shape[2]}, {}};
         const std::int64_t size = tensor.shape[1] * tensor.shape[2];
         for (int q = 0; q < kQueryHeads; ++q)
-            repeated.data.insert(repeated.data.end(), tensor.data.begin() + q / kGroup * size, tensor.data.begin() + (q / kGroup + 1) * size);
+            repeated.data.insert(repeated.data.end(), tensor.data.begin() + q / kGroup * size,
+                                 tensor.data.begin() + (q / kGroup + 1) * size);
         tensor = std::move(repeated);
     }
     return capture;
 }
 
-RunRequest requestOf(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec, const std::string& budget,
-                     const std::string& cut = "segment:context") {
+RunRequest requestOf(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec,
+                     const std::string& budget, const std::string& cut = "segment:context") {
     RunRequest request;
     request.capture = capture;
     request.layer = LayerIndex(1);
@@ -62,9 +63,7 @@ RunRequest requestOf(const std::shared_ptr<const CaptureReader>& capture, const 
 
 const std::string kOwn = "snapkv,window=5,pool_width=3,copies=query_head", kShared = "snapkv,window=5,pool_width=3";
 
-bool sameNumbers(double a, double b) {
-    return a == b || (std::isnan(a) && std::isnan(b));
-}
+bool sameNumbers(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 } // namespace
 
@@ -75,10 +74,12 @@ private:
     std::shared_ptr<const CaptureReader> m_grouped = groupedCapture(), m_repeated = repeatedCapture();
     LayerRunner m_runner{makeCpuEngine()};
 
-    std::shared_ptr<const RunResult> own(const std::string& budget = "0.2", const std::string& cut = "segment:context") const {
+    std::shared_ptr<const RunResult> own(const std::string& budget = "0.2",
+                                         const std::string& cut = "segment:context") const {
         return m_runner.run(requestOf(m_grouped, kOwn, budget, cut), {});
     }
-    std::shared_ptr<const RunResult> alone(const std::string& budget = "0.2", const std::string& cut = "segment:context") const {
+    std::shared_ptr<const RunResult> alone(const std::string& budget = "0.2",
+                                           const std::string& cut = "segment:context") const {
         return m_runner.run(requestOf(m_repeated, kShared, budget, cut), {});
     }
     RunRequest replay(const RecordedSelection& list) const {
@@ -109,12 +110,14 @@ private slots:
             if (card.need != MeasureNeed::OutputProjection &&
                 (card.shape == MeasureShape::PerQuery || card.shape == MeasureShape::PerQueryHead))
                 ids.push_back(card.id);
-        QVERIFY(std::count(ids.begin(), ids.end(), "largest_loss") && std::count(ids.begin(), ids.end(), "score_correlation") &&
+        QVERIFY(std::count(ids.begin(), ids.end(), "largest_loss") &&
+                std::count(ids.begin(), ids.end(), "score_correlation") &&
                 std::count(ids.begin(), ids.end(), "numerator_error"));
         const auto of = m_runner.measure(*a, ids, {}), wanted = m_runner.measure(*b, ids, {});
         for (std::size_t i = 0; i < ids.size(); ++i)
             for (std::size_t q = 0; q < std::size_t{kQueryHeads}; ++q)
-                QVERIFY2(sameNumbers(of[i].perHead[q], wanted[i].perHead[q]), (ids[i] + " of query head " + std::to_string(q)).c_str());
+                QVERIFY2(sameNumbers(of[i].perHead[q], wanted[i].perHead[q]),
+                         (ids[i] + " of query head " + std::to_string(q)).c_str());
     }
 
     // A KV head has no single set then: its measures are those of the union, as a list of the unions gives them.
@@ -163,21 +166,21 @@ private slots:
 
     // Rank, score and margin of each query head are those of the KV head that it has to itself; the group keeps a token
     // from the smallest budget on at which any of them does.
-    void standingOfEveryToken() {
+    void decisionOfEveryToken() {
         const auto a = own("20t"), b = alone("20t");
         for (int kv = 0; kv < kQueryHeads / kGroup; ++kv)
             for (TokenIndex token = 0; token < a->visible; ++token) {
-                const TokenStanding group = standingOf(*a, KvHeadIndex(kv), token);
+                const TokenDecision group = tokenDecisionOf(*a, KvHeadIndex(kv), token);
                 double margin = -std::numeric_limits<double>::infinity();
                 std::int64_t flip = a->visible;
                 bool kept = false;
                 QCOMPARE(group.queryHeads.size(), std::size_t{kGroup});
-                for (const QueryHeadStanding& standing : group.queryHeads) {
-                    const TokenStanding wanted = standingOf(*b, KvHeadIndex(standing.queryHead), token);
-                    QCOMPARE(standing.kept, wanted.kept);
-                    QCOMPARE(standing.rank, wanted.rank);
-                    QCOMPARE(standing.score, wanted.score);
-                    QCOMPARE(standing.margin, wanted.margin);
+                for (const QueryHeadDecision& decision : group.queryHeads) {
+                    const TokenDecision wanted = tokenDecisionOf(*b, KvHeadIndex(decision.queryHead), token);
+                    QCOMPARE(decision.kept, wanted.kept);
+                    QCOMPARE(decision.rank, wanted.rank);
+                    QCOMPARE(decision.score, wanted.score);
+                    QCOMPARE(decision.margin, wanted.margin);
                     margin = std::max(margin, wanted.margin);
                     flip = std::min(flip, wanted.flipBudget);
                     kept = kept || wanted.kept;
@@ -187,7 +190,8 @@ private slots:
                 QCOMPARE(group.flipBudget, flip);
                 QCOMPARE(group.isProtected, token >= a->visible - 5);
             }
-        QVERIFY(standingOf(*m_runner.run(requestOf(m_grouped, kShared, "20t"), {}), KvHeadIndex(0), 3).queryHeads.empty());
+        QVERIFY(tokenDecisionOf(*m_runner.run(requestOf(m_grouped, kShared, "20t"), {}), KvHeadIndex(0), 3)
+                    .queryHeads.empty());
     }
 
     void readBackFromEveryForm_data() {
@@ -206,7 +210,8 @@ private slots:
         const RecordedSelection list = readSelection(path);
         for (std::size_t head = 0; head < list.heads.size(); ++head)
             for (std::size_t q = 0; q < kGroup; ++q) {
-                const RecordedQueryHead &of = list.heads[head].queryHeads[q], &wanted = written.heads[head].queryHeads[q];
+                const RecordedQueryHead &of = list.heads[head].queryHeads[q],
+                                        &wanted = written.heads[head].queryHeads[q];
                 QVERIFY(static_cast<const QueryHeadSet&>(of) == wanted);
                 QVERIFY(of.ranks == wanted.ranks && of.ranks.size() == of.kept.size());
             }
@@ -216,22 +221,25 @@ private slots:
         QCOMPARE(storedBytes(*again), storedBytes(*a));
         for (int kv = 0; kv < kQueryHeads / kGroup; ++kv)
             for (TokenIndex token = 0; token < a->visible; ++token)
-                compareStanding(standingOf(*again, KvHeadIndex(kv), token), standingOf(*a, KvHeadIndex(kv), token), name.endsWith("csv"));
-        const bool told = std::any_of(again->notes.begin(), again->notes.end(),
-                                      [](const std::string& note) { return note.starts_with("the list holds scores of kept tokens alone"); });
+                compareDecisions(tokenDecisionOf(*again, KvHeadIndex(kv), token),
+                                 tokenDecisionOf(*a, KvHeadIndex(kv), token), name.endsWith("csv"));
+        const bool told = std::any_of(again->notes.begin(), again->notes.end(), [](const std::string& note) {
+            return note.starts_with("the list holds scores of kept tokens alone");
+        });
         QCOMPARE(told, name.endsWith("csv"));
         if (const std::vector<std::string> ids = {"score_correlation"}; !name.endsWith("csv"))
             QVERIFY(m_runner.measure(*again, ids, {})[0].perHead == m_runner.measure(*a, ids, {})[0].perHead);
     }
 
-    /// A list does not say which tokens were protected; CSV has ranks and scores of what a query head keeps, nothing else.
-    static void compareStanding(const TokenStanding& of, const TokenStanding& wanted, bool keptOnly) {
+    /// A list does not say which tokens were protected; CSV has ranks and scores of what a query head keeps, nothing
+    /// else.
+    static void compareDecisions(const TokenDecision& of, const TokenDecision& wanted, bool keptOnly) {
         QCOMPARE(of.kept, wanted.kept);
         QCOMPARE(of.scored, wanted.kept || !keptOnly);
         QVERIFY(!of.scored || (of.rank == wanted.rank && of.score == wanted.score));
         QVERIFY(keptOnly ? std::isnan(of.margin) : wanted.isProtected || of.margin == wanted.margin);
         for (std::size_t q = 0; q < kGroup; ++q) {
-            const QueryHeadStanding &own = of.queryHeads[q], &of_run = wanted.queryHeads[q];
+            const QueryHeadDecision &own = of.queryHeads[q], &of_run = wanted.queryHeads[q];
             QCOMPARE(own.kept, of_run.kept);
             if (own.kept || !keptOnly)
                 QVERIFY(own.rank == of_run.rank && own.score == of_run.score);
@@ -241,11 +249,12 @@ private slots:
         }
     }
 
-    // A list by hand in which one KV head has sets with scores and the other one set: measures of its query heads read the
-    // scores of their group.
+    // A list by hand in which one KV head has sets with scores and the other one set: measures of its query heads read
+    // the scores of their group.
     void sharedScoresServeQueryHeadsWithoutTheirOwn() {
         RecordedSelection list = recordSelection(std::vector{own()}, {{}, true, {}});
-        RecordedSelection shared = recordSelection(std::vector{m_runner.run(requestOf(m_grouped, kShared, "0.2"), {})}, {{}, true, {}});
+        RecordedSelection shared =
+            recordSelection(std::vector{m_runner.run(requestOf(m_grouped, kShared, "0.2"), {})}, {{}, true, {}});
         list.heads[1] = shared.heads[1];
         const std::vector<std::string> ids = {"score_correlation"};
         const auto mixed = m_runner.measure(*m_runner.run(replay(list), {}), ids, {})[0].perHead;
@@ -278,8 +287,10 @@ private slots:
         refused("not the union of those of the query heads", [](RecordedHead& head) { head.kept.pop_back(); });
         refused("beside weights", [](RecordedHead& head) { head.numeratorWeights.assign(head.kept.size(), 2); });
         refused("negative or has two sets", [](RecordedHead& head) { head.queryHeads[0].queryHead = 4; });
-        refused("KV head 1, query head 3", [](RecordedHead& head) { std::swap(head.queryHeads[0].kept[0], head.queryHeads[0].kept[1]); });
-        refused("sets for query heads 0, 4, 5, and query heads 3, 4, 5 read", [](RecordedHead& head) { head.queryHeads[0].queryHead = 0; });
+        refused("KV head 1, query head 3",
+                [](RecordedHead& head) { std::swap(head.queryHeads[0].kept[0], head.queryHeads[0].kept[1]); });
+        refused("sets for query heads 0, 4, 5, and query heads 3, 4, 5 read",
+                [](RecordedHead& head) { head.queryHeads[0].queryHead = 0; });
     }
 
     void positionsAreNotReassigned() {
@@ -296,8 +307,10 @@ private slots:
     }
 
     void blocksAreRefused() {
-        const std::string message = errorMessage([&] { m_runner.run(requestOf(m_grouped, kOwn + ",prompt_block=20", "20t"), {}); });
-        QVERIFY2(message.find("Set prompt_block=0 and decode_tokens=0, or copies=kv_head") != std::string::npos, message.c_str());
+        const std::string message =
+            errorMessage([&] { m_runner.run(requestOf(m_grouped, kOwn + ",prompt_block=20", "20t"), {}); });
+        QVERIFY2(message.find("Set prompt_block=0 and decode_tokens=0, or copies=kv_head") != std::string::npos,
+                 message.c_str());
     }
 };
 

@@ -19,7 +19,9 @@ class RandomFilesTest : public QObject {
 
     LayerRunner m_runner{makeCpuEngine(1)};
 
-    std::string path(const std::string& name) const { return m_folder.filePath(QString::fromStdString(name)).toStdString(); }
+    std::string path(const std::string& name) const {
+        return m_folder.filePath(QString::fromStdString(name)).toStdString();
+    }
 
     Selection run(const std::string& spec, std::uint64_t seed, std::shared_ptr<const RandomSource> random) {
         RunRequest request;
@@ -37,15 +39,17 @@ class RandomFilesTest : public QObject {
 private slots:
     void whatWasDrawnReplays_data() {
         QTest::addColumn<QString>("spec");
-        for (const char* spec : {"uniform@0.3", "uniform:sign_sort@0.3", "balancekv,sink=4,recent=4,block=32@0.3", "balancekv,sink=4,recent=4@0.8",
-                                 "leverage:sampling@0.3", "subgen@0.3", "balancekv_stream,batch=16@0.3"})
+        for (const char* spec :
+             {"uniform@0.3", "uniform:sign_sort@0.3", "balancekv,sink=4,recent=4,block=32@0.3",
+              "balancekv,sink=4,recent=4@0.8", "leverage:sampling@0.3", "subgen@0.3", "balancekv_stream,batch=16@0.3"})
             QTest::newRow(spec) << spec;
     }
 
     void whatWasDrawnReplays() {
         QFETCH(QString, spec);
         const std::string text = spec.toStdString();
-        const auto recording = std::make_shared<const RecordingRandom>(std::make_shared<const RandomSource>(), m_capture->info());
+        const auto recording =
+            std::make_shared<const RecordingRandom>(std::make_shared<const RandomSource>(), m_capture->info());
         const Selection drawn = run(text, 5, recording);
         recording->write(path("drawn.h5"));
         const auto replayed = replayRandom(path("drawn.h5") + ":/uniforms", {}, m_capture->info());
@@ -56,7 +60,8 @@ private slots:
     // A second recording on one runner draws anew: a result out of its cache would leave nothing to write down.
     void eachRecordingDraws() {
         for (const char* name : {"first.h5", "second.h5"}) {
-            const auto recording = std::make_shared<const RecordingRandom>(std::make_shared<const RandomSource>(), m_capture->info());
+            const auto recording =
+                std::make_shared<const RecordingRandom>(std::make_shared<const RandomSource>(), m_capture->info());
             (void)run("uniform@0.5", 5, recording);
             QCOMPARE(errorText([&] { recording->write(path(name)); }), QString());
         }
@@ -64,7 +69,8 @@ private slots:
 
     // Two slots that lie far apart take two columns, and the file names them.
     void slotsAreStoredByName() {
-        const auto recording = std::make_shared<const RecordingRandom>(std::make_shared<const RandomSource>(), m_capture->info());
+        const auto recording =
+            std::make_shared<const RecordingRandom>(std::make_shared<const RandomSource>(), m_capture->info());
         (void)run("balancekv,sink=4,recent=4@0.8", 5, recording);
         recording->write(path("partial.h5"));
         QCOMPARE(errorText([&] { replayRandom(path("partial.h5") + ":/uniforms", {}, m_capture->info()); }), QString());

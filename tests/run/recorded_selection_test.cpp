@@ -14,9 +14,7 @@
 
 using namespace kvscope;
 
-namespace {
-
-} // namespace
+namespace {} // namespace
 
 class RecordedSelectionTest : public QObject {
     Q_OBJECT
@@ -156,11 +154,14 @@ private slots:
         const RecordedSelection list = recordSelection(joint, {});
         QCOMPARE(list.budgetKept, kept);
         QCOMPARE(list.budgetTokens, 15);
-        QCOMPARE(recordSelection(joint, {{1}, false, {}}).budgetKept,
-                 static_cast<double>(joint[0]->selection.heads[1].kept.size() + joint[1]->selection.heads[1].kept.size()) / 2);
+        QCOMPARE(
+            recordSelection(joint, {{1}, false, {}}).budgetKept,
+            static_cast<double>(joint[0]->selection.heads[1].kept.size() + joint[1]->selection.heads[1].kept.size()) /
+                2);
         const auto pyramid = run("pyramidkv,window=2", {0});
         QVERIFY(pyramid.front()->selection.heads[0].kept.size() > 15);
-        QCOMPARE(recordSelection(pyramid, {}).budgetKept, static_cast<double>(pyramid.front()->selection.heads[0].kept.size()));
+        QCOMPARE(recordSelection(pyramid, {}).budgetKept,
+                 static_cast<double>(pyramid.front()->selection.heads[0].kept.size()));
     }
 
     // A list of a policy whose estimator stores other rows than one key and value per kept token costs the same bytes.

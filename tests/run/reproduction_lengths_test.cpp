@@ -47,12 +47,14 @@ private slots:
     void sharesByHand() {
         const ReproductionResult result = made("keydiff-table8", {16384, 1024, 4096});
         QCOMPARE(result.series.size(), 2U);
-        const std::vector<double> wanted = {(1 + 0.5 + 0.125) / 3, (1 + 1 + 0.25) / 3, (1 + 1 + 0.375) / 3, (1 + 1 + 0.5) / 3};
+        const std::vector<double> wanted = {(1 + 0.5 + 0.125) / 3, (1 + 1 + 0.25) / 3, (1 + 1 + 0.375) / 3,
+                                            (1 + 1 + 0.5) / 3};
         QCOMPARE(meansOf(result.series[0]), wanted);
         QCOMPARE(result.series[0].points[3].x, 8192.0);
         QCOMPARE(result.series[0].points[0].summary.count, 3);
         // 1790 of 4120 are 43 %: of three prompts two must fit, so 8K stands for 4,096 tokens here and 2K for 1,024.
-        const std::vector<double> scaled = {(1 + 0.25 + 0.0625) / 3, (1 + 0.5 + 0.125) / 3, (1 + 0.75 + 0.1875) / 3, (1 + 1 + 0.25) / 3};
+        const std::vector<double> scaled = {(1 + 0.25 + 0.0625) / 3, (1 + 0.5 + 0.125) / 3, (1 + 0.75 + 0.1875) / 3,
+                                            (1 + 1 + 0.25) / 3};
         QCOMPARE(meansOf(result.series[1]), scaled);
         QCOMPARE(result.series[1].points[0].xText, std::string("2K as 1024 tokens"));
     }
@@ -70,7 +72,8 @@ private slots:
         while (static_cast<double>(fitting) / 200 < 1790.0 / 4120)
             ++fitting;
         for (std::size_t n = 0; n < 4; ++n) {
-            const double paper = 2048.0 * static_cast<double>(n + 1), here = static_cast<double>(sorted[fitting - 1]) * paper / 8192;
+            const double paper = 2048.0 * static_cast<double>(n + 1),
+                         here = static_cast<double>(sorted[fitting - 1]) * paper / 8192;
             double same = 0, scaled = 0;
             for (const std::int64_t length : lengths) {
                 const auto l = static_cast<double>(length);
@@ -92,7 +95,8 @@ private slots:
     // A prompt ends where the answer begins.
     void answersAreNotCounted() {
         const auto capture = ofLength(1000);
-        capture->tokenTable.segments = {{0, 700, SegmentKind::Context}, {800, 1000, SegmentKind::Answer}, {700, 800, SegmentKind::Question}};
+        capture->tokenTable.segments = {
+            {0, 700, SegmentKind::Context}, {800, 1000, SegmentKind::Answer}, {700, 800, SegmentKind::Question}};
         const LayerRunner runner(std::shared_ptr<const Engine>(makeCpuEngine(1)));
         const ReproductionResult result = reproduce(runner, reproductionById("keydiff-table8"), {capture}, {}, {});
         QCOMPARE(result.series[1].points[3].xText, std::string("8K as 800 tokens"));
@@ -108,12 +112,11 @@ private slots:
         QCOMPARE(meansOf(result.series[1]), (std::vector<double>{1, 1, 1, 1, 4}));
     }
 
-    void nothingToMeasureIsAnError() {
-        QVERIFY_THROWS_EXCEPTION(Error, made("keydiff-table8", {}));
-    }
+    void nothingToMeasureIsAnError() { QVERIFY_THROWS_EXCEPTION(Error, made("keydiff-table8", {})); }
 
     void theFileSaysHowSizesWereScaled() {
-        const QString csv = QString::fromStdString(reproductionCsv(reproductionById("keydiff-table8"), made("keydiff-table8", {16384, 1024, 4096})));
+        const QString csv = QString::fromStdString(
+            reproductionCsv(reproductionById("keydiff-table8"), made("keydiff-table8", {16384, 1024, 4096})));
         QVERIFY2(csv.contains("# scaled: 8K of the paper is 4096 tokens here"), qPrintable(csv));
         QVERIFY(csv.contains("\nscaled cache sizes,exact,kept_share,2048,2K as 1024 tokens,0.4375,"));
         QVERIFY(csv.contains("a prompt of 16384 tokens") && csv.contains("0.31, 0.53, 0.67, 0.77"));

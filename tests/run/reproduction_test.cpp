@@ -20,15 +20,13 @@ std::vector<std::shared_ptr<const CaptureReader>> captures(int count, TokenIndex
     return all;
 }
 
-LayerRunner makeRunner() {
-    return LayerRunner(std::shared_ptr<const Engine>(makeCpuEngine(2)));
-}
+LayerRunner makeRunner() { return LayerRunner(std::shared_ptr<const Engine>(makeCpuEngine(2))); }
 
 /// No policy of the table wants more tokens than this, so no row may refuse.
 constexpr TokenIndex kEnoughForEveryRow = 400;
 
-std::shared_ptr<const RunResult> run(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, int layer,
-                                     const std::string& policy, std::uint64_t seed = 0) {
+std::shared_ptr<const RunResult> run(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture,
+                                     int layer, const std::string& policy, std::uint64_t seed = 0) {
     RunRequest request;
     request.capture = capture;
     request.layer = LayerIndex(layer);
@@ -45,12 +43,10 @@ double errorOf(const LayerRunner& runner, const std::shared_ptr<const CaptureRea
     return meanOfNumbers(run(runner, capture, layer, policy)->fidelity->meanOutputError);
 }
 
-bool near(double a, double b) {
-    return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b));
-}
+bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
 
-std::vector<std::set<TokenIndex>> keptOf(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, int layer,
-                                         const std::string& policy, std::uint64_t seed) {
+std::vector<std::set<TokenIndex>> keptOf(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture,
+                                         int layer, const std::string& policy, std::uint64_t seed) {
     std::vector<std::set<TokenIndex>> sets;
     const auto result = run(runner, capture, layer, policy, seed);
     for (const HeadSelection& head : result->selection.heads)
@@ -59,9 +55,10 @@ std::vector<std::set<TokenIndex>> keptOf(const LayerRunner& runner, const std::s
 }
 
 /// Mean over the heads of common over all tokens of two runs, by counting.
-double overlapOf(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, int layer, const std::string& policy,
-                 const std::string& reference, std::uint64_t seed = 0) {
-    const auto sets = keptOf(runner, capture, layer, policy, seed), others = keptOf(runner, capture, layer, reference, seed);
+double overlapOf(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, int layer,
+                 const std::string& policy, const std::string& reference, std::uint64_t seed = 0) {
+    const auto sets = keptOf(runner, capture, layer, policy, seed),
+               others = keptOf(runner, capture, layer, reference, seed);
     double sum = 0;
     for (std::size_t h = 0; h < sets.size(); ++h) {
         std::set<TokenIndex> all = sets[h];
@@ -72,12 +69,13 @@ double overlapOf(const LayerRunner& runner, const std::shared_ptr<const CaptureR
 }
 
 const ReproducedSeries& seriesOf(const ReproductionResult& result, const std::string& measure) {
-    return *std::find_if(result.series.begin(), result.series.end(), [&](const ReproducedSeries& s) { return s.measure == measure; });
+    return *std::find_if(result.series.begin(), result.series.end(),
+                         [&](const ReproducedSeries& s) { return s.measure == measure; });
 }
 
 bool isPoint(const ReproducedPoint& point, double x, const std::string& text, const Summary& summary) {
-    return point.x == x && point.xText == text && point.summary.count == summary.count && near(point.summary.mean, summary.mean) &&
-           near(point.summary.deviation, summary.deviation);
+    return point.x == x && point.xText == text && point.summary.count == summary.count &&
+           near(point.summary.mean, summary.mean) && near(point.summary.deviation, summary.deviation);
 }
 
 } // namespace
@@ -139,16 +137,21 @@ private slots:
             for (const auto& capture : all) {
                 const std::string spec = "keydiff,metric=" + metrics[m] + "@0.25";
                 means.push_back((errorOf(runner, capture, 0, spec) + errorOf(runner, capture, 1, spec)) / 2);
-                overlaps.push_back((overlapOf(runner, capture, 0, spec, "keydiff@0.25") + overlapOf(runner, capture, 1, spec, "keydiff@0.25")) / 2);
+                overlaps.push_back((overlapOf(runner, capture, 0, spec, "keydiff@0.25") +
+                                    overlapOf(runner, capture, 1, spec, "keydiff@0.25")) /
+                                   2);
             }
-            QVERIFY(isPoint(seriesOf(result, "output_error").points[m], static_cast<double>(m), metrics[m], summaryOf(means)));
-            QVERIFY(isPoint(seriesOf(result, "overlap").points[m], static_cast<double>(m), metrics[m], summaryOf(overlaps)));
+            QVERIFY(isPoint(seriesOf(result, "output_error").points[m], static_cast<double>(m), metrics[m],
+                            summaryOf(means)));
+            QVERIFY(isPoint(seriesOf(result, "overlap").points[m], static_cast<double>(m), metrics[m],
+                            summaryOf(overlaps)));
         }
         QCOMPARE(seriesOf(result, "overlap").points[0].summary.mean, 1.0); // with itself
         QVERIFY(seriesOf(result, "overlap").points[2].summary.mean < 0.9);
     }
 
-    // Exact leverage draws nothing, so three seeds are one sample; a sketch is drawn anew, and compared under its own seed.
+    // Exact leverage draws nothing, so three seeds are one sample; a sketch is drawn anew, and compared under its own
+    // seed.
     void seedsThatChangeNothingCountOnce() {
         const LayerRunner runner = makeRunner();
         Reproduction row = reproductionById("compactor-table4");
@@ -165,7 +168,8 @@ private slots:
             std::vector<double> overlaps;
             for (const int layer : {0, 1})
                 for (std::uint64_t seed = 0; seed < 3; ++seed)
-                    overlaps.push_back(overlapOf(runner, capture[0], layer, "compactor,sketch_size=2,sketch=" + kind + "@0.25",
+                    overlaps.push_back(overlapOf(runner, capture[0], layer,
+                                                 "compactor,sketch_size=2,sketch=" + kind + "@0.25",
                                                  "compactor,sketch_size=2,sketch=none@0.25", seed));
             QVERIFY2(isPoint(series.points[0], series.points[0].x, "0.25", summaryOf(overlaps)), series.label.c_str());
             QVERIFY(series.points[0].summary.mean < 1);
@@ -187,7 +191,8 @@ private slots:
         QCOMPARE(result.series.size(), 2U);
         const PowerLaw &balancing = *result.series[0].law, &sampling = *result.series[1].law;
         QCOMPARE(result.series[0].policyId, std::string("balancekv_stream"));
-        const std::string found = "powers " + std::to_string(balancing.exponent) + " and " + std::to_string(sampling.exponent);
+        const std::string found =
+            "powers " + std::to_string(balancing.exponent) + " and " + std::to_string(sampling.exponent);
         QVERIFY2(balancing.exponent < -0.8 && balancing.exponent > -1.4, found.c_str());
         QVERIFY2(sampling.exponent < -0.4 && sampling.exponent > -0.7, found.c_str());
         for (const ReproducedSeries& series : result.series) {
@@ -199,7 +204,8 @@ private slots:
             }
             QCOMPARE(series.law->exponent, fitPowerLaw(x, y).exponent);
         }
-        const auto told = std::count_if(result.notes.begin(), result.notes.end(), [](const std::string& note) { return note.starts_with("fit: "); });
+        const auto told = std::count_if(result.notes.begin(), result.notes.end(),
+                                        [](const std::string& note) { return note.starts_with("fit: "); });
         QCOMPARE(told, 2);
     }
 
@@ -216,7 +222,8 @@ private slots:
         QVERIFY(std::isnan(result.series[0].law->halfInterval)); // two points leave no residual
     }
 
-    // B.1: 256 sinks stay, and of the other 44 tokens before the cut a half, a quarter ... by BalanceKV or by a weighted draw.
+    // B.1: 256 sinks stay, and of the other 44 tokens before the cut a half, a quarter ... by BalanceKV or by a
+    // weighted draw.
     void sharesBesideExactTokens() {
         const LayerRunner runner = makeRunner();
         Reproduction row = reproductionById("balancekv-fig1");
@@ -225,15 +232,18 @@ private slots:
         const auto all = captures(1, kEnoughForEveryRow);
         const ReproductionResult result = reproduce(runner, row, all, {1}, {});
         QCOMPARE(result.series.size(), 2U);
-        const std::vector<std::pair<std::string, int>> shares = {{"0.0625", 2}, {"0.125", 5}, {"0.25", 11}, {"0.5", 22}};
+        const std::vector<std::pair<std::string, int>> shares = {
+            {"0.0625", 2}, {"0.125", 5}, {"0.25", 11}, {"0.5", 22}};
         for (const ReproducedSeries& series : result.series) {
             QCOMPARE(series.points.size(), 4U);
-            const std::string policy = series.policyId == "balancekv" ? "balancekv,sink=256,recent=0@" : "uniform,reweight=true,protect_first=256@";
+            const std::string policy = series.policyId == "balancekv" ? "balancekv,sink=256,recent=0@"
+                                                                      : "uniform,reweight=true,protect_first=256@";
             for (std::size_t i = 0; i < 4; ++i) {
                 const auto& [text, tokens] = shares[i];
                 QCOMPARE(series.points[i].xText, text);
                 QVERIFY(near(series.points[i].x, tokens / 44.0));
-                QVERIFY(near(series.points[i].summary.mean, errorOf(runner, all[0], 1, policy + std::to_string(256 + tokens) + "t")));
+                QVERIFY(near(series.points[i].summary.mean,
+                             errorOf(runner, all[0], 1, policy + std::to_string(256 + tokens) + "t")));
             }
         }
     }
@@ -254,7 +264,9 @@ private slots:
         tooShort->captureInfo.path = "folder/short.h5";
         all.push_back(tooShort);
         const std::string message = errorMessage([&] { reproduce(runner, row, all, {0}, {}); });
-        QVERIFY2(message.find("only 225 lie before the cut") != std::string::npos && message.find("folder/short.h5") != std::string::npos, message.c_str());
+        QVERIFY2(message.find("only 225 lie before the cut") != std::string::npos &&
+                     message.find("folder/short.h5") != std::string::npos,
+                 message.c_str());
     }
 
     // BalanceKV Fig. 3 is a table of block sizes by rates: a series for each block, a point for each rate.
@@ -291,7 +303,8 @@ private slots:
         for (const ReproducedSeries& series : result.series) {
             QCOMPARE(series.points.size(), 3U);
             for (const ReproducedPoint& point : series.points)
-                QCOMPARE(point.summary.count, series.measure == "spectral_drawn" ? 6 : 2); // the best rows are the same for every seed
+                QCOMPARE(point.summary.count,
+                         series.measure == "spectral_drawn" ? 6 : 2); // the best rows are the same for every seed
             QVERIFY2(series.points[0].summary.mean > series.points[2].summary.mean, series.label.c_str());
         }
         const auto& top = result.series[result.series[0].measure == "spectral_top" ? 0 : 1];

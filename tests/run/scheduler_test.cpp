@@ -63,9 +63,7 @@ struct Bench {
     }
 };
 
-void stopPoint(const Checkpoint& checkpoint) {
-    checkpoint.at(1, 2);
-}
+void stopPoint(const Checkpoint& checkpoint) { checkpoint.at(1, 2); }
 
 } // namespace
 

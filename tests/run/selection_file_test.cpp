@@ -125,9 +125,7 @@ void compare(const RecordedSelection& a, const RecordedSelection& b, bool keptSc
     }
 }
 
-TokenTable fortyTokens() {
-    return makeRandomCapture(1, 40, 1, 2, 2, 4)->tokenTable;
-}
+TokenTable fortyTokens() { return makeRandomCapture(1, 40, 1, 2, 2, 4)->tokenTable; }
 
 } // namespace
 
@@ -301,12 +299,14 @@ private slots:
         QTest::newRow("csv huge layer") << "a.csv"
                                         << "# format: kvscope-selection\nlayer,kv_head,position\n9999999999,0,1\n"
                                         << "0 to 1048576";
-        QTest::newRow("csv huge position") << "a.csv"
-                                           << "# format: kvscope-selection\n# capture_tokens: 40\nlayer,kv_head,position,score\n0,0,2000000000,0.5\n"
-                                           << "beyond the 40 tokens";
-        QTest::newRow("csv huge capture") << "a.csv"
-                                          << "# format: kvscope-selection\n# capture_tokens: 2000000000\nlayer,kv_head,position,score\n0,0,1,0.5\n"
-                                          << "(capture_tokens)";
+        QTest::newRow("csv huge position")
+            << "a.csv"
+            << "# format: kvscope-selection\n# capture_tokens: 40\nlayer,kv_head,position,score\n0,0,2000000000,0.5\n"
+            << "beyond the 40 tokens";
+        QTest::newRow("csv huge capture")
+            << "a.csv"
+            << "# format: kvscope-selection\n# capture_tokens: 2000000000\nlayer,kv_head,position,score\n0,0,1,0.5\n"
+            << "(capture_tokens)";
     }
 
     void brokenFiles() {
@@ -349,8 +349,9 @@ private slots:
         QVERIFY(!errorMessage([&] { writeSelection(path, randomList(1, true), fortyTokens()); }).empty());
         RecordedSelection wrong = randomList(1, false);
         std::reverse(wrong.heads[1].kept.begin(), wrong.heads[1].kept.end());
-        QVERIFY(
-            !errorMessage([&] { writeSelection(folder.filePath("a.json").toStdString(), wrong, fortyTokens()); }).empty());
+        QVERIFY(!errorMessage([&] {
+                     writeSelection(folder.filePath("a.json").toStdString(), wrong, fortyTokens());
+                 }).empty());
         QVERIFY(!errorMessage([&] { writeSelection("/dev/full/a.json", randomList(1, true), fortyTokens()); }).empty());
         QVERIFY(QDir(folder.path()).isEmpty(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot));
     }
@@ -380,7 +381,7 @@ private slots:
         unknown.cutToken = 0;
         QCOMPARE(cutOf(unknown, *capture).token, 30); // the context is 3/4 of 40 tokens
         unknown.cutToken = 40;
-        QVERIFY(cutOf(unknown, *capture).judgedOnSeen);
+        QVERIFY(cutOf(unknown, *capture).evaluatedOnSeen);
     }
 };
 

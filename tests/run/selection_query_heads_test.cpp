@@ -1,4 +1,5 @@
-// Lists in which query heads have sets of their own: each set's ranks and scores in the three forms, and what is refused.
+// Lists in which query heads have sets of their own: each set's ranks and scores in the three forms, and what is
+// refused.
 #include "core/base/atomic_file.h"
 #include "core/capture/h5_writer.h"
 #include "core/capture/memory_capture.h"
@@ -75,9 +76,7 @@ std::int64_t rankOf(const std::vector<float>& scores, TokenIndex token) {
     return std::isnan(own) ? -1 : better;
 }
 
-bool sameNumber(float a, float b) {
-    return a == b || (std::isnan(a) && std::isnan(b));
-}
+bool sameNumber(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 } // namespace
 
@@ -99,7 +98,8 @@ private:
         QCOMPARE(read.ranks.size(), written.scores.empty() ? 0 : written.kept.size());
         const std::set<TokenIndex> kept(written.kept.begin(), written.kept.end());
         for (std::size_t i = 0; i < written.scores.size(); ++i)
-            QVERIFY(sameNumber(read.scores[i], keptOnly && !kept.contains(static_cast<TokenIndex>(i)) ? kNaN : written.scores[i]));
+            QVERIFY(sameNumber(read.scores[i],
+                               keptOnly && !kept.contains(static_cast<TokenIndex>(i)) ? kNaN : written.scores[i]));
         for (std::size_t i = 0; i < read.ranks.size(); ++i)
             QCOMPARE(read.ranks[i], rankOf(written.scores, written.kept[i]));
     }
@@ -139,14 +139,16 @@ private slots:
         list.heads = {head};
         writeSelection(at("own.csv"), list, {});
         const QString text = QString::fromStdString(readWholeFile(at("own.csv")));
-        QVERIFY2(text.endsWith("layer,kv_head,position,rank,score,weight,token_id,token_text,query_heads,query_head_ranks,"
-                               "query_head_scores\n0,0,0,0,3,1,,,4,3,-1\n0,0,2,1,2,1,,,4 5,2 1,0.125 0.5\n"),
-                 qPrintable(text));
+        QVERIFY2(
+            text.endsWith("layer,kv_head,position,rank,score,weight,token_id,token_text,query_heads,query_head_ranks,"
+                          "query_head_scores\n0,0,0,0,3,1,,,4,3,-1\n0,0,2,1,2,1,,,4 5,2 1,0.125 0.5\n"),
+            qPrintable(text));
     }
 
     void jsonHasScoresBesideEachSet() {
         writeSelection(at("own.json"), randomList(1, true), {});
-        const QJsonObject root = QJsonDocument::fromJson(QByteArray::fromStdString(readWholeFile(at("own.json")))).object();
+        const QJsonObject root =
+            QJsonDocument::fromJson(QByteArray::fromStdString(readWholeFile(at("own.json")))).object();
         const QJsonObject own = root["heads"].toArray()[1].toObject()["query_heads"].toArray()[1].toObject();
         QCOMPARE(own.keys(), QStringList({"kept", "margin", "query_head", "scores"}));
         QCOMPARE(own["query_head"].toInt(), 3);
@@ -156,8 +158,9 @@ private slots:
 
     // Somebody's table may have scores and no ranks: they follow, as far as the table knows.
     void csvWithoutRanks() {
-        const RecordedSelection list = readSelection(write("ranks.csv", "# format: kvscope-selection\nlayer,kv_head,position,score,"
-                                                                        "query_heads,query_head_scores\n0,0,1,0.5,0 1,2 3\n0,0,4,2,1,nan\n"));
+        const RecordedSelection list =
+            readSelection(write("ranks.csv", "# format: kvscope-selection\nlayer,kv_head,position,score,"
+                                             "query_heads,query_head_scores\n0,0,1,0.5,0 1,2 3\n0,0,4,2,1,nan\n"));
         QVERIFY(list.heads[0].ranks == (std::vector<std::int64_t>{1, 0}));
         QVERIFY(list.heads[0].queryHeads[0].ranks == (std::vector<std::int64_t>{0}));
         QVERIFY(list.heads[0].queryHeads[1].ranks == (std::vector<std::int64_t>{0, -1}));
@@ -167,12 +170,19 @@ private slots:
         QTest::addColumn<QString>("name");
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("message");
-        const QString csv = "# format: kvscope-selection\nlayer,kv_head,position,query_heads,query_head_ranks,query_head_scores\n";
-        QTest::newRow("ranks") << "a.csv" << csv + "0,0,1,4 5,7,\n" << "query_head_ranks has 1 numbers for 2 query heads";
-        QTest::newRow("scores") << "a.csv" << csv + "0,0,1,4,7,0.5 1\n" << "query_head_scores has 2 numbers for 1 query heads";
-        QTest::newRow("no number") << "a.csv" << csv + "0,0,1,4,7,x\n" << "'x' is not a number";
-        QTest::newRow("too few") << "a.json" << R"({"format": "kvscope-selection", "version": 1, "heads": [{"layer": 0, "kv_head": 0,
-            "kept": [7], "query_heads": [{"query_head": 3, "kept": [7], "scores": [1, 2]}]}]})" << "KV head 0, query head 3";
+        const QString csv =
+            "# format: kvscope-selection\nlayer,kv_head,position,query_heads,query_head_ranks,query_head_scores\n";
+        QTest::newRow("ranks") << "a.csv" << csv + "0,0,1,4 5,7,\n"
+                               << "query_head_ranks has 1 numbers for 2 query heads";
+        QTest::newRow("scores") << "a.csv" << csv + "0,0,1,4,7,0.5 1\n"
+                                << "query_head_scores has 2 numbers for 1 query heads";
+        QTest::newRow("no number") << "a.csv" << csv + "0,0,1,4,7,x\n"
+                                   << "'x' is not a number";
+        QTest::newRow("too few")
+            << "a.json"
+            << R"({"format": "kvscope-selection", "version": 1, "heads": [{"layer": 0, "kv_head": 0,
+            "kept": [7], "query_heads": [{"query_head": 3, "kept": [7], "scores": [1, 2]}]}]})"
+            << "KV head 0, query head 3";
     }
 
     void brokenFiles() {
@@ -181,7 +191,8 @@ private slots:
         QFETCH(QString, message);
         const std::string path = write(name.toUtf8().constData(), text.toStdString());
         const std::string got = errorMessage([&] { readSelection(path); });
-        QVERIFY2(got.find(message.toStdString()) != std::string::npos && got.find(path) != std::string::npos, got.c_str());
+        QVERIFY2(got.find(message.toStdString()) != std::string::npos && got.find(path) != std::string::npos,
+                 got.c_str());
     }
 
     void brokenHdf5() {
@@ -217,7 +228,9 @@ private slots:
         checkAgainst(list, *capture);
         list.heads[1].queryHeads[1].scores.pop_back();
         const std::string message = errorMessage([&] { checkAgainst(list, *capture); });
-        QVERIFY2(message.find("39 scores for 40 tokens") != std::string::npos && message.find("query head 3") != std::string::npos, message.c_str());
+        QVERIFY2(message.find("39 scores for 40 tokens") != std::string::npos &&
+                     message.find("query head 3") != std::string::npos,
+                 message.c_str());
     }
 };
 

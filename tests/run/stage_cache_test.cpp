@@ -14,9 +14,7 @@ using namespace kvscope;
 
 namespace {
 
-StageCache::Made<int> made(int value, std::size_t bytes = 10) {
-    return {value, bytes};
-}
+StageCache::Made<int> made(int value, std::size_t bytes = 10) { return {value, bytes}; }
 
 } // namespace
 

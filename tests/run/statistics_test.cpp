@@ -70,14 +70,16 @@ class StatisticsTest : public QObject {
 private slots:
     // Quantiles of a table; a power law without noise is found, one with noise as often as its interval says.
     void studentQuantiles() {
-        for (const auto& [degrees, quantile] : {std::pair(1, 12.706), {2, 4.303}, {5, 2.571}, {10, 2.228}, {11, 2.201}, {20, 2.086}, {60, 2.000}})
+        for (const auto& [degrees, quantile] :
+             {std::pair(1, 12.706), {2, 4.303}, {5, 2.571}, {10, 2.228}, {11, 2.201}, {20, 2.086}, {60, 2.000}})
             QVERIFY2(std::abs(studentQuantile95(degrees) - quantile) < 6e-4, std::to_string(degrees).c_str());
     }
 
     void powerLawsByHand() {
         const std::vector<double> x = {1, 2, 4, 8}, y = {12, 6, 3, 1.5};
         const PowerLaw exact = fitPowerLaw(x, y);
-        QVERIFY(std::abs(exact.exponent + 1) < 1e-12 && std::abs(exact.factor - 12) < 1e-9 && exact.halfInterval < 1e-9);
+        QVERIFY(std::abs(exact.exponent + 1) < 1e-12 && std::abs(exact.factor - 12) < 1e-9 &&
+                exact.halfInterval < 1e-9);
         // ln y over ln x in units of ln 2: 0, 1, 1, 2 over 0, 1, 2, 3. Slope 3/5; residuals -0.1, 0.3, -0.3, 0.1, so
         // s^2 = 0.2 / 2 and the slope's error sqrt(0.1 / 5).
         const std::vector<double> bent = {1, 2, 2, 4};
@@ -92,8 +94,8 @@ private slots:
         QVERIFY(std::isnan(fitPowerLaw({}, {}).exponent));
     }
 
-    // 2,000 noisy laws: 95 % of the intervals hold the truth. 94 to 96 % is two standard deviations; 93.3 to 96.7 false in
-    // one of two thousand runs, and the seed is fixed.
+    // 2,000 noisy laws: 95 % of the intervals hold the truth. 94 to 96 % is two standard deviations; 93.3 to 96.7 false
+    // in one of two thousand runs, and the seed is fixed.
     void intervalsOfPowerLawsHoldTheTruth() {
         std::mt19937 random(5);
         std::normal_distribution<double> noise(0, 0.3);
@@ -117,7 +119,8 @@ private slots:
         QCOMPARE(summary.mean, 4.0);
         QCOMPARE(summary.deviation, 2.0); // sqrt((4 + 0 + 4) / 2)
         QVERIFY(std::abs(summary.halfInterval() - 1.96 * 2 / std::sqrt(3.0)) < 1e-12);
-        QVERIFY(std::abs(summary.studentHalfInterval() - 4.302653 * 2 / std::sqrt(3.0)) < 1e-3); // two degrees of freedom
+        QVERIFY(std::abs(summary.studentHalfInterval() - 4.302653 * 2 / std::sqrt(3.0)) <
+                1e-3); // two degrees of freedom
         QVERIFY(std::isnan(summaryOf({}).mean) && std::isnan(summaryOf({}).studentHalfInterval()));
         QCOMPARE(summaryOf(std::vector<double>{3}).studentHalfInterval(), 0.0);
     }

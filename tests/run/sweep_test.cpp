@@ -30,7 +30,7 @@ SweepRequest smallSweep() {
     return request;
 }
 
-struct Rig {
+struct Fixture {
     std::shared_ptr<CountingEngine> engine = std::make_shared<CountingEngine>();
     LayerRunner runner{engine};
 
@@ -48,7 +48,9 @@ public:
 
     const CaptureInfo& info() const override { return m_capture->info(); }
     const TokenTable& tokens() const override { return m_capture->tokens(); }
-    const std::vector<float>& inverseFrequencies(LayerIndex layer) const override { return m_capture->inverseFrequencies(layer); }
+    const std::vector<float>& inverseFrequencies(LayerIndex layer) const override {
+        return m_capture->inverseFrequencies(layer);
+    }
     std::string computeHash(const Checkpoint& checkpoint) const override { return m_capture->computeHash(checkpoint); }
     HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override {
         {
@@ -75,7 +77,9 @@ public:
     /// False: nobody has begun to read the layer within the time.
     bool waitForRead(LayerIndex layer) const {
         std::unique_lock lock(m_mutex);
-        return m_changed.wait_for(lock, std::chrono::seconds(10), [&] { return m_reads.count({layer.value, TensorRole::Keys}) > 0; });
+        return m_changed.wait_for(lock, std::chrono::seconds(10), [&] {
+            return m_reads.count({layer.value, TensorRole::Keys}) > 0;
+        });
     }
 
 private:
@@ -101,9 +105,7 @@ std::string lineOf(const RunResult& result) {
            " " + request.budget.text() + " " + std::to_string(request.seed);
 }
 
-QStringList fieldsOf(const std::string& line) {
-    return QString::fromStdString(line).trimmed().split(',');
-}
+QStringList fieldsOf(const std::string& line) { return QString::fromStdString(line).trimmed().split(','); }
 
 } // namespace
 
@@ -125,15 +127,15 @@ private slots:
                     expected.push_back(start + "uniform@10t 10t " + seed);
             }
         std::vector<std::string> got;
-        for (const SweepRow& row : Rig().rows(request))
+        for (const SweepRow& row : Fixture().rows(request))
             got.push_back(lineOf(*row.result));
         QVERIFY(got == expected);
     }
 
     void rowsHoldWhatASingleRunSays() {
         const SweepRequest request = smallSweep();
-        for (const SweepRow& row : Rig().rows(request)) {
-            const auto alone = Rig().runner.run(row.result->request, {});
+        for (const SweepRow& row : Fixture().rows(request)) {
+            const auto alone = Fixture().runner.run(row.result->request, {});
             QVERIFY(alone->selection.sameLists(row.result->selection));
             QCOMPARE(row.outputError, meanOfNumbers(alone->fidelity->meanOutputError));
             QCOMPARE(row.retainedMass, meanOfNumbers(alone->fidelity->meanRetainedMass));
@@ -144,12 +146,12 @@ private slots:
     }
 
     void aBudgetComputesFeaturesOnce() {
-        Rig rig;
+        Fixture fixture;
         SweepRequest request = smallSweep();
         request.captures.resize(1);
         request.layers = {1};
-        const std::vector<SweepRow> rows = rig.rows(request);
-        QCOMPARE(rig.engine->count("similarity"), 1); // six rows of keydiff
+        const std::vector<SweepRow> rows = fixture.rows(request);
+        QCOMPARE(fixture.engine->count("similarity"), 1); // six rows of keydiff
         for (const SweepRow& row : rows)
             if (row.result->request.policy.policy == "keydiff")
                 QCOMPARE(row.result->times.featuresMs, rows[1].result->times.featuresMs); // what it once cost
@@ -159,7 +161,7 @@ private slots:
     void csvHasAColumnForEverything() {
         const SweepRequest request = smallSweep();
         const QStringList header = fieldsOf(sweepCsvHeader(request));
-        for (const SweepRow& row : Rig().rows(request)) {
+        for (const SweepRow& row : Fixture().rows(request)) {
             const QStringList fields = fieldsOf(sweepCsvLine(request, row));
             QCOMPARE(header.size(), QSet<QString>(header.begin(), header.end()).size());
             const bool quoted = sweepCsvLine(request, row).find('"') != std::string::npos; // a spec with commas
@@ -204,10 +206,10 @@ private slots:
             request.varied[0].values.clear();
         else
             request.cut = "90"; // the second capture has 80 tokens
-        Rig rig;
+        Fixture fixture;
         int rows = 0;
         try {
-            runSweep(rig.runner, request, {}, [&](const SweepRow&) { ++rows; });
+            runSweep(fixture.runner, request, {}, [&](const SweepRow&) { ++rows; });
             QFAIL("accepted");
         } catch (const Error& error) {
             QVERIFY2(std::string(error.what()).find(message.toStdString()) != std::string::npos, error.what());
@@ -224,12 +226,12 @@ private slots:
             grows = grows && done / total >= last - 1e-12;
             last = done / total;
         });
-        Rig rig;
+        Fixture fixture;
         runSweep(LayerRunner(makeCpuEngine(1)), request, checkpoint, [](const SweepRow&) {});
         QVERIFY(grows);
         QCOMPARE(last, 1.0);
         int rows = 0;
-        QVERIFY_EXCEPTION_THROWN(runSweep(rig.runner, request, Checkpoint(stop.get_token()),
+        QVERIFY_EXCEPTION_THROWN(runSweep(fixture.runner, request, Checkpoint(stop.get_token()),
                                           [&](const SweepRow&) {
                                               if (++rows == 3)
                                                   stop.request_stop();
@@ -249,7 +251,8 @@ private slots:
         });
         QVERIFY(wasAhead);
         for (const int layer : {0, 1})
-            for (const TensorRole role : {TensorRole::Keys, TensorRole::Values, TensorRole::Queries, TensorRole::KeysPreRope})
+            for (const TensorRole role :
+                 {TensorRole::Keys, TensorRole::Values, TensorRole::Queries, TensorRole::KeysPreRope})
                 QCOMPARE(watched->reads(LayerIndex(layer), role), 1); // handed over, not read again
     }
 
@@ -275,11 +278,11 @@ private slots:
             layer.queryCount = 0;
         request.captures = {whole, blind};
         request.policies = {PolicySpec::parse("snapkv@0.5")};
-        const Rig rig;
-        const std::string several = errorMessage([&] { rig.rows(request); });
+        const Fixture fixture;
+        const std::string several = errorMessage([&] { fixture.rows(request); });
         QVERIFY2(several.ends_with("folder/without_queries.h5"), several.c_str());
         request.captures = {blind}; // the only one there is needs no name
-        const std::string one = errorMessage([&] { rig.rows(request); });
+        const std::string one = errorMessage([&] { fixture.rows(request); });
         QVERIFY2(!one.empty() && one.find("folder") == std::string::npos, one.c_str());
     }
 
@@ -287,7 +290,8 @@ private slots:
         auto watched = std::make_shared<WatchedCapture>(1);
         watched->readsUntilStopped(LayerIndex(1));
         std::stop_source stop;
-        QVERIFY_EXCEPTION_THROWN(runSweep(LayerRunner(makeCpuEngine(1)), watchedSweep(watched), Checkpoint(stop.get_token()),
+        QVERIFY_EXCEPTION_THROWN(runSweep(LayerRunner(makeCpuEngine(1)), watchedSweep(watched),
+                                          Checkpoint(stop.get_token()),
                                           [&](const SweepRow&) {
                                               QVERIFY(watched->waitForRead(LayerIndex(1)));
                                               stop.request_stop();

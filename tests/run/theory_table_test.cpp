@@ -95,8 +95,8 @@ private slots:
                     for (std::int64_t q = 2 * head; q < 2 * head + 2; ++q)
                         for (std::int64_t j = kCut; j < kTokens; ++j) {
                             const Statement one = statementOf(*capture, q, j);
-                            if (one.speaks && (!tightest.speaks ||
-                                               one.bound / one.angle < tightest.bound / tightest.angle))
+                            if (one.speaks &&
+                                (!tightest.speaks || one.bound / one.angle < tightest.bound / tightest.angle))
                                 tightest = one;
                         }
                     const TheoryRow row = lemmaOf(rows, head);
@@ -104,8 +104,13 @@ private slots:
                     QVERIFY2(std::abs(row.demanded - tightest.bound) < 1e-3 * tightest.bound &&
                                  std::abs(row.measured - tightest.angle) < 1e-3 * tightest.angle,
                              qPrintable(QString("scale %1 seed %2 head %3: %4 of %5, not %6 of %7")
-                                            .arg(double(scale)).arg(seed).arg(head).arg(row.measured)
-                                            .arg(row.demanded).arg(tightest.angle).arg(tightest.bound)));
+                                            .arg(double(scale))
+                                            .arg(seed)
+                                            .arg(head)
+                                            .arg(row.measured)
+                                            .arg(row.demanded)
+                                            .arg(tightest.angle)
+                                            .arg(tightest.bound)));
                     QVERIFY(row.measured <= row.demanded);
                     QVERIFY(std::abs(row.margin() - row.demanded / row.measured) < 1e-9);
                 }

@@ -23,9 +23,7 @@ TheoryDemand demand(const TheoryNorms& norms, const TheoryTargets& targets, cons
     return {};
 }
 
-bool near(double got, double expected) {
-    return std::abs(got - expected) <= 1e-9 * std::abs(expected);
-}
+bool near(double got, double expected) { return std::abs(got - expected) <= 1e-9 * std::abs(expected); }
 
 } // namespace
 
@@ -57,7 +55,8 @@ private slots:
         // 1/eps^2 = 10^4 is more than d e^{2 r^2 / sqrt d} = 16 e^4 = 874.
         QVERIFY(near(demand(norms, targets, "BalanceKV Thm 3.2", "memory, at least").demanded, 16 * std::exp(4.0)));
         targets.clusterDiameter = 3;
-        QVERIFY(near(demand(norms, targets, "SubGen Thm 1", "slots t").demanded, 1e4 * std::exp(3.0) * std::log(100.0)));
+        QVERIFY(
+            near(demand(norms, targets, "SubGen Thm 1", "slots t").demanded, 1e4 * std::exp(3.0) * std::log(100.0)));
         norms.queryNorm = 5;
         QVERIFY(near(demand(norms, targets, "BalanceKV Thm 3.4", "batch t").demanded, 3 * std::exp(25.0) / 0.01));
         norms.tokens = 7; // fewer rows than columns: the rank is theirs

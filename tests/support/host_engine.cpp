@@ -39,8 +39,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<Engine> makeHostEngine() {
-    return std::make_unique<HostEngine>();
-}
+std::unique_ptr<Engine> makeHostEngine() { return std::make_unique<HostEngine>(); }
 
 } // namespace kvscope

@@ -144,12 +144,8 @@ std::shared_ptr<void> HostMemory::allocate(std::size_t bytes) const {
     return memory;
 }
 
-void HostMemory::copyIn(void* to, const void* from, std::size_t bytes) const {
-    std::memcpy(to, from, bytes);
-}
+void HostMemory::copyIn(void* to, const void* from, std::size_t bytes) const { std::memcpy(to, from, bytes); }
 
-void HostMemory::copyOut(void* to, const void* from, std::size_t bytes) const {
-    std::memcpy(to, from, bytes);
-}
+void HostMemory::copyOut(void* to, const void* from, std::size_t bytes) const { std::memcpy(to, from, bytes); }
 
 } // namespace kvscope::gpu

@@ -70,10 +70,10 @@ struct SlotLists {
     std::vector<std::int32_t> heads, groups{0};
     std::int32_t largest = 1;
 
-    SlotLists(const std::vector<std::int32_t>& kvOfQ, std::int64_t kvHeads) {
+    SlotLists(const std::vector<std::int32_t>& gqaGroupOf, std::int64_t kvHeads) {
         for (std::int32_t kv = 0; kv < kvHeads; ++kv) {
-            for (std::size_t h = 0; h < kvOfQ.size(); ++h)
-                if (kvOfQ[h] == kv)
+            for (std::size_t h = 0; h < gqaGroupOf.size(); ++h)
+                if (gqaGroupOf[h] == kv)
                     heads.push_back(static_cast<std::int32_t>(h));
             groups.push_back(static_cast<std::int32_t>(heads.size()));
             largest = std::max(largest, groups.back() - groups[groups.size() - 2]);

@@ -2,8 +2,6 @@
 
 namespace kvscope::testing {
 
-std::string sourceDir() {
-    return KVSCOPE_SOURCE_DIR;
-}
+std::string sourceDir() { return KVSCOPE_SOURCE_DIR; }
 
 } // namespace kvscope::testing

@@ -38,7 +38,8 @@ int main(int argc, char** argv) {
     if (found == tests.end()) {
         const bool asked = name == "--list";
         if (!asked)
-            std::fprintf(stderr, "No test %s. Usage: %s TEST [Qt Test's arguments], where TEST is one of\n", name.c_str(), argv[0]);
+            std::fprintf(stderr, "No test %s. Usage: %s TEST [Qt Test's arguments], where TEST is one of\n",
+                         name.c_str(), argv[0]);
         for (const auto& [known, run] : tests)
             std::fprintf(asked ? stdout : stderr, "%s\n", known.c_str());
         return asked ? 0 : 2;

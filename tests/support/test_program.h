@@ -2,8 +2,9 @@
 
 #include <QtTest>
 
-/// A program of many tests. Each *_test.cpp ends with one of the macros below, which makes its class known by the name of the
-/// file: `base_tests csv_test [function[:row]]`. The test's application and the test are made when it was chosen.
+/// A program of many tests. Each *_test.cpp ends with one of the macros below, which makes its class known by the name
+/// of the file: `base_tests csv_test [function[:row]]`. The test's application and the test are made when it was
+/// chosen.
 namespace kvscope::testing {
 
 struct RegisteredTest {
@@ -31,6 +32,7 @@ struct RegisteredTest {
 /// The same with widgets.
 #define KVSCOPE_OFFSCREEN_WIDGETS_TEST(TestObject)                                                                     \
     KVSCOPE_REGISTER_TEST(TestObject, qputenv("QT_QPA_PLATFORM", "offscreen"); QApplication application(argc, argv);)
-/// A test of real windows on the display. CMake reads this line too (kvscope_tests): no other test runs at the same time.
+/// A test of real windows on the display. CMake reads this line too (kvscope_tests): no other test runs at the same
+/// time.
 #define KVSCOPE_WINDOW_TEST(TestObject)                                                                                \
     KVSCOPE_REGISTER_TEST(TestObject, QApplication application(argc, argv); application.setAttribute(Qt::AA_Use96Dpi);)

@@ -1,5 +1,5 @@
-// Grid, curves and phase map with any measure: the menus against the registry, the numbers against measures asked for one by
-// one, and sides, units and findings against the cards.
+// Grid, curves and phase map with any measure: the menus against the registry, the numbers against measures asked for
+// one by one, and sides, units and findings against the cards.
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
 #include "core/metrics/measure_values.h"
@@ -7,11 +7,11 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
+#include "views/common/measure_options.h"
 #include "views/curves/curves_data.h"
 #include "views/curves/curves_view.h"
 #include "views/head_grid/head_grid_data.h"
 #include "views/head_grid/head_grid_view.h"
-#include "views/common/measure_options.h"
 #include "views/phase_map/phase_map_data.h"
 #include "views/phase_map/phase_map_view.h"
 #include "views/phase_map/phase_painter.h"
@@ -54,7 +54,8 @@ private slots:
     void initTestCase() { m_text = std::make_unique<QtTextService>(); }
 
     void menusAreTheRegistry() {
-        for (const auto& [view, option] : {std::pair(&headGridView(), "quantity"), std::pair(&curvesView(), "measure"), std::pair(&phaseMapView(), "measure")}) {
+        for (const auto& [view, option] : {std::pair(&headGridView(), "quantity"), std::pair(&curvesView(), "measure"),
+                                           std::pair(&phaseMapView(), "measure")}) {
             std::map<std::string, std::string> labels;
             for (const ParameterChoice& choice : optionRow(*view, option).choices)
                 QVERIFY2(labels.emplace(choice.id, choice.label).second, choice.id.c_str()); // none twice
@@ -62,10 +63,12 @@ private slots:
                 QCOMPARE(labels.count(card.id), std::size_t(card.shape == MeasureShape::PerLayerQuery ? 0 : 1));
                 QVERIFY2(card.unit.empty() || labels[card.id].ends_with(", " + card.unit), card.id.c_str());
             }
-            QCOMPARE(optionRow(*view, option).choices.front().id, std::string("output_error")); // as sessions without the option mean
+            QCOMPARE(optionRow(*view, option).choices.front().id,
+                     std::string("output_error")); // as sessions without the option mean
         }
-        for (const char* id : {"output_error", "retained_mass", "error_difference", "overlap", "kept_tokens", "selection_kept", "survival_budget", "mean_cosine",
-                               "entropy", "effective_budget", "cos_means", "log_det", "leverage_concentration", "sink_mass"})
+        for (const char* id : {"output_error", "retained_mass", "error_difference", "overlap", "kept_tokens",
+                               "selection_kept", "survival_budget", "mean_cosine", "entropy", "effective_budget",
+                               "cos_means", "log_det", "leverage_concentration", "sink_mass"})
             QCOMPARE(optionsOf(headGridView(), {{"quantity", id}}).choice("quantity"), std::string(id));
         QCOMPARE(measureWords(measureById("retained_mass")), std::string("retained attention mass"));
         QCOMPARE(measureWords(measureById("eps_f")), std::string("ε, Frobenius"));
@@ -75,7 +78,8 @@ private slots:
     void gridCellsAreTheMeasureOfTheirHead_data() {
         QTest::addColumn<QString>("id");
         for (const MeasureCard& card : allMeasures())
-            if (card.isPerHead() && card.need != MeasureNeed::OutputProjection && card.id != "cosine_sum_min" && card.id != "eps_op") // slow, and no other path
+            if (card.isPerHead() && card.need != MeasureNeed::OutputProjection && card.id != "cosine_sum_min" &&
+                card.id != "eps_op") // slow, and no other path
                 QTest::newRow(card.id.c_str()) << QString::fromStdString(card.id);
     }
     void gridCellsAreTheMeasureOfTheirHead() {
@@ -91,11 +95,14 @@ private slots:
             QCOMPARE(data->rows[std::size_t(layer)].values, perHead(card.id, "snapkv@0.25", layer));
         QCOMPARE(data->what.ends_with(" of SnapKV"), card.subject == MeasureSubject::KeptTokens);
         const std::string finding = headGridView().finding(input, options);
-        QVERIFY2(finding.starts_with(asSentence(data->what) + ": ") && (card.unit.empty() || finding.find(" " + card.unit + ", in layer ") != std::string::npos), finding.c_str());
+        QVERIFY2(finding.starts_with(asSentence(data->what) + ": ") &&
+                     (card.unit.empty() || finding.find(" " + card.unit + ", in layer ") != std::string::npos),
+                 finding.c_str());
         const ViewTable table = headGridView().table(input, options);
         QCOMPARE(table.columns[2], data->what + (card.unit.empty() ? "" : ", " + card.unit));
         for (const QSize size : {QSize(300, 220), QSize(930, 400)}) {
-            const Scene scene = headGridView().buildScene(input, options, viewport(size.width(), size.height(), *m_text));
+            const Scene scene =
+                headGridView().buildScene(input, options, viewport(size.width(), size.height(), *m_text));
             QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
             QCOMPARE(clippedTexts(scene, *m_text), QStringList());
         }
@@ -107,13 +114,16 @@ private slots:
             const auto data = dataAs<HeadGridData>(inputFor(headGridView(), {}, options));
             QCOMPARE(data->rows[2].values, perHead(id, "keydiff@0.1", 2));
         }
-        const auto refused = errorMessage([] { inputFor(headGridView(), {}, optionsOf(headGridView(), {{"quantity", "effective_budget"}})); });
+        const auto refused = errorMessage([] {
+            inputFor(headGridView(), {}, optionsOf(headGridView(), {{"quantity", "effective_budget"}}));
+        });
         QVERIFY2(refused.find("no policy is shown") != std::string::npos, refused.c_str());
     }
 
     void curvesFollowTheMeasureOfTheirHeads() {
         for (const char* heads : {"kv_head", "layer"}) {
-            const ParameterValues options = optionsOf(curvesView(), {{"measure", "log_det"}, {"heads", heads}, {"vary", "window=8,64"}});
+            const ParameterValues options =
+                optionsOf(curvesView(), {{"measure", "log_det"}, {"heads", heads}, {"vary", "window=8,64"}});
             const ViewInput input = inputFor(curvesView(), {"snapkv@0.1", "keydiff@0.25"}, options);
             const auto data = dataAs<CurvesData>(input);
             for (const std::size_t i : {0, 1}) {
@@ -121,9 +131,12 @@ private slots:
                 QCOMPARE(data->curves[0].points[i].mean, std::string(heads) == "layer" ? layerMean(values) : values[1]);
             }
             const double level = data->curves[1].points[0].mean;
-            const int snapkv = int(data->curves[0].points[0].mean > level) + int(data->curves[0].points[1].mean > level); // larger wins
+            const int snapkv = int(data->curves[0].points[0].mean > level) +
+                               int(data->curves[0].points[1].mean > level); // larger wins
             const std::string finding = curvesView().finding(input, options);
-            const std::string wanted = (snapkv >= 1 ? "SnapKV" : "KeyDiff") + std::string(" has the largest log det, pseudo at ") + std::to_string(snapkv >= 1 ? snapkv : 2) + " of 2";
+            const std::string wanted = (snapkv >= 1 ? "SnapKV" : "KeyDiff") +
+                                       std::string(" has the largest log det, pseudo at ") +
+                                       std::to_string(snapkv >= 1 ? snapkv : 2) + " of 2";
             QVERIFY2(finding.starts_with(wanted), finding.c_str());
             const auto texts = textsOf(curvesView().buildScene(input, options, viewport(700, 500, *m_text)));
             QCOMPARE(std::count(texts.begin(), texts.end(), std::string("log det, pseudo, nat")), 1);
@@ -141,7 +154,9 @@ private slots:
         for (const Point& mark : *cloudNamed(scene, "A SnapKV")->points) // a level line has an axis around it
             QVERIFY2(mark.y > 60 && mark.y < 430, qPrintable(QString::number(mark.y)));
         const std::string finding = curvesView().finding(input, options);
-        QVERIFY2(finding.starts_with("The attention entropy in KV head 1 is ") && finding.ends_with(" nat: it describes the layer, whatever is kept"), finding.c_str());
+        QVERIFY2(finding.starts_with("The attention entropy in KV head 1 is ") &&
+                     finding.ends_with(" nat: it describes the layer, whatever is kept"),
+                 finding.c_str());
     }
 
     // A cosine may be negative: its axis and its colours go below 0.
@@ -159,7 +174,8 @@ private slots:
         input.data.value = std::make_shared<const CurvesData>(data);
         const Scene scene = curvesView().buildScene(input, optionsOf(curvesView()), viewport(700, 500, *m_text));
         const auto& marks = *cloudNamed(scene, "A KeyDiff")->points;
-        QVERIFY2(marks[0].y < 455 && marks[0].y > marks[1].y + 100, qPrintable(QString("%1 and %2").arg(marks[0].y).arg(marks[1].y))); // the axis ends near 460
+        QVERIFY2(marks[0].y < 455 && marks[0].y > marks[1].y + 100,
+                 qPrintable(QString("%1 and %2").arg(marks[0].y).arg(marks[1].y))); // the axis ends near 460
         PhaseMapData map;
         map.cells = {{true, {-0.5}, {0.1}, ""}, {true, {0.25}, {0.1}, ""}};
         map.measure = "score_correlation";
@@ -169,27 +185,39 @@ private slots:
     }
 
     void thePhaseMapsWinnerHasTheBetterSide() {
-        const ParameterValues options = optionsOf(phaseMapView(), {{"x", "budget=0.05,0.4"}, {"y", "window=8,64"}, {"colour", "winner"}, {"measure", "log_det"}});
+        const ParameterValues options =
+            optionsOf(phaseMapView(),
+                      {{"x", "budget=0.05,0.4"}, {"y", "window=8,64"}, {"colour", "winner"}, {"measure", "log_det"}});
         const ViewInput input = inputFor(phaseMapView(), {"snapkv@0.25", "keydiff@0.25"}, options);
         const auto data = dataAs<PhaseMapData>(input);
         for (std::size_t x = 0; x < 2; ++x)
             for (std::size_t y = 0; y < 2; ++y) {
-                const double snapkv = perHead("log_det", "snapkv,window=" + data->y.texts[y] + "@" + data->x.texts[x], 3)[1];
+                const double snapkv =
+                    perHead("log_det", "snapkv,window=" + data->y.texts[y] + "@" + data->x.texts[x], 3)[1];
                 const double keydiff = perHead("log_det", "keydiff@" + data->x.texts[x], 3)[1];
                 QCOMPARE(data->at(x, y).values, (std::vector<double>{snapkv, keydiff}));
                 QCOMPARE(data->winner(data->at(x, y)), snapkv > keydiff ? 0 : 1);
             }
-        const auto refused = errorMessage([] { inputFor(phaseMapView(), {"snapkv@0.25"}, optionsOf(phaseMapView(), {{"colour", "winner"}, {"measure", "sink_mass"}})); });
+        const auto refused = errorMessage([] {
+            inputFor(phaseMapView(), {"snapkv@0.25"},
+                     optionsOf(phaseMapView(), {{"colour", "winner"}, {"measure", "sink_mass"}}));
+        });
         QVERIFY2(refused.find("nobody wins by 'sink_mass'") != std::string::npos, refused.c_str());
     }
 
     void thePhaseMapsFindingTakesASideOnlyWhereThereIsOne() {
         const auto findingOf = [](const char* measure) {
-            const ParameterValues options = optionsOf(phaseMapView(), {{"x", "budget=0.1,0.4"}, {"y", "window=8,64"}, {"measure", measure}});
+            const ParameterValues options =
+                optionsOf(phaseMapView(), {{"x", "budget=0.1,0.4"}, {"y", "window=8,64"}, {"measure", measure}});
             return phaseMapView().finding(inputFor(phaseMapView(), {"snapkv@0.25"}, options), options);
         };
-        QVERIFY2(findingOf("effective_budget").starts_with("The effective budget of SnapKV is smallest at budget 0.1, observation window W 8, where it is 100 tokens; largest at budget 0.4, observation window W 8, where it is 398 tokens"), findingOf("effective_budget").c_str());
-        QVERIFY2(findingOf("log_det").starts_with("The log det, pseudo of SnapKV is best at "), findingOf("log_det").c_str());
+        QVERIFY2(
+            findingOf("effective_budget")
+                .starts_with("The effective budget of SnapKV is smallest at budget 0.1, observation window W 8, where "
+                             "it is 100 tokens; largest at budget 0.4, observation window W 8, where it is 398 tokens"),
+            findingOf("effective_budget").c_str());
+        QVERIFY2(findingOf("log_det").starts_with("The log det, pseudo of SnapKV is best at "),
+                 findingOf("log_det").c_str());
         QVERIFY2(findingOf("entropy").ends_with(" nat at every setting"), findingOf("entropy").c_str());
     }
 };

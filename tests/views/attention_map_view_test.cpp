@@ -31,7 +31,7 @@ std::vector<double> causalRow(const CaptureReader& capture, int layer, int query
     const HostTensor k = capture.read(LayerIndex(layer), TensorRole::Keys, {});
     const std::int64_t n = k.shape[1], d = k.shape[2], first = n - q.shape[1];
     const float* query = q.data.data() + (queryHead * q.shape[1] + row - first) * d;
-    const float* keys = k.data.data() + info.kvOfQ[static_cast<std::size_t>(queryHead)] * n * d;
+    const float* keys = k.data.data() + info.gqaGroupOf[static_cast<std::size_t>(queryHead)] * n * d;
     std::vector<double> weights;
     double top = -INFINITY, sum = 0;
     for (std::int64_t i = 0; i <= row; ++i) {
@@ -63,7 +63,8 @@ public:
     AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const override {
         std::int64_t unknown = 0;
         for (std::int64_t row = input.rowBegin - input.firstQuery; row < input.rowEnd - input.firstQuery; ++row)
-            unknown += input.rowLogSums.empty() || std::isnan(input.rowLogSums.data[static_cast<std::size_t>(row)]);
+            unknown +=
+                input.rowLogSumExps.empty() || std::isnan(input.rowLogSumExps.data[static_cast<std::size_t>(row)]);
         m_unknown.push_back(unknown);
         return m_engine->attentionMap(input, checkpoint);
     }
@@ -151,10 +152,12 @@ private slots:
         request.layer = LayerIndex(3);
         request.kvHead = KvHeadIndex(1);
         request.queryHead = QueryHeadIndex(4);
-        const auto draw = [&](const LayerRunner& runner, const std::vector<std::pair<std::string, std::string>>& set, std::optional<Viewport::Range> range) {
+        const auto draw = [&](const LayerRunner& runner, const std::vector<std::pair<std::string, std::string>>& set,
+                              std::optional<Viewport::Range> range) {
             request.options = optionsWith(set);
             request.range = range;
-            return std::dynamic_pointer_cast<const AttentionMapData>(makerFor(m_view)->make(runner, request, {}, [](const auto&) {}));
+            return std::dynamic_pointer_cast<const AttentionMapData>(
+                makerFor(m_view)->make(runner, request, {}, [](const auto&) {}));
         };
         using Counts = std::vector<std::int64_t>;
         const Viewport::Range part{100, 300, 500, 710};
@@ -164,14 +167,15 @@ private slots:
         QCOMPARE(engine->takeUnknown(), Counts{0});
         QCOMPARE(zoomed->cells.shape, fresh->cells.shape);
         for (std::size_t i = 0; i < fresh->cells.data.size(); ++i)
-            QVERIFY(std::isnan(fresh->cells.data[i]) ? std::isnan(zoomed->cells.data[i])
-                                                     : std::abs(zoomed->cells.data[i] - fresh->cells.data[i]) <= 3e-6F * fresh->cells.data[i]);
+            QVERIFY(std::isnan(fresh->cells.data[i])
+                        ? std::isnan(zoomed->cells.data[i])
+                        : std::abs(zoomed->cells.data[i] - fresh->cells.data[i]) <= 3e-6F * fresh->cells.data[i]);
         draw(kept, {{"map", "logits"}}, part); // needs no sums and leaves none behind
         draw(kept, {{"minus", "chunks"}}, part);
         draw(kept, {{"minus", "chunks"}}, Viewport::Range{110, 290, 520, 700});
         draw(kept, {{"minus", "chunks"}}, part); // a picture that is there already is not drawn again
         QCOMPARE(engine->takeUnknown(), (Counts{210, 0, 210, 0, 0})); // of the chunks, once
-        draw(kept, {{"map", "chunks"}, {"chunk", "128"}}, part); // other chunks, other sums
+        draw(kept, {{"map", "chunks"}, {"chunk", "128"}}, part);      // other chunks, other sums
         draw(kept, {{"heads", "mean"}}, part);
         request.queryHead = QueryHeadIndex(5);
         draw(kept, {}, part);
@@ -182,7 +186,8 @@ private slots:
         const ViewInput causal = inputWith(optionsWith({}));
         const ViewInput chunks = inputWith(optionsWith({{"map", "chunks"}, {"chunk", "128"}}));
         const ViewInput both = inputWith(optionsWith({{"minus", "chunks"}, {"chunk", "128"}}));
-        const auto a = dataAs<AttentionMapData>(causal), b = dataAs<AttentionMapData>(chunks), d = dataAs<AttentionMapData>(both);
+        const auto a = dataAs<AttentionMapData>(causal), b = dataAs<AttentionMapData>(chunks),
+                   d = dataAs<AttentionMapData>(both);
         QVERIFY(d->isDifference && !d->isWeight && d->columnSums.empty());
         const auto number = [](float x) { return std::isnan(x) ? 0.0F : x; };
         for (std::size_t i = 0; i < d->cells.data.size(); i += 37)
@@ -191,8 +196,10 @@ private slots:
         float high = 0, low = 0;
         for (const float cell : d->cells.data)
             high = std::max(high, number(cell)), low = std::min(low, number(cell));
-        QVERIFY2(low < 0 && high > 0 && finding.find("up to " + formatShort(static_cast<double>(high)) + " above the chunks one, and up to " +
-                                                     formatShort(-static_cast<double>(low)) + " below") != std::string::npos,
+        QVERIFY2(low < 0 && high > 0 &&
+                     finding.find("up to " + formatShort(static_cast<double>(high)) +
+                                  " above the chunks one, and up to " + formatShort(-static_cast<double>(low)) +
+                                  " below") != std::string::npos,
                  finding.c_str());
         const ParameterValues options = optionsWith({{"minus", "chunks"}, {"chunk", "128"}});
         const Scene scene = m_view.buildScene(both, options, viewport(600, 560, *m_service));
@@ -211,8 +218,10 @@ private slots:
             return {};
         };
         for (const std::string minus : {"causal", "non_causal", "chunks"}) {
-            QVERIFY2(sentenceOf("logits", minus).find("logits are no attention weights") != std::string::npos, minus.c_str());
-            QVERIFY2(sentenceOf("cosine", minus).find("cosines of keys are no attention weights") != std::string::npos, minus.c_str());
+            QVERIFY2(sentenceOf("logits", minus).find("logits are no attention weights") != std::string::npos,
+                     minus.c_str());
+            QVERIFY2(sentenceOf("cosine", minus).find("cosines of keys are no attention weights") != std::string::npos,
+                     minus.c_str());
             for (const std::string map : {"causal", "non_causal", "chunks"}) {
                 const std::string sentence = sentenceOf(map, minus);
                 QCOMPARE(sentence.empty(), map != minus);
@@ -255,14 +264,16 @@ private slots:
         const ViewInput input = inputWith(options);
         const Scene scene = m_view.buildScene(input, options, viewport(600, 560, *m_service));
         const std::string text = paintSceneAsText(scene);
-        for (const char* wanted : {"causal · query head 4", "max of 3 keys × 3 queries a pixel", "Key position (0-based)", "Query position (0-based)",
-                                   "lg Σ", "\"A\"", "\"B\"", "\"C\"", "≤1e−4"})
-            QVERIFY2(text.find(wanted) != std::string::npos, qPrintable(QString::fromStdString(std::string(wanted) + "\n" + text)));
+        for (const char* wanted :
+             {"causal · query head 4", "max of 3 keys × 3 queries a pixel", "Key position (0-based)",
+              "Query position (0-based)", "lg Σ", "\"A\"", "\"B\"", "\"C\"", "≤1e−4"})
+            QVERIFY2(text.find(wanted) != std::string::npos,
+                     qPrintable(QString::fromStdString(std::string(wanted) + "\n" + text)));
         QVERIFY(scene.yDown && scene.yMin == 0 && scene.yMax == 1028);
     }
 
-    // A small picture pools more cells into a pixel than were computed: the caption says what is seen. And the sink, the first
-    // column, is seen: the frame lies around the map.
+    // A small picture pools more cells into a pixel than were computed: the caption says what is seen. And the sink,
+    // the first column, is seen: the frame lies around the map.
     void theCaptionCountsWhatAPixelHolds() {
         const ParameterValues options = optionsWith({});
         const ViewInput input = inputWith(options);
@@ -273,13 +284,18 @@ private slots:
             for (const Drawable& item : scene.items) {
                 if (const auto* image = std::get_if<ImageItem>(&item); image && image->pick.kind == PickId::Kind::Cell)
                     map = image;
-                if (const auto* box = std::get_if<RectangleItem>(&item); box && map && !frame && box->stroke.colour == themeOf(ThemeId::Light).axis)
+                if (const auto* box = std::get_if<RectangleItem>(&item);
+                    box && map && !frame && box->stroke.colour == themeOf(ThemeId::Light).axis)
                     frame = box;
             }
             QVERIFY(map && frame);
-            QVERIFY(frame->box.x + frame->stroke.width / 2 <= map->box.x && frame->box.y + frame->stroke.width / 2 <= map->box.y);
-            QVERIFY(frame->box.right() - frame->stroke.width / 2 >= map->box.right() && frame->box.bottom() - frame->stroke.width / 2 >= map->box.bottom());
-            const std::string words = fmt::format("max of {} keys × {} queries a pixel", (1028 + map->width - 1) / map->width, (1028 + map->height - 1) / map->height);
+            QVERIFY(frame->box.x + frame->stroke.width / 2 <= map->box.x &&
+                    frame->box.y + frame->stroke.width / 2 <= map->box.y);
+            QVERIFY(frame->box.right() - frame->stroke.width / 2 >= map->box.right() &&
+                    frame->box.bottom() - frame->stroke.width / 2 >= map->box.bottom());
+            const std::string words =
+                fmt::format("max of {} keys × {} queries a pixel", (1028 + map->width - 1) / map->width,
+                            (1028 + map->height - 1) / map->height);
             QVERIFY2(paintSceneAsText(scene).find(words) != std::string::npos, words.c_str());
         }
     }
@@ -320,7 +336,8 @@ private slots:
         const std::vector<double> weights = causalRow(*needleCapture(), 3, 4, 920);
         std::vector<std::int64_t> order(weights.size());
         std::iota(order.begin(), order.end(), std::int64_t{0});
-        std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return weights[std::size_t(a)] > weights[std::size_t(b)]; });
+        std::stable_sort(order.begin(), order.end(),
+                         [&](auto a, auto b) { return weights[std::size_t(a)] > weights[std::size_t(b)]; });
         for (const Viewport::Range& range : {Viewport::Range{0, 1028, 900, 940}, Viewport::Range{600, 640, 900, 940}}) {
             ViewInput input = inputWith(options);
             input.data.value = part(options, range, 2000);
@@ -328,9 +345,13 @@ private slots:
             frame.range = range;
             const Scene scene = m_view.buildScene(input, options, frame);
             const auto ranked = [&](std::int64_t key) {
-                const double x = (double(key) + 0.5 - range.xMin) / (range.xMax - range.xMin), y = (920.5 - range.yMin) / (range.yMax - range.yMin);
-                const PointFacts facts = m_view.factsAt(input, options, scene, {scene.plot.x + scene.plot.width * x, scene.plot.y + scene.plot.height * y});
-                return facts.rows.size() > 3 && facts.rows[3].first.starts_with("rank in its row") ? facts.rows[3].second : std::string("nothing");
+                const double x = (double(key) + 0.5 - range.xMin) / (range.xMax - range.xMin),
+                             y = (920.5 - range.yMin) / (range.yMax - range.yMin);
+                const PointFacts facts = m_view.factsAt(
+                    input, options, scene, {scene.plot.x + scene.plot.width * x, scene.plot.y + scene.plot.height * y});
+                return facts.rows.size() > 3 && facts.rows[3].first.starts_with("rank in its row")
+                           ? facts.rows[3].second
+                           : std::string("nothing");
             };
             const bool all = range.xMin == 0;
             std::int64_t among = 0;
@@ -339,7 +360,8 @@ private slots:
                     continue;
                 ++among;
                 if (place % 7 == 0 || !all)
-                    QCOMPARE(ranked(order[place]), fmt::format(fmt::runtime(all ? "{} of 921 keys" : "{} of the 40 keys shown"), among));
+                    QCOMPARE(ranked(order[place]),
+                             fmt::format(fmt::runtime(all ? "{} of 921 keys" : "{} of the 40 keys shown"), among));
             }
             QCOMPARE(all ? ranked(925) : "nothing", std::string("nothing")); // masked
         }
@@ -350,7 +372,9 @@ private slots:
         const auto data = dataAs<AttentionMapData>(input);
         const float* pixels = data->cells.data.data() + 358 * 600; // rows 920 and 921
         const auto larger = std::count_if(pixels, pixels + 600, [&](float cell) { return cell > pixels[0]; });
-        QCOMPARE(m_view.factsAt(input, options, scene, sink).rows[3].second, fmt::format("{} of the {} pixels shown", larger + 1, std::count_if(pixels, pixels + 600, [](float cell) { return !std::isnan(cell); })));
+        QCOMPARE(m_view.factsAt(input, options, scene, sink).rows[3].second,
+                 fmt::format("{} of the {} pixels shown", larger + 1,
+                             std::count_if(pixels, pixels + 600, [](float cell) { return !std::isnan(cell); })));
     }
 
     void theReadOutSaysWhereTheKeyStandsInEachPane() {

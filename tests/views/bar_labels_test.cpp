@@ -1,4 +1,5 @@
-// One notation for the ticks of a colour bar and the ends with their digits: hand values, every size and span, and the bars of the views as they are drawn.
+// One notation for the ticks of a colour bar and the ends with their digits: hand values, every size and span, and the
+// bars of the views as they are drawn.
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
@@ -26,7 +27,9 @@ QString notationOf(std::string label) {
     const std::size_t power = label.find('e'), point = label.find('.');
     const std::string mantissa = label.substr(0, power);
     const auto decimals = point == std::string::npos ? 0 : mantissa.size() - point - 1;
-    return QString("%1 decimals%2").arg(decimals).arg(power == std::string::npos ? "" : QString::fromStdString(" " + label.substr(power)));
+    return QString("%1 decimals%2")
+        .arg(decimals)
+        .arg(power == std::string::npos ? "" : QString::fromStdString(" " + label.substr(power)));
 }
 
 /// The value as it is written: "≤−6.47e−4" is -6.47e-4.
@@ -44,9 +47,7 @@ ColourColumnSpec columnOf(std::vector<double> values, bool isSigned = false, con
     return ValueScale(std::move(values), isSigned, "error", "heads", "magma", ValueRange::parse(range)).column();
 }
 
-int lettersOf(const std::string& label) {
-    return int(QString::fromStdString(label).size());
-}
+int lettersOf(const std::string& label) { return int(QString::fromStdString(label).size()); }
 
 } // namespace
 
@@ -69,11 +70,13 @@ private slots:
         QCOMPARE(columnOf({0.25, 3}).ticks.front().label, std::string("0.5"));
         QCOMPARE(ends(columnOf({-0.5, 2}, true)), std::string("−2 2"));
         QCOMPARE(ends(columnOf({1e6, 3.5e6})), std::string("1.00e6 3.50e6"));
-        QCOMPARE(ends(columnOf({0.999, 0.9994})), std::string("0.9990 0.9994")); // three digits would not tell them apart
+        QCOMPARE(ends(columnOf({0.999, 0.9994})),
+                 std::string("0.9990 0.9994")); // three digits would not tell them apart
         // Nobody's choice is rounded away while there is room for it.
         QCOMPARE(ends(columnOf({0, 0.954}, false, "0.0005..0.5")), std::string("≤5.00e−4 ≥0.500"));
         QCOMPARE(ends(columnOf({0, 0.954}, false, "0.1234..0.5")), std::string("≤0.1234 ≥0.500"));
-        QCOMPARE(decadeLabel(1e-3) + decadeLabel(1) + decadeLabel(3.124e-5) + decadeLabel(0.25), std::string("1e−313.12e−52.5e−1"));
+        QCOMPARE(decadeLabel(1e-3) + decadeLabel(1) + decadeLabel(3.124e-5) + decadeLabel(0.25),
+                 std::string("1e−313.12e−52.5e−1"));
     }
 
     // The power of ten is that of the rounded value.
@@ -85,7 +88,8 @@ private slots:
         for (double exponent = -10; exponent < 9; ++exponent)
             for (const double mantissa : {9.994, 9.996, 9.9996, 9.96, 9.6}) {
                 const double value = mantissa * std::pow(10, exponent);
-                for (const std::string& label : {decadeLabel(value), columnOf({value / 3, value}).highLabel, columnOf({-value / 3, value}, true).lowLabel}) {
+                for (const std::string& label : {decadeLabel(value), columnOf({value / 3, value}).highLabel,
+                                                 columnOf({-value / 3, value}, true).lowLabel}) {
                     const bool isPower = label.find('e') != std::string::npos; // 9.996 itself is 10.0
                     const double written = std::abs(valueOf(label.substr(0, label.find('e'))));
                     QVERIFY2((!isPower || written < 10) && lettersOf(label) <= 8, label.c_str());
@@ -101,18 +105,28 @@ private slots:
                     const ColourColumnSpec column = columnOf({size * (1 - share), size}, isSigned);
                     QSet<QString> notations;
                     for (const Tick& tick : column.ticks) {
-                        const QString where = QString("%1 of %2, %3: %4").arg(share).arg(size).arg(isSigned).arg(QString::fromStdString(tick.label));
+                        const QString where = QString("%1 of %2, %3: %4")
+                                                  .arg(share)
+                                                  .arg(size)
+                                                  .arg(isSigned)
+                                                  .arg(QString::fromStdString(tick.label));
                         QVERIFY2(lettersOf(tick.label) <= 8, qPrintable(where));
                         if (tick.label != "0")
                             notations << notationOf(tick.label);
                     }
                     QVERIFY2(notations.size() <= 1, qPrintable(QStringList(notations.values()).join(", ")));
                     QVERIFY2(share < 0.1 || column.lowLabel != column.highLabel, column.lowLabel.c_str());
-                    for (const auto& [label, value] : {std::pair(column.lowLabel, isSigned ? -size : size * (1 - share)), std::pair(column.highLabel, size)}) {
-                        const bool hasRoom = lettersOf(label) < 7 && label.find("e−1") == std::string::npos; // else digits may have had to go
-                        QVERIFY2(lettersOf(label) <= 8 && (value == 0 || !hasRoom || significantDigits(label) >= 3), label.c_str());
+                    for (const auto& [label, value] :
+                         {std::pair(column.lowLabel, isSigned ? -size : size * (1 - share)),
+                          std::pair(column.highLabel, size)}) {
+                        const bool hasRoom = lettersOf(label) < 7 &&
+                                             label.find("e−1") == std::string::npos; // else digits may have had to go
+                        QVERIFY2(lettersOf(label) <= 8 && (value == 0 || !hasRoom || significantDigits(label) >= 3),
+                                 label.c_str());
                         const bool allAlike = size * share < 1e-12; // such a bar is one long
-                        QVERIFY2(allAlike || std::abs(valueOf(label) - value) <= (hasRoom ? 0.0051 : 0.51) * std::abs(value), label.c_str());
+                        QVERIFY2(allAlike ||
+                                     std::abs(valueOf(label) - value) <= (hasRoom ? 0.0051 : 0.51) * std::abs(value),
+                                 label.c_str());
                     }
                 }
     }
@@ -126,11 +140,13 @@ private slots:
         for (const Case& one : {Case{&headGridView(), {}}, Case{&headGridView(), {{"quantity", "kept_tokens"}}},
                                 Case{&phaseMapView(), {{"x", "budget=0.1,0.2,0.4"}, {"y", "window=8,64"}}}}) {
             const ParameterValues options = optionsOf(*one.view, one.set);
-            const Scene scene = one.view->buildScene(inputFor(*one.view, {"snapkv@0.25"}, options), options, viewport(700, 420, m_text));
+            const Scene scene = one.view->buildScene(inputFor(*one.view, {"snapkv@0.25"}, options), options,
+                                                     viewport(700, 420, m_text));
             QSet<QString> notations;
             int numbers = 0, ends = 0;
             for (const Drawable& item : scene.items)
-                if (const auto* text = std::get_if<TextItem>(&item); text && text->position.x > 700 - kLabelledColumnWidth && text->style.face == FontFace::Monospace) {
+                if (const auto* text = std::get_if<TextItem>(&item);
+                    text && text->position.x > 700 - kLabelledColumnWidth && text->style.face == FontFace::Monospace) {
                     const bool isTick = text->colour == themeOf(ThemeId::Light).text3;
                     if (isTick && text->text != "0")
                         notations << notationOf(text->text);

@@ -1,4 +1,5 @@
-// Block processing as a picture, and what it does to the anchor and to the error, against the steps and runs themselves.
+// Block processing as a picture, and what it does to the anchor and to the error, against the steps and runs
+// themselves.
 #include "app/text/qt_text_service.h"
 #include "core/metrics/fidelity.h"
 #include "tests/support/scene_checks.h"
@@ -49,7 +50,8 @@ private slots:
     void evictionsAreDrawnOverCursorAndEdge() {
         const ParameterValues options = optionsOf(blockTimelineView());
         ViewInput input = inputFor(blockTimelineView(), {"keydiff,prompt_block=128@0.25"}, options);
-        for (const std::optional<TokenIndex> cursor : {std::optional<TokenIndex>{}, std::optional<TokenIndex>{input.panes[0].result->steps[2].end}}) {
+        for (const std::optional<TokenIndex> cursor :
+             {std::optional<TokenIndex>{}, std::optional<TokenIndex>{input.panes[0].result->steps[2].end}}) {
             input.cursor = cursor;
             const Scene scene = blockTimelineView().buildScene(input, options, viewport(620, 420, *m_text));
             bool after = false;
@@ -74,14 +76,16 @@ private slots:
         const RunResult& result = *input.panes[0].result;
         const auto data = dataAs<BlockTimelineData>(input);
         QCOMPARE(data->drift.size(), result.steps.size());
-        const HostTensor keys = runner().engine().download(runner().tensor(input.capture, input.layer, TensorRole::Keys, {}));
+        const HostTensor keys =
+            runner().engine().download(runner().tensor(input.capture, input.layer, TensorRole::Keys, {}));
         std::set<TokenIndex> gone;
         for (std::size_t i = 0; i < result.steps.size(); ++i) {
             const BlockStep& step = result.steps[i];
             std::vector<double> all(static_cast<std::size_t>(keys.shape[2])), cache = all;
             for (TokenIndex t = 0; t < step.end; ++t)
                 for (std::size_t c = 0; c < all.size(); ++c) {
-                    const double number = keys.data[static_cast<std::size_t>((keys.shape[1] + t) * keys.shape[2]) + c]; // KV head 1
+                    const double number =
+                        keys.data[static_cast<std::size_t>((keys.shape[1] + t) * keys.shape[2]) + c]; // KV head 1
                     all[c] += number / double(step.end);
                     cache[c] += gone.count(t) ? 0 : number / double(step.cached);
                 }
@@ -92,12 +96,15 @@ private slots:
             QVERIFY(std::abs(data->drift[i].ratio - std::sqrt(b / a)) < 1e-9);
             gone.insert(step.evicted[1].begin(), step.evicted[1].end());
         }
-        QVERIFY(data->drift.front().cosine > 1 - 1e-9 && data->drift.back().cosine < 0.999); // the first step has lost nothing yet
+        QVERIFY(data->drift.front().cosine > 1 - 1e-9 &&
+                data->drift.back().cosine < 0.999); // the first step has lost nothing yet
         const Scene scene = blockTimelineView().buildScene(input, options, viewport(620, 420, *m_text));
         QCOMPARE(cloudNamed(scene, "drift")->points->size(), data->drift.size());
         QCOMPARE(blockTimelineView().table(input, options).rowCount, std::ssize(data->drift));
         input.cursor = result.steps[1].end;
-        QCOMPARE(cloudNamed(blockTimelineView().buildScene(input, options, viewport(620, 420, *m_text)), "drift")->points->size(), std::size_t{2});
+        QCOMPARE(cloudNamed(blockTimelineView().buildScene(input, options, viewport(620, 420, *m_text)), "drift")
+                     ->points->size(),
+                 std::size_t{2});
     }
 
     // Every mark is a run of the pane's policy with that block; the prompt at once is a level.
@@ -113,7 +120,8 @@ private slots:
             for (std::size_t q = 4; q < 8; ++q) // the query heads of KV head 1
                 sum += run->fidelity->meanOutputError[q];
             QCOMPARE(size.error, sum / 4);
-            QCOMPARE(size.overlap, jaccard(run->selection.heads[1].kept, measured("keydiff@0.25", 3)->selection.heads[1].kept));
+            QCOMPARE(size.overlap,
+                     jaccard(run->selection.heads[1].kept, measured("keydiff@0.25", 3)->selection.heads[1].kept));
         }
         QCOMPARE(blocks, (std::vector<std::int64_t>{0, 16, 32, 64, 128, 256}));
         const Scene scene = blockTimelineView().buildScene(input, options, viewport(620, 420, *m_text));
@@ -121,15 +129,21 @@ private slots:
         QCOMPARE(marks->points->size(), std::size_t{5});
         const PointFacts facts = blockTimelineView().factsAt(input, options, scene, (*marks->points)[3]);
         QCOMPARE(facts.rows[0].second, std::string("128"));
-        QVERIFY(facts.adoption);
-        QCOMPARE(facts.adoption->values, (std::vector<std::pair<std::string, std::string>>{{"prompt_block", "128"}}));
+        QVERIFY(facts.settingChange);
+        QCOMPARE(facts.settingChange->values,
+                 (std::vector<std::pair<std::string, std::string>>{{"prompt_block", "128"}}));
         const std::string finding = blockTimelineView().finding(input, options);
-        QVERIFY2(finding.find(" at once, ") != std::string::npos && finding.find("blocks of 16") != std::string::npos, finding.c_str());
-        QVERIFY(blockTimelineView().finding(inputFor(blockTimelineView(), {"exact"}, options), options).find("Choose a policy with a prompt block") != std::string::npos);
+        QVERIFY2(finding.find(" at once, ") != std::string::npos && finding.find("blocks of 16") != std::string::npos,
+                 finding.c_str());
+        QVERIFY(blockTimelineView()
+                    .finding(inputFor(blockTimelineView(), {"exact"}, options), options)
+                    .find("Choose a policy with a prompt block") != std::string::npos);
         for (const char* picture : {"drift", "block_size"})
             for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(620, 420), QSize(900, 700)}) {
                 const ParameterValues chosen = optionsOf(blockTimelineView(), {{"picture", picture}});
-                const Scene sized = blockTimelineView().buildScene(inputFor(blockTimelineView(), {"keydiff,prompt_block=128@0.25"}, chosen), chosen, viewport(size.width(), size.height(), *m_text));
+                const Scene sized = blockTimelineView().buildScene(
+                    inputFor(blockTimelineView(), {"keydiff,prompt_block=128@0.25"}, chosen), chosen,
+                    viewport(size.width(), size.height(), *m_text));
                 QVERIFY(cloudNamed(sized, picture == std::string("drift") ? "drift" : "block sizes"));
                 QCOMPARE(overlappingTexts(sized, *m_text), QStringList());
                 QCOMPARE(clippedTexts(sized, *m_text), QStringList());
@@ -150,14 +164,18 @@ private slots:
             QCOMPARE(cloudNamed(scene, "evicted")->points->size(), evictions);
             const double x = scene.plot.x + scene.plot.width * *input.cursor / 995.0;
             for (const Drawable& item : scene.items)
-                if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() == 2 && line->points[0].y == line->points[1].y)
+                if (const auto* line = std::get_if<PolylineItem>(&item);
+                    line && line->points.size() == 2 && line->points[0].y == line->points[1].y)
                     QVERIFY(line->points[1].x <= x + 1 || line->points[0].y > scene.plot.bottom() - 1);
             const auto caption = blockTimelineView().caption(input, options);
-            const std::string leaving = events ? std::to_string(result.steps[events - 1].evicted[1].size()) + " leave" : "holds all";
+            const std::string leaving =
+                events ? std::to_string(result.steps[events - 1].evicted[1].size()) + " leave" : "holds all";
             QVERIFY2(caption.find(leaving) != std::string::npos, caption.c_str());
             QVERIFY(events == result.steps.size() || paintSceneAsText(scene).find("not read yet") != std::string::npos);
         }
-        QVERIFY(blockTimelineView().story(inputFor(blockTimelineView(), {"keydiff@0.25"}, options), options).events.empty());
+        QVERIFY(blockTimelineView()
+                    .stepSequence(inputFor(blockTimelineView(), {"keydiff@0.25"}, options), options)
+                    .events.empty());
     }
 };
 

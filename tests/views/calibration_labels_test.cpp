@@ -1,5 +1,5 @@
-// The words around the calibration curves where there is little room: whole labels, a plot that stays the picture, a title no
-// longer than its axis, r* of poor fits drawn as unsure, and boxes that are placed or given up at once.
+// The words around the calibration curves where there is little room: whole labels, a plot that stays the picture, a
+// title no longer than its axis, r* of poor fits drawn as unsure, and boxes that are placed or given up at once.
 #include <QtTest>
 
 #include "core/metrics/measure_values.h"
@@ -26,7 +26,9 @@ namespace {
 
 /// All three are poor fits, the last two proxies.
 const std::vector<std::string> kPanes = {"keydiff:kvpress@0.25", "snapkv@0.25", "streaming_llm@0.25"};
-const std::vector<QSize> kSizes = {QSize(345, 150), QSize(401, 200), QSize(490, 200), QSize(579, 221), QSize(654, 260), QSize(943, 200), QSize(1122, 200), QSize(1788, 263), QSize(1860, 848)};
+const std::vector<QSize> kSizes = {QSize(345, 150),  QSize(401, 200),  QSize(490, 200),
+                                   QSize(579, 221),  QSize(654, 260),  QSize(943, 200),
+                                   QSize(1122, 200), QSize(1788, 263), QSize(1860, 848)};
 
 Box plotOf(const Scene& scene) {
     for (const Drawable& item : scene.items)
@@ -37,11 +39,22 @@ Box plotOf(const Scene& scene) {
 
 bool says(const Scene& scene, const std::string& words) {
     const auto texts = textsOf(scene);
-    return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) { return text.find(words) != std::string::npos; });
+    return std::any_of(texts.begin(), texts.end(),
+                       [&](const std::string& text) { return text.find(words) != std::string::npos; });
 }
 
 CalibrationSeries seriesOf(char letter, double k, std::vector<std::pair<double, double>> points) {
-    CalibrationSeries series{.letter = letter, .policyId = "snapkv", .policyName = "SnapKV", .variant = "", .context = "x", .own = true, .triples = {}, .k = k, .resampledK = {}, .origin = "", .curve = ""};
+    CalibrationSeries series{.letter = letter,
+                             .policyId = "snapkv",
+                             .policyName = "SnapKV",
+                             .variant = "",
+                             .context = "x",
+                             .own = true,
+                             .triples = {},
+                             .k = k,
+                             .resampledK = {},
+                             .origin = "",
+                             .curve = ""};
     for (const auto& [retention, quality] : points)
         series.triples.push_back({"x", retention, NAN, quality});
     return series;
@@ -71,9 +84,11 @@ private slots:
     void thePlotKeepsTwoThirdsOfAWideDock() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, kPanes, options);
-        for (const QSize size : {QSize(943, 200), QSize(1122, 200), QSize(1416, 220), QSize(1788, 263), QSize(1860, 848)}) {
+        for (const QSize size :
+             {QSize(943, 200), QSize(1122, 200), QSize(1416, 220), QSize(1788, 263), QSize(1860, 848)}) {
             const Scene scene = build(input, options, size.width(), size.height());
-            QVERIFY2(plotOf(scene).width >= 0.65 * size.width(), qPrintable(QString("%1 of %2").arg(plotOf(scene).width).arg(size.width())));
+            QVERIFY2(plotOf(scene).width >= 0.65 * size.width(),
+                     qPrintable(QString("%1 of %2").arg(plotOf(scene).width).arg(size.width())));
         }
         QVERIFY(says(build(input, options, 1122, 200), "residual")); // the list is there
     }
@@ -86,11 +101,13 @@ private slots:
             const Scene scene = build(input, options, 900, height);
             for (const Drawable& item : scene.items)
                 if (const auto* text = std::get_if<TextItem>(&item); text && text->angleDegrees != 0) {
-                    QVERIFY2(m_text.measure(text->text, text->style).width <= plotOf(scene).height + 0.5, text->text.c_str());
+                    QVERIFY2(m_text.measure(text->text, text->style).width <= plotOf(scene).height + 0.5,
+                             text->text.c_str());
                     titles.insert(text->text);
                 }
         }
-        QCOMPARE(titles, (std::set<std::string>{"Quality", "Quality = NLL(full) / NLL(compressed)", "Quality = NLL(full) / NLL(compressed); hollow: proxy"}));
+        QCOMPARE(titles, (std::set<std::string>{"Quality", "Quality = NLL(full) / NLL(compressed)",
+                                                "Quality = NLL(full) / NLL(compressed); hollow: proxy"}));
     }
 
     void anUnsureRetentionIsDashedAndHasTwoDigits() {
@@ -112,7 +129,8 @@ private slots:
         std::vector<bool> dashed;
         for (const Drawable& item : scene.items)
             if (const auto* line = std::get_if<PolylineItem>(&item);
-                line && line->points.size() == 2 && line->points[0].x == line->points[1].x && line->stroke.width == 1.2 && line->points[1].y == plotOf(scene).bottom())
+                line && line->points.size() == 2 && line->points[0].x == line->points[1].x &&
+                line->stroke.width == 1.2 && line->points[1].y == plotOf(scene).bottom())
                 dashed.push_back(!line->stroke.dash.empty());
         std::sort(dashed.begin(), dashed.end());
         QCOMPARE(dashed, (std::vector<bool>{false, true}));

@@ -28,12 +28,14 @@ const std::vector<std::string> kPanes = {"compactor:kvpress@0.25", "snapkv@0.25"
 
 bool says(const Scene& scene, const std::string& words) {
     const auto texts = textsOf(scene);
-    return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) { return text.find(words) != std::string::npos; });
+    return std::any_of(texts.begin(), texts.end(),
+                       [&](const std::string& text) { return text.find(words) != std::string::npos; });
 }
 
 const CircleItem* ringOf(const Scene& scene, std::int64_t series) {
     for (const Drawable& item : scene.items)
-        if (const auto* circle = std::get_if<CircleItem>(&item); circle && circle->pick == PickId{PickId::Kind::Handle, series})
+        if (const auto* circle = std::get_if<CircleItem>(&item);
+            circle && circle->pick == PickId{PickId::Kind::Handle, series})
             return circle;
     return nullptr;
 }
@@ -63,7 +65,8 @@ std::vector<Box> boxesOf(const Scene& scene) {
 }
 
 /// Docks as the layouts have them, and a page.
-const std::vector<QSize> kSizes = {QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(490, 200), QSize(654, 260), QSize(700, 520), QSize(1860, 850)};
+const std::vector<QSize> kSizes = {QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(490, 200),
+                                   QSize(654, 260), QSize(700, 520), QSize(1860, 850)};
 
 } // namespace
 
@@ -74,8 +77,9 @@ class CalibrationViewTest : public ViewTest {
 
     std::string tableOfThree() const {
         const std::string path = m_folder.path().toStdString() + "/three.csv";
-        writeFileAtomically(path, "context,retention,quality,nll_context\na,0.2,0.8,1\na,0.5,0.97,1\nb,0.2,0.5,2.5\nb,0.5,0.8,2.5\n"
-                                  "c,0.2,0.25,4\nc,0.5,0.55,4\n");
+        writeFileAtomically(
+            path, "context,retention,quality,nll_context\na,0.2,0.8,1\na,0.5,0.97,1\nb,0.2,0.5,2.5\nb,0.5,0.8,2.5\n"
+                  "c,0.2,0.25,4\nc,0.5,0.55,4\n");
         return path;
     }
 
@@ -93,10 +97,11 @@ private slots:
         const PointCloudItem& measured = *cloudNamed(scene, "measured A needle-1k.h5");
         const PointCloudItem& proxy = *cloudNamed(scene, "proxy B needle-1k.h5");
         QCOMPARE(measured.points->size(), std::size_t{13});
-        QCOMPARE(proxy.points->size(), proxyLadder().size());
+        QCOMPARE(proxy.points->size(), proxyBudgetGrid().size());
         QCOMPARE(measured.fill.a, 255);
         QCOMPARE(proxy.fill.a, 0);
-        QVERIFY(says(scene, "B proxy") && says(scene, "proxy: not losses of the model") && says(scene, "SnapKV (proxy)"));
+        QVERIFY(says(scene, "B proxy") && says(scene, "proxy: not losses of the model") &&
+                says(scene, "SnapKV (proxy)"));
         // x is linear in r: 0.5 lies in the middle of 0 and 1
         const auto& triples = data->series[0].triples;
         const auto at = [&](double r) {
@@ -124,7 +129,8 @@ private slots:
                    std::abs(line->points[0].y - ring->centre.y) < 1;
         });
         QVERIFY(onTau);
-        QCOMPARE(m_view.finding(input, options), "To keep a quality of 0.95: A SnapKV " + formatFixed(100 * needed, 1) + " %");
+        QCOMPARE(m_view.finding(input, options),
+                 "To keep a quality of 0.95: A SnapKV " + formatFixed(100 * needed, 1) + " %");
         const ParameterValues lower = optionsOf(m_view, {{"source", "given"}, {"k", "-10"}, {"tau", "0.5"}});
         QVERIFY(ringOf(build(input, lower), 0)->centre.x < ring->centre.x);
     }
@@ -161,33 +167,37 @@ private slots:
         QVERIFY(cloudNamed(scene, "measured A b")->fill == themeOf(ThemeId::Light).text3);
         QVERIFY(cloudNamed(scene, "measured A a")->marker != cloudNamed(scene, "measured A b")->marker);
         QVERIFY(says(scene, "A b"));
-        const Budget adopted = *m_view.factsAt(input, options, scene, ringOf(scene, 0)->centre).adoption->budget;
+        const Budget adopted = *m_view.factsAt(input, options, scene, ringOf(scene, 0)->centre).settingChange->budget;
         QCOMPARE(adopted.text(), "tau=0.95:" + tableOfThree());
         double squares = 0; // the open capture has no points: its line is judged by those of the others
         for (const CalibrationTriple& t : readTriplesCsv(tableOfThree(), "snapkv", "paper").triples)
             squares += std::pow(calibrationCurve(fit.k(t.contextNll), t.retention) - t.quality, 2);
-        QVERIFY(m_view.finding(input, options).find("residual " + formatFixed(std::sqrt(squares / 6), 3) + " over 3 contexts") != std::string::npos);
+        QVERIFY(m_view.finding(input, options)
+                    .find("residual " + formatFixed(std::sqrt(squares / 6), 3) + " over 3 contexts") !=
+                std::string::npos);
     }
 
-    void aClickOnTheRingAdoptsTheQuality() {
+    void aClickOnTheRingSetsTheQuality() {
         const ParameterValues options = optionsOf(m_view, {{"tau", "0.8"}});
         const ViewInput input = inputFor(m_view, kPanes, options);
         const Scene scene = build(input, options);
         const PointFacts measured = m_view.factsAt(input, options, scene, ringOf(scene, 0)->centre);
-        QVERIFY(measured.adoption && measured.adoption->pane == 0);
-        QCOMPARE(measured.adoption->budget->text(), std::string("tau=0.8"));
+        QVERIFY(measured.settingChange && measured.settingChange->pane == 0);
+        QCOMPARE(measured.settingChange->budget->text(), std::string("tau=0.8"));
         const PointFacts proxy = m_view.factsAt(input, options, scene, ringOf(scene, 1)->centre);
-        QCOMPARE(proxy.adoption->pane, 1);
-        QCOMPARE(proxy.adoption->budget->text(), std::string("tau=0.8:proxy"));
+        QCOMPARE(proxy.settingChange->pane, 1);
+        QCOMPARE(proxy.settingChange->budget->text(), std::string("tau=0.8:proxy"));
         // what is adopted is the retention that was shown
         RunRequest request = input.panes[1].result->request;
-        request.budget = *proxy.adoption->budget;
-        const auto shown = std::find_if(proxy.rows.begin(), proxy.rows.end(), [](const auto& row) { return row.first == "r*"; });
+        request.budget = *proxy.settingChange->budget;
+        const auto shown =
+            std::find_if(proxy.rows.begin(), proxy.rows.end(), [](const auto& row) { return row.first == "r*"; });
         QCOMPARE(formatFixed(runner().run(request, {})->calibrated->retention, 4), shown->second);
         const ParameterValues heavier = optionsOf(m_view, {{"tau", "0.8"}, {"weight", "9"}});
         const ViewInput other = inputFor(m_view, kPanes, heavier);
         const Scene redrawn = build(other, heavier);
-        const Budget fraction = *m_view.factsAt(other, heavier, redrawn, ringOf(redrawn, 1)->centre).adoption->budget;
+        const Budget fraction =
+            *m_view.factsAt(other, heavier, redrawn, ringOf(redrawn, 1)->centre).settingChange->budget;
         QVERIFY(fraction.unit == Budget::Unit::Fraction);
     }
 
@@ -197,7 +207,7 @@ private slots:
         const Scene scene = build(input, options);
         const auto& points = *cloudNamed(scene, "measured A needle-1k.h5")->points;
         const PointFacts facts = m_view.factsAt(input, options, scene, points[7]); // r = 0.5
-        QVERIFY(!facts.adoption);
+        QVERIFY(!facts.settingChange);
         const auto value = [&](const char* name) {
             for (const auto& [key, text] : facts.rows)
                 if (key == name)
@@ -211,21 +221,27 @@ private slots:
     // In a low dock the number goes where there is room; it is always there, and never over a point.
     void everyNeededRetentionIsToldAndHidesNoPoint() {
         const ParameterValues options = optionsOf(m_view);
-        const ViewInput input = inputFor(m_view, {"compactor:kvpress@0.25", "snapkv@0.25", "streaming_llm@0.25"}, options);
+        const ViewInput input =
+            inputFor(m_view, {"compactor:kvpress@0.25", "snapkv@0.25", "streaming_llm@0.25"}, options);
         for (const QSize size : kSizes) {
             const Scene scene = build(input, options, size.width(), size.height());
             const QByteArray where = QByteArray::number(size.width()) + " x " + QByteArray::number(size.height());
             double covered = 0;
             for (const Box& box : boxesOf(scene)) {
-                covered = std::max(covered, box.width < 46 ? 0 : plotOf(scene).bottom() - box.y); // more than a number stays low
+                covered = std::max(covered,
+                                   box.width < 46 ? 0 : plotOf(scene).bottom() - box.y); // more than a number stays low
                 for (const PointCloudItem* cloud : seriesClouds(scene))
                     for (const Point point : *cloud->points)
                         QVERIFY2(!Box(box.x - 3, box.y - 3, box.width + 6, box.height + 6).contains(point), where);
             }
-            QVERIFY2(covered <= 0.36 * plotOf(scene).height, where + qPrintable(QString(": %1 of %2").arg(covered).arg(plotOf(scene).height)));
-            for (const CalibrationSeries& series : dataAs<CalibrationViewData>(input)->series) // of a poor fit two digits
-                QVERIFY2(says(scene, formatFixed(retentionNeeded(series.k, 0.95), misfitOf(series.triples, series.k, kCalibrationWeight).isPoor() ? 2 : 3)),
-                         where + paintSceneAsText(scene).c_str());
+            QVERIFY2(covered <= 0.36 * plotOf(scene).height,
+                     where + qPrintable(QString(": %1 of %2").arg(covered).arg(plotOf(scene).height)));
+            for (const CalibrationSeries& series :
+                 dataAs<CalibrationViewData>(input)->series) // of a poor fit two digits
+                QVERIFY2(
+                    says(scene, formatFixed(retentionNeeded(series.k, 0.95),
+                                            misfitOf(series.triples, series.k, kCalibrationWeight).isPoor() ? 2 : 3)),
+                    where + paintSceneAsText(scene).c_str());
         }
     }
 
@@ -244,7 +260,8 @@ private slots:
 
     void marksAtTheEndsStandWhole() {
         const ParameterValues options = optionsOf(m_view);
-        const ViewInput input = inputFor(m_view, {"keydiff:kvpress@0.25", "snapkv@0.25"}, options); // qualities from 0.003 to 1.02
+        const ViewInput input =
+            inputFor(m_view, {"keydiff:kvpress@0.25", "snapkv@0.25"}, options); // qualities from 0.003 to 1.02
         for (const QSize size : kSizes) {
             const Scene scene = build(input, options, size.width(), size.height());
             const Box plot = plotOf(scene);
@@ -252,8 +269,11 @@ private slots:
             for (const PointCloudItem* cloud : seriesClouds(scene))
                 for (const Point point : *cloud->points) {
                     const double r = cloud->radius + 1;
-                    QVERIFY2(point.x - r >= plot.x && point.x + r <= plot.right() && point.y - r >= plot.y && point.y + r <= plot.bottom(),
-                             qPrintable(QString("%1 x %2: %3, %4").arg(size.width()).arg(size.height()).arg(point.x).arg(point.y)));
+                    QVERIFY2(
+                        point.x - r >= plot.x && point.x + r <= plot.right() && point.y - r >= plot.y &&
+                            point.y + r <= plot.bottom(),
+                        qPrintable(
+                            QString("%1 x %2: %3, %4").arg(size.width()).arg(size.height()).arg(point.x).arg(point.y)));
                     rightmost = std::max(rightmost, point.x), lowest = std::max(lowest, point.y);
                 }
             QVERIFY(plot.right() - rightmost < 8 && plot.bottom() - lowest < 8); // the margin is no more than that
@@ -265,7 +285,8 @@ private slots:
         std::string rows = "context,retention,quality,policy\n";
         for (const double r : {0.1, 0.3, 0.5, 0.7}) {
             rows += open + "," + std::to_string(r) + "," + std::to_string(calibrationCurve(-6, r)) + ",compactor\n";
-            rows += open + "," + std::to_string(r) + "," + std::to_string(r < 0.2 ? 0.01 : 1.0) + ",snapkv\n"; // a step, which no f is
+            rows += open + "," + std::to_string(r) + "," + std::to_string(r < 0.2 ? 0.01 : 1.0) +
+                    ",snapkv\n"; // a step, which no f is
         }
         writeFileAtomically(path, rows);
         const ParameterValues options = optionsOf(m_view, {{"source", "table"}, {"table", path}});
@@ -276,13 +297,16 @@ private slots:
             squares += std::pow(calibrationCurve(data->series[1].k, triple.retention) - triple.quality, 2);
             deviations += std::pow(triple.quality - (0.01 + 3) / 4, 2);
         }
-        const std::string finding = m_view.finding(input, options), residual = "residual " + formatFixed(std::sqrt(squares / 4), 3);
+        const std::string finding = m_view.finding(input, options),
+                          residual = "residual " + formatFixed(std::sqrt(squares / 4), 3);
         QVERIFY2(finding.find(residual + ": poor fit") != std::string::npos, finding.c_str());
         QVERIFY2(finding.find("residual 0.000") != std::string::npos, finding.c_str());
         QCOMPARE(finding.find("poor fit"), finding.rfind("poor fit"));
         for (const QSize size : {QSize(490, 200), QSize(700, 520), QSize(1000, 200), QSize(1860, 850)}) {
             const auto texts = textsOf(build(input, options, size.width(), size.height()));
-            QCOMPARE(std::count_if(texts.begin(), texts.end(), [](const std::string& text) { return text.find("poor fit") != std::string::npos; }), std::ptrdiff_t{1});
+            QCOMPARE(std::count_if(texts.begin(), texts.end(),
+                                   [](const std::string& text) { return text.find("poor fit") != std::string::npos; }),
+                     std::ptrdiff_t{1});
         }
         const ViewTable table = m_view.table(input, options);
         QCOMPARE(table.columns.back(), std::string("r_squared"));
@@ -293,7 +317,8 @@ private slots:
     void theLegendHasTheMarksOfThePlot() {
         const ParameterValues options = optionsOf(m_view);
         const Scene scene = build(inputFor(m_view, kPanes, options), options);
-        for (const auto& [label, cloudName] : {std::pair("A measured", "measured A needle-1k.h5"), std::pair("B proxy", "proxy B needle-1k.h5")}) {
+        for (const auto& [label, cloudName] :
+             {std::pair("A measured", "measured A needle-1k.h5"), std::pair("B proxy", "proxy B needle-1k.h5")}) {
             const PointCloudItem& cloud = *cloudNamed(scene, cloudName);
             const auto outline = markerOutline(cloud.marker, cloud.radius);
             QVERIFY(!outline.empty()); // a diamond, a square
@@ -304,9 +329,11 @@ private slots:
                 if (!mark || !text || !text->text.starts_with(label))
                     continue;
                 const Point shift{mark->points[0].x - outline[0].x, mark->points[0].y - outline[0].y};
-                found = mark->points.size() == outline.size() && mark->fill == cloud.fill && mark->stroke.colour == cloud.stroke.colour;
+                found = mark->points.size() == outline.size() && mark->fill == cloud.fill &&
+                        mark->stroke.colour == cloud.stroke.colour;
                 for (std::size_t p = 0; found && p < outline.size(); ++p)
-                    found = std::hypot(mark->points[p].x - outline[p].x - shift.x, mark->points[p].y - outline[p].y - shift.y) < 1e-9;
+                    found = std::hypot(mark->points[p].x - outline[p].x - shift.x,
+                                       mark->points[p].y - outline[p].y - shift.y) < 1e-9;
             }
             QVERIFY2(found, label);
         }
@@ -316,7 +343,7 @@ private slots:
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, kPanes, options);
         const ViewTable table = m_view.table(input, options);
-        QCOMPARE(table.rowCount, static_cast<std::int64_t>(13 + proxyLadder().size()));
+        QCOMPARE(table.rowCount, static_cast<std::int64_t>(13 + proxyBudgetGrid().size()));
         QCOMPARE(table.cell(0, 4), std::string("measured"));
         QCOMPARE(table.cell(13, 4), std::string("proxy"));
         QVERIFY(!table.cell(0, 10).empty() && !table.cell(0, 11).empty());
@@ -356,7 +383,8 @@ private slots:
     // No needle of another pane strikes through a boxed number.
     void boxesLieOverAllLines() {
         const ParameterValues options = optionsOf(m_view);
-        const ViewInput input = inputFor(m_view, {"compactor:kvpress@0.25", "snapkv:kvpress@0.25", "keydiff:kvpress@0.25"}, options);
+        const ViewInput input =
+            inputFor(m_view, {"compactor:kvpress@0.25", "snapkv:kvpress@0.25", "keydiff:kvpress@0.25"}, options);
         const Scene scene = build(input, options);
         std::ptrdiff_t lastNeedle = -1, firstBox = std::ssize(scene.items);
         for (std::ptrdiff_t i = 0; i < std::ssize(scene.items); ++i) {
@@ -381,7 +409,8 @@ private slots:
                 frame.forExport = theme == ThemeId::Paper;
                 const Scene scene = m_view.buildScene(input, options, frame);
                 for (const char* name : {"A Compactor", "B SnapKV"})
-                    QVERIFY2(paintSceneAsText(scene).find(name) != std::string::npos, qPrintable(QString("%1 px: %2").arg(size.width()).arg(name)));
+                    QVERIFY2(paintSceneAsText(scene).find(name) != std::string::npos,
+                             qPrintable(QString("%1 px: %2").arg(size.width()).arg(name)));
                 QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
                 QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
             }
@@ -397,14 +426,18 @@ private slots:
         const ParameterValues options = optionsOf(m_view, {{"source", "table"}, {"table", path}});
         const ViewInput input = inputFor(m_view, {"compactor@0.25", "snapkv@0.25"}, options);
         const Scene scene = build(input, options, 600, 420); // no room for the list in the plot
-        QVERIFY2(says(scene, "A Compactor") && says(scene, "B SnapKV") && says(scene, "other contexts, measured"), paintSceneAsText(scene).c_str());
+        QVERIFY2(says(scene, "A Compactor") && says(scene, "B SnapKV") && says(scene, "other contexts, measured"),
+                 paintSceneAsText(scene).c_str());
         QVERIFY(!says(scene, "context a"));
     }
 
     void nothingOverlapsAtAnySize() {
         const ParameterValues options = optionsOf(m_view);
-        const ViewInput input = inputFor(m_view, {"compactor:kvpress@0.25", "snapkv:kvpress@0.25", "keydiff:kvpress@0.25", "tova:kvpress@0.25"}, options);
-        for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(930, 260), QSize(1400, 900), QSize(940, 140), QSize(490, 160)})
+        const ViewInput input = inputFor(
+            m_view, {"compactor:kvpress@0.25", "snapkv:kvpress@0.25", "keydiff:kvpress@0.25", "tova:kvpress@0.25"},
+            options);
+        for (const QSize size :
+             {QSize(300, 220), QSize(460, 300), QSize(930, 260), QSize(1400, 900), QSize(940, 140), QSize(490, 160)})
             for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark}) {
                 Viewport frame = viewport(size.width(), size.height(), m_text, theme);
                 frame.forExport = true;

@@ -1,5 +1,5 @@
-// The clustering view against SubGen's algorithm written down here again: one pass over the keys of the sample, state at
-// any cursor, the ladder of radii, the greedy centres; the fairness of real reservoirs; words and layout.
+// The clustering view against SubGen's algorithm written down here again: one pass over the keys of the sample, state
+// at any cursor, the grid of radii, the greedy centres; the fairness of real reservoirs; words and layout.
 #include "app/export/scene_export.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
@@ -21,7 +21,9 @@ namespace {
 const char* const kPictures[] = {"overview", "births", "sizes", "reservoir", "sampling", "delta", "radius"};
 const std::string kStream = "subgen,delta_quantile=0.2", kCentres = "subgen_kcenter,recent=16@0.1";
 
-ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string>>& set) { return optionsOf(clusteringView(), set); }
+ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string>>& set) {
+    return optionsOf(clusteringView(), set);
+}
 
 /// Computed once for each policy and picture.
 ViewInput inputFor(const std::string& spec, const ParameterValues& options) {
@@ -123,17 +125,18 @@ private slots:
         QCOMPARE(end.valueSlots, data->stream->valueSlots);
     }
 
-    void birthsAreTheMilestonesOfTheStory() {
+    void birthsAreTheMilestonesOfTheSteps() {
         ViewInput input = inputFor(kStream, optionsWith({}));
         const auto data = dataAs<ClusteringData>(input);
-        const Story story = m_view.story(input, optionsWith({}));
-        QCOMPARE(story.events.size(), std::size_t{995});
-        QVERIFY(story.events.front() == 1 && story.events.back() == 995);
-        QCOMPARE(story.milestones.size(), data->stream->representatives.size());
-        QVERIFY(std::is_sorted(story.milestones.begin(), story.milestones.end()));
-        input.cursor = story.milestones[7];
+        const StepSequence sequence = m_view.stepSequence(input, optionsWith({}));
+        QCOMPARE(sequence.events.size(), std::size_t{995});
+        QVERIFY(sequence.events.front() == 1 && sequence.events.back() == 995);
+        QCOMPARE(sequence.milestones.size(), data->stream->representatives.size());
+        QVERIFY(std::is_sorted(sequence.milestones.begin(), sequence.milestones.end()));
+        input.cursor = sequence.milestones[7];
         const std::string birth = m_view.caption(input, optionsWith({}));
-        QVERIFY2(birth.find("from all 7 representatives and opens cluster 8; all 4 slots hold it") != std::string::npos, birth.c_str());
+        QVERIFY2(birth.find("from all 7 representatives and opens cluster 8; all 4 slots hold it") != std::string::npos,
+                 birth.c_str());
         input.cursor = 0;
         QVERIFY(m_view.caption(input, optionsWith({})).starts_with("Nothing has been read"));
         for (TokenIndex token = 0; token < 995; ++token) { // the first that joins
@@ -142,12 +145,14 @@ private slots:
                 continue;
             input.cursor = token + 1;
             const std::string joins = m_view.caption(input, optionsWith({}));
-            QVERIFY2(joins.starts_with("Token " + std::to_string(token)) && joins.find("joins the cluster of") != std::string::npos, joins.c_str());
+            QVERIFY2(joins.starts_with("Token " + std::to_string(token)) &&
+                         joins.find("joins the cluster of") != std::string::npos,
+                     joins.c_str());
             break;
         }
     }
 
-    void theRadiusLadderCountsWhatAStreamOpens() {
+    void theRadiusGridCountsWhatAStreamOpens() {
         const ParameterValues options = optionsWith({{"picture", "delta"}});
         const auto data = dataAs<ClusteringData>(inputFor("keydiff@0.1", options)); // needs no SubGen
         QCOMPARE(data->curves.size(), std::size_t{3});
@@ -157,7 +162,8 @@ private slots:
             const Rows rows(roles[source]);
             QVERIFY(curve.radius.size() > 5 && std::is_sorted(curve.radius.begin(), curve.radius.end()));
             for (std::size_t i = 0; i < curve.radius.size(); i += 8) {
-                const auto expected = std::ssize(NaiveStream(rows, 995, curve.radius[i] * curve.median).representatives);
+                const auto expected =
+                    std::ssize(NaiveStream(rows, 995, curve.radius[i] * curve.median).representatives);
                 QCOMPARE(curve.clusters[i], expected <= data->most ? expected : 0);
             }
             // The median of the pairwise distances, over every second token here.
@@ -174,7 +180,7 @@ private slots:
         const auto data = dataAs<ClusteringData>(inputFor(kCentres, optionsWith({})));
         QVERIFY(data->centres && !data->stream);
         QCOMPARE(data->centres->order.size(), std::size_t{84}); // ceil(0.1 * 995) less the recent
-        QVERIFY(data->coverRadius.size() > 900); // beyond the budget
+        QVERIFY(data->coverRadius.size() > 900);                // beyond the budget
         QVERIFY(std::equal(data->centres->order.begin(), data->centres->order.end(), data->coverOrder.begin()));
         const Rows keys(TensorRole::Keys);
         for (const std::size_t k : {std::size_t{1}, std::size_t{10}, std::size_t{84}, std::size_t{300}}) {
@@ -209,7 +215,8 @@ private slots:
             sum += sampling.chiSquare;
             degrees += static_cast<double>(sampling.degrees());
         }
-        QVERIFY2(std::abs(sum - degrees) < 5 * std::sqrt(2 * degrees), qPrintable(QString("%1 over %2").arg(sum).arg(degrees))); // 5 sigma
+        QVERIFY2(std::abs(sum - degrees) < 5 * std::sqrt(2 * degrees),
+                 qPrintable(QString("%1 over %2").arg(sum).arg(degrees))); // 5 sigma
     }
 
     void theOverviewDrawsBallsOfTheActualRadii() {
@@ -219,11 +226,13 @@ private slots:
         const auto data = dataAs<ClusteringData>(input);
         const StreamState state = streamState(*data->stream, {});
         const Scene scene = build(input, options);
-        const auto shared = cloudNamed(scene, "representatives")->points->size(), alone = cloudNamed(scene, "clusters of one")->points->size();
+        const auto shared = cloudNamed(scene, "representatives")->points->size(),
+                   alone = cloudNamed(scene, "clusters of one")->points->size();
         QCOMPARE(shared + alone, state.clusters);
         QCOMPARE(alone, static_cast<std::size_t>(std::count(state.counts.begin(), state.counts.end(), 1)));
         const double unit = scene.plot.width / (scene.xMax - scene.xMin);
-        QVERIFY(std::abs(unit - scene.plot.height / (scene.yMax - scene.yMin)) < 1e-9); // equal units, or balls were ellipses
+        QVERIFY(std::abs(unit - scene.plot.height / (scene.yMax - scene.yMin)) <
+                1e-9); // equal units, or balls were ellipses
         std::vector<double> drawn, expected;
         for (const Drawable& item : scene.items)
             if (const auto* circle = std::get_if<CircleItem>(&item); circle && circle->radius > 8)
@@ -259,7 +268,8 @@ private slots:
             ++circles;
             double closestRim = INFINITY;
             for (std::size_t i = 0; i < keys.points->size(); ++i) {
-                const double d = std::hypot((*keys.points)[i].x - circle->centre.x, (*keys.points)[i].y - circle->centre.y);
+                const double d =
+                    std::hypot((*keys.points)[i].x - circle->centre.x, (*keys.points)[i].y - circle->centre.y);
                 closestRim = std::min(closestRim, std::abs(d - circle->radius));
             }
             QVERIFY(closestRim < 1e-6);
@@ -280,7 +290,9 @@ private slots:
         const Scene scene = build(input, options);
         QCOMPARE(cloudNamed(scene, "keys")->points->size(), std::size_t{200});
         const StreamState state = streamState(*dataAs<ClusteringData>(input)->stream, 200);
-        QCOMPARE(cloudNamed(scene, "representatives")->points->size() + cloudNamed(scene, "clusters of one")->points->size(), state.clusters);
+        QCOMPARE(cloudNamed(scene, "representatives")->points->size() +
+                     cloudNamed(scene, "clusters of one")->points->size(),
+                 state.clusters);
         const auto texts = textsOf(scene);
         QVERIFY(std::count(texts.begin(), texts.end(), "m = " + std::to_string(state.clusters)) == 1);
         QVERIFY(m_view.finding(input, options).find("clusters for 200 tokens") != std::string::npos);
@@ -315,7 +327,8 @@ private slots:
             const ViewInput input = inputFor(kStream, options);
             const auto texts = textsOf(build(input, options, 900, 600));
             for (const char* sentence : sentences)
-                QVERIFY2(std::any_of(texts.begin(), texts.end(), [&](auto& t) { return t.find(sentence) != std::string::npos; }),
+                QVERIFY2(std::any_of(texts.begin(), texts.end(),
+                                     [&](auto& t) { return t.find(sentence) != std::string::npos; }),
                          qPrintable(QString("%1: %2").arg(picture, sentence)));
             QVERIFY(!m_view.finding(input, options).empty() && m_view.table(input, options).rowCount > 0);
         }
@@ -325,8 +338,10 @@ private slots:
         QTest::addColumn<QString>("picture");
         QTest::addColumn<QSize>("size");
         for (const char* picture : kPictures)
-            for (const QSize size : {QSize(220, 160), QSize(300, 220), QSize(500, 300), QSize(930, 410), QSize(1400, 900)})
-                QTest::newRow(qPrintable(QString("%1 %2x%3").arg(picture).arg(size.width()).arg(size.height()))) << QString(picture) << size;
+            for (const QSize size :
+                 {QSize(220, 160), QSize(300, 220), QSize(500, 300), QSize(930, 410), QSize(1400, 900)})
+                QTest::newRow(qPrintable(QString("%1 %2x%3").arg(picture).arg(size.width()).arg(size.height())))
+                    << QString(picture) << size;
     }
     void nothingOverlapsOrIsClipped() {
         QFETCH(QString, picture);
@@ -338,7 +353,8 @@ private slots:
         for (const std::string& spec : specs) {
             const ViewInput input = inputFor(spec, options);
             for (const bool forExport : {false, true}) {
-                Viewport frame = viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
+                Viewport frame =
+                    viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
                 frame.forExport = forExport;
                 const Scene scene = m_view.buildScene(input, options, frame);
                 QCOMPARE(overlappingTexts(scene, m_text), QStringList());
@@ -363,7 +379,8 @@ private slots:
         ViewInput waiting = needleInput({kStream});
         waiting.data = {};
         QCOMPARE(m_view.finding(waiting, optionsWith({})), std::string("Computing the clusters…"));
-        QVERIFY(m_view.story(waiting, optionsWith({})).events.empty() && m_view.caption(waiting, optionsWith({})).empty());
+        QVERIFY(m_view.stepSequence(waiting, optionsWith({})).events.empty() &&
+                m_view.caption(waiting, optionsWith({})).empty());
         waiting.data.error = "no";
         QCOMPARE(m_view.finding(waiting, optionsWith({})), std::string("no"));
     }
@@ -375,7 +392,8 @@ private slots:
         for (int y = 0; y < image.height(); ++y)
             for (int x = 0; x < image.width(); ++x) {
                 const QColor c = image.pixelColor(x, y);
-                green += std::abs(c.red() - 0x66) < 30 && std::abs(c.green() - 0x9C) < 30 && std::abs(c.blue() - 0x15) < 40;
+                green +=
+                    std::abs(c.red() - 0x66) < 30 && std::abs(c.green() - 0x9C) < 30 && std::abs(c.blue() - 0x15) < 40;
             }
         QVERIFY2(green > 3000, qPrintable(QString::number(green)));
     }

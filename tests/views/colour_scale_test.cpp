@@ -1,5 +1,5 @@
-// One colour column for every view that has values: what its scale says about any list, and that head grid, phase map and
-// key projection draw, pull, type and read it as the attention map does.
+// One colour column for every view that has values: what its scale says about any list, and that head grid, phase map
+// and key projection draw, pull, type and read it as the attention map does.
 #include "core/base/error.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
@@ -51,10 +51,10 @@ std::optional<Point> handleAt(const Scene& scene, PickId handle) {
     return std::nullopt;
 }
 
-ValueRange rangeOf(const std::optional<Adoption>& adoption) {
-    if (!adoption || adoption->options.size() != 1 || adoption->options[0].first != kValueRangeOption)
+ValueRange rangeOf(const std::optional<SettingChange>& settingChange) {
+    if (!settingChange || settingChange->options.size() != 1 || settingChange->options[0].first != kValueRangeOption)
         return {};
-    return ValueRange::parse(adoption->options[0].second);
+    return ValueRange::parse(settingChange->options[0].second);
 }
 
 ValueScale scaleOf(std::vector<double> values, bool isSigned = false, const char* range = "auto") {
@@ -95,7 +95,8 @@ private slots:
     }
 
     void aChosenRangeAppliesToItsOwnQuantity() {
-        const ValueScale chosen = scaleOf({1, 2, 3, 4, 10}, false, "error:2..4"), other = scaleOf({1, 10}, false, "mass:2..4");
+        const ValueScale chosen = scaleOf({1, 2, 3, 4, 10}, false, "error:2..4"),
+                         other = scaleOf({1, 10}, false, "mass:2..4");
         QCOMPARE(chosen.colourOf(3), colourMap("magma", 0.5));
         QCOMPARE(chosen.sharesBeyond(), (std::pair<double, double>{0.2, 0.2}));
         QCOMPARE(chosen.column().lowLabel, std::string("≤2"));
@@ -105,7 +106,7 @@ private slots:
         QCOMPARE(scaleOf({1, 10}, false, "..20").placeOf(20), 1.0); // and what was chosen beyond them
         QCOMPARE(scaleOf({1, 2, 3, 4, 10}).middle(0.2), (std::pair<double, double>{2, 4}));
         const ValueRange pushed = rangeOf(endMovedTo(chosen, false, 0.9));
-        QVERIFY(*pushed.low < *pushed.high && *pushed.low > 3.8); // a hundredth of the column stays
+        QVERIFY(*pushed.low<*pushed.high&& * pushed.low> 3.8); // a hundredth of the column stays
         QVERIFY(!rangeSetTo(chosen, 3, 3) && !rangeSetTo(chosen, 4, INFINITY));
     }
 
@@ -125,7 +126,8 @@ private slots:
             const Point middle{low->x, (low->y + high->y) / 2};
             const ValueRange pulled = rangeOf(handles->draggedTo(input, options, scene, kLowHandle, middle));
             const double expected = (*now.low + *now.high) / 2;
-            QVERIFY2(std::abs(*pulled.low - expected) < 0.006 * std::max(std::abs(expected), *now.high - *now.low), one.quantity);
+            QVERIFY2(std::abs(*pulled.low - expected) < 0.006 * std::max(std::abs(expected), *now.high - *now.low),
+                     one.quantity);
             QCOMPARE(*pulled.high, *now.high);
             QVERIFY(*rangeOf(colours->withEndMoved(input, options, true, -50)).high < *now.high);
             QVERIFY(!handles->draggedTo(input, options, scene, {PickId::Kind::Handle, 7}, middle));
@@ -145,7 +147,8 @@ private slots:
         std::size_t looked = 0;
         for (const Drawable& item : scene.items)
             if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Cell) {
-                const double value = data->rows[std::size_t(box->pick.index / data->columns)].values[std::size_t(box->pick.index % data->columns)];
+                const double value = data->rows[std::size_t(box->pick.index / data->columns)]
+                                         .values[std::size_t(box->pick.index % data->columns)];
                 QCOMPARE(box->fill, colourMap("viridis", std::clamp((value - 0.2) / 0.4, 0.0, 1.0)));
                 ++looked;
             }
@@ -153,7 +156,8 @@ private slots:
         // Norms: the tokens below the range have its first colour.
         const View& projection = keyProjectionView();
         const ParameterValues byNorm = optionsOf(projection, {{"colour_by", "norm"}, {"range", "norm:1000..2000"}});
-        const Scene cloud = projection.buildScene(inputFor(projection, {"keydiff@0.25"}, byNorm), byNorm, viewport(700, 420, m_text));
+        const Scene cloud =
+            projection.buildScene(inputFor(projection, {"keydiff@0.25"}, byNorm), byNorm, viewport(700, 420, m_text));
         const Colour first = colourMap("viridis", 0.5 / 24);
         for (const Drawable& item : cloud.items)
             if (const auto* points = std::get_if<PointCloudItem>(&item); points && points->name == "kept")
@@ -177,13 +181,16 @@ private slots:
             QVERIFY(image != scene.items.end());
             const auto& pixels = *std::get<ImageItem>(*image).rgba;
             for (std::size_t i = 0; i < walk.kernel.size(); i += 97) {
-                const double t = std::clamp(double(walk.kernel[i]) / 50, -1.0, 1.0), shade = root ? std::copysign(std::sqrt(std::abs(t)), t) : t;
+                const double t = std::clamp(double(walk.kernel[i]) / 50, -1.0, 1.0),
+                             shade = root ? std::copysign(std::sqrt(std::abs(t)), t) : t;
                 const Colour expected = colourMap("rdbu", (1 + shade) / 2);
-                QVERIFY(std::abs(pixels[4 * i] - expected.r) <= 1 && std::abs(pixels[4 * i + 1] - expected.g) <= 1 && std::abs(pixels[4 * i + 2] - expected.b) <= 1);
+                QVERIFY(std::abs(pixels[4 * i] - expected.r) <= 1 && std::abs(pixels[4 * i + 1] - expected.g) <= 1 &&
+                        std::abs(pixels[4 * i + 2] - expected.b) <= 1);
             }
             const ParameterValues automatic = optionsOf(walkView(), {set[0], set[1]});
             QVERIFY(std::abs(*colours->colourRange(input, automatic)->high - walk.range) < 1e-9 * walk.range);
-            const ValueRange wider = rangeOf(colours->withEndMoved(input, automatic, true, 5)); // beyond the automatic end
+            const ValueRange wider =
+                rangeOf(colours->withEndMoved(input, automatic, true, 5)); // beyond the automatic end
             QVERIFY(*wider.high > walk.range && *wider.low == -*wider.high);
             QVERIFY(!colours->colourRange(input, optionsOf(walkView())));
         }
@@ -196,7 +203,10 @@ private slots:
             QCOMPARE(optionsOf(*view, {{"range", "0..1"}}).text("range"), std::string("0..1"));
         }
         // Winners and states have no scale, so there is nothing to pull.
-        for (const Case& one : {Case{&phaseMapView(), {{"colour", "winner"}, {"x", "budget=0.1,0.4"}, {"y", "window=8"}}, "", {"snapkv@0.25", "keydiff@0.25"}},
+        for (const Case& one : {Case{&phaseMapView(),
+                                     {{"colour", "winner"}, {"x", "budget=0.1,0.4"}, {"y", "window=8"}},
+                                     "",
+                                     {"snapkv@0.25", "keydiff@0.25"}},
                                 Case{&keyProjectionView(), {}, ""}}) {
             const ParameterValues options = optionsOf(*one.view, one.set);
             const ViewInput input = inputWith(one, options);
@@ -208,14 +218,17 @@ private slots:
         for (const Case& one : cases())
             for (const QSize size : {QSize(420, 300), QSize(600, 420), QSize(1400, 900)}) {
                 const ParameterValues options = optionsOf(*one.view, one.set);
-                const Scene scene = one.view->buildScene(inputWith(one, options), options, viewport(size.width(), size.height(), m_text));
+                const Scene scene = one.view->buildScene(inputWith(one, options), options,
+                                                         viewport(size.width(), size.height(), m_text));
                 QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
                 QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
             }
     }
 
 private:
-    static ViewInput inputWith(const Case& one, const ParameterValues& options) { return inputFor(*one.view, one.panes, options); }
+    static ViewInput inputWith(const Case& one, const ParameterValues& options) {
+        return inputFor(*one.view, one.panes, options);
+    }
 };
 
 KVSCOPE_OFFSCREEN_TEST(ColourScaleTest)

@@ -5,11 +5,11 @@
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
+#include "views/common/file_option.h"
 #include "views/curves/curves_data.h"
 #include "views/curves/curves_view.h"
 #include "views/curves/end_labels.h"
 #include "views/curves/present_line.h"
-#include "views/common/file_option.h"
 #include "views/scene/axes.h"
 
 #include <QFile>
@@ -27,15 +27,11 @@ using namespace kvscope::scene_checks;
 
 namespace {
 
-std::string sample(const std::string& name) {
-    return kvscope::testing::sourceDir() + "/sample_data/" + name;
-}
+std::string sample(const std::string& name) { return kvscope::testing::sourceDir() + "/sample_data/" + name; }
 
 const std::vector<std::string> kNames = {"needle-1k.h5", "fewshot-1k.h5", "records-2k.h5"};
 
-std::string furtherFiles() {
-    return sample(kNames[1]) + "; " + sample(kNames[2]);
-}
+std::string furtherFiles() { return sample(kNames[1]) + "; " + sample(kNames[2]); }
 
 /// Mean output error of the query heads 4 to 7 (KV head 1) of layer 3 on one sample, on a runner of its own.
 double errorOn(const std::string& name, const std::string& spec) {
@@ -53,15 +49,14 @@ double errorOn(const std::string& name, const std::string& spec) {
 }
 
 const CurvePoint& pointAt(const std::vector<CurvePoint>& points, double asked) {
-    const auto found = std::find_if(points.begin(), points.end(), [&](const CurvePoint& p) { return p.asked == asked; });
+    const auto found =
+        std::find_if(points.begin(), points.end(), [&](const CurvePoint& p) { return p.asked == asked; });
     if (found == points.end())
         throw Error({"no such point", {}, {}, {}});
     return *found;
 }
 
-bool isNear(double a, double b) {
-    return std::abs(a - b) <= 1e-12 * std::max(1.0, std::abs(b));
-}
+bool isNear(double a, double b) { return std::abs(a - b) <= 1e-12 * std::max(1.0, std::abs(b)); }
 
 } // namespace
 
@@ -88,7 +83,9 @@ private slots:
     // In bytes the points lie at means over captures: the open one's bytes are none of them.
     void thePresentBudgetHasNoPlaceAmongMeansOfBytes() {
         const auto data = dataAs<CurvesData>(m_input);
-        const auto against = [](const char* axis) { return optionsOf(curvesView(), {{"captures", furtherFiles()}, {"seeds", "2"}, {"against", axis}}); };
+        const auto against = [](const char* axis) {
+            return optionsOf(curvesView(), {{"captures", furtherFiles()}, {"seeds", "2"}, {"against", axis}});
+        };
         QVERIFY(!presentPlace(*data, m_input, against("bytes")));
         QVERIFY(presentPlace(*data, m_input, against("retention")));
         CurvesData alone = *data;
@@ -116,7 +113,9 @@ private slots:
         // Student's t of two degrees of freedom.
         const double half = 4.302653 * std::sqrt((squares - sum * sum / 3) / 2) / std::sqrt(3.0);
         QVERIFY(isNear(mean.mean, sum / 3));
-        QVERIFY2(std::abs(mean.high - mean.mean - half) < 1e-4 * half && std::abs(mean.mean - mean.low - half) < 1e-4 * half, qPrintable(QString::number(half)));
+        QVERIFY2(std::abs(mean.high - mean.mean - half) < 1e-4 * half &&
+                     std::abs(mean.mean - mean.low - half) < 1e-4 * half,
+                 qPrintable(QString::number(half)));
         QVERIFY(half > 0.001); // three prompts are not one
         QVERIFY(isNear(mean.retention, retention));
     }
@@ -126,11 +125,13 @@ private slots:
             const Scene scene = curvesView().buildScene(m_input, m_options, viewport(900, 600, *m_text, theme));
             int thin = 0;
             for (const Drawable& item : scene.items)
-                if (const auto* line = std::get_if<PolylineItem>(&item); line && line->stroke.width < 1 && line->points.size() > 4)
+                if (const auto* line = std::get_if<PolylineItem>(&item);
+                    line && line->stroke.width < 1 && line->points.size() > 4)
                     ++thin;
             QCOMPARE(thin, 6); // two policies on three captures
             const auto texts = textsOf(scene);
-            QVERIFY(std::count(texts.begin(), texts.end(), std::string("Relative output error, mean of 3 captures")) == 1);
+            QVERIFY(std::count(texts.begin(), texts.end(), std::string("Relative output error, mean of 3 captures")) ==
+                    1);
             QVERIFY(cloudNamed(scene, "A KeyDiff")->points->size() > 5);
         }
         const std::string finding = curvesView().finding(m_input, m_options);
@@ -141,36 +142,45 @@ private slots:
         const Scene scene = curvesView().buildScene(m_input, m_options, viewport(900, 600, *m_text));
         const auto data = dataAs<CurvesData>(m_input);
         const auto& points = data->curves[0].points;
-        const PointFacts facts = curvesView().factsAt(m_input, m_options, scene, cloudNamed(scene, "A KeyDiff")->points->at(2));
+        const PointFacts facts =
+            curvesView().factsAt(m_input, m_options, scene, cloudNamed(scene, "A KeyDiff")->points->at(2));
         for (const CaptureCurve& one : data->curves[0].captures) {
-            const std::pair<std::string, std::string> row{one.capture, formatShort(pointAt(one.points, points[2].asked).mean)};
+            const std::pair<std::string, std::string> row{one.capture,
+                                                          formatShort(pointAt(one.points, points[2].asked).mean)};
             QVERIFY2(std::count(facts.rows.begin(), facts.rows.end(), row) == 1, one.capture.c_str());
         }
-        QCOMPARE(std::count_if(facts.rows.begin(), facts.rows.end(), [](const auto& row) { return row.first.ends_with(".h5"); }), 3);
+        QCOMPARE(std::count_if(facts.rows.begin(), facts.rows.end(),
+                               [](const auto& row) { return row.first.ends_with(".h5"); }),
+                 3);
         const ViewTable table = curvesView().table(m_input, m_options);
         std::map<std::string, int> rows;
         for (std::int64_t row = 0; row < table.rowCount; ++row)
             ++rows[table.cell(row, 3)];
         const int each = static_cast<int>(points.size()) * 2;
-        QCOMPARE(rows, (std::map<std::string, int>{{"mean, 95 % interval", each}, {kNames[0], each}, {kNames[1], each}, {kNames[2], each}}));
+        QCOMPARE(rows, (std::map<std::string, int>{
+                           {"mean, 95 % interval", each}, {kNames[0], each}, {kNames[1], each}, {kNames[2], each}}));
     }
 
     // The cut is said in words, so it lies elsewhere in each capture.
     void aParameterRunsOnEveryCapture() {
-        const ParameterValues options = optionsOf(curvesView(), {{"captures", sample(kNames[1])}, {"vary", "window=8,32"}});
+        const ParameterValues options =
+            optionsOf(curvesView(), {{"captures", sample(kNames[1])}, {"vary", "window=8,32"}});
         const ViewInput input = inputFor(curvesView(), {"snapkv@0.1", "keydiff@0.1"}, options);
         const auto data = dataAs<CurvesData>(input);
         QCOMPARE(data->curves[0].points.size(), std::size_t{2});
-        const double expected = (errorOn(kNames[0], "snapkv,window=8@0.1") + errorOn(kNames[1], "snapkv,window=8@0.1")) / 2;
+        const double expected =
+            (errorOn(kNames[0], "snapkv,window=8@0.1") + errorOn(kNames[1], "snapkv,window=8@0.1")) / 2;
         QVERIFY(isNear(data->curves[0].points[0].mean, expected));
         QCOMPARE(data->curves[1].points.size(), std::size_t{1}); // a level
-        QVERIFY(isNear(data->curves[1].points[0].mean, (errorOn(kNames[0], "keydiff@0.1") + errorOn(kNames[1], "keydiff@0.1")) / 2));
+        QVERIFY(isNear(data->curves[1].points[0].mean,
+                       (errorOn(kNames[0], "keydiff@0.1") + errorOn(kNames[1], "keydiff@0.1")) / 2));
         QVERIFY(cloudNamed(curvesView().buildScene(input, options, viewport(700, 500, *m_text)), "A SnapKV"));
     }
 
     // 970 tokens lie before the cut of one capture and not of the other: no mean over one of two.
     void whatOneCaptureRefusesHasNoMean() {
-        const ParameterValues options = optionsOf(curvesView(), {{"captures", sample(kNames[1])}, {"vary", "window=8,32"}});
+        const ParameterValues options =
+            optionsOf(curvesView(), {{"captures", sample(kNames[1])}, {"vary", "window=8,32"}});
         const ViewInput input = inputFor(curvesView(), {"snapkv@970t", "keydiff@0.5"}, options);
         const Curve& curve = dataAs<CurvesData>(input)->curves[0];
         QCOMPARE(curve.captures[0].points.size(), std::size_t{2});
@@ -182,7 +192,9 @@ private slots:
 
     void whatCannotJoinIsRefusedByName() {
         const auto refusal = [](const std::string& files) {
-            return errorText([&] { inputFor(curvesView(), {"keydiff@0.25"}, optionsOf(curvesView(), {{"captures", files}})); });
+            return errorText([&] {
+                inputFor(curvesView(), {"keydiff@0.25"}, optionsOf(curvesView(), {{"captures", files}}));
+            });
         };
         QVERIFY(refusal(sample("missing.h5")).contains("missing.h5"));
         QVERIFY(refusal(sample("README.md")).contains("README.md"));
@@ -195,7 +207,8 @@ private slots:
         const ViewInput input = inputFor(curvesView(), {"snapkv@0.25", "snapkv,window=8@0.25"}, options);
         const std::string finding = curvesView().finding(input, options);
         QVERIFY2(finding.starts_with("A SnapKV has") || finding.starts_with("B SnapKV has"), finding.c_str());
-        QVERIFY(curvesView().finding(m_input, m_options).find(" has ") > 3 && !curvesView().finding(m_input, m_options).starts_with("A "));
+        QVERIFY(curvesView().finding(m_input, m_options).find(" has ") > 3 &&
+                !curvesView().finding(m_input, m_options).starts_with("A "));
         std::vector<std::vector<double>> dashes;
         const Scene scene = curvesView().buildScene(input, options, viewport(900, 600, *m_text));
         for (const Drawable& item : scene.items)
@@ -226,20 +239,23 @@ private slots:
         QCOMPARE(spreadLabels({2, 3}, 14, 0, 200, 36), (std::vector<double>{0, 14}));
         QCOMPARE(spreadLabels({199, 200}, 14, 0, 200, 36), (std::vector<double>{186, 200}));
         QVERIFY(spreadLabels({1, 2, 3}, 14, 0, 20, 36).empty());
-        QVERIFY(spreadLabels({100, 100, 100, 100, 100, 100, 100, 100}, 14, 0, 200, 36).empty()); // too far from their ends
+        QVERIFY(
+            spreadLabels({100, 100, 100, 100, 100, 100, 100, 100}, 14, 0, 200, 36).empty()); // too far from their ends
     }
 
     // A printed figure names few curves at their ends, in their colours; more curves have a legend.
     void printedCurvesAreNamedAtTheirEnds() {
         const ParameterValues options = optionsOf(curvesView(), {{"seeds", "2"}});
-        const ViewInput input = inputFor(curvesView(), {"snapkv@0.1", "keydiff@0.1", "streaming_llm@0.1", "uniform@0.1"}, options);
+        const ViewInput input =
+            inputFor(curvesView(), {"snapkv@0.1", "keydiff@0.1", "streaming_llm@0.1", "uniform@0.1"}, options);
         for (const QSize size : {QSize(317, 240), QSize(620, 420)}) {
             Viewport frame = viewport(size.width(), size.height(), *m_text, ThemeId::Paper);
             frame.forExport = true;
             const Scene scene = curvesView().buildScene(input, options, frame);
             int labels = 0;
             for (const Drawable& item : scene.items)
-                if (const auto* text = std::get_if<TextItem>(&item); text && text->position.x > size.width() / 2.0 && text->position.y > 20)
+                if (const auto* text = std::get_if<TextItem>(&item);
+                    text && text->position.x > size.width() / 2.0 && text->position.y > 20)
                     for (const PaneData& pane : input.panes)
                         if (text->text == std::string(1, pane.letter) + " " + pane.policyName) {
                             ++labels;

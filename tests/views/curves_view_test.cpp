@@ -1,5 +1,5 @@
-// The picture of the budget curves: an axis that ends where nothing can be kept any more, marks that stand whole on its ends,
-// and the line of the present budget or value with its number, where no curve runs under it.
+// The picture of the budget curves: an axis that ends where nothing can be kept any more, marks that stand whole on its
+// ends, and the line of the present budget or value with its number, where no curve runs under it.
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
@@ -17,7 +17,8 @@ using kvscope::scene_checks::cloudNamed;
 namespace {
 
 using Set = std::vector<std::pair<std::string, std::string>>;
-const std::vector<QSize> kSizes = {QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(700, 420), QSize(1780, 260)};
+const std::vector<QSize> kSizes = {QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(700, 420),
+                                   QSize(1780, 260)};
 
 const TextItem* textNamed(const Scene& scene, const std::string& start) {
     for (const Drawable& item : scene.items)
@@ -29,8 +30,9 @@ const TextItem* textNamed(const Scene& scene, const std::string& start) {
 /// The dashed line from the top of the plot to its bottom.
 const PolylineItem* presentLine(const Scene& scene) {
     for (const Drawable& item : scene.items)
-        if (const auto* line = std::get_if<PolylineItem>(&item);
-            line && line->points.size() == 2 && line->points[0].x == line->points[1].x && line->stroke.dash == std::vector<double>{4, 3})
+        if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() == 2 &&
+                                                                 line->points[0].x == line->points[1].x &&
+                                                                 line->stroke.dash == std::vector<double>{4, 3})
             return line;
     return nullptr;
 }
@@ -38,7 +40,8 @@ const PolylineItem* presentLine(const Scene& scene) {
 double rightEndOfTheAxis(const Scene& scene) {
     double right = 0;
     for (const Drawable& item : scene.items)
-        if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() == 2 && line->stroke.colour == themeOf(ThemeId::Light).axis)
+        if (const auto* line = std::get_if<PolylineItem>(&item);
+            line && line->points.size() == 2 && line->stroke.colour == themeOf(ThemeId::Light).axis)
             right = std::max(right, line->points[1].x);
     return right;
 }
@@ -61,8 +64,11 @@ private slots:
                 const Scene scene = build(input, options, size.width(), size.height());
                 const PointCloudItem& exact = *cloudNamed(scene, "B Exact");
                 const Point end = exact.points->back();
-                QVERIFY2(std::abs(end.x - rightEndOfTheAxis(scene)) < 1, qPrintable(QString("%1, axis to %2").arg(end.x).arg(rightEndOfTheAxis(scene))));
-                const auto clip = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) { return std::holds_alternative<PushClipItem>(item); });
+                QVERIFY2(std::abs(end.x - rightEndOfTheAxis(scene)) < 1,
+                         qPrintable(QString("%1, axis to %2").arg(end.x).arg(rightEndOfTheAxis(scene))));
+                const auto clip = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) {
+                    return std::holds_alternative<PushClipItem>(item);
+                });
                 const Box& room = std::get<PushClipItem>(*clip).box;
                 QVERIFY(end.x + exact.radius <= room.right() && end.y + exact.radius <= room.bottom());
             }
@@ -73,11 +79,23 @@ private slots:
     void theWordsStandWhereNoCurveRuns() {
         const ParameterValues options = optionsOf(m_view, {{"scale", "linear"}});
         ViewInput input = needleInput({"snapkv@0.25"});
-        for (const std::vector<double>& values : {std::vector<double>{0.1, 0.9, 0.9}, {0.9, 0.1, 0.1}, {0.9, 0.9, 0.1}, {0.1, 0.1, 0.9}}) {
+        for (const std::vector<double>& values :
+             {std::vector<double>{0.1, 0.9, 0.9}, {0.9, 0.1, 0.1}, {0.9, 0.9, 0.1}, {0.1, 0.1, 0.9}}) {
             auto data = std::make_shared<CurvesData>();
-            Curve curve{.letter = 'A', .policyId = "snapkv", .policyName = "SnapKV", .variant = "", .points = {}, .captures = {}, .error = ""};
+            Curve curve{.letter = 'A',
+                        .policyId = "snapkv",
+                        .policyName = "SnapKV",
+                        .variant = "",
+                        .points = {},
+                        .captures = {},
+                        .error = ""};
             for (std::size_t i = 0; i < 3; ++i)
-                curve.points.push_back({.asked = 0, .setting = "", .retention = std::vector<double>{0.05, 0.25, 0.9}[i], .mean = values[i], .low = values[i], .high = values[i]});
+                curve.points.push_back({.asked = 0,
+                                        .setting = "",
+                                        .retention = std::vector<double>{0.05, 0.25, 0.9}[i],
+                                        .mean = values[i],
+                                        .low = values[i],
+                                        .high = values[i]});
             data->curves = {curve};
             input.data.value = data;
             for (const QSize size : {QSize(490, 150), QSize(490, 220), QSize(1780, 260)}) {
@@ -87,8 +105,14 @@ private slots:
                     if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() == 3)
                         for (double t = 0; t < 2; t += 0.005) {
                             const Point &from = line->points[std::size_t(t)], &to = line->points[std::size_t(t) + 1];
-                            const Point at{std::lerp(from.x, to.x, t - std::floor(t)), std::lerp(from.y, to.y, t - std::floor(t))};
-                            QVERIFY2(!box.contains(at), qPrintable(QString("%1 %2 %3, %4 x %5").arg(values[0]).arg(values[1]).arg(values[2]).arg(size.width()).arg(size.height())));
+                            const Point at{std::lerp(from.x, to.x, t - std::floor(t)),
+                                           std::lerp(from.y, to.y, t - std::floor(t))};
+                            QVERIFY2(!box.contains(at), qPrintable(QString("%1 %2 %3, %4 x %5")
+                                                                       .arg(values[0])
+                                                                       .arg(values[1])
+                                                                       .arg(values[2])
+                                                                       .arg(size.width())
+                                                                       .arg(size.height())));
                         }
             }
         }
@@ -100,15 +124,19 @@ private slots:
         QTest::addColumn<QString>("words");
         const ViewInput input = needleInput({"snapkv@0.25"});
         const double kept = 100.0 * 249 / 995, kibibytes = double(storedBytes(*input.panes[0].result)) / 1024;
-        QTest::newRow("share") << "retention" << "" << QString::fromStdString("now " + formatFixed(kept, 1) + " %");
-        QTest::newRow("bytes") << "bytes" << "" << QString::fromStdString("now " + formatShort(kibibytes) + " KiB");
-        QTest::newRow("parameter") << "retention" << "window=8,32,64" << QString("now 32");
+        QTest::newRow("share") << "retention"
+                               << "" << QString::fromStdString("now " + formatFixed(kept, 1) + " %");
+        QTest::newRow("bytes") << "bytes"
+                               << "" << QString::fromStdString("now " + formatShort(kibibytes) + " KiB");
+        QTest::newRow("parameter") << "retention"
+                                   << "window=8,32,64" << QString("now 32");
     }
     void thePresentBudgetHasItsNumber() {
         QFETCH(QString, against);
         QFETCH(QString, vary);
         QFETCH(QString, words);
-        const ParameterValues options = optionsOf(m_view, {{"seeds", "1"}, {"against", against.toStdString()}, {"vary", vary.toStdString()}});
+        const ParameterValues options =
+            optionsOf(m_view, {{"seeds", "1"}, {"against", against.toStdString()}, {"vary", vary.toStdString()}});
         const ViewInput input = inputFor(m_view, {"snapkv@0.25", "keydiff@0.25", "streaming_llm@0.25"}, options);
         for (const QSize size : kSizes) {
             const Scene scene = build(input, options, size.width(), size.height());
@@ -117,12 +145,14 @@ private slots:
             QCOMPARE(QString::fromStdString(text->text), words);
             const Box box = textBounds(*text, m_text);
             const double line = presentLine(scene)->points[0].x;
-            QVERIFY2(std::min(std::abs(box.x - line), std::abs(box.right() - line)) < 10, qPrintable(QString("%1 beside %2").arg(box.x).arg(line)));
+            QVERIFY2(std::min(std::abs(box.x - line), std::abs(box.right() - line)) < 10,
+                     qPrintable(QString("%1 beside %2").arg(box.x).arg(line)));
             // No mark lies under the words.
             for (const Drawable& item : scene.items)
                 if (const auto* cloud = std::get_if<PointCloudItem>(&item))
                     for (const Point point : *cloud->points)
-                        QVERIFY2(!box.contains(point), qPrintable(QString("%1 x %2").arg(size.width()).arg(size.height())));
+                        QVERIFY2(!box.contains(point),
+                                 qPrintable(QString("%1 x %2").arg(size.width()).arg(size.height())));
             QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
             QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
         }

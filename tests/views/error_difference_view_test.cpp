@@ -65,7 +65,8 @@ private slots:
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = handInput();
         const Scene scene = m_view.buildScene(input, options, viewport(600, 300, m_text));
-        const auto above = boxesBelowTitle(scene, policyStyle("keydiff", ThemeId::Light).colour), below = boxesBelowTitle(scene, policyStyle("snapkv", ThemeId::Light).colour);
+        const auto above = boxesBelowTitle(scene, policyStyle("keydiff", ThemeId::Light).colour),
+                   below = boxesBelowTitle(scene, policyStyle("snapkv", ThemeId::Light).colour);
         QCOMPARE(above.size(), std::size_t{1});
         QCOMPARE(below.size(), std::size_t{1});
         const double zero = above[0]->box.bottom();
@@ -92,10 +93,13 @@ private slots:
         const ViewInput input = measuredInput({"keydiff@0.25", "snapkv@0.25"});
         const auto &a = *input.panes[0].result->fidelity, &b = *input.panes[1].result->fidelity;
         const ViewTable one = m_view.table(input, optionsOf(m_view));
-        const ViewTable mass = m_view.table(input, optionsOf(m_view, {{"measure", "retained_mass"}, {"heads", "mean"}}));
+        const ViewTable mass =
+            m_view.table(input, optionsOf(m_view, {{"measure", "retained_mass"}, {"heads", "mean"}}));
         QCOMPARE(one.rowCount, std::int64_t{33});
         for (std::int64_t query = 0; query < 33; ++query) {
-            const auto at = [&](const HostTensor& table, std::int64_t head) { return static_cast<double>(table.data[static_cast<std::size_t>(head * 33 + query)]); };
+            const auto at = [&](const HostTensor& table, std::int64_t head) {
+                return static_cast<double>(table.data[static_cast<std::size_t>(head * 33 + query)]);
+            };
             QVERIFY(std::abs(std::stod(one.cell(query, 4)) - (at(b.outputError, 4) - at(a.outputError, 4))) < 1e-6);
             double difference = 0;
             for (std::int64_t head = 4; head < 8; ++head)
@@ -108,7 +112,8 @@ private slots:
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = handInput();
         const Scene scene = m_view.buildScene(input, options, viewport(600, 300, m_text));
-        const PointFacts facts = m_view.factsAt(input, options, scene, {scene.plot.x + 0.5 * scene.plot.width, scene.plot.y + 20});
+        const PointFacts facts =
+            m_view.factsAt(input, options, scene, {scene.plot.x + 0.5 * scene.plot.width, scene.plot.y + 20});
         QCOMPARE(facts.token, TokenIndex{1001});
         QCOMPARE(facts.rows[1].second, std::string("0.3"));
         QCOMPARE(facts.rows[2].second, std::string("skipped"));
@@ -130,15 +135,23 @@ private slots:
                 std::erase(digits, ',');
                 const int query = std::stoi(digits), row = query - std::stoi(table.cell(0, 0));
                 QVERIFY2(row >= 0 && row < table.rowCount, text->text.c_str());
-                const Colour colour = policyStyle(std::stod(table.cell(row, 4)) > 0 ? "keydiff" : "snapkv", ThemeId::Light).colour;
+                const Colour colour =
+                    policyStyle(std::stod(table.cell(row, 4)) > 0 ? "keydiff" : "snapkv", ThemeId::Light).colour;
                 const double pitch = scene.plot.width / double(table.rowCount);
                 const auto bars = boxesBelowTitle(scene, colour);
                 const auto bar = std::find_if(bars.begin(), bars.end(), [&](const RectangleItem* b) {
-                    return b->box.width < 2 * pitch && std::abs(b->box.x + b->box.width / 2 - text->position.x) < 0.26 * pitch;
+                    return b->box.width < 2 * pitch &&
+                           std::abs(b->box.x + b->box.width / 2 - text->position.x) < 0.26 * pitch;
                 });
                 QVERIFY2(bar != bars.end(), text->text.c_str());
-                QCOMPARE(m_view.factsAt(input, optionsOf(m_view), scene, {text->position.x - 0.4 * pitch, scene.plot.y + 1}).token, TokenIndex(query));
-                QCOMPARE(m_view.factsAt(input, optionsOf(m_view), scene, {text->position.x + 0.4 * pitch, scene.plot.y + 1}).token, TokenIndex(query));
+                QCOMPARE(
+                    m_view.factsAt(input, optionsOf(m_view), scene, {text->position.x - 0.4 * pitch, scene.plot.y + 1})
+                        .token,
+                    TokenIndex(query));
+                QCOMPARE(
+                    m_view.factsAt(input, optionsOf(m_view), scene, {text->position.x + 0.4 * pitch, scene.plot.y + 1})
+                        .token,
+                    TokenIndex(query));
                 ++ticks;
             }
             QVERIFY(ticks >= 3);
@@ -151,8 +164,10 @@ private slots:
         const auto legendIn = [&] { return scene_checks::textsOf(build(input, optionsOf(m_view), 620, 300)); };
         auto texts = legendIn();
         QVERIFY2(std::count(texts.begin(), texts.end(), std::string("mean +0.050")) == 1, qPrintable(joined(texts)));
-        texts = scene_checks::textsOf(m_view.buildScene(input, optionsOf(m_view, {{"above", "B"}, {"below", "A"}}), viewport(331, 150, m_text)));
-        QVERIFY2(std::count(texts.begin(), texts.end(), std::string("mean \u22120.050")) == 1, qPrintable(joined(texts)));
+        texts = scene_checks::textsOf(
+            m_view.buildScene(input, optionsOf(m_view, {{"above", "B"}, {"below", "A"}}), viewport(331, 150, m_text)));
+        QVERIFY2(std::count(texts.begin(), texts.end(), std::string("mean \u22120.050")) == 1,
+                 qPrintable(joined(texts)));
         for (std::size_t pane = 0; pane < 2; ++pane) {
             auto result = std::make_shared<RunResult>(*input.panes[pane].result);
             auto fidelity = std::make_shared<Fidelity>(*result->fidelity);
@@ -161,7 +176,8 @@ private slots:
             input.panes[pane].result = result;
         }
         texts = legendIn();
-        QVERIFY2(std::count(texts.begin(), texts.end(), std::string("mean +1.5e\u22125")) == 1, qPrintable(joined(texts)));
+        QVERIFY2(std::count(texts.begin(), texts.end(), std::string("mean +1.5e\u22125")) == 1,
+                 qPrintable(joined(texts)));
     }
 
     // Two of thirty queries differ by 250, the others by 1: the axis ends where the others are seen, and says so.
@@ -185,7 +201,8 @@ private slots:
         };
         const std::string note = "▲ 2 queries beyond the axis, up to 250";
         for (const QSize size : {QSize(317, 240), QSize(620, 420), QSize(900, 700)}) {
-            const Scene most = m_view.buildScene(input, optionsOf(m_view), viewport(size.width(), size.height(), m_text));
+            const Scene most =
+                m_view.buildScene(input, optionsOf(m_view), viewport(size.width(), size.height(), m_text));
             QCOMPARE(most.yMax, 1.08 * 1.5);
             QCOMPARE(marksOf(most), std::ptrdiff_t{2});
             const auto texts = scene_checks::textsOf(most);
@@ -212,7 +229,8 @@ private slots:
             input.panes[pane].result = result;
         }
         const Scene scene = m_view.buildScene(input, optionsOf(m_view), viewport(400, 300, m_text));
-        const auto above = boxesBelowTitle(scene, policyStyle("keydiff", ThemeId::Light).colour), below = boxesBelowTitle(scene, policyStyle("snapkv", ThemeId::Light).colour);
+        const auto above = boxesBelowTitle(scene, policyStyle("keydiff", ThemeId::Light).colour),
+                   below = boxesBelowTitle(scene, policyStyle("snapkv", ThemeId::Light).colour);
         QVERIFY(above.size() == 1 && below.size() == 1);
         QVERIFY(std::abs(above[0]->box.height / below[0]->box.height - 2) < 1e-5 && above[0]->box.width >= 1);
     }
@@ -240,7 +258,8 @@ private slots:
         for (const int height : {130, 150, 170}) {
             const Scene scene = m_view.buildScene(input, optionsOf(m_view), viewport(430, height, m_text));
             const auto texts = scene_checks::textsOf(scene);
-            QVERIFY2(std::any_of(texts.begin(), texts.end(), [](const std::string& text) { return text.starts_with("\u2212"); }),
+            QVERIFY2(std::any_of(texts.begin(), texts.end(),
+                                 [](const std::string& text) { return text.starts_with("\u2212"); }),
                      qPrintable(QString("%1: %2").arg(height).arg(joined(texts))));
             const QStringList over = scene_checks::overlappingTexts(scene, m_text);
             QVERIFY2(over.isEmpty(), qPrintable(over.join("; ")));
@@ -263,7 +282,8 @@ private slots:
         const ParameterValues options = optionsOf(m_view);
         QVERIFY(m_view.finding({}, options).find("Open one") != std::string::npos);
         QVERIFY(m_view.finding(measuredInput({"keydiff@0.25"}), options).find("There is no pane B") == 0);
-        QVERIFY(m_view.finding(handInput(), optionsOf(m_view, {{"below", "A"}})).find("choose two panes") != std::string::npos);
+        QVERIFY(m_view.finding(handInput(), optionsOf(m_view, {{"below", "A"}})).find("choose two panes") !=
+                std::string::npos);
         ViewInput apart = handInput(); // A is judged by queries 1000 to 1002, B by others
         auto result = std::make_shared<RunResult>(*apart.panes[1].result);
         auto fidelity = std::make_shared<Fidelity>(*result->fidelity);
@@ -272,7 +292,8 @@ private slots:
         apart.panes[1].result = result;
         QVERIFY(m_view.finding(apart, options).find("No query judges both panes") == 0);
         QCOMPARE(m_view.table(apart, options).rowCount, std::int64_t{0});
-        QVERIFY(m_view.finding(needleInput({"keydiff@0.25", "snapkv@0.25"}), options).find("capture queries") != std::string::npos);
+        QVERIFY(m_view.finding(needleInput({"keydiff@0.25", "snapkv@0.25"}), options).find("capture queries") !=
+                std::string::npos);
     }
 };
 

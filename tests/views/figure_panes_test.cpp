@@ -78,7 +78,8 @@ private slots:
             const Scene scene = m_view.buildScene(input, optionsOf(m_view), v);
             const auto texts = scene_checks::textsOf(scene);
             for (const char* word : {"kept 100", "evicted 895", "prot", "needle", "PC 1", "PC 2", "layer 3"})
-                QVERIFY2(std::any_of(texts.begin(), texts.end(), [&](auto& t) { return t.find(word) == 0; }), qPrintable(QString("%1 px: %2").arg(size.width()).arg(word)));
+                QVERIFY2(std::any_of(texts.begin(), texts.end(), [&](auto& t) { return t.find(word) == 0; }),
+                         qPrintable(QString("%1 px: %2").arg(size.width()).arg(word)));
             QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
             QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
         }
@@ -103,7 +104,8 @@ private slots:
 
     void everyEntryOfALegendIsNamed() {
         std::vector<LegendEntry> entries;
-        for (const char* name : {"A KeyDiff 359 ± 11.4", "B", "C Compactor 365 ± 12, a long one", "D BalanceKV 344 ± 12.2"})
+        for (const char* name :
+             {"A KeyDiff 359 ± 11.4", "B", "C Compactor 365 ± 12, a long one", "D BalanceKV 344 ± 12.2"})
             entries.push_back({name, Marker::Circle, themeOf(ThemeId::Light).kept, {}, 3});
         const auto drawn = [&](double width) {
             Scene scene;

@@ -1,4 +1,5 @@
-// Geometry statistics: histograms and theorem points against plain loops in double, the figures' series, bounds and words.
+// Geometry statistics: histograms and theorem points against plain loops in double, the figures' series, bounds and
+// words.
 #include "app/export/scene_export.h"
 #include "app/study/makers/geometry_maker.h"
 #include "core/metrics/geometry.h"
@@ -21,9 +22,7 @@ using namespace kvscope::view_fixture;
 
 namespace {
 
-HostTensor tensorOf(TensorRole role, int layer = 3) {
-    return needleCapture()->read(LayerIndex(layer), role, {});
-}
+HostTensor tensorOf(TensorRole role, int layer = 3) { return needleCapture()->read(LayerIndex(layer), role, {}); }
 
 std::vector<double> row(const HostTensor& t, std::int64_t head, std::int64_t i) {
     const std::int64_t n = t.shape[1], d = t.shape[2];
@@ -52,8 +51,10 @@ std::vector<double> meanOf(const HostTensor& t, std::int64_t head, std::int64_t 
     return mean;
 }
 
-std::shared_ptr<const GeometryData> dataFor(const std::string& figure, const std::string& scope, const std::vector<std::string>& specs = {"keydiff@0.25"}) {
-    return dataAs<GeometryData>(inputFor(geometryView(), specs, optionsOf(geometryView(), {{"figure", figure}, {"scope", scope}})));
+std::shared_ptr<const GeometryData> dataFor(const std::string& figure, const std::string& scope,
+                                            const std::vector<std::string>& specs = {"keydiff@0.25"}) {
+    return dataAs<GeometryData>(
+        inputFor(geometryView(), specs, optionsOf(geometryView(), {{"figure", figure}, {"scope", scope}})));
 }
 
 } // namespace
@@ -73,7 +74,7 @@ private slots:
         histogram.add(11.0); // 0 to 16: bins of 4
         QCOMPARE(histogram.high(), 16.0);
         QCOMPARE(histogram.counts(), (std::vector<std::int64_t>{4, 0, 1, 0}));
-        Histogram odd(0, 5, 5); // the last bin is joined by none
+        Histogram odd(0, 5, 5);                                    // the last bin is joined by none
         for (const double number : {0.5, 1.5, 2.5, 4.5, 4.6, 7.0}) // 0 to 10: bins of 2
             odd.add(number);
         QCOMPARE(odd.high(), 10.0);
@@ -86,7 +87,8 @@ private slots:
         const std::vector<double> numbers = {0.5, 1.5, 1.7, 3.9, 11.0, -3.0};
         const Summary expected = summaryOf(numbers), summary = histogram.summary();
         QCOMPARE(summary.count, expected.count);
-        QVERIFY(std::abs(summary.mean - expected.mean) < 1e-12 && std::abs(summary.deviation - expected.deviation) < 1e-12);
+        QVERIFY(std::abs(summary.mean - expected.mean) < 1e-12 &&
+                std::abs(summary.deviation - expected.deviation) < 1e-12);
         const Histogram over = Histogram::over(numbers, 8);
         QCOMPARE(over.low(), -3.0);
         QCOMPARE(over.counts().back(), std::int64_t{1});
@@ -94,7 +96,8 @@ private slots:
     }
 
     void cosinesAndNormsAreThoseOfPlainLoops() {
-        const HostTensor keys = tensorOf(TensorRole::Keys), queries = tensorOf(TensorRole::Queries), values = tensorOf(TensorRole::Values);
+        const HostTensor keys = tensorOf(TensorRole::Keys), queries = tensorOf(TensorRole::Queries),
+                         values = tensorOf(TensorRole::Values);
         const auto cosines = dataFor("cosines", "head");
         std::vector<double> ofKeys, ofQueries;
         const auto kbar = meanOf(keys, 1, 995);
@@ -108,7 +111,8 @@ private slots:
         const Summary k = cosines->series[0].histogram.summary(), q = cosines->series[1].histogram.summary();
         QCOMPARE(k.count, std::int64_t{995});
         QCOMPARE(q.count, std::int64_t{4 * 995});
-        QVERIFY(std::abs(k.mean - summaryOf(ofKeys).mean) < 1e-5 && std::abs(k.deviation - summaryOf(ofKeys).deviation) < 1e-5);
+        QVERIFY(std::abs(k.mean - summaryOf(ofKeys).mean) < 1e-5 &&
+                std::abs(k.deviation - summaryOf(ofKeys).deviation) < 1e-5);
         QVERIFY(std::abs(q.mean - summaryOf(ofQueries).mean) < 1e-5);
         const auto table3 = dataFor("table3", "head"); // queries, shifted keys, values
         double shifted = 0, length = 0;
@@ -144,12 +148,17 @@ private slots:
         QCOMPARE(distinct->series[1].numbers, expected[1].perHead);
     }
 
-    // Every judged query of query head 5 by hand: its weights, its top key, the three cosines, M and both bounds.
+    // Every evaluation query of query head 5 by hand: its weights, its top key, the three cosines, M and both bounds.
     void theoremPointsAreThoseOfPlainLoops() {
         const HostTensor keys = tensorOf(TensorRole::Keys), queries = tensorOf(TensorRole::Queries);
         const LayerInfo& layer = needleCapture()->info().layerInfo(LayerIndex(3));
         const Engine& engine = runner().engine();
-        const TheoremInput input{engine.rows(engine.upload(queries), 995, 1028), engine.upload(keys), 995, 995, {layer.scaling, 0, 0, layer.kvOfQ}, 5};
+        const TheoremInput input{engine.rows(engine.upload(queries), 995, 1028),
+                                 engine.upload(keys),
+                                 995,
+                                 995,
+                                 {layer.scaling, 0, 0, layer.gqaGroupOf},
+                                 5};
         const auto points = theoremPoints(engine, input, {});
         QVERIFY(points.size() > 20);
         const auto kbar = meanOf(keys, 1, 995);
@@ -168,11 +177,13 @@ private slots:
             QCOMPARE(point.key, static_cast<TokenIndex>(top - logits.begin()));
             QVERIFY(std::abs(point.weight - 1 / sum) < 1e-5);
             const auto k = row(keys, 1, point.key);
-            QVERIFY(std::abs(point.cosKey - cosine(k, q)) < 1e-6 && std::abs(point.cosMean - cosine(kbar, q)) < 1e-5 && std::abs(point.cosMeanKey - cosine(kbar, k)) < 1e-5);
+            QVERIFY(std::abs(point.cosKey - cosine(k, q)) < 1e-6 && std::abs(point.cosMean - cosine(kbar, q)) < 1e-5 &&
+                    std::abs(point.cosMeanKey - cosine(kbar, k)) < 1e-5);
             const double m = layer.scaling * layer.scaling * dot(q, q) * longest;
             QVERIFY(std::abs(point.squaredNorm / m - 1) < 1e-5);
             const double n = point.query; // the other keys
-            QVERIFY(std::abs(point.leastCosKey - ((std::log(n / (n + 1)) - std::log(1 - point.weight)) / (2 * m) - 1)) < 1e-4);
+            QVERIFY(std::abs(point.leastCosKey - ((std::log(n / (n + 1)) - std::log(1 - point.weight)) / (2 * m) - 1)) <
+                    1e-4);
             QVERIFY(std::abs(point.mostCosMeanKey - (1 - std::pow(point.cosMean - point.cosKey, 2) / 2)) < 1e-9);
             QVERIFY(holdsBound(point, true) && holdsBound(point, false)); // both are theorems
         }
@@ -215,7 +226,8 @@ private slots:
         const std::string text = m_view.finding(inputFor(m_view, {"keydiff@0.25"}, lemma), lemma);
         QVERIFY2(text.find("Lemma 3.1 holds for") == 0, text.c_str());
         const ParameterValues means = optionsOf(m_view, {{"figure", "means"}});
-        QVERIFY(m_view.finding(inputFor(m_view, {"keydiff@0.25"}, means), means).find("of 48 query heads") != std::string::npos);
+        QVERIFY(m_view.finding(inputFor(m_view, {"keydiff@0.25"}, means), means).find("of 48 query heads") !=
+                std::string::npos);
     }
 
     // Twelve KV heads do not fill two dozen bins, and each of them is seen.
@@ -237,7 +249,8 @@ private slots:
         }
         const ParameterValues many = optionsOf(m_view, {{"figure", "means"}, {"scope", "model"}});
         const ViewInput heads = inputFor(m_view, {"keydiff@0.25"}, many); // 48
-        QVERIFY(!scene_checks::cloudNamed(m_view.buildScene(heads, many, viewport(620, 420, m_text)), "heads of " + dataAs<GeometryData>(heads)->series[0].name));
+        QVERIFY(!scene_checks::cloudNamed(m_view.buildScene(heads, many, viewport(620, 420, m_text)),
+                                          "heads of " + dataAs<GeometryData>(heads)->series[0].name));
     }
 
     void aFigureOfAllLayersNamesNone() {
@@ -245,7 +258,8 @@ private slots:
             const ParameterValues options = optionsOf(m_view, {{"figure", "norms"}, {"scope", scope}});
             Viewport frame = viewport(700, 400, m_text);
             frame.forExport = true;
-            const std::string text = paintSceneAsText(m_view.buildScene(inputFor(m_view, {"keydiff@0.25"}, options), options, frame));
+            const std::string text =
+                paintSceneAsText(m_view.buildScene(inputFor(m_view, {"keydiff@0.25"}, options), options, frame));
             QCOMPARE(text.find("layer 3, KV head 1 (0-based)") != std::string::npos, std::string(scope) == "layer");
             QVERIFY(text.find("cut: end of context") != std::string::npos);
         }
@@ -255,8 +269,10 @@ private slots:
         QTest::addColumn<QString>("figure");
         QTest::addColumn<QSize>("size");
         for (const char* figure : {"cosines", "means", "norms", "distinct", "log_det", "table3", "lemma", "theorem"})
-            for (const QSize size : {QSize(300, 220), QSize(930, 260), QSize(1400, 900), QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176)})
-                QTest::newRow(qPrintable(QString("%1 %2x%3").arg(figure).arg(size.width()).arg(size.height()))) << QString(figure) << size;
+            for (const QSize size : {QSize(300, 220), QSize(930, 260), QSize(1400, 900), QSize(940, 126),
+                                     QSize(490, 150), QSize(345, 130), QSize(246, 176)})
+                QTest::newRow(qPrintable(QString("%1 %2x%3").arg(figure).arg(size.width()).arg(size.height())))
+                    << QString(figure) << size;
     }
     void everyFigureFits() {
         QFETCH(QString, figure);
@@ -291,7 +307,8 @@ private slots:
                 if (const auto* text = std::get_if<TextItem>(&item); text && text->style.face == FontFace::Monospace)
                     (text->horizontal == HorizontalAlign::Right ? upwards : across) += 1;
             QVERIFY2(across >= 4 && across <= 8, qPrintable(QString("%1 at %2").arg(across).arg(size.width())));
-            QVERIFY2(upwards >= (size.height() > 200 ? 4u : 2u), qPrintable(QString("%1 at %2").arg(upwards).arg(size.height())));
+            QVERIFY2(upwards >= (size.height() > 200 ? 4u : 2u),
+                     qPrintable(QString("%1 at %2").arg(upwards).arg(size.height())));
         }
     }
 
@@ -304,7 +321,8 @@ private slots:
             screen.pixelScale = scale;
             int risers = 0;
             for (const Drawable& item : m_view.buildScene(input, options, screen).items)
-                if (const auto* line = std::get_if<PolylineItem>(&item); line && line->stroke.width == 1.5 && line->points.size() > 8)
+                if (const auto* line = std::get_if<PolylineItem>(&item);
+                    line && line->stroke.width == 1.5 && line->points.size() > 8)
                     for (std::size_t i = 2; i + 1 < line->points.size(); ++i) {
                         const Point before = line->points[i - 1], at = line->points[i];
                         QVERIFY(before.x == at.x || before.y == at.y);
@@ -319,7 +337,8 @@ private slots:
     void meansHaveEqualDecimals() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
-        QCOMPARE(m_view.finding(input, options), std::string("Means with 95 % intervals: keys 0.424 ± 0.003, queries 0.386 ± 0.002 (6 of 6 layers)"));
+        QCOMPARE(m_view.finding(input, options),
+                 std::string("Means with 95 % intervals: keys 0.424 ± 0.003, queries 0.386 ± 0.002 (6 of 6 layers)"));
         const ParameterValues norms = optionsOf(m_view, {{"figure", "log_det"}});
         const std::string text = m_view.finding(inputFor(m_view, {"keydiff@0.25", "snapkv@0.25"}, norms), norms);
         std::vector<std::size_t> decimals;
@@ -339,7 +358,9 @@ private slots:
         for (const QSize size : {QSize(943, 128), QSize(345, 130), QSize(700, 400)}) {
             const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), m_text));
             const std::vector<std::string> texts = scene_checks::textsOf(scene);
-            const auto says = [&](const char* words) { return std::find(texts.begin(), texts.end(), words) != texts.end(); };
+            const auto says = [&](const char* words) {
+                return std::find(texts.begin(), texts.end(), words) != texts.end();
+            };
             int marks = 0, zeros = 0;
             for (const Drawable& item : scene.items) {
                 const auto* mark = std::get_if<PolygonItem>(&item);
@@ -356,7 +377,8 @@ private slots:
 
     void thePictureShowsTwoOutlines() {
         const ParameterValues options = optionsOf(m_view);
-        const QImage image = renderScene(m_view.buildScene(inputFor(m_view, {"keydiff@0.25"}, options), options, viewport(700, 400, m_text)), 1);
+        const QImage image = renderScene(
+            m_view.buildScene(inputFor(m_view, {"keydiff@0.25"}, options), options, viewport(700, 400, m_text)), 1);
         int ink = 0, purple = 0;
         for (int y = 40; y < image.height() - 50; ++y)
             for (int x = 70; x < image.width(); ++x) {

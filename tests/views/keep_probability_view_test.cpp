@@ -1,4 +1,5 @@
-// Keep probability: counts against the runs themselves, certainty told from luck, and a sentence for policies without any.
+// Keep probability: counts against the runs themselves, certainty told from luck, and a sentence for policies without
+// any.
 #include "app/export/scene_export.h"
 #include "app/study/makers/keep_probability_maker.h"
 #include "core/metrics/statistics.h"
@@ -70,7 +71,8 @@ private slots:
         for (const std::int32_t times : data->times)
             squares += std::pow(times - 40 * 249.0 / 995, 2);
         const double p = 249.0 / 995, variance = squares / 995;
-        QVERIFY2(std::abs(variance - 40 * p * (1 - p)) < 1.2, qPrintable(QString::number(variance))); // 7.5 +- 4 of its own deviations
+        QVERIFY2(std::abs(variance - 40 * p * (1 - p)) < 1.2,
+                 qPrintable(QString::number(variance))); // 7.5 +- 4 of its own deviations
     }
 
     void sketchesAreLuckToo() {
@@ -85,7 +87,8 @@ private slots:
         const ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
         const auto data = dataAs<KeepProbabilityData>(input);
         QVERIFY(!data->drawsRandomNumbers && data->seeds() == 1);
-        QCOMPARE(m_view.finding(input, options), std::string("KeyDiff draws no random numbers: the same list of 249 tokens for every seed"));
+        QCOMPARE(m_view.finding(input, options),
+                 std::string("KeyDiff draws no random numbers: the same list of 249 tokens for every seed"));
         const Scene scene = m_view.buildScene(input, options, viewport(640, 400, m_text));
         QCOMPARE(cloudNamed(scene, "always kept")->points->size(), std::size_t{249});
         QCOMPARE(cloudNamed(scene, "never kept")->points->size(), std::size_t{746});
@@ -111,15 +114,16 @@ private slots:
         }
         const double span = never->points->front().y - always->points->front().y;
         QVERIFY(std::abs((*sometimes->points)[0].y - always->points->front().y - span / 3) < 1e-9);
-        QCOMPARE(m_view.finding(input, options),
-                 std::string("Over 3 seeds Uniform keeps 1 tokens always, 2 sometimes and 1 never, 2.0 of 4 on average; the whole pair in 2"));
+        QCOMPARE(m_view.finding(input, options), std::string("Over 3 seeds Uniform keeps 1 tokens always, 2 sometimes "
+                                                             "and 1 never, 2.0 of 4 on average; the whole pair in 2"));
     }
 
     void readOutAndTableSayHowOften() {
         const ViewInput input = handInput();
         const ParameterValues options = optionsOf(m_view);
         const Scene scene = m_view.buildScene(input, options, viewport(640, 400, m_text));
-        const PointFacts facts = m_view.factsAt(input, options, scene, (*cloudNamed(scene, "sometimes kept")->points)[1]);
+        const PointFacts facts =
+            m_view.factsAt(input, options, scene, (*cloudNamed(scene, "sometimes kept")->points)[1]);
         QCOMPARE(facts.token, TokenIndex{2});
         QCOMPARE(facts.rows[0].second, std::string("1 of 3 seeds"));
         const ViewTable table = m_view.table(input, options);
@@ -172,7 +176,8 @@ private slots:
                 blueAbove += y < 80 && c.blue() > 150 && c.red() < 60;
                 greyBetween += y > 80 && c == QColor(0x63, 0x6B, 0x76);
             }
-        QVERIFY2(blueAbove > 400 && greyBetween > 100, qPrintable(QString("%1 blue, %2 grey").arg(blueAbove).arg(greyBetween)));
+        QVERIFY2(blueAbove > 400 && greyBetween > 100,
+                 qPrintable(QString("%1 blue, %2 grey").arg(blueAbove).arg(greyBetween)));
     }
 
     void partsComeSeedBySeedAndStop() {
@@ -184,11 +189,12 @@ private slots:
         std::stop_source stop;
         std::vector<int> seeds;
         const auto cancelAfterFour = [&] {
-            makeKeepProbabilityData(runner(), request, Checkpoint(stop.get_token()), [&](const ViewDataMaker::Value& value) {
-                seeds.push_back(std::dynamic_pointer_cast<const KeepProbabilityData>(value)->seeds());
-                if (seeds.size() == 4)
-                    stop.request_stop();
-            });
+            makeKeepProbabilityData(
+                runner(), request, Checkpoint(stop.get_token()), [&](const ViewDataMaker::Value& value) {
+                    seeds.push_back(std::dynamic_pointer_cast<const KeepProbabilityData>(value)->seeds());
+                    if (seeds.size() == 4)
+                        stop.request_stop();
+                });
         };
         QVERIFY_EXCEPTION_THROWN(cancelAfterFour(), Cancelled);
         QCOMPARE(seeds, (std::vector<int>{1, 2, 3, 4}));

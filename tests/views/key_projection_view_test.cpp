@@ -26,7 +26,8 @@ class KeyProjectionViewTest : public QObject {
     QtTextService* m_text = nullptr;
     ParameterValues m_options{keyProjectionView().card().options};
 
-    Scene build(const ViewInput& input, const ParameterValues& options, double width = 640, double height = 420, ThemeId theme = ThemeId::Light) {
+    Scene build(const ViewInput& input, const ParameterValues& options, double width = 640, double height = 420,
+                ThemeId theme = ThemeId::Light) {
         return keyProjectionView().buildScene(input, options, viewport(width, height, *m_text, theme));
     }
     static std::set<std::int64_t> idsOf(const PointCloudItem& cloud) { return {cloud.ids->begin(), cloud.ids->end()}; }
@@ -86,9 +87,12 @@ private slots:
     void axesStateComponentsVarianceAndEqualUnits() {
         const Scene scene = build(needleInput({"keydiff@0.1"}), m_options);
         const auto texts = textsOf(scene);
-        QVERIFY(std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.starts_with("PC 1 (8.3 % of variance"); }));
-        QVERIFY(std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.starts_with("PC 2 (7.2 % of variance"); }));
-        QVERIFY(std::abs((scene.xMax - scene.xMin) / scene.plot.width - (scene.yMax - scene.yMin) / scene.plot.height) < 1e-9);
+        QVERIFY(
+            std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.starts_with("PC 1 (8.3 % of variance"); }));
+        QVERIFY(
+            std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.starts_with("PC 2 (7.2 % of variance"); }));
+        QVERIFY(std::abs((scene.xMax - scene.xMin) / scene.plot.width - (scene.yMax - scene.yMin) / scene.plot.height) <
+                1e-9);
     }
 
     void panesShareOneRange() {
@@ -123,7 +127,8 @@ private slots:
         const auto& kept = input.panes[0].result->selection.heads[1].kept;
         for (const TokenIndex t : input.focus.selected)
             evicted += std::find(kept.begin(), kept.end(), t) == kept.end();
-        QCOMPARE(keyProjectionView().finding(input, m_options), QString("%1 of 48 needle tokens evicted by KeyDiff at 9.9 %").arg(evicted).toStdString());
+        QCOMPARE(keyProjectionView().finding(input, m_options),
+                 QString("%1 of 48 needle tokens evicted by KeyDiff at 9.9 %").arg(evicted).toStdString());
     }
 
     void simulatedRunsSaySo() {
@@ -132,7 +137,9 @@ private slots:
         for (const bool forExport : {false, true}) {
             v.forExport = forExport;
             const auto texts = textsOf(keyProjectionView().buildScene(input, m_options, v));
-            QVERIFY(std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.find("simulated on full-attention tensors") != std::string::npos; }));
+            QVERIFY(std::any_of(texts.begin(), texts.end(), [](auto& t) {
+                return t.find("simulated on full-attention tensors") != std::string::npos;
+            }));
         }
     }
 
@@ -150,7 +157,8 @@ private slots:
 
     // The plane of the values, of the queries: their own mean and axes, recomputed by plain loops.
     void valuesAndQueriesHaveAPlaneOfTheirOwn() {
-        for (const auto& [source, role, head] : {std::tuple{"values", TensorRole::Values, 1}, {"queries", TensorRole::Queries, 4}}) {
+        for (const auto& [source, role, head] :
+             {std::tuple{"values", TensorRole::Values, 1}, {"queries", TensorRole::Queries, 4}}) {
             ParameterValues options = m_options;
             options.setText("source", source);
             ViewInput input = needleInput({"keydiff@0.1"});
@@ -184,7 +192,9 @@ private slots:
         ViewInput input = needleInput({"keydiff@0.1", "streaming_llm@0.3"});
         input.focus.selected.clear();
         std::size_t kept = 0;
-        const auto stepColour = [](float shade) { return colourMap("viridis", (std::min(23, static_cast<int>(shade * 24)) + 0.5) / 24); };
+        const auto stepColour = [](float shade) {
+            return colourMap("viridis", (std::min(23, static_cast<int>(shade * 24)) + 0.5) / 24);
+        };
         const Scene byPosition = build(input, options);
         for (const Drawable& item : byPosition.items)
             if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "kept")
@@ -230,7 +240,9 @@ private slots:
             for (std::int64_t t = 0; t < n; ++t) {
                 double square = 0;
                 for (std::int64_t c = 0; c < d; ++c)
-                    square += std::pow(double(keys.data[std::size_t((n + t) * d + c)]) - double(keys.data[std::size_t((n + centres.back()) * d + c)]), 2);
+                    square += std::pow(double(keys.data[std::size_t((n + t) * d + c)]) -
+                                           double(keys.data[std::size_t((n + centres.back()) * d + c)]),
+                                       2);
                 if (square < best[std::size_t(t)]) {
                     best[std::size_t(t)] = square;
                     nearest[std::size_t(t)] = std::int64_t(centres.size()) - 1;
@@ -257,7 +269,8 @@ private slots:
                 for (const std::int64_t token : *cloud->ids)
                     QCOMPARE(cloud->fill, categoryColour(std::size_t(nearest[std::size_t(token)]), ThemeId::Light));
         const auto texts = textsOf(scene);
-        QVERIFY(std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.starts_with("7 greedy centres, radius "); }));
+        QVERIFY(std::any_of(texts.begin(), texts.end(),
+                            [](auto& t) { return t.starts_with("7 greedy centres, radius "); }));
         std::set<std::string> names;
         for (const Drawable& item : scene.items)
             if (const auto* text = std::get_if<TextItem>(&item); text && text->style.weight == FontWeight::Bold)
@@ -276,7 +289,8 @@ private slots:
             double least = INFINITY;
             for (std::size_t other = 0; other < centre; ++other)
                 if (marks.categoryOfCentre[other] == colour) {
-                    const Point a = keyPoint(data, marks, data.centres[centre]), b = keyPoint(data, marks, data.centres[other]);
+                    const Point a = keyPoint(data, marks, data.centres[centre]),
+                                b = keyPoint(data, marks, data.centres[other]);
                     least = std::min(least, std::hypot(a.x - b.x, a.y - b.y));
                 }
             return least;
@@ -284,13 +298,15 @@ private slots:
         for (std::size_t centre = 0; centre < 40; ++centre) {
             if (centre < kCategoryColours)
                 QCOMPARE(marks.categoryOfCentre[centre], std::int32_t(centre));
-            for (std::int32_t colour = 0; centre >= kCategoryColours && colour < std::int32_t(kCategoryColours); ++colour)
+            for (std::int32_t colour = 0; centre >= kCategoryColours && colour < std::int32_t(kCategoryColours);
+                 ++colour)
                 QVERIFY(gap(centre, marks.categoryOfCentre[centre]) >= gap(centre, colour));
         }
         for (std::size_t token = 0; token < marks.category.size(); ++token)
             QCOMPARE(marks.category[token], marks.categoryOfCentre[std::size_t(data.cluster[token])]);
         const auto texts = textsOf(build(input, options, 1200, 700));
-        QVERIFY(std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.find("colours repeat") != std::string::npos; }));
+        QVERIFY(std::any_of(texts.begin(), texts.end(),
+                            [](auto& t) { return t.find("colours repeat") != std::string::npos; }));
     }
 
     // A pass over the keys for every centre: nobody pays for it who looks at another colour.
@@ -315,7 +331,8 @@ private slots:
         };
         std::set<std::string> keys, identities;
         for (const char* colour : {"state", "position", "score", "norm", "panes"}) {
-            const ViewDataRequest request = make(optionsOf(keyProjectionView(), {{"colour_by", colour}, {"centres", "9"}}));
+            const ViewDataRequest request =
+                make(optionsOf(keyProjectionView(), {{"colour_by", colour}, {"centres", "9"}}));
             keys.insert(maker.key(request));
             identities.insert(maker.identity(request));
             QVERIFY(dataAs<ProjectionData>(input)->cluster.empty() && dataAs<ProjectionData>(input)->centres.empty());
@@ -376,7 +393,8 @@ private slots:
                 orange += c.red() > 190 && c.blue() < 90;
                 ink += c.lightness() < 60;
             }
-        QVERIFY2(blue > 1500 && orange > 1500 && ink > 200, qPrintable(QString("%1 blue, %2 orange, %3 ink").arg(blue).arg(orange).arg(ink)));
+        QVERIFY2(blue > 1500 && orange > 1500 && ink > 200,
+                 qPrintable(QString("%1 blue, %2 orange, %3 ink").arg(blue).arg(orange).arg(ink)));
     }
 };
 

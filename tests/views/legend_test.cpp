@@ -1,4 +1,5 @@
-// Legends: who does not fit into a row stands in the next one. No view leaves an entry out, on the screen or in a figure.
+// Legends: who does not fit into a row stands in the next one. No view leaves an entry out, on the screen or in a
+// figure.
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
@@ -61,7 +62,8 @@ bool isShownIn(const std::vector<std::string>& texts, const std::string& label) 
         if (text == label)
             return true;
         const std::string ellipsis = "…";
-        return text.size() > ellipsis.size() && text.ends_with(ellipsis) && label.starts_with(text.substr(0, text.size() - ellipsis.size()));
+        return text.size() > ellipsis.size() && text.ends_with(ellipsis) &&
+               label.starts_with(text.substr(0, text.size() - ellipsis.size()));
     });
 }
 
@@ -90,11 +92,13 @@ private slots:
             const double end = drawLegend(builder, {10, 13}, width, entries, themeOf(ThemeId::Light), rows);
             const double right = end - 14; // a gap follows the last
             QVERIFY(right <= 10 + width + 0.5);
-            QVERIFY(right <= 10.5 + legendWidth(entries, width, rows, m_text)); // a cut label may be narrower than its place
+            QVERIFY(right <=
+                    10.5 + legendWidth(entries, width, rows, m_text)); // a cut label may be narrower than its place
             const auto texts = legendTexts(scene, 13, rows);
             QCOMPARE(texts.size(), entries.size());
             for (std::size_t i = 0; i < entries.size(); ++i)
-                QVERIFY2(width < 297 ? isShownIn(texts, entries[i].label) : texts[i] == entries[i].label, texts[i].c_str());
+                QVERIFY2(width < 297 ? isShownIn(texts, entries[i].label) : texts[i] == entries[i].label,
+                         texts[i].c_str());
             QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
         }
     }
@@ -119,16 +123,19 @@ private slots:
         QVERIFY(!whole.empty());
         for (const QSize size : {QSize(317, 240), QSize(300, 220), QSize(460, 300), QSize(620, 420), QSize(900, 700)})
             for (const bool forExport : {false, true}) {
-                Viewport frame = viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Light);
+                Viewport frame =
+                    viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Light);
                 frame.forExport = forExport;
                 const Scene scene = view.buildScene(input, options, frame);
                 // A printed figure may name its curves at their ends.
                 const auto texts = forExport ? scene_checks::textsOf(scene) : legendTexts(scene, shown.middle, 4);
                 for (const std::string& label : whole)
-                    QVERIFY2(isShownIn(texts, label), qPrintable(QString("%1 px: %2").arg(size.width()).arg(QString::fromStdString(label))));
+                    QVERIFY2(isShownIn(texts, label),
+                             qPrintable(QString("%1 px: %2").arg(size.width()).arg(QString::fromStdString(label))));
                 if (view.card().id == "token_strip")
                     continue; // its text scrolls on beyond the edge
-                const QStringList wrong = scene_checks::overlappingTexts(scene, m_text) + scene_checks::clippedTexts(scene, m_text);
+                const QStringList wrong =
+                    scene_checks::overlappingTexts(scene, m_text) + scene_checks::clippedTexts(scene, m_text);
                 QVERIFY2(wrong.isEmpty(), qPrintable(QString("%1 px: %2").arg(size.width()).arg(wrong.join("; "))));
             }
     }

@@ -1,5 +1,5 @@
-// The leverage view: its numbers against leverage computed here by Gaussian elimination, the law of the sum, the overlap
-// counted by hand, Theorem 2, and that every picture says what it shows at every size.
+// The leverage view: its numbers against leverage computed here by Gaussian elimination, the law of the sum, the
+// overlap counted by hand, Theorem 2, and that every picture says what it shows at every size.
 #include "app/export/scene_export.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
@@ -19,7 +19,9 @@ namespace {
 
 const char* const kPictures[] = {"overview", "sorted", "cumulative", "histogram", "tokens", "spectrum", "scatter"};
 
-ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string>>& set) { return optionsOf(leverageView(), set); }
+ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string>>& set) {
+    return optionsOf(leverageView(), set);
+}
 
 ViewInput inputFor(const std::string& spec, const ParameterValues& options) {
     return view_fixture::inputFor(leverageView(), {spec}, options);
@@ -75,7 +77,8 @@ private slots:
         QCOMPARE(data->exact.scores.size(), std::size_t{995}); // the tokens before the cut and no others
         const std::vector<double> expected = naiveLeverage(keysBeforeRope(995), 995, 64);
         for (std::size_t i = 0; i < expected.size(); ++i)
-            QVERIFY2(std::abs(double(data->exact.scores[i]) - expected[i]) < 1e-5, qPrintable(QString("token %1").arg(i)));
+            QVERIFY2(std::abs(double(data->exact.scores[i]) - expected[i]) < 1e-5,
+                     qPrintable(QString("token %1").arg(i)));
         QCOMPARE(data->exact.rank, 64);
         QVERIFY(std::abs(data->exact.sum - 64) < 1e-3); // the rank
         QVERIFY(std::is_sorted(data->exact.order.begin(), data->exact.order.end(), [&](TokenIndex a, TokenIndex b) {
@@ -150,15 +153,17 @@ private slots:
         data.exact.spectrum = {6, 3, 0};
         data.exact.rank = 2;
         const SketchTheorem theorem = sketchTheorem(data, 0.5);
-        QVERIFY(std::abs(theorem.factor - 4 * 3) < 1e-12);                                                // (6/3)^2 (1.5/0.5)
-        QVERIFY(std::abs(theorem.demanded - 48 * (2 * std::log(84.0) + std::log(200.0))) < 1e-9);         // 12 / 0.25
-        QVERIFY(std::abs(theorem.measuredLow - 0.5) < 1e-7 && std::abs(theorem.measuredHigh - 2) < 1e-7); // the zero has no ratio
+        QVERIFY(std::abs(theorem.factor - 4 * 3) < 1e-12);                                        // (6/3)^2 (1.5/0.5)
+        QVERIFY(std::abs(theorem.demanded - 48 * (2 * std::log(84.0) + std::log(200.0))) < 1e-9); // 12 / 0.25
+        QVERIFY(std::abs(theorem.measuredLow - 0.5) < 1e-7 &&
+                std::abs(theorem.measuredHigh - 2) < 1e-7); // the zero has no ratio
     }
 
     // All ratios lie inside the band that the theorem gives with the exact spectrum, on real keys.
     void theBandHoldsTheMeasuredRatios() {
         for (const char* columns : {"16", "32", "48"}) {
-            const SketchTheorem theorem = sketchTheorem(*dataAs<LeverageData>(inputFor("exact", optionsWith({{"sketch_size", columns}}))), 0.5);
+            const SketchTheorem theorem =
+                sketchTheorem(*dataAs<LeverageData>(inputFor("exact", optionsWith({{"sketch_size", columns}}))), 0.5);
             QVERIFY(theorem.measuredHigh <= theorem.factor && theorem.measuredLow >= 1 / theorem.factor);
             QVERIFY(theorem.measuredLow < 1 && theorem.demanded > 1000);
         }
@@ -181,7 +186,8 @@ private slots:
             const Point p = (*cloud.points)[i];
             const auto token = std::size_t((*cloud.ids)[i]);
             const double above = (scene.plot.bottom() - p.y) - (p.x - scene.plot.x);
-            const double ratio = std::log(double(choice.data->sketched.scores[token]) / double(choice.data->exact.scores[token]));
+            const double ratio =
+                std::log(double(choice.data->sketched.scores[token]) / double(choice.data->exact.scores[token]));
             QVERIFY(std::abs(ratio) < 1e-3 || (ratio > 0) == (above > 0));
         }
         QVERIFY(std::abs(scene.plot.width - scene.plot.height) < 1e-9);
@@ -224,14 +230,19 @@ private slots:
         const ViewInput input = inputFor("compactor@0.25", options);
         const LeverageChoice choice = leverageChoice(input);
         const std::string finding = m_view.finding(input, options);
-        QVERIFY2(finding.starts_with("The best 249 of 995 tokens (25.0 %) hold ") && finding.find("16 of 64 columns") != std::string::npos, finding.c_str());
+        QVERIFY2(finding.starts_with("The best 249 of 995 tokens (25.0 %) hold ") &&
+                     finding.find("16 of 64 columns") != std::string::npos,
+                 finding.c_str());
         const ViewTable table = m_view.table(input, options);
         QCOMPARE(table.rowCount, 995);
         std::int64_t both = 0;
         for (std::int64_t row = 0; row < 995; ++row) {
             both += table.cell(row, 7) == "both";
             const bool exact = std::stoi(table.cell(row, 4)) < 249, sketched = std::stoi(table.cell(row, 6)) < 249;
-            QCOMPARE(table.cell(row, 7), std::string(exact && sketched ? "both" : exact ? "exact" : sketched ? "sketched" : "neither"));
+            QCOMPARE(table.cell(row, 7), std::string(exact && sketched ? "both"
+                                                     : exact           ? "exact"
+                                                     : sketched        ? "sketched"
+                                                                       : "neither"));
         }
         QCOMPARE(both, choice.common);
     }
@@ -248,7 +259,8 @@ private slots:
             const ParameterValues options = optionsWith({{"picture", picture}});
             const auto texts = textsOf(build(inputFor("compactor@0.25", options), options, 900, 600));
             for (const char* sentence : sentences)
-                QVERIFY2(std::any_of(texts.begin(), texts.end(), [&](auto& t) { return t.find(sentence) != std::string::npos; }),
+                QVERIFY2(std::any_of(texts.begin(), texts.end(),
+                                     [&](auto& t) { return t.find(sentence) != std::string::npos; }),
                          qPrintable(QString("%1: %2").arg(picture, sentence)));
         }
     }
@@ -257,8 +269,10 @@ private slots:
         QTest::addColumn<QString>("picture");
         QTest::addColumn<QSize>("size");
         for (const char* picture : kPictures)
-            for (const QSize size : {QSize(220, 160), QSize(300, 220), QSize(500, 300), QSize(930, 410), QSize(1400, 900)})
-                QTest::newRow(qPrintable(QString("%1 %2x%3").arg(picture).arg(size.width()).arg(size.height()))) << QString(picture) << size;
+            for (const QSize size :
+                 {QSize(220, 160), QSize(300, 220), QSize(500, 300), QSize(930, 410), QSize(1400, 900)})
+                QTest::newRow(qPrintable(QString("%1 %2x%3").arg(picture).arg(size.width()).arg(size.height())))
+                    << QString(picture) << size;
     }
     void nothingOverlapsOrIsClipped() {
         QFETCH(QString, picture);
@@ -296,7 +310,8 @@ private slots:
         for (int y = 0; y < image.height(); ++y)
             for (int x = 0; x < image.width(); ++x) {
                 const QColor c = image.pixelColor(x, y);
-                purple += std::abs(c.red() - 0x8C) < 30 && std::abs(c.green() - 0x50) < 30 && std::abs(c.blue() - 0xC6) < 30;
+                purple +=
+                    std::abs(c.red() - 0x8C) < 30 && std::abs(c.green() - 0x50) < 30 && std::abs(c.blue() - 0xC6) < 30;
                 shade += c.blue() > 240 && c.red() < 240 && c.red() > 225;
             }
         QVERIFY2(purple > 500 && shade > 20'000, qPrintable(QString("%1 purple, %2 shaded").arg(purple).arg(shade)));

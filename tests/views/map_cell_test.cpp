@@ -29,14 +29,16 @@ using Set = std::vector<std::pair<std::string, std::string>>;
 /// Causal softmax of a row of the fixture's query head, in plain loops.
 std::vector<double> causalRow(std::int64_t row) {
     const auto capture = needleCapture();
-    const HostTensor q = capture->read(LayerIndex(3), TensorRole::Queries, {}), k = capture->read(LayerIndex(3), TensorRole::Keys, {});
+    const HostTensor q = capture->read(LayerIndex(3), TensorRole::Queries, {}),
+                     k = capture->read(LayerIndex(3), TensorRole::Keys, {});
     const std::int64_t n = k.shape[1], d = k.shape[2];
     std::vector<double> weights;
     double sum = 0;
     for (std::int64_t i = 0; i <= row; ++i) {
         double product = 0;
         for (std::int64_t c = 0; c < d; ++c)
-            product += double(q.data[static_cast<std::size_t>((4 * n + row) * d + c)]) * double(k.data[static_cast<std::size_t>((n + i) * d + c)]);
+            product += double(q.data[static_cast<std::size_t>((4 * n + row) * d + c)]) *
+                       double(k.data[static_cast<std::size_t>((n + i) * d + c)]);
         weights.push_back(std::exp(capture->info().layerInfo(LayerIndex(3)).scaling * product));
         sum += weights.back();
     }
@@ -72,8 +74,10 @@ std::optional<Box> boxOf(const Scene& scene, PickId pick) {
 }
 constexpr PickId kGround{PickId::Kind::Legend, 300}, kGrid{PickId::Kind::Cell, -300};
 
-std::string cellOf(const std::optional<Adoption>& adoption) {
-    return adoption && adoption->options.size() == 1 && adoption->options[0].first == "cell" ? adoption->options[0].second : "nothing";
+std::string cellOf(const std::optional<SettingChange>& settingChange) {
+    return settingChange && settingChange->options.size() == 1 && settingChange->options[0].first == "cell"
+               ? settingChange->options[0].second
+               : "nothing";
 }
 
 } // namespace
@@ -117,17 +121,18 @@ private slots:
         for (const auto& [x, y] : {std::pair{360, 358}, {0, 399}, {180, 300}}) {
             const Point at = pointOf(scene, (x + 0.4) * 1028 / 600, (y + 0.6) * 1028 / 400);
             const PointFacts facts = m_view.factsAt(input, options, scene, at);
-            const std::string cell = cellOf(facts.adoption);
+            const std::string cell = cellOf(facts.settingChange);
             const auto locked = dataWith({{"cell", cell}})->locked;
             QVERIFY2(locked, cell.c_str());
             const MapCell pixel = *MapCell::parse(cell);
-            QVERIFY(locked->query >= pixel.firstQuery && locked->query <= pixel.lastQuery && locked->key >= pixel.firstKey && locked->key <= pixel.lastKey);
+            QVERIFY(locked->query >= pixel.firstQuery && locked->query <= pixel.lastQuery &&
+                    locked->key >= pixel.firstKey && locked->key <= pixel.lastKey);
             QVERIFY(pixel.lastQuery - pixel.firstQuery <= 2 && pixel.lastKey - pixel.firstKey <= 2);
             const float shown = data->cells.data[static_cast<std::size_t>(y * 600 + x)];
             QVERIFY(std::abs(locked->value() - shown) <= 1e-5F * shown);
         }
         const Point masked = pointOf(scene, 900, 100);
-        QVERIFY(!m_view.factsAt(input, options, scene, masked).adoption);
+        QVERIFY(!m_view.factsAt(input, options, scene, masked).settingChange);
     }
 
     void theNeighbourhoodIsAttentionItself() {
@@ -165,7 +170,8 @@ private slots:
 
     void aDifferenceIsThatOfTheSingleCells() {
         const auto difference = dataWith({{"map", "non_causal"}, {"minus", "causal"}, {"cell", "920,615"}})->locked;
-        const auto all = dataWith({{"map", "non_causal"}, {"cell", "920,615"}})->locked, causal = dataWith({{"cell", "920,615"}})->locked;
+        const auto all = dataWith({{"map", "non_causal"}, {"cell", "920,615"}})->locked,
+                   causal = dataWith({{"cell", "920,615"}})->locked;
         for (std::size_t i = 0; i < all->cells.data.size(); ++i) {
             const auto number = [](float x) { return std::isnan(x) ? 0.0F : x; };
             QCOMPARE(difference->cells.data[i], number(all->cells.data[i]) - number(causal->cells.data[i]));
@@ -201,7 +207,8 @@ private slots:
 
     void theInsetCoversNoCellThatIsSeen_data() {
         QTest::addColumn<QSize>("size");
-        for (const QSize size : {QSize(420, 400), QSize(620, 600), QSize(900, 700), QSize(1200, 760), QSize(1600, 1000)})
+        for (const QSize size :
+             {QSize(420, 400), QSize(620, 600), QSize(900, 700), QSize(1200, 760), QSize(1600, 1000)})
             QTest::addRow("%dx%d", size.width(), size.height()) << size;
     }
     void theInsetCoversNoCellThatIsSeen() {
@@ -212,11 +219,14 @@ private slots:
             const auto ground = boxOf(scene, kGround);
             QVERIFY(ground);
             // All of it lies right of the diagonal, and its lowest row is the nearest to it.
-            const Point diagonal = pointOf(scene, scene.yMin + (ground->bottom() - scene.plot.y) / scene.plot.height * (scene.yMax - scene.yMin), 0);
+            const Point diagonal = pointOf(
+                scene, scene.yMin + (ground->bottom() - scene.plot.y) / scene.plot.height * (scene.yMax - scene.yMin),
+                0);
             QVERIFY2(ground->x >= scene.plot.right() || ground->x >= diagonal.x, cell);
             const QStringList overlaps = scene_checks::overlappingTexts(Scene(scene), m_text);
             QCOMPARE(overlaps.filter("“"), QStringList());
-            const QStringList numbers = overlaps.filter(QRegularExpression("^\"[−.≈0-9][−.0-9e]+\" over \"[−.≈0-9][−.0-9e]+\"$")); // of cells
+            const QStringList numbers =
+                overlaps.filter(QRegularExpression("^\"[−.≈0-9][−.0-9e]+\" over \"[−.≈0-9][−.0-9e]+\"$")); // of cells
             QVERIFY2(numbers.empty(), qPrintable(numbers.join("; ")));
             QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
         }
@@ -224,7 +234,8 @@ private slots:
 
     // Without a masked corner and without room beside the map it lies in the corner farthest from the cell.
     void whereAllIsSeenItKeepsAwayFromTheCell() {
-        for (const auto& [cell, key, query] : {std::tuple{"100,100", 100, 100}, {"900,100", 100, 900}, {"900,900", 900, 900}}) {
+        for (const auto& [cell, key, query] :
+             {std::tuple{"100,100", 100, 100}, {"900,100", 100, 900}, {"900,900", 900, 900}}) {
             const ParameterValues options = optionsOf(m_view, {{"map", "non_causal"}, {"cell", cell}});
             const Scene scene = build(inputWith(options), options);
             const auto ground = boxOf(scene, kGround);
@@ -238,7 +249,9 @@ private slots:
     void theInsetNamesTokensAndValues() {
         const ParameterValues options = optionsOf(m_view, {{"cell", "920,615"}});
         const ViewInput input = inputWith(options);
-        const auto text = [&](double width, double height) { return paintSceneAsText(build(input, options, width, height)); };
+        const auto text = [&](double width, double height) {
+            return paintSceneAsText(build(input, options, width, height));
+        };
         const std::string small = text(620, 600), large = text(1600, 1000);
         const TokenTable& tokens = input.capture->tokens();
         for (const TokenIndex token : {615, 612, 920, 918})
@@ -253,7 +266,8 @@ private slots:
                 ++count;
             return count;
         };
-        QVERIFY2(numbers(large) > 80, qPrintable(QString::number(numbers(large)))); // a value in each of 121 cells, and ticks
+        QVERIFY2(numbers(large) > 80,
+                 qPrintable(QString::number(numbers(large)))); // a value in each of 121 cells, and ticks
         QVERIFY(numbers(small) < 20);
         QVERIFY(m_view.finding(input, options).starts_with("Query 920 “"));
         const ViewTable table = m_view.table(input, options);
@@ -277,10 +291,13 @@ private slots:
         QVERIFY(facts.rows[0].second.starts_with("917 “") && facts.rows[1].second.starts_with("617 “"));
         QCOMPARE(facts.rows[2].first, std::string("weight"));
         QCOMPARE(facts.rows[2].second, formatShort(double(data->locked->at(917, 617))));
-        QCOMPARE(cellOf(facts.adoption), std::string("917,617"));
-        QCOMPARE(cellOf(m_view.factsAt(input, options, scene, {grid.x + 5.5 * cell, grid.y + 5.5 * cell}).adoption), std::string("none"));
+        QCOMPARE(cellOf(facts.settingChange), std::string("917,617"));
+        QCOMPARE(
+            cellOf(m_view.factsAt(input, options, scene, {grid.x + 5.5 * cell, grid.y + 5.5 * cell}).settingChange),
+            std::string("none"));
         const Box ground = *boxOf(scene, kGround);
-        QVERIFY(m_view.factsAt(input, options, scene, {ground.x + 3, ground.y + 3}).rows.empty()); // not the map below it
+        QVERIFY(
+            m_view.factsAt(input, options, scene, {ground.x + 3, ground.y + 3}).rows.empty()); // not the map below it
     }
 
     void arrowsMoveTheCellWithinTheMap() {
@@ -293,7 +310,8 @@ private slots:
         QCOMPARE(moved("920,615", 0, -10), std::string("910,615"));
         QCOMPARE(moved("1027,0", -10, 10), std::string("1027,0"));
         const auto largest = dataWith({{"cell", "920-930,610-620"}})->locked;
-        QCOMPARE(moved("920-930,610-620", 0, 1), (MapCell{largest->query + 1, largest->query + 1, largest->key, largest->key}).text());
+        QCOMPARE(moved("920-930,610-620", 0, 1),
+                 (MapCell{largest->query + 1, largest->query + 1, largest->key, largest->key}).text());
         QCOMPARE(moved("none", 1, 0), std::string("nothing"));
         QCOMPARE(cellOf(cells.released()), std::string("none"));
     }
@@ -310,9 +328,13 @@ private slots:
                 for (std::int64_t key = 0; key < 9; ++key) {
                     if (row == 4 || key == 4)
                         continue; // the ring
-                    const double side = grid.width / 9, place = (std::log10(double(data->locked->at(916 + row, 611 + key))) + 4) / 4;
-                    const QColor c = picture.pixelColor(static_cast<int>(2 * (grid.x + side * (double(key) + 0.5))), static_cast<int>(2 * (grid.y + side * (double(row) + 0.25))));
-                    QCOMPARE((Colour{static_cast<std::uint8_t>(c.red()), static_cast<std::uint8_t>(c.green()), static_cast<std::uint8_t>(c.blue())}), colourMap("viridis", std::clamp(place, 0.0, 1.0)));
+                    const double side = grid.width / 9,
+                                 place = (std::log10(double(data->locked->at(916 + row, 611 + key))) + 4) / 4;
+                    const QColor c = picture.pixelColor(static_cast<int>(2 * (grid.x + side * (double(key) + 0.5))),
+                                                        static_cast<int>(2 * (grid.y + side * (double(row) + 0.25))));
+                    QCOMPARE((Colour{static_cast<std::uint8_t>(c.red()), static_cast<std::uint8_t>(c.green()),
+                                     static_cast<std::uint8_t>(c.blue())}),
+                             colourMap("viridis", std::clamp(place, 0.0, 1.0)));
                 }
         }
     }

@@ -41,8 +41,10 @@ std::optional<Point> handleAt(const Scene& scene, PickId handle) {
     return std::nullopt;
 }
 
-std::string rangeOf(const std::optional<Adoption>& adoption) {
-    return adoption && adoption->options.size() == 1 && adoption->options[0].first == "range" ? adoption->options[0].second : "nothing";
+std::string rangeOf(const std::optional<SettingChange>& settingChange) {
+    return settingChange && settingChange->options.size() == 1 && settingChange->options[0].first == "range"
+               ? settingChange->options[0].second
+               : "nothing";
 }
 
 } // namespace
@@ -76,7 +78,8 @@ private slots:
     void textsReadBackAndBadOnesAreRefused() {
         for (const char* text : {"auto", "0.001..0.2", "..0.2", "-3..", "weight:1e-05..1", "logit:-7.5..7.5"})
             QCOMPARE(ValueRange::parse(text).text(), std::string(text));
-        for (const char* text : {"", "0.1", "0.2..0.1", "0.1..0.1", "..", "weight:..", "a..b", "0.1..x", "nan..1", "0..inf", "weights:0..1"})
+        for (const char* text : {"", "0.1", "0.2..0.1", "0.1..0.1", "..", "weight:..", "a..b", "0.1..x", "nan..1",
+                                 "0..inf", "weights:0..1"})
             QVERIFY_EXCEPTION_THROWN(optionsOf(m_view, {{"range", text}}), Error);
         QCOMPARE(formatBound(1e-4), std::string("1e−4"));
         QCOMPARE(formatBound(3.124e-5), std::string("3.12e−5"));
@@ -102,7 +105,8 @@ private slots:
             }
         QVERIFY(below > 100 && between > 100 && above > 10); // all three were looked at
         const std::string text = paintSceneAsText(scene);
-        QVERIFY2(text.find("≤1e−3") != std::string::npos && text.find("≥1e−1") != std::string::npos, qPrintable(QString::fromStdString(text)));
+        QVERIFY2(text.find("≤1e−3") != std::string::npos && text.find("≥1e−1") != std::string::npos,
+                 qPrintable(QString::fromStdString(text)));
         QVERIFY(text.find("log10, 1e−3 to 0.1") != std::string::npos);
     }
 
@@ -122,17 +126,20 @@ private slots:
             const auto data = dataAs<AttentionMapData>(input);
             const std::int64_t width = data->cells.shape[1];
             if (brightest < 0) {
-                const std::int64_t at = std::max_element(data->cells.data.begin(), data->cells.data.end()) - data->cells.data.begin();
+                const std::int64_t at =
+                    std::max_element(data->cells.data.begin(), data->cells.data.end()) - data->cells.data.begin();
                 brightest = (data->rowBegin + at / width) * 1028 + data->keyBegin + at % width;
             }
             return colourOf(*mapImage(scene), brightest % 1028 - data->keyBegin, brightest / 1028 - data->rowBegin);
         };
-        const Viewport::Range near{600, 640, 900, 940}, withSink{0, 640, 600, 940}; // the first key takes most of the weight
+        const Viewport::Range near{600, 640, 900, 940},
+            withSink{0, 640, 600, 940}; // the first key takes most of the weight
         for (const char* scale : {"linear", "log"}) {
             const Colour first = colourIn({{"scale", scale}, {"range", "weight:1e-05..0.5"}}, near);
             QCOMPARE(colourIn({{"scale", scale}, {"range", "weight:1e-05..0.5"}}, withSink), first);
         }
-        QVERIFY(colourIn({{"scale", "linear"}}, near) != colourIn({{"scale", "linear"}}, withSink)); // automatic: as far as what is shown
+        QVERIFY(colourIn({{"scale", "linear"}}, near) !=
+                colourIn({{"scale", "linear"}}, withSink)); // automatic: as far as what is shown
     }
 
     void theHistogramCountsTheCellsShown() {
@@ -149,7 +156,8 @@ private slots:
                 below += cell < 0.01F;
                 above += cell > 0.5F;
                 const double place = (std::log10(double(cell)) + 6) / 6; // from two decades below the floor to 1
-                bins[static_cast<std::size_t>(std::clamp(place * double(bins.size()), 0.0, double(bins.size()) - 1))] += 1;
+                bins[static_cast<std::size_t>(std::clamp(place * double(bins.size()), 0.0, double(bins.size()) - 1))] +=
+                    1;
             }
         QCOMPARE(column.histogram, bins);
         QCOMPARE(scale.sharesBeyond().first, double(below) / double(shown));
@@ -162,7 +170,8 @@ private slots:
         const ViewInput input = inputWith(options);
         const Scene scene = build(input, options);
         const double decade = 1.0 / 6; // 1e-6 to 1
-        QVERIFY(std::abs((scene.plot.bottom() - handleAt(scene, kLowHandle)->y) - 2 * decade * scene.plot.height) < 0.01); // at the floor
+        QVERIFY(std::abs((scene.plot.bottom() - handleAt(scene, kLowHandle)->y) - 2 * decade * scene.plot.height) <
+                0.01); // at the floor
         QVERIFY(std::abs(scene.plot.y - handleAt(scene, kHighHandle)->y) < 0.01);
         QCOMPARE(dragged({}, kLowHandle, decade), std::string("weight:0.001..1"));
         QCOMPARE(dragged({}, kLowHandle, -10 * decade), std::string("weight:1e-06..1")); // no farther than the column
@@ -182,15 +191,18 @@ private slots:
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputWith(options);
         QCOMPARE(*m_colours.colourRange(input, options)->low, 1e-4);
-        QCOMPARE(rangeOf(m_colours.withColourRange(input, options, 0.0123456, 0.2)), std::string("weight:0.0123456..0.2")); // as typed
+        QCOMPARE(rangeOf(m_colours.withColourRange(input, options, 0.0123456, 0.2)),
+                 std::string("weight:0.0123456..0.2"));              // as typed
         QVERIFY(!m_colours.withColourRange(input, options, 0, 0.2)); // no logarithm
         QVERIFY(!m_colours.withColourRange(input, options, 0.2, 0.2));
-        QCOMPARE(rangeOf(m_colours.withEndMoved(input, options, false, 50)), std::string("weight:0.1..1")); // three of six decades up
+        QCOMPARE(rangeOf(m_colours.withEndMoved(input, options, false, 50)),
+                 std::string("weight:0.1..1")); // three of six decades up
         QCOMPARE(rangeOf(ColourRangeView::automaticRange()), std::string("auto"));
-        const Adoption middle = *m_colours.withShareLeftOut(input, options, 0.01);
+        const SettingChange middle = *m_colours.withShareLeftOut(input, options, 0.01);
         const ParameterValues fitted = optionsOf(m_view, {middle.options[0]});
         const auto [below, above] = MapScale(*dataAs<AttentionMapData>(input), fitted).sharesBeyond();
-        QVERIFY2(below > 0.005 && below < 0.015 && above > 0.005 && above < 0.015, qPrintable(QString("%1 %2").arg(below).arg(above)));
+        QVERIFY2(below > 0.005 && below < 0.015 && above > 0.005 && above < 0.015,
+                 qPrintable(QString("%1 %2").arg(below).arg(above)));
     }
 
     // A range of weights says nothing about logits: it waits until weights are shown again.
@@ -224,13 +236,15 @@ private slots:
             const QImage picture = renderScene(scene, 2);
             const auto colourAt = [&](double x, double y) {
                 const QColor c = picture.pixelColor(static_cast<int>(2 * x), static_cast<int>(2 * y));
-                return Colour{static_cast<std::uint8_t>(c.red()), static_cast<std::uint8_t>(c.green()), static_cast<std::uint8_t>(c.blue())};
+                return Colour{static_cast<std::uint8_t>(c.red()), static_cast<std::uint8_t>(c.green()),
+                              static_cast<std::uint8_t>(c.blue())};
             };
             const Point low = *handleAt(scene, kLowHandle), high = *handleAt(scene, kHighHandle);
             const double bar = high.x + 10, decade = scene.plot.height / 6;
             QCOMPARE(colourAt(low.x, low.y), themeOf(theme).ink);
             QCOMPARE(colourAt(high.x, high.y), themeOf(theme).ink);
-            QCOMPARE(colourAt(bar, high.y - decade / 2), colourMap("viridis", 1)); // beyond the handles: the end colours
+            QCOMPARE(colourAt(bar, high.y - decade / 2),
+                     colourMap("viridis", 1)); // beyond the handles: the end colours
             QCOMPARE(colourAt(bar, low.y + decade), colourMap("viridis", 0));
             const Colour middle = colourAt(bar, (low.y + high.y) / 2);
             QVERIFY(middle != colourMap("viridis", 0) && middle != colourMap("viridis", 1));

@@ -1,4 +1,5 @@
-// The attention map in docks of every shape: it uses the room, and what goes with it goes on to fit, to be read and to be kept.
+// The attention map in docks of every shape: it uses the room, and what goes with it goes on to fit, to be read and to
+// be kept.
 #include "app/export/scene_export.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
@@ -33,9 +34,7 @@ const ImageItem* mapOf(const Scene& scene) {
     return nullptr;
 }
 
-bool near(double a, double b) {
-    return std::abs(a - b) < 0.01;
-}
+bool near(double a, double b) { return std::abs(a - b) < 0.01; }
 
 } // namespace
 
@@ -56,8 +55,8 @@ private:
         input.data.value = makerFor(m_view)->make(runner(), request, {}, [](const auto&) {});
         return input;
     }
-    Scene sceneOf(const ViewInput& input, const ParameterValues& options, QSize size, std::optional<Viewport::Range> range = {},
-                  bool forExport = false) const {
+    Scene sceneOf(const ViewInput& input, const ParameterValues& options, QSize size,
+                  std::optional<Viewport::Range> range = {}, bool forExport = false) const {
         Viewport shown = viewport(size.width(), size.height(), m_text);
         shown.range = range;
         shown.forExport = forExport;
@@ -66,8 +65,9 @@ private:
 
     static void addShapes() {
         QTest::addColumn<QSize>("size");
-        for (const QSize size : {QSize(940, 98), QSize(940, 150), QSize(940, 270), QSize(1600, 372), QSize(2500, 1300), QSize(490, 122),
-                                 QSize(345, 102), QSize(300, 220), QSize(246, 148), QSize(428, 660), QSize(620, 600)})
+        for (const QSize size :
+             {QSize(940, 98), QSize(940, 150), QSize(940, 270), QSize(1600, 372), QSize(2500, 1300), QSize(490, 122),
+              QSize(345, 102), QSize(300, 220), QSize(246, 148), QSize(428, 660), QSize(620, 600)})
             QTest::addRow("%dx%d", size.width(), size.height()) << size;
     }
 
@@ -82,13 +82,18 @@ private slots:
         for (const Drawable& item : scene.items)
             if (const auto* text = std::get_if<TextItem>(&item))
                 right = std::max(right, textBounds(*text, m_text).right());
-        QVERIFY2(plot.width <= kWidestMap * plot.height + 1 && plot.height <= 1.1 * kHighestMap * plot.width, qPrintable(QString("%1 x %2").arg(plot.width).arg(plot.height)));
-        const bool isWidest = plot.width > kWidestMap * plot.height - 2, isHighest = plot.height > kHighestMap * (size.width() - kBesidePlot) - 2;
-        QVERIFY2(isWidest || right > size.width() - 60, qPrintable(QString::number(right))); // nothing is empty at the right
+        QVERIFY2(plot.width <= kWidestMap * plot.height + 1 && plot.height <= 1.1 * kHighestMap * plot.width,
+                 qPrintable(QString("%1 x %2").arg(plot.width).arg(plot.height)));
+        const bool isWidest = plot.width > kWidestMap * plot.height - 2,
+                   isHighest = plot.height > kHighestMap * (size.width() - kBesidePlot) - 2;
+        QVERIFY2(isWidest || right > size.width() - 60,
+                 qPrintable(QString::number(right))); // nothing is empty at the right
         const bool captionBeside = size.height() < 170 && size.width() >= 520;
-        QVERIFY2(isWidest || plot.width > size.width() - (size.width() < 300 ? 80 : 175) - (captionBeside ? 200 : 0), qPrintable(QString::number(plot.width)));
+        QVERIFY2(isWidest || plot.width > size.width() - (size.width() < 300 ? 80 : 175) - (captionBeside ? 200 : 0),
+                 qPrintable(QString::number(plot.width)));
         QVERIFY2(isHighest || plot.height > size.height() - 130, qPrintable(QString::number(plot.height)));
-        QVERIFY2(plot.height > (captionBeside || size.height() > 120 ? 46 : 32), qPrintable(QString::number(plot.height)));
+        QVERIFY2(plot.height > (captionBeside || size.height() > 120 ? 46 : 32),
+                 qPrintable(QString::number(plot.height)));
         QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
         QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
     }
@@ -116,8 +121,10 @@ private slots:
         const Scene scene = sceneOf(input, options, size);
         int lying = 0, standing = 0;
         for (const ImageItem* image : imagesOf(scene)) {
-            lying += near(image->box.x, scene.plot.x) && near(image->box.width, scene.plot.width) && near(image->box.height, size.height() < 140 ? 4 : 8) && image->box.bottom() < scene.plot.y;
-            standing += near(image->box.y, scene.plot.y) && near(image->box.height, scene.plot.height) && near(image->box.width, 8);
+            lying += near(image->box.x, scene.plot.x) && near(image->box.width, scene.plot.width) &&
+                     near(image->box.height, size.height() < 140 ? 4 : 8) && image->box.bottom() < scene.plot.y;
+            standing += near(image->box.y, scene.plot.y) && near(image->box.height, scene.plot.height) &&
+                        near(image->box.width, 8);
         }
         QCOMPARE(lying, 3);
         QCOMPARE(standing, 1);
@@ -134,7 +141,8 @@ private slots:
         const auto states = tokenStates(input, input.panes[2]);
         const ImageItem* rail = nullptr; // the lowest that lies
         for (const ImageItem* image : imagesOf(scene))
-            if (near(image->box.height, 8) && near(image->box.width, scene.plot.width) && (!rail || image->box.y > rail->box.y))
+            if (near(image->box.height, 8) && near(image->box.width, scene.plot.width) &&
+                (!rail || image->box.y > rail->box.y))
                 rail = image;
         QVERIFY(rail && rail->width > 2 * 1028);
         const auto redAt = [&](int x) { return (*rail->rgba)[static_cast<std::size_t>(4 * x)]; };
@@ -152,18 +160,21 @@ private slots:
     // Unequal scales: what is pointed at is what lies there, by its row and its column.
     void theReadOutFollowsBothScales() {
         const ParameterValues options = optionsOf(m_view);
-        for (const auto& [size, range] : {std::pair{QSize(1600, 372), std::optional<Viewport::Range>{}}, {QSize(300, 700), Viewport::Range{500, 700, 100, 1000}},
+        for (const auto& [size, range] : {std::pair{QSize(1600, 372), std::optional<Viewport::Range>{}},
+                                          {QSize(300, 700), Viewport::Range{500, 700, 100, 1000}},
                                           {QSize(940, 98), Viewport::Range{500, 700, 800, 1000}}}) {
             const ViewInput input = inputFor(options, size, range);
             const Scene scene = sceneOf(input, options, size, range);
-            const double keys = (scene.xMax - scene.xMin) / scene.plot.width, queries = (scene.yMax - scene.yMin) / scene.plot.height;
+            const double keys = (scene.xMax - scene.xMin) / scene.plot.width,
+                         queries = (scene.yMax - scene.yMin) / scene.plot.height;
             QVERIFY(keys > 1.4 * queries || queries > 1.4 * keys);
             const auto at = [&](double key, double query) {
                 return Point{scene.plot.x + (key - scene.xMin) / keys, scene.plot.y + (query - scene.yMin) / queries};
             };
             const PointFacts facts = m_view.factsAt(input, options, scene, at(615.5, 920.5));
             QVERIFY(facts.rows.size() > 2);
-            QVERIFY2(facts.rows[0].second.starts_with("920 “") && facts.rows[1].second.starts_with("615 “"), facts.rows[0].second.c_str());
+            QVERIFY2(facts.rows[0].second.starts_with("920 “") && facts.rows[1].second.starts_with("615 “"),
+                     facts.rows[0].second.c_str());
         }
     }
 
@@ -185,7 +196,8 @@ private slots:
                     QVERIFY(whole(map->box.x) && near(map->box.width * scale, map->width));
                 if (map->height < 420)
                     QVERIFY(whole(map->box.y) && near(map->box.height * scale, map->height));
-                QVERIFY(whole(scene.plot.x) && whole(scene.plot.y) && whole(scene.plot.width) && whole(scene.plot.height));
+                QVERIFY(whole(scene.plot.x) && whole(scene.plot.y) && whole(scene.plot.width) &&
+                        whole(scene.plot.height));
             }
     }
 
@@ -216,8 +228,16 @@ private slots:
         const QSize size(700, 500);
         const ViewInput input = inputFor(optionsOf(m_view), size);
         std::vector<std::pair<std::string, QImage>> seen;
-        for (const auto& [option, value] : {std::pair{"scale", "log"}, {"scale", "linear"}, {"scale", "row"}, {"scale", "rank"}, {"floor", "-6"}, {"invert", "on"},
-                                            {"colours", "magma"}, {"range", "weight:0.001..0.5"}, {"range", "weight:0.01..0.5"}, {"scale", "log"}}) {
+        for (const auto& [option, value] : {std::pair{"scale", "log"},
+                                            {"scale", "linear"},
+                                            {"scale", "row"},
+                                            {"scale", "rank"},
+                                            {"floor", "-6"},
+                                            {"invert", "on"},
+                                            {"colours", "magma"},
+                                            {"range", "weight:0.001..0.5"},
+                                            {"range", "weight:0.01..0.5"},
+                                            {"scale", "log"}}) {
             const ParameterValues options = optionsOf(m_view, {{option, value}});
             const QImage now = renderScene(sceneOf(input, options, size), 1);
             ViewInput untouched = input;
@@ -236,10 +256,14 @@ private slots:
     // On paper a map is square where that takes most of the room, and else fills it as on the screen.
     void aFigureIsSquareWhereThatFits() {
         const ParameterValues options = optionsOf(m_view);
-        for (const auto& [size, square] : {std::pair{QSize(900, 700), true}, {QSize(620, 600), true}, {QSize(900, 155), false}, {QSize(430, 700), false}}) {
+        for (const auto& [size, square] : {std::pair{QSize(900, 700), true},
+                                           {QSize(620, 600), true},
+                                           {QSize(900, 155), false},
+                                           {QSize(430, 700), false}}) {
             const Scene scene = sceneOf(inputFor(options, size), options, size, {}, true);
             QCOMPARE(near(scene.plot.width, scene.plot.height), square);
-            QVERIFY(square || scene.plot.width > std::min(kWidestMap * scene.plot.height - 2, size.width() - 175.0 - (size.height() < 170 ? 200 : 0)));
+            QVERIFY(square || scene.plot.width > std::min(kWidestMap * scene.plot.height - 2,
+                                                          size.width() - 175.0 - (size.height() < 170 ? 200 : 0)));
             QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
         }
     }
@@ -256,9 +280,12 @@ private slots:
             return m_view.finding(input, options);
         };
         QCOMPARE(findingOf({6, 1, 1, 0}), std::string("Keys 0–2 take 75.0 % of the weight shown"));
-        QCOMPARE(findingOf({1, 3, 2, 2}), std::string("Keys 0–2 take 12.5 % of the weight shown; half of it falls on at most 50.0 % of the keys"));
+        QCOMPARE(
+            findingOf({1, 3, 2, 2}),
+            std::string("Keys 0–2 take 12.5 % of the weight shown; half of it falls on at most 50.0 % of the keys"));
         data->keyEnd = 4;
-        QCOMPARE(findingOf({1, 3, 2, 2}), std::string("Key 0 takes 12.5 % of the weight shown; half of it falls on 50.0 % of the keys"));
+        QCOMPARE(findingOf({1, 3, 2, 2}),
+                 std::string("Key 0 takes 12.5 % of the weight shown; half of it falls on 50.0 % of the keys"));
     }
 
     void theCaptionNamesKeysAndQueriesOfAPixel() {
@@ -270,7 +297,8 @@ private slots:
         QVERIFY(textOf({}, {1600, 420}).find("max of 1 key × 4 queries a pixel") != std::string::npos);
         QVERIFY(textOf({{"map", "cosine"}}, {1600, 420}).find("max of 1 × 4 keys a pixel") != std::string::npos);
         const std::string low = textOf({}, {940, 98}); // beside the map, and in the place of the axis titles
-        for (const char* words : {"\"causal\"", "\"query head 4\"", "\"log10, floor 1e−4\"", "\"→ key, ↓ query, from 0\""})
+        for (const char* words :
+             {"\"causal\"", "\"query head 4\"", "\"log10, floor 1e−4\"", "\"→ key, ↓ query, from 0\""})
             QVERIFY2(low.find(words) != std::string::npos, words);
     }
 
@@ -282,10 +310,12 @@ private slots:
                 const Scene scene = sceneOf(inputFor(options, size), options, size);
                 const RectangleItem* grid = nullptr;
                 for (const Drawable& item : scene.items)
-                    if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == PickId{PickId::Kind::Cell, -300})
+                    if (const auto* box = std::get_if<RectangleItem>(&item);
+                        box && box->pick == PickId{PickId::Kind::Cell, -300})
                         grid = box;
                 QVERIFY(grid);
-                QVERIFY(grid->box.x > scene.plot.right() + 90 && grid->box.right() < size.width() && grid->box.bottom() < size.height());
+                QVERIFY(grid->box.x > scene.plot.right() + 90 && grid->box.right() < size.width() &&
+                        grid->box.bottom() < size.height());
                 QVERIFY(scene.plot.width > 1.5 * scene.plot.height);
                 QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
                 QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());

@@ -65,14 +65,16 @@ inline ViewInput handInput(std::optional<TokenIndex> cursor) {
     return input;
 }
 
-inline ViewInput sampleInput(const std::vector<std::string>& specs, const std::vector<std::pair<std::string, std::string>>& set = {}) {
+inline ViewInput sampleInput(const std::vector<std::string>& specs,
+                             const std::vector<std::pair<std::string, std::string>>& set = {}) {
     return inputFor(mergeTreeView(), specs, optionsOf(mergeTreeView(), set));
 }
 
 inline const RectangleItem* boxOf(const Scene& scene, std::int64_t level, std::int64_t place) {
     const RectangleItem* found = nullptr;
     for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == PickId{PickId::Kind::Node, nodeId(level, place)})
+        if (const auto* box = std::get_if<RectangleItem>(&item);
+            box && box->pick == PickId{PickId::Kind::Node, nodeId(level, place)})
             found = box;
     return found;
 }

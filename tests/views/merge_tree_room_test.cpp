@@ -27,12 +27,14 @@ private slots:
     // A node says how many pairs it holds, or it is filled: no box is left that looks as if something were missing.
     void noBoxLooksEmpty_data() {
         QTest::addColumn<QSize>("size");
-        for (const QSize size : {QSize(246, 176), QSize(345, 130), QSize(490, 150), QSize(860, 410), QSize(936, 252), QSize(940, 200), QSize(940, 126)})
+        for (const QSize size : {QSize(246, 176), QSize(345, 130), QSize(490, 150), QSize(860, 410), QSize(936, 252),
+                                 QSize(940, 200), QSize(940, 126)})
             QTest::newRow(qPrintable(QString("%1x%2").arg(size.width()).arg(size.height()))) << size;
     }
     void noBoxLooksEmpty() {
         QFETCH(QSize, size);
-        for (const char* spec : {"balancekv_stream,batch=64,levels=4", "balancekv_stream,batch=16,levels=2", "balancekv_stream,batch=16,levels=8"}) {
+        for (const char* spec : {"balancekv_stream,batch=64,levels=4", "balancekv_stream,batch=16,levels=2",
+                                 "balancekv_stream,batch=16,levels=8"}) {
             const ViewInput input = sampleInput({spec});
             const Scene scene = sceneOf(input, size.width(), size.height());
             std::vector<Point> numbers;
@@ -41,9 +43,11 @@ private slots:
                     numbers.push_back(text->position);
             for (const Drawable& item : scene.items) {
                 const auto* box = std::get_if<RectangleItem>(&item);
-                if (!box || box->pick.kind != PickId::Kind::Node || levelOf(box->pick.index) == 0 || !box->stroke.dash.empty())
+                if (!box || box->pick.kind != PickId::Kind::Node || levelOf(box->pick.index) == 0 ||
+                    !box->stroke.dash.empty())
                     continue;
-                const bool numbered = std::any_of(numbers.begin(), numbers.end(), [&](Point at) { return box->box.contains(at); });
+                const bool numbered =
+                    std::any_of(numbers.begin(), numbers.end(), [&](Point at) { return box->box.contains(at); });
                 QVERIFY2(numbered || box->fill != themeOf(ThemeId::Light).canvas,
                          qPrintable(QString("%1: node at %2, %3").arg(spec).arg(box->box.x).arg(box->box.y)));
             }
@@ -65,7 +69,9 @@ private slots:
     // At 1440 x 900 the layout shows what a set loses and how its signs lean, the stand-in's sentence and all.
     void discrepancyAndImbalanceAreShownInTheTeachLayout() {
         const auto texts = scene_checks::textsOf(sceneOf(sampleInput({"keydiff@0.25"}), 866, 335));
-        QVERIFY(std::ranges::count_if(texts, [](const std::string& text) { return text.ends_with(" %") && text.size() <= 5; }) == 4); // of the live sets
+        QVERIFY(std::ranges::count_if(texts, [](const std::string& text) {
+                    return text.ends_with(" %") && text.size() <= 5;
+                }) == 4); // of the live sets
         QVERIFY(std::ranges::find(texts, "sign imbalance") != texts.end());
     }
 
@@ -81,7 +87,8 @@ private slots:
             if (!tick || !(tick->fill == themeOf(ThemeId::Light).kept))
                 continue;
             const double middle = tick->box.x + tick->box.width / 2;
-            QVERIFY(std::any_of(batches.begin(), batches.end(), [&](const Box& box) { return box.x <= middle && middle <= box.right(); }));
+            QVERIFY(std::any_of(batches.begin(), batches.end(),
+                                [&](const Box& box) { return box.x <= middle && middle <= box.right(); }));
         }
     }
 
@@ -93,14 +100,16 @@ private slots:
         const RectangleItem* node = boxOf(scene, 2, 0);
         double frame = node->box.y, words = 0;
         for (const Drawable& item : scene.items) {
-            if (const auto* box = std::get_if<RectangleItem>(&item); box && box->box.contains({node->box.x, node->box.y}) && box->stroke.width == 2)
+            if (const auto* box = std::get_if<RectangleItem>(&item);
+                box && box->box.contains({node->box.x, node->box.y}) && box->stroke.width == 2)
                 frame = box->box.y - box->stroke.width / 2;
             if (const auto* text = std::get_if<TextItem>(&item); text && text->text == "20 %")
                 words = text->position.y; // the baseline
         }
         QVERIFY(frame < node->box.y);
         for (const Drawable& item : scene.items) // and so does the bar of its signs
-            if (const auto* bar = std::get_if<RectangleItem>(&item); bar && bar->fill == themeOf(ThemeId::Light).text2 && bar->box.y > node->box.bottom())
+            if (const auto* bar = std::get_if<RectangleItem>(&item);
+                bar && bar->fill == themeOf(ThemeId::Light).text2 && bar->box.y > node->box.bottom())
                 QVERIFY(bar->box.y > node->box.bottom() + 5);
         QVERIFY2(words > 0 && frame - words >= 2, qPrintable(QString("%1 %2").arg(frame).arg(words)));
     }

@@ -3,8 +3,8 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/merge_tree_fixture.h"
-#include "views/scene/text_painter.h"
 #include "views/common/token_groups.h"
+#include "views/scene/text_painter.h"
 
 #include <QtTest>
 
@@ -118,14 +118,16 @@ private slots:
             }();
             const Scene scene = sceneOf(input);
             for (const Drawable& item : scene.items)
-                if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill.b == kept.b && box->fill.r == kept.r) {
+                if (const auto* box = std::get_if<RectangleItem>(&item);
+                    box && box->fill.b == kept.b && box->fill.r == kept.r) {
                     alpha = std::max(alpha, box->fill.a / 255.0);
                     right = std::max(right, (box->box.right() - scene.plot.x) / scene.plot.width * 5000);
                 }
             return std::pair(alpha, right);
         };
         const auto [half, halfEnd] = darkest(3000); // every second pair of the first batch
-        QVERIFY2(half > 0.5 && half < 0.85 && std::abs(halfEnd - 3000) < 10, qPrintable(QString("%1 %2").arg(half).arg(halfEnd)));
+        QVERIFY2(half > 0.5 && half < 0.85 && std::abs(halfEnd - 3000) < 10,
+                 qPrintable(QString("%1 %2").arg(half).arg(halfEnd)));
         const auto [all, allEnd] = darkest(4500);
         QVERIFY2(all > 0.95 && std::abs(allEnd - 4500) < 10, qPrintable(QString("%1 %2").arg(all).arg(allEnd)));
     }
@@ -151,33 +153,43 @@ private slots:
     void everyEdgeOfAPathIsDrawnOnce() {
         ViewInput input = handInput(12);
         input.focus.selected = {0, 1};
-        std::vector<std::vector<Point>> ways;
+        std::vector<std::vector<Point>> paths;
         for (const Drawable& item : sceneOf(input).items)
             if (const auto* line = std::get_if<PolylineItem>(&item); line && line->stroke.width == 2.6)
-                ways.push_back(line->points);
-        QCOMPARE(ways.size(), std::size_t{2});
+                paths.push_back(line->points);
+        QCOMPARE(paths.size(), std::size_t{2});
         input.focus.selected = {3, 7}; // both are in node 0 of level 2, which has one frame
         const Scene scene = sceneOf(input);
-        QCOMPARE(std::count_if(scene.items.begin(), scene.items.end(), [&](const Drawable& item) {
-                     const auto* frame = std::get_if<RectangleItem>(&item);
-                     return frame && frame->stroke.width == 2 && frame->box.contains({boxOf(scene, 2, 0)->box.x, boxOf(scene, 2, 0)->box.y});
-                 }), 1);
+        QCOMPARE(std::count_if(scene.items.begin(), scene.items.end(),
+                               [&](const Drawable& item) {
+                                   const auto* frame = std::get_if<RectangleItem>(&item);
+                                   return frame && frame->stroke.width == 2 &&
+                                          frame->box.contains({boxOf(scene, 2, 0)->box.x, boxOf(scene, 2, 0)->box.y});
+                               }),
+                 1);
     }
 
-    void storyIsTheBatchesWithMergesAsMilestones() {
-        const Story story = m_view.story(handInput({}), m_options);
-        QCOMPARE(story.events, (std::vector<TokenIndex>{4, 8, 12, 16, 18}));
-        QCOMPARE(story.milestones, (std::vector<TokenIndex>{8, 16}));
+    void stepsAreTheBatchesWithMergesAsMilestones() {
+        const StepSequence sequence = m_view.stepSequence(handInput({}), m_options);
+        QCOMPARE(sequence.events, (std::vector<TokenIndex>{4, 8, 12, 16, 18}));
+        QCOMPARE(sequence.milestones, (std::vector<TokenIndex>{8, 16}));
     }
 
     void captionsHoldTheNumbers_data() {
         QTest::addColumn<int>("cursor");
         QTest::addColumn<QStringList>("words");
         QTest::newRow("filling") << 3 << QStringList{"3 of t = 4", "exact"};
-        QTest::newRow("first batch") << 4 << QStringList{"Batch 0 (0-based), the 1st of t = 4 pairs, is full", "2 pairs enter C¹ with weight 2, 2 leave", "It is the only one so far, so nothing merges yet."};
-        QTest::newRow("first merge") << 8 << QStringList{"Batch 1 (0-based), the 2nd of", "4 in C¹ make 2 in C², weight 4"};
-        QTest::newRow("odd") << 13 << QStringList{"Batch 2 (0-based), the 3rd of", "3 full batches are an odd number, so nothing merges further."};
-        QTest::newRow("two merges") << 16 << QStringList{"4 in C¹ make 2 in C², weight 4; 4 in C² make 2 in C³, weight 8"};
+        QTest::newRow("first batch") << 4
+                                     << QStringList{"Batch 0 (0-based), the 1st of t = 4 pairs, is full",
+                                                    "2 pairs enter C¹ with weight 2, 2 leave",
+                                                    "It is the only one so far, so nothing merges yet."};
+        QTest::newRow("first merge") << 8
+                                     << QStringList{"Batch 1 (0-based), the 2nd of", "4 in C¹ make 2 in C², weight 4"};
+        QTest::newRow("odd") << 13
+                             << QStringList{"Batch 2 (0-based), the 3rd of",
+                                            "3 full batches are an odd number, so nothing merges further."};
+        QTest::newRow("two merges") << 16
+                                    << QStringList{"4 in C¹ make 2 in C², weight 4; 4 in C² make 2 in C³, weight 8"};
     }
     void captionsHoldTheNumbers() {
         QFETCH(int, cursor);
@@ -197,8 +209,10 @@ private slots:
         const ViewInput input = handInput(12);
         const Scene scene = sceneOf(input);
         const RectangleItem* node = boxOf(scene, 2, 0);
-        const PointFacts facts = m_view.factsAt(input, m_options, scene, {node->box.x + node->box.width / 2, node->box.y + 2});
-        QCOMPARE(dynamic_cast<const TokenGroups&>(m_view).tokensAt(input, m_options, scene, {node->box.x + node->box.width / 2, node->box.y + 2}),
+        const PointFacts facts =
+            m_view.factsAt(input, m_options, scene, {node->box.x + node->box.width / 2, node->box.y + 2});
+        QCOMPARE(dynamic_cast<const TokenGroups&>(m_view).tokensAt(
+                     input, m_options, scene, {node->box.x + node->box.width / 2, node->box.y + 2}),
                  (std::vector<TokenIndex>{3, 7}));
         const std::map<std::string, std::string> rows(facts.rows.begin(), facts.rows.end());
         QCOMPARE(rows.at("keeps"), std::string("2 of 4"));
@@ -208,7 +222,9 @@ private slots:
         const double x = scene.plot.x + scene.plot.width * 1.5 / 18;
         const PointFacts leaf = m_view.factsAt(input, m_options, scene, {x, boxOf(scene, 0, 0)->box.y + 3});
         QCOMPARE(leaf.token, 1);
-        QCOMPARE(dynamic_cast<const TokenGroups&>(m_view).tokensAt(input, m_options, scene, {x, boxOf(scene, 0, 0)->box.y + 3}), std::vector<TokenIndex>{1});
+        QCOMPARE(dynamic_cast<const TokenGroups&>(m_view).tokensAt(input, m_options, scene,
+                                                                   {x, boxOf(scene, 0, 0)->box.y + 3}),
+                 std::vector<TokenIndex>{1});
         const std::map<std::string, std::string> leafRows(leaf.rows.begin(), leaf.rows.end());
         QCOMPARE(leafRows.at("path"), std::string("C⁰ → C¹, left on the way to C²"));
         QCOMPARE(leafRows.at("in memory"), std::string("1 of 4"));
@@ -255,7 +271,8 @@ private slots:
         QCOMPARE(sum, std::size_t{995});
         QVERIFY(data->shown()->numerator);
         const QString text = QString::fromStdString(paintSceneAsText(sceneOf(input)));
-        QVERIFY2(text.contains("Norms of values, by octave") && text.contains("erase line 2^"), qPrintable(text.right(600)));
+        QVERIFY2(text.contains("Norms of values, by octave") && text.contains("erase line 2^"),
+                 qPrintable(text.right(600)));
     }
 
     // A swatch of nearly the ground's colour has an outline that is seen.
@@ -266,7 +283,8 @@ private slots:
             int outlined = 0;
             for (const Drawable& item : m_view.buildScene(handInput(9), m_options, frame).items)
                 if (const auto* swatch = std::get_if<PolygonItem>(&item))
-                    outlined += swatch->stroke.colour == themeOf(theme).axis && swatch->stroke.width == 1 && swatch->points.front().y < 40;
+                    outlined += swatch->stroke.colour == themeOf(theme).axis && swatch->stroke.width == 1 &&
+                                swatch->points.front().y < 40;
             QCOMPARE(outlined, 1);
         }
     }
@@ -283,7 +301,7 @@ private slots:
         QVERIFY(!said.contains("balancekv_stream"));
         const ViewInput empty = sampleInput({"balancekv_stream"}, {{"tree", "octave"}, {"octave", "100"}});
         QVERIFY(m_view.finding(empty, m_options).find("No value norm lies in octave 100 (octaves with values: ") == 0);
-        QVERIFY(m_view.story(empty, m_options).events.empty());
+        QVERIFY(m_view.stepSequence(empty, m_options).events.empty());
         ViewInput waiting = other;
         waiting.data = {};
         QVERIFY(!m_view.finding(waiting, m_options).empty() && !m_view.caption(waiting, m_options).empty());
@@ -291,13 +309,15 @@ private slots:
 
     void nothingOverlapsOrIsClipped_data() {
         QTest::addColumn<QSize>("size");
-        for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(860, 410), QSize(940, 126), QSize(930, 330), QSize(1400, 900)})
+        for (const QSize size :
+             {QSize(300, 220), QSize(460, 300), QSize(860, 410), QSize(940, 126), QSize(930, 330), QSize(1400, 900)})
             QTest::newRow(qPrintable(QString("%1x%2").arg(size.width()).arg(size.height()))) << size;
     }
     void nothingOverlapsOrIsClipped() {
         QFETCH(QSize, size);
-        const std::vector<ViewInput> inputs = {handInput(9), sampleInput({"balancekv_stream,batch=64,levels=8"}, {{"tree", "fullest"}}),
-                                               sampleInput({"keydiff@0.25"}), sampleInput({"balancekv_stream,batch=16,levels=2"})};
+        const std::vector<ViewInput> inputs = {
+            handInput(9), sampleInput({"balancekv_stream,batch=64,levels=8"}, {{"tree", "fullest"}}),
+            sampleInput({"keydiff@0.25"}), sampleInput({"balancekv_stream,batch=16,levels=2"})};
         for (ViewInput input : inputs)
             for (const auto cursor : {std::optional<TokenIndex>(), std::optional<TokenIndex>(5)}) {
                 input.cursor = cursor;

@@ -37,11 +37,19 @@ bool takes(const View& view, const std::string& id, const std::string& value) {
 void change(const ParameterSpec& spec, ParameterValues& options) {
     const std::string before = options.text(spec.id);
     switch (spec.kind) {
-    case ParameterKind::Choice: options.set(spec.id, options.choice(spec.id) == spec.choices.front().id ? spec.max : spec.min); break;
-    case ParameterKind::Flag: options.set(spec.id, options.flag(spec.id) ? 0 : 1); break;
-    case ParameterKind::Text: options.setText(spec.id, spec.id == "range" ? "0.1..0.2" : "/nowhere.csv"); break;
+    case ParameterKind::Choice:
+        options.set(spec.id, options.choice(spec.id) == spec.choices.front().id ? spec.max : spec.min);
+        break;
+    case ParameterKind::Flag:
+        options.set(spec.id, options.flag(spec.id) ? 0 : 1);
+        break;
+    case ParameterKind::Text:
+        options.setText(spec.id, spec.id == "range" ? "0.1..0.2" : "/nowhere.csv");
+        break;
     case ParameterKind::Integer:
-    case ParameterKind::Real: options.set(spec.id, options.real(spec.id) == spec.max ? spec.min : spec.max); break;
+    case ParameterKind::Real:
+        options.set(spec.id, options.real(spec.id) == spec.max ? spec.min : spec.max);
+        break;
     }
     QVERIFY(options.text(spec.id) != before);
 }
@@ -49,7 +57,9 @@ void change(const ParameterSpec& spec, ParameterValues& options) {
 /// Sets `options` so that no term of the need holds.
 void breakNeed(const View& view, const OptionNeed& need, ParameterValues& options) {
     for (const OptionIs& term : need.anyOf) {
-        const auto isOne = [&](const std::string& value) { return std::find(term.values.begin(), term.values.end(), value) != term.values.end(); };
+        const auto isOne = [&](const std::string& value) {
+            return std::find(term.values.begin(), term.values.end(), value) != term.values.end();
+        };
         if (term.values.empty() || !isOne(options.text(term.id)))
             continue; // at the default, or already another
         const ParameterSpec& spec = *specOf(view, term.id);
@@ -66,8 +76,10 @@ void breakNeed(const View& view, const OptionNeed& need, ParameterValues& option
 
 /// A policy whose results the view shows.
 std::vector<std::string> policiesFor(const View& view) {
-    static const std::map<std::string, std::string> own = {{"walk", "balancekv_stream,batch=64"}, {"merge_tree", "balancekv_stream,batch=64"},
-                                                           {"clustering", "subgen@0.25"}, {"curves", "snapkv@0.25"}};
+    static const std::map<std::string, std::string> own = {{"walk", "balancekv_stream,batch=64"},
+                                                           {"merge_tree", "balancekv_stream,batch=64"},
+                                                           {"clustering", "subgen@0.25"},
+                                                           {"curves", "snapkv@0.25"}};
     const auto found = own.find(view.card().id);
     return {found == own.end() ? "keydiff@0.25" : found->second};
 }
@@ -112,7 +124,8 @@ private slots:
                 ParameterValues options(view->card().options);
                 breakNeed(*view, need, options);
                 QVERIFY2(whyIdle(*view, options, need.id).starts_with("Matters only while "), where.c_str());
-                ParameterValues met(view->card().options); // the first term of each of its rows, and what those wait for
+                ParameterValues met(
+                    view->card().options); // the first term of each of its rows, and what those wait for
                 for (int depth = 0; depth < 3 && !whyIdle(*view, met, need.id).empty(); ++depth)
                     for (const OptionNeed& row : needsOf(*view))
                         if (row.id == need.id && !row.anyOf.front().values.empty())
@@ -148,7 +161,8 @@ private slots:
         QCOMPARE(whyIdle(map, options, "chunk"), std::string("Matters only while Map is Chunks, or Minus is Chunks"));
         options.setText("minus", "chunks");
         QCOMPARE(whyIdle(map, options, "chunk"), std::string());
-        QCOMPARE(whyIdle(map, options, "floor"), std::string("Matters only while Minus is Nothing")); // of the scale, for which it waits
+        QCOMPARE(whyIdle(map, options, "floor"),
+                 std::string("Matters only while Minus is Nothing")); // of the scale, for which it waits
         options.setText("minus", "nothing");
         QCOMPARE(whyIdle(map, options, "floor"), std::string());
         options.setText("scale", "rank");
@@ -159,8 +173,10 @@ private slots:
         curves.setText("vary", "window");
         ParameterValues projection(viewById("key_projection").card().options);
         projection.setText("retained_only", "true");
-        QCOMPARE(whyIdle(viewById("key_projection"), projection, "crowd"), std::string("Matters only while Kept tokens only is off"));
-        QCOMPARE(whyIdle(viewById("curves"), curves, "against"), std::string("Matters only while Vary is empty or budget"));
+        QCOMPARE(whyIdle(viewById("key_projection"), projection, "crowd"),
+                 std::string("Matters only while Kept tokens only is off"));
+        QCOMPARE(whyIdle(viewById("curves"), curves, "against"),
+                 std::string("Matters only while Vary is empty or budget"));
     }
 };
 

@@ -1,4 +1,5 @@
-// Overlap in docks of every shape: texts stay apart, numbers inside their cells, bars long enough to compare, names where there is room.
+// Overlap in docks of every shape: texts stay apart, numbers inside their cells, bars long enough to compare, names
+// where there is room.
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
@@ -12,7 +13,8 @@ using namespace kvscope::view_fixture;
 namespace {
 
 const std::vector<std::string> kThree = {"keydiff@0.25", "snapkv@0.25", "streaming_llm@0.25"};
-const std::vector<std::string> kSix = {"keydiff@0.25", "snapkv@0.25", "streaming_llm@0.25", "tova@0.25", "h2o@0.25", "key_norm@0.25"};
+const std::vector<std::string> kSix = {"keydiff@0.25", "snapkv@0.25", "streaming_llm@0.25",
+                                       "tova@0.25",    "h2o@0.25",    "key_norm@0.25"};
 
 bool has(const Scene& scene, const std::string& text) {
     const std::vector<std::string> texts = scene_checks::textsOf(scene);
@@ -35,8 +37,8 @@ class OverlapViewTest : public ViewTest {
             const Box box = textBounds(*text, m_text);
             const bool inside = std::any_of(scene.items.begin(), scene.items.end(), [&](const Drawable& other) {
                 const auto* cell = std::get_if<RectangleItem>(&other);
-                return cell && cell->pick.kind == PickId::Kind::Cell && cell->box.contains(text->position) && box.x >= cell->box.x &&
-                       box.right() <= cell->box.right();
+                return cell && cell->pick.kind == PickId::Kind::Cell && cell->box.contains(text->position) &&
+                       box.x >= cell->box.x && box.right() <= cell->box.right();
             });
             QVERIFY2(inside, text->text.c_str());
         }
@@ -49,9 +51,12 @@ private slots:
     void nothingOverlapsOrIsClipped_data() {
         QTest::addColumn<QSize>("size");
         QTest::addColumn<bool>("six");
-        for (const QSize size : {QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176), QSize(300, 280), QSize(220, 160), QSize(930, 410), QSize(258, 170)})
+        for (const QSize size : {QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176), QSize(300, 280),
+                                 QSize(220, 160), QSize(930, 410), QSize(258, 170)})
             for (const bool six : {false, true})
-                QTest::newRow(qPrintable(QString("%1x%2 %3").arg(size.width()).arg(size.height()).arg(six ? "six" : "three"))) << size << six;
+                QTest::newRow(
+                    qPrintable(QString("%1x%2 %3").arg(size.width()).arg(size.height()).arg(six ? "six" : "three")))
+                    << size << six;
     }
     void nothingOverlapsOrIsClipped() {
         QFETCH(QSize, size);
@@ -88,8 +93,10 @@ private slots:
                 longest = std::max(longest, box->box.width), firstBar = std::min(firstBar, box->box.y);
         }
         QCOMPARE(numbers, 6);
-        QVERIFY2(longest > 60 && firstBar > matrixEnd, qPrintable(QString("%1 from %2, matrix to %3").arg(longest).arg(firstBar).arg(matrixEnd)));
-        QVERIFY(has(scene, "none") && has(scene, "Panes that keep a token") && has(scene, "Jaccard overlap of kept lists"));
+        QVERIFY2(longest > 60 && firstBar > matrixEnd,
+                 qPrintable(QString("%1 from %2, matrix to %3").arg(longest).arg(firstBar).arg(matrixEnd)));
+        QVERIFY(has(scene, "none") && has(scene, "Panes that keep a token") &&
+                has(scene, "Jaccard overlap of kept lists"));
     }
 
     // Many panes: the matrix takes the room of the bars before it loses its numbers.
@@ -97,7 +104,8 @@ private slots:
         for (const QSize size : {QSize(345, 130), QSize(246, 176), QSize(940, 126)}) {
             const Scene scene = build(needleInput(kSix), m_options, size.width(), size.height());
             const std::vector<std::string> texts = scene_checks::textsOf(scene);
-            const auto numbers = std::count_if(texts.begin(), texts.end(), [](const std::string& t) { return t.starts_with("0."); });
+            const auto numbers =
+                std::count_if(texts.begin(), texts.end(), [](const std::string& t) { return t.starts_with("0."); });
             QCOMPARE(numbers, 30);
         }
     }
@@ -106,7 +114,8 @@ private slots:
     void namesStandWhereThereIsRoom() {
         for (const QSize size : {QSize(493, 210), QSize(1134, 207), QSize(930, 410), QSize(300, 300)}) {
             const Scene scene = build(needleInput(kThree), m_options, size.width(), size.height());
-            QVERIFY2(has(scene, "KeyDiff, paper") && has(scene, "StreamingLLM, gaps"), qPrintable(QString("%1x%2").arg(size.width()).arg(size.height())));
+            QVERIFY2(has(scene, "KeyDiff, paper") && has(scene, "StreamingLLM, gaps"),
+                     qPrintable(QString("%1x%2").arg(size.width()).arg(size.height())));
         }
     }
 };

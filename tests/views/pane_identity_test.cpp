@@ -1,10 +1,11 @@
-// Panes of one policy: the same colour, yet never the same look, in the helper and in the views that put panes side by side.
+// Panes of one policy: the same colour, yet never the same look, in the helper and in the views that put panes side by
+// side.
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/attention_map/attention_map_view.h"
 #include "views/attention_map/map_painter.h"
-#include "views/error_difference/error_difference_view.h"
 #include "views/common/pane_identity.h"
+#include "views/error_difference/error_difference_view.h"
 #include "views/phase_map/phase_map_data.h"
 #include "views/phase_map/phase_map_view.h"
 #include "views/token_classes/token_classes_view.h"
@@ -28,10 +29,12 @@ ViewInput inputOf(const std::vector<std::string>& specs) {
 }
 
 /// Drawables with a stroke of this colour and dash.
-template <class Item> std::vector<const Item*> strokedAs(const Scene& scene, Colour colour, const std::vector<double>& dash) {
+template <class Item>
+std::vector<const Item*> strokedAs(const Scene& scene, Colour colour, const std::vector<double>& dash) {
     std::vector<const Item*> found;
     for (const Drawable& drawable : scene.items)
-        if (const auto* item = std::get_if<Item>(&drawable); item && item->stroke.colour == colour && item->stroke.dash == dash)
+        if (const auto* item = std::get_if<Item>(&drawable);
+            item && item->stroke.colour == colour && item->stroke.dash == dash)
             found.push_back(item);
     return found;
 }
@@ -96,8 +99,10 @@ private slots:
         for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark})
             for (const Policy* policy : allPolicies())
                 for (int earlier = 0; earlier < 4; ++earlier) {
-                    const Colour ground = blend(PaneIdentity(policy->card().id, earlier, theme).areaFill(), themeOf(theme).canvas);
-                    QVERIFY2(contrast(textOn(ground), ground) >= 4, // the most that ink or paper can have on every grey is 4.1
+                    const Colour ground =
+                        blend(PaneIdentity(policy->card().id, earlier, theme).areaFill(), themeOf(theme).canvas);
+                    QVERIFY2(contrast(textOn(ground), ground) >=
+                                 4, // the most that ink or paper can have on every grey is 4.1
                              policy->card().id.c_str());
                 }
         QCOMPARE(textOn({250, 240, 60, 255}), themeOf(ThemeId::Light).ink);
@@ -112,7 +117,7 @@ private slots:
         for (const Drawable& item : scene.items)
             if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill == colour)
                 ++solid;
-        QCOMPARE(solid, std::size_t{100}); // ceil(99.5)
+        QCOMPARE(solid, std::size_t{100});                                                      // ceil(99.5)
         QCOMPARE(strokedAs<PolylineItem>(scene, colour, kSecond).size(), std::size_t{299 + 1}); // and its legend
     }
 
@@ -124,7 +129,8 @@ private slots:
         const Scene scene = map.buildScene(input, options, viewport(600, 600, m_text));
         std::vector<std::pair<int, int>> rails;
         for (const Drawable& item : scene.items)
-            if (const auto* image = std::get_if<ImageItem>(&item); image && std::min(image->box.width, image->box.height) == kRailHeight)
+            if (const auto* image = std::get_if<ImageItem>(&item);
+                image && std::min(image->box.width, image->box.height) == kRailHeight)
                 rails.emplace_back(image->width, image->height);
         QCOMPARE(rails.size(), std::size_t{3}); // two above, the active pane's beside the map
         QCOMPARE(rails[0].second, 1);
@@ -145,13 +151,17 @@ private slots:
             QCOMPARE(strokedAs<PolygonItem>(scene, colour, kSecond).size(), std::size_t{1}); // the legend's square
         }
         // Of a phase map the second pane's cells, wherever it wins.
-        const ParameterValues options = optionsOf(phaseMapView(), {{"colour", "winner"}, {"x", "budget=0.05,0.1,0.2,0.4"}, {"y", "window=8,32,64"}});
-        const ViewInput both = inputFor(phaseMapView(), {"snapkv,pool_width=7@0.25", "snapkv,pool_width=1@0.25"}, options);
+        const ParameterValues options = optionsOf(
+            phaseMapView(), {{"colour", "winner"}, {"x", "budget=0.05,0.1,0.2,0.4"}, {"y", "window=8,32,64"}});
+        const ViewInput both =
+            inputFor(phaseMapView(), {"snapkv,pool_width=7@0.25", "snapkv,pool_width=1@0.25"}, options);
         const auto data = dataAs<PhaseMapData>(both);
-        const auto wins = std::count_if(data->cells.begin(), data->cells.end(), [&](const PhaseCell& cell) { return data->winner(cell) == 1; });
+        const auto wins = std::count_if(data->cells.begin(), data->cells.end(),
+                                        [&](const PhaseCell& cell) { return data->winner(cell) == 1; });
         QVERIFY(wins > 0);
         const Scene scene = phaseMapView().buildScene(both, options, viewport(600, 400, m_text));
-        QCOMPARE(std::ssize(strokedAs<RectangleItem>(scene, policyStyle("snapkv", ThemeId::Light).colour, kSecond)), wins);
+        QCOMPARE(std::ssize(strokedAs<RectangleItem>(scene, policyStyle("snapkv", ThemeId::Light).colour, kSecond)),
+                 wins);
     }
 };
 

@@ -12,7 +12,8 @@ class PanesBesideTest : public ViewTest {
     Q_OBJECT
 
     /// The panes' pictures, as the window asks for them.
-    std::vector<Scene> pictures(ViewInput input, const ParameterValues& options, double width, double height, bool beside = true) {
+    std::vector<Scene> pictures(ViewInput input, const ParameterValues& options, double width, double height,
+                                bool beside = true) {
         fillData(input, m_view, options);
         std::vector<Scene> scenes;
         for (input.activePane = 0; input.activePane < static_cast<int>(input.panes.size()); ++input.activePane) {
@@ -36,11 +37,14 @@ private slots:
         const ViewInput input = needleInput({"streaming_llm@0.25", "keydiff@0.25", "snapkv@0.25"});
         for (const QSize size : {QSize(272, 300), QSize(420, 260), QSize(900, 500)}) {
             const auto scenes = pictures(input, optionsOf(m_view), size.width(), size.height());
-            for (const char* entry : {"kept", "evicted", "protected", "anchor", "needle"}) // an anchor has only the second one
+            for (const char* entry :
+                 {"kept", "evicted", "protected", "anchor", "needle"}) // an anchor has only the second one
                 for (std::size_t i = 0; i < scenes.size(); ++i)
-                    QVERIFY2(says(scenes[i], entry) == (i == 0), qPrintable(QString("%1 in pane %2, %3 px").arg(entry).arg(i).arg(size.width())));
+                    QVERIFY2(says(scenes[i], entry) == (i == 0),
+                             qPrintable(QString("%1 in pane %2, %3 px").arg(entry).arg(i).arg(size.width())));
             for (std::size_t i = 0; i < scenes.size(); ++i) {
-                QVERIFY2(says(scenes[i], "PC 1 (8.3 % of variance) × PC 2") == (i == 1), qPrintable(QString("axes in pane %1").arg(i)));
+                QVERIFY2(says(scenes[i], "PC 1 (8.3 % of variance) × PC 2") == (i == 1),
+                         qPrintable(QString("axes in pane %1").arg(i)));
                 QCOMPARE(scenes[i].plot.y, scenes[0].plot.y);
                 QCOMPARE(scenes[i].plot.width, scenes[0].plot.width);
                 QCOMPARE(scenes[i].plot.height, scenes[0].plot.height);
@@ -55,7 +59,8 @@ private slots:
     // Without the names of the axes and a legend of its own a plot is larger.
     void thePlotGainsTheRoom() {
         const ViewInput input = needleInput({"keydiff@0.25", "snapkv@0.25", "streaming_llm@0.25"});
-        const Scene beside = pictures(input, optionsOf(m_view), 272, 300).front(), alone = pictures(input, optionsOf(m_view), 272, 300, false).front();
+        const Scene beside = pictures(input, optionsOf(m_view), 272, 300).front(),
+                    alone = pictures(input, optionsOf(m_view), 272, 300, false).front();
         QVERIFY(beside.plot.width >= alone.plot.width + 15);
         QVERIFY(beside.plot.height >= alone.plot.height + 15);
     }

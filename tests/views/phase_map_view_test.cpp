@@ -1,4 +1,5 @@
-// Phase map: cells against their own runs, axes from the parameter table, the winner, what a click gives, and the picture.
+// Phase map: cells against their own runs, axes from the parameter table, the winner, what a click gives, and the
+// picture.
 #include "app/export/scene_export.h"
 #include "app/study/makers/phase_axis.h"
 #include "app/study/makers/phase_map_maker.h"
@@ -74,13 +75,16 @@ private slots:
         for (std::size_t x = 0; x < 2; ++x)
             for (std::size_t y = 0; y < 3; ++y) {
                 QVERIFY(data->at(x, y).computed);
-                QCOMPARE(data->at(x, y).values[0], groupError("snapkv,window=" + data->y.texts[y] + "@" + data->x.texts[x]));
-                QVERIFY(std::abs(data->at(x, y).kept[0] - std::ceil(std::stod(data->x.texts[x]) * 995 - 1e-9) / 995) < 1e-12);
+                QCOMPARE(data->at(x, y).values[0],
+                         groupError("snapkv,window=" + data->y.texts[y] + "@" + data->x.texts[x]));
+                QVERIFY(std::abs(data->at(x, y).kept[0] - std::ceil(std::stod(data->x.texts[x]) * 995 - 1e-9) / 995) <
+                        1e-12);
             }
     }
 
     void theWinnerIsThePaneWithTheSmallestError() {
-        const ParameterValues options = optionsOf(m_view, {{"x", "budget=0.05,0.25,0.6"}, {"y", "window=8,64"}, {"colour", "winner"}});
+        const ParameterValues options =
+            optionsOf(m_view, {{"x", "budget=0.05,0.25,0.6"}, {"y", "window=8,64"}, {"colour", "winner"}});
         const auto data = dataAs<PhaseMapData>(inputFor(m_view, {"snapkv@0.25", "keydiff@0.25"}, options));
         QCOMPARE(data->panes.size(), std::size_t{2});
         for (std::size_t x = 0; x < 3; ++x)
@@ -98,12 +102,14 @@ private slots:
     }
 
     void axesComeFromTheParameterTable() {
-        QCOMPARE(axisOf("anchor", "keydiff").texts, (std::vector<std::string>{"mean", "normalised_mean", "median", "pairwise"}));
+        QCOMPARE(axisOf("anchor", "keydiff").texts,
+                 (std::vector<std::string>{"mean", "normalised_mean", "median", "pairwise"}));
         QCOMPARE(axisOf("centred", "compactor").texts, (std::vector<std::string>{"false", "true"}));
         QCOMPARE(axisOf("window=64,8,64", "snapkv").texts, (std::vector<std::string>{"64", "8"})); // as typed, once
         QCOMPARE(axisOf("budget=0.1,100t", "snapkv").texts, (std::vector<std::string>{"0.1", "100t"}));
         const PhaseAxis window = axisOf("window", "snapkv"); // 1 to 1024 about 32: factors
-        QVERIFY(window.numbers.front() == 4 && window.numbers.back() == 256 && std::is_sorted(window.numbers.begin(), window.numbers.end()));
+        QVERIFY(window.numbers.front() == 4 && window.numbers.back() == 256 &&
+                std::is_sorted(window.numbers.begin(), window.numbers.end()));
         const PhaseAxis share = axisOf("window_share", "keydiff", 10); // 0 to 0.9: equal steps
         QCOMPARE(share.numbers.front(), 0.0);
         QCOMPARE(share.numbers.back(), 0.9);
@@ -122,8 +128,10 @@ private slots:
     void whatCannotBeVariedIsRefusedByName() {
         QVERIFY(refusalOf(optionsOf(m_view, {{"x", "windw"}}), "snapkv@0.25").find("window") != std::string::npos);
         QVERIFY(refusalOf(optionsOf(m_view, {{"x", "window="}}), "snapkv@0.25").find("no values") != std::string::npos);
-        QVERIFY(refusalOf(optionsOf(m_view, {{"x", "window=1,9999"}}), "snapkv@0.25").find("1024") != std::string::npos);
-        QVERIFY(refusalOf(optionsOf(m_view, {{"x", "window"}, {"y", "window=3"}}), "snapkv@0.25").find("both axes") != std::string::npos);
+        QVERIFY(refusalOf(optionsOf(m_view, {{"x", "window=1,9999"}}), "snapkv@0.25").find("1024") !=
+                std::string::npos);
+        QVERIFY(refusalOf(optionsOf(m_view, {{"x", "window"}, {"y", "window=3"}}), "snapkv@0.25").find("both axes") !=
+                std::string::npos);
         QVERIFY(refusalOf(optionsOf(m_view), "exact").find("nothing that could be varied") != std::string::npos);
     }
 
@@ -133,21 +141,24 @@ private slots:
         std::shared_ptr<const PhaseMapData> fourth;
         makePhaseMapData(runner(), requestFor(options, "keydiff@0.25"), {}, [&](const ViewDataMaker::Value& value) {
             const auto data = std::dynamic_pointer_cast<const PhaseMapData>(value);
-            done.push_back(static_cast<std::size_t>(std::count_if(data->cells.begin(), data->cells.end(), [](const PhaseCell& c) { return c.computed; })));
+            done.push_back(static_cast<std::size_t>(
+                std::count_if(data->cells.begin(), data->cells.end(), [](const PhaseCell& c) { return c.computed; })));
             if (done.size() == 4)
                 fourth = data;
         });
         QCOMPARE(done.size(), std::size_t{25});
         for (std::size_t i = 0; i < done.size(); ++i)
             QCOMPARE(done[i], i + 1);
-        QVERIFY(fourth->at(0, 0).computed && fourth->at(4, 0).computed && fourth->at(0, 4).computed && fourth->at(4, 4).computed);
+        QVERIFY(fourth->at(0, 0).computed && fourth->at(4, 0).computed && fourth->at(0, 4).computed &&
+                fourth->at(4, 4).computed);
         std::stop_source stop;
         int parts = 0;
         const auto cancelAfterThree = [&] {
-            makePhaseMapData(runner(), requestFor(options, "keydiff@0.25"), Checkpoint(stop.get_token()), [&](const auto&) {
-                if (++parts == 3)
-                    stop.request_stop();
-            });
+            makePhaseMapData(runner(), requestFor(options, "keydiff@0.25"), Checkpoint(stop.get_token()),
+                             [&](const auto&) {
+                                 if (++parts == 3)
+                                     stop.request_stop();
+                             });
         };
         QVERIFY_EXCEPTION_THROWN(cancelAfterThree(), Cancelled);
         QCOMPARE(parts, 3);
@@ -160,10 +171,10 @@ private slots:
         const Box box = cellOf(scene, 5)->box; // x 1, y 2: the upper right corner
         QVERIFY(box.x > cellOf(scene, 0)->box.x && box.y < cellOf(scene, 0)->box.y);
         const PointFacts facts = m_view.factsAt(input, options, scene, {box.x + 3, box.y + 3});
-        QVERIFY(facts.adoption.has_value());
-        QCOMPARE(facts.adoption->pane, 0);
-        QCOMPARE(facts.adoption->budget->text(), std::string("0.3"));
-        QCOMPARE(facts.adoption->values, (std::vector<std::pair<std::string, std::string>>{{"window", "64"}}));
+        QVERIFY(facts.settingChange.has_value());
+        QCOMPARE(facts.settingChange->pane, 0);
+        QCOMPARE(facts.settingChange->budget->text(), std::string("0.3"));
+        QCOMPARE(facts.settingChange->values, (std::vector<std::pair<std::string, std::string>>{{"window", "64"}}));
         QCOMPARE(facts.rows[0].second, std::string("budget 0.3, observation window W 64"));
     }
 
@@ -171,7 +182,8 @@ private slots:
         PhaseAxis axis{"budget", "", {"0.1", "0.3", "0.5"}, {0.1, 0.3, 0.5}, true};
         QCOMPARE(placeOnAxis(axis, "0.3").value(), 1.0);
         QVERIFY(std::abs(placeOnAxis(axis, "0.4").value() - 1.5) < 1e-12);
-        QVERIFY(!placeOnAxis(axis, "0.7") && !placeOnAxis(axis, "") && !placeOnAxis({"a", "", {"x", "y"}, {0, 1}, false}, "0.5"));
+        QVERIFY(!placeOnAxis(axis, "0.7") && !placeOnAxis(axis, "") &&
+                !placeOnAxis({"a", "", {"x", "y"}, {0, 1}, false}, "0.5"));
         const ParameterValues options = optionsOf(m_view, {{"x", "budget=0.1,0.3"}, {"y", "window=8,32,64"}});
         const ViewInput input = inputFor(m_view, {"snapkv@0.3"}, options);
         const Scene scene = m_view.buildScene(input, options, viewport(500, 400, m_text));
@@ -185,7 +197,8 @@ private slots:
         QVERIFY(std::abs(centre.x - cell.x - cell.width / 2) < 1 && std::abs(centre.y - cell.y - cell.height / 2) < 1);
     }
 
-    // Nobody guesses what the axes are: where they have no room for their names, or not for the whole of one, the legend has them.
+    // Nobody guesses what the axes are: where they have no room for their names, or not for the whole of one, the
+    // legend has them.
     void theAxesAreNamedAtEverySize() {
         const ParameterValues options = optionsOf(m_view, {{"x", "budget=0.1,0.3"}, {"y", "window=8,32,64"}});
         const ViewInput input = inputFor(m_view, {"snapkv@0.3"}, options);
@@ -193,8 +206,12 @@ private slots:
         for (const QSize size : {QSize(940, 126), QSize(490, 150), QSize(490, 200), QSize(500, 400)}) {
             const Scene scene = build(input, options, size.width(), size.height());
             const auto texts = scene_checks::textsOf(scene);
-            const auto isThere = [&](const std::string& words) { return std::find(texts.begin(), texts.end(), words) != texts.end(); };
-            QVERIFY2((isThere(data->x.title) && isThere(data->y.title)) != isThere("across: budget, up: observation window W"), paintSceneAsText(scene).c_str());
+            const auto isThere = [&](const std::string& words) {
+                return std::find(texts.begin(), texts.end(), words) != texts.end();
+            };
+            QVERIFY2((isThere(data->x.title) && isThere(data->y.title)) !=
+                         isThere("across: budget, up: observation window W"),
+                     paintSceneAsText(scene).c_str());
             QVERIFY(isThere("now"));
             QVERIFY(isThere("A SnapKV, relative output error, KV head 1"));
             QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
@@ -219,7 +236,8 @@ private slots:
         const ParameterValues options = optionsOf(m_view);
         const Scene scene = m_view.buildScene(input, options, viewport(500, 300, m_text));
         QCOMPARE(cellOf(scene, 1)->fill, themeOf(ThemeId::Light).notANumber);
-        const auto low = scene_checks::textsOf(build(input, options, 500, 130)); // "Window" is short, and yet has no room beside the axis
+        const auto low = scene_checks::textsOf(
+            build(input, options, 500, 130)); // "Window" is short, and yet has no room beside the axis
         QVERIFY(std::find(low.begin(), low.end(), std::string("across: budget, up: window")) != low.end());
         const Box box = cellOf(scene, 1)->box;
         const PointFacts facts = m_view.factsAt(input, options, scene, {box.x + 3, box.y + 3});
@@ -262,14 +280,19 @@ private slots:
                 for (const std::size_t i : {0, 1})
                     pixels[i] += image.pixelColor(x, y) == colours[i];
         for (const std::size_t i : {0, 1}) // the area is that of the cells won, less their letters
-            QVERIFY2(std::abs(pixels[i] / static_cast<double>(pixels[0] + pixels[1]) - wins[i] / 24.0) < 0.03, qPrintable(QString("%1 %2").arg(pixels[i]).arg(wins[i])));
+            QVERIFY2(std::abs(pixels[i] / static_cast<double>(pixels[0] + pixels[1]) - wins[i] / 24.0) < 0.03,
+                     qPrintable(QString("%1 %2").arg(pixels[i]).arg(wins[i])));
     }
 
     // Nobody should take the number behind a setting for the setting's.
     void theSentenceNamesItsNumbers() {
         const ParameterValues options = optionsOf(m_view, {{"x", "budget=0.1,0.9"}, {"y", "window=4,16"}});
         const std::string text = m_view.finding(inputFor(m_view, {"snapkv@0.25"}, options), options);
-        QVERIFY2(QRegularExpression("^The .* of SnapKV is best at budget 0\\.[19], [^,]* (4|16), where it is [0-9.]+; worst at budget 0\\.[19], [^,]* (4|16), where it is [0-9.]+$").match(text.c_str()).hasMatch(), text.c_str());
+        QVERIFY2(QRegularExpression("^The .* of SnapKV is best at budget 0\\.[19], [^,]* (4|16), where it is [0-9.]+; "
+                                    "worst at budget 0\\.[19], [^,]* (4|16), where it is [0-9.]+$")
+                     .match(text.c_str())
+                     .hasMatch(),
+                 text.c_str());
     }
 
     void emptyStatesSayWhatIsMissing() {

@@ -1,12 +1,12 @@
-// Crowds of the key projection: counts in cells against a naive count, when a density stands in for rings, what it says,
-// and the plane's Voronoi cells against a look at every site.
+// Crowds of the key projection: counts in cells against a naive count, when a density stands in for rings, what it
+// says, and the plane's Voronoi cells against a look at every site.
 #include "app/text/qt_text_service.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
+#include "views/common/voronoi_tint.h"
 #include "views/key_projection/density_grid.h"
 #include "views/key_projection/projection_marks.h"
-#include "views/common/voronoi_tint.h"
 
 #include <map>
 #include <numeric>
@@ -31,7 +31,8 @@ const ImageItem* imageIn(const Scene& scene) {
 
 bool says(const Scene& scene, const std::string& words) {
     const auto texts = textsOf(scene);
-    return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) { return text.find(words) != std::string::npos; });
+    return std::any_of(texts.begin(), texts.end(),
+                       [&](const std::string& text) { return text.find(words) != std::string::npos; });
 }
 
 int alphaAt(const ImageItem& image, int column, int row) {
@@ -64,8 +65,9 @@ private slots:
             const float shade = i % 5 == 0 ? NAN : static_cast<float>(i % 11) / 11;
             grid.add(at, shade, static_cast<std::size_t>(i % 3));
             if (at.x >= range.xMin && at.x <= range.xMax && at.y >= range.yMin && at.y <= range.yMax)
-                naive[{static_cast<int>(std::floor((at.x - range.xMin) / side)), static_cast<int>(std::floor((range.yMax - at.y) / side))}].emplace_back(
-                    shade, static_cast<std::size_t>(i % 3));
+                naive[{static_cast<int>(std::floor((at.x - range.xMin) / side)),
+                       static_cast<int>(std::floor((range.yMax - at.y) / side))}]
+                    .emplace_back(shade, static_cast<std::size_t>(i % 3));
         }
         std::int64_t total = 0, cells = 0;
         const ImageItem image = grid.image({0, 0, 10, 10}, [&](const DensityGrid::Cell& cell) {
@@ -103,9 +105,12 @@ private slots:
         for (int column = 0; column < 4; ++column)
             for (int times = 0; times < (1 << (3 * column)); ++times)
                 grid.add({column + 0.5, 99.5}, NAN, 0);
-        const ImageItem image = grid.image({0, 0, 200, 100}, [](const DensityGrid::Cell&) { return Colour{1, 2, 3, 255}; });
+        const ImageItem image = grid.image({0, 0, 200, 100}, [](const DensityGrid::Cell&) {
+            return Colour{1, 2, 3, 255};
+        });
         QVERIFY(alphaAt(image, 0, 0) > 50); // one token beside 512 is still seen
-        QVERIFY(alphaAt(image, 0, 0) < alphaAt(image, 1, 0) && alphaAt(image, 1, 0) < alphaAt(image, 2, 0) && alphaAt(image, 2, 0) < alphaAt(image, 3, 0));
+        QVERIFY(alphaAt(image, 0, 0) < alphaAt(image, 1, 0) && alphaAt(image, 1, 0) < alphaAt(image, 2, 0) &&
+                alphaAt(image, 2, 0) < alphaAt(image, 3, 0));
         QCOMPARE(alphaAt(image, 4, 0), 0);
         QCOMPARE(alphaAt(image, 0, 1), 0);
     }
@@ -121,7 +126,8 @@ private slots:
         QCOMPARE(hidden.ids->size(), evicted); // every one can be pointed at
         QVERIFY(hidden.fill.a == 0 && hidden.stroke.width * hidden.stroke.colour.a == 0);
         QCOMPARE(cloudNamed(scene, "kept")->ids->size(), std::size_t{200});
-        QVERIFY(says(scene, formatCount(static_cast<std::int64_t>(evicted)) + " evicted as a density, up to ") && says(scene, "all kept shown"));
+        QVERIFY(says(scene, formatCount(static_cast<std::int64_t>(evicted)) + " evicted as a density, up to ") &&
+                says(scene, "all kept shown"));
         QVERIFY(says(scene, ", density"));
         QCOMPARE(pickAt(scene, hidden.points->front(), 1).kind, PickId::Kind::Token);
 
@@ -145,7 +151,8 @@ private slots:
         const Scene scene = build(input, optionsOf(m_view));
         const PointCloudItem& kept = *cloudNamed(scene, "kept");
         QVERIFY(std::ssize(*kept.ids) > kMostMarks && kept.fill.a == 0);
-        QVERIFY(says(scene, " evicted and " + formatCount(std::ssize(*kept.ids)) + " kept as a density") && !says(scene, "all kept shown"));
+        QVERIFY(says(scene, " evicted and " + formatCount(std::ssize(*kept.ids)) + " kept as a density") &&
+                !says(scene, "all kept shown"));
         const Theme& theme = themeOf(ThemeId::Light);
         const ImageItem& image = *imageIn(scene);
         bool pureKept = false, mixed = false;
@@ -177,7 +184,8 @@ private slots:
 
     void aColouringIsTheMeanOfTheCell() {
         const ViewInput input = crowdInput();
-        const Scene byPosition = build(input, optionsOf(m_view, {{"colour_by", "position"}})), byState = build(input, optionsOf(m_view));
+        const Scene byPosition = build(input, optionsOf(m_view, {{"colour_by", "position"}})),
+                    byState = build(input, optionsOf(m_view));
         const ImageItem *shaded = imageIn(byPosition), *plain = imageIn(byState);
         QVERIFY(shaded && plain);
         std::set<std::uint32_t> colours, ofState;
@@ -205,7 +213,8 @@ private slots:
         for (const Point& p : *queries.points)
             sum = {sum.x + p.x, sum.y + p.y};
         const auto count = static_cast<double>(queries.points->size()); // the axes are linear: the mean stays the mean
-        QVERIFY(std::abs(mean.points->front().x - sum.x / count) < 0.01 && std::abs(mean.points->front().y - sum.y / count) < 0.01);
+        QVERIFY(std::abs(mean.points->front().x - sum.x / count) < 0.01 &&
+                std::abs(mean.points->front().y - sum.y / count) < 0.01);
         QVERIFY(says(scene, "query mean"));
         QVERIFY(!cloudNamed(build(input, optionsOf(m_view)), "query mean"));
     }
@@ -229,7 +238,8 @@ private slots:
                 const Point at{-1 + 2 * (column + 0.5) / 60, 0.5 - (row + 0.5) / 45};
                 std::size_t nearest = 0;
                 for (std::size_t i = 1; i < sites.size(); ++i)
-                    if (std::hypot(sites[i].at.x - at.x, sites[i].at.y - at.y) < std::hypot(sites[nearest].at.x - at.x, sites[nearest].at.y - at.y))
+                    if (std::hypot(sites[i].at.x - at.x, sites[i].at.y - at.y) <
+                        std::hypot(sites[nearest].at.x - at.x, sites[nearest].at.y - at.y))
                         nearest = i;
                 QCOMPARE(std::size_t{(*image.rgba)[4 * static_cast<std::size_t>(row * image.width + column)]}, nearest);
                 QCOMPARE(nearestSites(sites, {at}), std::vector{nearest});
@@ -246,10 +256,13 @@ private slots:
         const auto count = std::ssize(data->cluster);
         for (std::int64_t token = 0; token < count; ++token) {
             const auto distance = [&](TokenIndex centre) {
-                const float *a = data->keys.data.data() + token * data->keys.shape[1], *b = data->keys.data.data() + centre * data->keys.shape[1];
+                const float *a = data->keys.data.data() + token * data->keys.shape[1],
+                            *b = data->keys.data.data() + centre * data->keys.shape[1];
                 return std::hypot(static_cast<double>(a[0] - b[0]), static_cast<double>(a[1] - b[1]));
             };
-            const auto nearest = std::min_element(data->centres.begin(), data->centres.end(), [&](TokenIndex a, TokenIndex b) { return distance(a) < distance(b); });
+            const auto nearest =
+                std::min_element(data->centres.begin(), data->centres.end(),
+                                 [&](TokenIndex a, TokenIndex b) { return distance(a) < distance(b); });
             same += nearest - data->centres.begin() == data->cluster[static_cast<std::size_t>(token)];
         }
         const Scene scene = build(input, options);

@@ -42,7 +42,8 @@ private slots:
         const auto data = dataAs<CurvesData>(input);
         QCOMPARE(data->curves.size(), std::size_t{3});
         const Curve& keydiff = data->curves[0];
-        const auto quarter = std::find_if(keydiff.points.begin(), keydiff.points.end(), [](const CurvePoint& p) { return p.asked == 0.25; });
+        const auto quarter = std::find_if(keydiff.points.begin(), keydiff.points.end(),
+                                          [](const CurvePoint& p) { return p.asked == 0.25; });
         QVERIFY(quarter != keydiff.points.end());
         const auto run = measured("keydiff@0.25", 3);
         double sum = 0;
@@ -62,27 +63,31 @@ private slots:
         const Scene scene = curvesView().buildScene(input, options, viewport(900, 700, *m_text));
         for (const std::size_t curve : {0, 1}) {
             const auto& points = data->curves[curve].points;
-            const PointCloudItem* marks = cloudNamed(scene, data->curves[curve].letter + (" " + data->curves[curve].policyName));
+            const PointCloudItem* marks =
+                cloudNamed(scene, data->curves[curve].letter + (" " + data->curves[curve].policyName));
             QVERIFY(marks && marks->points->size() == points.size());
             for (std::size_t i = 0; i < points.size(); ++i) {
                 const PointFacts facts = curvesView().factsAt(input, options, scene, (*marks->points)[i]);
                 QVERIFY(!facts.rows.empty());
                 if (facts.rows[0].second.front() != data->curves[curve].letter)
                     continue; // another curve's mark lies on top
-                QVERIFY(facts.adoption && facts.adoption->values.empty());
-                QCOMPARE(facts.adoption->pane, int(curve));
-                QCOMPARE(facts.adoption->budget->value, points[i].asked);
+                QVERIFY(facts.settingChange && facts.settingChange->values.empty());
+                QCOMPARE(facts.settingChange->pane, int(curve));
+                QCOMPARE(facts.settingChange->budget->value, points[i].asked);
                 QCOMPARE(facts.rows[2].first, std::string("retained attention mass"));
-                QCOMPARE(facts.rows.size(), curve == 1 ? std::size_t{5} : std::size_t{4}); // a drawn policy tells its spread
+                QCOMPARE(facts.rows.size(),
+                         curve == 1 ? std::size_t{5} : std::size_t{4}); // a drawn policy tells its spread
             }
         }
-        const PointCloudItem* fixed = cloudNamed(scene, "C Exact"); // drawn last, takes no budget, so there is none to give
+        const PointCloudItem* fixed =
+            cloudNamed(scene, "C Exact"); // drawn last, takes no budget, so there is none to give
         QVERIFY(fixed && fixed->points->size() == 1);
         const PointFacts facts = curvesView().factsAt(input, options, scene, fixed->points->front());
-        QVERIFY(!facts.rows.empty() && !facts.adoption);
+        QVERIFY(!facts.rows.empty() && !facts.settingChange);
         QVERIFY(curvesView().factsAt(input, options, scene, {2, 2}).rows.empty());
         input.panes[0].policyId = "snapkv"; // the pane has changed since: the curve is not its own any more
-        QVERIFY(!curvesView().factsAt(input, options, scene, cloudNamed(scene, "A KeyDiff")->points->at(3)).adoption);
+        QVERIFY(
+            !curvesView().factsAt(input, options, scene, cloudNamed(scene, "A KeyDiff")->points->at(3)).settingChange);
     }
 
     // Each value of a parameter is a run of its own at the pane's own budget; who lacks it is the same at each value.
@@ -116,11 +121,14 @@ private slots:
         QVERIFY(std::count(texts.begin(), texts.end(), data->title) == 1);
         QVERIFY(std::count(texts.begin(), texts.end(), std::string("B KeyDiff (has no window)")) == 1);
         const std::string winner = better >= 2 ? "SnapKV" : "KeyDiff";
-        QVERIFY2(curvesView().finding(input, options).starts_with(winner + " has the smallest relative output error at "), curvesView().finding(input, options).c_str());
+        QVERIFY2(
+            curvesView().finding(input, options).starts_with(winner + " has the smallest relative output error at "),
+            curvesView().finding(input, options).c_str());
         QVERIFY(curvesView().finding(input, options).find("of 3 values of window") != std::string::npos);
-        const PointFacts facts = curvesView().factsAt(input, options, scene, cloudNamed(scene, "A SnapKV")->points->at(2));
-        QVERIFY(facts.adoption && !facts.adoption->budget);
-        QCOMPARE(facts.adoption->values, (std::vector<std::pair<std::string, std::string>>{{"window", "64"}}));
+        const PointFacts facts =
+            curvesView().factsAt(input, options, scene, cloudNamed(scene, "A SnapKV")->points->at(2));
+        QVERIFY(facts.settingChange && !facts.settingChange->budget);
+        QCOMPARE(facts.settingChange->values, (std::vector<std::pair<std::string, std::string>>{{"window", "64"}}));
         QCOMPARE(facts.rows.back(), (std::pair<std::string, std::string>{"click", "gives pane A this window"}));
         const ViewTable table = curvesView().table(input, options);
         QCOMPARE(table.cell(1, 4) + "=" + table.cell(1, 5), std::string("window=32"));
@@ -134,7 +142,9 @@ private slots:
     // A value that the policy refuses is a gap, not the end; other budgets are other data of the same kind.
     void refusedValuesAreGapsAndChoicesNoAxis() {
         const auto refusal = [](const char* vary) {
-            return errorMessage([&] { inputFor(curvesView(), {"keydiff@0.25", "snapkv@0.25"}, optionsOf(curvesView(), {{"vary", vary}})); });
+            return errorMessage([&] {
+                inputFor(curvesView(), {"keydiff@0.25", "snapkv@0.25"}, optionsOf(curvesView(), {{"vary", vary}}));
+            });
         };
         QVERIFY(refusal("anchor").find("phase map") != std::string::npos);
         QVERIFY(refusal("windw").find("windw") != std::string::npos);
@@ -164,10 +174,13 @@ private slots:
                 made.points.push_back({at, std::to_string(int(at)), 0.1, 1, error, error, error, 1});
             return made;
         };
-        data.curves = {curve('A', "snapkv", {{1, 0.5}, {2, 0.1}, {3, 0.5}}), curve('B', "pyramidkv", {{1, 0.4}, {3, 0.4}})}; // 2 was refused
+        data.curves = {curve('A', "snapkv", {{1, 0.5}, {2, 0.1}, {3, 0.5}}),
+                       curve('B', "pyramidkv", {{1, 0.4}, {3, 0.4}})}; // 2 was refused
         ViewInput input = needleInput({"snapkv@0.25", "pyramidkv@0.25"});
         input.data.value = std::make_shared<const CurvesData>(data);
-        QCOMPARE(curvesView().finding(input, optionsOf(curvesView())), std::string("pyramidkv has the smallest relative output error at 2 of 2 values of window in KV head 1"));
+        QCOMPARE(
+            curvesView().finding(input, optionsOf(curvesView())),
+            std::string("pyramidkv has the smallest relative output error at 2 of 2 values of window in KV head 1"));
     }
 
     void randomPoliciesHaveABandOverTheirSeeds() {
@@ -200,7 +213,8 @@ private slots:
             const auto data = dataAs<HeadGridData>(input);
             const bool isOfActive = std::string(quantity) != "overlap";
             for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(620, 420), QSize(900, 700)}) {
-                const Scene scene = headGridView().buildScene(input, options, viewport(size.width(), size.height(), *m_text));
+                const Scene scene =
+                    headGridView().buildScene(input, options, viewport(size.width(), size.height(), *m_text));
                 const bool wide = isOfActive && size.width() >= 420;
                 const auto texts = textsOf(scene);
                 const auto bars = boxesBelowTitle(scene, themeOf(ThemeId::Light).kept);
@@ -211,7 +225,8 @@ private slots:
                     for (const HeadSelection& head : run->selection.heads)
                         kept += head.attendedTokens() / 2;
                     QCOMPARE(data->rows[row].kept, kept);
-                    QVERIFY2(std::count(texts.begin(), texts.end(), formatCount(std::llround(kept))) >= 1, paintSceneAsText(scene).c_str());
+                    QVERIFY2(std::count(texts.begin(), texts.end(), formatCount(std::llround(kept))) >= 1,
+                             paintSceneAsText(scene).c_str());
                     QVERIFY(row == 0 || bars[row]->box.width < bars[row - 1]->box.width);
                 }
                 QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
@@ -221,7 +236,8 @@ private slots:
             QCOMPARE(finding.find("a head keeps") != std::string::npos, std::string(quantity) == "kept_tokens");
         }
         const ParameterValues options = optionsOf(headGridView());
-        const Scene same = headGridView().buildScene(inputFor(headGridView(), kPanes, options), options, viewport(900, 700, *m_text));
+        const Scene same =
+            headGridView().buildScene(inputFor(headGridView(), kPanes, options), options, viewport(900, 700, *m_text));
         QVERIFY(boxesBelowTitle(same, themeOf(ThemeId::Light).kept).empty());
     }
 
@@ -248,10 +264,12 @@ private slots:
             const auto keepsAll = [&](long long tokens) {
                 const auto run = measured("keydiff@" + std::to_string(tokens) + "t", layer);
                 const auto& kept = run->selection.heads[1].kept;
-                return std::all_of(input.focus.selected.begin(), input.focus.selected.end(),
-                                   [&](TokenIndex t) { return t >= 995 || std::binary_search(kept.begin(), kept.end(), t); });
+                return std::all_of(input.focus.selected.begin(), input.focus.selected.end(), [&](TokenIndex t) {
+                    return t >= 995 || std::binary_search(kept.begin(), kept.end(), t);
+                });
             };
-            QVERIFY2(keepsAll(budget) && !keepsAll(budget - 1), qPrintable(QString("layer %1: %2 tokens").arg(layer).arg(budget)));
+            QVERIFY2(keepsAll(budget) && !keepsAll(budget - 1),
+                     qPrintable(QString("layer %1: %2 tokens").arg(layer).arg(budget)));
         }
     }
 
@@ -274,10 +292,12 @@ private slots:
         const Scene scene = headGridView().buildScene(input, options, viewport(480, 300, *m_text));
         const RectangleItem* cell = nullptr;
         for (const Drawable& item : scene.items)
-            if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == PickId{PickId::Kind::Cell, 2 * 8 + 6})
+            if (const auto* box = std::get_if<RectangleItem>(&item);
+                box && box->pick == PickId{PickId::Kind::Cell, 2 * 8 + 6})
                 cell = box;
         QVERIFY(cell);
-        const PointFacts facts = headGridView().factsAt(input, options, scene, {cell->box.x + cell->box.width / 2, cell->box.y + cell->box.height / 2});
+        const PointFacts facts = headGridView().factsAt(
+            input, options, scene, {cell->box.x + cell->box.width / 2, cell->box.y + cell->box.height / 2});
         QCOMPARE(facts.layer, 2);
         QCOMPARE(facts.queryHead, 6);
         QCOMPARE(facts.rows[0].second, std::string("layer 2, query head 6"));
@@ -289,11 +309,14 @@ private slots:
         const Scene scene = tokenProfileView().buildScene(input, options, viewport(900, 260, *m_text));
         const PointCloudItem *kept = cloudNamed(scene, "kept"), *evicted = cloudNamed(scene, "evicted");
         QVERIFY(kept && evicted && kept->points->size() == 249 && evicted->points->size() == 746);
-        const auto lowest = std::max_element(kept->points->begin(), kept->points->end(), [](Point a, Point b) { return a.y < b.y; });
+        const auto lowest =
+            std::max_element(kept->points->begin(), kept->points->end(), [](Point a, Point b) { return a.y < b.y; });
         for (const Point& p : *evicted->points)
             QVERIFY(p.y >= lowest->y); // screens count down
         QVERIFY(paintSceneAsText(scene).find("rank 249: score ≥") != std::string::npos);
-        QVERIFY(tokenProfileView().finding(inputFor(tokenProfileView(), {"exact"}, options), options).find("no score") != std::string::npos);
+        QVERIFY(
+            tokenProfileView().finding(inputFor(tokenProfileView(), {"exact"}, options), options).find("no score") !=
+            std::string::npos);
     }
 
     // In blocks only what is still in the cache has a score at the end: the legend says why fewer rings are drawn.
@@ -304,10 +327,12 @@ private slots:
         const auto drawn = std::ssize(*cloudNamed(scene, "evicted")->points);
         const std::int64_t evicted = 995 - std::ssize(input.panes[0].result->selection.heads[1].kept);
         QVERIFY(drawn > 0 && drawn < evicted);
-        const std::string words = "evicted " + formatCount(evicted) + ", " + formatCount(evicted - drawn) + " of them before the last scores";
+        const std::string words =
+            "evicted " + formatCount(evicted) + ", " + formatCount(evicted - drawn) + " of them before the last scores";
         const auto texts = textsOf(scene);
         QVERIFY2(std::find(texts.begin(), texts.end(), words) != texts.end(), words.c_str());
-        const auto whole = textsOf(tokenProfileView().buildScene(inputFor(tokenProfileView(), {"keydiff@0.2"}, options), options, viewport(900, 420, *m_text)));
+        const auto whole = textsOf(tokenProfileView().buildScene(inputFor(tokenProfileView(), {"keydiff@0.2"}, options),
+                                                                 options, viewport(900, 420, *m_text)));
         QVERIFY(std::find(whole.begin(), whole.end(), "evicted 796") != whole.end());
     }
 
@@ -319,7 +344,8 @@ private slots:
         const std::int64_t evicted = input.panes[0].result->visible - 500;
         QCOMPARE(std::ssize(*cloudNamed(scene, "kept")->points), std::ptrdiff_t{500}); // of those none is left out
         QVERIFY(drawn >= 10'000 && drawn <= 20'000);
-        const std::string words = "evicted " + formatCount(evicted) + ", one in " + std::to_string((evicted + drawn - 1) / drawn) + " shown";
+        const std::string words =
+            "evicted " + formatCount(evicted) + ", one in " + std::to_string((evicted + drawn - 1) / drawn) + " shown";
         const auto texts = textsOf(scene);
         QVERIFY2(std::find(texts.begin(), texts.end(), words) != texts.end(), words.c_str());
     }
@@ -329,7 +355,8 @@ private slots:
         QTest::addColumn<QSize>("size");
         for (const char* view : {"curves", "head_grid", "token_profile", "block_timeline"})
             for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(930, 260), QSize(1400, 900)})
-                QTest::newRow(qPrintable(QString("%1 %2x%3").arg(view).arg(size.width()).arg(size.height()))) << QString(view) << size;
+                QTest::newRow(qPrintable(QString("%1 %2x%3").arg(view).arg(size.width()).arg(size.height())))
+                    << QString(view) << size;
     }
     void nothingOverlapsOrIsClipped() {
         QFETCH(QString, view);
@@ -348,7 +375,8 @@ private slots:
 
     void tablesHoldWhatThePicturesShow() {
         for (const View* view : {&curvesView(), &headGridView(), &tokenProfileView(), &blockTimelineView()}) {
-            const ParameterValues options = view == &curvesView() ? optionsOf(*view, {{"seeds", "1"}}) : optionsOf(*view);
+            const ParameterValues options =
+                view == &curvesView() ? optionsOf(*view, {{"seeds", "1"}}) : optionsOf(*view);
             const ViewInput input = inputFor(*view, {"keydiff,prompt_block=128@0.25"}, options);
             const ViewTable table = view->table(input, options);
             QVERIFY2(table.rowCount > 0, view->card().id.c_str());

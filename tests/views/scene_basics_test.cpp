@@ -34,9 +34,11 @@ private slots:
         const quint32 seed = 20240611;
         QRandomGenerator random(seed);
         for (int trial = 0; trial < 500; ++trial) {
-            const double low = random.generateDouble() * 200 - 100, high = low + std::pow(10.0, random.generateDouble() * 8 - 4);
+            const double low = random.generateDouble() * 200 - 100,
+                         high = low + std::pow(10.0, random.generateDouble() * 8 - 4);
             const auto ticks = linearTicks(low, high, 7);
-            QVERIFY2(ticks.size() >= 2 && ticks.size() <= 8, qPrintable(QString("seed %1: %2 ticks in %3..%4").arg(seed).arg(ticks.size()).arg(low).arg(high)));
+            QVERIFY2(ticks.size() >= 2 && ticks.size() <= 8,
+                     qPrintable(QString("seed %1: %2 ticks in %3..%4").arg(seed).arg(ticks.size()).arg(low).arg(high)));
             const double step = ticks[1].value - ticks[0].value;
             const double mantissa = step / std::pow(10.0, std::floor(std::log10(step) + 1e-9));
             QVERIFY2(std::fabs(mantissa - 1) < 1e-6 || std::fabs(mantissa - 2) < 1e-6 || std::fabs(mantissa - 5) < 1e-6,
@@ -50,7 +52,8 @@ private slots:
         QVERIFY(linearTicks(1, 1).empty());
         for (const double reach : {0.3, 0.97, 1.4, 4.9, 6.0}) // around 0, on an axis with room for two
             for (int most = 1; most <= 3; ++most)
-                QVERIFY2(linearTicks(-reach, reach, most).size() >= 3, qPrintable(QString("to %1, %2").arg(reach).arg(most)));
+                QVERIFY2(linearTicks(-reach, reach, most).size() >= 3,
+                         qPrintable(QString("to %1, %2").arg(reach).arg(most)));
         QVERIFY(linearTicks(NAN, 1).empty());
     }
 
@@ -65,7 +68,8 @@ private slots:
         QVERIFY(wide[0].value == 1e-6 && wide[2].label == "1" && wide[4].value == 1e6);
         for (const auto& [low, high] : {std::pair(0.71, 0.93), {1.02, 1.9}, {21.0, 48.0}}) { // between 1, 2 and 5
             const auto narrow = logarithmicTicks(low, high, 7);
-            QVERIFY2(narrow.size() >= 2 && narrow.size() <= 8, qPrintable(QString("%1 ticks from %2").arg(narrow.size()).arg(low)));
+            QVERIFY2(narrow.size() >= 2 && narrow.size() <= 8,
+                     qPrintable(QString("%1 ticks from %2").arg(narrow.size()).arg(low)));
             QVERIFY(narrow.front().value >= low && narrow.back().value <= high);
         }
         const auto positions = positionTicks(0, 4096);
@@ -106,7 +110,8 @@ private slots:
         QCOMPARE(pickAt(scene, {40, 40}, 1), (PickId{PickId::Kind::Cell, 1}));
         QCOMPARE(pickAt(scene, {90, 90}, 1), PickId{}); // clipped away
         QCOMPARE(pickAt(scene, {75, 20}, 1), PickId{});
-        scene.items.push_back(PolygonItem{{{15, 15}, {30, 15}, {15, 30}}, {0, 0, 0, 255}, {}, {PickId::Kind::Handle, 3}});
+        scene.items.push_back(
+            PolygonItem{{{15, 15}, {30, 15}, {15, 30}}, {0, 0, 0, 255}, {}, {PickId::Kind::Handle, 3}});
         QCOMPARE(pickAt(scene, {20, 20}, 1), (PickId{PickId::Kind::Handle, 3})); // drawn later, lies on top
     }
 
@@ -116,7 +121,8 @@ private slots:
         scene.height = 20;
         scene.background = {255, 255, 255, 255};
         scene.items.push_back(RectangleItem{{1, 2, 3, 4}, {0, 0x72, 0xb2, 128}, {}, 0, {PickId::Kind::Token, 5}});
-        scene.items.push_back(TextItem{{9, 9}, "k→v", {}, {0, 0, 0, 255}, HorizontalAlign::Left, VerticalAlign::Baseline, -90, {}});
+        scene.items.push_back(
+            TextItem{{9, 9}, "k→v", {}, {0, 0, 0, 255}, HorizontalAlign::Left, VerticalAlign::Baseline, -90, {}});
         QCOMPARE(paintSceneAsText(scene), std::string("scene 30x20 on #ffffff\n"
                                                       "rectangle 1,2 3x4 fill #0072b280 [token 5]\n"
                                                       "text 9,9 \"k→v\" 11 px turned -90 #000000\n"));

@@ -1,4 +1,5 @@
-// Exported files hold real text, the bundled fonts and the command that makes them again; a failed export leaves nothing.
+// Exported files hold real text, the bundled fonts and the command that makes them again; a failed export leaves
+// nothing.
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
@@ -24,7 +25,8 @@ Scene sampleScene(std::size_t marks = 3) {
     SceneBuilder builder(scene, text);
     builder.text({10, 20}, "Retained mass 0.896", {FontFace::Interface, 12}, {0, 0, 0, 255});
     builder.text({10, 40}, "1,024 tokens", {FontFace::Monospace, 12, FontWeight::Bold}, {0, 0, 0, 255});
-    builder.text({290, 110}, "PC 2", {FontFace::Interface, 11}, {0, 0, 0, 255}, HorizontalAlign::Left, VerticalAlign::Baseline, -90);
+    builder.text({290, 110}, "PC 2", {FontFace::Interface, 11}, {0, 0, 0, 255}, HorizontalAlign::Left,
+                 VerticalAlign::Baseline, -90);
     PointCloudItem cloud;
     auto points = std::make_shared<std::vector<Point>>();
     for (std::size_t i = 0; i < marks; ++i)
@@ -63,8 +65,8 @@ private slots:
     // Plus and cross have no inside: their arms are drawn in the fill's colour where no stroke is given.
     void everyMarkerIsSeenInItsColour() {
         const Colour blue{0, 0x72, 0xB2, 255};
-        for (const Marker marker : {Marker::Circle, Marker::Square, Marker::Diamond, Marker::TriangleUp, Marker::TriangleDown, Marker::Hexagon,
-                                    Marker::Star, Marker::Plus, Marker::Cross}) {
+        for (const Marker marker : {Marker::Circle, Marker::Square, Marker::Diamond, Marker::TriangleUp,
+                                    Marker::TriangleDown, Marker::Hexagon, Marker::Star, Marker::Plus, Marker::Cross}) {
             Scene scene = sampleScene(0);
             const QtTextService text;
             SceneBuilder builder(scene, text);
@@ -84,7 +86,10 @@ private slots:
                         count += QColor(image.pixel(x, y)) == QColor(0x00, 0x72, 0xB2);
                 return count;
             };
-            QVERIFY2(painted(100) > 150 && painted(156) > 150, qPrintable(QString("marker %1: %2, %3").arg(static_cast<int>(marker)).arg(painted(100)).arg(painted(156))));
+            QVERIFY2(
+                painted(100) > 150 && painted(156) > 150,
+                qPrintable(
+                    QString("marker %1: %2, %3").arg(static_cast<int>(marker)).arg(painted(100)).arg(painted(156))));
             if (marker == Marker::Plus || marker == Marker::Cross)
                 QVERIFY(painted(100) < 700); // lines, no disc
         }
@@ -116,13 +121,15 @@ private slots:
     void crowdedLayersBecomeOneImageByChoice() {
         exportScene(sampleScene(30'000), file("raster.pdf"), {});
         exportScene(sampleScene(30'000), file("vector.pdf"), {.rasteriseAbove = 0});
-        QVERIFY(QFileInfo(QString::fromStdString(file("raster.pdf"))).size() * 3 < QFileInfo(QString::fromStdString(file("vector.pdf"))).size());
+        QVERIFY(QFileInfo(QString::fromStdString(file("raster.pdf"))).size() * 3 <
+                QFileInfo(QString::fromStdString(file("vector.pdf"))).size());
         QVERIFY(run("pdftotext", {QString::fromStdString(file("raster.pdf")), "-"}).contains("Retained mass"));
     }
 
     void footerPrintsTheCommand() {
         exportScene(sampleScene(), file("footer.pdf"), {.command = kCommand, .footer = true});
-        QVERIFY(run("pdftotext", {QString::fromStdString(file("footer.pdf")), "-"}).contains("kvscope plot key_projection"));
+        QVERIFY(run("pdftotext", {QString::fromStdString(file("footer.pdf")), "-"})
+                    .contains("kvscope plot key_projection"));
     }
 
     void failuresAreNamedAndLeaveNothing() {
@@ -147,7 +154,7 @@ private slots:
         QVERIFY(!QFile::exists(QString::fromStdString(file("large.png"))));
         checkImageSize(large.width, large.height, 1.4);
         QVERIFY_EXCEPTION_THROWN(checkImageSize(large.width, large.height, 1.5), Error); // 2^28 pixels
-        QVERIFY_EXCEPTION_THROWN(checkImageSize(20'000, 200, 1.7), Error);              // 32767 a side
+        QVERIFY_EXCEPTION_THROWN(checkImageSize(20'000, 200, 1.7), Error);               // 32767 a side
         exportScene(large, file("large.svg"), {});
         QFile svg(QString::fromStdString(file("large.svg")));
         QVERIFY(svg.open(QIODevice::ReadOnly));
@@ -163,17 +170,21 @@ private slots:
             QVERIFY(std::abs(bitmap.width / 2.0 - extent.width) < 5);
             QVERIFY(std::any_of(bitmap.coverage.begin(), bitmap.coverage.end(), [](auto c) { return c > 200; }));
         }
-        // At fractional scales too: 13 at 1.5 is 19.5 pixels high, and words that stand side by side would run together at 20.
+        // At fractional scales too: 13 at 1.5 is 19.5 pixels high, and words that stand side by side would run together
+        // at 20.
         const std::string line = "certain man seeks his brethren, feeding their flocks in Dothan";
         for (const double scale : {1.0, 1.25, 1.5, 1.75, 2.0}) {
             const TextBitmap bitmap = text.rasterise(line, style, scale);
             const double drawn = bitmap.width / scale, measured = text.measure(line, style).width;
-            QVERIFY2(std::abs(drawn - measured) < 5, qPrintable(QString("%1 of %2 at %3").arg(drawn).arg(measured).arg(scale)));
+            QVERIFY2(std::abs(drawn - measured) < 5,
+                     qPrintable(QString("%1 of %2 at %3").arg(drawn).arg(measured).arg(scale)));
             for (int y = 0; y < bitmap.height; ++y) // no letter is cut off at the end
                 QCOMPARE(int(bitmap.coverage[static_cast<std::size_t>((y + 1) * bitmap.width - 1)]), 0);
         }
-        QCOMPARE(text.measure("111", {FontFace::Monospace, 12}).width, text.measure("888", {FontFace::Monospace, 12}).width);
-        QVERIFY(text.measure("bold", {FontFace::Interface, 12, FontWeight::Bold}).width > text.measure("bold", {FontFace::Interface, 12}).width);
+        QCOMPARE(text.measure("111", {FontFace::Monospace, 12}).width,
+                 text.measure("888", {FontFace::Monospace, 12}).width);
+        QVERIFY(text.measure("bold", {FontFace::Interface, 12, FontWeight::Bold}).width >
+                text.measure("bold", {FontFace::Interface, 12}).width);
     }
 };
 

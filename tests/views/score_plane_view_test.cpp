@@ -28,7 +28,8 @@ Point dataAt(const Scene& scene, Point pixel) {
 /// The selection line: the only thick polyline of two points.
 std::vector<Point> lineOf(const Scene& scene) {
     for (const Drawable& item : scene.items)
-        if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() == 2 && line->stroke.width == 2)
+        if (const auto* line = std::get_if<PolylineItem>(&item);
+            line && line->points.size() == 2 && line->stroke.width == 2)
             return {dataAt(scene, line->points[0]), dataAt(scene, line->points[1])};
     return {};
 }
@@ -67,7 +68,8 @@ private slots:
     void marksStandAtTheStandardisedScores() {
         const ViewInput in = input("compactor@0.25");
         const Scene scene = build(in, m_everything);
-        const auto x = standardised(*in.panes[0].result, "attention", 1), y = standardised(*in.panes[0].result, "leverage", 1);
+        const auto x = standardised(*in.panes[0].result, "attention", 1),
+                   y = standardised(*in.panes[0].result, "leverage", 1);
         std::size_t marks = 0;
         for (const char* name : {"kept", "evicted"}) {
             const PointCloudItem& cloud = *cloudNamed(scene, name);
@@ -90,7 +92,8 @@ private slots:
             QTest::addRow("paper %s", budget) << QString("compactor@%1").arg(budget) << 0.3;
             QTest::addRow("attention alone %s", budget) << QString("compactor,lambda=0@%1").arg(budget) << 0.0;
             QTest::addRow("leverage heavy %s", budget) << QString("compactor,lambda=2.5@%1").arg(budget) << 2.5;
-            QTest::addRow("kvpress %s", budget) << QString("compactor:kvpress@%1").arg(budget) << 1 - QString(budget).toDouble();
+            QTest::addRow("kvpress %s", budget)
+                << QString("compactor:kvpress@%1").arg(budget) << 1 - QString(budget).toDouble();
             QTest::addRow("jointly %s", budget) << QString("compactor:compactor_vllm@%1").arg(budget) << 0.5;
         }
     }
@@ -102,7 +105,8 @@ private slots:
         const std::vector<Point> line = lineOf(scene);
         QCOMPARE(line.size(), std::size_t{2});
         const double score = line[0].x + lambda * line[0].y; // the same at both ends: the slope is -1 / lambda
-        QVERIFY2(std::abs(line[1].x + lambda * line[1].y - score) < 1e-6, qPrintable(QString("%1 and %2").arg(score).arg(line[1].x + lambda * line[1].y)));
+        QVERIFY2(std::abs(line[1].x + lambda * line[1].y - score) < 1e-6,
+                 qPrintable(QString("%1 and %2").arg(score).arg(line[1].x + lambda * line[1].y)));
         QVERIFY(std::abs(line[0].x - line[1].x) + std::abs(line[0].y - line[1].y) > 0.5);
         for (const Point& p : *cloudNamed(scene, "kept")->points)
             QVERIFY(dataAt(scene, p).x + lambda * dataAt(scene, p).y > score - 1e-4);
@@ -184,27 +188,33 @@ private slots:
     }
 
     void theFindingSaysWhichScoreDecides() {
-        QVERIFY(m_view.finding(input("compactor,lambda=0@0.25"), m_middle).starts_with("Attention decides: of 249 tokens kept by score, 249 would be by attention alone"));
+        QVERIFY(m_view.finding(input("compactor,lambda=0@0.25"), m_middle)
+                    .starts_with("Attention decides: of 249 tokens kept by score, 249 would be by attention alone"));
         QVERIFY(m_view.finding(input("compactor,lambda=3@0.25"), m_middle).starts_with("Leverage decides: of 249"));
-        QVERIFY(m_view.finding(input("compactor,protect_first=400@0.25"), m_middle).starts_with("No token is kept for its scores"));
+        QVERIFY(m_view.finding(input("compactor,protect_first=400@0.25"), m_middle)
+                    .starts_with("No token is kept for its scores"));
     }
 
     void otherPoliciesAreToldWhatToChoose() {
         for (const char* spec : {"keydiff@0.25", "leverage@0.25", "exact"}) {
             const ViewInput in = input(spec);
             const auto texts = textsOf(build(in, m_middle));
-            QVERIFY2(std::any_of(texts.begin(), texts.end(), [](auto& t) { return t.find("Choose Compactor") != std::string::npos; }), spec);
+            QVERIFY2(std::any_of(texts.begin(), texts.end(),
+                                 [](auto& t) { return t.find("Choose Compactor") != std::string::npos; }),
+                     spec);
             QCOMPARE(m_view.table(in, m_middle).rowCount, 0);
         }
         QVERIFY(!m_view.finding(ViewInput{}, m_middle).empty());
-        QVERIFY(m_view.finding(input("compactor,skip_first=4096@0.25"), m_middle).find("Lower its skipped tokens") != std::string::npos);
+        QVERIFY(m_view.finding(input("compactor,skip_first=4096@0.25"), m_middle).find("Lower its skipped tokens") !=
+                std::string::npos);
     }
 
     void theHandleTellsItsNumbers() {
         const ViewInput in = input("compactor@0.25");
         const Scene scene = build(in, m_middle);
         for (const Drawable& item : scene.items)
-            if (const auto* circle = std::get_if<CircleItem>(&item); circle && circle->pick.kind == PickId::Kind::Handle) {
+            if (const auto* circle = std::get_if<CircleItem>(&item);
+                circle && circle->pick.kind == PickId::Kind::Handle) {
                 const PointFacts facts = m_view.factsAt(in, m_middle, scene, circle->centre);
                 QCOMPARE(facts.rows.size(), std::size_t{4});
                 QCOMPARE(facts.rows[2].second, std::string("slope −1/λ = −3.33"));
@@ -213,7 +223,8 @@ private slots:
         QFAIL("no handle");
     }
 
-    // x + y / 2 = 1, tokens at (3,0) (0,3) (2,2) (0,0): a line through (2, -1) has lambda 1 - but clamped where it would not.
+    // x + y / 2 = 1, tokens at (3,0) (0,3) (2,2) (0,0): a line through (2, -1) has lambda 1 - but clamped where it
+    // would not.
     void draggingByHand() {
         ScorePlane plane;
         plane.marks.places = {{3, 0}, {0, 3}, {2, 2}, {0, 0}};
@@ -223,10 +234,10 @@ private slots:
         plane.threshold = 1;
         QCOMPARE(*lambdaThrough(plane, {2, -1}), 1.0); // (1 - 2) / -1
         QCOMPARE(*lambdaThrough(plane, {0, 2}), 0.5);
-        QCOMPARE(*lambdaThrough(plane, {5, 2}), 0.0);   // would lean the other way
-        QCOMPARE(*lambdaThrough(plane, {-9, 1}), 3.0);  // the parameter's largest
+        QCOMPARE(*lambdaThrough(plane, {5, 2}), 0.0);  // would lean the other way
+        QCOMPARE(*lambdaThrough(plane, {-9, 1}), 3.0); // the parameter's largest
         QVERIFY(!lambdaThrough(plane, {1, 0}));
-        QCOMPARE(budgetThrough(plane, {2, 0}), 3);      // two scores of 3, and the protected one
+        QCOMPARE(budgetThrough(plane, {2, 0}), 3); // two scores of 3, and the protected one
         QCOMPARE(budgetThrough(plane, {1, 0}), 4);
         QCOMPARE(budgetThrough(plane, {50, 0}), 1);
     }
@@ -244,7 +255,8 @@ private slots:
         const auto moved = handles.draggedTo(in, m_everything, scene, {PickId::Kind::Handle, 1}, target);
         QVERIFY(moved && moved->values.empty() && moved->budget->unit == Budget::Unit::Tokens);
         // With that budget the point lies between the worst kept and the best evicted score.
-        const ScorePlane there = scorePlaneOf(input("compactor@" + std::to_string(std::llround(moved->budget->value)) + "t"));
+        const ScorePlane there =
+            scorePlaneOf(input("compactor@" + std::to_string(std::llround(moved->budget->value)) + "t"));
         for (std::size_t i = 0; i < there.total.size(); ++i)
             QCOMPARE(there.marks.states[i] == TokenState::Kept, double(there.total[i]) >= data.x + 0.3 * data.y);
         QVERIFY(!handles.draggedTo(input("keydiff@0.25"), m_everything, scene, {PickId::Kind::Handle, 1}, target));
@@ -269,9 +281,11 @@ private slots:
     }
     void nothingOverlapsOrIsClipped() {
         QFETCH(QSize, size);
-        for (const char* spec : {"compactor@0.25", "compactor:kvpress@0.1", "compactor,lambda=0@0.5", "compactor,prompt_block=256@0.25"})
+        for (const char* spec :
+             {"compactor@0.25", "compactor:kvpress@0.1", "compactor,lambda=0@0.5", "compactor,prompt_block=256@0.25"})
             for (const bool forExport : {false, true}) {
-                Viewport frame = viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
+                Viewport frame =
+                    viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
                 frame.forExport = forExport;
                 const Scene scene = m_view.buildScene(input(spec), m_middle, frame);
                 QCOMPARE(overlappingTexts(scene, m_text), QStringList());
@@ -293,8 +307,10 @@ private slots:
         QVERIFY2(blue > 1000 && orange > 1000, qPrintable(QString("%1 blue, %2 orange").arg(blue).arg(orange)));
         const std::vector<Point> line = lineOf(scene);
         const auto pixel = [&](Point p) {
-            return QPoint(static_cast<int>(scene.plot.x + (p.x - scene.xMin) / (scene.xMax - scene.xMin) * scene.plot.width),
-                          static_cast<int>(scene.plot.bottom() - (p.y - scene.yMin) / (scene.yMax - scene.yMin) * scene.plot.height));
+            return QPoint(
+                static_cast<int>(scene.plot.x + (p.x - scene.xMin) / (scene.xMax - scene.xMin) * scene.plot.width),
+                static_cast<int>(scene.plot.bottom() -
+                                 (p.y - scene.yMin) / (scene.yMax - scene.yMin) * scene.plot.height));
         };
         const Point middle{(line[0].x + line[1].x) / 2, (line[0].y + line[1].y) / 2};
         QVERIFY(image.pixelColor(pixel(middle)).lightness() < 120);

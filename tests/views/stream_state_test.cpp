@@ -50,7 +50,7 @@ private slots:
         QVERIFY(std::abs(growthExponent(stream) - 1) < 1e-12); // every token opens one
         stream.representatives = {0, 3, 9};
         QVERIFY(std::abs(growthExponent(stream)) < 1e-12); // none in the second half
-        stream.representatives = {0, 5, 40, 50}; // 2 after half, 4 at the end
+        stream.representatives = {0, 5, 40, 50};           // 2 after half, 4 at the end
         QVERIFY(std::abs(growthExponent(stream) - 1) < 1e-12);
     }
 };

@@ -40,9 +40,12 @@ enum class Vision { Normal, Deutan, Protan, Tritan };
 Rgb seen(const Rgb& c, Vision vision) {
     using Matrix = std::array<Rgb, 3>;
     static const std::map<Vision, Matrix> matrices = {
-        {Vision::Deutan, {{{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}}}},
-        {Vision::Protan, {{{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}}}},
-        {Vision::Tritan, {{{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}}}}};
+        {Vision::Deutan,
+         {{{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}}}},
+        {Vision::Protan,
+         {{{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}}}},
+        {Vision::Tritan,
+         {{{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}}}}};
     if (vision == Vision::Normal)
         return c;
     Rgb out{};
@@ -58,13 +61,15 @@ Rgb oklab(Colour colour, Vision vision = Vision::Normal) {
     const double l = std::cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b);
     const double m = std::cbrt(0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b);
     const double s = std::cbrt(0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b);
-    return {0.2104542553 * l + 0.7936177850 * m - 0.0040720468 * s, 1.9779984951 * l - 2.4285922050 * m + 0.4505937099 * s,
+    return {0.2104542553 * l + 0.7936177850 * m - 0.0040720468 * s,
+            1.9779984951 * l - 2.4285922050 * m + 0.4505937099 * s,
             0.0259040371 * l + 0.7827717662 * m - 0.8086757660 * s};
 }
 
 double distance(Colour a, Colour b, Vision vision) {
     const auto x = oklab(a, vision), y = oklab(b, vision);
-    return 100 * std::sqrt((x[0] - y[0]) * (x[0] - y[0]) + (x[1] - y[1]) * (x[1] - y[1]) + (x[2] - y[2]) * (x[2] - y[2]));
+    return 100 *
+           std::sqrt((x[0] - y[0]) * (x[0] - y[0]) + (x[1] - y[1]) * (x[1] - y[1]) + (x[2] - y[2]) * (x[2] - y[2]));
 }
 
 double leastDistance(const std::vector<Colour>& colours, Vision vision) {
@@ -101,7 +106,8 @@ private slots:
             const Theme& t = themeOf(id);
             for (const Colour ground : {t.canvas, t.panel, t.raised})
                 for (const Colour text : {t.text1, t.text2, t.text3})
-                    QVERIFY2(contrast(text, ground) >= 4.5, qPrintable(QString("theme %1: %2").arg(static_cast<int>(id)).arg(contrast(text, ground))));
+                    QVERIFY2(contrast(text, ground) >= 4.5,
+                             qPrintable(QString("theme %1: %2").arg(static_cast<int>(id)).arg(contrast(text, ground))));
             QVERIFY(contrast(t.warning, t.warningGround) >= 4.5);
             QVERIFY(contrast(t.error, t.errorGround) >= 4.5);
         }
@@ -138,7 +144,8 @@ private slots:
                 QVERIFY(contrast(colour, themeOf(id).canvas) >= 3.0);
             for (const Vision vision : {Vision::Normal, Vision::Deutan, Vision::Protan, Vision::Tritan}) {
                 const double found = leastDistance(families, vision);
-                QVERIFY2(found >= least, qPrintable(QString("theme %1 vision %2: %3").arg(int(id)).arg(int(vision)).arg(found)));
+                QVERIFY2(found >= least,
+                         qPrintable(QString("theme %1 vision %2: %3").arg(int(id)).arg(int(vision)).arg(found)));
             }
         }
     }
@@ -149,7 +156,8 @@ private slots:
             std::vector<Colour> colours;
             for (const Policy* policy : allPolicies()) {
                 colours.push_back(policyStyle(policy->card().id, id).colour);
-                QVERIFY2(colours.back() != policyStyle("somebody's list", id).colour, policy->card().id.c_str()); // it is in the table
+                QVERIFY2(colours.back() != policyStyle("somebody's list", id).colour,
+                         policy->card().id.c_str()); // it is in the table
                 QVERIFY2(contrast(colours.back(), themeOf(id).canvas) >= 3.0, policy->card().id.c_str());
                 if (policy->card().id == "exact")
                     colours.pop_back(); // ink, as thick as no other line
@@ -157,13 +165,15 @@ private slots:
             QVERIFY(colours.size() >= 15);
             for (const Vision vision : {Vision::Normal, Vision::Deutan, Vision::Protan, Vision::Tritan}) {
                 const double found = leastDistance(colours, vision);
-                QVERIFY2(found >= least, qPrintable(QString("theme %1 vision %2: %3").arg(int(id)).arg(int(vision)).arg(found)));
+                QVERIFY2(found >= least,
+                         qPrintable(QString("theme %1 vision %2: %3").arg(int(id)).arg(int(vision)).arg(found)));
             }
         }
     }
 
     void categoriesStayApartForEveryVision() {
-        for (const auto& [id, least, six] : {std::tuple{ThemeId::Light, 8.8, 10.0}, {ThemeId::Dark, 9.7, 12.5}, {ThemeId::Paper, 8.8, 10.0}}) {
+        for (const auto& [id, least, six] :
+             {std::tuple{ThemeId::Light, 8.8, 10.0}, {ThemeId::Dark, 9.7, 12.5}, {ThemeId::Paper, 8.8, 10.0}}) {
             std::vector<Colour> colours;
             for (std::size_t i = 0; i < kCategoryColours; ++i) {
                 colours.push_back(categoryColour(i, id));
@@ -171,8 +181,12 @@ private slots:
             }
             QCOMPARE(categoryColour(kCategoryColours + 3, id), colours[3]);
             for (const Vision vision : {Vision::Normal, Vision::Deutan, Vision::Protan, Vision::Tritan}) {
-                QVERIFY2(leastDistance(colours, vision) >= least, qPrintable(QString("theme %1 vision %2: %3").arg(int(id)).arg(int(vision)).arg(leastDistance(colours, vision))));
-                QVERIFY(leastDistance({colours.begin(), colours.begin() + 6}, vision) >= six); // few groups: farther apart
+                QVERIFY2(leastDistance(colours, vision) >= least, qPrintable(QString("theme %1 vision %2: %3")
+                                                                                 .arg(int(id))
+                                                                                 .arg(int(vision))
+                                                                                 .arg(leastDistance(colours, vision))));
+                QVERIFY(leastDistance({colours.begin(), colours.begin() + 6}, vision) >=
+                        six); // few groups: farther apart
             }
         }
     }

@@ -1,5 +1,5 @@
-// The theory beside the measurement: norms, demands and bounds of the sample's heads against plain loops over the capture,
-// and the view that shows them.
+// The theory beside the measurement: norms, demands and bounds of the sample's heads against plain loops over the
+// capture, and the view that shows them.
 #include "app/export/scene_export.h"
 #include "core/metrics/measure_values.h"
 #include "core/policies/balance/balance_log.h"
@@ -23,8 +23,12 @@ using namespace kvscope::view_fixture;
 namespace {
 
 constexpr int kHead = 1, kCut = 995;
-const std::string kPolicies[] = {"balancekv@0.25", "balancekv_stream@0.25", "subgen,delta_quantile=0.2@0.25", "compactor,sketch_size=16@0.25",
-                                 "leverage,sketch_size=16@0.25", "keydiff@0.25"};
+const std::string kPolicies[] = {"balancekv@0.25",
+                                 "balancekv_stream@0.25",
+                                 "subgen,delta_quantile=0.2@0.25",
+                                 "compactor,sketch_size=16@0.25",
+                                 "leverage,sketch_size=16@0.25",
+                                 "keydiff@0.25"};
 
 RunRequest requestOf(const std::string& spec) {
     RunRequest request = needleRequest(spec);
@@ -32,7 +36,9 @@ RunRequest requestOf(const std::string& spec) {
     return request;
 }
 
-std::vector<TheoryRow> rowsOf(const std::string& spec, TheoryAsked asked = {}) { return theoryRows(runner(), requestOf(spec), asked, {}); }
+std::vector<TheoryRow> rowsOf(const std::string& spec, TheoryAsked asked = {}) {
+    return theoryRows(runner(), requestOf(spec), asked, {});
+}
 
 TheoryRow find(const std::vector<TheoryRow>& rows, const std::string& theorem, const std::string& quantity) {
     for (const TheoryRow& row : rows)
@@ -63,7 +69,9 @@ double longest(const HostTensor& tensor, std::int64_t head, std::int64_t begin, 
     return most;
 }
 
-bool near(double got, double expected, double tolerance = 1e-5) { return std::abs(got - expected) <= tolerance * std::abs(expected); }
+bool near(double got, double expected, double tolerance = 1e-5) {
+    return std::abs(got - expected) <= tolerance * std::abs(expected);
+}
 
 struct Norms {
     double key, value, query, scaling;
@@ -111,7 +119,8 @@ private slots:
             const RunRequest request = requestOf(text);
             const auto result = runner().run(request, {});
             const auto& log = dynamic_cast<const BalanceLog&>(*result->log);
-            const HostTensor keys = needleCapture()->read(LayerIndex(3), TensorRole::Keys, {}), values = needleCapture()->read(LayerIndex(3), TensorRole::Values, {});
+            const HostTensor keys = needleCapture()->read(LayerIndex(3), TensorRole::Keys, {}),
+                             values = needleCapture()->read(LayerIndex(3), TensorRole::Values, {});
             const Norms norms;
             double worst = 0;
             for (const BalanceWalkLog& walk : log.walks) {
@@ -122,18 +131,26 @@ private slots:
                 double q = 0;
                 for (std::size_t i = 0; i < walk.tokens.size(); ++i)
                     for (std::size_t j = 0; j < walk.tokens.size(); ++j) {
-                        const double kernel = std::exp(norms.scaling * dot(vectorOf(keys, kHead, walk.tokens[i]), vectorOf(keys, kHead, walk.tokens[j])) - unit);
-                        const double product = walk.tree == 1 ? dot(vectorOf(values, kHead, walk.tokens[i]), vectorOf(values, kHead, walk.tokens[j])) : 1;
+                        const double kernel = std::exp(norms.scaling * dot(vectorOf(keys, kHead, walk.tokens[i]),
+                                                                           vectorOf(keys, kHead, walk.tokens[j])) -
+                                                       unit);
+                        const double product = walk.tree == 1 ? dot(vectorOf(values, kHead, walk.tokens[i]),
+                                                                    vectorOf(values, kHead, walk.tokens[j]))
+                                                              : 1;
                         q += walk.signs[i] * walk.signs[j] * kernel * product;
                     }
                 const double s = walk.tree == 1 ? 64 : 1;
-                const double value = walk.tree == 1 ? (gain ? norms.value : std::ldexp(1.0, static_cast<int>(walk.bucket))) : 1;
+                const double value =
+                    walk.tree == 1 ? (gain ? norms.value : std::ldexp(1.0, static_cast<int>(walk.bucket))) : 1;
                 const double bound = std::sqrt(s) * 30 * std::log(double(walk.tokens.size()) * s / 0.01);
                 worst = std::max(worst, std::sqrt(std::max(0.0, q)) / value / bound);
             }
             const TheoryRow row = find(rowsOf(text), "BalanceKV Thm 3.3", "discrepancy, worst node");
             QVERIFY2(worst > 0 && near(row.measured / row.demanded, worst, 1e-3),
-                     qPrintable(QString("%1: %2 against %3").arg(QString::fromStdString(text)).arg(row.measured / row.demanded).arg(worst)));
+                     qPrintable(QString("%1: %2 against %3")
+                                    .arg(QString::fromStdString(text))
+                                    .arg(row.measured / row.demanded)
+                                    .arg(worst)));
             QVERIFY(row.margin() > 1); // the theorem's constant is loose
         }
     }
@@ -148,7 +165,7 @@ private slots:
         QVERIFY(near(t.demanded, std::exp(2 * delta * norms.query * norms.scaling) * std::log(995.0) / 0.0625));
         QCOMPARE(t.set, 7.0);
         QVERIFY(near(s.demanded, 64 / 0.0625) && s.set == 99);
-        // The error is the mean over the judged queries of the four query heads, its worst the largest of them.
+        // The error is the mean over the evaluation queries of the four query heads, its worst the largest of them.
         const std::vector<std::string> ids = {"eps_op"};
         const auto measured = runner().measure(*result, ids, {});
         double sum = 0, worst = 0;
@@ -168,18 +185,22 @@ private slots:
         const auto logOf = [&](const std::string& spec) {
             return std::dynamic_pointer_cast<const LeverageLog>(runner().run(requestOf(spec), {})->log);
         };
-        const auto exact = logOf("leverage:exact@0.25"), sketched = logOf("leverage,sketch_size=16@0.25"), drawn = logOf("leverage:sampling@0.25");
+        const auto exact = logOf("leverage:exact@0.25"), sketched = logOf("leverage,sketch_size=16@0.25"),
+                   drawn = logOf("leverage:sampling@0.25");
         double worst = 1;
         for (std::size_t i = kCut; i < 2 * kCut; ++i)
-            worst = std::max({worst, double(exact->leverage.data[i]) / double(sketched->leverage.data[i]), double(sketched->leverage.data[i]) / double(exact->leverage.data[i])});
+            worst = std::max({worst, double(exact->leverage.data[i]) / double(sketched->leverage.data[i]),
+                              double(sketched->leverage.data[i]) / double(exact->leverage.data[i])});
         const float most = exact->spectrum.data[64], least = exact->spectrum.data[127];
         const TheoryRow ratio = find(rows, "Compactor Thm 2", "sketched over exact leverage");
-        QVERIFY(near(ratio.measured, worst) && near(ratio.demanded, double(most / least) * double(most / least) * 3, 1e-4));
+        QVERIFY(near(ratio.measured, worst) &&
+                near(ratio.demanded, double(most / least) * double(most / least) * 3, 1e-4));
         QVERIFY(near(find(rows, "Compactor Thm 1", "distortion of drawn rows").measured, drawn->distortion[1]));
         const TheoryRow k = find(rows, "Compactor Thm 2", "sketch k");
         QVERIFY(k.set == 16 && near(k.demanded, 48 * (64 * std::log(84.0) + std::log(200.0))));
         QCOMPARE(find(rows, "Compactor Thm 1", "sampled rows k").set, 249.0);
-        QVERIFY(std::isnan(find(rowsOf("compactor,sketch=none@0.25"), "Compactor Thm 2", "sketch k").set)); // nothing is sketched
+        QVERIFY(std::isnan(
+            find(rowsOf("compactor,sketch=none@0.25"), "Compactor Thm 2", "sketch k").set)); // nothing is sketched
     }
 
     void keydiffsBoundHoldsOnEveryLayer() {
@@ -220,8 +241,10 @@ private slots:
             const TheoryRow& row = data->rows[i];
             if (row.kvHead != kHead || !row.hasMargin())
                 continue;
-            const std::vector<std::string> texts = textsOf(scene); // a bound that is not kept is not written as "1.39 ≤ 0.5"
-            const std::string bound = formatShort(row.measured) + (row.margin() >= 1 ? " ≤ " : " > ") + formatShort(row.demanded);
+            const std::vector<std::string> texts =
+                textsOf(scene); // a bound that is not kept is not written as "1.39 ≤ 0.5"
+            const std::string bound =
+                formatShort(row.measured) + (row.margin() >= 1 ? " ≤ " : " > ") + formatShort(row.demanded);
             QVERIFY(row.kind != TheoryRow::Kind::Bound || std::find(texts.begin(), texts.end(), bound) != texts.end());
             const PickId wanted{PickId::Kind::Cell, static_cast<std::int64_t>(i)};
             for (const Drawable& item : scene.items) {
@@ -236,7 +259,8 @@ private slots:
         }
         QCOMPARE(marks, 4); // two demands, two bounds
         const std::string finding = m_view.finding(in, m_options);
-        QVERIFY2(finding.starts_with("0 of 2 demands of the theorems are met (sketch k asks ") && finding.find("of 2 measured errors") != std::string::npos,
+        QVERIFY2(finding.starts_with("0 of 2 demands of the theorems are met (sketch k asks ") &&
+                     finding.find("of 2 measured errors") != std::string::npos,
                  finding.c_str());
     }
 
@@ -246,15 +270,18 @@ private slots:
         const double epsilon = theoryEpsilons()[at];
         QVERIFY(theoryEpsilons().front() == 0.01 && near(theoryEpsilons().back(), 0.99));
         int moved = 0;
-        for (const char* spec : {"balancekv_stream@0.25", "subgen,delta_quantile=0.2@0.25", "compactor,sketch_size=16@0.25", "keydiff@0.25"}) {
+        for (const char* spec : {"balancekv_stream@0.25", "subgen,delta_quantile=0.2@0.25",
+                                 "compactor,sketch_size=16@0.25", "keydiff@0.25"}) {
             const auto rows = rowsOf(spec), asked = rowsOf(spec, {epsilon, 0.01});
             QCOMPARE(rows.size(), asked.size());
             for (std::size_t i = 0; i < rows.size(); ++i) {
                 const bool moves = !rows[i].overEpsilon.empty();
                 moved += moves ? 1 : 0;
-                QVERIFY2(near(moves ? rows[i].overEpsilon[at] : rows[i].demanded, asked[i].demanded) || std::isnan(asked[i].demanded),
+                QVERIFY2(near(moves ? rows[i].overEpsilon[at] : rows[i].demanded, asked[i].demanded) ||
+                             std::isnan(asked[i].demanded),
                          rows[i].quantity.c_str());
-                QVERIFY(!moves || rows[i].quantity == "levels T" || rows[i].overEpsilon.front() != rows[i].overEpsilon.back());
+                QVERIFY(!moves || rows[i].quantity == "levels T" ||
+                        rows[i].overEpsilon.front() != rows[i].overEpsilon.back());
             }
         }
         QVERIFY(moved >= 2 * (3 + 3 + 4)); // two KV heads
@@ -265,7 +292,8 @@ private slots:
         const auto linesOf = [&](double height) {
             std::vector<PolylineItem> lines;
             for (const Drawable& item : m_view.buildScene(in, m_options, viewport(800, height, m_text)).items)
-                if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() == theoryEpsilons().size())
+                if (const auto* line = std::get_if<PolylineItem>(&item);
+                    line && line->points.size() == theoryEpsilons().size())
                     lines.push_back(*line);
             return lines;
         };
@@ -278,8 +306,11 @@ private slots:
                 rows.push_back(&row);
         QCOMPARE(lines.size(), rows.size());
         // Heights are logarithms of margins: a ratio of differences does not depend on the axis.
-        const auto decades = [&](std::size_t row, std::size_t i) { return std::log10(rows[row]->marginAgainst(rows[row]->overEpsilon[i])); };
-        const double drawn = (lines[0].points[20].y - lines[2].points[10].y) / (lines[1].points[15].y - lines[3].points[5].y);
+        const auto decades = [&](std::size_t row, std::size_t i) {
+            return std::log10(rows[row]->marginAgainst(rows[row]->overEpsilon[i]));
+        };
+        const double drawn =
+            (lines[0].points[20].y - lines[2].points[10].y) / (lines[1].points[15].y - lines[3].points[5].y);
         QVERIFY(near(drawn, (decades(0, 20) - decades(2, 10)) / (decades(1, 15) - decades(3, 5)), 1e-6));
         QVERIFY(lines[0].points[3].x < lines[0].points[4].x);
     }
@@ -287,7 +318,8 @@ private slots:
     // One set of ticks: a line of the grid over every label, at every size, and labels in low docks too.
     void everyLabelHasItsLineOfTheGrid() {
         for (const QSize size : {QSize(940, 126), QSize(345, 130), QSize(490, 150), QSize(1181, 477)}) {
-            const Scene scene = m_view.buildScene(input("keydiff@0.25"), m_options, viewport(size.width(), size.height(), m_text));
+            const Scene scene =
+                m_view.buildScene(input("keydiff@0.25"), m_options, viewport(size.width(), size.height(), m_text));
             std::vector<double> lines, labels;
             for (const Drawable& item : scene.items) {
                 const auto* line = std::get_if<PolylineItem>(&item);
@@ -304,7 +336,8 @@ private slots:
         }
     }
 
-    // At this head Theorem 3.2 says nothing: no head has a mark there. The marks of other heads are drawn where a line explains them.
+    // At this head Theorem 3.2 says nothing: no head has a mark there. The marks of other heads are drawn where a line
+    // explains them.
     void rowsWithoutAStatementHaveNoMark() {
         const ViewInput in = input("keydiff@0.25");
         const auto data = dataAs<TheoryData>(in);
@@ -312,7 +345,8 @@ private slots:
             const Scene scene = m_view.buildScene(in, m_options, viewport(width, 300, m_text));
             int others = 0;
             for (const Drawable& item : scene.items)
-                if (const auto* circle = std::get_if<CircleItem>(&item); circle && circle->pick.kind == PickId::Kind::Cell) {
+                if (const auto* circle = std::get_if<CircleItem>(&item);
+                    circle && circle->pick.kind == PickId::Kind::Cell) {
                     const TheoryRow& row = data->rows[static_cast<std::size_t>(circle->pick.index)];
                     QVERIFY(row.theorem != "KeyDiff Thm 3.2");
                     others += row.kvHead != kHead;
@@ -327,25 +361,35 @@ private slots:
     void numbersHaveTheirUnitAndTheSentenceIsTrue() {
         const ViewInput in = input("keydiff@0.25");
         const std::vector<std::string> texts = textsOf(m_view.buildScene(in, m_options, viewport(800, 300, m_text)));
-        QVERIFY(std::find_if(texts.begin(), texts.end(), [](const std::string& t) { return t.find("° ≤ ") != std::string::npos && t.ends_with("°"); }) != texts.end());
+        QVERIFY(std::find_if(texts.begin(), texts.end(), [](const std::string& t) {
+                    return t.find("° ≤ ") != std::string::npos && t.ends_with("°");
+                }) != texts.end());
         QCOMPARE(m_view.finding(in, m_options),
-                 std::string("No theorem about KeyDiff asks for a setting; the one measured value lies within its bound; one theorem says nothing at this head (needs cos(k̄, q̄) < 0 < cos(k*, q̄))"));
+                 std::string("No theorem about KeyDiff asks for a setting; the one measured value lies within its "
+                             "bound; one theorem says nothing at this head (needs cos(k̄, q̄) < 0 < cos(k*, q̄))"));
         QVERIFY(std::find(texts.begin(), texts.end(), "needs cos(k̄, q̄) < 0 < cos(k*, q̄)") != texts.end());
     }
 
     void stripesLieBehindTheLines() {
         const Scene scene = m_view.buildScene(input("keydiff@0.25"), m_options, viewport(800, 300, m_text));
         const Colour stripe = withAlpha(themeOf(ThemeId::Light).sunken, 0.45);
-        const auto isStripe = [&](const Drawable& item) { const auto* box = std::get_if<RectangleItem>(&item); return box && box->fill == stripe; };
-        const auto firstLine = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) { return std::holds_alternative<PolylineItem>(item); });
-        QVERIFY(std::any_of(scene.items.begin(), firstLine, isStripe) && std::none_of(firstLine, scene.items.end(), isStripe));
+        const auto isStripe = [&](const Drawable& item) {
+            const auto* box = std::get_if<RectangleItem>(&item);
+            return box && box->fill == stripe;
+        };
+        const auto firstLine = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) {
+            return std::holds_alternative<PolylineItem>(item);
+        });
+        QVERIFY(std::any_of(scene.items.begin(), firstLine, isStripe) &&
+                std::none_of(firstLine, scene.items.end(), isStripe));
     }
 
     void factsNameFormulaAndHead() {
         const ViewInput in = input("subgen,delta_quantile=0.2@0.25");
         const Scene scene = m_view.buildScene(in, m_options, viewport(800, 400, m_text));
         for (const Drawable& item : scene.items)
-            if (const auto* square = std::get_if<RectangleItem>(&item); square && square->pick.kind == PickId::Kind::Cell) {
+            if (const auto* square = std::get_if<RectangleItem>(&item);
+                square && square->pick.kind == PickId::Kind::Cell) {
                 const PointFacts facts = m_view.factsAt(in, m_options, scene, {square->box.x + 4, square->box.y + 4});
                 QVERIFY(facts.rows.size() >= 5 && facts.rows[2].first == "formula");
                 QVERIFY(facts.kvHead == 1 && facts.layer == 3);
@@ -364,7 +408,8 @@ private slots:
 
     void nothingOverlapsOrIsClipped_data() {
         QTest::addColumn<QSize>("size");
-        for (const QSize size : {QSize(220, 160), QSize(300, 220), QSize(500, 300), QSize(930, 410), QSize(1400, 900), QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176)})
+        for (const QSize size : {QSize(220, 160), QSize(300, 220), QSize(500, 300), QSize(930, 410), QSize(1400, 900),
+                                 QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176)})
             QTest::newRow(qPrintable(QString("%1x%2").arg(size.width()).arg(size.height()))) << size;
     }
     void nothingOverlapsOrIsClipped() {
@@ -372,7 +417,8 @@ private slots:
         for (const std::string& spec : kPolicies) {
             const ViewInput in = input(spec);
             for (const bool forExport : {false, true}) {
-                Viewport frame = viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
+                Viewport frame =
+                    viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
                 frame.forExport = forExport;
                 const Scene scene = m_view.buildScene(in, m_options, frame);
                 QCOMPARE(overlappingTexts(scene, m_text), QStringList());
@@ -392,14 +438,17 @@ private slots:
     }
 
     void pictureShowsGreenAndRedMarks() {
-        const Scene scene = m_view.buildScene(input("compactor,sketch_size=16@0.25"), m_options, viewport(800, 400, m_text));
+        const Scene scene =
+            m_view.buildScene(input("compactor,sketch_size=16@0.25"), m_options, viewport(800, 400, m_text));
         const QImage image = renderScene(scene, 1);
         const auto count = [&](Colour wanted) {
             int pixels = 0;
             for (int y = 0; y < image.height(); ++y)
                 for (int x = 0; x < image.width(); ++x) {
                     const QColor c = image.pixelColor(x, y);
-                    pixels += std::abs(c.red() - wanted.r) + std::abs(c.green() - wanted.g) + std::abs(c.blue() - wanted.b) < 24;
+                    pixels +=
+                        std::abs(c.red() - wanted.r) + std::abs(c.green() - wanted.g) + std::abs(c.blue() - wanted.b) <
+                        24;
                 }
             return pixels;
         };

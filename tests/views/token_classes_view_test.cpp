@@ -3,10 +3,10 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
+#include "views/common/token_groups.h"
 #include "views/scene/text_painter.h"
 #include "views/token_classes/token_classes_data.h"
 #include "views/token_classes/token_classes_view.h"
-#include "views/common/token_groups.h"
 
 #include <cmath>
 
@@ -20,7 +20,8 @@ const std::vector<std::string> kPanes = {"keydiff@0.25", "snapkv@0.25", "streami
 std::vector<Box> barsOf(const Scene& scene, std::int64_t cell) {
     std::vector<Box> boxes;
     for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == PickId{PickId::Kind::Cell, cell} && box->fill.a > 0)
+        if (const auto* box = std::get_if<RectangleItem>(&item);
+            box && box->pick == PickId{PickId::Kind::Cell, cell} && box->fill.a > 0)
             boxes.push_back(box->box);
     return boxes;
 }
@@ -40,7 +41,8 @@ private slots:
         const ViewInput input = inputFor(m_view, {"streaming_llm@0.25"}, options);
         const ViewTable table = m_view.table(input, options);
         QCOMPARE(table.rowCount, std::int64_t{10});
-        const std::vector<int> kept = {4, 0, 0, 0, 0, 0, 0, 46, 100, 99}; // tenths begin at 0, 100, 199, 299 ... 796, 896
+        const std::vector<int> kept = {4, 0, 0,  0,   0,
+                                       0, 0, 46, 100, 99}; // tenths begin at 0, 100, 199, 299 ... 796, 896
         int sum = 0;
         for (std::int64_t row = 0; row < 10; ++row) {
             QCOMPARE(std::stoi(table.cell(row, 2)), kept[static_cast<std::size_t>(row)]);
@@ -67,7 +69,8 @@ private slots:
                 }
                 QCOMPARE(std::stoi(table.cell(row, 1)), tokens);
                 QCOMPARE(std::stoi(table.cell(row, 2 + 2 * static_cast<int>(pane))), kept);
-                QVERIFY(std::abs(std::stod(table.cell(row, 3 + 2 * static_cast<int>(pane))) - static_cast<double>(kept) / tokens) < 1e-6);
+                QVERIFY(std::abs(std::stod(table.cell(row, 3 + 2 * static_cast<int>(pane))) -
+                                 static_cast<double>(kept) / tokens) < 1e-6);
             }
     }
 
@@ -101,7 +104,8 @@ private slots:
         const Scene scene = m_view.buildScene(input, options, viewport(600, 400, m_text));
         const auto strokeOf = [&](std::int64_t cell) {
             for (const Drawable& item : scene.items)
-                if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == PickId{PickId::Kind::Cell, cell} && box->fill.a > 0)
+                if (const auto* box = std::get_if<RectangleItem>(&item);
+                    box && box->pick == PickId{PickId::Kind::Cell, cell} && box->fill.a > 0)
                     return box->stroke.dash.size();
             return std::size_t{99};
         };
@@ -117,7 +121,8 @@ private slots:
         const PointFacts facts = m_view.factsAt(input, options, scene, {needle.x + 1, needle.y + needle.height / 2});
         QCOMPARE(facts.rows[0].second, std::string("needle"));
         const auto& groups = dynamic_cast<const TokenGroups&>(m_view);
-        QCOMPARE(groups.tokensAt(input, options, scene, {needle.x + 1, needle.y + needle.height / 2}), tokensOfKind(*input.capture, SegmentKind::Needle));
+        QCOMPARE(groups.tokensAt(input, options, scene, {needle.x + 1, needle.y + needle.height / 2}),
+                 tokensOfKind(*input.capture, SegmentKind::Needle));
         QVERIFY(facts.rows[1].second.find("of 48 kept") != std::string::npos);
     }
 
@@ -125,9 +130,10 @@ private slots:
         QTest::addColumn<QString>("classes");
         QTest::addColumn<QSize>("size");
         for (const char* classes : {"text", "position"})
-            for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(930, 260), QSize(1400, 900), QSize(940, 126), QSize(490, 150),
-                                     QSize(345, 130), QSize(246, 176)})
-                QTest::newRow(qPrintable(QString("%1 %2x%3").arg(classes).arg(size.width()).arg(size.height()))) << QString(classes) << size;
+            for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(930, 260), QSize(1400, 900),
+                                     QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(246, 176)})
+                QTest::newRow(qPrintable(QString("%1 %2x%3").arg(classes).arg(size.width()).arg(size.height())))
+                    << QString(classes) << size;
     }
     void nothingOverlapsOrIsClipped() {
         QFETCH(QString, classes);
@@ -149,7 +155,8 @@ private slots:
         QTest::addColumn<QString>("classes");
         for (const QSize size : {QSize(940, 126), QSize(490, 150), QSize(345, 130), QSize(326, 176)})
             for (const char* classes : {"text", "position"})
-                QTest::newRow(qPrintable(QString("%1x%2 %3").arg(size.width()).arg(size.height()).arg(classes))) << size << QString(classes);
+                QTest::newRow(qPrintable(QString("%1x%2 %3").arg(size.width()).arg(size.height()).arg(classes)))
+                    << size << QString(classes);
     }
     void namesStayInLowDocks() {
         QFETCH(QSize, size);
@@ -158,7 +165,9 @@ private slots:
         const ViewInput input = inputFor(m_view, kPanes, options);
         const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), m_text));
         const std::vector<std::string> texts = scene_checks::textsOf(scene);
-        const auto has = [&](const std::string& wanted) { return std::find(texts.begin(), texts.end(), wanted) != texts.end(); };
+        const auto has = [&](const std::string& wanted) {
+            return std::find(texts.begin(), texts.end(), wanted) != texts.end();
+        };
         const ViewTable table = m_view.table(input, options);
         std::int64_t named = 0;
         double best = 0, bestShown = 0; // distance from the tick
@@ -174,7 +183,8 @@ private slots:
         QVERIFY(named >= (classes == "text" ? 5 : 4));
         QCOMPARE(bestShown, best);
         if (named < table.rowCount)
-            QVERIFY2(has(std::to_string(table.rowCount - named) + " more lie nearer to the tick"), paintSceneAsText(scene).c_str());
+            QVERIFY2(has(std::to_string(table.rowCount - named) + " more lie nearer to the tick"),
+                     paintSceneAsText(scene).c_str());
     }
 
     // All bars of a picture are equally high, at least 3 pixels, and begin on pixels of the screen.
@@ -187,7 +197,8 @@ private slots:
                 frame.pixelScale = scale;
                 double height = 0;
                 for (const Drawable& item : m_view.buildScene(input, options, frame).items)
-                    if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Cell) {
+                    if (const auto* box = std::get_if<RectangleItem>(&item);
+                        box && box->pick.kind == PickId::Kind::Cell) {
                         height = height == 0 ? box->box.height : height;
                         QVERIFY(std::abs(box->box.height - height) < 1e-9 && height >= 3);
                         QVERIFY(std::abs(box->box.y * scale - std::round(box->box.y * scale)) < 1e-6);
@@ -201,8 +212,10 @@ private slots:
         const ParameterValues options = optionsOf(m_view);
         const auto ticks = [&](const std::vector<std::string>& panes) {
             std::vector<double> xs;
-            for (const Drawable& item : m_view.buildScene(inputFor(m_view, panes, options), options, viewport(1788, 300, m_text)).items)
-                if (const auto* line = std::get_if<PolylineItem>(&item); line && line->stroke.colour == themeOf(ThemeId::Light).ink && line->stroke.width == 1)
+            for (const Drawable& item :
+                 m_view.buildScene(inputFor(m_view, panes, options), options, viewport(1788, 300, m_text)).items)
+                if (const auto* line = std::get_if<PolylineItem>(&item);
+                    line && line->stroke.colour == themeOf(ThemeId::Light).ink && line->stroke.width == 1)
                     xs.push_back(line->points.front().x);
             return xs;
         };
@@ -215,7 +228,10 @@ private slots:
         const ParameterValues options = optionsOf(m_view, {{"classes", "position"}});
         const ViewInput input = inputFor(m_view, {"streaming_llm@0.25"}, options);
         const Scene scene = m_view.buildScene(input, options, viewport(600, 400, m_text));
-        const auto isHit = [](const Drawable& item) { const auto* box = std::get_if<RectangleItem>(&item); return box && box->pick == PickId{PickId::Kind::Cell, 4}; };
+        const auto isHit = [](const Drawable& item) {
+            const auto* box = std::get_if<RectangleItem>(&item);
+            return box && box->pick == PickId{PickId::Kind::Cell, 4};
+        };
         QVERIFY(barsOf(scene, 4).empty() && !barsOf(scene, 8).empty());
         const Box none = std::get<RectangleItem>(*std::find_if(scene.items.begin(), scene.items.end(), isHit)).box;
         const Colour colour = policyStyle("streaming_llm", ThemeId::Light).colour;
@@ -226,7 +242,8 @@ private slots:
 
     void thePictureShowsBarsInPolicyColours() {
         const ParameterValues options = optionsOf(m_view);
-        const QImage image = renderScene(m_view.buildScene(inputFor(m_view, kPanes, options), options, viewport(700, 420, m_text)), 1);
+        const QImage image =
+            renderScene(m_view.buildScene(inputFor(m_view, kPanes, options), options, viewport(700, 420, m_text)), 1);
         int teal = 0, olive = 0;
         for (int y = 28; y < image.height(); ++y)
             for (int x = 100; x < image.width(); ++x) {

@@ -16,8 +16,11 @@ private slots:
         const Theme& theme = themeOf(ThemeId::Light);
         Scene scene;
         SceneBuilder builder(scene, m_text);
-        drawRingedMarks(builder, {{4, {10, 10}, 2.3, Marker::Circle, theme.kept, {}}, {5, {13, 10}, 2, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}},
-                                  {6, {11, 12}, 2, Marker::Square, theme.protectedToken, {}}}, theme);
+        drawRingedMarks(builder,
+                        {{4, {10, 10}, 2.3, Marker::Circle, theme.kept, {}},
+                         {5, {13, 10}, 2, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}},
+                         {6, {11, 12}, 2, Marker::Square, theme.protectedToken, {}}},
+                        theme);
         std::vector<std::size_t> casings, rings, marks;
         for (std::size_t i = 0; i < scene.items.size(); ++i) {
             const auto* circle = std::get_if<CircleItem>(&scene.items[i]);
@@ -35,7 +38,8 @@ private slots:
         QTest::addColumn<QString>("picture");
         QTest::newRow("key_projection") << "keydiff@0.1" << QString();
         QTest::newRow("score_plane") << "compactor@0.1" << QString();
-        QTest::newRow("leverage") << "compactor@0.1" << "scatter";
+        QTest::newRow("leverage") << "compactor@0.1"
+                                  << "scatter";
         QTest::newRow("clustering") << "subgen" << QString();
         QTest::newRow("keep_probability") << "uniform@0.1" << QString();
     }
@@ -43,7 +47,9 @@ private slots:
         QFETCH(QString, policy);
         QFETCH(QString, picture);
         const View& view = viewById(QTest::currentDataTag());
-        const ParameterValues options = picture.isEmpty() ? ParameterValues(view.card().options) : view_fixture::optionsOf(view, {{"picture", picture.toStdString()}});
+        const ParameterValues options = picture.isEmpty()
+                                            ? ParameterValues(view.card().options)
+                                            : view_fixture::optionsOf(view, {{"picture", picture.toStdString()}});
         ViewInput input = view_fixture::inputFor(view, {policy.toStdString()}, options);
         if (view.card().data.empty())
             input.panes[0].result = view_fixture::measured(policy.toStdString(), 3);
@@ -53,7 +59,8 @@ private slots:
         std::vector<const CircleItem*> rings;
         const Scene scene = view.buildScene(input, options, view_fixture::viewport(900, 500, m_text));
         for (const Drawable& item : scene.items)
-            if (const auto* circle = std::get_if<CircleItem>(&item); circle && circle->fill.a == 0 && circle->stroke.width >= 2)
+            if (const auto* circle = std::get_if<CircleItem>(&item);
+                circle && circle->fill.a == 0 && circle->stroke.width >= 2)
                 rings.push_back(circle);
         QCOMPARE(rings.size(), std::size_t{2});
         QVERIFY(rings[0]->stroke.colour == theme.casing && rings[0]->stroke.width == 4 && rings[1]->stroke.width == 2);

@@ -4,11 +4,11 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
+#include "views/common/view_facts.h"
 #include "views/overlap/overlap_view.h"
 #include "views/scene/scene_builder.h"
 #include "views/token_strip/strip_layout.h"
 #include "views/token_strip/token_strip_view.h"
-#include "views/common/view_facts.h"
 
 #include <algorithm>
 #include <cctype>
@@ -55,14 +55,16 @@ private slots:
 
     void everyTokenStandsOnceInOrderWithoutOverlap() {
         for (const double width : {260.0, 900.0}) {
-            const Scene scene = tokenStripView().buildScene(needleInput({"keydiff@0.1"}), m_options, viewport(width, 9000, *m_text));
+            const Scene scene =
+                tokenStripView().buildScene(needleInput({"keydiff@0.1"}), m_options, viewport(width, 9000, *m_text));
             const auto boxes = tokenBoxes(scene);
             QCOMPARE(boxes.size(), std::size_t{1028});
             for (std::size_t i = 1; i < boxes.size(); ++i) {
                 const Box &a = boxes[i - 1]->box, &b = boxes[i]->box;
                 QCOMPARE(boxes[i]->pick.index, std::int64_t(i));
                 QVERIFY(b.y > a.y || (b.y == a.y && b.x >= a.right() - 0.01));
-                QVERIFY2(b.right() <= width + 0.01, qPrintable(QString("token %1 ends at %2 of %3").arg(i).arg(b.right()).arg(width)));
+                QVERIFY2(b.right() <= width + 0.01,
+                         qPrintable(QString("token %1 ends at %2 of %3").arg(i).arg(b.right()).arg(width)));
             }
         }
     }
@@ -73,9 +75,14 @@ private slots:
             const auto layout = layoutStrip(*capture, width, *m_text);
             for (std::size_t line = 1; line + 1 < layout->lineStarts.size(); ++line) {
                 const TokenIndex first = layout->lineStarts[line];
-                const std::string_view bytes = capture->tokens().textOf(first), before = capture->tokens().textOf(first - 1);
-                QVERIFY2(std::isspace(static_cast<unsigned char>(bytes.front())) || std::isspace(static_cast<unsigned char>(before.back())),
-                         qPrintable(QString("%1 px: “%2|%3”").arg(width).arg(QString::fromUtf8(before.data(), int(before.size())), QString::fromUtf8(bytes.data(), int(bytes.size())))));
+                const std::string_view bytes = capture->tokens().textOf(first),
+                                       before = capture->tokens().textOf(first - 1);
+                QVERIFY2(std::isspace(static_cast<unsigned char>(bytes.front())) ||
+                             std::isspace(static_cast<unsigned char>(before.back())),
+                         qPrintable(QString("%1 px: “%2|%3”")
+                                        .arg(width)
+                                        .arg(QString::fromUtf8(before.data(), int(before.size())),
+                                             QString::fromUtf8(bytes.data(), int(bytes.size())))));
             }
         }
     }
@@ -96,7 +103,8 @@ private slots:
             for (const Box& frame : frames)
                 for (const Box& bar : bars)
                     if (bar.x < frame.right() && bar.right() > frame.x)
-                        QVERIFY2(bar.bottom() <= frame.bottom() - 0.65 || bar.y >= frame.bottom() + 0.65, qPrintable(QString("bar to %1, frame to %2").arg(bar.bottom()).arg(frame.bottom())));
+                        QVERIFY2(bar.bottom() <= frame.bottom() - 0.65 || bar.y >= frame.bottom() + 0.65,
+                                 qPrintable(QString("bar to %1, frame to %2").arg(bar.bottom()).arg(frame.bottom())));
         }
     }
 
@@ -104,16 +112,24 @@ private slots:
         ParameterValues options = m_options;
         options.setText("colour", "score");
         for (const double width : {300.0, 620.0, 900.0}) {
-            const Scene scene = tokenStripView().buildScene(needleInput({"keydiff@0.1"}), options, viewport(width, 420, *m_text));
-            const auto bar = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& d) { return std::holds_alternative<ImageItem>(d); });
+            const Scene scene =
+                tokenStripView().buildScene(needleInput({"keydiff@0.1"}), options, viewport(width, 420, *m_text));
+            const auto bar = std::find_if(scene.items.begin(), scene.items.end(),
+                                          [](const Drawable& d) { return std::holds_alternative<ImageItem>(d); });
             QVERIFY(bar != scene.items.end());
             const ImageItem& colours = std::get<ImageItem>(*bar);
-            const auto pixel = [&](int i) { return Colour{(*colours.rgba)[size_t(4 * i)], (*colours.rgba)[size_t(4 * i + 1)], (*colours.rgba)[size_t(4 * i + 2)], 255}; };
+            const auto pixel = [&](int i) {
+                return Colour{(*colours.rgba)[size_t(4 * i)], (*colours.rgba)[size_t(4 * i + 1)],
+                              (*colours.rgba)[size_t(4 * i + 2)], 255};
+            };
             QCOMPARE(pixel(0), colourMap("viridis", 0));
             QCOMPARE(pixel(colours.width - 1), colourMap("viridis", 1));
             for (const Drawable& item : scene.items)
-                if (const auto* text = std::get_if<TextItem>(&item); text && (text->text == "worst" || text->text == "best"))
-                    QVERIFY(text->text == "worst" ? text->position.x < colours.box.x : text->position.x > colours.box.right() && textBounds(*text, *m_text).right() <= width);
+                if (const auto* text = std::get_if<TextItem>(&item);
+                    text && (text->text == "worst" || text->text == "best"))
+                    QVERIFY(text->text == "worst" ? text->position.x < colours.box.x
+                                                  : text->position.x > colours.box.right() &&
+                                                        textBounds(*text, *m_text).right() <= width);
         }
     }
 
@@ -134,8 +150,11 @@ private slots:
         const ViewInput own = needleInput({"snapkv:minference@0.1"}), shared = needleInput({"snapkv@0.1"});
         const HeadSelection& head = own.panes[0].result->selection.heads[1];
         QVERIFY(head.kept.size() > 100 && head.attendedTokens() == 100);
-        QCOMPARE(barsOf(whole(own, m_options), policyStyle("snapkv", ThemeId::Light).colour), std::int64_t(head.kept.size()));
-        const auto said = [](const ViewInput& input) { return QString::fromStdString(provenance(input, {&input.panes[0]})); };
+        QCOMPARE(barsOf(whole(own, m_options), policyStyle("snapkv", ThemeId::Light).colour),
+                 std::int64_t(head.kept.size()));
+        const auto said = [](const ViewInput& input) {
+            return QString::fromStdString(provenance(input, {&input.panes[0]}));
+        };
         QVERIFY(said(own).endsWith("kept: union of the group's query heads"));
         QVERIFY(!said(shared).contains("union"));
         const QString share = QString::fromStdString(keptShare(*own.panes[0].result, own.kvHead));
@@ -145,15 +164,18 @@ private slots:
 
     void differencesShowWhatOnlyOnePaneKeeps() {
         const ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2"});
-        const auto &a = input.panes[0].result->selection.heads[1].kept, &b = input.panes[1].result->selection.heads[1].kept;
+        const auto &a = input.panes[0].result->selection.heads[1].kept,
+                   &b = input.panes[1].result->selection.heads[1].kept;
         std::vector<TokenIndex> onlyA, onlyB;
         std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(onlyA));
         std::set_difference(b.begin(), b.end(), a.begin(), a.end(), std::back_inserter(onlyB));
         ParameterValues options = m_options;
         options.setText("colour", "only_in_a");
-        QCOMPARE(barsOf(whole(input, options), policyStyle("keydiff", ThemeId::Light).colour), std::int64_t(onlyA.size()));
+        QCOMPARE(barsOf(whole(input, options), policyStyle("keydiff", ThemeId::Light).colour),
+                 std::int64_t(onlyA.size()));
         options.setText("colour", "only_in_b");
-        QCOMPARE(barsOf(whole(input, options), policyStyle("snapkv", ThemeId::Light).colour), std::int64_t(onlyB.size()));
+        QCOMPARE(barsOf(whole(input, options), policyStyle("snapkv", ThemeId::Light).colour),
+                 std::int64_t(onlyB.size()));
     }
 
     void scoresColourTheBestTokenBrightest() {
@@ -194,21 +216,26 @@ private slots:
             const auto boxes = tokenBoxes(scene);
             std::vector<Box> grounds;
             for (const Drawable& item : scene.items)
-                if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill == theme.masked && box->box.y > 24)
+                if (const auto* box = std::get_if<RectangleItem>(&item);
+                    box && box->fill == theme.masked && box->box.y > 24)
                     grounds.push_back(box->box);
             const auto onGround = [&](std::size_t token) {
                 const Point middle{boxes[token]->box.x + boxes[token]->box.width / 2, boxes[token]->box.y + 5};
-                return std::any_of(grounds.begin(), grounds.end(), [&](const Box& ground) { return ground.contains(middle); });
+                return std::any_of(grounds.begin(), grounds.end(),
+                                   [&](const Box& ground) { return ground.contains(middle); });
             };
             for (std::size_t token = 0; token < boxes.size(); ++token)
                 QVERIFY2(onGround(token) == (token >= 995), qPrintable(QString("%1: token %2").arg(mode).arg(token)));
             for (const Drawable& item : scene.items)
-                if (const auto* text = std::get_if<TextItem>(&item); text && text->style.size == kStripText.size && text->position.y > boxes.back()->box.y)
+                if (const auto* text = std::get_if<TextItem>(&item);
+                    text && text->style.size == kStripText.size && text->position.y > boxes.back()->box.y)
                     QVERIFY(text->colour == theme.text2); // evicted: text3
-            QCOMPARE(std::count_if(scene.items.begin(), scene.items.end(), [&](const Drawable& item) {
-                         const auto* swatch = std::get_if<PolygonItem>(&item);
-                         return swatch && swatch->fill == theme.masked;
-                     }), 1);
+            QCOMPARE(std::count_if(scene.items.begin(), scene.items.end(),
+                                   [&](const Drawable& item) {
+                                       const auto* swatch = std::get_if<PolygonItem>(&item);
+                                       return swatch && swatch->fill == theme.masked;
+                                   }),
+                     1);
             const auto texts = textsOf(scene);
             QVERIFY2(std::find(texts.begin(), texts.end(), "after the cut: not seen") != texts.end(), mode);
             QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
@@ -251,7 +278,8 @@ private slots:
                 inText = inText || std::holds_alternative<PushClipItem>(item);
                 const auto* box = std::get_if<RectangleItem>(&item);
                 if (inText && box && (box->pick.kind == PickId::Kind::Token || box->box.height < 4))
-                    QVERIFY2(box->box.y >= scene.plot.y, qPrintable(QString("scroll %1: a mark at y %2").arg(scroll).arg(box->box.y)));
+                    QVERIFY2(box->box.y >= scene.plot.y,
+                             qPrintable(QString("scroll %1: a mark at y %2").arg(scroll).arg(box->box.y)));
             }
         }
     }
@@ -265,7 +293,8 @@ private slots:
             QCOMPARE(tokenBoxes(scene).back()->pick.index, std::int64_t{1027});
             QVERIFY2(last.bottom() <= height, qPrintable(QString("%1 of %2").arg(last.bottom()).arg(height)));
             v.scroll = scene.contentHeight - height;
-            QCOMPARE(tokenBoxes(tokenStripView().buildScene(needleInput({"keydiff@0.1"}), m_options, v)).back()->box.y, last.y);
+            QCOMPARE(tokenBoxes(tokenStripView().buildScene(needleInput({"keydiff@0.1"}), m_options, v)).back()->box.y,
+                     last.y);
         }
     }
 
@@ -284,7 +313,9 @@ private slots:
             for (const char* mode : {"panes", "state", "score", "only_in_a"}) {
                 ParameterValues options = m_options;
                 options.setText("colour", mode);
-                const Scene scene = tokenStripView().buildScene(needleInput({"keydiff@0.1", "snapkv@0.2", "streaming_llm@0.2"}), options, viewport(width, 138, *m_text));
+                const Scene scene =
+                    tokenStripView().buildScene(needleInput({"keydiff@0.1", "snapkv@0.2", "streaming_llm@0.2"}),
+                                                options, viewport(width, 138, *m_text));
                 Scene chrome = scene; // tokens follow each other without a gap by construction
                 std::erase_if(chrome.items, [](const Drawable& d) {
                     const auto* t = std::get_if<TextItem>(&d);
@@ -295,22 +326,26 @@ private slots:
     }
 
     void findingNamesEveryPane() {
-        const std::string text = tokenStripView().finding(needleInput({"keydiff:kvpress@0.1", "snapkv@0.1"}), m_options);
-        QCOMPARE(text, std::string("KeyDiff keeps 25 of 48 needle tokens at 9.9 %; SnapKV keeps 1 of 48 needle tokens at 10.1 %"));
+        const std::string text =
+            tokenStripView().finding(needleInput({"keydiff:kvpress@0.1", "snapkv@0.1"}), m_options);
+        QCOMPARE(
+            text,
+            std::string("KeyDiff keeps 25 of 48 needle tokens at 9.9 %; SnapKV keeps 1 of 48 needle tokens at 10.1 %"));
         QVERIFY(!tokenStripView().finding(ViewInput{}, m_options).empty());
     }
 
-    void overlapCountsTokensByKeepers() {
+    void overlapCountsTokensByHowManyPanesKeepThem() {
         const ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2", "streaming_llm@0.2"});
         const ParameterValues none(overlapView().card().options);
-        std::vector<int> keepers(995, 0);
+        std::vector<int> keepCounts(995, 0);
         for (const PaneData& pane : input.panes)
             for (const TokenIndex t : pane.result->selection.heads[1].kept)
-                ++keepers[static_cast<std::size_t>(t)];
+                ++keepCounts[static_cast<std::size_t>(t)];
         const auto texts = textsOf(overlapView().buildScene(input, none, viewport(700, 200, *m_text)));
         for (int count = 0; count <= 3; ++count) {
-            const auto expected = std::to_string(std::count(keepers.begin(), keepers.end(), count));
-            QVERIFY2(std::find(texts.begin(), texts.end(), expected) != texts.end(), qPrintable(QString("%1 panes: %2").arg(count).arg(expected.c_str())));
+            const auto expected = std::to_string(std::count(keepCounts.begin(), keepCounts.end(), count));
+            QVERIFY2(std::find(texts.begin(), texts.end(), expected) != texts.end(),
+                     qPrintable(QString("%1 panes: %2").arg(count).arg(expected.c_str())));
         }
         for (const double height : {90.0, 138.0, 300.0}) {
             const Scene scene = overlapView().buildScene(input, none, viewport(700, height, *m_text));
@@ -320,7 +355,9 @@ private slots:
         const ViewTable table = overlapView().table(input, none);
         QCOMPARE(table.cell(1, 2), std::string("1.000000"));
         QCOMPARE(table.cell(0, 2), table.cell(1, 1));
-        QVERIFY(textsOf(overlapView().buildScene(needleInput({"keydiff@0.1"}), none, viewport(700, 200, *m_text))).front().find("second pane") != std::string::npos);
+        QVERIFY(textsOf(overlapView().buildScene(needleInput({"keydiff@0.1"}), none, viewport(700, 200, *m_text)))
+                    .front()
+                    .find("second pane") != std::string::npos);
     }
 
     void everyCardIsComplete() {
@@ -335,7 +372,8 @@ private slots:
     }
 
     void pictureShowsBarsAndFrame() {
-        const QImage image = renderScene(tokenStripView().buildScene(needleInput({"keydiff@0.3"}), m_options, viewport(900, 400, *m_text)), 1);
+        const QImage image = renderScene(
+            tokenStripView().buildScene(needleInput({"keydiff@0.3"}), m_options, viewport(900, 400, *m_text)), 1);
         int teal = 0;
         for (int y = 24; y < image.height(); ++y)
             for (int x = 0; x < image.width(); ++x)

@@ -1,5 +1,5 @@
-// The key projection by t-SNE: labelled with what made it, never with a variance, and without anything that has no place
-// in an embedding; refusals and the way there have their words.
+// The key projection by t-SNE: labelled with what made it, never with a variance, and without anything that has no
+// place in an embedding; refusals and the way there have their words.
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
@@ -20,12 +20,11 @@ using namespace kvscope::view_fixture;
 
 namespace {
 
-const View& view() {
-    return keyProjectionView();
-}
+const View& view() { return keyProjectionView(); }
 
 ParameterValues tsneOptions(const std::vector<std::pair<std::string, std::string>>& more = {}) {
-    std::vector<std::pair<std::string, std::string>> set = {{"method", "tsne"}, {"iterations", "150"}, {"tsne_seed", "3"}};
+    std::vector<std::pair<std::string, std::string>> set = {
+        {"method", "tsne"}, {"iterations", "150"}, {"tsne_seed", "3"}};
     set.insert(set.end(), more.begin(), more.end());
     return optionsOf(view(), set);
 }
@@ -41,7 +40,8 @@ ViewDataRequest requestOf(const std::shared_ptr<const CaptureReader>& capture, c
 
 bool hasText(const Scene& scene, const std::string& part) {
     const auto texts = textsOf(scene);
-    return std::any_of(texts.begin(), texts.end(), [&](const std::string& t) { return t.find(part) != std::string::npos; });
+    return std::any_of(texts.begin(), texts.end(),
+                       [&](const std::string& t) { return t.find(part) != std::string::npos; });
 }
 
 } // namespace
@@ -64,7 +64,8 @@ private slots:
                 QVERIFY(hasText(scene, "t-SNE 1") && hasText(scene, "t-SNE 2"));
                 QVERIFY(!hasText(scene, "variance") && !hasText(scene, "PC "));
                 QVERIFY(!hasText(scene, "anchor") && !hasText(scene, "queries")); // no vector has a place in it
-                QVERIFY(std::abs((scene.xMax - scene.xMin) / scene.plot.width - (scene.yMax - scene.yMin) / scene.plot.height) < 1e-9);
+                QVERIFY(std::abs((scene.xMax - scene.xMin) / scene.plot.width -
+                                 (scene.yMax - scene.yMin) / scene.plot.height) < 1e-9);
             }
         Viewport paper = viewport(700, 500, *m_text, ThemeId::Paper);
         paper.forExport = true;
@@ -80,14 +81,16 @@ private slots:
         HostTensor rows{{1028, keys.shape[2]}, {}};
         const auto first = keys.data.begin() + 1028 * keys.shape[2]; // KV head 1
         rows.data.assign(first, first + 1028 * keys.shape[2]);
-        const Embedding alone = tsne(neighbourShares(rows, 30, {1, ""}, {}), {.perplexity = 30, .iterations = 150, .seed = 3}, {1, ""}, {});
+        const Embedding alone =
+            tsne(tsneAffinities(rows, 30, {1, ""}, {}), {.perplexity = 30, .iterations = 150, .seed = 3}, {1, ""}, {});
         QVERIFY(alone.points.data == data->keys.data);
         const Scene scene = view().buildScene(input, options, viewport(640, 480, *m_text));
         const PointCloudItem& kept = *cloudNamed(scene, "kept");
         QVERIFY(kept.ids->size() > 200);
         for (std::size_t i = 0; i < kept.ids->size(); i += 23) {
             const auto token = static_cast<std::size_t>((*kept.ids)[i]);
-            const double px = scene.plot.x + (double(data->keys.data[2 * token]) - scene.xMin) / (scene.xMax - scene.xMin) * scene.plot.width;
+            const double px = scene.plot.x + (double(data->keys.data[2 * token]) - scene.xMin) /
+                                                 (scene.xMax - scene.xMin) * scene.plot.width;
             QVERIFY(std::abs((*kept.points)[i].x - px) < 1e-6);
         }
         const ViewTable table = view().table(input, options);
@@ -117,19 +120,26 @@ private slots:
             QCOMPARE(image.size(), QSize(1800, 1400));
             int kept = 0, evicted = 0, outside = 0;
             std::set<int> cells; // of a raster of 12 x 12 over the plot
-            const auto is = [&](const QColor& pixel, Colour c) { return pixel.red() == c.r && pixel.green() == c.g && pixel.blue() == c.b; };
+            const auto is = [&](const QColor& pixel, Colour c) {
+                return pixel.red() == c.r && pixel.green() == c.g && pixel.blue() == c.b;
+            };
             for (int y = 80; y < image.height(); ++y) // below the legend
                 for (int x = 0; x < image.width(); ++x) {
                     const QColor pixel = image.pixelColor(x, y);
                     const bool isKept = is(pixel, themeOf(theme).kept), isEvicted = is(pixel, themeOf(theme).evicted);
                     kept += isKept;
                     evicted += isEvicted;
-                    const double column = (x / 2.0 - scene.plot.x) / scene.plot.width, row = (y / 2.0 - scene.plot.y) / scene.plot.height;
+                    const double column = (x / 2.0 - scene.plot.x) / scene.plot.width,
+                                 row = (y / 2.0 - scene.plot.y) / scene.plot.height;
                     outside += (isKept || isEvicted) && (column < -0.01 || column > 1.01 || row < -0.01 || row > 1.01);
                     if (isKept || isEvicted)
                         cells.insert(static_cast<int>(row * 12) * 12 + static_cast<int>(column * 12));
                 }
-            const QString counts = QString("%1 kept, %2 evicted, %3 outside, %4 cells").arg(kept).arg(evicted).arg(outside).arg(cells.size());
+            const QString counts = QString("%1 kept, %2 evicted, %3 outside, %4 cells")
+                                       .arg(kept)
+                                       .arg(evicted)
+                                       .arg(outside)
+                                       .arg(cells.size());
             QVERIFY2(kept > 2000 && evicted > 2000 && outside == 0 && cells.size() > 50, qPrintable(counts));
         }
     }
@@ -139,9 +149,10 @@ private slots:
         const ViewInput input = inputFor(view(), {"keydiff@0.25"}, options);
         const double kept = 100 * dataAs<ProjectionData>(input)->tsne->neighboursKept;
         QVERIFY(kept > 5 && kept < 100);
-        QCOMPARE(view().finding(input, options),
-                 QString("%1 % of each token's 10 nearest neighbours in the head are its nearest here too (t-SNE, perplexity 30, seed 3)")
-                     .arg(kept, 0, 'f', 1).toStdString());
+        QCOMPARE(view().finding(input, options), QString("%1 % of each token's 10 nearest neighbours in the head are "
+                                                         "its nearest here too (t-SNE, perplexity 30, seed 3)")
+                                                     .arg(kept, 0, 'f', 1)
+                                                     .toStdString());
     }
 
     // The picture unfolds step by step, labelled as unfinished, and the final one is asked for once per seed.
@@ -154,19 +165,22 @@ private slots:
             steps.push_back(data->tsne->iteration);
             ViewInput input = makeInput(capture, {"keydiff@0.25"}, 0, 0);
             input.data.value = value;
-            QVERIFY(hasText(view().buildScene(input, request.options, viewport(640, 480, *m_text)), "iteration " + std::to_string(steps.back()) + " of 150"));
+            QVERIFY(hasText(view().buildScene(input, request.options, viewport(640, 480, *m_text)),
+                            "iteration " + std::to_string(steps.back()) + " of 150"));
             QVERIFY(view().finding(input, request.options).find("iteration") != std::string::npos);
         };
         const auto first = makerFor(view())->make(runner(), request, {}, note);
         QCOMPARE(steps, (std::vector<int>{50, 100}));
         const auto second = makerFor(view())->make(runner(), request, {}, note); // nothing on the way: it was kept
         QCOMPARE(steps.size(), std::size_t{2});
-        QVERIFY(std::dynamic_pointer_cast<const ProjectionData>(first)->keys.data == std::dynamic_pointer_cast<const ProjectionData>(second)->keys.data);
+        QVERIFY(std::dynamic_pointer_cast<const ProjectionData>(first)->keys.data ==
+                std::dynamic_pointer_cast<const ProjectionData>(second)->keys.data);
         ViewDataRequest other = request;
         other.options.setText("tsne_seed", "4");
         const auto third = makerFor(view())->make(runner(), other, {}, note);
         QCOMPARE(steps.size(), std::size_t{4});
-        QVERIFY(std::dynamic_pointer_cast<const ProjectionData>(third)->keys.data != std::dynamic_pointer_cast<const ProjectionData>(first)->keys.data);
+        QVERIFY(std::dynamic_pointer_cast<const ProjectionData>(third)->keys.data !=
+                std::dynamic_pointer_cast<const ProjectionData>(first)->keys.data);
     }
 
     void progressOnlyGrowsAndCancelStops() {
@@ -178,7 +192,9 @@ private slots:
             if (seen.back() > 0.4)
                 stop.request_stop();
         });
-        QVERIFY_EXCEPTION_THROWN((void)makerFor(view())->make(runner(), requestOf(capture, tsneOptions()), checkpoint, [](const auto&) {}), Cancelled);
+        QVERIFY_EXCEPTION_THROWN(
+            (void)makerFor(view())->make(runner(), requestOf(capture, tsneOptions()), checkpoint, [](const auto&) {}),
+            Cancelled);
         QVERIFY(std::is_sorted(seen.begin(), seen.end()));
         QVERIFY(seen.back() < 0.5);
     }
@@ -218,7 +234,8 @@ private slots:
         QVERIFY(hasText(view().buildScene(input, options, viewport(900, 500, *m_text)), "8192 points"));
         QVERIFY(view().finding(input, options).find("method=pca") != std::string::npos);
         input.data = {};
-        QVERIFY(hasText(view().buildScene(input, options, viewport(900, 500, *m_text)), "neighbours of every token, for t-SNE"));
+        QVERIFY(hasText(view().buildScene(input, options, viewport(900, 500, *m_text)),
+                        "neighbours of every token, for t-SNE"));
     }
 };
 

@@ -5,8 +5,8 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
-#include "views/scene/text_painter.h"
 #include "views/common/token_groups.h"
+#include "views/scene/text_painter.h"
 #include "views/variant_diff/variant_diff_data.h"
 #include "views/variant_diff/variant_diff_view.h"
 #include "views/variant_diff/variant_facts.h"
@@ -69,8 +69,8 @@ private slots:
         QVERIFY(std::abs(listOf(*data, "kvpress").outputError - sum) < 1e-12);
     }
 
-    // kvpress differs from the paper in anchor (K1, K2), rounding (X2) and block alignment (K3). Moved alone, each must do what
-    // the policy does with this one value; the alignment does nothing without blocks.
+    // kvpress differs from the paper in anchor (K1, K2), rounding (X2) and block alignment (K3). Moved alone, each must
+    // do what the policy does with this one value; the alignment does nothing without blocks.
     void causesAreMovedOneByOne() {
         const auto data = dataAs<VariantDiffData>(inputFor(m_view, {"keydiff@0.25"}, optionsOf(m_view)));
         const VariantList& list = listOf(*data, "kvpress");
@@ -79,19 +79,22 @@ private slots:
         for (const VariantCause& cause : list.causes)
             QCOMPARE(cause.alone, differing(paper, keptBy("keydiff," + cause.id + "=" + cause.to + "@0.25")));
         const auto causeOf = [&](const std::string& id) {
-            return *std::find_if(list.causes.begin(), list.causes.end(), [&](const VariantCause& c) { return c.id == id; });
+            return *std::find_if(list.causes.begin(), list.causes.end(),
+                                 [&](const VariantCause& c) { return c.id == id; });
         };
         QCOMPARE(causeOf("anchor").traps, (std::vector<std::string>{"K1", "K2"}));
         QVERIFY(causeOf("anchor").alone > 0);
         QCOMPARE(causeOf("rounding").alone, std::int64_t{1}); // one token less
         QCOMPARE(causeOf("prompt_alignment").alone, std::int64_t{0});
-        QCOMPARE(causeOf("anchor").change(), std::string("Anchor: Mean of keys → Mean of unit keys")); // as the policy's row calls them
+        QCOMPARE(causeOf("anchor").change(),
+                 std::string("Anchor: Mean of keys → Mean of unit keys")); // as the policy's row calls them
         QCOMPARE(list.traps, (std::vector<std::string>{"K1", "K2", "K3", "X2"}));
     }
 
     void trapsAreReadInParenthesesOnly() {
         QCOMPARE(trapsIn("can disagree (K1); the same under cosine (K2)."), (std::vector<std::string>{"K1", "K2"}));
-        QCOMPARE(trapsIn("all (B17, B19); the overview says d ln n (or so, S1)"), (std::vector<std::string>{"B17", "B19", "S1"}));
+        QCOMPARE(trapsIn("all (B17, B19); the overview says d ln n (or so, S1)"),
+                 (std::vector<std::string>{"B17", "B19", "S1"}));
         QCOMPARE(trapsIn("An L2 norm, the K1 of nobody, (Table 13), (Eq. 7), (A4 paper)"), std::vector<std::string>{});
     }
 
@@ -103,9 +106,11 @@ private slots:
         QCOMPARE(data->lists.size(), std::size_t{5});
         QCOMPARE(listOf(*data, "paper").causes.front().to, std::string("0"));
         // Against the first variant the pane's own setting comes last; a pane that is a variant is no further list.
-        const auto first = dataAs<VariantDiffData>(inputFor(m_view, {"keydiff,window_share=0.5@0.25"}, optionsOf(m_view)));
+        const auto first =
+            dataAs<VariantDiffData>(inputFor(m_view, {"keydiff,window_share=0.5@0.25"}, optionsOf(m_view)));
         QCOMPARE(first->lists.back().label, std::string("Pane A, as set"));
-        QCOMPARE(dataAs<VariantDiffData>(inputFor(m_view, {"keydiff:pairwise@0.25"}, optionsOf(m_view)))->lists.size(), std::size_t{4});
+        QCOMPARE(dataAs<VariantDiffData>(inputFor(m_view, {"keydiff:pairwise@0.25"}, optionsOf(m_view)))->lists.size(),
+                 std::size_t{4});
     }
 
     void railsShowWhoKeepsWhat() {
@@ -126,7 +131,8 @@ private slots:
         data->lists = {paper, code};
         input.data.value = data;
         const Theme& theme = themeOf(ThemeId::Light);
-        const Scene scene = m_view.buildScene(input, options, viewport(528, 240, m_text)); // rails of 500 pixels, 50 a token
+        const Scene scene =
+            m_view.buildScene(input, options, viewport(528, 240, m_text)); // rails of 500 pixels, 50 a token
         const auto gained = boxesOnRails(scene, theme.kept), lost = boxesOnRails(scene, theme.evicted);
         QCOMPARE(gained.size(), std::size_t{1});
         QCOMPARE(lost.size(), std::size_t{1});
@@ -141,12 +147,15 @@ private slots:
         const std::string text = paintSceneAsText(scene);
         QVERIFY2(text.find("1 in, 1 out, Jaccard 0.50") != std::string::npos, text.c_str());
         QVERIFY(text.find("Anchor: mean → median (K1); on its own it changes 2 tokens") != std::string::npos);
-        QVERIFY(text.find("only here: 7 “") != std::string::npos && text.find(" · only in the reference: 9 “") != std::string::npos);
+        QVERIFY(text.find("only here: 7 “") != std::string::npos &&
+                text.find(" · only in the reference: 9 “") != std::string::npos);
         QVERIFY(m_view.finding(input, options).find("disagreements K1") != std::string::npos);
         const PointFacts facts = m_view.factsAt(input, options, scene, {gained[0]->box.x + 5, gained[0]->box.y + 2});
         QCOMPARE(facts.token, TokenIndex{7});
         QCOMPARE(facts.rows[1].second + " " + facts.rows[2].second, std::string("evicted kept"));
-        QCOMPARE(dynamic_cast<const TokenGroups&>(m_view).tokensAt(input, options, scene, {gained[0]->box.x + 5, gained[0]->box.y + 2}), (std::vector<TokenIndex>{7, 9}));
+        QCOMPARE(dynamic_cast<const TokenGroups&>(m_view).tokensAt(input, options, scene,
+                                                                   {gained[0]->box.x + 5, gained[0]->box.y + 2}),
+                 (std::vector<TokenIndex>{7, 9}));
     }
 
     void theTableHasEveryChangedToken() {
@@ -197,10 +206,12 @@ private slots:
             const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), m_text));
             const std::string text = paintSceneAsText(scene);
             for (const VariantList& list : data->lists)
-                QVERIFY2(text.find('"' + list.label.substr(0, 6)) != std::string::npos, (list.label + "\n" + text).c_str());
+                QVERIFY2(text.find('"' + list.label.substr(0, 6)) != std::string::npos,
+                         (list.label + "\n" + text).c_str());
             QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
             QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
-            for (const char* entry : {"\"reference\"", "\"kept by both\"", "\"only here\"", "\"only in the reference\""})
+            for (const char* entry :
+                 {"\"reference\"", "\"kept by both\"", "\"only here\"", "\"only in the reference\""})
                 QVERIFY2(text.find(entry) != std::string::npos, (entry + text).c_str()); // not cut
         }
     }
@@ -215,7 +226,8 @@ private slots:
             if (const auto* box = std::get_if<RectangleItem>(&item))
                 rails += box->pick.kind == PickId::Kind::Cell;
         const std::size_t left = dataAs<VariantDiffData>(input)->variants - rails;
-        QVERIFY2(left > 0 && text.find(std::to_string(left) + " more in a higher pane") != std::string::npos, text.c_str());
+        QVERIFY2(left > 0 && text.find(std::to_string(left) + " more in a higher pane") != std::string::npos,
+                 text.c_str());
         QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
         QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
     }
@@ -225,7 +237,8 @@ private slots:
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
         const auto hasTitle = [&](double height) {
-            return paintSceneAsText(m_view.buildScene(input, options, viewport(900, height, m_text))).find("Token position (0-based)") != std::string::npos;
+            return paintSceneAsText(m_view.buildScene(input, options, viewport(900, height, m_text)))
+                       .find("Token position (0-based)") != std::string::npos;
         };
         QVERIFY(hasTitle(420) && hasTitle(230) && !hasTitle(128));
     }
@@ -295,7 +308,8 @@ private slots:
 
     void thePictureShowsBothDirections() {
         const ParameterValues options = optionsOf(m_view);
-        const QImage image = renderScene(m_view.buildScene(inputFor(m_view, {"keydiff@0.25"}, options), options, viewport(800, 420, m_text)), 1);
+        const QImage image = renderScene(
+            m_view.buildScene(inputFor(m_view, {"keydiff@0.25"}, options), options, viewport(800, 420, m_text)), 1);
         int blue = 0, orange = 0;
         for (int y = 26; y < image.height(); ++y)
             for (int x = 0; x < image.width(); ++x) {

@@ -2,14 +2,14 @@
 
 #include "app/study/makers/all_makers.h"
 #include "app/study/makers/projection_maker.h"
+#include "core/capture/memory_capture.h"
 #include "core/capture/open_capture.h"
 #include "core/engine/engine.h"
+#include "core/policies/policy.h"
 #include "tests/support/source_dir.h"
+#include "views/common/view_facts.h"
 #include "views/key_projection/key_projection_view.h"
 #include "views/key_projection/projection_data.h"
-#include "core/capture/memory_capture.h"
-#include "core/policies/policy.h"
-#include "views/common/view_facts.h"
 
 #include <string>
 #include <vector>
@@ -43,7 +43,8 @@ inline void fillData(ViewInput& input, const View& view, const ParameterValues& 
 }
 
 /// What the window would hand to a view: real policies run on a real capture.
-inline ViewInput makeInput(std::shared_ptr<const CaptureReader> capture, const std::vector<std::string>& specs, int layer = 3, int kvHead = 1) {
+inline ViewInput makeInput(std::shared_ptr<const CaptureReader> capture, const std::vector<std::string>& specs,
+                           int layer = 3, int kvHead = 1) {
     ViewInput input;
     input.capture = capture;
     input.layer = LayerIndex(layer);

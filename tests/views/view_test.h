@@ -10,11 +10,14 @@ namespace kvscope {
 /// The test of one view. Qt Test makes it when the application is there, which the fonts of its text service need.
 class ViewTest : public QObject {
 protected:
-    explicit ViewTest(const View& view, double width = 700, double height = 420) : m_view(view), m_width(width), m_height(height) {}
+    explicit ViewTest(const View& view, double width = 700, double height = 420)
+        : m_view(view), m_width(width), m_height(height) {}
 
     /// The picture in the light theme; its size is the test's own unless told.
     Scene build(const ViewInput& input, const ParameterValues& options, double width = 0, double height = 0) const {
-        return m_view.buildScene(input, options, view_fixture::viewport(width > 0 ? width : m_width, height > 0 ? height : m_height, m_text));
+        return m_view.buildScene(
+            input, options,
+            view_fixture::viewport(width > 0 ? width : m_width, height > 0 ? height : m_height, m_text));
     }
 
     const View& m_view;

@@ -74,7 +74,8 @@ ViewInput sampleInput(const std::vector<std::string>& specs, const ParameterValu
 class WalkViewTest : public ViewTest {
     Q_OBJECT
 
-    Scene sceneOf(const ViewInput& input, const ParameterValues& options = optionsOf(), double width = 740, double height = 420) const {
+    Scene sceneOf(const ViewInput& input, const ParameterValues& options = optionsOf(), double width = 740,
+                  double height = 420) const {
         return m_view.buildScene(input, options, viewport(width, height, m_text));
     }
     QString caption(const ViewInput& input) const { return QString::fromStdString(m_view.caption(input, optionsOf())); }
@@ -102,12 +103,14 @@ private slots:
         const Scene scene = sceneOf(handInput(14));
         const PolylineItem* line = nullptr;
         for (const Drawable& item : scene.items)
-            if (const auto* candidate = std::get_if<PolylineItem>(&item); candidate && candidate->stroke.width == 1.3 && candidate->points.size() == 4)
+            if (const auto* candidate = std::get_if<PolylineItem>(&item);
+                candidate && candidate->stroke.width == 1.3 && candidate->points.size() == 4)
                 line = candidate;
         QVERIFY(line);
         std::vector<double> fail; // the lines at +1 and -1
         for (const Drawable& item : scene.items)
-            if (const auto* candidate = std::get_if<PolylineItem>(&item); candidate && candidate->stroke.colour == themeOf(ThemeId::Light).errorLine)
+            if (const auto* candidate = std::get_if<PolylineItem>(&item);
+                candidate && candidate->stroke.colour == themeOf(ThemeId::Light).errorLine)
                 fail.push_back(candidate->points.front().y);
         QCOMPARE(fail.size(), std::size_t{2});
         const double zero = (fail[0] + fail[1]) / 2, one = zero - fail[0];
@@ -138,7 +141,9 @@ private slots:
     }
 
     void theBlockFollowsTheCursor() {
-        const auto named = [&](std::optional<TokenIndex> cursor) { return QString::fromStdString(paintSceneAsText(sceneOf(handInput(cursor)))); };
+        const auto named = [&](std::optional<TokenIndex> cursor) {
+            return QString::fromStdString(paintSceneAsText(sceneOf(handInput(cursor))));
+        };
         QVERIFY(named(12).contains("block 0 of round 1"));
         QVERIFY(named(16).contains("block 1 of round 1"));
         QVERIFY(named({}).contains("block 1 of round 1"));
@@ -148,17 +153,21 @@ private slots:
 
     void captionsHoldTheNumbers() {
         const QString third = caption(handInput(13)); // y = 2, p = 1/2 - 2/8
-        QVERIFY2(third.contains("Pair 3 of 4 (token 12): yᵀη/(cR²) = 0.5, so p = ½ − half of it = 0.25; u = 0.990 ≥ p gives −."), qPrintable(third));
-        QVERIFY2(third.contains("Imbalance 1; Q = 1 against 3 for fair coins, within their 10–90 % band"), qPrintable(third));
+        QVERIFY2(third.contains(
+                     "Pair 3 of 4 (token 12): yᵀη/(cR²) = 0.5, so p = ½ − half of it = 0.25; u = 0.990 ≥ p gives −."),
+                 qPrintable(third));
+        QVERIFY2(third.contains("Imbalance 1; Q = 1 against 3 for fair coins, within their 10–90 % band"),
+                 qPrintable(third));
         const QString last = caption(handInput(14)); // balanced: Q = 0, below the band's 1
-        QVERIFY2(last.contains("Imbalance 0; Q = 0 against 4 for fair coins, below their 10–90 % band"), qPrintable(last));
+        QVERIFY2(last.contains("Imbalance 0; Q = 0 against 4 for fair coins, below their 10–90 % band"),
+                 qPrintable(last));
         QVERIFY2(finding(handInput(14)).contains("4 of 4 pairs: 2 + and 2 −"), qPrintable(finding(handInput(14))));
     }
 
-    void storyIsThePairsWithBlocksAsMilestones() {
-        const Story story = m_view.story(handInput({}), optionsOf());
-        QCOMPARE(story.events, (std::vector<TokenIndex>{11, 12, 13, 14, 15, 16, 17, 18}));
-        QCOMPARE(story.milestones, (std::vector<TokenIndex>{14, 18}));
+    void stepsAreThePairsWithBlocksAsMilestones() {
+        const StepSequence sequence = m_view.stepSequence(handInput({}), optionsOf());
+        QCOMPARE(sequence.events, (std::vector<TokenIndex>{11, 12, 13, 14, 15, 16, 17, 18}));
+        QCOMPARE(sequence.milestones, (std::vector<TokenIndex>{14, 18}));
     }
 
     // Survivors of later rounds are not read one by one: their walk happens when the prompt has been read.
@@ -167,11 +176,11 @@ private slots:
         auto data = std::make_shared<WalkData>(*dataAs<WalkData>(input));
         data->level = 2;
         input.data.value = data;
-        QCOMPARE(m_view.story(input, optionsOf()).events, (std::vector<TokenIndex>{20}));
+        QCOMPARE(m_view.stepSequence(input, optionsOf()).events, (std::vector<TokenIndex>{20}));
         QCOMPARE(walkNow(*data, 19).walk, nullptr);
         QCOMPARE(walkNow(*data, 20).steps, std::int64_t{4});
         data->streaming = true; // a node runs when its last pair has been read
-        QCOMPARE(m_view.story(input, optionsOf()).events, (std::vector<TokenIndex>{14, 18}));
+        QCOMPARE(m_view.stepSequence(input, optionsOf()).events, (std::vector<TokenIndex>{14, 18}));
         QVERIFY(m_view.finding(input, optionsOf()).find("node 1 of round 1") != std::string::npos);
         QCOMPARE(walkNow(*data, 17).walk->log->place, std::int64_t{0});
     }
@@ -179,7 +188,10 @@ private slots:
     void factsNameTheStep() {
         const ViewInput input = handInput(13);
         const Scene scene = sceneOf(input);
-        const auto at = [&](double step) { return m_view.factsAt(input, optionsOf(), scene, {scene.plot.x + scene.plot.width * (step + 0.5) / 4, scene.plot.y + 9}); };
+        const auto at = [&](double step) {
+            return m_view.factsAt(input, optionsOf(), scene,
+                                  {scene.plot.x + scene.plot.width * (step + 0.5) / 4, scene.plot.y + 9});
+        };
         const PointFacts third = at(2), fourth = at(3);
         QCOMPARE(third.token, 12);
         const std::map<std::string, std::string> rows(third.rows.begin(), third.rows.end());
@@ -193,7 +205,8 @@ private slots:
     void tableHoldsTheStepsSoFar() {
         const ViewTable table = m_view.table(handInput(13), optionsOf());
         QCOMPARE(table.rowCount, std::int64_t{3});
-        QCOMPARE(table.cell(2, 1) + " " + table.cell(2, 6) + " " + table.cell(2, 7) + " " + table.cell(2, 12), std::string("12 0.25 -1 4"));
+        QCOMPARE(table.cell(2, 1) + " " + table.cell(2, 6) + " " + table.cell(2, 7) + " " + table.cell(2, 12),
+                 std::string("12 0.25 -1 4"));
     }
 
     // On a real head: blocked and streaming, with the band of coins that the same kernel gives.
@@ -206,11 +219,13 @@ private slots:
             const WalkData::Walk& walk = data->walks[0];
             const std::size_t last = walk.log->tokens.size() - 1;
             QCOMPARE(walk.band.low.size(), last + 1);
-            QVERIFY(walk.band.low[last] < walk.log->fairCoins[last] && walk.log->fairCoins[last] < walk.band.high[last]);
+            QVERIFY(walk.band.low[last] < walk.log->fairCoins[last] &&
+                    walk.log->fairCoins[last] < walk.band.high[last]);
             QVERIFY(walk.log->quadratic[last] < walk.band.low[last]); // gamma = 4 balances
             QVERIFY2(finding(input, options).contains("below their 10–90 % band"), qPrintable(finding(input, options)));
             const Scene kernel = sceneOf(input, optionsOf({{"show", "kernel"}}));
-            const auto image = std::find_if(kernel.items.begin(), kernel.items.end(), [](const Drawable& d) { return std::holds_alternative<ImageItem>(d); });
+            const auto image = std::find_if(kernel.items.begin(), kernel.items.end(),
+                                            [](const Drawable& d) { return std::holds_alternative<ImageItem>(d); });
             QVERIFY(image != kernel.items.end());
             QCOMPARE(std::get<ImageItem>(*image).width, int(last) + 1);
         }
@@ -225,11 +240,14 @@ private slots:
         QVERIFY2(finding(other).startsWith("Example: "), qPrintable(finding(other)));
         const QString said = QString::fromStdString(paintSceneAsText(sceneOf(other))) + finding(other);
         QVERIFY(said.contains("No pane runs BalanceKV"));
-        QVERIFY2(said.count("BalanceKV, sinks 32, recent 32, 25 % kept") == 1 && !said.contains("balancekv"), qPrintable(said));
+        QVERIFY2(said.count("BalanceKV, sinks 32, recent 32, 25 % kept") == 1 && !said.contains("balancekv"),
+                 qPrintable(said));
         QVERIFY(QString::fromStdString(paintSceneAsText(sceneOf(other))).contains("yᵀη / (cR²) = 1 − 2p"));
         for (const double width : {943.0, 490.0, 246.0}) { // what to do is never cut
-            const QString head = QString::fromStdString(paintSceneAsText(m_view.buildScene(other, optionsOf(), viewport(width, 160, m_text))));
-            QVERIFY2(head.contains("to see your own.") || head.contains("choose BalanceKV for your own."), qPrintable(head));
+            const QString head = QString::fromStdString(
+                paintSceneAsText(m_view.buildScene(other, optionsOf(), viewport(width, 160, m_text))));
+            QVERIFY2(head.contains("to see your own.") || head.contains("choose BalanceKV for your own."),
+                     qPrintable(head));
         }
         const ViewInput full = sampleInput({"balancekv@1.0"}, optionsOf());
         QVERIFY2(finding(full).contains("nothing is balanced. Choose another budget"), qPrintable(finding(full)));
@@ -243,19 +261,22 @@ private slots:
         QVERIFY2(finding(large).contains("No batch of this tree is full"), qPrintable(finding(large)));
         ViewInput waiting = other;
         waiting.data = {};
-        QVERIFY(!finding(waiting).isEmpty() && m_view.story(waiting, optionsOf()).events.empty());
+        QVERIFY(!finding(waiting).isEmpty() && m_view.stepSequence(waiting, optionsOf()).events.empty());
     }
 
     void nothingOverlapsOrIsClipped_data() {
         QTest::addColumn<QSize>("size");
-        for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(868, 212), QSize(940, 126), QSize(930, 330), QSize(1400, 900)})
+        for (const QSize size :
+             {QSize(300, 220), QSize(460, 300), QSize(868, 212), QSize(940, 126), QSize(930, 330), QSize(1400, 900)})
             QTest::newRow(qPrintable(QString("%1x%2").arg(size.width()).arg(size.height()))) << size;
     }
     void nothingOverlapsOrIsClipped() {
         QFETCH(QSize, size);
         // streaming kernels are tiny in theory and huge as they are: their numbers must fit too
-        const std::vector<ViewInput> inputs = {handInput(13, 1), sampleInput({"balancekv@0.25"}, optionsOf()), sampleInput({"keydiff@0.25"}, optionsOf()),
-                                               sampleInput({"balancekv_stream,batch=64"}, optionsOf()), sampleInput({"balancekv_stream:greedy,batch=64"}, optionsOf())};
+        const std::vector<ViewInput> inputs = {handInput(13, 1), sampleInput({"balancekv@0.25"}, optionsOf()),
+                                               sampleInput({"keydiff@0.25"}, optionsOf()),
+                                               sampleInput({"balancekv_stream,batch=64"}, optionsOf()),
+                                               sampleInput({"balancekv_stream:greedy,batch=64"}, optionsOf())};
         for (const ViewInput& input : inputs)
             for (const char* show : {"walk", "kernel"})
                 for (const bool forExport : {false, true}) {

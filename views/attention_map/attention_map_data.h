@@ -12,10 +12,11 @@ namespace kvscope {
 
 /// The cells around the locked one, each of one query and one key, whatever the map pools.
 struct MapNeighbourhood {
-    TokenIndex query = 0, key = 0;       ///< the locked cell
+    TokenIndex query = 0, key = 0; ///< the locked cell
     std::int64_t rowBegin = 0, keyBegin = 0;
-    HostTensor cells;                    ///< [rows, keys]; NaN: masked
-    std::int64_t rank = 0, seen = 0;     ///< of the cell among the keys that its query sees, largest first, from 1; 0: masked
+    HostTensor cells; ///< [rows, keys]; NaN: masked
+    std::int64_t rank = 0,
+                 seen = 0; ///< of the cell among the keys that its query sees, largest first, from 1; 0: masked
 
     float at(std::int64_t row, std::int64_t ofKey) const {
         return cells.data[static_cast<std::size_t>((row - rowBegin) * cells.shape[1] + ofKey - keyBegin)];
@@ -25,20 +26,20 @@ struct MapNeighbourhood {
 
 /// A part of the attention map of one head, at screen resolution.
 struct AttentionMapData : ViewData {
-    HostTensor cells;                     ///< [height, width]; NaN: masked
-    HostTensor logs;                      ///< [height, width] log10 of weights (-infinity of 0), made with them; empty: not made
-    HostTensor columnSums;                ///< [width]; empty where a sum means nothing (logits, cosines, differences)
+    HostTensor cells;      ///< [height, width]; NaN: masked
+    HostTensor logs;       ///< [height, width] log10 of weights (-infinity of 0), made with them; empty: not made
+    HostTensor columnSums; ///< [width]; empty where a sum means nothing (logits, cosines, differences)
     std::int64_t rowBegin = 0, rowEnd = 0; ///< query positions
     std::int64_t keyBegin = 0, keyEnd = 0;
-    TokenIndex firstQuery = 0;            ///< rows before it were not captured
-    bool sampled = false;                 ///< rows stand for others; the exact picture is on its way or too expensive
+    TokenIndex firstQuery = 0; ///< rows before it were not captured
+    bool sampled = false;      ///< rows stand for others; the exact picture is on its way or too expensive
     std::int64_t rowsLookedAt = 0;
-    bool isWeight = true;                 ///< 0..1; otherwise signed
-    bool isDifference = false;            ///< of two maps of weights
-    bool rowsAreKeys = false;             ///< cosine of keys
-    std::string heads;                    ///< "query head 4", "mean of query heads 4-7"
+    bool isWeight = true;                           ///< 0..1; otherwise signed
+    bool isDifference = false;                      ///< of two maps of weights
+    bool rowsAreKeys = false;                       ///< cosine of keys
+    std::string heads;                              ///< "query head 4", "mean of query heads 4-7"
     std::shared_ptr<const MapNeighbourhood> locked; ///< null: no cell is locked, or it is none of this map's
-    Memo memo;                            ///< of the pictures made of the cells: a hand that pans wants the same at every step
+    Memo memo; ///< of the pictures made of the cells: a hand that pans wants the same at every step
 };
 
 } // namespace kvscope

@@ -7,9 +7,9 @@
 #include "views/attention_map/map_painter.h"
 #include "views/common/cell_lock.h"
 #include "views/common/chart.h"
-#include "views/explanations.h"
 #include "views/common/option_needs.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -37,7 +37,10 @@ ParameterTable dataOptions() {
     chunk.logarithmic = true;
     chunk.maxIsTokens = true;
     return {choiceOption("map", "Map", "What a cell holds.", kSource,
-                         {causal, nonCausal, chunks, {"logits", "Logits", "before the softmax, causal"},
+                         {causal,
+                          nonCausal,
+                          chunks,
+                          {"logits", "Logits", "before the softmax, causal"},
                           {"cosine", "Cosine of keys", "key against key, no query"}},
                          Stage::Features),
             chunk,
@@ -46,8 +49,10 @@ ParameterTable dataOptions() {
                           {"mean", "Mean of the group", "cell by cell over the heads that read this KV head"},
                           {"max", "Largest of the group", "cell by cell"}},
                          Stage::Features),
-            choiceOption("minus", "Minus", "Subtracts another map of weights from the causal, non-causal or chunked map; each is pooled first.", kSource,
-                         {{"nothing", "Nothing", "the map itself"}, causal, nonCausal, chunks}, Stage::Features)};
+            choiceOption(
+                "minus", "Minus",
+                "Subtracts another map of weights from the causal, non-causal or chunked map; each is pooled first.",
+                kSource, {{"nothing", "Nothing", "the map itself"}, causal, nonCausal, chunks}, Stage::Features)};
 }
 
 ParameterTable drawingOptions() {
@@ -59,7 +64,11 @@ ParameterTable drawingOptions() {
                           {"linear", "Linear", "0 to the largest weight shown"},
                           {"row", "By row", "each row divided by its largest weight"},
                           {"rank", "Rank", "equal steps of the sorted cells"}}),
-            floor, valueRangeOption(checkMapRange), mapCellOption(), mapAroundOption(), colourMapOption(),
+            floor,
+            valueRangeOption(checkMapRange),
+            mapCellOption(),
+            mapAroundOption(),
+            colourMapOption(),
             flagOption("invert", "Invert colours", "Exchanges the ends of the colour map.", "the map's own scale")};
 }
 
@@ -85,10 +94,12 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
     bool isLocked(const ParameterValues& options) const override { return !options.isDefault("cell"); }
-    std::optional<Adoption> lockMoved(const ViewInput& input, const ParameterValues& options, int across, int down) const override;
-    Adoption released() const override { return lockOf(std::nullopt); }
+    std::optional<SettingChange> lockMoved(const ViewInput& input, const ParameterValues& options, int across,
+                                           int down) const override;
+    SettingChange released() const override { return lockOf(std::nullopt); }
 
 private:
     std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
@@ -113,20 +124,22 @@ std::string poolingOf(const AttentionMapData& data, const MapImage& image) {
         return {};
     if (data.rowsAreKeys)
         return fmt::format("max of {} × {} keys a pixel", perColumn, perRow);
-    return fmt::format("max of {} {} × {} {} a pixel", perColumn, perColumn == 1 ? "key" : "keys", perRow, perRow == 1 ? "query" : "queries");
+    return fmt::format("max of {} {} × {} {} a pixel", perColumn, perColumn == 1 ? "key" : "keys", perRow,
+                       perRow == 1 ? "query" : "queries");
 }
 
-/// "causal", "query head 4", "max of 8 keys × 8 queries a pixel", "sampled rows (440 of 1,028)", "log10, floor 1e−4": what the
-/// picture does not show by itself first, because the end may be cut off.
-std::vector<std::string> captionOf(const AttentionMapData& data, const MapScale& scale, const MapLayout& layout, double pixelScale,
-                                   const ParameterValues& options) {
+/// "causal", "query head 4", "max of 8 keys × 8 queries a pixel", "sampled rows (440 of 1,028)", "log10, floor 1e−4":
+/// what the picture does not show by itself first, because the end may be cut off.
+std::vector<std::string> captionOf(const AttentionMapData& data, const MapScale& scale, const MapLayout& layout,
+                                   double pixelScale, const ParameterValues& options) {
     std::vector<std::string> facts{named(options, "map"), data.heads};
     if (data.isDifference)
         facts[0] += " minus " + named(options, "minus");
     if (std::string pooling = poolingOf(data, mapImageOf(layout, data, pixelScale)); !pooling.empty())
         facts.push_back(std::move(pooling));
     if (data.sampled)
-        facts.push_back(fmt::format("sampled rows ({} of {})", formatCount(data.rowsLookedAt), formatCount(data.rowEnd - data.rowBegin)));
+        facts.push_back(fmt::format("sampled rows ({} of {})", formatCount(data.rowsLookedAt),
+                                    formatCount(data.rowEnd - data.rowBegin)));
     facts.push_back(scale.name());
     if (layout.captionBeside && !layout.axes.titles)
         facts.push_back(data.rowsAreKeys ? "both axes: keys, from 0" : "→ key, ↓ query, from 0");
@@ -134,7 +147,8 @@ std::vector<std::string> captionOf(const AttentionMapData& data, const MapScale&
 }
 
 /// A row of facts above the map, a fact on each row beside it.
-std::vector<std::string> captionLines(const SceneBuilder& builder, const std::vector<std::string>& facts, const MapLayout& layout) {
+std::vector<std::string> captionLines(const SceneBuilder& builder, const std::vector<std::string>& facts,
+                                      const MapLayout& layout) {
     if (!layout.captionBeside)
         return builder.wrap(fmt::format("{}", fmt::join(facts, " · ")), kCaption, layout.caption.width);
     std::vector<std::string> lines;
@@ -149,13 +163,15 @@ void drawCaption(SceneBuilder& builder, std::vector<std::string> lines, const Bo
     for (std::size_t i = most; i < lines.size(); ++i)
         lines[most - 1] += " " + lines[i];
     for (std::size_t i = 0; i < std::min(most, lines.size()); ++i)
-        builder.text({box.x, box.y + kCaptionPitch * (static_cast<double>(i) + 0.5)}, builder.elide(lines[i], kCaption, box.width), kCaption, theme.text2,
-                     HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.text({box.x, box.y + kCaptionPitch * (static_cast<double>(i) + 0.5)},
+                     builder.elide(lines[i], kCaption, box.width), kCaption, theme.text2, HorizontalAlign::Left,
+                     VerticalAlign::Middle);
 }
 
-/// As much of the caption above the map as it needs where that is two rows, and room for the magnified cells where they would hide others.
-MapLayout arranged(const SceneBuilder& builder, const ViewInput& input, const ParameterValues& options, const AttentionMapData& data,
-                   const MapScale& scale, const Viewport& viewport) {
+/// As much of the caption above the map as it needs where that is two rows, and room for the magnified cells where they
+/// would hide others.
+MapLayout arranged(const SceneBuilder& builder, const ViewInput& input, const ParameterValues& options,
+                   const AttentionMapData& data, const MapScale& scale, const Viewport& viewport) {
     MapMargins margins;
     MapLayout layout = layoutOfMap(input, data, viewport, margins);
     if (viewport.height >= 300) {
@@ -180,7 +196,8 @@ std::vector<OptionNeed> AttentionMapView::optionNeeds() const {
             {"colours", {noDifference}}};
 }
 
-Scene AttentionMapView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+Scene AttentionMapView::buildScene(const ViewInput& input, const ParameterValues& options,
+                                   const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
         return emptyScene(why, viewport);
     const auto data = dataAs<AttentionMapData>(input);
@@ -193,14 +210,16 @@ Scene AttentionMapView::buildScene(const ViewInput& input, const ParameterValues
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
     const MapLayout layout = arranged(builder, input, options, *data, scale, viewport);
-    drawCaption(builder, captionLines(builder, captionOf(*data, scale, layout, viewport.pixelScale, options), layout), layout.caption, theme);
+    drawCaption(builder, captionLines(builder, captionOf(*data, scale, layout, viewport.pixelScale, options), layout),
+                layout.caption, theme);
     drawMarginal(builder, layout, *data, theme);
     drawRails(builder, layout, input, theme);
     drawMap(builder, layout, *data, scale, viewport.pixelScale, theme);
     drawMarks(builder, layout, input, theme);
     drawAxes(builder, layout.frame, layout.axes, theme);
     if (layout.column.width > 0) {
-        ColourColumnSpec column = *data->memo.get("column", scale.key(), [&] { return std::make_shared<const ColourColumnSpec>(scale.column()); });
+        ColourColumnSpec column = *data->memo.get(
+            "column", scale.key(), [&] { return std::make_shared<const ColourColumnSpec>(scale.column()); });
         column.handles = !viewport.forExport;
         drawColourColumn(builder, layout.column, column, theme);
     }
@@ -240,9 +259,9 @@ std::string AttentionMapView::finding(const ViewInput& input, const ParameterVal
             high = std::isnan(cell) ? high : std::max(high, cell);
         }
         if (data->isDifference)
-            return fmt::format("Pixel by pixel the {} map lies up to {} above the {} one, and up to {} below it{}", named(options, "map"),
-                               formatShort(std::max(0.0, static_cast<double>(high))), named(options, "minus"),
-                               formatShort(std::max(0.0, -static_cast<double>(low))), sampled);
+            return fmt::format("Pixel by pixel the {} map lies up to {} above the {} one, and up to {} below it{}",
+                               named(options, "map"), formatShort(std::max(0.0, static_cast<double>(high))),
+                               named(options, "minus"), formatShort(std::max(0.0, -static_cast<double>(low))), sampled);
         return fmt::format("Cells shown range from {} to {}{}", formatShort(static_cast<double>(low)),
                            formatShort(static_cast<double>(high)), sampled);
     }
@@ -254,22 +273,27 @@ std::string AttentionMapView::finding(const ViewInput& input, const ParameterVal
     const std::string tokens = first == 1 ? fmt::format("Key {} takes", data->keyBegin)
                                           : fmt::format("Keys {}–{} take", data->keyBegin, data->keyBegin + first - 1);
     // Of columns of pixels: keys of one column may hold the half by fewer than all of them.
-    const std::string rest = half <= 1 ? "" : fmt::format("; half of it falls on {}{} % of the keys", first == 1 ? "" : "at most ", formatFixed(100 * share, 1));
-    return fmt::format("{} {} % of the weight shown{}{}", tokens, formatFixed(total > 0 ? 100 * static_cast<double>(sums.front()) / total : 0, 1), rest,
-                       sampled);
+    const std::string rest = half <= 1 ? ""
+                                       : fmt::format("; half of it falls on {}{} % of the keys",
+                                                     first == 1 ? "" : "at most ", formatFixed(100 * share, 1));
+    return fmt::format("{} {} % of the weight shown{}{}", tokens,
+                       formatFixed(total > 0 ? 100 * static_cast<double>(sums.front()) / total : 0, 1), rest, sampled);
 }
 
-PointFacts AttentionMapView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+PointFacts AttentionMapView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                     Point at) const {
     const auto data = dataAs<AttentionMapData>(input);
     return data ? mapFactsAt(input, *data, options, scene, at) : PointFacts{};
 }
 
-std::unique_ptr<const ColourScale> AttentionMapView::scaleOf(const ViewInput& input, const ParameterValues& options) const {
+std::unique_ptr<const ColourScale> AttentionMapView::scaleOf(const ViewInput& input,
+                                                             const ParameterValues& options) const {
     const auto data = dataAs<AttentionMapData>(input); // held by the input
     return data ? std::make_unique<const MapScale>(*data, options) : nullptr;
 }
 
-std::optional<Adoption> AttentionMapView::lockMoved(const ViewInput& input, const ParameterValues& options, int across, int down) const {
+std::optional<SettingChange> AttentionMapView::lockMoved(const ViewInput& input, const ParameterValues& options,
+                                                         int across, int down) const {
     std::optional<MapCell> cell = MapCell::parse(options.text("cell"));
     const auto data = dataAs<AttentionMapData>(input);
     if (!cell || !data)

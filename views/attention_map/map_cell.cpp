@@ -34,9 +34,7 @@ void readSpan(std::string_view whole, std::string_view text, TokenIndex& first, 
         refuse(whole);
 }
 
-void check(std::string_view text) {
-    (void)MapCell::parse(text);
-}
+void check(std::string_view text) { (void)MapCell::parse(text); }
 
 std::string spanText(TokenIndex first, TokenIndex last) {
     return first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
@@ -56,18 +54,16 @@ std::optional<MapCell> MapCell::parse(std::string_view text) {
     return cell;
 }
 
-std::string MapCell::text() const {
-    return spanText(firstQuery, lastQuery) + "," + spanText(firstKey, lastKey);
-}
+std::string MapCell::text() const { return spanText(firstQuery, lastQuery) + "," + spanText(firstKey, lastKey); }
 
 ParameterSpec mapCellOption() {
-    return textOption("cell", "Cell", "QUERY,KEY of the cell whose neighbourhood is shown large, like 920,615; none.", "a click on the map",
-                      "none", check, Stage::Combine);
+    return textOption("cell", "Cell", "QUERY,KEY of the cell whose neighbourhood is shown large, like 920,615; none.",
+                      "a click on the map", "none", check, Stage::Combine);
 }
 
 ParameterSpec mapAroundOption() {
-    ParameterSpec spec = integerOption("around", "Neighbourhood", "Cells across the neighbourhood of the locked cell.", "the magnified neighbourhood", 9, 15, 11,
-                                       Stage::Combine);
+    ParameterSpec spec = integerOption("around", "Neighbourhood", "Cells across the neighbourhood of the locked cell.",
+                                       "the magnified neighbourhood", 9, 15, 11, Stage::Combine);
     spec.unit = "cells";
     spec.step = 2;
     return spec;

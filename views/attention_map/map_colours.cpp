@@ -64,7 +64,8 @@ std::vector<float> topsOfRows(const HostTensor& cells) {
 
 std::vector<float> sortedCells(const HostTensor& cells) {
     std::vector<float> sorted;
-    std::copy_if(cells.data.begin(), cells.data.end(), std::back_inserter(sorted), [](float c) { return !std::isnan(c); });
+    std::copy_if(cells.data.begin(), cells.data.end(), std::back_inserter(sorted),
+                 [](float c) { return !std::isnan(c); });
     std::sort(sorted.begin(), sorted.end());
     return sorted;
 }
@@ -96,14 +97,17 @@ std::shared_ptr<const MapScale> scaleOfMap(const AttentionMapData& data, const P
 
 MapScale::Look MapScale::lookOf(const AttentionMapData& data, const ParameterValues& options) {
     const std::string& scale = options.choice("scale");
-    return !data.isWeight      ? data.isDifference ? Look::SignedRoot : data.rowsAreKeys ? Look::Signed : Look::Span
+    return !data.isWeight      ? data.isDifference  ? Look::SignedRoot
+                                 : data.rowsAreKeys ? Look::Signed
+                                                    : Look::Span
            : scale == "log"    ? Look::Logarithmic
            : scale == "linear" ? Look::Linear
            : scale == "row"    ? Look::Row
                                : Look::Rank;
 }
 
-MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options) : MapScale(data, options, lookOf(data, options)) {}
+MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options)
+    : MapScale(data, options, lookOf(data, options)) {}
 
 MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options, Look look)
     : ColourScale(look == Look::Signed        ? Kind::Signed
@@ -117,7 +121,9 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options,
         setEnds(static_cast<double>(options.integer("floor")), 0);
         stretchColumn(kDecadesBelowFloor, 0);
         break;
-    case Look::Linear: setEnds(0, topOf(data.cells.data)); break;
+    case Look::Linear:
+        setEnds(0, topOf(data.cells.data));
+        break;
     case Look::Row:
         setEnds(0, 1);
         m_rowTops = topsOfRows(data.cells);
@@ -126,11 +132,15 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options,
         setEnds(0, 1);
         m_sorted = sortedCells(data.cells);
         break;
-    case Look::Signed: setEnds(-topOf(data.cells.data), topOf(data.cells.data)); break;
+    case Look::Signed:
+        setEnds(-topOf(data.cells.data), topOf(data.cells.data));
+        break;
     case Look::SignedRoot: {
-        const double top = std::sqrt(topOf(data.cells.data)), most = std::sqrt(mostOf(data.cells.data, topOf(data.cells.data)));
+        const double top = std::sqrt(topOf(data.cells.data)),
+                     most = std::sqrt(mostOf(data.cells.data, topOf(data.cells.data)));
         setEnds(-most, most);
-        stretchColumn(std::min(top - most, most), std::min(top - most, most)); // up to four times the value: room to pull
+        stretchColumn(std::min(top - most, most),
+                      std::min(top - most, most)); // up to four times the value: room to pull
         break;
     }
     case Look::Span: {
@@ -145,7 +155,8 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options,
 double MapScale::level(float value, std::int64_t row) const {
     const auto number = static_cast<double>(value);
     switch (m_look) {
-    case Look::Logarithmic: return number > 0 ? std::log10(number) : -std::numeric_limits<double>::infinity();
+    case Look::Logarithmic:
+        return number > 0 ? std::log10(number) : -std::numeric_limits<double>::infinity();
     case Look::Row: {
         const auto top = static_cast<double>(m_rowTops[static_cast<std::size_t>(row)]);
         return top > 0 ? number / top : 0;
@@ -154,10 +165,12 @@ double MapScale::level(float value, std::int64_t row) const {
         const auto below = std::lower_bound(m_sorted.begin(), m_sorted.end(), value) - m_sorted.begin();
         return m_sorted.size() > 1 ? static_cast<double>(below) / static_cast<double>(m_sorted.size() - 1) : 1;
     }
-    case Look::SignedRoot: return levelOfValue(number);
+    case Look::SignedRoot:
+        return levelOfValue(number);
     case Look::Linear:
     case Look::Span:
-    case Look::Signed: break;
+    case Look::Signed:
+        break;
     }
     return number;
 }
@@ -176,15 +189,23 @@ void MapScale::visitLevels(const VisitLevels& visit) const {
 
 std::string MapScale::name() const {
     const ValueRange now = range();
-    const std::string low = formatBound(*now.low), ends = isChosen() ? fmt::format(", {} to {}", low, formatBound(*now.high)) : "";
+    const std::string low = formatBound(*now.low),
+                      ends = isChosen() ? fmt::format(", {} to {}", low, formatBound(*now.high)) : "";
     switch (m_look) {
-    case Look::Logarithmic: return isChosen() ? "log10" + ends : "log10, floor " + low;
-    case Look::Linear: return "linear" + ends;
-    case Look::Row: return "each row by its largest" + ends;
-    case Look::Rank: return "rank of the cell" + ends;
-    case Look::SignedRoot: return isChosen() ? "signed root, centred at 0" + ends : "signed root, to the 99th percentile";
-    case Look::Span: return isChosen() ? "linear" + ends : "linear, smallest to largest";
-    case Look::Signed: break;
+    case Look::Logarithmic:
+        return isChosen() ? "log10" + ends : "log10, floor " + low;
+    case Look::Linear:
+        return "linear" + ends;
+    case Look::Row:
+        return "each row by its largest" + ends;
+    case Look::Rank:
+        return "rank of the cell" + ends;
+    case Look::SignedRoot:
+        return isChosen() ? "signed root, centred at 0" + ends : "signed root, to the 99th percentile";
+    case Look::Span:
+        return isChosen() ? "linear" + ends : "linear, smallest to largest";
+    case Look::Signed:
+        break;
     }
     return "signed, centred at 0" + ends;
 }

@@ -11,8 +11,8 @@
 
 namespace kvscope {
 
-/// The colours of an attention map's cells. The level of a cell is log10 of its weight, its share of its row's largest, its
-/// rank among the cells shown, its signed root (differences, few of which are large), or the value itself.
+/// The colours of an attention map's cells. The level of a cell is log10 of its weight, its share of its row's largest,
+/// its rank among the cells shown, its signed root (differences, few of which are large), or the value itself.
 class MapScale final : public ColourScale {
 public:
     MapScale(const AttentionMapData& data, const ParameterValues& options);
@@ -20,8 +20,10 @@ public:
     /// On the colour map, 0..1. `row`: of the cells, for the row-normalised scale. Values beyond the ends get the end.
     double place(float value, std::int64_t row) const { return placeOfLevel(level(value, row)); }
     /// Of one of the data's cells, which is not masked.
-    double placeOfCell(std::int64_t row, std::int64_t column) const { return placeOfLevel(levelOfCell(row, row * m_data.cells.shape[1] + column)); }
-    std::string name() const; ///< "log10, floor 1e−4", with the range where one was chosen
+    double placeOfCell(std::int64_t row, std::int64_t column) const {
+        return placeOfLevel(levelOfCell(row, row * m_data.cells.shape[1] + column));
+    }
+    std::string name() const;                        ///< "log10, floor 1e−4", with the range where one was chosen
     const std::string& key() const { return m_key; } ///< says all of the options that it depends on
 
 private:
@@ -31,7 +33,8 @@ private:
     double level(float value, std::int64_t row) const;
     double levelOfCell(std::int64_t row, std::int64_t index) const {
         const auto i = static_cast<std::size_t>(index);
-        return m_look == Look::Logarithmic && !m_data.logs.data.empty() ? static_cast<double>(m_data.logs.data[i]) : level(m_data.cells.data[i], row);
+        return m_look == Look::Logarithmic && !m_data.logs.data.empty() ? static_cast<double>(m_data.logs.data[i])
+                                                                        : level(m_data.cells.data[i], row);
     }
     void visitLevels(const VisitLevels& visit) const override;
 

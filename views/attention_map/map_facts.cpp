@@ -26,34 +26,38 @@ std::optional<MapCell> pixelAt(const AttentionMapData& data, double key, double 
     const std::int64_t width = data.cells.shape[1], height = data.cells.shape[0];
     const auto x = static_cast<std::int64_t>(across * static_cast<double>(width));
     const auto y = static_cast<std::int64_t>(down * static_cast<double>(height));
-    return MapCell{firstOf(data.rowBegin, data.rowEnd, height, y), firstOf(data.rowBegin, data.rowEnd, height, y + 1) - 1,
-                   firstOf(data.keyBegin, data.keyEnd, width, x), firstOf(data.keyBegin, data.keyEnd, width, x + 1) - 1};
+    return MapCell{
+        firstOf(data.rowBegin, data.rowEnd, height, y), firstOf(data.rowBegin, data.rowEnd, height, y + 1) - 1,
+        firstOf(data.keyBegin, data.keyEnd, width, x), firstOf(data.keyBegin, data.keyEnd, width, x + 1) - 1};
 }
 
 /// Row by row.
 std::size_t indexOf(const AttentionMapData& data, const MapCell& pixel) {
-    const std::int64_t y = ((pixel.firstQuery - data.rowBegin + 1) * data.cells.shape[0] - 1) / (data.rowEnd - data.rowBegin);
-    const std::int64_t x = ((pixel.firstKey - data.keyBegin + 1) * data.cells.shape[1] - 1) / (data.keyEnd - data.keyBegin);
+    const std::int64_t y =
+        ((pixel.firstQuery - data.rowBegin + 1) * data.cells.shape[0] - 1) / (data.rowEnd - data.rowBegin);
+    const std::int64_t x =
+        ((pixel.firstKey - data.keyBegin + 1) * data.cells.shape[1] - 1) / (data.keyEnd - data.keyBegin);
     return static_cast<std::size_t>(y * data.cells.shape[1] + x);
 }
 
 bool holds(const MapCell& cells, const MapNeighbourhood& locked) {
-    return locked.query >= cells.firstQuery && locked.query <= cells.lastQuery && locked.key >= cells.firstKey && locked.key <= cells.lastKey;
+    return locked.query >= cells.firstQuery && locked.query <= cells.lastQuery && locked.key >= cells.firstKey &&
+           locked.key <= cells.lastKey;
 }
 
-bool isSingle(const MapCell& cells) {
-    return cells.firstQuery == cells.lastQuery && cells.firstKey == cells.lastKey;
-}
+bool isSingle(const MapCell& cells) { return cells.firstQuery == cells.lastQuery && cells.firstKey == cells.lastKey; }
 
 /// Largest first, from 1, as for a locked cell. The picture knows its own pixels alone: where they are not all the keys
 /// that the query sees, one by one, the words say among what the rank counts.
 std::string rankInRow(const ViewInput& input, const AttentionMapData& data, const MapCell& cells) {
     if (data.locked && isSingle(cells) && holds(cells, *data.locked))
         return fmt::format("{} of {} keys", formatCount(data.locked->rank), formatCount(data.locked->seen));
-    if (cells.firstQuery < data.rowBegin || cells.lastQuery >= data.rowEnd || cells.firstKey < data.keyBegin || cells.lastKey >= data.keyEnd)
+    if (cells.firstQuery < data.rowBegin || cells.lastQuery >= data.rowEnd || cells.firstKey < data.keyBegin ||
+        cells.lastKey >= data.keyEnd)
         return {}; // magnified beyond the edge of the picture
     const std::int64_t width = data.cells.shape[1];
-    const bool keyByKey = width == data.keyEnd - data.keyBegin, rowByRow = data.cells.shape[0] == data.rowEnd - data.rowBegin;
+    const bool keyByKey = width == data.keyEnd - data.keyBegin,
+               rowByRow = data.cells.shape[0] == data.rowEnd - data.rowBegin;
     if (isSingle(cells) && !(keyByKey && rowByRow))
         return {}; // magnified, of a picture that pools
     const std::size_t index = indexOf(data, cells), first = index - index % static_cast<std::size_t>(width);
@@ -64,7 +68,8 @@ std::string rankInRow(const ViewInput& input, const AttentionMapData& data, cons
         seen += !std::isnan(other);
         rank += other > own || (other == own && i <= index);
     }
-    const bool toTheLast = data.keyEnd == input.capture->info().numTokens || std::isnan(data.cells.data[first + static_cast<std::size_t>(width) - 1]);
+    const bool toTheLast = data.keyEnd == input.capture->info().numTokens ||
+                           std::isnan(data.cells.data[first + static_cast<std::size_t>(width) - 1]);
     const bool all = data.keyBegin == 0 && toTheLast;
     const char* what = !(keyByKey && rowByRow) ? "the {} pixels shown" : all ? "{} keys" : "the {} keys shown";
     return fmt::format("{} of ", formatCount(rank)) + fmt::format(fmt::runtime(what), formatCount(seen));
@@ -75,18 +80,18 @@ std::string tokenText(const ViewInput& input, TokenIndex token) {
 }
 
 /// "evicted, score rank 612 from 0".
-std::string standingText(const ViewInput& input, const PaneData& pane, TokenIndex key) {
+std::string decisionText(const ViewInput& input, const PaneData& pane, TokenIndex key) {
     const TokenState state = tokenStates(input, pane)[static_cast<std::size_t>(key)];
     const char* words[] = {"kept", "kept, protected", "evicted", "after the cut"};
     std::string text = words[static_cast<int>(state)];
     if (state == TokenState::AfterCut)
         return text;
-    const TokenStanding standing = standingOf(*pane.result, input.kvHead, key);
-    return standing.scored ? fmt::format("{}, score rank {} from 0", text, formatCount(standing.rank)) : text;
+    const TokenDecision decision = tokenDecisionOf(*pane.result, input.kvHead, key);
+    return decision.scored ? fmt::format("{}, score rank {} from 0", text, formatCount(decision.rank)) : text;
 }
 
-PointFacts factsOf(const ViewInput& input, const AttentionMapData& data, const MapCell& cells, TokenIndex query, TokenIndex key,
-                   const std::string& name, float value) {
+PointFacts factsOf(const ViewInput& input, const AttentionMapData& data, const MapCell& cells, TokenIndex query,
+                   TokenIndex key, const std::string& name, float value) {
     PointFacts facts;
     facts.token = key;
     facts.rows = {{data.rowsAreKeys ? "key down" : "query", tokenText(input, query)},
@@ -96,22 +101,26 @@ PointFacts factsOf(const ViewInput& input, const AttentionMapData& data, const M
         facts.rows.emplace_back("rank in its row, from 1", rank);
     for (const PaneData& pane : input.panes)
         if (pane.result)
-            facts.rows.emplace_back(fmt::format("{} {}", pane.letter, pane.policyName), standingText(input, pane, key));
+            facts.rows.emplace_back(fmt::format("{} {}", pane.letter, pane.policyName), decisionText(input, pane, key));
     return facts;
 }
 
 /// A click on what is locked releases it. Masked cells are not locked: there is nothing to magnify.
 void addLock(PointFacts& facts, const AttentionMapData& data, const MapCell& cells, float value) {
     if (data.locked && holds(cells, *data.locked))
-        facts.adoption = lockOf(std::nullopt);
+        facts.settingChange = lockOf(std::nullopt);
     else if (!std::isnan(value))
-        facts.adoption = lockOf(cells);
+        facts.settingChange = lockOf(cells);
 }
 
 } // namespace
 
-PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, const ParameterValues& options, const Scene& scene, Point at) {
-    const char* name = data.isWeight ? "weight" : data.isDifference ? "difference" : data.rowsAreKeys ? "cosine" : "logit";
+PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, const ParameterValues& options,
+                      const Scene& scene, Point at) {
+    const char* name = data.isWeight       ? "weight"
+                       : data.isDifference ? "difference"
+                       : data.rowsAreKeys  ? "cosine"
+                                           : "logit";
     if (const auto cell = magnifiedCellAt(data, scene, at)) {
         const auto [query, key] = *cell;
         const float value = data.locked->at(query, key);
@@ -155,16 +164,23 @@ ViewTable mapTable(std::shared_ptr<const AttentionMapData> data) {
         } else {
             const std::int64_t width = data->cells.shape[1], height = data->cells.shape[0], pixel = index - magnified;
             const std::int64_t y = pixel / width, x = pixel % width;
-            cell = {firstOf(data->rowBegin, data->rowEnd, height, y), firstOf(data->rowBegin, data->rowEnd, height, y + 1) - 1,
-                    firstOf(data->keyBegin, data->keyEnd, width, x), firstOf(data->keyBegin, data->keyEnd, width, x + 1) - 1};
+            cell = {firstOf(data->rowBegin, data->rowEnd, height, y),
+                    firstOf(data->rowBegin, data->rowEnd, height, y + 1) - 1,
+                    firstOf(data->keyBegin, data->keyEnd, width, x),
+                    firstOf(data->keyBegin, data->keyEnd, width, x + 1) - 1};
             value = data->cells.data[static_cast<std::size_t>(pixel)];
         }
         switch (column) {
-        case 0: return std::to_string(cell.firstQuery);
-        case 1: return std::to_string(cell.lastQuery);
-        case 2: return std::to_string(cell.firstKey);
-        case 3: return std::to_string(cell.lastKey);
-        default: return std::isnan(value) ? "masked" : fmt::format("{:.6g}", value);
+        case 0:
+            return std::to_string(cell.firstQuery);
+        case 1:
+            return std::to_string(cell.lastQuery);
+        case 2:
+            return std::to_string(cell.firstKey);
+        case 3:
+            return std::to_string(cell.lastKey);
+        default:
+            return std::isnan(value) ? "masked" : fmt::format("{:.6g}", value);
         }
     };
     return table;

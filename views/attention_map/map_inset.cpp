@@ -1,4 +1,5 @@
-// A magnifying glass that does not lie on what one looks at: it shows single cells where the map shows the largest of many.
+// A magnifying glass that does not lie on what one looks at: it shows single cells where the map shows the largest of
+// many.
 #include "views/attention_map/map_inset.h"
 
 #include <fmt/format.h>
@@ -39,10 +40,12 @@ Inset fitted(const Room& place, const MapNeighbourhood& around, const Mode& mode
     const auto& [room, atRight] = place;
     const auto& [texts, headings] = mode;
     const auto columns = static_cast<double>(around.cells.shape[1]), rows = static_cast<double>(around.cells.shape[0]);
-    const double left = texts ? kQueryTexts : 0, top = kHeading * static_cast<double>(headings) + (texts ? kKeyTexts : 4);
+    const double left = texts ? kQueryTexts : 0,
+                 top = kHeading * static_cast<double>(headings) + (texts ? kKeyTexts : 4);
     Inset inset;
     inset.mode = mode;
-    inset.cell = std::floor(std::min({kMostCell, (room.width - 2 * kPadding - left) / columns, (room.height - 2 * kPadding - top) / rows}));
+    inset.cell = std::floor(
+        std::min({kMostCell, (room.width - 2 * kPadding - left) / columns, (room.height - 2 * kPadding - top) / rows}));
     if (inset.cell < (texts ? kLeastCell : kLeastBareCell))
         return {};
     // The headings may be wider than the grid.
@@ -57,11 +60,14 @@ bool isMasked(const MapLayout& layout, const AttentionMapData& data, const Box& 
     const PlotFrame& frame = layout.frame;
     const auto cells = [](double from, double to, std::int64_t begin, std::int64_t end, std::int64_t count) {
         const double per = static_cast<double>(count) / static_cast<double>(end - begin);
-        return std::pair{std::clamp<std::int64_t>(std::llround(std::floor((from - static_cast<double>(begin)) * per)), 0, count),
-                         std::clamp<std::int64_t>(std::llround(std::ceil((to - static_cast<double>(begin)) * per)), 0, count)};
+        return std::pair{
+            std::clamp<std::int64_t>(std::llround(std::floor((from - static_cast<double>(begin)) * per)), 0, count),
+            std::clamp<std::int64_t>(std::llround(std::ceil((to - static_cast<double>(begin)) * per)), 0, count)};
     };
-    const auto [left, right] = cells(frame.xAt(box.x), frame.xAt(box.right()), data.keyBegin, data.keyEnd, data.cells.shape[1]);
-    const auto [top, bottom] = cells(frame.yAt(box.y), frame.yAt(box.bottom()), data.rowBegin, data.rowEnd, data.cells.shape[0]);
+    const auto [left, right] =
+        cells(frame.xAt(box.x), frame.xAt(box.right()), data.keyBegin, data.keyEnd, data.cells.shape[1]);
+    const auto [top, bottom] =
+        cells(frame.yAt(box.y), frame.yAt(box.bottom()), data.rowBegin, data.rowEnd, data.cells.shape[0]);
     for (std::int64_t y = top; y < bottom; ++y)
         for (std::int64_t x = left; x < right; ++x)
             if (!std::isnan(data.cells.data[static_cast<std::size_t>(y * data.cells.shape[1] + x)]))
@@ -71,13 +77,15 @@ bool isMasked(const MapLayout& layout, const AttentionMapData& data, const Box& 
 
 /// Behind everything else at the right.
 Room roomBeside(const MapLayout& layout, const Viewport& viewport, double width) {
-    const double margin = layout.captionBeside ? 3 : 6, top = layout.captionBeside ? margin : layout.caption.bottom() + 4;
+    const double margin = layout.captionBeside ? 3 : 6,
+                 top = layout.captionBeside ? margin : layout.caption.bottom() + 4;
     const double bottom = viewport.height - (viewport.forExport ? 24 : margin);
     return {{viewport.width - 8 - width, top, width, bottom - top}, false};
 }
 
 double widthBeside(const MapLayout& layout, const Viewport& viewport) {
-    const double taken = std::max({layout.column.right(), layout.sideRail.right(), layout.captionBeside ? layout.caption.right() : 0.0});
+    const double taken =
+        std::max({layout.column.right(), layout.sideRail.right(), layout.captionBeside ? layout.caption.right() : 0.0});
     return viewport.width - 8 - (taken + 10);
 }
 
@@ -86,7 +94,8 @@ Inset overMasked(const MapLayout& layout, const AttentionMapData& data, const Mo
     const Box& plot = layout.frame.plot;
     std::vector<Inset> fitting;
     for (double share = 0.8; share > 0.19; share -= 0.05) {
-        const Box corner{plot.x + share * plot.width + 3, plot.y + 3, (1 - share) * plot.width - 6, share * plot.height - 6};
+        const Box corner{plot.x + share * plot.width + 3, plot.y + 3, (1 - share) * plot.width - 6,
+                         share * plot.height - 6};
         if (const Inset inset = fitted({corner, true}, *data.locked, mode); inset.cell > 0)
             fitting.push_back(inset);
     }
@@ -103,7 +112,9 @@ Room farthestCorner(const MapLayout& layout, const MapNeighbourhood& around) {
     const Point cell = layout.frame.toPixels(static_cast<double>(around.key), static_cast<double>(around.query));
     const double width = 0.48 * plot.width, height = 0.48 * plot.height;
     const bool isLeft = cell.x < plot.x + plot.width / 2, isAbove = cell.y < plot.y + plot.height / 2;
-    return {{isLeft ? plot.right() - width - 3 : plot.x + 3, isAbove ? plot.bottom() - height - 3 : plot.y + 3, width, height}, isLeft};
+    return {{isLeft ? plot.right() - width - 3 : plot.x + 3, isAbove ? plot.bottom() - height - 3 : plot.y + 3, width,
+             height},
+            isLeft};
 }
 
 /// From the one that says most to the one that needs least.
@@ -139,7 +150,8 @@ std::string shortNumber(float cell) {
     return exponent > 9 ? "≈0" : fmt::format("{}{}e−{}", sign, digits.front(), exponent);
 }
 
-void drawCells(SceneBuilder& builder, const Inset& inset, const AttentionMapData& data, const MapScale& scale, const Theme& theme) {
+void drawCells(SceneBuilder& builder, const Inset& inset, const AttentionMapData& data, const MapScale& scale,
+               const Theme& theme) {
     const MapNeighbourhood& around = *data.locked;
     const std::int64_t rows = around.cells.shape[0], columns = around.cells.shape[1];
     auto pixels = std::make_shared<std::vector<std::uint8_t>>();
@@ -150,35 +162,43 @@ void drawCells(SceneBuilder& builder, const Inset& inset, const AttentionMapData
         const std::int64_t pixelRow = shown * data.cells.shape[0] / (data.rowEnd - data.rowBegin);
         for (std::int64_t x = 0; x < columns; ++x) {
             const float cell = around.at(around.rowBegin + y, around.keyBegin + x);
-            const Colour c = std::isnan(cell) ? theme.masked : colourMap(scale.colourMapName(), scale.place(cell, pixelRow), scale.inverted());
+            const Colour c = std::isnan(cell)
+                                 ? theme.masked
+                                 : colourMap(scale.colourMapName(), scale.place(cell, pixelRow), scale.inverted());
             colours.push_back(c);
             pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
         }
     }
-    builder.scene().items.push_back(ImageItem{inset.grid, static_cast<int>(columns), static_cast<int>(rows), pixels, {}});
+    builder.scene().items.push_back(
+        ImageItem{inset.grid, static_cast<int>(columns), static_cast<int>(rows), pixels, {}});
     const TextStyle number{FontFace::Monospace, 10};
     for (std::int64_t y = 0; y < rows && inset.cell >= kCellWithNumber; ++y)
         for (std::int64_t x = 0; x < columns; ++x)
             if (const float cell = around.at(around.rowBegin + y, around.keyBegin + x); !std::isnan(cell))
-                builder.text({inset.grid.x + inset.cell * (static_cast<double>(x) + 0.5), inset.grid.y + inset.cell * (static_cast<double>(y) + 0.5)},
+                builder.text({inset.grid.x + inset.cell * (static_cast<double>(x) + 0.5),
+                              inset.grid.y + inset.cell * (static_cast<double>(y) + 0.5)},
                              shortNumber(cell), number, textOn(colours[static_cast<std::size_t>(y * columns + x)]),
                              HorizontalAlign::Centre, VerticalAlign::Middle);
     builder.rectangle(inset.grid, kTransparent, {theme.axis, 1, {}}, 0, kGrid);
     const Box own{inset.grid.x + inset.cell * static_cast<double>(around.key - around.keyBegin),
-                  inset.grid.y + inset.cell * static_cast<double>(around.query - around.rowBegin), inset.cell, inset.cell};
+                  inset.grid.y + inset.cell * static_cast<double>(around.query - around.rowBegin), inset.cell,
+                  inset.cell};
     builder.rectangle(own, kTransparent, {theme.casing, 4, {}});
     builder.rectangle(own, kTransparent, {theme.ink, 2, {}});
 }
 
-void drawTokenTexts(SceneBuilder& builder, const Inset& inset, const MapNeighbourhood& around, const ViewInput& input, const Theme& theme) {
+void drawTokenTexts(SceneBuilder& builder, const Inset& inset, const MapNeighbourhood& around, const ViewInput& input,
+                    const Theme& theme) {
     const TokenTable& tokens = input.capture->tokens();
-    const auto styleOf = [](bool own) { return TextStyle{FontFace::Interface, 10, own ? FontWeight::SemiBold : FontWeight::Regular}; };
+    const auto styleOf = [](bool own) {
+        return TextStyle{FontFace::Interface, 10, own ? FontWeight::SemiBold : FontWeight::Regular};
+    };
     for (std::int64_t x = 0; x < around.cells.shape[1]; ++x) {
         const auto key = static_cast<TokenIndex>(around.keyBegin + x);
         const TextStyle style = styleOf(key == around.key);
         builder.text({inset.grid.x + inset.cell * (static_cast<double>(x) + 0.5), inset.grid.y - 4},
-                     builder.elide(displayText(tokens.textOf(key)), style, kKeyTexts - 8), style, key == around.key ? theme.text1 : theme.text2,
-                     HorizontalAlign::Left, VerticalAlign::Middle, -90);
+                     builder.elide(displayText(tokens.textOf(key)), style, kKeyTexts - 8), style,
+                     key == around.key ? theme.text1 : theme.text2, HorizontalAlign::Left, VerticalAlign::Middle, -90);
     }
     for (std::int64_t y = 0; y < around.cells.shape[0]; ++y) {
         const auto query = static_cast<TokenIndex>(around.rowBegin + y);
@@ -195,7 +215,10 @@ std::string tokenWords(const ViewInput& input, TokenIndex token) {
 
 std::string valueWords(const AttentionMapData& data) {
     const MapNeighbourhood& around = *data.locked;
-    const char* name = data.isWeight ? "weight" : data.isDifference ? "difference" : data.rowsAreKeys ? "cosine" : "logit";
+    const char* name = data.isWeight       ? "weight"
+                       : data.isDifference ? "difference"
+                       : data.rowsAreKeys  ? "cosine"
+                                           : "logit";
     std::string words = std::string(name) + " " + cellText(around.value());
     if (around.rank > 0)
         words += fmt::format(" · rank {} of {}", formatCount(around.rank), formatCount(around.seen));
@@ -204,8 +227,8 @@ std::string valueWords(const AttentionMapData& data) {
 
 std::vector<std::string> headingsOf(const ViewInput& input, const AttentionMapData& data) {
     const MapNeighbourhood& around = *data.locked;
-    std::vector<std::string> headings = {fmt::format("{} {} → key {}", data.rowsAreKeys ? "key" : "query", tokenWords(input, around.query),
-                                                     tokenWords(input, around.key)),
+    std::vector<std::string> headings = {fmt::format("{} {} → key {}", data.rowsAreKeys ? "key" : "query",
+                                                     tokenWords(input, around.query), tokenWords(input, around.key)),
                                          valueWords(data)};
     std::string kept;
     for (const PaneData& pane : input.panes)
@@ -249,18 +272,17 @@ const RectangleItem* boxOf(const Scene& scene, PickId pick) {
 
 } // namespace
 
-Adoption lockOf(const std::optional<MapCell>& cell) {
-    Adoption adoption;
-    adoption.options = {{"cell", cell ? cell->text() : "none"}};
-    adoption.step = cell ? "Lock cell" : "Release cell";
-    return adoption;
+SettingChange lockOf(const std::optional<MapCell>& cell) {
+    SettingChange settingChange;
+    settingChange.options = {{"cell", cell ? cell->text() : "none"}};
+    settingChange.step = cell ? "Lock cell" : "Release cell";
+    return settingChange;
 }
 
-std::string cellText(float value) {
-    return std::isnan(value) ? "masked" : formatShort(static_cast<double>(value));
-}
+std::string cellText(float value) { return std::isnan(value) ? "masked" : formatShort(static_cast<double>(value)); }
 
-double widthForInset(const MapLayout& layout, const AttentionMapData& data, const ViewInput& input, const Viewport& viewport) {
+double widthForInset(const MapLayout& layout, const AttentionMapData& data, const ViewInput& input,
+                     const Viewport& viewport) {
     if (!data.locked)
         return 0;
     const auto modes = modesOf(headingsOf(input, data).size());
@@ -293,9 +315,10 @@ void drawLockedCell(SceneBuilder& builder, const MapLayout& layout, const Attent
     builder.rectangle(inset.ground, theme.raised, {theme.control, 1, {}}, 4, kGround);
     for (std::size_t line = 0; line < inset.mode.headings; ++line) {
         const TextStyle style{FontFace::Interface, 11, line == 0 ? FontWeight::SemiBold : FontWeight::Regular};
-        builder.text({inset.ground.x + kPadding, inset.ground.y + kPadding + kHeading * (static_cast<double>(line) + 0.5)},
-                     builder.elide(headings[line], style, inset.ground.width - 2 * kPadding), style, line == 0 ? theme.text1 : theme.text2,
-                     HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.text(
+            {inset.ground.x + kPadding, inset.ground.y + kPadding + kHeading * (static_cast<double>(line) + 0.5)},
+            builder.elide(headings[line], style, inset.ground.width - 2 * kPadding), style,
+            line == 0 ? theme.text1 : theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
     }
     drawCells(builder, inset, data, scale, theme);
     if (inset.mode.texts)
@@ -307,14 +330,18 @@ bool isOnInset(const Scene& scene, Point at) {
     return ground && ground->box.contains(at);
 }
 
-std::optional<std::pair<TokenIndex, TokenIndex>> magnifiedCellAt(const AttentionMapData& data, const Scene& scene, Point at) {
+std::optional<std::pair<TokenIndex, TokenIndex>> magnifiedCellAt(const AttentionMapData& data, const Scene& scene,
+                                                                 Point at) {
     const RectangleItem* grid = boxOf(scene, kGrid);
     if (!grid || !data.locked || !grid->box.contains(at))
         return std::nullopt;
     const HostTensor& cells = data.locked->cells;
-    const auto column = static_cast<std::int64_t>((at.x - grid->box.x) / grid->box.width * static_cast<double>(cells.shape[1]));
-    const auto row = static_cast<std::int64_t>((at.y - grid->box.y) / grid->box.height * static_cast<double>(cells.shape[0]));
-    return std::pair{static_cast<TokenIndex>(data.locked->rowBegin + row), static_cast<TokenIndex>(data.locked->keyBegin + column)};
+    const auto column =
+        static_cast<std::int64_t>((at.x - grid->box.x) / grid->box.width * static_cast<double>(cells.shape[1]));
+    const auto row =
+        static_cast<std::int64_t>((at.y - grid->box.y) / grid->box.height * static_cast<double>(cells.shape[0]));
+    return std::pair{static_cast<TokenIndex>(data.locked->rowBegin + row),
+                     static_cast<TokenIndex>(data.locked->keyBegin + column)};
 }
 
 } // namespace kvscope

@@ -1,5 +1,6 @@
-// The map gets the room there is, as long as it stays no more than a few times wider than high. What goes with it gives way in the order in which it can be missed: axis titles, the
-// caption's own row, the curve of the column sums, half of the rails, the colour column.
+// The map gets the room there is, as long as it stays no more than a few times wider than high. What goes with it gives
+// way in the order in which it can be missed: axis titles, the caption's own row, the curve of the column sums, half of
+// the rails, the colour column.
 #include "views/attention_map/map_layout.h"
 
 #include "views/scene/colour_column.h"
@@ -15,7 +16,7 @@ constexpr double kSideWidth = kRailHeight + 6, kColumnWidth = kLabelledColumnWid
 constexpr double kLeastWidthWithColumn = 120, kLeastColumn = 30; // of the plot; a column with two labels
 constexpr double kLeastHeightWithMarginal = 70, kLeastMarginal = 16, kMarginal = 26;
 constexpr double kLeastHeightWithLetters = 140; // of the whole picture: lower ones have thin rails
-constexpr double kSquareUpTo = 4.0 / 3; // on paper
+constexpr double kSquareUpTo = 4.0 / 3;         // on paper
 
 /// In a dock that is wide and low a caption costs less at the right than above.
 double captionWidthBeside(const Viewport& viewport) {
@@ -24,7 +25,8 @@ double captionWidthBeside(const Viewport& viewport) {
 
 void setAxes(MapLayout& layout, const ViewInput& input, const AttentionMapData& data, const Viewport& viewport) {
     const auto n = static_cast<double>(input.capture->info().numTokens);
-    const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, static_cast<double>(data.firstQuery), n});
+    const Viewport::Range range =
+        viewport.range.value_or(Viewport::Range{0, n, static_cast<double>(data.firstQuery), n});
     layout.frame.x = {range.xMin, range.xMax, AxisScale::Position, "Key position (0-based)"};
     layout.frame.y = {range.yMax, range.yMin, AxisScale::Position,
                       data.rowsAreKeys ? "Key position (0-based)" : "Query position (0-based)"};
@@ -33,7 +35,8 @@ void setAxes(MapLayout& layout, const ViewInput& input, const AttentionMapData& 
     layout.axes.forPaper = viewport.theme == ThemeId::Paper;
 }
 
-/// Ends at device pixels, so that a pixel of the image is one of the screen. A figure is square where that takes most of the room.
+/// Ends at device pixels, so that a pixel of the image is one of the screen. A figure is square where that takes most
+/// of the room.
 Box plotIn(const Box& room, const Viewport& viewport) {
     const double scale = viewport.pixelScale;
     Box plot{std::ceil(room.x * scale) / scale, std::ceil(room.y * scale) / scale, 0, 0};
@@ -41,7 +44,8 @@ Box plotIn(const Box& room, const Viewport& viewport) {
     plot.width = whole(room.right() - plot.x);
     plot.height = whole(room.bottom() - plot.y);
     plot.width = std::min(plot.width, whole(kWidestMap * plot.height));
-    // Not by the plot's own width, which the labels of the column move: the plot would move under a hand that pulls its handles.
+    // Not by the plot's own width, which the labels of the column move: the plot would move under a hand that pulls its
+    // handles.
     plot.height = std::min(plot.height, whole(std::max(60.0, kHighestMap * (viewport.width - kBesidePlot))));
     if (viewport.forExport && std::max(plot.width, plot.height) <= kSquareUpTo * std::min(plot.width, plot.height))
         plot.width = plot.height = std::min(plot.width, plot.height);
@@ -50,7 +54,8 @@ Box plotIn(const Box& room, const Viewport& viewport) {
 
 } // namespace
 
-MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, const Viewport& viewport, const MapMargins& margins) {
+MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, const Viewport& viewport,
+                      const MapMargins& margins) {
     MapLayout layout;
     setAxes(layout, input, data, viewport);
     const double beside = captionWidthBeside(viewport);
@@ -63,12 +68,15 @@ MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, cons
     const auto roomWith = [&](double marginal, double column) {
         const double top = captionRow + marginal + rails + 4;
         // The last tick label of the keys hangs over the rail at the side.
-        const Box area{8, top, viewport.width - 2 - right - column, viewport.height - top - (viewport.forExport ? 22 : 2)};
+        const Box area{8, top, viewport.width - 2 - right - column,
+                       viewport.height - top - (viewport.forExport ? 22 : 2)};
         return plotBoxFor(area, layout.frame.y, layout.axes, *viewport.text);
     };
     double marginal = 0;
     if (!data.columnSums.empty())
-        marginal = layout.axes.titles ? kMarginal : roomWith(kLeastMarginal, 0).height >= kLeastHeightWithMarginal ? kLeastMarginal : 0;
+        marginal = layout.axes.titles                                               ? kMarginal
+                   : roomWith(kLeastMarginal, 0).height >= kLeastHeightWithMarginal ? kLeastMarginal
+                                                                                    : 0;
     const Box whole = roomWith(marginal, 0);
     const bool column = whole.width - kColumnWidth >= kLeastWidthWithColumn && whole.height >= kLeastColumn;
     const Box plot = layout.frame.plot = plotIn(roomWith(marginal, column ? kColumnWidth : 0), viewport);
@@ -87,7 +95,8 @@ MapImage mapImageOf(const MapLayout& layout, const AttentionMapData& data, doubl
     const Point from = layout.frame.toPixels(static_cast<double>(data.keyBegin), static_cast<double>(data.rowBegin));
     const Point to = layout.frame.toPixels(static_cast<double>(data.keyEnd), static_cast<double>(data.rowEnd));
     MapImage image{{from.x, from.y, to.x - from.x, to.y - from.y}};
-    // Pixels of the image that are one of the screen each lie on those of the screen, or some of them would not be seen.
+    // Pixels of the image that are one of the screen each lie on those of the screen, or some of them would not be
+    // seen.
     const auto fit = [&](double& begin, double& length, std::int64_t cells) {
         const std::int64_t pixels = std::max<std::int64_t>(1, std::llround(length * pixelScale));
         if (pixels > cells)

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "views/attention_map/attention_map_data.h"
-#include "views/scene/axes.h"
 #include "views/common/view_facts.h"
+#include "views/scene/axes.h"
 
 #include <cstdint>
 
@@ -13,18 +13,19 @@ constexpr double kRailHeight = 8, kCaptionPitch = 14;
 /// Width to height and the other way: beyond, the diagonal says nothing any more.
 inline constexpr double kWidestMap = 4, kHighestMap = 1.5, kBesidePlot = 190; // about, of axis, rail and column
 
-/// Where the parts of the picture lie. The map fills what the others leave: a key need not be as wide as a query is high.
+/// Where the parts of the picture lie. The map fills what the others leave: a key need not be as wide as a query is
+/// high.
 struct MapLayout {
-    PlotFrame frame;      ///< x keys, y queries downwards
+    PlotFrame frame; ///< x keys, y queries downwards
     AxesStyle axes;
-    Box caption;          ///< above everything, or at the right in a dock that is wide and low
+    Box caption; ///< above everything, or at the right in a dock that is wide and low
     bool captionBeside = false;
-    Box marginal;         ///< column sums; no height: none
-    Box rails;            ///< above the plot, one row per pane
+    Box marginal;                                 ///< column sums; no height: none
+    Box rails;                                    ///< above the plot, one row per pane
     double railHeight = kRailHeight, railGap = 2; ///< thin in a low dock, and without letters
     bool railLetters = true;
-    Box sideRail;         ///< right of the plot, active pane
-    Box column;           ///< colour column; no width: none
+    Box sideRail; ///< right of the plot, active pane
+    Box column;   ///< colour column; no width: none
 };
 
 /// What the layout leaves to others.
@@ -32,9 +33,11 @@ struct MapMargins {
     int captionRows = 1; ///< above the map
     double right = 0;    ///< free, behind everything else
 };
-MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, const Viewport& viewport, const MapMargins& margins);
+MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, const Viewport& viewport,
+                      const MapMargins& margins);
 
-/// Rows and columns of the image that the map is drawn as: a pixel a cell, or fewer where there are more cells than pixels.
+/// Rows and columns of the image that the map is drawn as: a pixel a cell, or fewer where there are more cells than
+/// pixels.
 struct MapImage {
     Box box;
     std::int64_t rows = 1, columns = 1;

@@ -22,7 +22,8 @@ struct CellPlace {
 
 /// The cell of largest value (of a difference: largest magnitude) among those that fall on one image pixel. Pooling by
 /// maximum twice is pooling by maximum once, so nothing is lost where the image is smaller.
-CellPlace pooled(const AttentionMapData& data, std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right) {
+CellPlace pooled(const AttentionMapData& data, std::int64_t top, std::int64_t bottom, std::int64_t left,
+                 std::int64_t right) {
     CellPlace place;
     float best = 0;
     for (std::int64_t y = top; y < bottom; ++y)
@@ -47,7 +48,8 @@ std::vector<std::int64_t> pixelBounds(std::int64_t cells, std::int64_t pixels) {
 
 using Pixels = std::vector<std::uint8_t>;
 
-std::shared_ptr<Pixels> pixelsOf(const AttentionMapData& data, const MapScale& scale, std::int64_t rows, std::int64_t columns, const Theme& theme) {
+std::shared_ptr<Pixels> pixelsOf(const AttentionMapData& data, const MapScale& scale, std::int64_t rows,
+                                 std::int64_t columns, const Theme& theme) {
     const std::int64_t height = data.cells.shape[0], width = data.cells.shape[1];
     std::vector<Colour> colours; // 256 places are all that a map has
     for (int i = 0; i < 256; ++i)
@@ -58,8 +60,9 @@ std::shared_ptr<Pixels> pixelsOf(const AttentionMapData& data, const MapScale& s
     for (std::size_t j = 0; j + 1 < y.size(); ++j)
         for (std::size_t i = 0; i + 1 < x.size(); ++i, out += 4) {
             const CellPlace cell = pooled(data, y[j], y[j + 1], x[i], x[i + 1]);
-            const Colour c = cell.row < 0 ? theme.masked
-                                          : colours[static_cast<std::size_t>(255 * scale.placeOfCell(cell.row, cell.column) + 0.5)];
+            const Colour c =
+                cell.row < 0 ? theme.masked
+                             : colours[static_cast<std::size_t>(255 * scale.placeOfCell(cell.row, cell.column) + 0.5)];
             out[0] = c.r, out[1] = c.g, out[2] = c.b;
         }
     return pixels;
@@ -72,13 +75,15 @@ ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const Map
     image.width = static_cast<int>(place.columns);
     image.height = static_cast<int>(place.rows);
     image.pick = {PickId::Kind::Cell, 0};
-    const std::string key = scale.key() + fmt::format("{}x{} {}", place.columns, place.rows, static_cast<int>(theme.id));
+    const std::string key =
+        scale.key() + fmt::format("{}x{} {}", place.columns, place.rows, static_cast<int>(theme.id));
     image.rgba = data.memo.get("pixels", key, [&] { return pixelsOf(data, scale, place.rows, place.columns, theme); });
     return image;
 }
 
 /// Kept tokens of a pane per pixel of a rail from `low` to `high`, as a share of the tokens there.
-std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, double low, double high, std::size_t pixels) {
+std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, double low, double high,
+                               std::size_t pixels) {
     std::vector<double> kept(pixels, 0.0), all(pixels, 0.0);
     const auto states = tokenStates(input, pane);
     for (std::size_t token = 0; token < states.size(); ++token) {
@@ -103,15 +108,17 @@ std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, dou
 }
 
 /// `along` x: the rail lies; else it stands.
-void drawRail(SceneBuilder& builder, const Box& box, bool along, const std::vector<double>& shares, const PaneIdentity& identity,
-              const Theme& theme) {
-    const int count = static_cast<int>(shares.size()), across = identity.isRepeated() ? static_cast<int>(std::min(box.width, box.height)) : 1;
+void drawRail(SceneBuilder& builder, const Box& box, bool along, const std::vector<double>& shares,
+              const PaneIdentity& identity, const Theme& theme) {
+    const int count = static_cast<int>(shares.size()),
+              across = identity.isRepeated() ? static_cast<int>(std::min(box.width, box.height)) : 1;
     const int width = along ? count : across, height = along ? across : count;
     auto pixels = std::make_shared<std::vector<std::uint8_t>>();
     for (int y = 0; y < height; ++y)
         for (int x = 0; x < width; ++x) {
             const double share = identity.railHas(along ? y : x) ? shares[static_cast<std::size_t>(along ? x : y)] : 0;
-            const Colour c = share > 0 ? blend(withAlpha(identity.colour(), 0.2 + 0.8 * share), theme.sunken) : theme.sunken;
+            const Colour c =
+                share > 0 ? blend(withAlpha(identity.colour(), 0.2 + 0.8 * share), theme.sunken) : theme.sunken;
             pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
         }
     builder.scene().items.push_back(ImageItem{box, width, height, pixels, {}});
@@ -127,7 +134,8 @@ void drawMap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapD
     builder.scene().items.push_back(imageOf(data, scale, mapImageOf(layout, data, pixelScale), theme));
     builder.popClip();
     // Around the map: upon it the line would hide the first key, where the sink is.
-    builder.rectangle({frame.plot.x - 1, frame.plot.y - 1, frame.plot.width + 2, frame.plot.height + 2}, kTransparent, {theme.axis, 1, {}});
+    builder.rectangle({frame.plot.x - 1, frame.plot.y - 1, frame.plot.width + 2, frame.plot.height + 2}, kTransparent,
+                      {theme.axis, 1, {}});
 }
 
 void drawRails(SceneBuilder& builder, const MapLayout& layout, const ViewInput& input, const Theme& theme) {
@@ -146,14 +154,15 @@ void drawRails(SceneBuilder& builder, const MapLayout& layout, const ViewInput& 
         if (!pane.result)
             continue;
         const auto along = static_cast<std::size_t>(std::max(1.0, rail.width));
-        drawRail(builder, rail, true, keptShares(input, pane, layout.frame.x.low, layout.frame.x.high, along), identity, theme);
+        drawRail(builder, rail, true, keptShares(input, pane, layout.frame.x.low, layout.frame.x.high, along), identity,
+                 theme);
         if (std::cmp_not_equal(i, input.activePane) || layout.sideRail.width <= 0)
             continue;
         const auto down = static_cast<std::size_t>(std::max(1.0, layout.sideRail.height));
         drawRail(builder, layout.sideRail, false,
                  keptShares(input, pane, layout.frame.y.high, layout.frame.y.low, down), identity, theme);
-        builder.text({layout.sideRail.x + layout.sideRail.width / 2, layout.sideRail.y - 4}, std::string(1, pane.letter),
-                     letter, theme.text2, HorizontalAlign::Centre);
+        builder.text({layout.sideRail.x + layout.sideRail.width / 2, layout.sideRail.y - 4},
+                     std::string(1, pane.letter), letter, theme.text2, HorizontalAlign::Centre);
     }
 }
 
@@ -170,7 +179,8 @@ void drawMarginal(SceneBuilder& builder, const MapLayout& layout, const Attentio
                                                                     static_cast<double>(sums.size());
         // Decades, so that a sink does not flatten everything else.
         const double decades = sums[i] > 0 ? std::log10(static_cast<double>(sums[i] / highest)) / kMarginalDecades : -1;
-        points.push_back({layout.frame.toPixels(key, 0).x, box.bottom() - box.height * std::clamp(1 + decades, 0.0, 1.0)});
+        points.push_back(
+            {layout.frame.toPixels(key, 0).x, box.bottom() - box.height * std::clamp(1 + decades, 0.0, 1.0)});
     }
     builder.pushClip({box.x, box.y - 1, box.width, box.height + 2});
     if (points.size() > 1)
@@ -200,7 +210,8 @@ void drawMarks(SceneBuilder& builder, const MapLayout& layout, const ViewInput& 
     builder.popClip();
     // Selected tokens: ink ticks between rails and map, as wide as their cells but never invisible.
     builder.pushClip({frame.plot.x, frame.plot.y - 5, frame.plot.width, 5});
-    for (auto run = input.focus.selected.begin(); run != input.focus.selected.end();) { // ascending; neighbours leave no seam
+    for (auto run = input.focus.selected.begin();
+         run != input.focus.selected.end();) { // ascending; neighbours leave no seam
         auto end = run + 1;
         while (end != input.focus.selected.end() && *end == *(end - 1) + 1)
             ++end;

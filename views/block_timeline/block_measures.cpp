@@ -3,7 +3,7 @@
 #include "views/block_timeline/block_measures.h"
 
 #include "views/common/chart.h"
-#include "views/common/story_cursor.h"
+#include "views/common/step_cursor.h"
 #include "views/common/view_facts.h"
 
 #include <fmt/format.h>
@@ -19,9 +19,7 @@ Colour colourOf(const PaneData& pane, const Viewport& viewport) {
     return policyStyle(pane.policyId, viewport.theme).colour;
 }
 
-std::string nameOf(const PaneData& pane) {
-    return fmt::format("{} {}", pane.letter, pane.policyName);
-}
+std::string nameOf(const PaneData& pane) { return fmt::format("{} {}", pane.letter, pane.policyName); }
 
 PointCloudItem marksOf(std::vector<Point> points, const PaneData& pane, const Viewport& viewport, const char* name) {
     PointCloudItem marks;
@@ -36,7 +34,8 @@ PointCloudItem marksOf(std::vector<Point> points, const PaneData& pane, const Vi
 
 } // namespace
 
-Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, const PaneData& pane, const Viewport& viewport) {
+Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, const PaneData& pane,
+                      const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
     const Colour colour = colourOf(pane, viewport);
     double least = 1;
@@ -44,9 +43,16 @@ Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, con
         least = std::min(least, step.cosine);
     const double low = std::max(-1.0, least - 0.08 * (1 - least) - 1e-4);
     const auto n = static_cast<double>(pane.result->visible);
-    Chart chart(viewport, {{nameOf(pane) + ": cache and block", policyStyle(pane.policyId, viewport.theme).marker, colour, {colour, 1.6, {}}, 3, true},
-                           {"no drift", Marker::Circle, kTransparent, {theme.text2, 1, {5, 3}}, 3, true}},
-                {0, n, AxisScale::Position, "Tokens processed"}, {low, 1 + 0.06 * (1 - low), AxisScale::Linear, "cos(its mean key, mean of all keys)"});
+    Chart chart(viewport,
+                {{nameOf(pane) + ": cache and block",
+                  policyStyle(pane.policyId, viewport.theme).marker,
+                  colour,
+                  {colour, 1.6, {}},
+                  3,
+                  true},
+                 {"no drift", Marker::Circle, kTransparent, {theme.text2, 1, {5, 3}}, 3, true}},
+                {0, n, AxisScale::Position, "Tokens processed"},
+                {low, 1 + 0.06 * (1 - low), AxisScale::Linear, "cos(its mean key, mean of all keys)"});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
     const double one = chart.frame.toPixels(0, 1).y;
@@ -58,13 +64,14 @@ Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, con
     if (line.size() > 1)
         builder.polyline(line, {colour, 1.6, {}});
     if (input.cursor)
-        drawStoryCursor(builder, chart.frame, theme, *input.cursor);
+        drawStepCursor(builder, chart.frame, theme, *input.cursor);
     builder.points(marksOf(std::move(line), pane, viewport, "drift"));
     finishChart(chart, input, viewport, false);
     return std::move(chart.scene);
 }
 
-Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, const PaneData& pane, const Viewport& viewport) {
+Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, const PaneData& pane,
+                     const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
     const Colour colour = colourOf(pane, viewport);
     double low = INFINITY, high = 1e-9, smallest = 1, largest = 2;
@@ -74,9 +81,17 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
         largest = std::max(largest, static_cast<double>(size.block));
         smallest = size.block > 0 && smallest == 1 ? static_cast<double>(size.block) : smallest;
     }
-    Chart chart(viewport, {{nameOf(pane) + ", simulated", policyStyle(pane.policyId, viewport.theme).marker, colour, {colour, 1.6, {}}, 3, true},
-                           {"the prompt at once", Marker::Circle, kTransparent, {theme.text2, 1, {5, 3}}, 3, true}},
-                {smallest / 1.3, 1.3 * largest, AxisScale::Logarithmic, "Tokens per block"}, {std::max(0.0, low - 0.3 * (high - low) - 1e-6), high + 0.3 * (high - low) + 1e-6, AxisScale::Linear, "Relative output error"});
+    Chart chart(viewport,
+                {{nameOf(pane) + ", simulated",
+                  policyStyle(pane.policyId, viewport.theme).marker,
+                  colour,
+                  {colour, 1.6, {}},
+                  3,
+                  true},
+                 {"the prompt at once", Marker::Circle, kTransparent, {theme.text2, 1, {5, 3}}, 3, true}},
+                {smallest / 1.3, 1.3 * largest, AxisScale::Logarithmic, "Tokens per block"},
+                {std::max(0.0, low - 0.3 * (high - low) - 1e-6), high + 0.3 * (high - low) + 1e-6, AxisScale::Linear,
+                 "Relative output error"});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
     std::vector<Point> line;
@@ -87,7 +102,8 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
         else
             line.push_back(chart.frame.toPixels(static_cast<double>(size.block), size.error));
         if (size.block > 0) // powers of two, which the axis does not name
-            builder.text({line.back().x, line.back().y - 7}, formatCount(size.block), {FontFace::Monospace, 10}, theme.text2, HorizontalAlign::Centre);
+            builder.text({line.back().x, line.back().y - 7}, formatCount(size.block), {FontFace::Monospace, 10},
+                         theme.text2, HorizontalAlign::Centre);
     }
     if (line.size() > 1)
         builder.polyline(line, {colour, 1.6, {}});
@@ -99,21 +115,27 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
 std::string driftFinding(const BlockTimelineData& data, const PaneData& pane) {
     if (data.drift.empty())
         return "No step has an anchor yet";
-    const auto worst = std::min_element(data.drift.begin(), data.drift.end(), [](const auto& a, const auto& b) { return a.cosine < b.cosine; });
-    return fmt::format("{}: the mean key of cache and block leaves that of all keys down to a cosine of {} (after {} tokens); it is {} at the last of {} steps, where "
+    const auto worst = std::min_element(data.drift.begin(), data.drift.end(),
+                                        [](const auto& a, const auto& b) { return a.cosine < b.cosine; });
+    return fmt::format("{}: the mean key of cache and block leaves that of all keys down to a cosine of {} (after {} "
+                       "tokens); it is {} at the last of {} steps, where "
                        "its length is {} times theirs",
-                       nameOf(pane), formatFixed(worst->cosine, 3), formatCount(worst->end), formatFixed(data.drift.back().cosine, 3), data.drift.size(),
+                       nameOf(pane), formatFixed(worst->cosine, 3), formatCount(worst->end),
+                       formatFixed(data.drift.back().cosine, 3), data.drift.size(),
                        formatFixed(data.drift.back().ratio, 2));
 }
 
 std::string sizesFinding(const BlockTimelineData& data, const PaneData& pane) {
     if (data.sizes.size() < 2)
         return "Running the policy with one block size after the other…";
-    const auto best = std::min_element(data.sizes.begin() + 1, data.sizes.end(), [](const auto& a, const auto& b) { return a.error < b.error; });
+    const auto best = std::min_element(data.sizes.begin() + 1, data.sizes.end(),
+                                       [](const auto& a, const auto& b) { return a.error < b.error; });
     const auto& smallest = data.sizes[1];
-    return fmt::format("{} errs by {} at once, {} in blocks of {} (Jaccard {} with the tokens chosen at once) and least, {}, in blocks of {}", nameOf(pane),
-                       formatShort(data.sizes.front().error), formatShort(smallest.error), formatCount(smallest.block), formatFixed(smallest.overlap, 2),
-                       formatShort(best->error), formatCount(best->block));
+    return fmt::format("{} errs by {} at once, {} in blocks of {} (Jaccard {} with the tokens chosen at once) and "
+                       "least, {}, in blocks of {}",
+                       nameOf(pane), formatShort(data.sizes.front().error), formatShort(smallest.error),
+                       formatCount(smallest.block), formatFixed(smallest.overlap, 2), formatShort(best->error),
+                       formatCount(best->block));
 }
 
 } // namespace kvscope

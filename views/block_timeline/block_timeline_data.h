@@ -13,9 +13,9 @@ namespace kvscope {
 struct BlockTimelineData : ViewData {
     /// The mean of the keys that a step chooses among, cache and block, against the mean of all keys read (K10).
     struct Drift {
-        TokenIndex end = 0;     ///< tokens read
-        double cosine = 1;      ///< of the two means
-        double ratio = 1;       ///< length of the cache's mean over that of all keys' mean
+        TokenIndex end = 0; ///< tokens read
+        double cosine = 1;  ///< of the two means
+        double ratio = 1;   ///< length of the cache's mean over that of all keys' mean
     };
     struct BlockSize {
         std::int64_t block = 0; ///< tokens; 0: the prompt at once

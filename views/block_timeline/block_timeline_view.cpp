@@ -3,13 +3,13 @@
 #include "views/block_timeline/block_timeline_view.h"
 
 #include "views/block_timeline/block_measures.h"
-#include "views/block_timeline/block_story.h"
+#include "views/block_timeline/block_step_sequence.h"
 #include "views/common/chart.h"
-#include "views/explanations.h"
 #include "views/common/pane_offers.h"
-#include "views/common/story_cursor.h"
+#include "views/common/step_cursor.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
 
 #include <fmt/format.h>
 
@@ -23,12 +23,12 @@ namespace {
 constexpr std::size_t kMostLines = 4'000;
 
 std::shared_ptr<const ParameterTable> makeOptions() {
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("picture", "Picture", "Which plot.", "KeyDiff 2.4, Tables 9 and 10",
-                     {{"timeline", "Timeline", "when each token leaves"},
-                      {"drift", "Anchor drift", "mean key of the cache against that of all keys, step by step"},
-                      {"block_size", "Error against block size", "the same policy and budget in blocks of other sizes"}},
-                     Stage::Features)});
+    return std::make_shared<const ParameterTable>(ParameterTable{choiceOption(
+        "picture", "Picture", "Which plot.", "KeyDiff 2.4, Tables 9 and 10",
+        {{"timeline", "Timeline", "when each token leaves"},
+         {"drift", "Anchor drift", "mean key of the cache against that of all keys, step by step"},
+         {"block_size", "Error against block size", "the same policy and budget in blocks of other sizes"}},
+        Stage::Features)});
 }
 
 class BlockTimelineView final : public View, public PaneOffersView {
@@ -45,8 +45,9 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-    Story story(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
+    StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override;
     std::string caption(const ViewInput& input, const ParameterValues& options) const override;
     std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues& options) const override;
 };
@@ -63,9 +64,11 @@ std::string whyNoPicture(const ViewInput& input) {
     if (const std::string why = whyEmpty(input, *pane); !why.empty())
         return why;
     if (!pane->result->simulated && !readsInBlocks(*pane))
-        return pane->policyName + " does not read the prompt in blocks. Choose a policy with a prompt block (KeyDiff, say) and set it to 128.";
+        return pane->policyName + " does not read the prompt in blocks. Choose a policy with a prompt block (KeyDiff, "
+                                  "say) and set it to 128.";
     if (!pane->result->simulated)
-        return pane->policyName + " chose once, over the whole prompt. Set its prompt block (128, say) to see it evict block by block.";
+        return pane->policyName +
+               " chose once, over the whole prompt. Set its prompt block (128, say) to see it evict block by block.";
     return pane->result->steps.empty() ? "The budget holds the whole prompt: no block evicted anything." : "";
 }
 
@@ -92,9 +95,10 @@ std::optional<PaneOffer> BlockTimelineView::offer(const ViewInput& input, const 
     if (ready && readsInBlocks(*pane)) {
         if (options.choice("picture") == "block_size") // runs any size itself
             return std::nullopt;
-        return PaneOffer{.spec = {},
-                         .adoption = {.pane = input.activePane, .values = {{"prompt_block", "128"}}, .step = "Prompt block"},
-                         .label = "Set its prompt block to 128"};
+        return PaneOffer{
+            .spec = {},
+            .settingChange = {.pane = input.activePane, .values = {{"prompt_block", "128"}}, .step = "Prompt block"},
+            .label = "Set its prompt block to 128"};
     }
     for (std::size_t i = 0; i < input.panes.size(); ++i)
         if (input.panes[i].result && input.panes[i].result->simulated)
@@ -139,7 +143,8 @@ void drawLives(SceneBuilder& builder, const std::vector<Life>& lives, const Plot
     for (std::size_t i = 0; i < lives.size(); i += strideOf(lives)) {
         const Life& life = lives[i];
         const double y = static_cast<double>(life.token) + 0.5;
-        builder.line(frame.toPixels(life.token, y), frame.toPixels(life.left, y), {colourOf(life.evicted, theme), 1, {}});
+        builder.line(frame.toPixels(life.token, y), frame.toPixels(life.left, y),
+                     {colourOf(life.evicted, theme), 1, {}});
     }
 }
 
@@ -151,7 +156,8 @@ void drawEvictions(SceneBuilder& builder, const std::vector<Life>& lives, const 
     for (std::size_t i = 0; i < lives.size(); i += strideOf(lives)) {
         const Life& life = lives[i];
         const Point to = frame.toPixels(life.left, static_cast<double>(life.token) + 0.5);
-        const bool inside = to.x >= plot.x - 0.5 && to.x <= plot.right() + 0.5 && to.y >= plot.y - 0.5 && to.y <= plot.bottom() + 0.5;
+        const bool inside =
+            to.x >= plot.x - 0.5 && to.x <= plot.right() + 0.5 && to.y >= plot.y - 0.5 && to.y <= plot.bottom() + 0.5;
         if (!life.evicted || !inside)
             continue;
         ends->push_back(to);
@@ -167,9 +173,10 @@ void drawEvictions(SceneBuilder& builder, const std::vector<Life>& lives, const 
     builder.points(std::move(evictions));
 }
 
-/// Selected tokens have a dash before their line, which keeps the colour of what became of them; the first ones, where there
-/// is no room before it, and the one under the pointer have the line itself in ink.
-void drawFocus(SceneBuilder& builder, const ViewInput& input, const std::vector<Life>& lives, const PlotFrame& frame, const Theme& theme) {
+/// Selected tokens have a dash before their line, which keeps the colour of what became of them; the first ones, where
+/// there is no room before it, and the one under the pointer have the line itself in ink.
+void drawFocus(SceneBuilder& builder, const ViewInput& input, const std::vector<Life>& lives, const PlotFrame& frame,
+               const Theme& theme) {
     constexpr double kDash = 7, kGap = 2;
     const auto mark = [&](TokenIndex token, double width, bool before) {
         if (token < 0 || std::cmp_greater_equal(token, lives.size()))
@@ -193,8 +200,17 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
     const auto n = static_cast<double>(result.visible);
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, 0, n});
     const std::vector<LegendEntry> legend = {
-        {fmt::format("{} {}, simulated", pane.letter, pane.policyName), Marker::Square, policyStyle(pane.policyId, viewport.theme).colour, {}, 4},
-        {input.cursor ? "in the cache" : "in the cache to the end", Marker::Circle, colourOf(false, theme), {}, 3, true},
+        {fmt::format("{} {}, simulated", pane.letter, pane.policyName),
+         Marker::Square,
+         policyStyle(pane.policyId, viewport.theme).colour,
+         {},
+         4},
+        {input.cursor ? "in the cache" : "in the cache to the end",
+         Marker::Circle,
+         colourOf(false, theme),
+         {},
+         3,
+         true},
         {"until it is evicted", Marker::Circle, colourOf(true, theme), {}, 3, true},
         {"evicted", Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
     Chart chart(viewport, legend, {range.xMin, range.xMax, AxisScale::Position, "Tokens processed"},
@@ -211,7 +227,7 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
     drawLives(builder, lives, chart.frame, theme);
     drawFocus(builder, input, lives, chart.frame, theme);
     if (input.cursor)
-        drawStoryCursor(builder, chart.frame, theme, *input.cursor);
+        drawStepCursor(builder, chart.frame, theme, *input.cursor);
     builder.popClip();
     drawEvictions(builder, lives, chart.frame, theme);
     finishChart(chart, input, viewport, true);
@@ -220,7 +236,8 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
     return std::move(chart.scene);
 }
 
-Scene BlockTimelineView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+Scene BlockTimelineView::buildScene(const ViewInput& input, const ParameterValues& options,
+                                    const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input, options); !why.empty())
         return emptyScene(why, viewport);
     const std::string& picture = options.choice("picture");
@@ -228,11 +245,13 @@ Scene BlockTimelineView::buildScene(const ViewInput& input, const ParameterValue
     if (picture == "timeline")
         return drawTimeline(input, pane, viewport);
     const auto data = dataAs<BlockTimelineData>(input);
-    return picture == "drift" ? drawAnchorDrift(*data, input, pane, viewport) : drawBlockSizes(*data, input, pane, viewport);
+    return picture == "drift" ? drawAnchorDrift(*data, input, pane, viewport)
+                              : drawBlockSizes(*data, input, pane, viewport);
 }
 
 /// Of the two pictures of measures: what a mark says; a click on a block size gives it to the pane.
-PointFacts BlockTimelineView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+PointFacts BlockTimelineView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                      Point at) const {
     const std::string& picture = options.choice("picture");
     const PickId pick = pickAt(scene, at, 4);
     if (picture == "timeline" || pick.kind != PickId::Kind::Node || !whyNoPicture(input, options).empty())
@@ -241,12 +260,17 @@ PointFacts BlockTimelineView::factsAt(const ViewInput& input, const ParameterVal
     PointFacts facts;
     if (picture == "drift" && std::cmp_less(pick.index, data->drift.size())) {
         const auto& step = data->drift[static_cast<std::size_t>(pick.index)];
-        facts.rows = {{"tokens read", formatCount(step.end)}, {"cosine of the means", formatFixed(step.cosine, 4)}, {"ratio of their lengths", formatFixed(step.ratio, 3)}};
+        facts.rows = {{"tokens read", formatCount(step.end)},
+                      {"cosine of the means", formatFixed(step.cosine, 4)},
+                      {"ratio of their lengths", formatFixed(step.ratio, 3)}};
     } else if (picture == "block_size" && std::cmp_less(pick.index + 1, data->sizes.size())) { // the first is no mark
         const auto& size = data->sizes[static_cast<std::size_t>(pick.index) + 1];
-        facts.rows = {{"tokens per block", formatCount(size.block)}, {"output error", formatShort(size.error)}, {"evictions in", formatCount(size.steps) + " steps"},
-                      {"Jaccard with at once", formatFixed(size.overlap, 2)}, {"click", "gives the pane this block"}};
-        facts.adoption = Adoption{input.activePane, {{"prompt_block", std::to_string(size.block)}}, {}};
+        facts.rows = {{"tokens per block", formatCount(size.block)},
+                      {"output error", formatShort(size.error)},
+                      {"evictions in", formatCount(size.steps) + " steps"},
+                      {"Jaccard with at once", formatFixed(size.overlap, 2)},
+                      {"click", "gives the pane this block"}};
+        facts.settingChange = SettingChange{input.activePane, {{"prompt_block", std::to_string(size.block)}}, {}};
     }
     return facts;
 }
@@ -275,16 +299,20 @@ ViewTable measuresTable(const BlockTimelineData& data, bool drift) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& step : data.drift)
         if (drift)
-            rows.push_back({std::to_string(step.end), fmt::format("{:.9g}", step.cosine), fmt::format("{:.9g}", step.ratio)});
+            rows.push_back(
+                {std::to_string(step.end), fmt::format("{:.9g}", step.cosine), fmt::format("{:.9g}", step.ratio)});
     for (const auto& size : data.sizes)
         if (!drift)
-            rows.push_back({std::to_string(size.block), fmt::format("{:.9g}", size.error), fmt::format("{:.6f}", size.overlap), std::to_string(size.steps)});
+            rows.push_back({std::to_string(size.block), fmt::format("{:.9g}", size.error),
+                            fmt::format("{:.6f}", size.overlap), std::to_string(size.steps)});
     return drift ? tableOf({"tokens read", "cosine of the means", "ratio of their lengths"}, std::move(rows))
-                 : tableOf({"tokens per block (0: at once)", "output error", "Jaccard with at once", "steps"}, std::move(rows));
+                 : tableOf({"tokens per block (0: at once)", "output error", "Jaccard with at once", "steps"},
+                           std::move(rows));
 }
 
 ViewTable BlockTimelineView::table(const ViewInput& input, const ParameterValues& options) const {
-    if (const std::string& picture = options.choice("picture"); picture != "timeline" && whyNoPicture(input, options).empty())
+    if (const std::string& picture = options.choice("picture");
+        picture != "timeline" && whyNoPicture(input, options).empty())
         return measuresTable(*dataAs<BlockTimelineData>(input), picture == "drift");
     ViewTable table;
     table.columns = {"token", "text", "left after token", "state"};
@@ -295,17 +323,21 @@ ViewTable BlockTimelineView::table(const ViewInput& input, const ParameterValues
     table.cell = [lives, capture = input.capture](std::int64_t row, int column) -> std::string {
         const Life& life = (*lives)[static_cast<std::size_t>(row)];
         switch (column) {
-        case 0: return std::to_string(row);
-        case 1: return displayText(capture->tokens().textOf(life.token));
-        case 2: return life.evicted ? std::to_string(life.left) : "";
-        default: return life.evicted ? "evicted" : "kept";
+        case 0:
+            return std::to_string(row);
+        case 1:
+            return displayText(capture->tokens().textOf(life.token));
+        case 2:
+            return life.evicted ? std::to_string(life.left) : "";
+        default:
+            return life.evicted ? "evicted" : "kept";
         }
     };
     return table;
 }
 
-Story BlockTimelineView::story(const ViewInput& input, const ParameterValues&) const {
-    return whyNoPicture(input).empty() ? blockStory(input, *activePane(input)) : Story{};
+StepSequence BlockTimelineView::stepSequence(const ViewInput& input, const ParameterValues&) const {
+    return whyNoPicture(input).empty() ? blockStepSequence(input, *activePane(input)) : StepSequence{};
 }
 
 std::string BlockTimelineView::caption(const ViewInput& input, const ParameterValues&) const {

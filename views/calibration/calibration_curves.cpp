@@ -1,9 +1,9 @@
-// The parts of the calibration picture: a series of measured points and the curve through them with what resampling says
-// about it.
+// The parts of the calibration picture: a series of measured points and the curve through them with what resampling
+// says about it.
 #include "views/calibration/calibration_curves.h"
 
-#include "views/common/pane_identity.h"
 #include "core/calibration/calibration.h"
+#include "views/common/pane_identity.h"
 
 #include <fmt/format.h>
 
@@ -63,7 +63,8 @@ std::string kindOf(const CalibrationSeries& series) {
     return series.given ? "given" : series.proxy ? "proxy" : "measured";
 }
 
-SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
+SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& series,
+                      const ParameterValues& options) {
     if (series.given || !series.triples.empty())
         return {misfitOf(series.triples, curvatureOf(series, options), data.weight), 0};
     std::vector<CalibrationTriple> triples;
@@ -73,14 +74,17 @@ SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& 
             triples.insert(triples.end(), other.triples.begin(), other.triples.end());
             curvature[other.context] = other.k;
         }
-    return {misfitOf(triples, [&](const std::string& context) { return curvature.at(context); }, data.weight), curvature.size() - 1};
+    return {misfitOf(
+                triples, [&](const std::string& context) { return curvature.at(context); }, data.weight),
+            curvature.size() - 1};
 }
 
 bool isPoor(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
     return misfitOf(data, series, options).misfit.isPoor();
 }
 
-std::string neededNumber(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
+std::string neededNumber(const CalibrationViewData& data, const CalibrationSeries& series,
+                         const ParameterValues& options) {
     return formatFixed(neededBy(series, options).retention, isPoor(data, series, options) ? 2 : 3);
 }
 
@@ -96,7 +100,8 @@ SeriesLook lookOf(const CalibrationViewData& data, std::size_t index, ThemeId th
         const PaneIdentity identity(series.policyId, samePolicy, theme);
         return {identity.colour(), identity.marker(), identity.dash()};
     }
-    static const std::array<Marker, 5> markers = {Marker::Circle, Marker::Square, Marker::TriangleUp, Marker::Hexagon, Marker::Diamond};
+    static const std::array<Marker, 5> markers = {Marker::Circle, Marker::Square, Marker::TriangleUp, Marker::Hexagon,
+                                                  Marker::Diamond};
     static const std::array<std::vector<double>, 5> dashes = {{{}, {5, 3}, {8, 3, 2, 3}, {2, 2}, {10, 4}}};
     return {themeOf(theme).text3, markers[sameContexts % markers.size()], dashes[sameContexts % dashes.size()]};
 }

@@ -21,8 +21,8 @@ NeededRetention neededBy(const CalibrationSeries& series, const ParameterValues&
 Budget budgetOf(const CalibrationSeries& series, const CalibrationViewData& data, const ParameterValues& options);
 /// "measured", "proxy" or "given".
 std::string kindOf(const CalibrationSeries& series);
-/// How far the curve passes from the series' points; of an open context without any, how far the curves of the contexts pass
-/// from theirs on whose line it lies.
+/// How far the curve passes from the series' points; of an open context without any, how far the curves of the contexts
+/// pass from theirs on whose line it lies.
 struct SeriesMisfit {
     CalibrationMisfit misfit;
     std::size_t contexts = 0; ///< 0: of its own points
@@ -31,9 +31,11 @@ SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& 
 
 bool isPoor(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
 /// r* as it is written: of a poor fit "0.86", which has no third digit to rely on.
-std::string neededNumber(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
+std::string neededNumber(const CalibrationViewData& data, const CalibrationSeries& series,
+                         const ParameterValues& options);
 
-/// How a series is drawn: the open context in its policy's colour, others in grey with a marker and a dash of their own.
+/// How a series is drawn: the open context in its policy's colour, others in grey with a marker and a dash of their
+/// own.
 struct SeriesLook {
     Colour colour;
     Marker marker = Marker::Circle;
@@ -41,7 +43,8 @@ struct SeriesLook {
 };
 SeriesLook lookOf(const CalibrationViewData& data, std::size_t index, ThemeId theme);
 
-/// Picks: a point of a series has kind Cell and index series * kPointsPerSeries + point, r* has kind Handle and the series.
+/// Picks: a point of a series has kind Cell and index series * kPointsPerSeries + point, r* has kind Handle and the
+/// series.
 inline constexpr std::int64_t kPointsPerSeries = 1 << 20;
 
 void drawBand(SceneBuilder& builder, const PlotFrame& frame, const CalibrationSeries& series, Colour colour);

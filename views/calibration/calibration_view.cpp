@@ -8,11 +8,11 @@
 #include "views/calibration/needed_marks.h"
 #include "views/calibration/series_list.h"
 #include "views/common/chart.h"
-#include "views/explanations.h"
 #include "views/common/file_option.h"
 #include "views/common/option_needs.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,19 +28,22 @@ namespace {
 std::shared_ptr<const ParameterTable> makeOptions() {
     constexpr const char* source = "Compactor 3.5, Figs. 6 and 7";
     ParameterTable rows = {
-        choiceOption("source", "Points", "Where the points come from.", source,
-                     {{"best", "Measured, else proxy", "the capture's rows where it has some of the policy and variant"},
-                      {"measured", "Measured", "the capture's rows (/calibration), losses of the model"},
-                      {"proxy", "Proxy", "1 − relative output error at a ladder of retentions; no model's losses"},
-                      {"table", "Table", "a CSV of triples, several contexts"},
-                      {"given", "Given k", "a curvature by hand"}},
-                     Stage::Features),
-        realOption("tau", "τ", "The quality to keep: NLL(full) / NLL(compressed).", source, 0.5, 1, 0.95, Stage::Select),
+        choiceOption(
+            "source", "Points", "Where the points come from.", source,
+            {{"best", "Measured, else proxy", "the capture's rows where it has some of the policy and variant"},
+             {"measured", "Measured", "the capture's rows (/calibration), losses of the model"},
+             {"proxy", "Proxy", "1 − relative output error at a ladder of retentions; no model's losses"},
+             {"table", "Table", "a CSV of triples, several contexts"},
+             {"given", "Given k", "a curvature by hand"}},
+            Stage::Features),
+        realOption("tau", "τ", "The quality to keep: NLL(full) / NLL(compressed).", source, 0.5, 1, 0.95,
+                   Stage::Select),
         realOption("weight", "w", "How much more a curve above a point weighs than one below it.", source, 1, 20,
                    kCalibrationWeight, Stage::Features),
         realOption("k", "k", "The curvature of points = given.", source, -20, 5, -5, Stage::Select)};
     rows.push_back(fileOption("table", "Table of triples",
-                              "FILE.csv for points = table: retention, quality or nll_full and nll_compressed, nll_context, context, policy, variant.",
+                              "FILE.csv for points = table: retention, quality or nll_full and nll_compressed, "
+                              "nll_context, context, policy, variant.",
                               source, kTableFileUnit));
     return std::make_shared<const ParameterTable>(std::move(rows));
 }
@@ -60,7 +63,8 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
@@ -79,10 +83,13 @@ bool anyProxy(const CalibrationViewData& data) {
 
 /// The longest title that is no longer than the axis; none where even one word is.
 std::string qualityTitle(const CalibrationViewData& data, double height, const TextService& text) {
-    const bool all = std::all_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& s) { return s.proxy; });
+    const bool all =
+        std::all_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& s) { return s.proxy; });
     const std::vector<std::string> titles =
-        all ? std::vector<std::string>{"Proxy quality: 1 − relative output error", "Proxy quality: 1 − error", "Proxy quality"}
-            : std::vector<std::string>{anyProxy(data) ? "Quality = NLL(full) / NLL(compressed); hollow: proxy" : "Quality = NLL(full) / NLL(compressed)",
+        all ? std::vector<std::string>{"Proxy quality: 1 − relative output error", "Proxy quality: 1 − error",
+                                       "Proxy quality"}
+            : std::vector<std::string>{anyProxy(data) ? "Quality = NLL(full) / NLL(compressed); hollow: proxy"
+                                                      : "Quality = NLL(full) / NLL(compressed)",
                                        "Quality = NLL(full) / NLL(compressed)", "Quality"};
     for (const std::string& title : titles)
         if (text.measure(title, {FontFace::Interface, 11}).width <= height)
@@ -90,18 +97,22 @@ std::string qualityTitle(const CalibrationViewData& data, double height, const T
     return "";
 }
 
-/// The axes end a little beyond 0 and 1, so that marks there stand whole inside them. `plot`: about where they will stand.
+/// The axes end a little beyond 0 and 1, so that marks there stand whole inside them. `plot`: about where they will
+/// stand.
 std::pair<AxisSpec, AxisSpec> axesFor(const CalibrationViewData& data, const Box& plot) {
     constexpr double kRoom = 6;
     double top = 1;
     for (const CalibrationSeries& series : data.series)
         for (const CalibrationTriple& triple : series.triples)
             top = std::max(top, std::min(triple.quality, 1.5));
-    const double x = kRoom / std::max(1.0, plot.width - 2 * kRoom), y = kRoom * top / std::max(1.0, plot.height - 2 * kRoom);
-    return {{-x, 1 + x, AxisScale::Linear, "Retention r (fraction kept)"}, {-y, std::max(1.05, top + y), AxisScale::Linear, ""}};
+    const double x = kRoom / std::max(1.0, plot.width - 2 * kRoom),
+                 y = kRoom * top / std::max(1.0, plot.height - 2 * kRoom);
+    return {{-x, 1 + x, AxisScale::Linear, "Retention r (fraction kept)"},
+            {-y, std::max(1.05, top + y), AxisScale::Linear, ""}};
 }
 
-Chart chartFor(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names, const Viewport& viewport, double listWidth = 0) {
+Chart chartFor(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names,
+               const Viewport& viewport, double listWidth = 0) {
     const std::vector<LegendEntry> legend = calibrationLegend(data, options, names, viewport);
     const Box plot = Chart(viewport, legend, {}, {}, listWidth).frame.plot;
     auto [x, y] = axesFor(data, plot);
@@ -125,18 +136,20 @@ std::vector<std::size_t> ownSeries(const CalibrationViewData& data, const Parame
     return own;
 }
 
-/// The chart with names and numbers where they have room: in a list beside a wide plot, in boxes in a high one, else all in
-/// the legend. Boxes do not stand over points, so a low plot has none.
+/// The chart with names and numbers where they have room: in a list beside a wide plot, in boxes in a high one, else
+/// all in the legend. Boxes do not stand over points, so a low plot has none.
 struct Arrangement {
     Chart chart;
     bool listed = false;
     std::vector<NeededBox> boxes;
 };
 
-Arrangement arrange(const CalibrationViewData& data, const ParameterValues& options, const std::vector<std::size_t>& own, const SeriesList& list,
-                    const Viewport& viewport) {
+Arrangement arrange(const CalibrationViewData& data, const ParameterValues& options,
+                    const std::vector<std::size_t>& own, const SeriesList& list, const Viewport& viewport) {
     constexpr double kLeastPlot = 0.65; // of the width: the curves are the picture
-    const auto boxesIn = [&](const Chart& chart) { return placeNeededBoxes(chart.frame, data, own, options, *viewport.text); };
+    const auto boxesIn = [&](const Chart& chart) {
+        return placeNeededBoxes(chart.frame, data, own, options, *viewport.text);
+    };
     if (list.width() < (1 - kLeastPlot) * viewport.width) {
         Chart chart = chartFor(data, options, SeriesNames::List, viewport, list.width() + 4);
         std::vector<NeededBox> boxes = boxesIn(chart);
@@ -155,7 +168,8 @@ std::vector<OptionNeed> CalibrationView::optionNeeds() const {
             {"table", {{"source", {"table"}}}}};
 }
 
-Scene CalibrationView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+Scene CalibrationView::buildScene(const ViewInput& input, const ParameterValues& options,
+                                  const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
         return emptyScene(why, viewport);
     const auto data = dataAs<CalibrationViewData>(input);
@@ -187,15 +201,15 @@ Scene CalibrationView::buildScene(const ViewInput& input, const ParameterValues&
     return std::move(chart.scene);
 }
 
-std::string percent(double share) {
-    return formatFixed(100 * share, 1) + " %";
-}
+std::string percent(double share) { return formatFixed(100 * share, 1) + " %"; }
 
-std::string neededText(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
+std::string neededText(const CalibrationViewData& data, const CalibrationSeries& series,
+                       const ParameterValues& options) {
     const NeededRetention needed = neededBy(series, options);
     std::string text = fmt::format("{} {} {}", series.letter, series.policyName, percent(needed.retention));
     if (!std::isnan(needed.band.low))
-        text += fmt::format(" ({} to {})", formatFixed(100 * needed.band.low, 1), formatFixed(100 * needed.band.high, 1));
+        text +=
+            fmt::format(" ({} to {})", formatFixed(100 * needed.band.low, 1), formatFixed(100 * needed.band.high, 1));
     const std::string fit = fitWords(data, series, options);
     return text + (series.proxy ? " by proxy" : "") + (fit.empty() ? "" : ", " + fit);
 }
@@ -213,22 +227,37 @@ std::string CalibrationView::finding(const ViewInput& input, const ParameterValu
     return fmt::format("To keep a quality of {}: {}", formatShort(options.real("tau")), fmt::join(parts, "; "));
 }
 
-std::vector<std::string> rowOf(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options, const CalibrationTriple* triple) {
-    const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{:.9g}", value) : std::string(); };
+std::vector<std::string> rowOf(const CalibrationViewData& data, const CalibrationSeries& series,
+                               const ParameterValues& options, const CalibrationTriple* triple) {
+    const auto number = [](double value) {
+        return std::isfinite(value) ? fmt::format("{:.9g}", value) : std::string();
+    };
     const double k = curvatureOf(series, options);
     const NeededRetention needed = neededBy(series, options);
     const CalibrationMisfit misfit = misfitOf(data, series, options).misfit;
-    return {std::string(1, series.letter), series.policyName, series.variant, series.context, kindOf(series),
-            triple ? number(triple->retention) : "", triple ? number(triple->quality) : "",
-            triple ? number(calibrationCurve(k, triple->retention)) : "", number(k), number(options.real("tau")),
-            number(needed.retention), number(needed.band.low), number(needed.band.high), series.origin,
-            number(misfit.rms), number(misfit.explained())};
+    return {std::string(1, series.letter),
+            series.policyName,
+            series.variant,
+            series.context,
+            kindOf(series),
+            triple ? number(triple->retention) : "",
+            triple ? number(triple->quality) : "",
+            triple ? number(calibrationCurve(k, triple->retention)) : "",
+            number(k),
+            number(options.real("tau")),
+            number(needed.retention),
+            number(needed.band.low),
+            number(needed.band.high),
+            series.origin,
+            number(misfit.rms),
+            number(misfit.explained())};
 }
 
 ViewTable CalibrationView::table(const ViewInput& input, const ParameterValues& options) const {
     ViewTable table;
-    table.columns = {"pane", "policy", "variant", "context", "kind", "retention", "quality", "fitted", "k", "tau",
-                     "retention_needed", "needed_low", "needed_high", "origin", "residual_rms", "r_squared"};
+    table.columns = {"pane",         "policy",   "variant", "context",          "kind",       "retention",   "quality",
+                     "fitted",       "k",        "tau",     "retention_needed", "needed_low", "needed_high", "origin",
+                     "residual_rms", "r_squared"};
     auto rows = std::make_shared<std::vector<std::vector<std::string>>>();
     if (const auto data = dataAs<CalibrationViewData>(input))
         for (const CalibrationSeries& series : data->series) {
@@ -238,11 +267,14 @@ ViewTable CalibrationView::table(const ViewInput& input, const ParameterValues& 
                 rows->push_back(rowOf(*data, series, options, nullptr));
         }
     table.rowCount = std::ssize(*rows);
-    table.cell = [rows](std::int64_t row, int column) { return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)]; };
+    table.cell = [rows](std::int64_t row, int column) {
+        return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
+    };
     return table;
 }
 
-PointFacts CalibrationView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+PointFacts CalibrationView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                    Point at) const {
     const auto data = dataAs<CalibrationViewData>(input);
     const PickId pick = pickAt(scene, at, 3);
     const bool isPoint = pick.kind == PickId::Kind::Cell;
@@ -263,13 +295,15 @@ PointFacts CalibrationView::factsAt(const ViewInput& input, const ParameterValue
     }
     const double k = curvatureOf(series, options), needed = neededBy(series, options).retention;
     const Budget budget = budgetOf(series, *data, options);
-    facts.rows.insert(facts.rows.end(), {{"k", formatShort(k) + (series.atEdge ? ", the end of the searched range" : "")},
-                                         {"r*", formatFixed(needed, 4)},
-                                         {"slope there", formatShort(calibrationSlope(k, needed))},
-                                         {"a click sets", "@" + budget.text()}});
+    facts.rows.insert(facts.rows.end(),
+                      {{"k", formatShort(k) + (series.atEdge ? ", the end of the searched range" : "")},
+                       {"r*", formatFixed(needed, 4)},
+                       {"slope there", formatShort(calibrationSlope(k, needed))},
+                       {"a click sets", "@" + budget.text()}});
     if (const std::string fit = fitWords(*data, series, options); !fit.empty())
-        facts.rows.emplace_back("fit", fmt::format("{}, R² {}", fit, formatFixed(misfitOf(*data, series, options).misfit.explained(), 2)));
-    facts.adoption = Adoption{series.pane, {}, budget};
+        facts.rows.emplace_back(
+            "fit", fmt::format("{}, R² {}", fit, formatFixed(misfitOf(*data, series, options).misfit.explained(), 2)));
+    facts.settingChange = SettingChange{series.pane, {}, budget};
     return facts;
 }
 

@@ -1,5 +1,5 @@
-// The wanted quality and the retention that each policy needs for it. Words stand where they hide no point: the points are
-// what was measured, the rest is drawn through them.
+// The wanted quality and the retention that each policy needs for it. Words stand where they hide no point: the points
+// are what was measured, the rest is drawn through them.
 #include "views/calibration/needed_marks.h"
 
 #include "core/metrics/measure_values.h"
@@ -15,25 +15,29 @@ namespace kvscope {
 
 namespace {
 
-const TextStyle kBoxStyle{FontFace::Monospace, 11, FontWeight::Bold}, kTauStyle{FontFace::Interface, 11, FontWeight::SemiBold};
+const TextStyle kBoxStyle{FontFace::Monospace, 11, FontWeight::Bold},
+    kTauStyle{FontFace::Interface, 11, FontWeight::SemiBold};
 
-/// How much a box says, from the most to the least, with its height, the room left and right of its words, and how far up
-/// the plot it may stand: a number alone is small enough to stand anywhere.
+/// How much a box says, from the most to the least, with its height, the room left and right of its words, and how far
+/// up the plot it may stand: a number alone is small enough to stand anywhere.
 enum class BoxWords { Whole, LetterAndNumber, Number };
 struct BoxForm {
     BoxWords words;
     double height, inset, mostOfThePlot;
 };
-constexpr std::array<BoxForm, 3> kForms = {{{BoxWords::Whole, 19, 6, 0.35}, {BoxWords::LetterAndNumber, 15, 4, 0.35}, {BoxWords::Number, 15, 3, 0.65}}};
+constexpr std::array<BoxForm, 3> kForms = {
+    {{BoxWords::Whole, 19, 6, 0.35}, {BoxWords::LetterAndNumber, 15, 4, 0.35}, {BoxWords::Number, 15, 3, 0.65}}};
 
 /// "A r* = 0.473", of a poor fit "A r* ≈ 0.47".
-std::string wordsOf(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options, BoxWords words) {
+std::string wordsOf(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options,
+                    BoxWords words) {
     const std::string number = neededNumber(data, series, options);
     if (words == BoxWords::Number)
         return number;
     if (words == BoxWords::LetterAndNumber)
         return fmt::format("{} {}", series.letter, number);
-    return fmt::format("{} r* {} {}{}", series.letter, isPoor(data, series, options) ? "≈" : "=", number, series.proxy ? " proxy" : "");
+    return fmt::format("{} r* {} {}{}", series.letter, isPoor(data, series, options) ? "≈" : "=", number,
+                       series.proxy ? " proxy" : "");
 }
 
 bool overlaps(const Box& a, const Box& b) {
@@ -66,7 +70,8 @@ void drawTau(SceneBuilder& builder, const PlotFrame& frame, double tau, const Th
     builder.line({frame.plot.x, y}, {frame.plot.right(), y}, {theme.ink, 1, {4, 3}});
 }
 
-void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, double tau, const Theme& theme) {
+void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, double tau,
+             const Theme& theme) {
     const std::string text = "τ = " + formatShort(tau);
     const double y = frame.toPixels(0, tau).y, width = builder.width(text, kTauStyle) + 6;
     const double last = frame.plot.right() - width - 3;
@@ -74,26 +79,27 @@ void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationVie
     for (double x = plate.x; coversAPoint(plate, frame, data) && x < last; x += 8)
         plate.x = x;
     if (coversAPoint(plate, frame, data))
-        plate.x = frame.plot.x + 3; // points everywhere
+        plate.x = frame.plot.x + 3;                          // points everywhere
     builder.rectangle(plate, withAlpha(theme.canvas, 0.85)); // curves run here
     builder.text({plate.x + 3, plate.y + 1}, text, kTauStyle, theme.text1, HorizontalAlign::Left, VerticalAlign::Top);
 }
 
-void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, const std::vector<std::size_t>& series,
-                const ParameterValues& options, const Theme& theme) {
+void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data,
+                const std::vector<std::size_t>& series, const ParameterValues& options, const Theme& theme) {
     for (const std::size_t index : series) {
         const Point ring = ringPlace(frame, data.series[index], options);
         const Colour colour = lookOf(data, index, theme.id).colour;
         builder.line(ring, {ring.x, frame.plot.bottom()}, {colour, 1.2, dashOf(data, index, options)});
-        builder.circle(ring, 5, theme.canvas, {colour, 2, {}}, {PickId::Kind::Handle, static_cast<std::int64_t>(index)});
+        builder.circle(ring, 5, theme.canvas, {colour, 2, {}},
+                       {PickId::Kind::Handle, static_cast<std::int64_t>(index)});
     }
 }
 
 namespace {
 
-/// Looks for places of all boxes of one form: each left or right of its line, if it can be where no other line runs, in the
-/// lowest row that leaves places to the others. What each box could have by itself is found once; a picture is built anew at
-/// every move of the mouse, so the search among these ends after a while.
+/// Looks for places of all boxes of one form: each left or right of its line, if it can be where no other line runs, in
+/// the lowest row that leaves places to the others. What each box could have by itself is found once; a picture is
+/// built anew at every move of the mouse, so the search among these ends after a while.
 class Placing {
 public:
     Placing(const PlotFrame& frame, const CalibrationViewData& data, std::vector<double> lines, const BoxForm& form)
@@ -119,7 +125,8 @@ private:
         for (const bool acrossLines : {false, true})
             for (int row = 0; row < m_rows; ++row)
                 for (const double left : {line - width - 5, line + 5}) {
-                    const Box box{left, m_frame.plot.bottom() - kBetween - m_height - (m_height + kBetween) * row, width, m_height};
+                    const Box box{left, m_frame.plot.bottom() - kBetween - m_height - (m_height + kBetween) * row,
+                                  width, m_height};
                     const bool inside = box.x >= m_frame.plot.x + 4 && box.right() <= m_frame.plot.right() - 4;
                     if (inside && hidesALine(box) == acrossLines && !coversAPoint(box, m_frame, m_data))
                         places.push_back(box);
@@ -143,7 +150,8 @@ private:
     }
 
     bool hidesALine(const Box& box) const {
-        return std::any_of(m_lines.begin(), m_lines.end(), [&](double x) { return box.x < x + 1 && x - 1 < box.right(); });
+        return std::any_of(m_lines.begin(), m_lines.end(),
+                           [&](double x) { return box.x < x + 1 && x - 1 < box.right(); });
     }
 
     static constexpr double kBetween = 4;
@@ -158,8 +166,9 @@ private:
 
 } // namespace
 
-std::vector<NeededBox> placeNeededBoxes(const PlotFrame& frame, const CalibrationViewData& data, const std::vector<std::size_t>& series,
-                                        const ParameterValues& options, const TextService& text) {
+std::vector<NeededBox> placeNeededBoxes(const PlotFrame& frame, const CalibrationViewData& data,
+                                        const std::vector<std::size_t>& series, const ParameterValues& options,
+                                        const TextService& text) {
     for (const BoxForm& form : kForms) {
         std::vector<NeededBox> boxes;
         std::vector<double> lines;
@@ -169,19 +178,22 @@ std::vector<NeededBox> placeNeededBoxes(const PlotFrame& frame, const Calibratio
             boxes.push_back(std::move(box));
             lines.push_back(ringPlace(frame, data.series[index], options).x);
         }
-        if (Placing(frame, data, std::move(lines), form).place(boxes)) // some in boxes and some not would be read as a difference
+        if (Placing(frame, data, std::move(lines), form)
+                .place(boxes)) // some in boxes and some not would be read as a difference
             return boxes;
     }
     return {};
 }
 
-void drawNeededBoxes(SceneBuilder& builder, const std::vector<NeededBox>& boxes, const CalibrationViewData& data, const ParameterValues& options,
-                     const Theme& theme) {
+void drawNeededBoxes(SceneBuilder& builder, const std::vector<NeededBox>& boxes, const CalibrationViewData& data,
+                     const ParameterValues& options, const Theme& theme) {
     for (const NeededBox& one : boxes) {
         const Box& box = one.box;
-        builder.rectangle(box, theme.canvas, {lookOf(data, one.series, theme.id).colour, 1.2, dashOf(data, one.series, options)}, 4,
+        builder.rectangle(box, theme.canvas,
+                          {lookOf(data, one.series, theme.id).colour, 1.2, dashOf(data, one.series, options)}, 4,
                           {PickId::Kind::Handle, static_cast<std::int64_t>(one.series)});
-        builder.text({box.x + box.width / 2, box.y + box.height / 2}, one.text, kBoxStyle, theme.text1, HorizontalAlign::Centre, VerticalAlign::Middle);
+        builder.text({box.x + box.width / 2, box.y + box.height / 2}, one.text, kBoxStyle, theme.text1,
+                     HorizontalAlign::Centre, VerticalAlign::Middle);
     }
 }
 

@@ -1,5 +1,5 @@
-// Names and numbers of the series: a list beside the plot where there is room, else the legend. A mark in either is the mark
-// in the plot, and a curve that misses its points is called a poor fit wherever its name stands.
+// Names and numbers of the series: a list beside the plot where there is room, else the legend. A mark in either is the
+// mark in the plot, and a curve that misses its points is called a poor fit wherever its name stands.
 #include "views/calibration/series_list.h"
 
 #include "core/metrics/measure_values.h"
@@ -25,13 +25,14 @@ bool isNamed(const CalibrationViewData& data, const CalibrationSeries& series) {
     return series.own || data.series.size() <= kMostNamed;
 }
 
-std::string residualText(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
+std::string residualText(const CalibrationViewData& data, const CalibrationSeries& series,
+                         const ParameterValues& options) {
     const double rms = misfitOf(data, series, options).misfit.rms;
     return std::isnan(rms) ? "" : formatFixed(rms, 3);
 }
 
-/// How much a legend says, from the most to the least. What is left out stands in the list, the finding or the facts; what
-/// stays stands whole.
+/// How much a legend says, from the most to the least. What is left out stands in the list, the finding or the facts;
+/// what stays stands whole.
 enum class Wording { Full, Plain, PoorOnce, Letters };
 
 std::string plainName(const CalibrationSeries& series) {
@@ -43,27 +44,42 @@ std::string letterName(const CalibrationSeries& series) {
     return series.own ? std::string(1, series.letter) + (series.proxy ? " proxy" : "") : plainName(series);
 }
 
-std::string legendName(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options, SeriesNames names, Wording wording) {
-    std::string name = wording == Wording::Letters ? letterName(series) : wording == Wording::Full && names == SeriesNames::Legend ? nameOf(series) : plainName(series);
+std::string legendName(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options,
+                       SeriesNames names, Wording wording) {
+    std::string name = wording == Wording::Letters                                ? letterName(series)
+                       : wording == Wording::Full && names == SeriesNames::Legend ? nameOf(series)
+                                                                                  : plainName(series);
     if (names == SeriesNames::LegendWithNeeded)
         name.insert(wording == Wording::Full ? name.size() : 1, " r* " + neededNumber(data, series, options));
     return wording <= Wording::Plain && isPoor(data, series, options) ? name + ", " + kPoor : name;
 }
 
 /// The series by name; of many, those of the open context alone and what the grey ones are.
-void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const ParameterValues& options, SeriesNames names, Wording wording,
-                  const Theme& theme) {
+void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const ParameterValues& options,
+                  SeriesNames names, Wording wording, const Theme& theme) {
     bool others = false, measured = false, proxy = false;
     for (std::size_t i = 0; i < data.series.size(); ++i) {
         const CalibrationSeries& series = data.series[i];
         const SeriesLook look = lookOf(data, i, theme.id);
         if (isNamed(data, series))
-            legend.push_back({legendName(data, series, options, names, wording), Marker::Circle, kTransparent, {look.colour, series.own ? 2.0 : 1.2, look.dash}, 3, true});
+            legend.push_back({legendName(data, series, options, names, wording),
+                              Marker::Circle,
+                              kTransparent,
+                              {look.colour, series.own ? 2.0 : 1.2, look.dash},
+                              3,
+                              true});
         else
             others = true, (series.proxy ? proxy : measured) = true;
     }
     if (others)
-        legend.push_back({fmt::format("other contexts, {}", !proxy ? "measured" : measured ? "measured and proxy" : "proxy"), Marker::Circle, kTransparent, {theme.text3, 1.2, {}}, 3, true});
+        legend.push_back({fmt::format("other contexts, {}", !proxy     ? "measured"
+                                                            : measured ? "measured and proxy"
+                                                                       : "proxy"),
+                          Marker::Circle,
+                          kTransparent,
+                          {theme.text3, 1.2, {}},
+                          3,
+                          true});
 }
 
 LegendEntry wordsAlone(std::string words) {
@@ -99,7 +115,8 @@ void appendMarks(std::vector<LegendEntry>& legend, const CalibrationViewData& da
             if (last)
                 last->label += ",";
             const PointCloudItem mark = marksOf(series, lookOf(data, i, theme.id));
-            legend.push_back({series.own ? std::string(1, series.letter) : plainName(series), mark.marker, mark.fill, mark.stroke, mark.radius});
+            legend.push_back({series.own ? std::string(1, series.letter) : plainName(series), mark.marker, mark.fill,
+                              mark.stroke, mark.radius});
             last = &legend.back();
             kind = kindOf(series);
         }
@@ -110,9 +127,7 @@ void appendMarks(std::vector<LegendEntry>& legend, const CalibrationViewData& da
 
 } // namespace
 
-std::string nameOf(const CalibrationSeries& series) {
-    return plainName(series) + (series.proxy ? " (proxy)" : "");
-}
+std::string nameOf(const CalibrationSeries& series) { return plainName(series) + (series.proxy ? " (proxy)" : ""); }
 
 std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
     const std::string residual = residualText(data, series, options);
@@ -128,7 +143,8 @@ namespace {
 /// A low picture leaves out entries, so that the others stand whole; a higher one has them all.
 enum class Room { Dock, LowPanel, Panel };
 
-std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names, Wording wording, Room room, const Theme& theme) {
+std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names,
+                                  Wording wording, Room room, const Theme& theme) {
     std::vector<LegendEntry> legend;
     if (names != SeriesNames::List)
         appendSeries(legend, data, options, names, wording, theme);
@@ -136,20 +152,22 @@ std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const Paramet
         appendPoor(legend, data, options);
     if (names == SeriesNames::List || wording != Wording::Letters)
         appendMarks(legend, data, theme);
-    const bool anyProxy = std::any_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& one) { return one.proxy; });
+    const bool anyProxy =
+        std::any_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& one) { return one.proxy; });
     if (names != SeriesNames::List && wording == Wording::Full && anyProxy)
         legend.push_back(wordsAlone("proxy: not losses of the model"));
     if (room == Room::Panel || (room == Room::LowPanel && wording <= Wording::Plain))
         legend.push_back({"k = 0: incompressible", Marker::Circle, kTransparent, {theme.text3, 1, {1, 3}}, 3, true});
     for (const CalibrationFailure& failure : data.failures)
-        legend.push_back({fmt::format("{}: no curve", failure.letter), Marker::Cross, theme.text3, {theme.text3, 1, {}}, 3});
+        legend.push_back(
+            {fmt::format("{}: no curve", failure.letter), Marker::Cross, theme.text3, {theme.text3, 1, {}}, 3});
     return legend;
 }
 
 } // namespace
 
-std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names,
-                                           const Viewport& viewport) {
+std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options,
+                                           SeriesNames names, const Viewport& viewport) {
     const Room room = viewport.height < 180 ? Room::Dock : viewport.height < 210 ? Room::LowPanel : Room::Panel;
     for (const Wording wording : {Wording::Full, Wording::Plain, Wording::PoorOnce}) {
         if (room == Room::Dock && wording == Wording::Full)
@@ -158,18 +176,21 @@ std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, cons
         if (isTopLegendWhole(viewport, legend))
             return legend;
     }
-    return legendIn(data, options, names, room == Room::Panel ? Wording::Plain : Wording::Letters, room, themeOf(viewport.theme));
+    return legendIn(data, options, names, room == Room::Panel ? Wording::Plain : Wording::Letters, room,
+                    themeOf(viewport.theme));
 }
 
 namespace {
 
-const TextStyle kName{FontFace::Interface, 11}, kNumber{FontFace::Monospace, 11}, kHead{FontFace::Interface, 11, FontWeight::SemiBold};
+const TextStyle kName{FontFace::Interface, 11}, kNumber{FontFace::Monospace, 11},
+    kHead{FontFace::Interface, 11, FontWeight::SemiBold};
 constexpr double kRowPitch = 17, kLine = 22, kMark = 42, kGap = 12;
 constexpr const char* kHeads[] = {"r*", "residual", ""};
 
 } // namespace
 
-SeriesList::SeriesList(const CalibrationViewData& data, const ParameterValues& options, const TextService& text) : m_data(data) {
+SeriesList::SeriesList(const CalibrationViewData& data, const ParameterValues& options, const TextService& text)
+    : m_data(data) {
     const auto widen = [&](double& width, const std::string& words, const TextStyle& style) {
         width = std::max(width, words.empty() ? 0 : text.measure(words, style).width);
     };
@@ -192,9 +213,7 @@ SeriesList::SeriesList(const CalibrationViewData& data, const ParameterValues& o
         m_width += width > 0 ? kGap + width : 0;
 }
 
-double SeriesList::height() const {
-    return kRowPitch * static_cast<double>(m_rows.size() + 1);
-}
+double SeriesList::height() const { return kRowPitch * static_cast<double>(m_rows.size() + 1); }
 
 void SeriesList::draw(SceneBuilder& builder, Point topLeft, const Theme& theme) const {
     const auto eachColumn = [&](const auto& tell) {
@@ -218,11 +237,13 @@ void SeriesList::draw(SceneBuilder& builder, Point topLeft, const Theme& theme) 
             mark.points = std::make_shared<std::vector<Point>>(1, Point{topLeft.x + kLine + 9, y});
             builder.points(std::move(mark));
         }
-        builder.text({topLeft.x + kMark, y}, builder.elide(row.name, kName, m_names), kName, theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.text({topLeft.x + kMark, y}, builder.elide(row.name, kName, m_names), kName, theme.text1,
+                     HorizontalAlign::Left, VerticalAlign::Middle);
         eachColumn([&](int column, double right) {
             if (!row.cells[column].empty())
-                builder.text({right, y}, row.cells[column], column == Verdict ? kName : kNumber, column == Verdict ? theme.warning : theme.text1,
-                             HorizontalAlign::Right, VerticalAlign::Middle);
+                builder.text({right, y}, row.cells[column], column == Verdict ? kName : kNumber,
+                             column == Verdict ? theme.warning : theme.text1, HorizontalAlign::Right,
+                             VerticalAlign::Middle);
         });
     }
 }

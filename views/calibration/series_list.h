@@ -9,8 +9,8 @@
 
 namespace kvscope {
 
-/// Where the series get their names: in a list beside the plot, in the legend with r* in boxes in the plot, or in the legend
-/// with r*.
+/// Where the series get their names: in a list beside the plot, in the legend with r* in boxes in the plot, or in the
+/// legend with r*.
 enum class SeriesNames { List, Legend, LegendWithNeeded };
 
 /// "B SnapKV (proxy)", of another context its name.
@@ -18,10 +18,10 @@ std::string nameOf(const CalibrationSeries& series);
 /// "residual 0.012", "residual 0.297 over 3 contexts: poor fit" (root mean square, of quality); empty for a given k.
 std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
 
-/// The mark of every series as it is drawn, with what it is; the series too where the legend names them. With little room it
-/// says less, so that its labels stand whole.
-std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names,
-                                           const Viewport& viewport);
+/// The mark of every series as it is drawn, with what it is; the series too where the legend names them. With little
+/// room it says less, so that its labels stand whole.
+std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options,
+                                           SeriesNames names, const Viewport& viewport);
 
 /// A line for each series with its mark, name, r* and residual, under a line that names these.
 class SeriesList {

@@ -1,5 +1,5 @@
-// What the reservoirs hold and whether chance was fair to them, and the two curves that need no policy: how many clusters
-// a stream opens at other radii, and how far the farthest key is from k greedy centres.
+// What the reservoirs hold and whether chance was fair to them, and the two curves that need no policy: how many
+// clusters a stream opens at other radii, and how far the farthest key is from k greedy centres.
 #include "views/clustering/clustering_pictures.h"
 
 #include <fmt/format.h>
@@ -31,8 +31,7 @@ PlotFrame ClusteringPainter::delta(const Box& area) {
         }
     if (!(high > low))
         low = 0, high = std::max(1.0, high);
-    const SubPlot plot(m_viewport, area,
-                       {low, high, AxisScale::Linear, relative ? "δ / median distance" : "Radius δ"},
+    const SubPlot plot(m_viewport, area, {low, high, AxisScale::Linear, relative ? "δ / median distance" : "Radius δ"},
                        {0.8, 1.3 * static_cast<double>(m_data.most), AxisScale::Logarithmic, "Clusters m"});
     drawGrid(m_builder, plot.frame, m_theme);
     m_builder.pushClip(plot.frame.plot);
@@ -41,11 +40,19 @@ PlotFrame ClusteringPainter::delta(const Box& area) {
         std::vector<Point> line;
         for (std::size_t p = 0; p < curve.radius.size(); ++p)
             if (curve.clusters[p] > 0)
-                line.push_back(plot.frame.toPixels(relative ? curve.radius[p] : curve.radius[p] * curve.median, static_cast<double>(curve.clusters[p])));
+                line.push_back(plot.frame.toPixels(relative ? curve.radius[p] : curve.radius[p] * curve.median,
+                                                   static_cast<double>(curve.clusters[p])));
         if (line.size() > 1)
             m_builder.polyline(line, strokeOf(i, m_colour, m_theme));
         auto points = std::make_shared<const std::vector<Point>>(std::move(line));
-        m_builder.points({points, nullptr, PickId::Kind::None, Marker::TriangleDown, 2.6, strokeOf(i, m_colour, m_theme).colour, {}, curve.source});
+        m_builder.points({points,
+                          nullptr,
+                          PickId::Kind::None,
+                          Marker::TriangleDown,
+                          2.6,
+                          strokeOf(i, m_colour, m_theme).colour,
+                          {},
+                          curve.source});
     }
     m_builder.popClip();
     m_builder.rectangle(plot.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, -2});
@@ -79,7 +86,10 @@ PlotFrame ClusteringPainter::cover(const Box& area) {
         m_builder.polyline(std::move(line), {m_colour, 1.8, {}});
     m_builder.popClip();
     if (m_data.centres && !m_data.centres->order.empty())
-        note(plot.frame, fmt::format("k = {}: radius {}", formatCount(std::ssize(m_data.centres->order)), formatShort(m_data.centres->radius.back())), true);
+        note(plot.frame,
+             fmt::format("k = {}: radius {}", formatCount(std::ssize(m_data.centres->order)),
+                         formatShort(m_data.centres->radius.back())),
+             true);
     m_builder.rectangle(plot.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, -3});
     drawAxes(m_builder, plot.frame, plot.style, m_theme);
     return plot.frame;
@@ -89,11 +99,13 @@ PlotFrame ClusteringPainter::reservoir(const Box& area) {
     const SubgenLog::Head& stream = *m_data.stream;
     const auto n = static_cast<double>(stream.cluster.size());
     const Box below{area.x, area.y + kRail + 6, area.width, area.height - kRail - 6};
-    const SubPlot plot(m_viewport, below, {0, n, AxisScale::Position, "Token position (0-based)"},
-                       {static_cast<double>(stream.representatives.size()), -0.5, AxisScale::Linear, "Cluster, in order of birth"});
+    const SubPlot plot(
+        m_viewport, below, {0, n, AxisScale::Position, "Token position (0-based)"},
+        {static_cast<double>(stream.representatives.size()), -0.5, AxisScale::Linear, "Cluster, in order of birth"});
     const PlotFrame& frame = plot.frame;
     m_builder.pushClip(frame.plot);
-    PointCloudItem members{nullptr, nullptr, PickId::Kind::Token, Marker::Circle, 1, withAlpha(m_theme.text3, 0.55), {}, "members"};
+    PointCloudItem members{nullptr, nullptr,  PickId::Kind::Token, Marker::Circle, 1, withAlpha(m_theme.text3, 0.55),
+                           {},      "members"};
     PointCloudItem held{nullptr, nullptr, PickId::Kind::Token, Marker::TriangleDown, 3, m_colour, {}, "slots"};
     const auto fill = [&](PointCloudItem& cloud, const std::vector<std::pair<TokenIndex, std::size_t>>& tokens) {
         auto points = std::make_shared<std::vector<Point>>();
@@ -124,8 +136,8 @@ PlotFrame ClusteringPainter::reservoir(const Box& area) {
             const double x = frame.toPixels(token + 0.5, 0).x;
             m_builder.line({x, rail.y}, {x, rail.bottom()}, {withAlpha(m_colour, 0.6), 1, {}});
         }
-    m_builder.text({rail.x - 4, rail.y + kRail / 2}, "M", {FontFace::Monospace, 10, FontWeight::Bold}, m_theme.text2, HorizontalAlign::Right,
-                   VerticalAlign::Middle);
+    m_builder.text({rail.x - 4, rail.y + kRail / 2}, "M", {FontFace::Monospace, 10, FontWeight::Bold}, m_theme.text2,
+                   HorizontalAlign::Right, VerticalAlign::Middle);
     drawAxes(m_builder, frame, plot.style, m_theme);
     return frame;
 }
@@ -135,7 +147,8 @@ PlotFrame ClusteringPainter::sampling(const Box& area) {
     const auto slots = static_cast<double>(sampling.drawn);
     double most = 1;
     for (const SamplingBin& bin : sampling.bins)
-        most = std::max({most, static_cast<double>(bin.realised), slots * bin.ideal + 2 * std::sqrt(slots * bin.ideal)});
+        most =
+            std::max({most, static_cast<double>(bin.realised), slots * bin.ideal + 2 * std::sqrt(slots * bin.ideal)});
     const double bins = std::max<double>(1, static_cast<double>(sampling.bins.size()));
     const SubPlot plot(m_viewport, area, {0, bins, AxisScale::Linear, "Tokens by ‖v‖², rare to likely, in bins"},
                        {0, 1.15 * most, AxisScale::Linear, "Value slots in the bin"});
@@ -146,15 +159,17 @@ PlotFrame ClusteringPainter::sampling(const Box& area) {
         const SamplingBin& bin = sampling.bins[b];
         const Point top = frame.toPixels(static_cast<double>(b) + 0.12, static_cast<double>(bin.realised));
         const double right = frame.toPixels(static_cast<double>(b) + 0.88, 0).x, middle = (top.x + right) / 2;
-        m_builder.rectangle({top.x, top.y, right - top.x, frame.plot.bottom() - top.y}, withAlpha(m_colour, 0.75), {}, 0,
-                            {PickId::Kind::Cell, static_cast<std::int64_t>(b)});
+        m_builder.rectangle({top.x, top.y, right - top.x, frame.plot.bottom() - top.y}, withAlpha(m_colour, 0.75), {},
+                            0, {PickId::Kind::Cell, static_cast<std::int64_t>(b)});
         const double expected = slots * bin.ideal, twice = 2 * std::sqrt(slots * bin.ideal * (1 - bin.ideal));
         const double y = frame.toPixels(0, expected).y;
         m_builder.line({top.x - 1, y}, {right + 1, y}, {m_theme.ink, 2, {}});
-        m_builder.line({middle, frame.toPixels(0, std::max(0.0, expected - twice)).y}, {middle, frame.toPixels(0, expected + twice).y}, {m_theme.ink, 1, {}});
+        m_builder.line({middle, frame.toPixels(0, std::max(0.0, expected - twice)).y},
+                       {middle, frame.toPixels(0, expected + twice).y}, {m_theme.ink, 1, {}});
     }
     m_builder.popClip();
-    note(frame, fmt::format("χ² = {}, {} degrees of freedom", formatShort(sampling.chiSquare), sampling.degrees()), true);
+    note(frame, fmt::format("χ² = {}, {} degrees of freedom", formatShort(sampling.chiSquare), sampling.degrees()),
+         true);
     drawAxes(m_builder, frame, plot.style, m_theme);
     return frame;
 }
@@ -162,17 +177,26 @@ PlotFrame ClusteringPainter::sampling(const Box& area) {
 std::vector<LegendEntry> ClusteringPainter::legend(const std::string& picture) const {
     std::vector<LegendEntry> entries;
     const auto diamond = [&](std::string label, bool filled) {
-        entries.push_back({std::move(label), Marker::Diamond, filled ? m_theme.anchor : kTransparent, {filled ? m_theme.text1 : ballColour(), 1, {}}, 4});
+        entries.push_back({std::move(label),
+                           Marker::Diamond,
+                           filled ? m_theme.anchor : kTransparent,
+                           {filled ? m_theme.text1 : ballColour(), 1, {}},
+                           4});
     };
     if (picture == "delta")
         for (std::size_t i = 0; i < m_data.curves.size(); ++i)
-            entries.push_back({m_data.curves[i].source, Marker::Circle, kTransparent, strokeOf(i, m_colour, m_theme), 3, true});
+            entries.push_back(
+                {m_data.curves[i].source, Marker::Circle, kTransparent, strokeOf(i, m_colour, m_theme), 3, true});
     if (picture == "overview" && m_data.stream) {
         diamond("representative", true);
         diamond("cluster of one", false);
         const std::string& balls = m_options.choice("balls");
         if (balls != "none")
-            entries.push_back({balls == "head" ? "ball of max ‖k − x‖ ≤ δ" : "its members in this plane", Marker::Circle, withAlpha(m_colour, 0.1), {ballColour(), 1.2, {}}, 5});
+            entries.push_back({balls == "head" ? "ball of max ‖k − x‖ ≤ δ" : "its members in this plane",
+                               Marker::Circle,
+                               withAlpha(m_colour, 0.1),
+                               {ballColour(), 1.2, {}},
+                               5});
     }
     if (picture == "overview" && m_data.centres)
         diamond(fmt::format("{} greedy centres", formatCount(std::ssize(m_data.centres->order))), true);
@@ -186,8 +210,13 @@ std::vector<LegendEntry> ClusteringPainter::legend(const std::string& picture) c
         entries.push_back({"s ‖v‖²/μ, ± 2σ", Marker::Circle, kTransparent, {m_theme.ink, 2, {}}, 3, true});
     }
     if (picture == "sizes" && m_data.stream)
-        entries.push_back({fmt::format("{} clusters of {} tokens", formatCount(static_cast<std::int64_t>(m_state.clusters)), formatCount(m_state.read)),
-                           Marker::Square, m_colour, {}, 4});
+        entries.push_back(
+            {fmt::format("{} clusters of {} tokens", formatCount(static_cast<std::int64_t>(m_state.clusters)),
+                         formatCount(m_state.read)),
+             Marker::Square,
+             m_colour,
+             {},
+             4});
     return entries;
 }
 

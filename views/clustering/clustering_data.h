@@ -18,8 +18,8 @@ struct ClusteringData : ViewData {
     /// Of the pane's policy; one of the two, or neither when the pane has another policy.
     std::optional<SubgenLog::Head> stream;
     std::optional<KCenterLog::Head> centres;
-    HostTensor points;                  ///< [cut, 2] keys on their first two principal axes
-    double explained[2] = {0, 0};       ///< shares of the variance
+    HostTensor points;            ///< [cut, 2] keys on their first two principal axes
+    double explained[2] = {0, 0}; ///< shares of the variance
     std::int64_t cut = 0;
 
     /// Clusters of a stream against its radius.

@@ -53,7 +53,8 @@ void ClusteringPainter::note(const PlotFrame& frame, const std::string& text, bo
     const std::string shown = m_builder.elide(text, style, frame.plot.width - 14);
     const double width = m_builder.width(shown, style), y = top ? frame.plot.y + 11 : frame.plot.bottom() - 11;
     m_builder.rectangle({frame.plot.right() - width - 10, y - 8, width + 8, 16}, withAlpha(m_theme.canvas, 0.93));
-    m_builder.text({frame.plot.right() - 6, y}, shown, style, m_theme.text1, HorizontalAlign::Right, VerticalAlign::Middle);
+    m_builder.text({frame.plot.right() - 6, y}, shown, style, m_theme.text1, HorizontalAlign::Right,
+                   VerticalAlign::Middle);
 }
 
 void ClusteringPainter::cursorLine(const PlotFrame& frame) {
@@ -105,7 +106,8 @@ void ClusteringPainter::balls(const PlotFrame& frame) {
         if (m_state.counts[c] < 2)
             continue;
         const Point at = keyPlace(m_data.stream->representatives[c]);
-        m_builder.circle(frame.toPixels(at.x, at.y), reach[c] * unit, withAlpha(m_colour, 0.01 + 0.07 * strength), {outline, 1.2, {}});
+        m_builder.circle(frame.toPixels(at.x, at.y), reach[c] * unit, withAlpha(m_colour, 0.01 + 0.07 * strength),
+                         {outline, 1.2, {}});
     }
 }
 
@@ -115,8 +117,10 @@ void ClusteringPainter::representatives(const PlotFrame& frame) {
         const Point at = keyPlace(m_data.stream->representatives[c]);
         (m_state.counts[c] > 1 ? shared : alone).add(frame.toPixels(at.x, at.y), static_cast<std::int64_t>(c));
     }
-    m_builder.points(alone.as("clusters of one", PickId::Kind::Cell, Marker::Diamond, 3.4, kTransparent, {ballColour(), 1.2, {}}));
-    m_builder.points(shared.as("representatives", PickId::Kind::Cell, Marker::Diamond, 4, m_theme.anchor, {m_theme.text1, 1, {}}));
+    m_builder.points(
+        alone.as("clusters of one", PickId::Kind::Cell, Marker::Diamond, 3.4, kTransparent, {ballColour(), 1.2, {}}));
+    m_builder.points(
+        shared.as("representatives", PickId::Kind::Cell, Marker::Diamond, 4, m_theme.anchor, {m_theme.text1, 1, {}}));
 }
 
 void ClusteringPainter::centreMarks(const PlotFrame& frame) {
@@ -125,7 +129,8 @@ void ClusteringPainter::centreMarks(const PlotFrame& frame) {
         const Point at = keyPlace(m_data.centres->order[i]);
         centres.add(frame.toPixels(at.x, at.y), static_cast<std::int64_t>(i));
     }
-    m_builder.points(centres.as("centres", PickId::Kind::Cell, Marker::Diamond, 3.6, m_theme.anchor, {m_theme.text1, 1, {}}));
+    m_builder.points(
+        centres.as("centres", PickId::Kind::Cell, Marker::Diamond, 3.6, m_theme.anchor, {m_theme.text1, 1, {}}));
 }
 
 void ClusteringPainter::ring(const PlotFrame& frame, TokenIndex token) {
@@ -138,12 +143,17 @@ PlotFrame ClusteringPainter::plane(const Box& area) {
     Viewport::Range range{INFINITY, -INFINITY, INFINITY, -INFINITY};
     for (TokenIndex token = 0; token < m_data.points.shape[0]; ++token) {
         const Point p = keyPlace(token);
-        range = {std::min(range.xMin, p.x), std::max(range.xMax, p.x), std::min(range.yMin, p.y), std::max(range.yMax, p.y)};
+        range = {std::min(range.xMin, p.x), std::max(range.xMax, p.x), std::min(range.yMin, p.y),
+                 std::max(range.yMax, p.y)};
     }
     const double margin = 0.05 * std::max({range.xMax - range.xMin, range.yMax - range.yMin, 1e-6});
-    range = m_viewport.range.value_or(Viewport::Range{range.xMin - margin, range.xMax + margin, range.yMin - margin, range.yMax + margin});
-    const auto title = [&](int axis) { return fmt::format("PC {} ({} % of variance)", axis + 1, formatFixed(100 * m_data.explained[axis], 1)); };
-    SubPlot plot(m_viewport, area, {range.xMin, range.xMax, AxisScale::Linear, title(0)}, {range.yMin, range.yMax, AxisScale::Linear, title(1)});
+    range = m_viewport.range.value_or(
+        Viewport::Range{range.xMin - margin, range.xMax + margin, range.yMin - margin, range.yMax + margin});
+    const auto title = [&](int axis) {
+        return fmt::format("PC {} ({} % of variance)", axis + 1, formatFixed(100 * m_data.explained[axis], 1));
+    };
+    SubPlot plot(m_viewport, area, {range.xMin, range.xMax, AxisScale::Linear, title(0)},
+                 {range.yMin, range.yMax, AxisScale::Linear, title(1)});
     if (!m_viewport.range)
         makeAspectEqual(plot.frame.x, plot.frame.y, plot.frame.plot);
     plot.frame.plot = plotBoxFor(area, plot.frame.y, plot.style, *m_viewport.text);
@@ -176,7 +186,8 @@ PlotFrame ClusteringPainter::births(const Box& area) {
     const SubgenLog::Head& stream = *m_data.stream;
     const auto n = static_cast<double>(stream.cluster.size());
     const double most = std::max<double>(1, static_cast<double>(stream.representatives.size()));
-    const SubPlot plot(m_viewport, area, {0, n, AxisScale::Position, "Tokens read"}, {0, 1.08 * most, AxisScale::Linear, "Clusters m"});
+    const SubPlot plot(m_viewport, area, {0, n, AxisScale::Position, "Tokens read"},
+                       {0, 1.08 * most, AxisScale::Linear, "Clusters m"});
     drawGrid(m_builder, plot.frame, m_theme);
     m_builder.pushClip(plot.frame.plot);
     std::vector<Point> past = {plot.frame.toPixels(0, 0)}, future;
@@ -202,9 +213,12 @@ PlotFrame ClusteringPainter::births(const Box& area) {
 PlotFrame ClusteringPainter::sizes(const Box& area) {
     std::vector<std::int64_t> counts = clusterSizes();
     std::sort(counts.begin(), counts.end(), std::greater<>());
-    const double most = counts.empty() ? 1 : static_cast<double>(counts.front()), bars = std::max<double>(1, static_cast<double>(counts.size()));
-    const SubPlot plot(m_viewport, area, {0, bars, AxisScale::Linear, m_data.stream ? "Cluster, by size" : "Centre, by keys nearest to it"},
-                       {0.7, 1.4 * std::max(2.0, most), AxisScale::Logarithmic, "Tokens"});
+    const double most = counts.empty() ? 1 : static_cast<double>(counts.front()),
+                 bars = std::max<double>(1, static_cast<double>(counts.size()));
+    const SubPlot plot(
+        m_viewport, area,
+        {0, bars, AxisScale::Linear, m_data.stream ? "Cluster, by size" : "Centre, by keys nearest to it"},
+        {0.7, 1.4 * std::max(2.0, most), AxisScale::Logarithmic, "Tokens"});
     drawGrid(m_builder, plot.frame, m_theme);
     m_builder.pushClip(plot.frame.plot);
     const std::size_t stride = counts.size() / kMostBars + 1;
@@ -213,7 +227,8 @@ PlotFrame ClusteringPainter::sizes(const Box& area) {
             continue;
         const Point top = plot.frame.toPixels(static_cast<double>(i), static_cast<double>(counts[i]));
         const double width = plot.frame.plot.width / bars * static_cast<double>(stride);
-        m_builder.rectangle({top.x, top.y, std::max(0.6, width - (width > 3 ? 1 : 0)), plot.frame.plot.bottom() - top.y}, m_colour);
+        m_builder.rectangle(
+            {top.x, top.y, std::max(0.6, width - (width > 3 ? 1 : 0)), plot.frame.plot.bottom() - top.y}, m_colour);
     }
     m_builder.popClip();
     drawAxes(m_builder, plot.frame, plot.style, m_theme);
@@ -222,8 +237,11 @@ PlotFrame ClusteringPainter::sizes(const Box& area) {
 
 PlotFrame ClusteringPainter::radii(const Box& area) {
     const SubgenLog::Head& stream = *m_data.stream;
-    const double most = m_state.counts.empty() ? 2 : static_cast<double>(*std::max_element(m_state.counts.begin(), m_state.counts.end()));
-    const SubPlot plot(m_viewport, area, {0.8, 1.4 * std::max(2.0, most), AxisScale::Logarithmic, "Tokens of the cluster"},
+    const double most = m_state.counts.empty()
+                            ? 2
+                            : static_cast<double>(*std::max_element(m_state.counts.begin(), m_state.counts.end()));
+    const SubPlot plot(m_viewport, area,
+                       {0.8, 1.4 * std::max(2.0, most), AxisScale::Logarithmic, "Tokens of the cluster"},
                        {0, std::max(1e-6, 1.1 * stream.delta), AxisScale::Linear, "Radius max ‖k − x‖"});
     drawGrid(m_builder, plot.frame, m_theme);
     m_builder.pushClip(plot.frame.plot);
@@ -231,7 +249,8 @@ PlotFrame ClusteringPainter::radii(const Box& area) {
     m_builder.line({plot.frame.plot.x, limit}, {plot.frame.plot.right(), limit}, {m_theme.ink, 1, {5, 3}});
     GatheredMarks marks;
     for (std::size_t c = 0; c < m_state.clusters; ++c)
-        marks.add(plot.frame.toPixels(static_cast<double>(m_state.counts[c]), m_state.radii[c]), static_cast<std::int64_t>(c));
+        marks.add(plot.frame.toPixels(static_cast<double>(m_state.counts[c]), m_state.radii[c]),
+                  static_cast<std::int64_t>(c));
     m_builder.points(marks.as("radii", PickId::Kind::Cell, Marker::Diamond, 3.4, kTransparent, {m_colour, 1.1, {}}));
     m_builder.popClip();
     note(plot.frame, "δ = " + formatShort(stream.delta), false);

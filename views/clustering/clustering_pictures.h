@@ -1,8 +1,8 @@
 #pragma once
 
-#include "views/common/chart.h"
 #include "views/clustering/clustering_data.h"
 #include "views/clustering/stream_state.h"
+#include "views/common/chart.h"
 
 #include <string>
 #include <vector>
@@ -12,8 +12,8 @@ namespace kvscope {
 /// Draws the plots of the view; each returns the frame that it used. Those over a stream show it at the input's cursor.
 class ClusteringPainter {
 public:
-    ClusteringPainter(SceneBuilder& builder, const ViewInput& input, const ParameterValues& options, const Viewport& viewport,
-                      const ClusteringData& data);
+    ClusteringPainter(SceneBuilder& builder, const ViewInput& input, const ParameterValues& options,
+                      const Viewport& viewport, const ClusteringData& data);
 
     PlotFrame plane(const Box& area);     ///< keys, representatives and balls, or k-centres, on two principal axes
     PlotFrame births(const Box& area);    ///< m over time

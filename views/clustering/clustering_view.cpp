@@ -1,12 +1,12 @@
-// SubGen promises sublinear memory if keys fall into few clusters. The view shows whether they do: the clusters, how their
-// number grows with the stream and with the radius, and what the reservoirs hold.
+// SubGen promises sublinear memory if keys fall into few clusters. The view shows whether they do: the clusters, how
+// their number grows with the stream and with the radius, and what the reservoirs hold.
 #include "views/clustering/clustering_view.h"
 
 #include "views/clustering/clustering_pictures.h"
-#include "views/explanations.h"
 #include "views/common/option_needs.h"
 #include "views/common/pane_offers.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,8 @@ namespace {
 
 std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("picture", "Picture", "Which plot. The last two need no policy.", "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1",
+        choiceOption("picture", "Picture", "Which plot. The last two need no policy.",
+                     "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1",
                      {{"overview", "Overview", "clusters on two principal axes, m over time, sizes"},
                       {"births", "m over time", "clusters opened while the stream is read"},
                       {"sizes", "Sizes and radii", "tokens and width of every cluster"},
@@ -30,12 +31,16 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                      Stage::Features),
         choiceOption("balls", "Circles", "What is drawn around a representative in the overview.", "SubGen Algorithm 1",
                      {{"plane", "Members in the plane", "as far as its members lie in this plane"},
-                      {"head", "Radius in the head", "max ‖k − x‖, which holds all its members: in many dimensions most of the picture"},
+                      {"head", "Radius in the head",
+                       "max ‖k − x‖, which holds all its members: in many dimensions most of the picture"},
                       {"none", "None", "representatives alone"}}),
-        flagOption("tint", "Voronoi tint", "Tints the overview's plane by the representative or centre that is nearest in it, which need not be the nearest in the head.",
+        flagOption("tint", "Voronoi tint",
+                   "Tints the overview's plane by the representative or centre that is nearest in it, which need not "
+                   "be the nearest in the head.",
                    "SubGen Fig. 1"),
         choiceOption("delta_scale", "δ in", "Unit of the radius in the picture m against δ.", "this program's",
-                     {{"relative", "Median distances", "of the pairwise distances of the same vectors, so that keys and values compare"},
+                     {{"relative", "Median distances",
+                       "of the pairwise distances of the same vectors, so that keys and values compare"},
                       {"absolute", "Own units", "as the policy takes it"}})});
 }
 
@@ -55,14 +60,13 @@ public:
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
     std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-    Story story(const ViewInput& input, const ParameterValues& options) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
+    StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override;
     std::string caption(const ViewInput& input, const ParameterValues& options) const override;
 };
 
-std::string whyNoPicture(const ViewInput& input) {
-    return whyNoData<ClusteringData>(input, "Computing the clusters…");
-}
+std::string whyNoPicture(const ViewInput& input) { return whyNoData<ClusteringData>(input, "Computing the clusters…"); }
 
 /// The overview: clusters left, two plots stacked right; in little room the clusters alone.
 PlotFrame drawOverview(ClusteringPainter& painter, const ClusteringData& data, const Box& area) {
@@ -100,7 +104,9 @@ PlotFrame draw(ClusteringPainter& painter, const ClusteringData& data, const std
 }
 
 std::vector<OptionNeed> ClusteringView::optionNeeds() const {
-    return {{"balls", {{"picture", {"overview"}}}}, {"tint", {{"picture", {"overview"}}}}, {"delta_scale", {{"picture", {"delta"}}}}};
+    return {{"balls", {{"picture", {"overview"}}}},
+            {"tint", {{"picture", {"overview"}}}},
+            {"delta_scale", {{"picture", {"delta"}}}}};
 }
 
 std::optional<PaneOffer> ClusteringView::offer(const ViewInput& input, const ParameterValues& options) const {
@@ -112,7 +118,8 @@ std::optional<PaneOffer> ClusteringView::offer(const ViewInput& input, const Par
     return offerPolicy(input, {"subgen", "subgen_kcenter"});
 }
 
-Scene ClusteringView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+Scene ClusteringView::buildScene(const ViewInput& input, const ParameterValues& options,
+                                 const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
         return emptyScene(why, viewport);
     const auto data = dataAs<ClusteringData>(input);
@@ -140,29 +147,37 @@ std::string deltaFinding(const ClusteringData& data) {
     for (const auto& curve : data.curves)
         for (std::size_t i = 0; i < curve.radius.size(); ++i)
             if (std::abs(curve.radius[i] - 0.8) < 1e-9)
-                parts.push_back(fmt::format("{} {}", curve.source, curve.clusters[i] > 0 ? formatCount(curve.clusters[i]) : "more than " + formatCount(data.most)));
+                parts.push_back(fmt::format("{} {}", curve.source,
+                                            curve.clusters[i] > 0 ? formatCount(curve.clusters[i])
+                                                                  : "more than " + formatCount(data.most)));
     return parts.empty() ? "Counting clusters from wide to narrow radii"
-                         : fmt::format("At 0.8 median distances {} tokens fall into so many clusters: {}", formatCount(data.cut), fmt::join(parts, ", "));
+                         : fmt::format("At 0.8 median distances {} tokens fall into so many clusters: {}",
+                                       formatCount(data.cut), fmt::join(parts, ", "));
 }
 
 std::string coverFinding(const ClusteringData& data) {
     if (data.coverRadius.empty())
         return "No centre was chosen: recent tokens fill the budget";
     const double first = data.coverRadius.front();
-    const auto half = std::find_if(data.coverRadius.begin(), data.coverRadius.end(), [&](double r) { return r <= first / 2; });
-    const std::string rest = half == data.coverRadius.end()
-                                 ? fmt::format("even {} centres do not halve the radius", formatCount(std::ssize(data.coverRadius)))
-                                 : fmt::format("{} centres halve the radius", formatCount(half - data.coverRadius.begin() + 1));
-    return fmt::format("From {} with one centre to {} with {}: {}", formatShort(first), formatShort(data.coverRadius.back()),
-                       formatCount(std::ssize(data.coverRadius)), rest);
+    const auto half =
+        std::find_if(data.coverRadius.begin(), data.coverRadius.end(), [&](double r) { return r <= first / 2; });
+    const std::string rest =
+        half == data.coverRadius.end()
+            ? fmt::format("even {} centres do not halve the radius", formatCount(std::ssize(data.coverRadius)))
+            : fmt::format("{} centres halve the radius", formatCount(half - data.coverRadius.begin() + 1));
+    return fmt::format("From {} with one centre to {} with {}: {}", formatShort(first),
+                       formatShort(data.coverRadius.back()), formatCount(std::ssize(data.coverRadius)), rest);
 }
 
 std::string streamFinding(const SubgenLog::Head& stream, const StreamState& state, const std::string& picture) {
     if (picture == "sampling") {
         const Sampling sampling = samplingOf(stream, state);
-        return fmt::format("χ² = {} over {} bins ({} degrees of freedom): {} what fair draws give", formatShort(sampling.chiSquare),
-                           sampling.bins.size(), sampling.degrees(),
-                           sampling.chiSquare <= static_cast<double>(sampling.degrees()) + 3 * std::sqrt(2.0 * static_cast<double>(sampling.degrees())) ? "within" : "beyond");
+        return fmt::format("χ² = {} over {} bins ({} degrees of freedom): {} what fair draws give",
+                           formatShort(sampling.chiSquare), sampling.bins.size(), sampling.degrees(),
+                           sampling.chiSquare <= static_cast<double>(sampling.degrees()) +
+                                                     3 * std::sqrt(2.0 * static_cast<double>(sampling.degrees()))
+                               ? "within"
+                               : "beyond");
     }
     if (picture == "reservoir") {
         double held = 0, ideal = 0;
@@ -173,15 +188,18 @@ std::string streamFinding(const SubgenLog::Head& stream, const StreamState& stat
                 ++slots;
             }
         for (TokenIndex token = 0; token < state.read && state.mu > 0; ++token)
-            ideal += stream.valueProbability[static_cast<std::size_t>(token)] * stream.mu / state.mu * (state.read - token);
-        return fmt::format("Value slots hold tokens {} back on average, ideal sampling {}", slots > 0 ? formatShort(held / static_cast<double>(slots)) : "0",
-                           formatShort(ideal));
+            ideal +=
+                stream.valueProbability[static_cast<std::size_t>(token)] * stream.mu / state.mu * (state.read - token);
+        return fmt::format("Value slots hold tokens {} back on average, ideal sampling {}",
+                           slots > 0 ? formatShort(held / static_cast<double>(slots)) : "0", formatShort(ideal));
     }
     const auto single = std::count(state.counts.begin(), state.counts.end(), 1);
     const double exponent = growthExponent(stream);
-    return fmt::format("{} clusters for {} tokens at δ = {}, {} of them of one token{}", formatCount(static_cast<std::int64_t>(state.clusters)),
-                       formatCount(state.read), formatShort(stream.delta), formatCount(single),
-                       std::isnan(exponent) ? "" : fmt::format("; m grows like n^{} over the second half", formatFixed(exponent, 2)));
+    return fmt::format(
+        "{} clusters for {} tokens at δ = {}, {} of them of one token{}",
+        formatCount(static_cast<std::int64_t>(state.clusters)), formatCount(state.read), formatShort(stream.delta),
+        formatCount(single),
+        std::isnan(exponent) ? "" : fmt::format("; m grows like n^{} over the second half", formatFixed(exponent, 2)));
 }
 
 std::string ClusteringView::finding(const ViewInput& input, const ParameterValues& options) const {
@@ -191,12 +209,13 @@ std::string ClusteringView::finding(const ViewInput& input, const ParameterValue
     const std::string& picture = options.choice("picture");
     if (picture == "delta")
         return deltaFinding(*data);
-    return data->stream ? streamFinding(*data->stream, streamState(*data->stream, input.cursor), picture) : coverFinding(*data);
+    return data->stream ? streamFinding(*data->stream, streamState(*data->stream, input.cursor), picture)
+                        : coverFinding(*data);
 }
 
-Story ClusteringView::story(const ViewInput& input, const ParameterValues&) const {
+StepSequence ClusteringView::stepSequence(const ViewInput& input, const ParameterValues&) const {
     const auto data = dataAs<ClusteringData>(input);
-    return data && data->stream ? streamStory(*data->stream) : Story{};
+    return data && data->stream ? streamStepSequence(*data->stream) : StepSequence{};
 }
 
 std::string ClusteringView::caption(const ViewInput& input, const ParameterValues&) const {
@@ -223,18 +242,21 @@ PointFacts clusterFacts(const ViewInput& input, const ClusteringData& data, std:
         if (index < 0 || c >= state.clusters)
             return {};
         facts.token = data.stream->representatives[c];
-        facts.rows = {{"cluster", fmt::format("{} of {}", formatCount(index + 1), formatCount(static_cast<std::int64_t>(state.clusters)))},
-                      {"representative", tokenText(input, facts.token)},
-                      {"tokens", formatCount(state.counts[c])},
-                      {"radius", fmt::format("{} of δ = {}", formatShort(state.radii[c]), formatShort(data.stream->delta))},
-                      {"slots (age)", agesOf(state.clusterSlots[c], state.read)}};
+        facts.rows = {
+            {"cluster",
+             fmt::format("{} of {}", formatCount(index + 1), formatCount(static_cast<std::int64_t>(state.clusters)))},
+            {"representative", tokenText(input, facts.token)},
+            {"tokens", formatCount(state.counts[c])},
+            {"radius", fmt::format("{} of δ = {}", formatShort(state.radii[c]), formatShort(data.stream->delta))},
+            {"slots (age)", agesOf(state.clusterSlots[c], state.read)}};
     } else if (data.centres && index >= 0 && index < std::ssize(data.centres->order)) {
         const auto i = static_cast<std::size_t>(index);
         facts.token = data.centres->order[i];
-        facts.rows = {{"centre", fmt::format("{} of {}", formatCount(index + 1), formatCount(std::ssize(data.centres->order)))},
-                      {"token", tokenText(input, facts.token)},
-                      {"radius after it", formatShort(data.centres->radius[i])},
-                      {"nearest keys", formatCount(data.centres->cellSize[i])}};
+        facts.rows = {
+            {"centre", fmt::format("{} of {}", formatCount(index + 1), formatCount(std::ssize(data.centres->order)))},
+            {"token", tokenText(input, facts.token)},
+            {"radius after it", formatShort(data.centres->radius[i])},
+            {"nearest keys", formatCount(data.centres->cellSize[i])}};
     }
     return facts;
 }
@@ -247,7 +269,8 @@ PointFacts tokenFacts(const ClusteringData& data, TokenIndex token) {
     const auto i = static_cast<std::size_t>(token);
     const auto c = static_cast<std::size_t>(data.stream->cluster[i]);
     facts.rows = {{"cluster", formatCount(static_cast<std::int64_t>(c) + 1)},
-                  {"distance", fmt::format("{} of δ = {}", formatShort(data.stream->distances[i]), formatShort(data.stream->delta))},
+                  {"distance", fmt::format("{} of δ = {}", formatShort(data.stream->distances[i]),
+                                           formatShort(data.stream->delta))},
                   {"‖v‖²/μ", formatShort(data.stream->valueProbability[i])}};
     return facts;
 }
@@ -258,14 +281,16 @@ PointFacts samplingFacts(const ClusteringData& data, const StreamState& state, s
         return {};
     const SamplingBin& bin = sampling.bins[static_cast<std::size_t>(index)];
     PointFacts facts;
-    facts.rows = {{"tokens", formatCount(bin.tokens)},
-                  {"‖v‖²/μ each", fmt::format("{} to {}", formatShort(bin.leastProbability), formatShort(bin.mostProbability))},
-                  {"slots, realised", formatCount(bin.realised)},
-                  {"slots, ideal", formatShort(bin.ideal * static_cast<double>(sampling.drawn))}};
+    facts.rows = {
+        {"tokens", formatCount(bin.tokens)},
+        {"‖v‖²/μ each", fmt::format("{} to {}", formatShort(bin.leastProbability), formatShort(bin.mostProbability))},
+        {"slots, realised", formatCount(bin.realised)},
+        {"slots, ideal", formatShort(bin.ideal * static_cast<double>(sampling.drawn))}};
     return facts;
 }
 
-PointFacts ClusteringView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+PointFacts ClusteringView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                   Point at) const {
     const auto data = dataAs<ClusteringData>(input);
     const PickId pick = pickAt(scene, at, 4);
     if (!data || pick.kind == PickId::Kind::None)
@@ -277,7 +302,9 @@ PointFacts ClusteringView::factsAt(const ViewInput& input, const ParameterValues
         const double k = std::exp(std::log(last) * (at.x - scene.plot.x) / scene.plot.width);
         const auto i = static_cast<std::size_t>(std::clamp(k, 1.0, static_cast<double>(data->coverRadius.size()))) - 1;
         PointFacts facts;
-        facts.rows = {{"k", formatCount(static_cast<std::int64_t>(i) + 1)}, {"radius", formatShort(data->coverRadius[i])}, {"last centre", tokenText(input, data->coverOrder[i])}};
+        facts.rows = {{"k", formatCount(static_cast<std::int64_t>(i) + 1)},
+                      {"radius", formatShort(data->coverRadius[i])},
+                      {"last centre", tokenText(input, data->coverOrder[i])}};
         facts.token = data->coverOrder[i];
         return facts;
     }
@@ -290,7 +317,8 @@ std::vector<std::vector<std::string>> curveRows(const ClusteringData& data) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& curve : data.curves)
         for (std::size_t i = 0; i < curve.radius.size(); ++i)
-            rows.push_back({curve.source, fmt::format("{:.2f}", curve.radius[i]), fmt::format("{:.6g}", curve.radius[i] * curve.median),
+            rows.push_back({curve.source, fmt::format("{:.2f}", curve.radius[i]),
+                            fmt::format("{:.6g}", curve.radius[i] * curve.median),
                             curve.clusters[i] > 0 ? std::to_string(curve.clusters[i]) : fmt::format(">{}", data.most)});
     return rows;
 }
@@ -308,14 +336,17 @@ ViewTable ClusteringView::table(const ViewInput& input, const ParameterValues& o
         const StreamState state = streamState(*data->stream, input.cursor);
         for (std::size_t c = 0; c < state.clusters; ++c)
             rows.push_back({std::to_string(c), std::to_string(data->stream->representatives[c]),
-                            displayText(input.capture->tokens().textOf(data->stream->representatives[c])), std::to_string(state.counts[c]),
-                            fmt::format("{:.6g}", state.radii[c]), fmt::format("{}", fmt::join(state.clusterSlots[c], " "))});
+                            displayText(input.capture->tokens().textOf(data->stream->representatives[c])),
+                            std::to_string(state.counts[c]), fmt::format("{:.6g}", state.radii[c]),
+                            fmt::format("{}", fmt::join(state.clusterSlots[c], " "))});
         return tableOf({"cluster", "representative", "text", "tokens", "radius", "slots"}, std::move(rows));
     }
     for (std::size_t i = 0; data && i < data->coverOrder.size(); ++i) {
         const bool inBudget = data->centres && i < data->centres->cellSize.size();
-        rows.push_back({std::to_string(i + 1), std::to_string(data->coverOrder[i]), displayText(input.capture->tokens().textOf(data->coverOrder[i])),
-                        fmt::format("{:.6g}", data->coverRadius[i]), inBudget ? std::to_string(data->centres->cellSize[i]) : "-"});
+        rows.push_back({std::to_string(i + 1), std::to_string(data->coverOrder[i]),
+                        displayText(input.capture->tokens().textOf(data->coverOrder[i])),
+                        fmt::format("{:.6g}", data->coverRadius[i]),
+                        inBudget ? std::to_string(data->centres->cellSize[i]) : "-"});
     }
     return tableOf({"k", "centre", "text", "radius", "nearest_keys"}, std::move(rows));
 }

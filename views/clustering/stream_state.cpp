@@ -15,7 +15,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::size_t kMostTold = 4'096; // tokens of a story that names every one
+constexpr std::size_t kMostNamedTokens = 4'096; // tokens of a story that names every one
 constexpr std::int64_t kMostBins = 20;
 constexpr double kLeastExpected = 5; // per bin, so that chi-square means something
 
@@ -30,8 +30,9 @@ std::string quoted(const ViewInput& input, TokenIndex token) {
 }
 
 std::int64_t slotsTaken(const std::vector<std::vector<TokenIndex>>& histories, TokenIndex token) {
-    return std::count_if(histories.begin(), histories.end(),
-                         [&](const auto& accepted) { return std::binary_search(accepted.begin(), accepted.end(), token); });
+    return std::count_if(histories.begin(), histories.end(), [&](const auto& accepted) {
+        return std::binary_search(accepted.begin(), accepted.end(), token);
+    });
 }
 
 } // namespace
@@ -41,7 +42,8 @@ StreamState streamState(const SubgenLog::Head& stream, std::optional<TokenIndex>
     const auto n = static_cast<TokenIndex>(stream.cluster.size());
     state.read = std::clamp<TokenIndex>(cursor.value_or(n), 0, n);
     state.clusters = static_cast<std::size_t>(
-        std::lower_bound(stream.representatives.begin(), stream.representatives.end(), state.read) - stream.representatives.begin());
+        std::lower_bound(stream.representatives.begin(), stream.representatives.end(), state.read) -
+        stream.representatives.begin());
     state.counts.assign(state.clusters, 0);
     state.radii.assign(state.clusters, 0);
     for (std::size_t token = 0; token < static_cast<std::size_t>(state.read); ++token) {
@@ -65,23 +67,24 @@ double growthExponent(const SubgenLog::Head& stream) {
     if (n < 8)
         return std::numeric_limits<double>::quiet_NaN();
     const auto born = [&](std::size_t read) {
-        return static_cast<double>(std::lower_bound(stream.representatives.begin(), stream.representatives.end(), static_cast<TokenIndex>(read)) -
+        return static_cast<double>(std::lower_bound(stream.representatives.begin(), stream.representatives.end(),
+                                                    static_cast<TokenIndex>(read)) -
                                    stream.representatives.begin());
     };
     return std::log(born(n) / born(half)) / std::log(static_cast<double>(n) / static_cast<double>(half));
 }
 
-Story streamStory(const SubgenLog::Head& stream) {
-    Story story;
-    story.title = "SubGen reads the stream";
+StepSequence streamStepSequence(const SubgenLog::Head& stream) {
+    StepSequence sequence;
+    sequence.title = "SubGen reads the stream";
     for (const TokenIndex token : stream.representatives)
-        story.milestones.push_back(token + 1); // tokens read once it is there
-    story.events = story.milestones;
-    if (stream.cluster.size() <= kMostTold) {
-        story.events.resize(stream.cluster.size());
-        std::iota(story.events.begin(), story.events.end(), TokenIndex{1});
+        sequence.milestones.push_back(token + 1); // tokens read once it is there
+    sequence.events = sequence.milestones;
+    if (stream.cluster.size() <= kMostNamedTokens) {
+        sequence.events.resize(stream.cluster.size());
+        std::iota(sequence.events.begin(), sequence.events.end(), TokenIndex{1});
     }
-    return story;
+    return sequence;
 }
 
 std::string streamCaption(const ViewInput& input, const SubgenLog::Head& stream) {
@@ -92,15 +95,19 @@ std::string streamCaption(const ViewInput& input, const SubgenLog::Head& stream)
     const auto i = static_cast<std::size_t>(token), c = static_cast<std::size_t>(stream.cluster[i]);
     const std::int64_t slots = slotsTaken(stream.clusterHistory[c], token);
     const double square = stream.valueProbability[i] * stream.mu;
-    const std::string value = fmt::format("{} of {} value slots take it (‖v‖²/μ = {})", slotsTaken(stream.valueHistory, token),
-                                          stream.valueHistory.size(), formatShort(state.mu > 0 ? square / state.mu : 0));
+    const std::string value =
+        fmt::format("{} of {} value slots take it (‖v‖²/μ = {})", slotsTaken(stream.valueHistory, token),
+                    stream.valueHistory.size(), formatShort(state.mu > 0 ? square / state.mu : 0));
     if (stream.representatives[c] == token)
-        return fmt::format("Token {} is farther than δ = {} from all {} representatives and opens cluster {}; all {} slots hold it. {}.",
-                           quoted(input, token), formatShort(stream.delta), formatCount(static_cast<std::int64_t>(c)), formatCount(static_cast<std::int64_t>(c) + 1),
-                           stream.clusterHistory[c].size(), value);
-    return fmt::format("Token {} joins the cluster of {}, {} ≤ δ = {} away: n = {}, and {} of {} slots take it (chance 1/{}). {}.",
-                       quoted(input, token), quoted(input, stream.representatives[c]), formatShort(stream.distances[i]), formatShort(stream.delta),
-                       formatCount(state.counts[c]), slots, stream.clusterHistory[c].size(), state.counts[c], value);
+        return fmt::format("Token {} is farther than δ = {} from all {} representatives and opens cluster {}; all {} "
+                           "slots hold it. {}.",
+                           quoted(input, token), formatShort(stream.delta), formatCount(static_cast<std::int64_t>(c)),
+                           formatCount(static_cast<std::int64_t>(c) + 1), stream.clusterHistory[c].size(), value);
+    return fmt::format(
+        "Token {} joins the cluster of {}, {} ≤ δ = {} away: n = {}, and {} of {} slots take it (chance 1/{}). {}.",
+        quoted(input, token), quoted(input, stream.representatives[c]), formatShort(stream.distances[i]),
+        formatShort(stream.delta), formatCount(state.counts[c]), slots, stream.clusterHistory[c].size(),
+        state.counts[c], value);
 }
 
 Sampling samplingOf(const SubgenLog::Head& stream, const StreamState& state) {
@@ -115,7 +122,9 @@ Sampling samplingOf(const SubgenLog::Head& stream, const StreamState& state) {
         return sampling;
     std::vector<std::size_t> order(held.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return stream.valueProbability[a] < stream.valueProbability[b]; });
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return stream.valueProbability[a] < stream.valueProbability[b];
+    });
     const auto slots = static_cast<double>(sampling.drawn);
     const double share = std::max(1.0 / kMostBins, kLeastExpected / slots);
     SamplingBin bin;

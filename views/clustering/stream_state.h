@@ -12,9 +12,9 @@ namespace kvscope {
 /// SubGen's state after it has read some tokens of the stream.
 struct StreamState {
     TokenIndex read = 0;
-    std::size_t clusters = 0;                          ///< opened so far
-    std::vector<std::int64_t> counts;                  ///< [clusters] n_c
-    std::vector<double> radii;                         ///< [clusters] largest distance of a member to its representative
+    std::size_t clusters = 0;         ///< opened so far
+    std::vector<std::int64_t> counts; ///< [clusters] n_c
+    std::vector<double> radii;        ///< [clusters] largest distance of a member to its representative
     std::vector<std::vector<TokenIndex>> clusterSlots; ///< [clusters][t]
     std::vector<TokenIndex> valueSlots;                ///< [s]; -1: empty
     double mu = 0;                                     ///< sum of the squared value norms
@@ -27,7 +27,7 @@ StreamState streamState(const SubgenLog::Head& stream, std::optional<TokenIndex>
 double growthExponent(const SubgenLog::Head& stream);
 
 /// Births are milestones; in streams of up to 4,096 tokens every token is an event.
-Story streamStory(const SubgenLog::Head& stream);
+StepSequence streamStepSequence(const SubgenLog::Head& stream);
 /// What the token read last did, with its numbers.
 std::string streamCaption(const ViewInput& input, const SubgenLog::Head& stream);
 

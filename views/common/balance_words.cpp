@@ -13,13 +13,13 @@ std::string powerOfTwo(int exponent) {
     return exponent < 0 ? "2^−" + std::to_string(-exponent) : "2^" + std::to_string(exponent);
 }
 
-std::string octaveText(int bucket) {
-    return powerOfTwo(bucket - 1) + " < ‖v‖ ≤ " + powerOfTwo(bucket);
-}
+std::string octaveText(int bucket) { return powerOfTwo(bucket - 1) + " < ‖v‖ ≤ " + powerOfTwo(bucket); }
 
-std::string standInWords(const std::string& lacks, const std::string& source, const std::function<bool(const std::string&)>& fits) {
-    for (const std::string& words : {lacks + ". Shown as an example: " + source + ". Choose that policy to see your own.",
-                                     lacks + ". This is an example; choose that policy to see your own."})
+std::string standInWords(const std::string& lacks, const std::string& source,
+                         const std::function<bool(const std::string&)>& fits) {
+    for (const std::string& words :
+         {lacks + ". Shown as an example: " + source + ". Choose that policy to see your own.",
+          lacks + ". This is an example; choose that policy to see your own."})
         if (fits(words))
             return words;
     return "Example: choose BalanceKV for your own.";

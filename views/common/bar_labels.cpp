@@ -1,5 +1,5 @@
-// A reader compares the ticks of a bar with each other, so they have one notation, chosen by the largest and the step; the
-// ends are read by themselves and keep their digits.
+// A reader compares the ticks of a bar with each other, so they have one notation, chosen by the largest and the step;
+// the ends are read by themselves and keep their digits.
 #include "views/common/bar_labels.h"
 
 #include "views/scene/axes.h"
@@ -11,13 +11,11 @@ namespace kvscope {
 
 namespace {
 
-constexpr int kLetters = 8; // in the column, one of them for what lies beyond
+constexpr int kLetters = 8;                               // in the column, one of them for what lies beyond
 constexpr double kLeastFixed = 0.00995, kMostFixed = 1e6; // of a bar: smaller or larger, powers of ten
 constexpr int kSignificant = 3, kMostDecimals = 9;
 
-int exponentOf(double magnitude) {
-    return static_cast<int>(std::floor(std::log10(magnitude) + 1e-12));
-}
+int exponentOf(double magnitude) { return static_cast<int>(std::floor(std::log10(magnitude) + 1e-12)); }
 
 /// Of the number that is left when the mantissa has so many decimals: 9.996e−5 becomes 1.00e−4.
 int roundedExponent(double magnitude, int decimals) {
@@ -30,9 +28,7 @@ std::string powerText(double value, int decimals, int exponent) {
     return formatFixed(value / std::pow(10.0, exponent), decimals) + "e" + formatFixed(exponent, 0);
 }
 
-bool isWhole(double value) {
-    return std::abs(value - std::round(value)) < 1e-9 * std::max(1.0, std::abs(value));
-}
+bool isWhole(double value) { return std::abs(value - std::round(value)) < 1e-9 * std::max(1.0, std::abs(value)); }
 
 /// With which a value is exact, up to `most`.
 int decimalsOf(double value, int most) {
@@ -43,7 +39,8 @@ int decimalsOf(double value, int most) {
 }
 
 int lettersOf(const std::string& text) { // of UTF-8
-    return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+    return static_cast<int>(
+        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 /// What `write` makes of the most decimals with which it has room.
@@ -66,7 +63,8 @@ BarLabels::BarLabels(double low, double high, double step) : m_step(step) {
     if (m_isPower) {
         m_exponent = exponentOf(size);
         const int power = 2 + (m_exponent < 0 ? 1 : 0) + (std::abs(m_exponent) >= 10 ? 1 : 0); // "e−4"
-        m_decimals = decimalsOf(step / std::pow(10.0, m_exponent), std::clamp(kLetters - sign - power - 2, 0, kMostDecimals));
+        m_decimals =
+            decimalsOf(step / std::pow(10.0, m_exponent), std::clamp(kLetters - sign - power - 2, 0, kMostDecimals));
         return;
     }
     const int digits = std::max(1, exponentOf(size) + 1), commas = (digits - 1) / 3;
@@ -91,7 +89,8 @@ std::string BarLabels::end(double value, bool chosen) const {
     const int digits = std::max(kSignificant - 1, exponent - exponentOf(m_step)); // behind the first
     const auto own = [&](double number) { return chosen ? decimalsOf(number, kMostDecimals) : 0; };
     if (exponent >= -3 && exponent < 6)
-        return shortened(std::max(digits - exponent, own(value)), [&](int decimals) { return fixedText(value, decimals); });
+        return shortened(std::max(digits - exponent, own(value)),
+                         [&](int decimals) { return fixedText(value, decimals); });
     return shortened(std::max(digits, own(value / std::pow(10.0, exponent))),
                      [&](int decimals) { return powerText(value, decimals, roundedExponent(magnitude, decimals)); });
 }

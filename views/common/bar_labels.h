@@ -4,10 +4,11 @@
 
 namespace kvscope {
 
-/// How the numbers beside one colour bar are written. The ticks have as many decimals as their step needs ("0.2", "0.4"), or
-/// where the largest is below 0.01 or from a million on all the same power of ten ("2e−4", "4e−4"). The two ends are values of
-/// the picture and have three significant digits each ("0.954", "6.47e−4"): with the decimals of the ticks a small end would
-/// be rounded to something else. Every label, with a sign of what lies beyond, has the eight letters that a column has room for.
+/// How the numbers beside one colour bar are written. The ticks have as many decimals as their step needs ("0.2",
+/// "0.4"), or where the largest is below 0.01 or from a million on all the same power of ten ("2e−4", "4e−4"). The two
+/// ends are values of the picture and have three significant digits each ("0.954", "6.47e−4"): with the decimals of the
+/// ticks a small end would be rounded to something else. Every label, with a sign of what lies beyond, has the eight
+/// letters that a column has room for.
 class BarLabels {
 public:
     /// The ends of the bar and the distance of its ticks; all values.

@@ -55,15 +55,18 @@ bool isTopLegendWhole(const Viewport& viewport, const std::vector<LegendEntry>& 
     return isLegendWhole(legend, viewport.width - 2 * kEdge, topRows(viewport, legend), *viewport.text);
 }
 
-double drawTopLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend, double left, double middle) {
+double drawTopLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend,
+                     double left, double middle) {
     const int rows = topRows(viewport, legend);
     const double most = viewport.width - 2 * kEdge;
-    const double x = std::max(kEdge, std::min(left, viewport.width - kEdge - legendWidth(legend, most, rows, *viewport.text)));
+    const double x =
+        std::max(kEdge, std::min(left, viewport.width - kEdge - legendWidth(legend, most, rows, *viewport.text)));
     return drawLegend(builder, {x, middle}, viewport.width - kEdge - x, legend, themeOf(viewport.theme), rows);
 }
 
 Box plotArea(const Viewport& viewport, const std::vector<LegendEntry>& legend) {
-    const double top = kLegendRow + furtherLegendRows(viewport, legend), bottom = viewport.forExport ? kProvenanceRow : 2;
+    const double top = kLegendRow + furtherLegendRows(viewport, legend),
+                 bottom = viewport.forExport ? kProvenanceRow : 2;
     return {8, top, viewport.width - 14, viewport.height - top - bottom};
 }
 

@@ -8,8 +8,8 @@
 
 namespace kvscope {
 
-/// What views with one plot and axes have in common: an empty scene of the viewport's size, the plot box under the rows of
-/// a legend, and the provenance below an exported figure.
+/// What views with one plot and axes have in common: an empty scene of the viewport's size, the plot box under the rows
+/// of a legend, and the provenance below an exported figure.
 struct Chart {
     Scene scene;
     PlotFrame frame;
@@ -39,8 +39,10 @@ Box plotArea(const Viewport& viewport, const std::vector<LegendEntry>& legend);
 double furtherLegendRows(const Viewport& viewport, const std::vector<LegendEntry>& legend);
 /// No label of it is cut.
 bool isTopLegendWhole(const Viewport& viewport, const std::vector<LegendEntry>& legend);
-/// That legend: its rows begin at `left` where they fit there, else as far left of it as they need. Returns their right end.
-double drawTopLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend, double left, double middle = 13);
+/// That legend: its rows begin at `left` where they fit there, else as far left of it as they need. Returns their right
+/// end.
+double drawTopLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend,
+                     double left, double middle = 13);
 
 /// Where an exported figure comes from, along its lower edge; nothing on the screen.
 void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewport& viewport, bool wholeModel = false);

@@ -26,8 +26,8 @@ std::string shareText(double share, const std::string& owners) {
 } // namespace
 
 ColourScale::ColourScale(Kind kind, std::string quantity, std::string owners, std::string map, bool inverted)
-    : m_kind(kind), m_quantity(std::move(quantity)), m_owners(std::move(owners)), m_map(isSigned() ? "rdbu" : std::move(map)),
-      m_inverted(inverted) {}
+    : m_kind(kind), m_quantity(std::move(quantity)), m_owners(std::move(owners)),
+      m_map(isSigned() ? "rdbu" : std::move(map)), m_inverted(inverted) {}
 
 void ColourScale::setEnds(double low, double high) {
     m_low = m_columnLow = low;
@@ -67,7 +67,9 @@ double ColourScale::valueOfLevel(double level) const {
 }
 
 double ColourScale::levelOfValue(double value) const {
-    return isLogarithmic() ? std::log10(value) : m_kind == Kind::SignedRoot ? std::copysign(std::sqrt(std::abs(value)), value) : value;
+    return isLogarithmic()              ? std::log10(value)
+           : m_kind == Kind::SignedRoot ? std::copysign(std::sqrt(std::abs(value)), value)
+                                        : value;
 }
 
 ValueRange ColourScale::range() const {
@@ -89,7 +91,8 @@ double ColourScale::placeOf(double value) const {
 std::vector<double> ColourScale::sortedLevels() const {
     std::vector<double> levels;
     visitLevels([&](std::span<const double> piece) {
-        std::copy_if(piece.begin(), piece.end(), std::back_inserter(levels), [](double level) { return level != kNoLevel; });
+        std::copy_if(piece.begin(), piece.end(), std::back_inserter(levels),
+                     [](double level) { return level != kNoLevel; });
     });
     std::sort(levels.begin(), levels.end());
     return levels;
@@ -163,9 +166,11 @@ ColourColumnSpec ColourScale::column() const {
     return spec;
 }
 
-ValueScale::ValueScale(std::vector<double> values, bool isSigned, std::string quantity, std::string owners, std::string map,
-                       const ValueRange& chosen)
-    : ColourScale(isSigned ? Kind::Signed : Kind::Linear, std::move(quantity), std::move(owners), std::move(map), false), m_values(std::move(values)) {
+ValueScale::ValueScale(std::vector<double> values, bool isSigned, std::string quantity, std::string owners,
+                       std::string map, const ValueRange& chosen)
+    : ColourScale(isSigned ? Kind::Signed : Kind::Linear, std::move(quantity), std::move(owners), std::move(map),
+                  false),
+      m_values(std::move(values)) {
     std::erase_if(m_values, [](double value) { return !std::isfinite(value); });
     if (!m_values.empty()) {
         const auto [least, most] = std::minmax_element(m_values.begin(), m_values.end());
@@ -181,32 +186,33 @@ ValueScale::ValueScale(std::vector<double> values, bool isSigned, std::string qu
     choose(chosen);
 }
 
-void ValueScale::visitLevels(const VisitLevels& visit) const {
-    visit(m_values);
-}
+void ValueScale::visitLevels(const VisitLevels& visit) const { visit(m_values); }
 
-std::optional<Adoption> endMovedTo(const ColourScale& scale, bool highEnd, double place) {
+std::optional<SettingChange> endMovedTo(const ColourScale& scale, bool highEnd, double place) {
     const ValueRange now = scale.range();
     if (scale.isSigned()) {
-        const double magnitude = std::abs(scale.valueAt(highEnd ? std::max(place, 0.5 + kClosest) : std::min(place, 0.5 - kClosest)));
+        const double magnitude =
+            std::abs(scale.valueAt(highEnd ? std::max(place, 0.5 + kClosest) : std::min(place, 0.5 - kClosest)));
         return rangeSetTo(scale, -roundedValue(magnitude), roundedValue(magnitude));
     }
     if (highEnd)
-        return rangeSetTo(scale, *now.low, roundedValue(scale.valueAt(std::max(place, scale.placeOf(*now.low) + kClosest))));
-    return rangeSetTo(scale, roundedValue(scale.valueAt(std::min(place, scale.placeOf(*now.high) - kClosest))), *now.high);
+        return rangeSetTo(scale, *now.low,
+                          roundedValue(scale.valueAt(std::max(place, scale.placeOf(*now.low) + kClosest))));
+    return rangeSetTo(scale, roundedValue(scale.valueAt(std::min(place, scale.placeOf(*now.high) - kClosest))),
+                      *now.high);
 }
 
-std::optional<Adoption> rangeSetTo(const ColourScale& scale, double low, double high) {
+std::optional<SettingChange> rangeSetTo(const ColourScale& scale, double low, double high) {
     if (!(low < high) || !std::isfinite(low) || !std::isfinite(high) || (scale.isLogarithmic() && !(low > 0)))
         return std::nullopt;
     ValueRange range;
     range.low = low;
     range.high = high;
     range.quantity = scale.quantity();
-    Adoption adoption;
-    adoption.options = {{kValueRangeOption, range.text()}};
-    adoption.step = "Colour range";
-    return adoption;
+    SettingChange settingChange;
+    settingChange.options = {{kValueRangeOption, range.text()}};
+    settingChange.step = "Colour range";
+    return settingChange;
 }
 
 PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at) {
@@ -223,8 +229,8 @@ PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at) {
     return facts;
 }
 
-std::optional<Adoption> ColourScaleView::draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene, PickId handle,
-                                                   Point at) const {
+std::optional<SettingChange> ColourScaleView::draggedTo(const ViewInput& input, const ParameterValues& options,
+                                                        const Scene& scene, PickId handle, Point at) const {
     const auto place = placeOnColumn(scene, at);
     const auto scale = scaleOf(input, options);
     if (!scale || !place || (handle != kLowHandle && handle != kHighHandle))
@@ -237,12 +243,14 @@ std::optional<ValueRange> ColourScaleView::colourRange(const ViewInput& input, c
     return scale ? std::optional(scale->range()) : std::nullopt;
 }
 
-std::optional<Adoption> ColourScaleView::withColourRange(const ViewInput& input, const ParameterValues& options, double low, double high) const {
+std::optional<SettingChange> ColourScaleView::withColourRange(const ViewInput& input, const ParameterValues& options,
+                                                              double low, double high) const {
     const auto scale = scaleOf(input, options);
     return scale ? rangeSetTo(*scale, low, high) : std::nullopt;
 }
 
-std::optional<Adoption> ColourScaleView::withEndMoved(const ViewInput& input, const ParameterValues& options, bool highEnd, int hundredths) const {
+std::optional<SettingChange> ColourScaleView::withEndMoved(const ViewInput& input, const ParameterValues& options,
+                                                           bool highEnd, int hundredths) const {
     const auto scale = scaleOf(input, options);
     if (!scale)
         return std::nullopt;
@@ -250,7 +258,8 @@ std::optional<Adoption> ColourScaleView::withEndMoved(const ViewInput& input, co
     return endMovedTo(*scale, highEnd, scale->placeOf(highEnd ? *range.high : *range.low) + hundredths / 100.0);
 }
 
-std::optional<Adoption> ColourScaleView::withShareLeftOut(const ViewInput& input, const ParameterValues& options, double share) const {
+std::optional<SettingChange> ColourScaleView::withShareLeftOut(const ViewInput& input, const ParameterValues& options,
+                                                               double share) const {
     const auto scale = scaleOf(input, options);
     if (!scale)
         return std::nullopt;

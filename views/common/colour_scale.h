@@ -1,8 +1,8 @@
 #pragma once
 
 #include "views/common/drag_handles.h"
-#include "views/scene/colour_column.h"
 #include "views/common/value_range.h"
+#include "views/scene/colour_column.h"
 
 #include <algorithm>
 #include <functional>
@@ -14,8 +14,9 @@
 
 namespace kvscope {
 
-/// From values to places on a colour map, between two ends that can be chosen, and the column that shows it. Between value
-/// and place lies the level: log10 of the value on a logarithmic scale, its signed root on that one, else the value itself.
+/// From values to places on a colour map, between two ends that can be chosen, and the column that shows it. Between
+/// value and place lies the level: log10 of the value on a logarithmic scale, its signed root on that one, else the
+/// value itself.
 class ColourScale {
 public:
     enum class Kind { Linear, Logarithmic, Signed, SignedRoot }; ///< signed: 0 in the middle, one end moves the other
@@ -30,7 +31,7 @@ public:
     /// What has the values, in the plural ("cells").
     const std::string& owners() const { return m_owners; }
 
-    ValueRange range() const; ///< as the colours run
+    ValueRange range() const;           ///< as the colours run
     double valueAt(double place) const; ///< at a place of the column, 0 bottom .. 1 top, clamped to the column
     double placeOf(double value) const; ///< on the column
     /// The range that colours all values but this share of them at each end; ends as `range`.
@@ -71,10 +72,12 @@ private:
     double m_columnLow = 0, m_columnHigh = 1; ///< levels at the ends of the column, which reaches further
 };
 
-/// The scale of a list of values, from the smallest to the largest; signed ones in red and blue about 0. NaN is left out.
+/// The scale of a list of values, from the smallest to the largest; signed ones in red and blue about 0. NaN is left
+/// out.
 class ValueScale final : public ColourScale {
 public:
-    ValueScale(std::vector<double> values, bool isSigned, std::string quantity, std::string owners, std::string map, const ValueRange& chosen);
+    ValueScale(std::vector<double> values, bool isSigned, std::string quantity, std::string owners, std::string map,
+               const ValueRange& chosen);
 
     bool isEmpty() const { return m_values.empty(); }
     double place(double value) const { return placeOfLevel(value); }
@@ -86,27 +89,31 @@ private:
     std::vector<double> m_values;
 };
 
-/// Between which values the colours run when one end is pulled to a place of the column. The ends keep their order and a
-/// hundredth of the column between them; of signed values both move.
-std::optional<Adoption> endMovedTo(const ColourScale& scale, bool highEnd, double place);
+/// Between which values the colours run when one end is pulled to a place of the column. The ends keep their order and
+/// a hundredth of the column between them; of signed values both move.
+std::optional<SettingChange> endMovedTo(const ColourScale& scale, bool highEnd, double place);
 /// The range as given; nothing where it is none on this scale: low not below high, or no logarithm.
-std::optional<Adoption> rangeSetTo(const ColourScale& scale, double low, double high);
+std::optional<SettingChange> rangeSetTo(const ColourScale& scale, double low, double high);
 /// What the column says at a point: the value there and what lies beyond the colours; nothing beside it.
 PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at);
 
 /// A view with one colour column whose ends can be pulled, typed and fitted.
 class ColourScaleView : public DragHandles, public ColourRangeView {
 public:
-    std::optional<Adoption> draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene, PickId handle,
-                                      Point at) const override;
+    std::optional<SettingChange> draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                           PickId handle, Point at) const override;
     std::optional<ValueRange> colourRange(const ViewInput& input, const ParameterValues& options) const override;
-    std::optional<Adoption> withColourRange(const ViewInput& input, const ParameterValues& options, double low, double high) const override;
-    std::optional<Adoption> withEndMoved(const ViewInput& input, const ParameterValues& options, bool highEnd, int hundredths) const override;
-    std::optional<Adoption> withShareLeftOut(const ViewInput& input, const ParameterValues& options, double share) const override;
+    std::optional<SettingChange> withColourRange(const ViewInput& input, const ParameterValues& options, double low,
+                                                 double high) const override;
+    std::optional<SettingChange> withEndMoved(const ViewInput& input, const ParameterValues& options, bool highEnd,
+                                              int hundredths) const override;
+    std::optional<SettingChange> withShareLeftOut(const ViewInput& input, const ParameterValues& options,
+                                                  double share) const override;
 
 protected:
     /// Null where nothing is shown that has a scale.
-    virtual std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const = 0;
+    virtual std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input,
+                                                       const ParameterValues& options) const = 0;
 };
 
 } // namespace kvscope

@@ -11,8 +11,8 @@ class DragHandles {
 public:
     virtual ~DragHandles() = default;
     /// What it means to drag the handle of a scene that this view built to a point; nothing where it means nothing.
-    virtual std::optional<Adoption> draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                              PickId handle, Point at) const = 0;
+    virtual std::optional<SettingChange> draggedTo(const ViewInput& input, const ParameterValues& options,
+                                                   const Scene& scene, PickId handle, Point at) const = 0;
 };
 
 } // namespace kvscope

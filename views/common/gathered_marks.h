@@ -19,7 +19,8 @@ public:
     }
     const std::vector<Point>& points() const { return *m_points; }
 
-    PointCloudItem as(std::string name, PickId::Kind pickKind, Marker marker, double radius, Colour fill, Stroke stroke) const {
+    PointCloudItem as(std::string name, PickId::Kind pickKind, Marker marker, double radius, Colour fill,
+                      Stroke stroke) const {
         PointCloudItem cloud;
         cloud.points = m_points;
         cloud.ids = m_ids;

@@ -12,9 +12,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kFirst = {"output_error", "retained_mass"};
 
-ParameterChoice choiceOf(const MeasureCard& card) {
-    return {card.id, measureTitle(card), card.help};
-}
+ParameterChoice choiceOf(const MeasureCard& card) { return {card.id, measureTitle(card), card.help}; }
 
 } // namespace
 
@@ -29,13 +27,12 @@ std::vector<ParameterChoice> measureChoicesWith(const std::vector<ParameterChoic
     return choices;
 }
 
-std::vector<ParameterChoice> measureChoices() {
-    return measureChoicesWith({});
-}
+std::vector<ParameterChoice> measureChoices() { return measureChoicesWith({}); }
 
 bool isHeadMeasure(std::string_view id) {
     const std::vector<MeasureCard>& all = allMeasures();
-    return std::any_of(all.begin(), all.end(), [&](const MeasureCard& card) { return card.id == id && card.isPerHead(); });
+    return std::any_of(all.begin(), all.end(),
+                       [&](const MeasureCard& card) { return card.id == id && card.isPerHead(); });
 }
 
 std::vector<std::string> signedMeasures() {
@@ -55,8 +52,10 @@ std::vector<std::string_view> idsOf(const std::vector<ParameterChoice>& choices)
 
 std::string measureWords(const MeasureCard& card) {
     std::string words = card.label;
-    if (words.size() > 1 && static_cast<unsigned char>(words[1]) < 128 && std::islower(static_cast<unsigned char>(words[1])))
-        words[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(words[0]))); // ASCII alone: ε and ‖ are longer
+    if (words.size() > 1 && static_cast<unsigned char>(words[1]) < 128 &&
+        std::islower(static_cast<unsigned char>(words[1])))
+        words[0] =
+            static_cast<char>(std::tolower(static_cast<unsigned char>(words[0]))); // ASCII alone: ε and ‖ are longer
     return words;
 }
 
@@ -64,8 +63,6 @@ std::string measureTitle(const MeasureCard& card) {
     return card.unit.empty() ? card.label : card.label + ", " + card.unit;
 }
 
-std::string unitBehind(const std::string& unit) {
-    return unit.empty() ? "" : " " + unit;
-}
+std::string unitBehind(const std::string& unit) { return unit.empty() ? "" : " " + unit; }
 
 } // namespace kvscope

@@ -9,8 +9,8 @@
 
 namespace kvscope {
 
-/// The choices of a view's option: every measure of the registry that has a number per head, in its order, the output error
-/// first.
+/// The choices of a view's option: every measure of the registry that has a number per head, in its order, the output
+/// error first.
 std::vector<ParameterChoice> measureChoices();
 /// Whether it is the id of one of these.
 bool isHeadMeasure(std::string_view id);
@@ -28,8 +28,6 @@ std::string measureTitle(const MeasureCard& card);
 /// " nat" behind a number, or nothing.
 std::string unitBehind(const std::string& unit);
 /// Whether larger numbers win; of a measure that takes no side they are what a finding names.
-inline bool higherWins(const MeasureCard& card) {
-    return card.better == MeasureDirection::LargerIsBetter;
-}
+inline bool higherWins(const MeasureCard& card) { return card.better == MeasureDirection::LargerIsBetter; }
 
 } // namespace kvscope

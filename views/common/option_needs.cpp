@@ -1,5 +1,5 @@
-// Many options belong to one kind of picture: a chunk's size to the map of chunks, a floor to the logarithmic scale. The
-// views say so in rows, and menus, `kvscope views` and tests read the rows, so that no host guesses.
+// Many options belong to one kind of picture: a chunk's size to the map of chunks, a floor to the logarithmic scale.
+// The views say so in rows, and menus, `kvscope views` and tests read the rows, so that no host guesses.
 #include "views/common/option_needs.h"
 
 #include <algorithm>
@@ -10,7 +10,8 @@ namespace kvscope {
 namespace {
 
 const ParameterSpec& specOf(const ParameterTable& options, std::string_view id) {
-    const auto found = std::find_if(options.begin(), options.end(), [&](const ParameterSpec& spec) { return spec.id == id; });
+    const auto found =
+        std::find_if(options.begin(), options.end(), [&](const ParameterSpec& spec) { return spec.id == id; });
     assert(found != options.end());
     return *found;
 }
@@ -76,7 +77,8 @@ std::string whyIdle(const View& view, const ParameterValues& options, std::strin
     return {};
 }
 
-std::vector<std::string> choicesBut(const ParameterTable& options, std::string_view id, const std::vector<std::string>& left) {
+std::vector<std::string> choicesBut(const ParameterTable& options, std::string_view id,
+                                    const std::vector<std::string>& left) {
     std::vector<std::string> ids;
     for (const ParameterChoice& choice : specOf(options, id).choices)
         if (std::find(left.begin(), left.end(), choice.id) == left.end())

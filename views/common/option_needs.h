@@ -35,6 +35,7 @@ std::string needWords(const View& view, const OptionNeed& need);
 /// waits for counts only while it matters itself.
 std::string whyIdle(const View& view, const ParameterValues& options, std::string_view id);
 /// The choices of an option but some, for a row that names what it does not go with.
-std::vector<std::string> choicesBut(const ParameterTable& options, std::string_view id, const std::vector<std::string>& left);
+std::vector<std::string> choicesBut(const ParameterTable& options, std::string_view id,
+                                    const std::vector<std::string>& left);
 
 } // namespace kvscope

@@ -1,4 +1,5 @@
-// Two panes with one policy are the usual way to compare two settings of it: colour says the policy, the dash which of them.
+// Two panes with one policy are the usual way to compare two settings of it: colour says the policy, the dash which of
+// them.
 #include "views/common/pane_identity.h"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ std::size_t repetitionOf(int earlier) {
 
 } // namespace
 
-PaneIdentity::PaneIdentity(std::string_view policyId, int earlier, ThemeId theme) : m_style(policyStyle(policyId, theme)), m_earlier(earlier) {
+PaneIdentity::PaneIdentity(std::string_view policyId, int earlier, ThemeId theme)
+    : m_style(policyStyle(policyId, theme)), m_earlier(earlier) {
     if (earlier <= 0)
         return;
     const std::size_t repetition = repetitionOf(earlier);
@@ -36,9 +38,7 @@ Colour PaneIdentity::areaFill() const {
     return isRepeated() ? withAlpha(m_style.colour, kAreaAlpha[repetitionOf(m_earlier)]) : m_style.colour;
 }
 
-Stroke PaneIdentity::areaOutline() const {
-    return isRepeated() ? Stroke{m_style.colour, 1, m_style.dash} : Stroke{};
-}
+Stroke PaneIdentity::areaOutline() const { return isRepeated() ? Stroke{m_style.colour, 1, m_style.dash} : Stroke{}; }
 
 LegendEntry PaneIdentity::legend(std::string label) const {
     return {std::move(label), Marker::Square, areaFill(), areaOutline(), 4};
@@ -68,8 +68,9 @@ bool PaneIdentity::railHas(double fromEdge) const {
 }
 
 PaneIdentity identityOf(const ViewInput& input, char letter, std::string_view policyId, ThemeId theme) {
-    const auto earlier = std::count_if(input.panes.begin(), input.panes.end(),
-                                       [&](const PaneData& pane) { return pane.letter < letter && pane.policyId == policyId; });
+    const auto earlier = std::count_if(input.panes.begin(), input.panes.end(), [&](const PaneData& pane) {
+        return pane.letter < letter && pane.policyId == policyId;
+    });
     return {policyId, static_cast<int>(earlier), theme};
 }
 

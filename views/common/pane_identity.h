@@ -10,9 +10,10 @@
 
 namespace kvscope {
 
-/// How one pane looks wherever several stand side by side: its policy's colour and marker. The first pane of a policy has
-/// the policy's own dash and solid areas. A further one is dashed (the second 2-2), its areas are paler with an outline in
-/// that dash and its thin bars are broken by it, so that two panes of one policy differ by more than their letters.
+/// How one pane looks wherever several stand side by side: its policy's colour and marker. The first pane of a policy
+/// has the policy's own dash and solid areas. A further one is dashed (the second 2-2), its areas are paler with an
+/// outline in that dash and its thin bars are broken by it, so that two panes of one policy differ by more than their
+/// letters.
 class PaneIdentity {
 public:
     /// `earlier`: panes of the same policy before this one.
@@ -24,7 +25,7 @@ public:
     bool isRepeated() const { return m_earlier > 0; }
 
     Colour areaFill() const;
-    Stroke areaOutline() const; ///< transparent for the first pane
+    Stroke areaOutline() const;                  ///< transparent for the first pane
     LegendEntry legend(std::string label) const; ///< a square of such an area
     /// A bar or a cell.
     void drawArea(SceneBuilder& builder, const Box& box, PickId pick = {}) const;

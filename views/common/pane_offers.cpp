@@ -18,7 +18,7 @@ bool chooses(const PaneData& pane, const std::vector<std::string_view>& policies
 
 PaneOffer offerToShow(const ViewInput& input, int pane) {
     return {.spec = {},
-            .adoption = {.pane = pane, .values = {}, .step = "Activate pane"},
+            .settingChange = {.pane = pane, .values = {}, .step = "Activate pane"},
             .label = std::string("Show pane ") + input.panes[static_cast<std::size_t>(pane)].letter};
 }
 

@@ -11,9 +11,9 @@ namespace kvscope {
 
 /// What would give an empty view its picture: a policy in a further pane, or a setting of a pane that is there.
 struct PaneOffer {
-    std::string spec;          ///< of the policy (`PolicySpec`); empty: `adoption` is offered
-    Adoption adoption = {};    ///< pane to activate, and its values
-    std::string label = {};    ///< what `adoption` does: "Show pane B"
+    std::string spec;                 ///< of the policy (`PolicySpec`); empty: `settingChange` is offered
+    SettingChange settingChange = {}; ///< pane to activate, and its values
+    std::string label = {};           ///< what `settingChange` does: "Show pane B"
 };
 
 /// What a view can say beside being drawn, when it shows something of certain policies only.
@@ -24,8 +24,8 @@ public:
     virtual std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues& options) const = 0;
 };
 
-/// For a view of the active pane that shows these policies only (ids, the first is the one to add): another pane that has
-/// one, else a further pane. Nothing while the active pane has one or waits for its first result.
+/// For a view of the active pane that shows these policies only (ids, the first is the one to add): another pane that
+/// has one, else a further pane. Nothing while the active pane has one or waits for its first result.
 std::optional<PaneOffer> offerPolicy(const ViewInput& input, const std::vector<std::string_view>& policies);
 /// Makes a pane the active one.
 PaneOffer offerToShow(const ViewInput& input, int pane);

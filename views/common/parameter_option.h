@@ -11,7 +11,8 @@ namespace kvscope {
 inline constexpr const char *kParameterUnit = "parameter", *kNumberUnit = "number"; ///< any, or numbers only
 
 /// The row of such an option: "id", "id=v1,v2" or empty. It changes what is computed.
-inline ParameterSpec parameterOption(std::string id, std::string label, std::string help, std::string source, const char* unit) {
+inline ParameterSpec parameterOption(std::string id, std::string label, std::string help, std::string source,
+                                     const char* unit) {
     ParameterSpec spec =
         textOption(std::move(id), std::move(label), std::move(help), std::move(source), {}, nullptr, Stage::Features);
     spec.unit = unit;

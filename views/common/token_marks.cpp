@@ -17,7 +17,8 @@ struct CloudStyle {
     Stroke stroke;
 };
 
-void drawCloud(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, std::int64_t stride, const CloudStyle& style) {
+void drawCloud(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, std::int64_t stride,
+               const CloudStyle& style) {
     auto points = std::make_shared<std::vector<Point>>();
     auto ids = std::make_shared<std::vector<std::int64_t>>();
     std::int64_t seen = 0;
@@ -45,15 +46,20 @@ RingedMark ringedMark(const TokenMarks& marks, const PlotFrame& frame, TokenInde
     const double radius = marks.keptRadius + 0.6;
     const Point at = frame.toPixels(marks.places[i].x, marks.places[i].y);
     switch (marks.states[i]) {
-    case TokenState::Kept: return {token, at, radius, Marker::Circle, theme.kept, {}};
-    case TokenState::Protected: return {token, at, radius, Marker::Square, theme.protectedToken, {}};
-    case TokenState::Evicted: return {token, at, radius - 0.3, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}};
-    case TokenState::AfterCut: break;
+    case TokenState::Kept:
+        return {token, at, radius, Marker::Circle, theme.kept, {}};
+    case TokenState::Protected:
+        return {token, at, radius, Marker::Square, theme.protectedToken, {}};
+    case TokenState::Evicted:
+        return {token, at, radius - 0.3, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}};
+    case TokenState::AfterCut:
+        break;
     }
     return {token, at, radius - 0.3, Marker::Circle, kTransparent, {theme.text3, 1.2, {}}};
 }
 
-void drawRings(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, const TokenFocus& focus, const Theme& theme) {
+void drawRings(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, const TokenFocus& focus,
+               const Theme& theme) {
     std::vector<RingedMark> selected;
     for (const TokenIndex token : focus.selected)
         if (marks.hasPlace(token))
@@ -84,14 +90,24 @@ std::int64_t markStride(const TokenMarks& marks) {
     return std::max<std::int64_t>(1, (countOf(marks, TokenState::Evicted) + kMostTokenMarks - 1) / kMostTokenMarks);
 }
 
-std::int64_t drawTokenMarks(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, const TokenFocus& focus,
-                            const Theme& theme) {
+std::int64_t drawTokenMarks(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks,
+                            const TokenFocus& focus, const Theme& theme) {
     const std::int64_t evicted = countOf(marks, TokenState::Evicted), stride = markStride(marks);
     const double fade = focus.brushing ? 0.25 : 1, keptFade = focus.brushing ? 0.3 : 1;
     drawCloud(builder, frame, marks, stride,
-              {"evicted", TokenState::Evicted, Marker::Circle, marks.evictedRadius, kTransparent, {withAlpha(theme.evicted, fade), 1, {}}});
+              {"evicted",
+               TokenState::Evicted,
+               Marker::Circle,
+               marks.evictedRadius,
+               kTransparent,
+               {withAlpha(theme.evicted, fade), 1, {}}});
     drawCloud(builder, frame, marks, 1,
-              {"protected", TokenState::Protected, Marker::Square, marks.keptRadius, withAlpha(theme.protectedToken, keptFade), {}});
+              {"protected",
+               TokenState::Protected,
+               Marker::Square,
+               marks.keptRadius,
+               withAlpha(theme.protectedToken, keptFade),
+               {}});
     drawCloud(builder, frame, marks, 1,
               {"kept", TokenState::Kept, Marker::Circle, marks.keptRadius, withAlpha(theme.kept, keptFade), {}});
     drawRings(builder, frame, marks, focus, theme);
@@ -111,7 +127,8 @@ void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks
     for (const RingedMark& mark : marks)
         builder.circle(mark.at, mark.radius + kReach + 1, theme.casing, {});
     for (const RingedMark& mark : marks)
-        builder.circle(mark.at, mark.radius + kReach, kTransparent, {theme.ink, 1.3, {}}, {PickId::Kind::Token, mark.token});
+        builder.circle(mark.at, mark.radius + kReach, kTransparent, {theme.ink, 1.3, {}},
+                       {PickId::Kind::Token, mark.token});
     for (const RingedMark& mark : marks)
         drawMark(builder, mark);
 }
@@ -146,7 +163,11 @@ BeyondRange beyondRange(const PlotFrame& frame, const TokenMarks& marks) {
 std::vector<LegendEntry> tokenLegend(const TokenMarks& marks, const Theme& theme) {
     std::vector<LegendEntry> legend = {
         {"kept " + formatCount(countOf(marks, TokenState::Kept)), Marker::Circle, theme.kept, {}, 3},
-        {"evicted " + formatCount(countOf(marks, TokenState::Evicted)), Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
+        {"evicted " + formatCount(countOf(marks, TokenState::Evicted)),
+         Marker::Circle,
+         kTransparent,
+         {theme.evicted, 1.2, {}},
+         3}};
     if (const std::int64_t guarded = countOf(marks, TokenState::Protected); guarded > 0)
         legend.push_back({"protected " + formatCount(guarded), Marker::Square, theme.protectedToken, {}, 3});
     return legend;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "views/scene/axes.h"
 #include "views/common/view_facts.h"
+#include "views/scene/axes.h"
 
 #include <cstdint>
 #include <vector>
@@ -24,8 +24,8 @@ std::int64_t markStride(const TokenMarks& marks);
 
 /// Draws them with rings around the selected and the hovered ones. Of more than kMostTokenMarks evicted tokens every
 /// so many-th is drawn; returns how many marks were left out.
-std::int64_t drawTokenMarks(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, const TokenFocus& focus,
-                            const Theme& theme);
+std::int64_t drawTokenMarks(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks,
+                            const TokenFocus& focus, const Theme& theme);
 
 /// A token's mark, to be ringed.
 struct RingedMark {
@@ -37,8 +37,8 @@ struct RingedMark {
     Stroke stroke = {};
 };
 void drawMark(SceneBuilder& builder, const RingedMark& mark);
-/// All casings lie under all rings, and these under the marks, which are drawn once more: tokens that lie close together still
-/// show what becomes of each.
+/// All casings lie under all rings, and these under the marks, which are drawn once more: tokens that lie close
+/// together still show what becomes of each.
 void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks, const Theme& theme);
 
 /// Around the token under the pointer, the same in every view. It cannot be pointed at: its neighbours lie inside it.

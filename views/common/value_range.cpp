@@ -15,9 +15,10 @@ namespace kvscope {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const char* why) {
-    throw Error({.sentence = fmt::format("'{}' is no range of values{}", text, why),
-                 .place = "option range",
-                 .remedy = "Write auto, or two numbers like 0.001..0.2, the first below the second; either may be missing"});
+    throw Error(
+        {.sentence = fmt::format("'{}' is no range of values{}", text, why),
+         .place = "option range",
+         .remedy = "Write auto, or two numbers like 0.001..0.2, the first below the second; either may be missing"});
 }
 
 std::optional<double> readEnd(std::string_view whole, std::string_view text) {
@@ -56,12 +57,15 @@ ValueRange ValueRange::parse(std::string_view text) {
 std::string ValueRange::text() const {
     if (!isChosen())
         return "auto";
-    const auto end = [](const std::optional<double>& value) { return value ? fmt::format("{}", *value) : std::string(); };
+    const auto end = [](const std::optional<double>& value) {
+        return value ? fmt::format("{}", *value) : std::string();
+    };
     return (quantity.empty() ? "" : quantity + ":") + end(low) + ".." + end(high);
 }
 
 ParameterSpec valueRangeOption(void (*check)(std::string_view)) {
-    return textOption(kValueRangeOption, "Colour range", "Values at the ends of the colours, like 0.001..0.2; auto: as the scale has them.",
+    return textOption(kValueRangeOption, "Colour range",
+                      "Values at the ends of the colours, like 0.001..0.2; auto: as the scale has them.",
                       "the handles of the colour column", "auto", check);
 }
 
@@ -95,11 +99,11 @@ std::string formatBound(double value) {
     return result;
 }
 
-Adoption ColourRangeView::automaticRange() {
-    Adoption adoption;
-    adoption.options = {{kValueRangeOption, "auto"}};
-    adoption.step = "Colour range";
-    return adoption;
+SettingChange ColourRangeView::automaticRange() {
+    SettingChange settingChange;
+    settingChange.options = {{kValueRangeOption, "auto"}};
+    settingChange.step = "Colour range";
+    return settingChange;
 }
 
 } // namespace kvscope

@@ -35,7 +35,8 @@ std::vector<TokenState> tokenStates(const ViewInput& input, const PaneData& pane
     const auto n = static_cast<std::size_t>(input.capture->info().numTokens);
     const RunResult& result = *pane.result;
     std::vector<TokenState> states(n, TokenState::AfterCut);
-    std::fill_n(states.begin(), std::min<std::size_t>(n, static_cast<std::size_t>(result.visible)), TokenState::Evicted);
+    std::fill_n(states.begin(), std::min<std::size_t>(n, static_cast<std::size_t>(result.visible)),
+                TokenState::Evicted);
     const HeadSelection& head = headOf(result, input.kvHead);
     for (const TokenIndex token : head.kept)
         states[static_cast<std::size_t>(token)] = TokenState::Kept;
@@ -56,7 +57,8 @@ std::int64_t keptAmong(const ViewInput& input, const PaneData& pane, const std::
 
 std::vector<TokenIndex> beforeCut(const ViewInput& input, const std::vector<TokenIndex>& tokens) {
     std::vector<TokenIndex> seen;
-    std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(seen), [&](TokenIndex t) { return t < input.cut.token; });
+    std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(seen),
+                 [&](TokenIndex t) { return t < input.cut.token; });
     return seen;
 }
 
@@ -79,13 +81,19 @@ std::string segmentOf(const CaptureReader& capture, TokenIndex token) {
     return innermost ? std::string(segmentName(innermost->kind)) : std::string();
 }
 
-std::string selectionWord(const TokenFocus& focus) { return focus.selectionName.empty() ? "selected" : focus.selectionName; }
+std::string selectionWord(const TokenFocus& focus) {
+    return focus.selectionName.empty() ? "selected" : focus.selectionName;
+}
 
 std::string keptShare(const RunResult& result, KvHeadIndex head) {
     const HeadSelection& chosen = headOf(result, head);
-    const auto percent = [&](double tokens) { return formatFixed(100 * tokens / static_cast<double>(result.visible), 1) + " %"; };
+    const auto percent = [&](double tokens) {
+        return formatFixed(100 * tokens / static_cast<double>(result.visible), 1) + " %";
+    };
     const std::string own = percent(chosen.attendedTokens());
-    return chosen.queryHeads.empty() ? own : fmt::format("{} per query head, {} in union", own, percent(static_cast<double>(chosen.kept.size())));
+    return chosen.queryHeads.empty()
+               ? own
+               : fmt::format("{} per query head, {} in union", own, percent(static_cast<double>(chosen.kept.size())));
 }
 
 std::string paneTitle(const PaneData& pane) {
@@ -93,19 +101,23 @@ std::string paneTitle(const PaneData& pane) {
 }
 
 std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes, bool wholeModel) {
-    std::string text = wholeModel ? std::string()
-                                  : fmt::format("layer {}, KV head {} (0-based) · ", input.layer.value, input.kvHead.value);
+    std::string text = wholeModel
+                           ? std::string()
+                           : fmt::format("layer {}, KV head {} (0-based) · ", input.layer.value, input.kvHead.value);
     text += "cut: " + input.cut.label;
     bool fast = false;
     for (const PaneData* pane : panes) {
         if (pane->result && pane->result->selection.perQueryHead())
-            text += fmt::format(" · {}kept: union of the group's query heads", panes.size() > 1 ? std::string(1, pane->letter) + " " : "");
+            text += fmt::format(" · {}kept: union of the group's query heads",
+                                panes.size() > 1 ? std::string(1, pane->letter) + " " : "");
         if (pane->result && pane->result->simulated)
-            text += fmt::format(" · {}simulated on full-attention tensors", panes.size() > 1 ? std::string(1, pane->letter) + " " : "");
+            text += fmt::format(" · {}simulated on full-attention tensors",
+                                panes.size() > 1 ? std::string(1, pane->letter) + " " : "");
         if (pane->result && pane->result->calibrated)
-            text += fmt::format(" · {}{} % kept for tau = {}{}", panes.size() > 1 ? std::string(1, pane->letter) + " " : "",
-                                formatFixed(100 * pane->result->calibrated->retention, 1),
-                                pane->result->calibrated->asked.value, pane->result->calibrated->proxy ? " by proxy" : "");
+            text +=
+                fmt::format(" · {}{} % kept for tau = {}{}", panes.size() > 1 ? std::string(1, pane->letter) + " " : "",
+                            formatFixed(100 * pane->result->calibrated->retention, 1),
+                            pane->result->calibrated->asked.value, pane->result->calibrated->proxy ? " by proxy" : "");
         fast |= pane->result && pane->result->arithmetic.starts_with("fast");
     }
     return fast ? text + " · fast arithmetic" : text;

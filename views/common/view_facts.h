@@ -50,7 +50,8 @@ std::string paneTitle(const PaneData& pane);
 /// so. `wholeModel`: a picture of all heads names none.
 std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes, bool wholeModel = false);
 
-/// With a capital first letter, unless a formula stands there: a picture begins with words that go on elsewhere, an error behind "kvscope:", say.
+/// With a capital first letter, unless a formula stands there: a picture begins with words that go on elsewhere, an
+/// error behind "kvscope:", say.
 std::string asSentence(std::string words);
 
 /// With a full stop at the end, unless the sentence has an end or is one of a path: errors bring none along.

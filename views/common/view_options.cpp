@@ -50,8 +50,8 @@ ParameterSpec integerOption(std::string id, std::string label, std::string help,
     return spec;
 }
 
-ParameterSpec realOption(std::string id, std::string label, std::string help, std::string source, double min, double max,
-                         double standard, Stage stage) {
+ParameterSpec realOption(std::string id, std::string label, std::string help, std::string source, double min,
+                         double max, double standard, Stage stage) {
     ParameterSpec spec =
         row(std::move(id), std::move(label), std::move(help), std::move(source), ParameterKind::Real, stage);
     spec.min = min;

@@ -1,5 +1,5 @@
-// Voronoi cells square by square. Sites are sorted along x and looked at from the square outwards, until they lie farther
-// away in x alone than the best found so far: a few dozen of a thousand.
+// Voronoi cells square by square. Sites are sorted along x and looked at from the square outwards, until they lie
+// farther away in x alone than the best found so far: a few dozen of a thousand.
 #include "views/common/voronoi_tint.h"
 
 #include <algorithm>
@@ -17,14 +17,18 @@ class SortedSites {
 public:
     explicit SortedSites(const std::vector<TintSite>& sites) : m_sites(sites), m_order(sites.size()) {
         std::iota(m_order.begin(), m_order.end(), std::size_t{0});
-        std::sort(m_order.begin(), m_order.end(), [&](std::size_t a, std::size_t b) { return sites[a].at.x < sites[b].at.x; });
+        std::sort(m_order.begin(), m_order.end(),
+                  [&](std::size_t a, std::size_t b) { return sites[a].at.x < sites[b].at.x; });
     }
 
     std::size_t nearest(Point p) const {
-        const auto middle = std::lower_bound(m_order.begin(), m_order.end(), p.x, [&](std::size_t site, double x) { return m_sites[site].at.x < x; });
+        const auto middle = std::lower_bound(m_order.begin(), m_order.end(), p.x,
+                                             [&](std::size_t site, double x) { return m_sites[site].at.x < x; });
         Best best;
-        for (auto right = middle; right != m_order.end() && look(*right, p, best); ++right) {}
-        for (auto left = middle; left != m_order.begin() && look(*std::prev(left), p, best); --left) {}
+        for (auto right = middle; right != m_order.end() && look(*right, p, best); ++right) {
+        }
+        for (auto left = middle; left != m_order.begin() && look(*std::prev(left), p, best); --left) {
+        }
         return best.site;
     }
 
@@ -72,7 +76,8 @@ ImageItem voronoiTint(const PlotFrame& frame, const std::vector<TintSite>& sites
     rgba->reserve(static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height) * 4);
     for (int row = 0; row < image.height; ++row)
         for (int column = 0; column < image.width; ++column) {
-            const Point at{frame.x.low + kSquare * (column + 0.5) * xUnit, frame.y.high - kSquare * (row + 0.5) * yUnit};
+            const Point at{frame.x.low + kSquare * (column + 0.5) * xUnit,
+                           frame.y.high - kSquare * (row + 0.5) * yUnit};
             const Colour colour = sites[sorted.nearest(at)].colour;
             rgba->insert(rgba->end(), {colour.r, colour.g, colour.b, colour.a});
         }

@@ -13,8 +13,8 @@ struct TintSite {
     Colour colour;
 };
 
-/// The plot of two linear axes tinted by the nearest site (Voronoi cells), in squares of two logical pixels; ties to the
-/// earlier site. An item without pixels where there is no site.
+/// The plot of two linear axes tinted by the nearest site (Voronoi cells), in squares of two logical pixels; ties to
+/// the earlier site. An item without pixels where there is no site.
 ImageItem voronoiTint(const PlotFrame& frame, const std::vector<TintSite>& sites);
 
 /// Of each point the position of its nearest site among `sites`, which must not be empty; ties to the earlier one.

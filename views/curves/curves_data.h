@@ -14,13 +14,14 @@ struct CurvePoint {
     std::string setting;  ///< that value as it is typed; empty: the budget varies
     double retention = 0; ///< realised: tokens kept of those before the cut
     double bytes = 0;     ///< stored by all KV heads of the layer
-    double mean = 0, low = 0, high = 0; ///< of the measure; low and high: extremes over seeds, or the interval over captures
+    double mean = 0, low = 0,
+           high = 0; ///< of the measure; low and high: extremes over seeds, or the interval over captures
     int seeds = 1;
 };
 
 /// What one of several captures gives.
 struct CaptureCurve {
-    std::string capture; ///< the file's name
+    std::string capture;            ///< the file's name
     std::vector<CurvePoint> points; ///< ascending in what was asked for; means and extremes over seeds
 };
 
@@ -32,24 +33,22 @@ struct Curve {
     std::vector<CurvePoint> points;
     std::vector<CaptureCurve> captures; ///< each one's own, where there are several
     bool simulated = false;
-    std::string error;              ///< why the curve ends, has gaps or is missing
+    std::string error; ///< why the curve ends, has gaps or is missing
 };
 
 /// A measure against the budget or against a parameter, for the policies of the panes.
 struct CurvesData : ViewData {
     std::string measure = "output_error"; ///< id in the registry of measures
-    std::string parameter; ///< id of what varies at each pane's own budget; empty: the budget varies
-    std::string title;     ///< of that parameter: "Window W, tokens"
-    std::string where;   ///< "KV head 1", "all heads of the layer"
-    std::size_t captures = 1; ///< that the means are over
-    std::size_t models = 1;   ///< that these were taken from
+    std::string parameter;                ///< id of what varies at each pane's own budget; empty: the budget varies
+    std::string title;                    ///< of that parameter: "Window W, tokens"
+    std::string where;                    ///< "KV head 1", "all heads of the layer"
+    std::size_t captures = 1;             ///< that the means are over
+    std::size_t models = 1;               ///< that these were taken from
     std::vector<Curve> curves;
 };
 
 /// Nothing but the budget varies along the axis.
-inline bool variesBudget(const CurvesData& data) {
-    return data.parameter.empty();
-}
+inline bool variesBudget(const CurvesData& data) { return data.parameter.empty(); }
 
 /// A policy without the parameter that varies is the same at each of its values.
 inline bool isLevel(const CurvesData& data, const Curve& curve) {

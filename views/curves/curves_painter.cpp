@@ -1,13 +1,13 @@
-// Curves with their bands, each pane in its policy's colour, dash and marker. Of several captures the mean is drawn over
-// the thin lines of each one, so that nobody takes the mean for what a single prompt does.
+// Curves with their bands, each pane in its policy's colour, dash and marker. Of several captures the mean is drawn
+// over the thin lines of each one, so that nobody takes the mean for what a single prompt does.
 #include "views/curves/curves_painter.h"
 
 #include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
-#include "views/curves/end_labels.h"
-#include "views/curves/present_line.h"
 #include "views/common/measure_options.h"
 #include "views/common/pane_identity.h"
+#include "views/curves/end_labels.h"
+#include "views/curves/present_line.h"
 
 #include <fmt/format.h>
 
@@ -39,8 +39,10 @@ AxisSpec axisOver(Extent extent, bool logarithmic, std::string title) {
         return {extent.low / factor, extent.high * factor, AxisScale::Logarithmic, std::move(title)};
     }
     const double size = std::max(std::abs(extent.low), std::abs(extent.high)), span = extent.high - extent.low;
-    const double margin = span > 1e-6 * size ? 0.05 * span : std::max(0.05 * size, 1e-9); // a level line stands in the middle
-    return {extent.low < 0 ? extent.low - margin : std::max(0.0, extent.low - margin), extent.high + margin, AxisScale::Linear, std::move(title)};
+    const double margin =
+        span > 1e-6 * size ? 0.05 * span : std::max(0.05 * size, 1e-9); // a level line stands in the middle
+    return {extent.low < 0 ? extent.low - margin : std::max(0.0, extent.low - margin), extent.high + margin,
+            AxisScale::Linear, std::move(title)};
 }
 
 bool showsRetention(const CurvesData& data, const ParameterValues& options) {
@@ -52,7 +54,9 @@ std::string yTitle(const CurvesData& data, const Viewport& viewport) {
     if (data.captures < 2)
         return measureTitle(measure);
     const bool isLow = viewport.height < 340; // no room for a long title beside the axis
-    return fmt::format("{}, {}", measureTitle(measure), isLow ? fmt::format("mean of {}", data.captures) : fmt::format("mean of {} captures", data.captures));
+    return fmt::format("{}, {}", measureTitle(measure),
+                       isLow ? fmt::format("mean of {}", data.captures)
+                             : fmt::format("mean of {} captures", data.captures));
 }
 
 const std::vector<double> kLevelDash = {1, 3};
@@ -93,7 +97,8 @@ std::vector<LegendEntry> legendOf(const CurvesData& data, const ViewInput& input
 }
 
 /// `labels`: how wide the labels at the ends of the curves are; 0: a legend names the curves.
-Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterValues& options, double labels, const Viewport& viewport) {
+Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterValues& options, double labels,
+               const Viewport& viewport) {
     Extent x, y;
     const auto include = [&](const std::vector<CurvePoint>& points, bool band) {
         for (const CurvePoint& point : points) {
@@ -113,7 +118,8 @@ Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterVa
     const bool logarithmic = options.choice("scale") == "log";
     const MeasureCard& measure = measureById(data.measure);
     const bool decades = logarithmic && !higherWins(measure) && !measure.isSigned; // masses and volumes are read evenly
-    const char* budget = options.choice("against") == "bytes" ? "KiB stored in the layer" : "Kept, % of the tokens before the cut";
+    const char* budget =
+        options.choice("against") == "bytes" ? "KiB stored in the layer" : "Kept, % of the tokens before the cut";
     AxisSpec across = axisOver(x, logarithmic, variesBudget(data) ? budget : data.title);
     if (showsRetention(data, options))
         across.high = std::min(across.high, 100.0); // nobody keeps more than all
@@ -121,16 +127,15 @@ Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterVa
                  axisOver(y, decades, yTitle(data, viewport)), labels);
 }
 
-bool hasBand(const Curve& curve) {
-    return curve.captures.size() > 1 || curve.points.front().seeds > 1;
-}
+bool hasBand(const Curve& curve) { return curve.captures.size() > 1 || curve.points.front().seeds > 1; }
 
 /// A value that the axis has no place for (an interval's end below 0 on a logarithmic one) stands at the axis.
 double yPixel(const PlotFrame& frame, double value) {
     return frame.toPixels(frame.x.low, std::max(value, frame.y.low)).y;
 }
 
-void drawBand(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, const ParameterValues& options, Colour colour) {
+void drawBand(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, const ParameterValues& options,
+              Colour colour) {
     if (curve.points.size() < 2 || !hasBand(curve))
         return;
     std::vector<Point> outline;
@@ -138,11 +143,13 @@ void drawBand(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve,
         outline.push_back({frame.toPixels(xOf(point, options), frame.y.low).x, yPixel(frame, point.high)});
     for (auto point = curve.points.rbegin(); point != curve.points.rend(); ++point)
         outline.push_back({frame.toPixels(xOf(*point, options), frame.y.low).x, yPixel(frame, point->low)});
-    builder.polygon(std::move(outline), withAlpha(colour, curve.captures.size() > 1 ? 0.1 : 0.18)); // the lines in it count
+    builder.polygon(std::move(outline),
+                    withAlpha(colour, curve.captures.size() > 1 ? 0.1 : 0.18)); // the lines in it count
 }
 
 /// Each capture's own curve, thin.
-void drawCaptures(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, const ParameterValues& options, Colour colour) {
+void drawCaptures(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, const ParameterValues& options,
+                  Colour colour) {
     for (const CaptureCurve& one : curve.captures) {
         std::vector<Point> line;
         for (const CurvePoint& point : one.points)
@@ -156,15 +163,16 @@ void drawLevel(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve
     const CurvePoint& point = curve.points.front();
     const double high = yPixel(frame, point.high), mean = yPixel(frame, point.mean);
     if (hasBand(curve))
-        builder.rectangle({frame.plot.x, high, frame.plot.width, yPixel(frame, point.low) - high}, withAlpha(colour, 0.18));
+        builder.rectangle({frame.plot.x, high, frame.plot.width, yPixel(frame, point.low) - high},
+                          withAlpha(colour, 0.18));
     builder.line({frame.plot.x, mean}, {frame.plot.right(), mean}, {colour, 1.6, kLevelDash});
 }
 
 constexpr std::int64_t kMostPoints = 4096; // of a curve, for pick ids
 constexpr double kMarkRadius = 3.2;
 
-void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const CurvesData& data, std::size_t index, const ParameterValues& options,
-               const PaneIdentity& identity) {
+void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const CurvesData& data, std::size_t index,
+               const ParameterValues& options, const PaneIdentity& identity) {
     const Curve& curve = data.curves[index];
     if (isLevel(data, curve))
         return drawLevel(builder, frame, curve, identity.colour());
@@ -205,7 +213,8 @@ double endLabelWidth(const CurvesData& data, const Viewport& viewport) {
 }
 
 /// The curves as they lie in the plot, levels too.
-std::vector<std::vector<Point>> linesOf(const PlotFrame& frame, const CurvesData& data, const ParameterValues& options) {
+std::vector<std::vector<Point>> linesOf(const PlotFrame& frame, const CurvesData& data,
+                                        const ParameterValues& options) {
     std::vector<std::vector<Point>> lines;
     for (const Curve& curve : data.curves) {
         std::vector<Point> line;
@@ -227,7 +236,8 @@ Box withRoomForMarks(Box plot) {
 
 Point endOf(const PlotFrame& frame, const CurvesData& data, const Curve& curve, const ParameterValues& options) {
     const CurvePoint& last = curve.points.back();
-    const Point at{isLevel(data, curve) ? frame.plot.right() : frame.toPixels(xOf(last, options), frame.y.low).x, yPixel(frame, last.mean)};
+    const Point at{isLevel(data, curve) ? frame.plot.right() : frame.toPixels(xOf(last, options), frame.y.low).x,
+                   yPixel(frame, last.mean)};
     return {at.x, std::clamp(at.y, frame.plot.y, frame.plot.bottom())};
 }
 
@@ -250,17 +260,21 @@ void drawEndLabels(SceneBuilder& builder, const PlotFrame& frame, const CurvesDa
         const Curve& curve = data.curves[i];
         const Colour colour = identityOf(input, curve.letter, curve.policyId, ThemeId::Paper).colour();
         const Point end = endOf(frame, data, curve, options);
-        builder.polyline({{end.x + 4, end.y}, {frame.plot.right() + 6, heights[i]}, {left - 3, heights[i]}}, {colour, 1, {}});
-        builder.text({left, heights[i]}, labelOf(data, curve), kEndLabel, colour, HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.polyline({{end.x + 4, end.y}, {frame.plot.right() + 6, heights[i]}, {left - 3, heights[i]}},
+                         {colour, 1, {}});
+        builder.text({left, heights[i]}, labelOf(data, curve), kEndLabel, colour, HorizontalAlign::Left,
+                     VerticalAlign::Middle);
     }
 }
 
 } // namespace
 
-Scene drawCurves(const CurvesData& data, const ViewInput& input, const ParameterValues& options, const Viewport& viewport) {
+Scene drawCurves(const CurvesData& data, const ViewInput& input, const ParameterValues& options,
+                 const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
     Chart chart = chartFor(data, input, options, endLabelWidth(data, viewport), viewport);
-    const std::vector<double> heights = endLabelWidth(data, viewport) > 0 ? labelHeights(chart.frame, data, options) : std::vector<double>{};
+    const std::vector<double> heights =
+        endLabelWidth(data, viewport) > 0 ? labelHeights(chart.frame, data, options) : std::vector<double>{};
     if (heights.empty())
         chart = chartFor(data, input, options, 0, viewport);
     SceneBuilder builder = chart.builder(viewport);
@@ -270,7 +284,8 @@ Scene drawCurves(const CurvesData& data, const ViewInput& input, const Parameter
     if (present)
         drawPresentLine(builder, chart.frame, *present, theme);
     for (std::size_t i = 0; i < data.curves.size(); ++i)
-        drawCurve(builder, chart.frame, data, i, options, identityOf(input, data.curves[i].letter, data.curves[i].policyId, viewport.theme));
+        drawCurve(builder, chart.frame, data, i, options,
+                  identityOf(input, data.curves[i].letter, data.curves[i].policyId, viewport.theme));
     builder.popClip();
     if (present)
         namePresentLine(builder, chart.frame, *present, linesOf(chart.frame, data, options), theme);
@@ -281,8 +296,10 @@ Scene drawCurves(const CurvesData& data, const ViewInput& input, const Parameter
 
 std::optional<CurveMark> curveMarkAt(const CurvesData& data, const Scene& scene, Point at) {
     const PickId pick = pickAt(scene, at, 4);
-    const CurveMark mark{static_cast<std::size_t>(pick.index / kMostPoints), static_cast<std::size_t>(pick.index % kMostPoints)};
-    if (pick.kind != PickId::Kind::Node || mark.curve >= data.curves.size() || mark.point >= data.curves[mark.curve].points.size())
+    const CurveMark mark{static_cast<std::size_t>(pick.index / kMostPoints),
+                         static_cast<std::size_t>(pick.index % kMostPoints)};
+    if (pick.kind != PickId::Kind::Node || mark.curve >= data.curves.size() ||
+        mark.point >= data.curves[mark.curve].points.size())
         return {};
     return mark;
 }

@@ -9,7 +9,8 @@
 namespace kvscope {
 
 /// Of the curves that hold a point; the scene has no curve that holds none. Complete, zooming apart.
-Scene drawCurves(const CurvesData& data, const ViewInput& input, const ParameterValues& options, const Viewport& viewport);
+Scene drawCurves(const CurvesData& data, const ViewInput& input, const ParameterValues& options,
+                 const Viewport& viewport);
 
 /// A point of a curve, as the marks of a scene name it.
 struct CurveMark {

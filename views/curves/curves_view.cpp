@@ -1,17 +1,17 @@
-// What a policy costs at every budget, or at every value of one of its parameters: one curve per pane. Budgets stand on the
-// realised retention, so that nobody is compared at a budget that was not kept.
+// What a policy costs at every budget, or at every value of one of its parameters: one curve per pane. Budgets stand on
+// the realised retention, so that nobody is compared at a budget that was not kept.
 #include "views/curves/curves_view.h"
 
 #include "core/policies/policy.h"
-#include "views/curves/curves_painter.h"
-#include "views/explanations.h"
 #include "views/common/file_option.h"
 #include "views/common/measure_options.h"
 #include "views/common/option_needs.h"
 #include "views/common/parameter_option.h"
-#include "views/scene/axes.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
+#include "views/curves/curves_painter.h"
+#include "views/explanations.h"
+#include "views/scene/axes.h"
 
 #include <fmt/format.h>
 
@@ -25,18 +25,25 @@ std::shared_ptr<const ParameterTable> makeOptions() {
     constexpr const char* source = "BalanceKV Fig. 1, KeyDiff Tables 9 to 13";
     return std::make_shared<const ParameterTable>(ParameterTable{
         choiceOption("measure", "Measure", "What the curves show.", source, measureChoices(), Stage::Features),
-        choiceOption("heads", "Heads", "Over which heads the mean runs.", source,
-                     {{"kv_head", "This KV head", "with the query heads that read it"}, {"layer", "The layer", "all heads"}},
-                     Stage::Features),
-        integerOption("seeds", "Seeds", "Runs of a policy that draws random numbers; the band shows their extremes.", source,
-                      1, 10, 5, Stage::Features),
-        parameterOption("vary", "Vary", "A number among the policies' parameters that runs along the curves, each pane at its own budget, as id or id=v1,v2; empty: the budget.",
+        choiceOption(
+            "heads", "Heads", "Over which heads the mean runs.", source,
+            {{"kv_head", "This KV head", "with the query heads that read it"}, {"layer", "The layer", "all heads"}},
+            Stage::Features),
+        integerOption("seeds", "Seeds", "Runs of a policy that draws random numbers; the band shows their extremes.",
+                      source, 1, 10, 5, Stage::Features),
+        parameterOption("vary", "Vary",
+                        "A number among the policies' parameters that runs along the curves, each pane at its own "
+                        "budget, as id or id=v1,v2; empty: the budget.",
                         "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.3", kNumberUnit),
-        fileOption("captures", "Further captures", "FILE.h5;FILE.h5: the curves become means over these and the open one, each prompt a thin line; the same layer and KV head of each.",
+        fileOption("captures", "Further captures",
+                   "FILE.h5;FILE.h5: the curves become means over these and the open one, each prompt a thin line; the "
+                   "same layer and KV head of each.",
                    source, kCaptureFilesUnit),
         choiceOption("against", "Against", "The horizontal axis while the budget varies.", source,
-                     {{"retention", "Retention", "realised share of tokens kept"}, {"bytes", "Bytes", "stored keys and values of the layer"}}),
-        choiceOption("scale", "Scale", "Of both axes.", source, {{"log", "Logarithmic", ""}, {"linear", "Linear", ""}})});
+                     {{"retention", "Retention", "realised share of tokens kept"},
+                      {"bytes", "Bytes", "stored keys and values of the layer"}}),
+        choiceOption("scale", "Scale", "Of both axes.", source,
+                     {{"log", "Logarithmic", ""}, {"linear", "Linear", ""}})});
 }
 
 class CurvesView final : public View, public OptionNeedsView {
@@ -54,7 +61,8 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
@@ -67,9 +75,7 @@ std::string whyNoPicture(const ViewInput& input) {
     return data->curves.empty() || data->curves.front().error.empty() ? running : data->curves.front().error;
 }
 
-std::vector<OptionNeed> CurvesView::optionNeeds() const {
-    return {{"against", {{"vary", {"", "budget"}}}}};
-}
+std::vector<OptionNeed> CurvesView::optionNeeds() const { return {{"against", {{"vary", {"", "budget"}}}}}; }
 
 Scene CurvesView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
@@ -81,7 +87,8 @@ Scene CurvesView::buildScene(const ViewInput& input, const ParameterValues& opti
 const CurvePoint* pointFor(const CurvesData& data, const Curve& curve, double asked) {
     if (isLevel(data, curve))
         return &curve.points.front();
-    const auto found = std::find_if(curve.points.begin(), curve.points.end(), [&](const CurvePoint& p) { return p.asked == asked; });
+    const auto found =
+        std::find_if(curve.points.begin(), curve.points.end(), [&](const CurvePoint& p) { return p.asked == asked; });
     return found == curve.points.end() ? nullptr : &*found;
 }
 
@@ -121,14 +128,16 @@ Contest contestOf(const CurvesData& data) {
 
 /// With its letter where several panes run the same policy.
 std::string nameOf(const CurvesData& data, const Curve& curve) {
-    const auto same = std::count_if(data.curves.begin(), data.curves.end(), [&](const Curve& other) { return other.policyId == curve.policyId; });
+    const auto same = std::count_if(data.curves.begin(), data.curves.end(),
+                                    [&](const Curve& other) { return other.policyId == curve.policyId; });
     return same > 1 ? std::string(1, curve.letter) + " " + curve.policyName : curve.policyName;
 }
 
 std::string overCaptures(const CurvesData& data) {
     if (data.captures < 2)
         return "";
-    return fmt::format(", mean of {} captures{}", data.captures, data.models > 1 ? fmt::format(" of {} models", data.models) : "");
+    return fmt::format(", mean of {} captures{}", data.captures,
+                       data.models > 1 ? fmt::format(" of {} models", data.models) : "");
 }
 
 /// What a measure without a better side has to say: its extremes, or that no selection moves it.
@@ -137,11 +146,14 @@ std::string rangesText(const CurvesData& data, const MeasureCard& measure) {
     for (const Curve& curve : data.curves) {
         if (curve.points.empty())
             continue;
-        const auto [low, high] = std::minmax_element(curve.points.begin(), curve.points.end(), [](const CurvePoint& a, const CurvePoint& b) { return a.mean < b.mean; });
+        const auto [low, high] =
+            std::minmax_element(curve.points.begin(), curve.points.end(),
+                                [](const CurvePoint& a, const CurvePoint& b) { return a.mean < b.mean; });
         const std::string least = formatShort(low->mean), most = formatShort(high->mean);
         const std::string range = (least == most ? least : least + " to " + most) + unitBehind(measure.unit);
         if (measure.subject == MeasureSubject::Layer)
-            return fmt::format("The {} in {} is {}{}: it describes the layer, whatever is kept", measureWords(measure), data.where, range, overCaptures(data));
+            return fmt::format("The {} in {} is {}{}: it describes the layer, whatever is kept", measureWords(measure),
+                               data.where, range, overCaptures(data));
         text += (text.empty() ? "" : ", ") + nameOf(data, curve) + " " + range;
     }
     return fmt::format("The {} in {}{}: {}", measureWords(measure), data.where, overCaptures(data), text);
@@ -156,25 +168,30 @@ std::string CurvesView::finding(const ViewInput& input, const ParameterValues&) 
         return rangesText(*data, measure);
     const Contest contest = contestOf(*data);
     if (contest.shared == 0)
-        return variesBudget(*data) ? "One budget each: curves need policies that take a budget" : "No two values of " + data->parameter + " have been run yet";
-    const auto most = static_cast<std::size_t>(std::max_element(contest.wins.begin(), contest.wins.end()) - contest.wins.begin());
+        return variesBudget(*data) ? "One budget each: curves need policies that take a budget"
+                                   : "No two values of " + data->parameter + " have been run yet";
+    const auto most =
+        static_cast<std::size_t>(std::max_element(contest.wins.begin(), contest.wins.end()) - contest.wins.begin());
     return fmt::format("{} has the {} {} at {} of {} {} in {}{}", nameOf(*data, data->curves[most]),
-                       higherWins(measure) ? "largest" : "smallest", measureWords(measure), contest.wins[most], contest.shared,
-                       variesBudget(*data) ? "budgets" : "values of " + data->parameter, data->where, overCaptures(*data));
+                       higherWins(measure) ? "largest" : "smallest", measureWords(measure), contest.wins[most],
+                       contest.shared, variesBudget(*data) ? "budgets" : "values of " + data->parameter, data->where,
+                       overCaptures(*data));
 }
 
 /// What a click on the point gives to its pane; nothing where the pane has changed since, or takes no such thing.
-std::optional<Adoption> adoptionOf(const ViewInput& input, const CurvesData& data, const Curve& curve, const CurvePoint& point) {
-    const auto pane = std::find_if(input.panes.begin(), input.panes.end(), [&](const PaneData& p) { return p.letter == curve.letter; });
+std::optional<SettingChange> settingChangeOf(const ViewInput& input, const CurvesData& data, const Curve& curve,
+                                             const CurvePoint& point) {
+    const auto pane = std::find_if(input.panes.begin(), input.panes.end(),
+                                   [&](const PaneData& p) { return p.letter == curve.letter; });
     const bool recorded = pane != input.panes.end() && pane->result && pane->result->request.recorded;
     if (pane == input.panes.end() || recorded || pane->policyId != curve.policyId)
         return {};
     const int index = static_cast<int>(pane - input.panes.begin());
     if (!point.setting.empty())
-        return Adoption{index, {{data.parameter, point.setting}}, {}};
+        return SettingChange{index, {{data.parameter, point.setting}}, {}};
     if (!variesBudget(data) || !policyById(curve.policyId).card().usesBudget)
         return {};
-    return Adoption{index, {}, Budget{Budget::Unit::Fraction, point.asked}};
+    return SettingChange{index, {}, Budget{Budget::Unit::Fraction, point.asked}};
 }
 
 /// How far runs or captures lie apart at a point.
@@ -207,17 +224,27 @@ PointFacts CurvesView::factsAt(const ViewInput& input, const ParameterValues&, c
     const MeasureCard& measure = measureById(data->measure);
     facts.rows.emplace_back(measureWords(measure), formatShort(point.mean) + unitBehind(measure.unit));
     addSpread(facts, curve, point);
-    facts.adoption = adoptionOf(input, *data, curve, point);
-    if (facts.adoption)
-        facts.rows.emplace_back("click", fmt::format("gives pane {} this {}", curve.letter, variesBudget(*data) ? "budget" : data->parameter));
+    facts.settingChange = settingChangeOf(input, *data, curve, point);
+    if (facts.settingChange)
+        facts.rows.emplace_back("click", fmt::format("gives pane {} this {}", curve.letter,
+                                                     variesBudget(*data) ? "budget" : data->parameter));
     return facts;
 }
 
-std::vector<std::string> rowOf(const CurvesData& data, const Curve& curve, const std::string& capture, const CurvePoint& p) {
-    return {std::string(1, curve.letter), curve.policyName, curve.variant, capture, p.setting.empty() ? "" : data.parameter,
+std::vector<std::string> rowOf(const CurvesData& data, const Curve& curve, const std::string& capture,
+                               const CurvePoint& p) {
+    return {std::string(1, curve.letter),
+            curve.policyName,
+            curve.variant,
+            capture,
+            p.setting.empty() ? "" : data.parameter,
             p.setting.empty() ? fmt::format("{}", p.asked) : p.setting,
-            fmt::format("{:.6f}", p.retention), fmt::format("{:.0f}", p.bytes), fmt::format("{:.9g}", p.mean),
-            fmt::format("{:.9g}", p.low), fmt::format("{:.9g}", p.high), std::to_string(p.seeds),
+            fmt::format("{:.6f}", p.retention),
+            fmt::format("{:.0f}", p.bytes),
+            fmt::format("{:.9g}", p.mean),
+            fmt::format("{:.9g}", p.low),
+            fmt::format("{:.9g}", p.high),
+            std::to_string(p.seeds),
             curve.simulated ? "yes" : "no"};
 }
 
@@ -228,12 +255,14 @@ ViewTable CurvesView::table(const ViewInput& input, const ParameterValues&) cons
         const Curve& curve = data->curves[i];
         const bool several = curve.captures.size() > 1;
         for (const CurvePoint& point : curve.points)
-            rows.push_back(rowOf(*data, curve, several ? "mean, 95 % interval" : input.capture->info().fileName, point));
+            rows.push_back(
+                rowOf(*data, curve, several ? "mean, 95 % interval" : input.capture->info().fileName, point));
         for (const CaptureCurve& one : curve.captures)
             for (const CurvePoint& point : one.points)
                 rows.push_back(rowOf(*data, curve, one.capture, point));
     }
-    return tableOf({"pane", "policy", "variant", "capture", "parameter", "asked", "retention", "bytes", "mean", "lowest", "highest", "seeds", "simulated"},
+    return tableOf({"pane", "policy", "variant", "capture", "parameter", "asked", "retention", "bytes", "mean",
+                    "lowest", "highest", "seeds", "simulated"},
                    std::move(rows));
 }
 

@@ -1,5 +1,5 @@
-// Labels that would lie over each other move apart. Less its place in the order times the pitch, every label wants a number,
-// and these numbers must not fall: least squares under that is pooling neighbours into their mean.
+// Labels that would lie over each other move apart. Less its place in the order times the pitch, every label wants a
+// number, and these numbers must not fall: least squares under that is pooling neighbours into their mean.
 #include "views/curves/end_labels.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ struct Pool {
 
 } // namespace
 
-std::vector<double> spreadLabels(const std::vector<double>& ends, double pitch, double top, double bottom, double farthest) {
+std::vector<double> spreadLabels(const std::vector<double>& ends, double pitch, double top, double bottom,
+                                 double farthest) {
     std::vector<std::size_t> order(ends.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return ends[a] < ends[b]; });
@@ -28,7 +29,8 @@ std::vector<double> spreadLabels(const std::vector<double>& ends, double pitch, 
     for (std::size_t i = 0; i < order.size(); ++i) {
         pools.push_back({ends[order[i]] - pitch * static_cast<double>(i), 1});
         while (pools.size() > 1 && pools[pools.size() - 2].mean() > pools.back().mean()) {
-            pools[pools.size() - 2] = {pools[pools.size() - 2].sum + pools.back().sum, pools[pools.size() - 2].count + pools.back().count};
+            pools[pools.size() - 2] = {pools[pools.size() - 2].sum + pools.back().sum,
+                                       pools[pools.size() - 2].count + pools.back().count};
             pools.pop_back();
         }
     }

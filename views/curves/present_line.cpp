@@ -29,14 +29,16 @@ int crossings(const Box& box, const std::vector<std::vector<Point>>& lines) {
         for (std::size_t i = 0; i + 1 < line.size(); ++i)
             for (int step = 0; step <= kSteps; ++step) {
                 const double t = static_cast<double>(step) / kSteps;
-                found += box.contains({line[i].x + t * (line[i + 1].x - line[i].x), line[i].y + t * (line[i + 1].y - line[i].y)});
+                found += box.contains(
+                    {line[i].x + t * (line[i + 1].x - line[i].x), line[i].y + t * (line[i + 1].y - line[i].y)});
             }
     return found;
 }
 
 } // namespace
 
-std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput& input, const ParameterValues& options) {
+std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput& input,
+                                         const ParameterValues& options) {
     const PaneData* pane = activePane(input);
     if (!pane || !pane->result)
         return {};
@@ -48,7 +50,8 @@ std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput
         return PresentPlace{kibibytes, fmt::format("now {} KiB", formatShort(kibibytes))};
     }
     if (variesBudget(data)) {
-        const double share = result.selection.heads[static_cast<std::size_t>(input.kvHead.value)].attendedTokens() / static_cast<double>(result.visible);
+        const double share = result.selection.heads[static_cast<std::size_t>(input.kvHead.value)].attendedTokens() /
+                             static_cast<double>(result.visible);
         return PresentPlace{100 * share, fmt::format("now {} %", formatFixed(100 * share, 1))};
     }
     const ParameterValues& values = result.request.policy.values;
@@ -62,27 +65,31 @@ void drawPresentLine(SceneBuilder& builder, const PlotFrame& frame, const Presen
         builder.line({*x, frame.plot.y}, {*x, frame.plot.bottom()}, {theme.ink, 1, {4, 3}});
 }
 
-void namePresentLine(SceneBuilder& builder, const PlotFrame& frame, const PresentPlace& place, const std::vector<std::vector<Point>>& lines,
-                     const Theme& theme) {
+void namePresentLine(SceneBuilder& builder, const PlotFrame& frame, const PresentPlace& place,
+                     const std::vector<std::vector<Point>>& lines, const Theme& theme) {
     constexpr double kHeight = 15, kBeside = 3, kMark = 4;
     const auto x = lineAt(frame, place);
     if (!x)
         return;
-    const double width = builder.width(place.words, kStyle) + 6, top = frame.plot.y + 1, bottom = frame.plot.bottom() - kHeight - 1;
-    const std::array<Point, 4> corners = {{{*x + kBeside, top}, {*x - kBeside - width, top}, {*x + kBeside, bottom}, {*x - kBeside - width, bottom}}};
+    const double width = builder.width(place.words, kStyle) + 6, top = frame.plot.y + 1,
+                 bottom = frame.plot.bottom() - kHeight - 1;
+    const std::array<Point, 4> corners = {
+        {{*x + kBeside, top}, {*x - kBeside - width, top}, {*x + kBeside, bottom}, {*x - kBeside - width, bottom}}};
     Box best;
     int fewest = std::numeric_limits<int>::max();
     for (const Point corner : corners) {
         const Box plate{corner.x, corner.y, width, kHeight};
         const bool inside = plate.x >= frame.plot.x + 2 && plate.right() <= frame.plot.right();
-        const int crossed = crossings({plate.x - kMark, plate.y - kMark, plate.width + 2 * kMark, plate.height + 2 * kMark}, lines);
+        const int crossed =
+            crossings({plate.x - kMark, plate.y - kMark, plate.width + 2 * kMark, plate.height + 2 * kMark}, lines);
         if (inside && crossed < fewest)
             best = plate, fewest = crossed;
     }
     if (best.width <= 0)
         return; // a plot narrower than the words
     builder.rectangle(best, withAlpha(theme.canvas, 0.85));
-    builder.text({best.x + 3, best.y + kHeight / 2}, place.words, kStyle, theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+    builder.text({best.x + 3, best.y + kHeight / 2}, place.words, kStyle, theme.text1, HorizontalAlign::Left,
+                 VerticalAlign::Middle);
 }
 
 } // namespace kvscope

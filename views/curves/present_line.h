@@ -16,12 +16,13 @@ struct PresentPlace {
     std::string words;
 };
 /// Nothing where it has no place there, as the bytes of one capture beside means over several.
-std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput& input, const ParameterValues& options);
+std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput& input,
+                                         const ParameterValues& options);
 
 /// A hairline there, behind the curves.
 void drawPresentLine(SceneBuilder& builder, const PlotFrame& frame, const PresentPlace& place, const Theme& theme);
 /// The words beside it, where the fewest of these lines run.
-void namePresentLine(SceneBuilder& builder, const PlotFrame& frame, const PresentPlace& place, const std::vector<std::vector<Point>>& lines,
-                     const Theme& theme);
+void namePresentLine(SceneBuilder& builder, const PlotFrame& frame, const PresentPlace& place,
+                     const std::vector<std::vector<Point>>& lines, const Theme& theme);
 
 } // namespace kvscope

@@ -2,10 +2,10 @@
 #include "views/error_difference/error_difference_view.h"
 
 #include "views/common/chart.h"
-#include "views/explanations.h"
 #include "views/common/pane_identity.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
 
 #include <fmt/format.h>
 
@@ -17,8 +17,9 @@ namespace kvscope {
 namespace {
 
 ParameterSpec paneOption(const char* id, const char* label, const char* help, int standard) {
-    ParameterSpec option = choiceOption(id, label, help, "BalanceKV B.1, per query",
-                                        {{"A", "A", "first pane"}, {"B", "B", "second pane"}, {"C", "C", "third pane"}, {"D", "D", "fourth pane"}});
+    ParameterSpec option = choiceOption(
+        id, label, help, "BalanceKV B.1, per query",
+        {{"A", "A", "first pane"}, {"B", "B", "second pane"}, {"C", "C", "third pane"}, {"D", "D", "fourth pane"}});
     option.defaultValue = standard;
     return option;
 }
@@ -33,8 +34,10 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         choiceOption("heads", "Heads", "Which query heads are looked at.", "BalanceKV B.1",
                      {{"one", "The query head", "as chosen in the bar above"},
                       {"mean", "Mean of the group", "over the query heads that read this KV head"}}),
-        choiceOption("shown", "Shown", "Where the vertical axis ends.", "this program's",
-                     {{"most", "Most queries", "a few that lie far beyond the others run out of the picture, with a mark"}, {"all", "All", "up to the largest"}})});
+        choiceOption(
+            "shown", "Shown", "Where the vertical axis ends.", "this program's",
+            {{"most", "Most queries", "a few that lie far beyond the others run out of the picture, with a mark"},
+             {"all", "All", "up to the largest"}})});
 }
 
 class ErrorDifferenceView final : public View {
@@ -50,11 +53,13 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
 };
 
 const PaneData* paneOf(const ViewInput& input, const std::string& letter) {
-    const auto at = std::find_if(input.panes.begin(), input.panes.end(), [&](const PaneData& pane) { return pane.letter == letter[0]; });
+    const auto at = std::find_if(input.panes.begin(), input.panes.end(),
+                                 [&](const PaneData& pane) { return pane.letter == letter[0]; });
     return at == input.panes.end() ? nullptr : &*at;
 }
 
@@ -80,7 +85,8 @@ double valueAt(const PaneData& pane, const std::vector<std::size_t>& heads, bool
     const HostTensor& all = mass ? fidelity.retainedMass : fidelity.outputError;
     std::vector<double> values;
     for (const std::size_t head : heads)
-        values.push_back(static_cast<double>(all.data[head * static_cast<std::size_t>(fidelity.queryCount) + static_cast<std::size_t>(query - fidelity.firstQuery)]));
+        values.push_back(static_cast<double>(all.data[head * static_cast<std::size_t>(fidelity.queryCount) +
+                                                      static_cast<std::size_t>(query - fidelity.firstQuery)]));
     return meanOfNumbers(values);
 }
 
@@ -89,12 +95,13 @@ Comparison compare(const ViewInput& input, const ParameterValues& options) {
     c.above = paneOf(input, options.choice("above"));
     c.below = paneOf(input, options.choice("below"));
     const bool mass = options.choice("measure") == "retained_mass", one = options.choice("heads") == "one";
-    const auto& kvOfQ = input.capture->info().layerInfo(input.layer).kvOfQ;
+    const auto& gqaGroupOf = input.capture->info().layerInfo(input.layer).gqaGroupOf;
     std::vector<std::size_t> heads;
-    for (std::size_t q = 0; q < kvOfQ.size(); ++q)
-        if (one ? std::cmp_equal(q, input.queryHead.value) : kvOfQ[q] == input.kvHead.value)
+    for (std::size_t q = 0; q < gqaGroupOf.size(); ++q)
+        if (one ? std::cmp_equal(q, input.queryHead.value) : gqaGroupOf[q] == input.kvHead.value)
             heads.push_back(q);
-    c.heads = one ? fmt::format("query head {}", input.queryHead.value) : fmt::format("mean of query heads {}–{}", heads.front(), heads.back());
+    c.heads = one ? fmt::format("query head {}", input.queryHead.value)
+                  : fmt::format("mean of query heads {}–{}", heads.front(), heads.back());
     const Fidelity &a = *c.above->result->fidelity, &b = *c.below->result->fidelity;
     c.seenQueries = a.seenQueries || b.seenQueries;
     c.firstQuery = std::max(a.firstQuery, b.firstQuery);
@@ -115,18 +122,22 @@ std::string whyNoPicture(const ViewInput& input, const ParameterValues& options)
     for (const char* side : {"above", "below"}) {
         const PaneData* pane = paneOf(input, options.choice(side));
         if (!pane)
-            return fmt::format("There is no pane {}: add a pane, or choose another in the view's options.", options.choice(side));
+            return fmt::format("There is no pane {}: add a pane, or choose another in the view's options.",
+                               options.choice(side));
         if (const std::string why = whyEmpty(input, *pane); !why.empty())
             return why;
         if (!pane->result->fidelity)
-            return pane->computing ? "Judging the selections…" : "The capture holds no queries after the cut that could judge: capture queries, or choose an earlier cut.";
+            return pane->computing ? "Judging the selections…"
+                                   : "The capture holds no queries after the cut that could judge: capture queries, or "
+                                     "choose an earlier cut.";
     }
     return std::isnan(compare(input, options).mean()) ? "No query judges both panes: give them the same cut." : "";
 }
 
 constexpr double kHalfBar = 0.5; // a query's bar reaches so far to both sides of its position, where a tick stands
 
-void drawBars(SceneBuilder& builder, const ViewInput& input, const Comparison& c, const PlotFrame& frame, const Viewport& viewport) {
+void drawBars(SceneBuilder& builder, const ViewInput& input, const Comparison& c, const PlotFrame& frame,
+              const Viewport& viewport) {
     const double pitch = std::abs(frame.toPixels(c.firstQuery + 1, 0).x - frame.toPixels(c.firstQuery, 0).x);
     const double zero = frame.toPixels(c.firstQuery, 0).y;
     const auto perPixel = static_cast<std::size_t>(std::max(1.0, std::ceil(1 / std::max(pitch, 1e-9))));
@@ -136,7 +147,8 @@ void drawBars(SceneBuilder& builder, const ViewInput& input, const Comparison& c
             if (!std::isnan(c.advantage[j]))
                 high = std::max(high, c.advantage[j]), low = std::min(low, c.advantage[j]);
         const double gap = pitch > 3 ? 1 : 0;
-        const double left = frame.toPixels(static_cast<double>(c.firstQuery) + static_cast<double>(i) - kHalfBar, 0).x + gap / 2;
+        const double left =
+            frame.toPixels(static_cast<double>(c.firstQuery) + static_cast<double>(i) - kHalfBar, 0).x + gap / 2;
         const double width = std::max(1.0, pitch * static_cast<double>(perPixel) - gap);
         for (const bool above : {true, false}) {
             const double tip = frame.toPixels(0, above ? high : low).y;
@@ -152,15 +164,14 @@ void drawBars(SceneBuilder& builder, const ViewInput& input, const Comparison& c
     }
 }
 
-Stroke meanStroke(const Theme& theme) {
-    return {theme.ink, 1, {5, 3}};
-}
+Stroke meanStroke(const Theme& theme) { return {theme.ink, 1, {5, 3}}; }
 
 /// "mean −0.116"; positive: the pane above is better on average.
 std::string meanWords(const Comparison& c) {
     constexpr double kLeast = 5e-4; // three decimals would be zeros
     const double mean = c.mean();
-    return fmt::format("mean {}{}", mean > 0 ? "+" : "", mean == 0 || std::abs(mean) >= kLeast ? formatFixed(mean, 3) : formatShort(mean));
+    return fmt::format("mean {}{}", mean > 0 ? "+" : "",
+                       mean == 0 || std::abs(mean) >= kLeast ? formatFixed(mean, 3) : formatShort(mean));
 }
 
 std::vector<LegendEntry> legendOf(const ViewInput& input, const Comparison& c, ThemeId theme) {
@@ -175,7 +186,8 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const Comparison& c, T
     return legend;
 }
 
-/// Where the axis ends. A tenth of the queries may lie far beyond the others; with the axis up to them nothing else is seen.
+/// Where the axis ends. A tenth of the queries may lie far beyond the others; with the axis up to them nothing else is
+/// seen.
 double reachOf(const Comparison& c, bool all) {
     constexpr double kFarBeyond = 3, kRoom = 1.5, kAlike = 1e-4; // of the largest: most queries do not differ at all
     std::vector<double> sizes;
@@ -183,7 +195,8 @@ double reachOf(const Comparison& c, bool all) {
         if (!std::isnan(advantage))
             sizes.push_back(std::abs(advantage));
     std::sort(sizes.begin(), sizes.end());
-    const double largest = sizes.empty() ? 0 : sizes.back(), most = sizes.empty() ? 0 : sizes[(sizes.size() - 1) * 9 / 10];
+    const double largest = sizes.empty() ? 0 : sizes.back(),
+                 most = sizes.empty() ? 0 : sizes[(sizes.size() - 1) * 9 / 10];
     return std::max(1e-6, all || most <= kAlike * largest || largest <= kFarBeyond * most ? largest : kRoom * most);
 }
 
@@ -193,42 +206,51 @@ std::int64_t drawBeyond(SceneBuilder& builder, const Comparison& c, const PlotFr
     std::int64_t beyond = 0;
     for (std::size_t i = 0; i < c.advantage.size(); ++i) {
         const double advantage = c.advantage[i], at = static_cast<double>(c.firstQuery) + static_cast<double>(i);
-        if (std::isnan(advantage) || (advantage <= frame.y.high && advantage >= frame.y.low) || at < frame.x.low || at > frame.x.high)
+        if (std::isnan(advantage) || (advantage <= frame.y.high && advantage >= frame.y.low) || at < frame.x.low ||
+            at > frame.x.high)
             continue;
         ++beyond;
         const double x = frame.toPixels(at, 0).x, up = advantage > 0 ? 1 : -1;
         const double tip = advantage > 0 ? frame.plot.y + 1 : frame.plot.bottom() - 1;
-        builder.polygon({{x - kHalf, tip + up * 7}, {x + kHalf, tip + up * 7}, {x, tip}}, theme.ink, {theme.casing, 1, {}});
+        builder.polygon({{x - kHalf, tip + up * 7}, {x + kHalf, tip + up * 7}, {x, tip}}, theme.ink,
+                        {theme.casing, 1, {}});
     }
     return beyond;
 }
 
 /// How many there are and how far they reach, in the corner where the fewest bars are.
-void writeBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& frame, std::int64_t beyond, const Theme& theme) {
+void writeBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& frame, std::int64_t beyond,
+                 const Theme& theme) {
     if (beyond == 0)
         return;
     double largest = 0;
     for (const double advantage : c.advantage)
         largest = std::isnan(advantage) ? largest : std::max(largest, std::abs(advantage));
     const TextStyle style{FontFace::Interface, 11};
-    const std::string words = builder.elide(fmt::format("▲ {} beyond the axis, up to {}", beyond == 1 ? "1 query" : formatCount(beyond) + " queries", formatShort(largest)),
-                                            style, frame.plot.width - 16);
+    const std::string words =
+        builder.elide(fmt::format("▲ {} beyond the axis, up to {}",
+                                  beyond == 1 ? "1 query" : formatCount(beyond) + " queries", formatShort(largest)),
+                      style, frame.plot.width - 16);
     const double width = builder.width(words, style), y = c.mean() > 0 ? frame.plot.bottom() - 12 : frame.plot.y + 12;
     builder.rectangle({frame.plot.right() - width - 10, y - 9, width + 8, 18}, withAlpha(theme.canvas, 0.93));
     builder.text({frame.plot.right() - 6, y}, words, style, theme.text2, HorizontalAlign::Right, VerticalAlign::Middle);
 }
 
-Scene ErrorDifferenceView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+Scene ErrorDifferenceView::buildScene(const ViewInput& input, const ParameterValues& options,
+                                      const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input, options); !why.empty())
         return emptyScene(why, viewport);
     const Comparison c = compare(input, options);
     const Theme& theme = themeOf(viewport.theme);
     const double reach = reachOf(c, options.choice("shown") == "all");
-    const double first = static_cast<double>(c.firstQuery) - kHalfBar, end = first + static_cast<double>(std::max<std::size_t>(1, c.advantage.size()));
+    const double first = static_cast<double>(c.firstQuery) - kHalfBar,
+                 end = first + static_cast<double>(std::max<std::size_t>(1, c.advantage.size()));
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{first, end, -1.08 * reach, 1.08 * reach});
-    const std::string less = options.choice("measure") == "retained_mass" ? fmt::format("Mass, {} − {}", c.above->letter, c.below->letter)
-                                                                         : fmt::format("Error, {} − {}", c.below->letter, c.above->letter);
-    Chart chart(viewport, legendOf(input, c, viewport.theme), {range.xMin, range.xMax, AxisScale::Position, fmt::format("Query position (0-based), {}", c.heads)},
+    const std::string less = options.choice("measure") == "retained_mass"
+                                 ? fmt::format("Mass, {} − {}", c.above->letter, c.below->letter)
+                                 : fmt::format("Error, {} − {}", c.below->letter, c.above->letter);
+    Chart chart(viewport, legendOf(input, c, viewport.theme),
+                {range.xMin, range.xMax, AxisScale::Position, fmt::format("Query position (0-based), {}", c.heads)},
                 {range.yMin, range.yMax, AxisScale::Linear, less});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
@@ -236,7 +258,8 @@ Scene ErrorDifferenceView::buildScene(const ViewInput& input, const ParameterVal
     drawBars(builder, input, c, chart.frame, viewport);
     const double zero = chart.frame.toPixels(first, 0).y, mean = chart.frame.toPixels(first, c.mean()).y;
     builder.line({chart.frame.plot.x, zero}, {chart.frame.plot.right(), zero}, {theme.axis, 1, {}});
-    for (const Stroke& stroke : {Stroke{theme.casing, 1, {}}, meanStroke(theme)}) // seen on bars of every colour, and hides no low one
+    for (const Stroke& stroke :
+         {Stroke{theme.casing, 1, {}}, meanStroke(theme)}) // seen on bars of every colour, and hides no low one
         builder.line({chart.frame.plot.x, mean}, {chart.frame.plot.right(), mean}, stroke);
     builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
     const std::int64_t beyond = drawBeyond(builder, c, chart.frame, theme);
@@ -256,12 +279,14 @@ std::string ErrorDifferenceView::finding(const ViewInput& input, const Parameter
         return fmt::format("{} and {} serve every query alike", c.above->letter, c.below->letter);
     const bool mass = options.choice("measure") == "retained_mass";
     const bool onAverage = first ? c.mean() > 0 : c.mean() < 0;
-    return fmt::format("{} {} is better on {} of {} queries of {}, {} {} {} on average", winner.letter, winner.policyName,
-                       formatCount(c.wins(first)), formatCount(std::ssize(c.advantage)), c.heads, onAverage ? "by" : "yet worse by",
-                       formatShort(std::abs(c.mean())), mass ? "of mass" : "of error");
+    return fmt::format("{} {} is better on {} of {} queries of {}, {} {} {} on average", winner.letter,
+                       winner.policyName, formatCount(c.wins(first)), formatCount(std::ssize(c.advantage)), c.heads,
+                       onAverage ? "by" : "yet worse by", formatShort(std::abs(c.mean())),
+                       mass ? "of mass" : "of error");
 }
 
-PointFacts ErrorDifferenceView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+PointFacts ErrorDifferenceView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                        Point at) const {
     if (!scene.plot.contains(at) || !whyNoPicture(input, options).empty())
         return {};
     const Comparison c = compare(input, options);
@@ -273,9 +298,10 @@ PointFacts ErrorDifferenceView::factsAt(const ViewInput& input, const ParameterV
     const auto value = [](double v) { return std::isnan(v) ? std::string("skipped") : formatShort(v); };
     PointFacts facts;
     facts.token = query;
-    facts.rows = {{"query", fmt::format("{} “{}”", formatCount(query), displayText(input.capture->tokens().textOf(query)))},
-                  {fmt::format("{} {}", c.above->letter, c.above->policyName), value(c.ofAbove[static_cast<std::size_t>(i)])},
-                  {fmt::format("{} {}", c.below->letter, c.below->policyName), value(c.ofBelow[static_cast<std::size_t>(i)])}};
+    facts.rows = {
+        {"query", fmt::format("{} “{}”", formatCount(query), displayText(input.capture->tokens().textOf(query)))},
+        {fmt::format("{} {}", c.above->letter, c.above->policyName), value(c.ofAbove[static_cast<std::size_t>(i)])},
+        {fmt::format("{} {}", c.below->letter, c.below->policyName), value(c.ofBelow[static_cast<std::size_t>(i)])}};
     return facts;
 }
 
@@ -288,8 +314,9 @@ ViewTable ErrorDifferenceView::table(const ViewInput& input, const ParameterValu
         columns[3] = fmt::format("{} {}", c.below->letter, paneTitle(*c.below));
         for (std::size_t i = 0; i < c.advantage.size(); ++i) {
             const auto query = static_cast<TokenIndex>(c.firstQuery + static_cast<TokenIndex>(i));
-            rows.push_back({std::to_string(query), displayText(input.capture->tokens().textOf(query)), fmt::format("{:.9g}", c.ofAbove[i]),
-                            fmt::format("{:.9g}", c.ofBelow[i]), fmt::format("{:.9g}", c.advantage[i])});
+            rows.push_back({std::to_string(query), displayText(input.capture->tokens().textOf(query)),
+                            fmt::format("{:.9g}", c.ofAbove[i]), fmt::format("{:.9g}", c.ofBelow[i]),
+                            fmt::format("{:.9g}", c.advantage[i])});
         }
     }
     return tableOf(std::move(columns), std::move(rows));

@@ -4,7 +4,7 @@
 
 namespace kvscope {
 
-/// Which of two panes serves each judged query better, and by how much.
+/// Which of two panes serves each evaluation query better, and by how much.
 const View& errorDifferenceView();
 
 } // namespace kvscope

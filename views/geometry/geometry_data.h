@@ -12,8 +12,8 @@ namespace kvscope {
 struct GeometrySeries {
     enum class Role { Keys, Queries, Values, Policy };
     Role role = Role::Keys;
-    std::string name;            ///< "cos(k, mean k)"
-    std::string policyId;        ///< of Role::Policy
+    std::string name;     ///< "cos(k, mean k)"
+    std::string policyId; ///< of Role::Policy
     char letter = 'A';
     Histogram histogram;
     std::vector<double> numbers; ///< where there is one per head: in the order of layers and heads
@@ -21,16 +21,16 @@ struct GeometrySeries {
 
 /// One figure: distributions, or the points of a theorem.
 struct GeometryData : ViewData {
-    std::string figure;        ///< id of the option
-    std::string axis;          ///< title of the horizontal axis
-    std::string of;            ///< "vectors", "query heads": what the shares are of
-    std::string where;         ///< "layer 3, KV head 1", "6 of 6 layers"
-    bool isSigned = false;     ///< cosines: a line at 0
-    bool wholeModel = false;   ///< vectors of all layers
+    std::string figure;      ///< id of the option
+    std::string axis;        ///< title of the horizontal axis
+    std::string of;          ///< "vectors", "query heads": what the shares are of
+    std::string where;       ///< "layer 3, KV head 1", "6 of 6 layers"
+    bool isSigned = false;   ///< cosines: a line at 0
+    bool wholeModel = false; ///< vectors of all layers
     std::vector<GeometrySeries> series;
     std::vector<TheoremPoint> points;
-    std::int64_t tokens = 0;   ///< before the cut: n of Lemma 3.1 at least
-    std::int64_t leftOut = 0;  ///< queries whose weight is 1 up to rounding
+    std::int64_t tokens = 0;  ///< before the cut: n of Lemma 3.1 at least
+    std::int64_t leftOut = 0; ///< queries whose weight is 1 up to rounding
 
     bool isScatter() const { return figure == "lemma" || figure == "theorem"; }
 };

@@ -28,17 +28,22 @@ Look lookOf(const ViewInput& input, const GeometryData& data, std::size_t index,
     const Theme& theme = themeOf(themeId);
     const GeometrySeries& series = data.series[index];
     switch (series.role) {
-    case GeometrySeries::Role::Keys: return {theme.ink, {}};
-    case GeometrySeries::Role::Queries: return {theme.query, {}};
-    case GeometrySeries::Role::Values: return {theme.text2, {5, 2.5}};
-    case GeometrySeries::Role::Policy: break;
+    case GeometrySeries::Role::Keys:
+        return {theme.ink, {}};
+    case GeometrySeries::Role::Queries:
+        return {theme.query, {}};
+    case GeometrySeries::Role::Values:
+        return {theme.text2, {5, 2.5}};
+    case GeometrySeries::Role::Policy:
+        break;
     }
     const PaneIdentity identity = identityOf(input, series.letter, series.policyId, themeId);
     return {identity.colour(), identity.dash()};
 }
 
 double shareOf(const Histogram& histogram, std::size_t bin) {
-    return static_cast<double>(histogram.counts()[bin]) / static_cast<double>(std::max<std::int64_t>(1, histogram.summary().count));
+    return static_cast<double>(histogram.counts()[bin]) /
+           static_cast<double>(std::max<std::int64_t>(1, histogram.summary().count));
 }
 
 struct Extent {
@@ -76,11 +81,14 @@ int mostTicks(double length, double pitch) { return std::clamp(static_cast<int>(
 
 /// On the screen heights lie on its pixels and neighbours of equal height are one step: the joints of a riser that is
 /// lower than the line is wide would be drawn as a blob.
-void drawSteps(SceneBuilder& builder, const PlotFrame& frame, const Histogram& histogram, const Look& look, const Viewport& viewport) {
+void drawSteps(SceneBuilder& builder, const PlotFrame& frame, const Histogram& histogram, const Look& look,
+               const Viewport& viewport) {
     const double pixel = viewport.forExport ? 0 : 1 / std::max(1.0, viewport.pixelScale);
     std::vector<Point> outline = {frame.toPixels(histogram.low(), 0)};
     for (std::size_t bin = 0; bin < histogram.counts().size(); ++bin) {
-        const auto edge = [&](std::size_t of) { return histogram.low() + histogram.binWidth() * static_cast<double>(of); };
+        const auto edge = [&](std::size_t of) {
+            return histogram.low() + histogram.binWidth() * static_cast<double>(of);
+        };
         const double share = 100 * shareOf(histogram, bin);
         Point from = frame.toPixels(edge(bin), share);
         if (pixel > 0)
@@ -96,13 +104,15 @@ void drawSteps(SceneBuilder& builder, const PlotFrame& frame, const Histogram& h
 }
 
 /// A triangle that stands on the axis.
-void drawMean(SceneBuilder& builder, const PlotFrame& frame, const Histogram& histogram, const Look& look, Colour casing) {
+void drawMean(SceneBuilder& builder, const PlotFrame& frame, const Histogram& histogram, const Look& look,
+              Colour casing) {
     const double x = frame.toPixels(histogram.summary().mean, 0).x, foot = frame.plot.bottom();
     builder.polygon({{x - 4, foot}, {x, foot - 8}, {x + 4, foot}}, look.colour, {casing, 1, {}});
 }
 
 /// Few numbers are shown one by one too, in a row of dots above the axis.
-void drawNumbers(SceneBuilder& builder, const PlotFrame& frame, const GeometrySeries& series, const Look& look, std::size_t row) {
+void drawNumbers(SceneBuilder& builder, const PlotFrame& frame, const GeometrySeries& series, const Look& look,
+                 std::size_t row) {
     constexpr std::size_t kFew = 30;
     constexpr double kFirst = 13, kPitch = 7; // above the marks of the means
     if (series.numbers.empty() || series.numbers.size() >= kFew)
@@ -110,8 +120,16 @@ void drawNumbers(SceneBuilder& builder, const PlotFrame& frame, const GeometrySe
     auto points = std::make_shared<std::vector<Point>>();
     for (const double number : series.numbers)
         if (std::isfinite(number))
-            points->push_back({frame.toPixels(number, 0).x, frame.plot.bottom() - kFirst - kPitch * static_cast<double>(row)});
-    builder.points({points, nullptr, PickId::Kind::None, Marker::Circle, 2.4, withAlpha(look.colour, 0.75), {}, "heads of " + series.name});
+            points->push_back(
+                {frame.toPixels(number, 0).x, frame.plot.bottom() - kFirst - kPitch * static_cast<double>(row)});
+    builder.points({points,
+                    nullptr,
+                    PickId::Kind::None,
+                    Marker::Circle,
+                    2.4,
+                    withAlpha(look.colour, 0.75),
+                    {},
+                    "heads of " + series.name});
 }
 
 /// Where the vectors come from follows where there is room for it.
@@ -120,17 +138,19 @@ std::string axisTitle(const GeometryData& data, const Viewport& viewport) {
     return viewport.text->measure(full, {FontFace::Interface, 11}).width < viewport.width - 80 ? full : data.axis;
 }
 
-/// The bound over the whole width of the plot. Lemma 3.1 depends on M and n: the weakest of the points' bounds is drawn.
-void drawBound(SceneBuilder& builder, const PlotFrame& frame, const GeometryData& data, bool lemma, const Theme& theme) {
+/// The bound over the whole width of the plot. Lemma 3.1 depends on M and n: the weakest of the points' bounds is
+/// drawn.
+void drawBound(SceneBuilder& builder, const PlotFrame& frame, const GeometryData& data, bool lemma,
+               const Theme& theme) {
     double most = 1e-12;
     for (const TheoremPoint& point : data.points)
         most = std::max(most, point.squaredNorm);
     std::vector<Point> curve;
     for (int i = 0; i <= 200; ++i) {
         const double x = frame.x.low + (frame.x.high - frame.x.low) * i / 200;
-        const double y = !lemma             ? largestCosineToMean(x, 0)
+        const double y = !lemma            ? largestCosineToMean(x, 0)
                          : x < 0 || x >= 1 ? NAN
-                                            : leastCosineOfWeight(x, std::max<std::int64_t>(1, data.tokens), most);
+                                           : leastCosineOfWeight(x, std::max<std::int64_t>(1, data.tokens), most);
         if (std::isfinite(y))
             curve.push_back(frame.toPixels(x, y));
     }
@@ -143,8 +163,14 @@ std::vector<LegendEntry> histogramLegend(const GeometryData& data, const ViewInp
     for (std::size_t i = 0; i < data.series.size(); ++i) {
         const GeometrySeries& series = data.series[i];
         const Look look = lookOf(input, data, i, theme);
-        const std::string letter = series.role == GeometrySeries::Role::Policy ? std::string(1, series.letter) + " " : "";
-        legend.push_back({fmt::format("{}{} {}", letter, series.name, means[i]), Marker::Circle, kTransparent, {look.colour, 1.5, look.dash}, 3, true});
+        const std::string letter =
+            series.role == GeometrySeries::Role::Policy ? std::string(1, series.letter) + " " : "";
+        legend.push_back({fmt::format("{}{} {}", letter, series.name, means[i]),
+                          Marker::Circle,
+                          kTransparent,
+                          {look.colour, 1.5, look.dash},
+                          3,
+                          true});
     }
     return legend;
 }
@@ -194,7 +220,9 @@ std::vector<std::string> meanTexts(const GeometryData& data) {
     const int ofIntervals = std::isfinite(narrowest) ? std::min(6, decimalsOf(narrowest)) : 0;
     const int decimals = std::max({0, ofMeans, ofIntervals});
     const auto number = [&](double value) {
-        return largest >= kLarge ? formatShort(value) : decimals == 0 ? formatCount(std::llround(value)) : formatFixed(value, decimals);
+        return largest >= kLarge ? formatShort(value)
+               : decimals == 0   ? formatCount(std::llround(value))
+                                 : formatFixed(value, decimals);
     };
     std::vector<std::string> texts;
     for (const GeometrySeries& series : data.series) {
@@ -210,13 +238,16 @@ namespace {
 Chart histogramChart(const GeometryData& data, const Viewport& viewport, const std::vector<LegendEntry>& legend) {
     const Extent extent = extentOf(data);
     const double margin = 0.02 * (extent.high - extent.low);
-    const Viewport::Range range = viewport.range.value_or(Viewport::Range{extent.low - margin, extent.high + margin, 0, 1.06 * extent.top});
-    const AxisSpec x{range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)}, y{range.yMin, range.yMax, AxisScale::Linear, "Share of " + data.of + ", %"};
+    const Viewport::Range range =
+        viewport.range.value_or(Viewport::Range{extent.low - margin, extent.high + margin, 0, 1.06 * extent.top});
+    const AxisSpec x{range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)},
+        y{range.yMin, range.yMax, AxisScale::Linear, "Share of " + data.of + ", %"};
     Chart chart(viewport, legend, x, y);
     if (viewport.range)
         return chart;
     const Box& plot = chart.frame.plot; // the room that the axes count their ticks by
-    return {viewport, legend, withEnoughTicks(x, mostTicks(plot.width, 52)), withEnoughTicks(y, mostTicks(plot.height, 34))};
+    return {viewport, legend, withEnoughTicks(x, mostTicks(plot.width, 52)),
+            withEnoughTicks(y, mostTicks(plot.height, 34))};
 }
 
 } // namespace
@@ -251,9 +282,20 @@ namespace {
 
 std::vector<LegendEntry> scatterLegend(const GeometryData& data, const Theme& theme) {
     const bool lemma = data.figure == "lemma";
-    const auto broken = std::count_if(data.points.begin(), data.points.end(), [&](const TheoremPoint& p) { return !holdsBound(p, lemma); });
-    std::vector<LegendEntry> legend = {{fmt::format("query with its top key k*, {}", formatCount(std::ssize(data.points))), Marker::Circle, theme.query, {}, 3},
-                                       {lemma ? "Lemma 3.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2", Marker::Square, theme.ink, {}, 3, true}};
+    const auto broken = std::count_if(data.points.begin(), data.points.end(),
+                                      [&](const TheoremPoint& p) { return !holdsBound(p, lemma); });
+    std::vector<LegendEntry> legend = {
+        {fmt::format("query with its top key k*, {}", formatCount(std::ssize(data.points))),
+         Marker::Circle,
+         theme.query,
+         {},
+         3},
+        {lemma ? "Lemma 3.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2",
+         Marker::Square,
+         theme.ink,
+         {},
+         3,
+         true}};
     if (broken > 0)
         legend.push_back({formatCount(broken) + " beyond their bound", Marker::Diamond, theme.error, {}, 4});
     return legend;
@@ -269,20 +311,26 @@ Scene geometryScatter(const GeometryData& data, const ViewInput& input, const Vi
         const double at = lemma ? point.weight : point.cosMean - point.cosKey;
         x.low = std::min(x.low, at), x.high = std::max(x.high, at);
     }
-    const Viewport::Range fit = lemma ? Viewport::Range{0, 1, -1.05, 1.05} : Viewport::Range{std::min(-0.1, x.low - 0.05), std::max(0.1, x.high + 0.05), -1.05, 1.05};
+    const Viewport::Range fit =
+        lemma ? Viewport::Range{0, 1, -1.05, 1.05}
+              : Viewport::Range{std::min(-0.1, x.low - 0.05), std::max(0.1, x.high + 0.05), -1.05, 1.05};
     const Viewport::Range range = viewport.range.value_or(fit);
-    Chart chart(viewport, scatterLegend(data, theme), {range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)},
+    Chart chart(viewport, scatterLegend(data, theme),
+                {range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)},
                 {range.yMin, range.yMax, AxisScale::Linear, lemma ? "cos(k*, q)" : "cos(mean key, k*)"});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
     builder.pushClip(chart.frame.plot);
     drawBound(builder, chart.frame, data, lemma, theme);
     auto good = std::make_shared<std::vector<Point>>(), bad = std::make_shared<std::vector<Point>>();
-    auto goodIds = std::make_shared<std::vector<std::int64_t>>(), badIds = std::make_shared<std::vector<std::int64_t>>();
+    auto goodIds = std::make_shared<std::vector<std::int64_t>>(),
+         badIds = std::make_shared<std::vector<std::int64_t>>();
     for (std::size_t i = 0; i < data.points.size(); ++i) {
         const TheoremPoint& p = data.points[i];
         const bool holds = holdsBound(p, lemma);
-        (holds ? good : bad)->push_back(lemma ? chart.frame.toPixels(p.weight, p.cosKey) : chart.frame.toPixels(p.cosMean - p.cosKey, p.cosMeanKey));
+        (holds ? good : bad)
+            ->push_back(lemma ? chart.frame.toPixels(p.weight, p.cosKey)
+                              : chart.frame.toPixels(p.cosMean - p.cosKey, p.cosMeanKey));
         (holds ? goodIds : badIds)->push_back(static_cast<std::int64_t>(i));
     }
     builder.points({good, goodIds, PickId::Kind::Cell, Marker::Circle, 2.6, theme.query, {}, "holds"});

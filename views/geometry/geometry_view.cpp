@@ -1,12 +1,12 @@
 // Cosines and norms of keys and queries as distributions, and two statements of KeyDiff held against every query.
 #include "views/geometry/geometry_view.h"
 
-#include "views/explanations.h"
-#include "views/geometry/geometry_painter.h"
 #include "views/common/option_needs.h"
-#include "views/scene/axes.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
+#include "views/geometry/geometry_painter.h"
+#include "views/scene/axes.h"
 
 #include <fmt/format.h>
 
@@ -31,7 +31,8 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       {"theorem", "Theorem 3.2", "KeyDiff: cosine of mean and top key, with the bound"}},
                      Stage::Features),
         choiceOption("scope", "Scope", "Whose vectors are counted; the two theorems look at one query head.", source,
-                     {{"model", "All layers", "of the capture, one by one"}, {"layer", "The layer", "all its heads"},
+                     {{"model", "All layers", "of the capture, one by one"},
+                      {"layer", "The layer", "all its heads"},
                       {"head", "This head", "the KV head and the query heads that read it"}},
                      Stage::Features)});
 }
@@ -51,7 +52,8 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
@@ -62,7 +64,8 @@ std::string whyNoPicture(const ViewInput& input) {
     if (!data->isScatter() && data->series.empty())
         return measuring;
     if (data->isScatter() && data->points.empty())
-        return "Every judged query of this head gives one key all of its weight up to rounding: the bound has no point. Choose another query head.";
+        return "Every judged query of this head gives one key all of its weight up to rounding: the bound has no "
+               "point. Choose another query head.";
     return "";
 }
 
@@ -79,18 +82,21 @@ Scene GeometryView::buildScene(const ViewInput& input, const ParameterValues&, c
 
 std::string scatterFinding(const GeometryData& data) {
     const bool lemma = data.figure == "lemma";
-    const auto holding = std::count_if(data.points.begin(), data.points.end(), [&](const TheoremPoint& p) { return holdsBound(p, lemma); });
+    const auto holding = std::count_if(data.points.begin(), data.points.end(),
+                                       [&](const TheoremPoint& p) { return holdsBound(p, lemma); });
     double gap = INFINITY;
     std::int64_t premise = 0;
     for (const TheoremPoint& p : data.points) {
         gap = std::min(gap, lemma ? p.cosKey - p.leastCosKey : p.mostCosMeanKey - p.cosMeanKey);
         premise += p.premiseHolds() ? 1 : 0;
     }
-    std::string text = fmt::format("{} holds for {} of {} queries; the closest point is {} away from its bound", lemma ? "Lemma 3.1" : "Theorem 3.2",
-                                   formatCount(holding), formatCount(std::ssize(data.points)), formatShort(gap));
+    std::string text = fmt::format("{} holds for {} of {} queries; the closest point is {} away from its bound",
+                                   lemma ? "Lemma 3.1" : "Theorem 3.2", formatCount(holding),
+                                   formatCount(std::ssize(data.points)), formatShort(gap));
     if (!lemma)
         text += fmt::format("; its premise a < 0 < b holds for {}", formatCount(premise));
-    return data.leftOut > 0 ? text + fmt::format("; {} queries with weight 1 left out", formatCount(data.leftOut)) : text;
+    return data.leftOut > 0 ? text + fmt::format("; {} queries with weight 1 left out", formatCount(data.leftOut))
+                            : text;
 }
 
 std::string GeometryView::finding(const ViewInput& input, const ParameterValues&) const {
@@ -102,8 +108,9 @@ std::string GeometryView::finding(const ViewInput& input, const ParameterValues&
     if (data->figure == "means") {
         const std::vector<double>& numbers = data->series.front().numbers;
         const auto negative = std::count_if(numbers.begin(), numbers.end(), [](double n) { return n < 0; });
-        return fmt::format("cos(mean key, mean query) is negative in {} of {} query heads, {} on average ({})", negative, numbers.size(),
-                           formatShort(data->series.front().histogram.summary().mean), data->where);
+        return fmt::format("cos(mean key, mean query) is negative in {} of {} query heads, {} on average ({})",
+                           negative, numbers.size(), formatShort(data->series.front().histogram.summary().mean),
+                           data->where);
     }
     std::string text;
     const std::vector<std::string> means = meanTexts(*data);
@@ -148,8 +155,10 @@ PointFacts GeometryView::factsAt(const ViewInput& input, const ParameterValues&,
     for (const GeometrySeries& series : data->series) {
         const double bin = (value - series.histogram.low()) / series.histogram.binWidth();
         const auto& counts = series.histogram.counts();
-        const std::int64_t count = bin >= 0 && bin < static_cast<double>(counts.size()) ? counts[static_cast<std::size_t>(bin)] : 0;
-        facts.rows.emplace_back(series.name, fmt::format("{} of {}", formatCount(count), formatCount(series.histogram.summary().count)));
+        const std::int64_t count =
+            bin >= 0 && bin < static_cast<double>(counts.size()) ? counts[static_cast<std::size_t>(bin)] : 0;
+        facts.rows.emplace_back(
+            series.name, fmt::format("{} of {}", formatCount(count), formatCount(series.histogram.summary().count)));
     }
     return facts;
 }
@@ -157,27 +166,30 @@ PointFacts GeometryView::factsAt(const ViewInput& input, const ParameterValues&,
 std::vector<std::vector<std::string>> pointRows(const ViewInput& input, const GeometryData& data) {
     std::vector<std::vector<std::string>> rows;
     for (const TheoremPoint& p : data.points)
-        rows.push_back({std::to_string(p.query), std::to_string(p.key), displayText(input.capture->tokens().textOf(p.key)), fmt::format("{:.9g}", p.weight),
-                        fmt::format("{:.9g}", p.cosKey), fmt::format("{:.9g}", p.leastCosKey), fmt::format("{:.9g}", p.cosMean),
-                        fmt::format("{:.9g}", p.cosMeanKey), fmt::format("{:.9g}", p.mostCosMeanKey), p.premiseHolds() ? "yes" : "no"});
+        rows.push_back({std::to_string(p.query), std::to_string(p.key),
+                        displayText(input.capture->tokens().textOf(p.key)), fmt::format("{:.9g}", p.weight),
+                        fmt::format("{:.9g}", p.cosKey), fmt::format("{:.9g}", p.leastCosKey),
+                        fmt::format("{:.9g}", p.cosMean), fmt::format("{:.9g}", p.cosMeanKey),
+                        fmt::format("{:.9g}", p.mostCosMeanKey), p.premiseHolds() ? "yes" : "no"});
     return rows;
 }
 
 ViewTable GeometryView::table(const ViewInput& input, const ParameterValues&) const {
     const auto data = dataAs<GeometryData>(input);
     if (data && data->isScatter())
-        return tableOf({"query", "key", "text of the key", "weight", "cos(k*, q)", "at least (Lemma 3.1)", "cos(mean key, q)", "cos(mean key, k*)",
-                        "at most (Thm 3.2)", "premise of Thm 3.2"},
+        return tableOf({"query", "key", "text of the key", "weight", "cos(k*, q)", "at least (Lemma 3.1)",
+                        "cos(mean key, q)", "cos(mean key, k*)", "at most (Thm 3.2)", "premise of Thm 3.2"},
                        pointRows(input, *data));
     std::vector<std::vector<std::string>> rows;
     for (std::size_t s = 0; data && s < data->series.size(); ++s) {
         const GeometrySeries& series = data->series[s];
         const Summary summary = series.histogram.summary();
-        rows.push_back({series.name, "mean and half interval", fmt::format("{:.9g}", summary.mean), fmt::format("{:.9g}", summary.halfInterval()),
-                        std::to_string(summary.count)});
+        rows.push_back({series.name, "mean and half interval", fmt::format("{:.9g}", summary.mean),
+                        fmt::format("{:.9g}", summary.halfInterval()), std::to_string(summary.count)});
         for (std::size_t bin = 0; bin < series.histogram.counts().size(); ++bin) {
             const double left = series.histogram.low() + series.histogram.binWidth() * static_cast<double>(bin);
-            rows.push_back({series.name, "bin from, to", fmt::format("{:.9g}", left), fmt::format("{:.9g}", left + series.histogram.binWidth()),
+            rows.push_back({series.name, "bin from, to", fmt::format("{:.9g}", left),
+                            fmt::format("{:.9g}", left + series.histogram.binWidth()),
                             std::to_string(series.histogram.counts()[bin])});
         }
     }

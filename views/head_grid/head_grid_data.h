@@ -10,10 +10,10 @@ namespace kvscope {
 
 /// One number per layer and head. Rows that are not computed yet hold NaN and computed = false.
 struct HeadGridData : ViewData {
-    std::string quantity;    ///< id of the option
-    std::string what;        ///< "relative output error of KeyDiff at 25 %"
-    std::string unit;        ///< of the values: "nat"; empty: a plain number
-    bool ofPane = false;     ///< another pane has other values
+    std::string quantity;     ///< id of the option
+    std::string what;         ///< "relative output error of KeyDiff at 25 %"
+    std::string unit;         ///< of the values: "nat"; empty: a plain number
+    bool ofPane = false;      ///< another pane has other values
     bool perQueryHead = true; ///< columns are query heads, grouped by KV head; else KV heads
     int columns = 0;
     bool isSigned = false;   ///< a diverging map centred at 0
@@ -24,7 +24,8 @@ struct HeadGridData : ViewData {
         int layer = 0;
         bool computed = false;
         std::vector<double> values; ///< [columns]
-        /// Tokens that the active pane keeps, mean of the layer's KV heads; NaN for quantities that are not the active pane's.
+        /// Tokens that the active pane keeps, mean of the layer's KV heads; NaN for quantities that are not the active
+        /// pane's.
         double kept = std::numeric_limits<double>::quiet_NaN();
     };
     std::vector<Row> rows;

@@ -2,13 +2,13 @@
 #include "views/head_grid/head_grid_view.h"
 
 #include "views/common/chart.h"
-#include "views/explanations.h"
-#include "views/head_grid/head_grid_data.h"
 #include "views/common/colour_scale.h"
 #include "views/common/measure_options.h"
 #include "views/common/option_needs.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
+#include "views/head_grid/head_grid_data.h"
 
 #include <fmt/format.h>
 
@@ -31,15 +31,13 @@ const std::vector<ParameterChoice>& quantities() {
     return all;
 }
 
-void checkRange(std::string_view text) {
-    checkValueRange(text, idsOf(quantities()), "the grid");
-}
+void checkRange(std::string_view text) { checkValueRange(text, idsOf(quantities()), "the grid"); }
 
 std::shared_ptr<const ParameterTable> makeOptions() {
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("quantity", "Quantity", "What a cell holds.", "KeyDiff Figs. 13-16",
-                     quantities(), Stage::Features),
-        colourMapOption(), valueRangeOption(checkRange)});
+    return std::make_shared<const ParameterTable>(
+        ParameterTable{choiceOption("quantity", "Quantity", "What a cell holds.", "KeyDiff Figs. 13-16", quantities(),
+                                    Stage::Features),
+                       colourMapOption(), valueRangeOption(checkRange)});
 }
 
 class HeadGridView final : public View, public ColourScaleView, public OptionNeedsView {
@@ -57,7 +55,8 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
 
 private:
     std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
@@ -72,14 +71,17 @@ ValueScale scaleFor(const HeadGridData& data, const ParameterValues& options) {
     std::vector<double> values;
     for (const HeadGridData::Row& row : data.rows)
         values.insert(values.end(), row.values.begin(), row.values.end());
-    return {std::move(values), data.isSigned, data.quantity, "heads", options.choice("colours"), ValueRange::parse(options.text(kValueRangeOption))};
+    return {std::move(values),
+            data.isSigned,
+            data.quantity,
+            "heads",
+            options.choice("colours"),
+            ValueRange::parse(options.text(kValueRangeOption))};
 }
 
-std::string titleOf(const HeadGridData& data) {
-    return data.unit.empty() ? data.what : data.what + ", " + data.unit;
-}
+std::string titleOf(const HeadGridData& data) { return data.unit.empty() ? data.what : data.what + ", " + data.unit; }
 
-constexpr double kLeastWithColumn = 320; // wide; below it the column goes
+constexpr double kLeastWithColumn = 320;                     // wide; below it the column goes
 constexpr double kBudgetWidth = 84, kLeastWithBudgets = 420; // likewise the bars of the layers' budgets
 
 /// Least and most that a layer keeps, where the active pane's policy gives layers different budgets; else nothing.
@@ -106,7 +108,8 @@ struct Layout {
 
     Box cell(std::size_t row, int column) const {
         const double gaps = groupGap * static_cast<double>(column / perGroup);
-        return {grid.x + cellWidth * column + gaps, grid.y + cellHeight * static_cast<double>(row), cellWidth - 1, cellHeight - 1};
+        return {grid.x + cellWidth * column + gaps, grid.y + cellHeight * static_cast<double>(row), cellWidth - 1,
+                cellHeight - 1};
     }
 };
 
@@ -114,14 +117,16 @@ Layout layoutOf(const ViewInput& input, const HeadGridData& data, const Viewport
     const double column = viewport.width >= kLeastWithColumn ? kLabelledColumnWidth : 0;
     const double budgets = viewport.width >= kLeastWithBudgets && budgetsOf(data) ? kBudgetWidth : 0;
     Layout layout;
-    layout.grid = {40, 44, viewport.width - 48 - column - budgets, viewport.height - 62 - (viewport.forExport ? 16 : 0)};
+    layout.grid = {40, 44, viewport.width - 48 - column - budgets,
+                   viewport.height - 62 - (viewport.forExport ? 16 : 0)};
     const int kvHeads = input.capture->info().numKvHeads;
     layout.perGroup = data.perQueryHead ? std::max(1, data.columns / std::max(1, kvHeads)) : 1;
     layout.groupGap = data.perQueryHead && layout.perGroup > 1 ? 2 : 0;
     const int groups = (data.columns + layout.perGroup - 1) / layout.perGroup;
     layout.cellWidth = std::max(2.0, (layout.grid.width - layout.groupGap * (groups - 1)) / data.columns);
     // Never taller than wide, so that few layers do not become bars.
-    layout.cellHeight = std::clamp(layout.grid.height / static_cast<double>(data.rows.size()), 2.0, std::max(34.0, layout.cellWidth));
+    layout.cellHeight =
+        std::clamp(layout.grid.height / static_cast<double>(data.rows.size()), 2.0, std::max(34.0, layout.cellWidth));
     return layout;
 }
 
@@ -140,9 +145,12 @@ void drawCell(SceneBuilder& builder, const HeadGridData& data, const HeadGridDat
 }
 
 /// `cut`: its label; empty in a figure, which says it below.
-void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridData& data, const Layout& layout, const Theme& theme) {
+void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridData& data, const Layout& layout,
+                const Theme& theme) {
     const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
-    const auto step = [](double pitch, double least) { return std::max(1, static_cast<int>(std::ceil(least / pitch))); };
+    const auto step = [](double pitch, double least) {
+        return std::max(1, static_cast<int>(std::ceil(least / pitch)));
+    };
     const int rowStep = step(layout.cellHeight, 13), columnStep = step(layout.cellWidth, 20);
     for (std::size_t row = 0; row < data.rows.size(); row += static_cast<std::size_t>(rowStep)) {
         const Box cell = layout.cell(row, 0);
@@ -151,15 +159,16 @@ void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridDat
     }
     for (int column = 0; column < data.columns; column += columnStep) {
         const Box cell = layout.cell(0, column);
-        builder.text({cell.x + cell.width / 2, cell.y - 5}, std::to_string(column), label, theme.text3, HorizontalAlign::Centre);
+        builder.text({cell.x + cell.width / 2, cell.y - 5}, std::to_string(column), label, theme.text3,
+                     HorizontalAlign::Centre);
     }
-    builder.text({layout.grid.x, layout.grid.y - 30}, builder.elide(titleOf(data), title, layout.grid.width), title, theme.text2,
-                 HorizontalAlign::Left, VerticalAlign::Middle);
+    builder.text({layout.grid.x, layout.grid.y - 30}, builder.elide(titleOf(data), title, layout.grid.width), title,
+                 theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
     const Box last = layout.cell(data.rows.size() - 1, 0);
     const TextStyle note{FontFace::Interface, 10};
     builder.text({layout.grid.x, last.bottom() + 12},
-                 builder.elide(fmt::format("rows: layer, columns: {} head (0-based){}", data.perQueryHead ? "query" : "KV",
-                                           cut.empty() ? "" : " · cut: " + cut),
+                 builder.elide(fmt::format("rows: layer, columns: {} head (0-based){}",
+                                           data.perQueryHead ? "query" : "KV", cut.empty() ? "" : " · cut: " + cut),
                                note, layout.grid.width),
                  note, theme.text3);
 }
@@ -183,18 +192,20 @@ void drawBudgets(SceneBuilder& builder, const HeadGridData& data, const Layout& 
         const double height = std::min(12.0, cell.height), length = std::max(1.0, kLongest * kept / budgets.most->kept);
         builder.rectangle({left, cell.y + (cell.height - height) / 2, length, height}, theme.kept);
         if (row % step == 0)
-            builder.text({left + length + 4, cell.y + cell.height / 2}, formatCount(std::llround(kept)), number, theme.text2, HorizontalAlign::Left,
-                         VerticalAlign::Middle);
+            builder.text({left + length + 4, cell.y + cell.height / 2}, formatCount(std::llround(kept)), number,
+                         theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
     }
 }
 
 /// Ink around the head that the other views show, with a casing so that it is seen on every colour.
-void drawPresent(SceneBuilder& builder, const ViewInput& input, const HeadGridData& data, const Layout& layout, const Theme& theme) {
+void drawPresent(SceneBuilder& builder, const ViewInput& input, const HeadGridData& data, const Layout& layout,
+                 const Theme& theme) {
     for (std::size_t row = 0; row < data.rows.size(); ++row) {
         if (data.rows[row].layer != input.layer.value)
             continue;
         const Box cell = layout.cell(row, data.perQueryHead ? input.queryHead.value : input.kvHead.value);
-        builder.rectangle({cell.x - 2, cell.y - 2, cell.width + 4, cell.height + 4}, kTransparent, {theme.casing, 3, {}});
+        builder.rectangle({cell.x - 2, cell.y - 2, cell.width + 4, cell.height + 4}, kTransparent,
+                          {theme.casing, 3, {}});
         builder.rectangle({cell.x - 1, cell.y - 1, cell.width + 2, cell.height + 2}, kTransparent, {theme.ink, 2, {}});
     }
 }
@@ -228,8 +239,10 @@ Scene HeadGridView::buildScene(const ViewInput& input, const ParameterValues& op
     if (viewport.width >= kLeastWithColumn && !scale.isEmpty()) {
         ColourColumnSpec column = scale.column();
         column.handles = !viewport.forExport;
-        const double height = std::min(layout.grid.height, std::max(60.0, layout.cellHeight * static_cast<double>(data->rows.size())));
-        drawColourColumn(builder, {viewport.width - kLabelledColumnWidth, layout.grid.y, kLabelledColumnWidth, height}, column, theme);
+        const double height =
+            std::min(layout.grid.height, std::max(60.0, layout.cellHeight * static_cast<double>(data->rows.size())));
+        drawColourColumn(builder, {viewport.width - kLabelledColumnWidth, layout.grid.y, kLabelledColumnWidth, height},
+                         column, theme);
     }
     drawProvenance(builder, input, viewport, true);
     return scene;
@@ -258,7 +271,8 @@ std::string HeadGridView::finding(const ViewInput& input, const ParameterValues&
             never += row.computed && std::isnan(value) ? 1 : 0;
             if (std::isnan(value))
                 continue;
-            const bool worse = !worstRow || (data->higherIsBetter ? value < worstRow->values[worst] : value > worstRow->values[worst]);
+            const bool worse =
+                !worstRow || (data->higherIsBetter ? value < worstRow->values[worst] : value > worstRow->values[worst]);
             if (worse) {
                 worstRow = &row;
                 worst = column;
@@ -266,33 +280,43 @@ std::string HeadGridView::finding(const ViewInput& input, const ParameterValues&
         }
     }
     if (!worstRow)
-        return data->neverIsNan && never > 0 ? "No budget is known at which the selection survives in any head" : "No head has a value";
+        return data->neverIsNan && never > 0 ? "No budget is known at which the selection survives in any head"
+                                             : "No head has a value";
     std::string shares;
     if (const LayerBudgets budgets = budgetsOf(*data); budgets && data->quantity == "kept_tokens")
-        shares = fmt::format("; a head keeps {} in layer {} and {} in layer {}", formatCount(std::llround(budgets.most->kept)), budgets.most->layer,
+        shares = fmt::format("; a head keeps {} in layer {} and {} in layer {}",
+                             formatCount(std::llround(budgets.most->kept)), budgets.most->layer,
                              formatCount(std::llround(budgets.least->kept)), budgets.least->layer);
-    const std::string rest = done < data->rows.size() ? fmt::format(" ({} of {} layers so far)", done, data->rows.size()) : "";
-    return fmt::format("{}: {} {}{}, in {}{}{}{}", asSentence(data->what), data->higherIsBetter ? "smallest" : "largest",
-                       formatShort(worstRow->values[worst]), unitBehind(data->unit), headName(*data, *worstRow, worst), shares,
+    const std::string rest =
+        done < data->rows.size() ? fmt::format(" ({} of {} layers so far)", done, data->rows.size()) : "";
+    return fmt::format("{}: {} {}{}, in {}{}{}{}", asSentence(data->what),
+                       data->higherIsBetter ? "smallest" : "largest", formatShort(worstRow->values[worst]),
+                       unitBehind(data->unit), headName(*data, *worstRow, worst), shares,
                        data->neverIsNan && never > 0 ? fmt::format("; unknown in {} heads", never) : "", rest);
 }
 
-PointFacts HeadGridView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+PointFacts HeadGridView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                 Point at) const {
     const auto data = dataAs<HeadGridData>(input);
     const PickId pick = pickAt(scene, at, 0);
-    if (const auto scale = scaleOf(input, options); scale && placeOnColumn(scene, at) && pick.kind != PickId::Kind::Cell)
+    if (const auto scale = scaleOf(input, options);
+        scale && placeOnColumn(scene, at) && pick.kind != PickId::Kind::Cell)
         return rangeFacts(*scale, scene, at);
     if (!data || pick.kind != PickId::Kind::Cell || data->columns == 0)
         return {};
-    const auto row = static_cast<std::size_t>(pick.index / data->columns), column = static_cast<std::size_t>(pick.index % data->columns);
+    const auto row = static_cast<std::size_t>(pick.index / data->columns),
+               column = static_cast<std::size_t>(pick.index % data->columns);
     if (row >= data->rows.size())
         return {};
     const double value = data->rows[row].values[column];
     PointFacts facts;
     facts.rows = {{"head", headName(*data, data->rows[row], column)},
-                  {data->what, !data->rows[row].computed ? "waiting" : std::isnan(value) ? (data->neverIsNan ? "unknown" : "none") : formatShort(value) + unitBehind(data->unit)}};
+                  {data->what, !data->rows[row].computed ? "waiting"
+                               : std::isnan(value)       ? (data->neverIsNan ? "unknown" : "none")
+                                                         : formatShort(value) + unitBehind(data->unit)}};
     if (budgetsOf(*data) && data->quantity != "kept_tokens" && !std::isnan(data->rows[row].kept))
-        facts.rows.emplace_back("kept in this layer", fmt::format("{} per head", formatCount(std::llround(data->rows[row].kept))));
+        facts.rows.emplace_back("kept in this layer",
+                                fmt::format("{} per head", formatCount(std::llround(data->rows[row].kept))));
     facts.layer = data->rows[row].layer;
     (data->perQueryHead ? facts.queryHead : facts.kvHead) = static_cast<int>(column);
     return facts;
@@ -310,7 +334,9 @@ ViewTable HeadGridView::table(const ViewInput& input, const ParameterValues&) co
         const double value = row.values[static_cast<std::size_t>(index % data->columns)];
         if (column == 0)
             return std::to_string(row.layer);
-        return column == 1 ? std::to_string(index % data->columns) : std::isnan(value) ? "" : fmt::format("{:.9g}", value);
+        return column == 1         ? std::to_string(index % data->columns)
+               : std::isnan(value) ? ""
+                                   : fmt::format("{:.9g}", value);
     };
     return table;
 }

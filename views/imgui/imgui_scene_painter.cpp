@@ -16,17 +16,11 @@ namespace kvscope {
 
 namespace {
 
-ImU32 packed(Colour colour) {
-    return IM_COL32(colour.r, colour.g, colour.b, colour.a);
-}
+ImU32 packed(Colour colour) { return IM_COL32(colour.r, colour.g, colour.b, colour.a); }
 
-ImVec2 at(Point point) {
-    return {static_cast<float>(point.x), static_cast<float>(point.y)};
-}
+ImVec2 at(Point point) { return {static_cast<float>(point.x), static_cast<float>(point.y)}; }
 
-ImTextureID idOf(std::uint32_t texture) {
-    return reinterpret_cast<ImTextureID>(static_cast<std::intptr_t>(texture));
-}
+ImTextureID idOf(std::uint32_t texture) { return reinterpret_cast<ImTextureID>(static_cast<std::intptr_t>(texture)); }
 
 std::vector<ImVec2> toImGui(const std::vector<Point>& points) {
     std::vector<ImVec2> converted;
@@ -41,8 +35,8 @@ void drawLine(ImDrawList& list, const std::vector<Point>& points, const Stroke& 
         return;
     const auto draw = [&](const std::vector<Point>& piece, bool close) {
         const std::vector<ImVec2> corners = toImGui(piece);
-        list.AddPolyline(corners.data(), static_cast<int>(corners.size()), packed(stroke.colour), close ? ImDrawFlags_Closed : 0,
-                         static_cast<float>(stroke.width));
+        list.AddPolyline(corners.data(), static_cast<int>(corners.size()), packed(stroke.colour),
+                         close ? ImDrawFlags_Closed : 0, static_cast<float>(stroke.width));
     };
     if (stroke.dash.empty()) {
         const auto pieces = jointPieces(points, stroke.width, closed);
@@ -83,16 +77,15 @@ void drawRectangle(ImDrawList& list, const RectangleItem& item) {
     if (item.stroke.colour.a == 0 || item.stroke.width <= 0)
         return;
     if (!item.stroke.dash.empty())
-        return drawLine(list, {{box.x, box.y}, {box.right(), box.y}, {box.right(), box.bottom()}, {box.x, box.bottom()}},
+        return drawLine(list,
+                        {{box.x, box.y}, {box.right(), box.y}, {box.right(), box.bottom()}, {box.x, box.bottom()}},
                         item.stroke, true);
     // AddRect insets by half a pixel for its own convention of pixel centres; a path has none.
     list.PathRect(from, to, static_cast<float>(item.radius));
     list.PathStroke(packed(item.stroke.colour), ImDrawFlags_Closed, static_cast<float>(item.stroke.width));
 }
 
-int segmentsFor(double radius) {
-    return radius < 4 ? 12 : radius < 12 ? 20 : 32;
-}
+int segmentsFor(double radius) { return radius < 4 ? 12 : radius < 12 ? 20 : 32; }
 
 void drawCircle(ImDrawList& list, Point centre, double radius, Colour fill, const Stroke& stroke) {
     const int segments = segmentsFor(radius);
@@ -131,11 +124,13 @@ void stampAll(ImDrawList& list, const std::vector<Point>& points, std::span<cons
         list.PrimReserve(6 * most, 4 * most);
         int drawn = 0;
         for (const Point& point : batch) {
-            if (!(point.x + reach >= low.x && point.x - reach <= high.x && point.y + reach >= low.y && point.y - reach <= high.y))
+            if (!(point.x + reach >= low.x && point.x - reach <= high.x && point.y + reach >= low.y &&
+                  point.y - reach <= high.y))
                 continue;
             for (const auto& [patch, colour] : stamps) {
                 const Point from{point.x + patch.left, point.y + patch.top};
-                list.PrimRectUV(at(from), at({from.x + patch.width, from.y + patch.height}), {patch.u0, patch.v0}, {patch.u1, patch.v1}, colour);
+                list.PrimRectUV(at(from), at({from.x + patch.width, from.y + patch.height}), {patch.u0, patch.v0},
+                                {patch.u1, patch.v1}, colour);
                 ++drawn;
             }
         }
@@ -150,10 +145,14 @@ double horizontalShift(HorizontalAlign align, double width) {
 
 double verticalShift(VerticalAlign align, const TextExtent& extent) {
     switch (align) {
-    case VerticalAlign::Top: return extent.ascent;
-    case VerticalAlign::Middle: return (extent.ascent - extent.descent) / 2;
-    case VerticalAlign::Bottom: return -extent.descent;
-    case VerticalAlign::Baseline: break;
+    case VerticalAlign::Top:
+        return extent.ascent;
+    case VerticalAlign::Middle:
+        return (extent.ascent - extent.descent) / 2;
+    case VerticalAlign::Bottom:
+        return -extent.descent;
+    case VerticalAlign::Baseline:
+        break;
     }
     return 0;
 }
@@ -183,9 +182,9 @@ void ImGuiScenePainter::paintText(const TextItem& item, ImDrawList& list, double
         return at({item.position.x + dx * std::cos(angle) - dy * std::sin(angle),
                    item.position.y + dx * std::sin(angle) + dy * std::cos(angle)});
     };
-    list.AddImageQuad(idOf(patch.texture), turned(x, y), turned(x + patch.width, y), turned(x + patch.width, y + patch.height),
-                      turned(x, y + patch.height), {patch.u0, patch.v0}, {patch.u1, patch.v0}, {patch.u1, patch.v1},
-                      {patch.u0, patch.v1}, tint);
+    list.AddImageQuad(idOf(patch.texture), turned(x, y), turned(x + patch.width, y),
+                      turned(x + patch.width, y + patch.height), turned(x, y + patch.height), {patch.u0, patch.v0},
+                      {patch.u1, patch.v0}, {patch.u1, patch.v1}, {patch.u0, patch.v1}, tint);
 }
 
 void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list, double deviceScale) {
@@ -198,8 +197,10 @@ void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list,
         stamps.push_back({m_textures.mark(item.marker, item.radius, 0, deviceScale), packed(item.fill)});
     if (stroke.colour.a > 0 && stroke.width > 0)
         stamps.push_back({m_textures.mark(item.marker, item.radius, stroke.width, deviceScale), packed(stroke.colour)});
-    for (auto first = stamps.begin(); first != stamps.end();) { // one after the other only where a page ended between them
-        const auto last = std::find_if(first, stamps.end(), [&](const Stamp& stamp) { return stamp.patch.texture != first->patch.texture; });
+    for (auto first = stamps.begin();
+         first != stamps.end();) { // one after the other only where a page ended between them
+        const auto last = std::find_if(first, stamps.end(),
+                                       [&](const Stamp& stamp) { return stamp.patch.texture != first->patch.texture; });
         stampAll(list, *item.points, {first, last});
         first = last;
     }

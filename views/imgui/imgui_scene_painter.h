@@ -8,9 +8,9 @@ struct ImDrawList;
 
 namespace kvscope {
 
-/// Paints scenes into a draw list, in scene coordinates; the renderer scales them to device pixels. Text is rasterised at
-/// `deviceScale` and snapped to device pixels. Needs the GL context current in which it was first used, also when it is
-/// destroyed.
+/// Paints scenes into a draw list, in scene coordinates; the renderer scales them to device pixels. Text is rasterised
+/// at `deviceScale` and snapped to device pixels. Needs the GL context current in which it was first used, also when it
+/// is destroyed.
 class ImGuiScenePainter {
 public:
     explicit ImGuiScenePainter(const TextService& text) : m_text(text), m_textures(text) {}

@@ -21,7 +21,8 @@ double distanceToSegment(Point p, Point a, Point b) {
 /// A mark as its distance function; negative inside.
 class Shape {
 public:
-    Shape(Marker marker, double radius) : m_radius(radius), m_outline(markerOutline(marker, radius)), m_arms(markerArms(marker, radius)) {}
+    Shape(Marker marker, double radius)
+        : m_radius(radius), m_outline(markerOutline(marker, radius)), m_arms(markerArms(marker, radius)) {}
 
     double distance(Point p) const {
         if (!m_arms.empty())

@@ -10,9 +10,7 @@ namespace kvscope {
 
 namespace {
 
-double cross(Point a, Point b, Point c) {
-    return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
-}
+double cross(Point a, Point b, Point c) { return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x); }
 
 bool inTriangle(Point p, Point a, Point b, Point c) {
     const double u = cross(a, b, p), v = cross(b, c, p), w = cross(c, a, p);
@@ -28,26 +26,26 @@ double signedArea(const std::vector<Point>& points) {
     return sum / 2;
 }
 
-bool same(Point a, Point b) {
-    return a.x == b.x && a.y == b.y;
-}
+bool same(Point a, Point b) { return a.x == b.x && a.y == b.y; }
 
 /// A corner with its neighbours among those that are left.
 struct Corner {
     std::size_t before, at, behind;
 
     Corner(const std::vector<std::size_t>& left, std::size_t place)
-        : before(left[(place + left.size() - 1) % left.size()]), at(left[place]), behind(left[(place + 1) % left.size()]) {}
-    double area(const std::vector<Point>& points) const { return cross(points[before], points[at], points[behind]) / 2; }
+        : before(left[(place + left.size() - 1) % left.size()]), at(left[place]),
+          behind(left[(place + 1) % left.size()]) {}
+    double area(const std::vector<Point>& points) const {
+        return cross(points[before], points[at], points[behind]) / 2;
+    }
 };
 
 /// Without an area, as where two sides of a band meet in one point: it can go without a triangle.
-bool isFlat(const std::vector<Point>& points, const Corner& corner) {
-    return std::abs(corner.area(points)) < 1e-9;
-}
+bool isFlat(const std::vector<Point>& points, const Corner& corner) { return std::abs(corner.area(points)) < 1e-9; }
 
 /// `pinched`: other corners may lie upon its own, as where two sides touch.
-bool isEar(const std::vector<Point>& points, const std::vector<std::size_t>& left, const Corner& corner, double orientation, bool pinched) {
+bool isEar(const std::vector<Point>& points, const std::vector<std::size_t>& left, const Corner& corner,
+           double orientation, bool pinched) {
     const Point &i = points[corner.before], &j = points[corner.at], &k = points[corner.behind];
     if (corner.area(points) * orientation <= 0)
         return false;
@@ -135,7 +133,8 @@ std::vector<std::array<std::size_t, 3>> triangulate(const std::vector<Point>& po
     return triangles;
 }
 
-std::vector<std::vector<Point>> dashes(const std::vector<Point>& line, const std::vector<double>& pattern, bool closed) {
+std::vector<std::vector<Point>> dashes(const std::vector<Point>& line, const std::vector<double>& pattern,
+                                       bool closed) {
     std::vector<std::vector<Point>> pieces;
     const double period = std::accumulate(pattern.begin(), pattern.end(), 0.0);
     if (line.size() < 2 || !(period > 0))

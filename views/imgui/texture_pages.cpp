@@ -149,10 +149,11 @@ TexturePatch TexturePages::text(const std::string& utf8, const TextStyle& style,
 }
 
 TexturePatch TexturePages::mark(Marker marker, double radius, double strokeWidth, double scale) {
-    // Twice as fine as the screen: a mark stands between pixels wherever its token does, and smoothing takes half a texel.
+    // Twice as fine as the screen: a mark stands between pixels wherever its token does, and smoothing takes half a
+    // texel.
     const double fine = 2 * scale;
-    const std::string key = '\1' + std::to_string(static_cast<int>(marker)) + ',' + std::to_string(radius) + ',' + std::to_string(strokeWidth) +
-                            ',' + std::to_string(scale);
+    const std::string key = '\1' + std::to_string(static_cast<int>(marker)) + ',' + std::to_string(radius) + ',' +
+                            std::to_string(strokeWidth) + ',' + std::to_string(scale);
     if (const auto known = m_runs.find(key); known != m_runs.end())
         return known->second;
     const MarkerBitmap bitmap = rasteriseMarker(marker, radius * fine, strokeWidth * fine);

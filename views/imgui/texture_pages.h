@@ -12,8 +12,8 @@
 
 namespace kvscope {
 
-/// Where a run of text or a mark lies: a rectangle of a texture page and its place relative to the baseline origin, or to
-/// the middle of the mark.
+/// Where a run of text or a mark lies: a rectangle of a texture page and its place relative to the baseline origin, or
+/// to the middle of the mark.
 struct TexturePatch {
     std::uint32_t texture = 0; ///< 0: nothing to draw
     float u0 = 0, v0 = 0, u1 = 0, v1 = 0;
@@ -21,8 +21,8 @@ struct TexturePatch {
     bool coloured = false;                           ///< emoji: drawn as it is, not tinted
 };
 
-/// Rasterised text, marks and images as OpenGL textures, made when first asked for and kept while they are used. Every member
-/// needs the context current in which the object was first used; destroy it in that context too.
+/// Rasterised text, marks and images as OpenGL textures, made when first asked for and kept while they are used. Every
+/// member needs the context current in which the object was first used; destroy it in that context too.
 class TexturePages {
 public:
     explicit TexturePages(const TextService& text) : m_text(text) {}

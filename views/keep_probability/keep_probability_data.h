@@ -9,8 +9,8 @@
 
 namespace kvscope {
 
-/// What the active pane's policy keeps in one KV head with one seed after the other. Random numbers are all that differs:
-/// coins, samples and sketches.
+/// What the active pane's policy keeps in one KV head with one seed after the other. Random numbers are all that
+/// differs: coins, samples and sketches.
 struct KeepProbabilityData : ViewData {
     char letter = 'A';
     std::string policyId, policyName, variant;

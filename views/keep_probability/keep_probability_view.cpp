@@ -3,11 +3,11 @@
 
 #include "core/metrics/statistics.h"
 #include "views/common/chart.h"
-#include "views/explanations.h"
-#include "views/keep_probability/keep_probability_data.h"
 #include "views/common/token_marks.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
+#include "views/keep_probability/keep_probability_data.h"
 
 #include <fmt/format.h>
 
@@ -27,10 +27,10 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                                          "the view's own", 1, 1025, 33);
     smooth.unit = "tokens";
     smooth.step = 2;
-    return std::make_shared<const ParameterTable>(
-        ParameterTable{integerOption("seeds", "Seeds", "Runs of the active pane's policy, from the present seed upwards.",
-                                     source, 2, 200, 20, Stage::Features),
-                       smooth});
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        integerOption("seeds", "Seeds", "Runs of the active pane's policy, from the present seed upwards.", source, 2,
+                      200, 20, Stage::Features),
+        smooth});
 }
 
 class KeepProbabilityView final : public View {
@@ -47,7 +47,8 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
@@ -84,10 +85,12 @@ std::vector<double> runningMean(const KeepProbabilityData& data, std::int64_t wi
     const std::int64_t n = std::ssize(data.times), half = width / 2;
     std::vector<double> sums(static_cast<std::size_t>(n) + 1, 0.0), means;
     for (std::int64_t i = 0; i < n; ++i)
-        sums[static_cast<std::size_t>(i) + 1] = sums[static_cast<std::size_t>(i)] + shareOf(data, static_cast<std::size_t>(i));
+        sums[static_cast<std::size_t>(i) + 1] =
+            sums[static_cast<std::size_t>(i)] + shareOf(data, static_cast<std::size_t>(i));
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int64_t from = std::max<std::int64_t>(0, i - half), to = std::min(n, i + half + 1);
-        means.push_back((sums[static_cast<std::size_t>(to)] - sums[static_cast<std::size_t>(from)]) / static_cast<double>(to - from));
+        means.push_back((sums[static_cast<std::size_t>(to)] - sums[static_cast<std::size_t>(from)]) /
+                        static_cast<double>(to - from));
     }
     return means;
 }
@@ -181,7 +184,11 @@ std::vector<LegendEntry> legendOf(const KeepProbabilityData& data, std::int64_t 
     const Counts counts = countsOf(data);
     const Colour identity = policyStyle(data.policyId, viewport.theme).colour;
     std::vector<LegendEntry> legend = {
-        {fmt::format("{} {}, {} of {} seeds", data.letter, data.policyName, data.seeds(), data.seedsAsked), Marker::Square, identity, {}, 4},
+        {fmt::format("{} {}, {} of {} seeds", data.letter, data.policyName, data.seeds(), data.seedsAsked),
+         Marker::Square,
+         identity,
+         {},
+         4},
         {"always " + formatCount(counts.always), Marker::Circle, theme.kept, {}, 3},
         {"sometimes " + formatCount(counts.sometimes), Marker::Circle, theme.text3, {}, 3},
         {"never " + formatCount(counts.never), Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
@@ -189,8 +196,13 @@ std::vector<LegendEntry> legendOf(const KeepProbabilityData& data, std::int64_t 
         legend.front().label = fmt::format("{} {}, the same for every seed", data.letter, data.policyName);
     else
         legend.push_back({fmt::format("mean of {} neighbours", width), Marker::Square, identity, {}, 3, true});
-    legend.push_back({fmt::format("kept on average {} %", formatFixed(100 * expectedCount(data) / static_cast<double>(data.visible), 1)), Marker::Circle, kTransparent,
-                      {theme.text2, 1, {5, 3}}, 3, true});
+    legend.push_back({fmt::format("kept on average {} %",
+                                  formatFixed(100 * expectedCount(data) / static_cast<double>(data.visible), 1)),
+                      Marker::Circle,
+                      kTransparent,
+                      {theme.text2, 1, {5, 3}},
+                      3,
+                      true});
     if (strideOf(data) > 1)
         legend.push_back({fmt::format("1 of {} tokens drawn", strideOf(data)), Marker::Circle, kTransparent, {}, 0});
     return legend;
@@ -202,7 +214,8 @@ double ringMargin(const Viewport& viewport) {
     return std::max(kLeast, kRing / (std::max(40.0, viewport.height - kAround) - 2 * kRing));
 }
 
-Scene KeepProbabilityView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+Scene KeepProbabilityView::buildScene(const ViewInput& input, const ParameterValues& options,
+                                      const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
         return emptyScene(why, viewport);
     const auto data = dataAs<KeepProbabilityData>(input);
@@ -211,7 +224,8 @@ Scene KeepProbabilityView::buildScene(const ViewInput& input, const ParameterVal
     const double margin = ringMargin(viewport);
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, -margin, 1 + margin});
     const std::int64_t width = options.integer("smooth");
-    Chart chart(viewport, legendOf(*data, width, viewport), {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
+    Chart chart(viewport, legendOf(*data, width, viewport),
+                {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
                 {range.yMin, range.yMax, AxisScale::Linear, "Share of the seeds"});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
@@ -226,9 +240,10 @@ Scene KeepProbabilityView::buildScene(const ViewInput& input, const ParameterVal
 
 /// In how many seeds every one of the tokens is kept.
 int seedsThatKeepAll(const KeepProbabilityData& data, const std::vector<TokenIndex>& tokens) {
-    return static_cast<int>(std::count_if(data.lists.begin(), data.lists.end(), [&](const std::vector<TokenIndex>& list) {
-        return std::includes(list.begin(), list.end(), tokens.begin(), tokens.end());
-    }));
+    return static_cast<int>(
+        std::count_if(data.lists.begin(), data.lists.end(), [&](const std::vector<TokenIndex>& list) {
+            return std::includes(list.begin(), list.end(), tokens.begin(), tokens.end());
+        }));
 }
 
 std::string KeepProbabilityView::finding(const ViewInput& input, const ParameterValues&) const {
@@ -237,20 +252,25 @@ std::string KeepProbabilityView::finding(const ViewInput& input, const Parameter
     const auto data = dataAs<KeepProbabilityData>(input);
     const std::string kept = formatFixed(expectedCount(*data), data->drawsRandomNumbers ? 1 : 0);
     if (!data->drawsRandomNumbers)
-        return fmt::format("{} draws no random numbers: the same list of {} tokens for every seed", data->policyName, kept);
+        return fmt::format("{} draws no random numbers: the same list of {} tokens for every seed", data->policyName,
+                           kept);
     const Counts counts = countsOf(*data);
     if (counts.sometimes == 0)
-        return fmt::format("{} keeps the same list of {} tokens with each of {} seeds", data->policyName, kept, data->seeds());
-    std::string text = fmt::format("Over {} seeds {} keeps {} tokens always, {} sometimes and {} never, {} of {} on average",
-                                   data->seeds(), data->policyName, formatCount(counts.always), formatCount(counts.sometimes),
-                                   formatCount(counts.never), kept, formatCount(data->visible));
+        return fmt::format("{} keeps the same list of {} tokens with each of {} seeds", data->policyName, kept,
+                           data->seeds());
+    std::string text =
+        fmt::format("Over {} seeds {} keeps {} tokens always, {} sometimes and {} never, {} of {} on average",
+                    data->seeds(), data->policyName, formatCount(counts.always), formatCount(counts.sometimes),
+                    formatCount(counts.never), kept, formatCount(data->visible));
     if (const auto selected = beforeCut(input, input.focus.selected); !selected.empty())
-        text += fmt::format("; the whole {} in {}", input.focus.selectionName.empty() ? "selection" : input.focus.selectionName,
+        text += fmt::format("; the whole {} in {}",
+                            input.focus.selectionName.empty() ? "selection" : input.focus.selectionName,
                             seedsThatKeepAll(*data, selected));
     return text;
 }
 
-PointFacts KeepProbabilityView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+PointFacts KeepProbabilityView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene,
+                                        Point at) const {
     const auto data = dataAs<KeepProbabilityData>(input);
     const PickId pick = pickAt(scene, at, 4);
     if (!data || pick.kind != PickId::Kind::Token || pick.index >= data->visible)
@@ -279,13 +299,20 @@ ViewTable KeepProbabilityView::table(const ViewInput& input, const ParameterValu
         const auto i = static_cast<std::size_t>(row);
         const ShareInterval interval = wilsonInterval(data->times[i], data->seeds());
         switch (column) {
-        case 0: return std::to_string(row);
-        case 1: return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
-        case 2: return std::to_string(data->seeds());
-        case 3: return std::to_string(data->times[i]);
-        case 4: return fmt::format("{:.6f}", shareOf(*data, i));
-        case 5: return fmt::format("{:.6f}", data->drawsRandomNumbers ? interval.low : shareOf(*data, i));
-        default: return fmt::format("{:.6f}", data->drawsRandomNumbers ? interval.high : shareOf(*data, i));
+        case 0:
+            return std::to_string(row);
+        case 1:
+            return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
+        case 2:
+            return std::to_string(data->seeds());
+        case 3:
+            return std::to_string(data->times[i]);
+        case 4:
+            return fmt::format("{:.6f}", shareOf(*data, i));
+        case 5:
+            return fmt::format("{:.6f}", data->drawsRandomNumbers ? interval.low : shareOf(*data, i));
+        default:
+            return fmt::format("{:.6f}", data->drawsRandomNumbers ? interval.high : shareOf(*data, i));
         }
     };
     return table;

@@ -11,11 +11,13 @@ namespace kvscope {
 DensityGrid::DensityGrid(const Viewport::Range& range, std::size_t categories)
     : m_range(range), m_side(std::max(range.xMax - range.xMin, range.yMax - range.yMin) / kCells),
       m_columns(static_cast<std::size_t>(std::max(1.0, std::ceil((range.xMax - range.xMin) / m_side)))),
-      m_rows(static_cast<std::size_t>(std::max(1.0, std::ceil((range.yMax - range.yMin) / m_side)))), m_categories(categories),
-      m_counts(m_columns * m_rows, 0), m_valued(m_counts), m_shades(m_counts.size(), 0), m_byCategory(m_counts.size() * categories, 0) {}
+      m_rows(static_cast<std::size_t>(std::max(1.0, std::ceil((range.yMax - range.yMin) / m_side)))),
+      m_categories(categories), m_counts(m_columns * m_rows, 0), m_valued(m_counts), m_shades(m_counts.size(), 0),
+      m_byCategory(m_counts.size() * categories, 0) {}
 
 Viewport::Range DensityGrid::covered() const {
-    return {m_range.xMin, m_range.xMin + m_side * static_cast<double>(m_columns), m_range.yMax - m_side * static_cast<double>(m_rows), m_range.yMax};
+    return {m_range.xMin, m_range.xMin + m_side * static_cast<double>(m_columns),
+            m_range.yMax - m_side * static_cast<double>(m_rows), m_range.yMax};
 }
 
 void DensityGrid::add(Point at, float shade, std::size_t category) {
@@ -38,7 +40,8 @@ DensityGrid::Cell DensityGrid::cell(std::size_t index) const {
     cell.count = m_counts[index];
     cell.shade = m_valued[index] > 0 ? static_cast<float>(m_shades[index] / static_cast<double>(m_valued[index])) : NAN;
     const auto first = m_byCategory.begin() + static_cast<std::ptrdiff_t>(index * m_categories);
-    cell.category = static_cast<std::size_t>(std::max_element(first, first + static_cast<std::ptrdiff_t>(m_categories)) - first);
+    cell.category =
+        static_cast<std::size_t>(std::max_element(first, first + static_cast<std::ptrdiff_t>(m_categories)) - first);
     return cell;
 }
 
@@ -47,7 +50,8 @@ ImageItem DensityGrid::painted(const Box& box, const std::vector<Colour>& colour
     auto rgba = std::make_shared<std::vector<std::uint8_t>>();
     rgba->reserve(colours.size() * 4);
     for (std::size_t i = 0; i < colours.size(); ++i) {
-        const double strength = m_counts[i] > 0 ? 0.2 + 0.75 * std::log1p(static_cast<double>(m_counts[i])) / fullest : 0;
+        const double strength =
+            m_counts[i] > 0 ? 0.2 + 0.75 * std::log1p(static_cast<double>(m_counts[i])) / fullest : 0;
         const Colour colour = withAlpha(colours[i], strength);
         rgba->insert(rgba->end(), {colour.r, colour.g, colour.b, colour.a});
     }

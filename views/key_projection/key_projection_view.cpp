@@ -2,9 +2,9 @@
 // that what differs between two of them is the policy and nothing else.
 #include "views/key_projection/key_projection_view.h"
 
-#include "views/explanations.h"
 #include "views/common/option_needs.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
 #include "views/key_projection/projection_crowd.h"
 #include "views/key_projection/projection_frame.h"
 
@@ -21,43 +21,62 @@ std::shared_ptr<const ParameterTable> makeOptions() {
     constexpr const char *axes = "KeyDiff Figs. 4, 5", *marks = "KeyDiff Figs. 5, 8-11";
     constexpr const char* unfolding = "SubGen Fig. 1; van der Maaten and Hinton, JMLR 9 (2008)";
     return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("method", "Method", "How tokens find their places. t-SNE keeps neighbours together and nothing else: no axes, no distances, no densities.",
+        choiceOption("method", "Method",
+                     "How tokens find their places. t-SNE keeps neighbours together and nothing else: no axes, no "
+                     "distances, no densities.",
                      unfolding,
                      {{"pca", "principal axes", "a plane through the vectors, with the variance that it holds"},
                       {"tsne", "t-SNE", "up to 8,192 tokens; takes seconds"}},
                      Stage::Features),
-        realOption("perplexity", "t-SNE perplexity", "How many neighbours a token looks at, about.", unfolding, 2, 200, 30, Stage::Features),
-        integerOption("iterations", "t-SNE iterations", "Steps of the descent; the first third of them, 250 at most, pull neighbours together twelvefold.",
-                      unfolding, 50, 5000, 750, Stage::Features),
-        integerOption("tsne_seed", "t-SNE seed", "Of the random start. What changes with it is the method's doing, not the data's.", unfolding, 0, 9999, 0,
-                      Stage::Features),
-        integerOption("x_component", "Horizontal component", "Principal component along x; t-SNE has none.", axes, 1, 5, 1),
-        integerOption("y_component", "Vertical component", "Principal component along y; t-SNE has none.", axes, 1, 5, 2),
-        choiceOption("source", "Source",
-                     "Keys as attention reads them, or before the rotary embedding, where content is not mixed with position.",
-                     "KeyDiff Figs. 4, 11",
-                     {{"keys", "keys after RoPE", "as attention reads them"},
-                      {"keys_pre_rope", "keys before RoPE", "content alone"},
-                      {"values", "values", "of the KV head (SubGen Fig. 1)"},
-                      {"queries", "queries", "of the query head, where all were captured"}},
-                     Stage::Features),
-        choiceOption("colour_by", "Colour", "What the colour of a mark says; fill always says kept, a ring evicted.", "KeyDiff Figs. 4, 5",
+        realOption("perplexity", "t-SNE perplexity", "How many neighbours a token looks at, about.", unfolding, 2, 200,
+                   30, Stage::Features),
+        integerOption(
+            "iterations", "t-SNE iterations",
+            "Steps of the descent; the first third of them, 250 at most, pull neighbours together twelvefold.",
+            unfolding, 50, 5000, 750, Stage::Features),
+        integerOption("tsne_seed", "t-SNE seed",
+                      "Of the random start. What changes with it is the method's doing, not the data's.", unfolding, 0,
+                      9999, 0, Stage::Features),
+        integerOption("x_component", "Horizontal component", "Principal component along x; t-SNE has none.", axes, 1, 5,
+                      1),
+        integerOption("y_component", "Vertical component", "Principal component along y; t-SNE has none.", axes, 1, 5,
+                      2),
+        choiceOption(
+            "source", "Source",
+            "Keys as attention reads them, or before the rotary embedding, where content is not mixed with position.",
+            "KeyDiff Figs. 4, 11",
+            {{"keys", "keys after RoPE", "as attention reads them"},
+             {"keys_pre_rope", "keys before RoPE", "content alone"},
+             {"values", "values", "of the KV head (SubGen Fig. 1)"},
+             {"queries", "queries", "of the query head, where all were captured"}},
+            Stage::Features),
+        choiceOption("colour_by", "Colour", "What the colour of a mark says; fill always says kept, a ring evicted.",
+                     "KeyDiff Figs. 4, 5",
                      {{"state", "State", "kept blue, evicted orange"},
                       {"position", "Position", "in the prompt"},
                       {"score", "Score", "of this pane's policy"},
                       {"norm", "Norm", "of the projected vector"},
                       {"cluster", "Cluster", "the nearest of the greedy centres, which are marked (SubGen Fig. 1)"},
-                     {"panes", "Panes", "how many panes keep the token"}}),
-        integerOption("centres", "Centres", "Greedy k-centers of the vectors in the head, the first token first; colour by cluster shows them.",
-                      "SubGen section 3.2, Fig. 1", 2, 64, 16),
-        flagOption("tint", "Voronoi tint", "With colour by cluster: tints the plane by the centre that is nearest in it.", "SubGen Fig. 1"),
-        choiceOption("crowd", "Crowds", "How many tokens are drawn.", marks,
-                     {{"auto", "density where crowded", "marks, and where more than 20,000 lie in the range (fewer in a small picture) their density; zoom in for marks"},
-                      {"density", "density", "evicted tokens counted in cells, a 200th of the range a side; many kept ones too"},
-                      {"marks", "marks", "every kept token; of a crowd of evicted ones every so many-th"}}),
-        flagOption("retained_only", "Kept tokens only", "Hides evicted tokens, so that only what is left is seen.", marks),
-        flagOption("show_queries", "Queries", "Shows the query head's captured queries on the axes of the keys.", marks),
-        flagOption("show_after_cut", "Tokens after the cut", "Shows the keys that no policy has seen as small grey dots.", marks),
+                      {"panes", "Panes", "how many panes keep the token"}}),
+        integerOption(
+            "centres", "Centres",
+            "Greedy k-centers of the vectors in the head, the first token first; colour by cluster shows them.",
+            "SubGen section 3.2, Fig. 1", 2, 64, 16),
+        flagOption("tint", "Voronoi tint",
+                   "With colour by cluster: tints the plane by the centre that is nearest in it.", "SubGen Fig. 1"),
+        choiceOption(
+            "crowd", "Crowds", "How many tokens are drawn.", marks,
+            {{"auto", "density where crowded",
+              "marks, and where more than 20,000 lie in the range (fewer in a small picture) their density; zoom in "
+              "for marks"},
+             {"density", "density", "evicted tokens counted in cells, a 200th of the range a side; many kept ones too"},
+             {"marks", "marks", "every kept token; of a crowd of evicted ones every so many-th"}}),
+        flagOption("retained_only", "Kept tokens only", "Hides evicted tokens, so that only what is left is seen.",
+                   marks),
+        flagOption("show_queries", "Queries", "Shows the query head's captured queries on the axes of the keys.",
+                   marks),
+        flagOption("show_after_cut", "Tokens after the cut",
+                   "Shows the keys that no policy has seen as small grey dots.", marks),
         valueRangeOption(checkShadeRange)});
 }
 
@@ -77,7 +96,8 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
 
 private:
     std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
@@ -93,7 +113,8 @@ std::string whyNoPicture(const ViewInput& input, const ParameterValues& options)
         return input.data.error;
     if (input.data.value)
         return "";
-    return options.choice("method") == "tsne" ? "Looking for the neighbours of every token, for t-SNE…" : "Computing the principal axes…";
+    return options.choice("method") == "tsne" ? "Looking for the neighbours of every token, for t-SNE…"
+                                              : "Computing the principal axes…";
 }
 
 std::vector<OptionNeed> KeyProjectionView::optionNeeds() const {
@@ -111,7 +132,8 @@ std::vector<OptionNeed> KeyProjectionView::optionNeeds() const {
             {kValueRangeOption, {{"colour_by", {"position", "score", "norm"}}}}};
 }
 
-Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValues& options,
+                                    const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input, options); !why.empty())
         return emptyScene(why, viewport);
     const Theme& theme = themeOf(viewport.theme);
@@ -140,7 +162,7 @@ std::string tsneFinding(const TsneRun& run) {
     if (run.iteration < run.request.iterations)
         return tsneNote(run);
     return fmt::format("{} % of each token's {} nearest neighbours in the head are its nearest here too (t-SNE, {})",
-                       formatFixed(100 * run.neighboursKept, 1), kJudgedNeighbours, tsneLabel(run));
+                       formatFixed(100 * run.neighboursKept, 1), kEvaluatedNeighbours, tsneLabel(run));
 }
 
 /// Share of the tokens farthest from the mean of the keys (outermost tenth in the picture) that are kept.
@@ -152,14 +174,17 @@ std::string rimFinding(const ViewInput& input, const PaneData& pane, const Proje
     }
     std::sort(distances.begin(), distances.end());
     const std::size_t rim = std::max<std::size_t>(1, distances.size() / 10);
-    const auto kept = std::count_if(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(rim), [&](const auto& d) {
-        return marks.states[static_cast<std::size_t>(d.second)] != TokenState::Evicted;
-    });
-    return fmt::format("{} keeps {} of the {} tokens farthest from the mean in this plane, at {} kept overall", pane.policyName,
-                       formatCount(kept), formatCount(static_cast<std::int64_t>(rim)), keptShare(*pane.result, input.kvHead));
+    const auto kept =
+        std::count_if(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(rim), [&](const auto& d) {
+            return marks.states[static_cast<std::size_t>(d.second)] != TokenState::Evicted;
+        });
+    return fmt::format("{} keeps {} of the {} tokens farthest from the mean in this plane, at {} kept overall",
+                       pane.policyName, formatCount(kept), formatCount(static_cast<std::int64_t>(rim)),
+                       keptShare(*pane.result, input.kvHead));
 }
 
-std::unique_ptr<const ColourScale> KeyProjectionView::scaleOf(const ViewInput& input, const ParameterValues& options) const {
+std::unique_ptr<const ColourScale> KeyProjectionView::scaleOf(const ViewInput& input,
+                                                              const ParameterValues& options) const {
     if (!whyNoPicture(input, options).empty())
         return nullptr;
     const ProjectionMarks marks = makeMarks(input, *activePane(input), options);
@@ -167,7 +192,8 @@ std::unique_ptr<const ColourScale> KeyProjectionView::scaleOf(const ViewInput& i
 }
 
 /// Of the colour column alone: a token's read-out is the common one.
-PointFacts KeyProjectionView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+PointFacts KeyProjectionView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                      Point at) const {
     const auto scale = placeOnColumn(scene, at) ? scaleOf(input, options) : nullptr;
     return scale ? rangeFacts(*scale, scene, at) : PointFacts{};
 }
@@ -179,7 +205,8 @@ std::string KeyProjectionView::finding(const ViewInput& input, const ParameterVa
         return tsneFinding(*run);
     const PaneData& pane = *activePane(input);
     const bool chosen = !input.focus.selected.empty();
-    const auto tokens = beforeCut(input, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
+    const auto tokens =
+        beforeCut(input, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
     if (tokens.empty())
         return rimFinding(input, pane, makeMarks(input, pane, options));
     const auto total = static_cast<std::int64_t>(tokens.size());
@@ -195,17 +222,26 @@ ViewTable KeyProjectionView::table(const ViewInput& input, const ParameterValues
         return table;
     auto marks = std::make_shared<const ProjectionMarks>(makeMarks(input, *activePane(input), options));
     table.rowCount = static_cast<std::int64_t>(marks->states.size());
-    table.cell = [capture = input.capture, projection = dataAs<ProjectionData>(input), marks](std::int64_t row, int column) -> std::string {
+    table.cell = [capture = input.capture, projection = dataAs<ProjectionData>(input),
+                  marks](std::int64_t row, int column) -> std::string {
         const auto token = static_cast<TokenIndex>(row);
         static const char* const kStates[] = {"kept", "protected", "evicted", "after the cut"};
         switch (column) {
-        case 0: return std::to_string(row);
-        case 1: return displayText(capture->tokens().textOf(token));
-        case 2: return segmentOf(*capture, token);
-        case 3: return kStates[static_cast<int>(marks->states[static_cast<std::size_t>(row)])];
-        case 4: return fmt::format("{:.6g}", keyPoint(*projection, *marks, token).x);
-        case 5: return fmt::format("{:.6g}", keyPoint(*projection, *marks, token).y);
-        default: return projection->cluster.empty() ? "" : std::to_string(projection->cluster[static_cast<std::size_t>(row)]);
+        case 0:
+            return std::to_string(row);
+        case 1:
+            return displayText(capture->tokens().textOf(token));
+        case 2:
+            return segmentOf(*capture, token);
+        case 3:
+            return kStates[static_cast<int>(marks->states[static_cast<std::size_t>(row)])];
+        case 4:
+            return fmt::format("{:.6g}", keyPoint(*projection, *marks, token).x);
+        case 5:
+            return fmt::format("{:.6g}", keyPoint(*projection, *marks, token).y);
+        default:
+            return projection->cluster.empty() ? ""
+                                               : std::to_string(projection->cluster[static_cast<std::size_t>(row)]);
         }
     };
     return table;

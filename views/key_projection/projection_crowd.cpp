@@ -18,7 +18,9 @@ bool isInside(const Viewport::Range& range, Point p) {
     return p.x >= range.xMin && p.x <= range.xMax && p.y >= range.yMin && p.y <= range.yMax;
 }
 
-template <class Use> void forEach(TokenState state, const ProjectionMarks& marks, const ProjectionData& projection, const Viewport::Range& range, const Use& use) {
+template <class Use>
+void forEach(TokenState state, const ProjectionMarks& marks, const ProjectionData& projection,
+             const Viewport::Range& range, const Use& use) {
     for (std::size_t i = 0; i < marks.states.size(); ++i) {
         if (marks.states[i] != state)
             continue;
@@ -27,13 +29,15 @@ template <class Use> void forEach(TokenState state, const ProjectionMarks& marks
     }
 }
 
-std::int64_t count(TokenState state, const ProjectionMarks& marks, const ProjectionData& projection, const Viewport::Range& range) {
+std::int64_t count(TokenState state, const ProjectionMarks& marks, const ProjectionData& projection,
+                   const Viewport::Range& range) {
     std::int64_t tokens = 0;
     forEach(state, marks, projection, range, [&](std::size_t, Point) { ++tokens; });
     return tokens;
 }
 
-std::shared_ptr<const DensityGrid> densityIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport::Range& range, bool keptToo) {
+std::shared_ptr<const DensityGrid> densityIn(const ProjectionMarks& marks, const ProjectionData& projection,
+                                             const Viewport::Range& range, bool keptToo) {
     auto grid = std::make_shared<DensityGrid>(range, marks.category.empty() ? 0 : kCategoryColours);
     const auto addAll = [&](TokenState state, float shade) {
         forEach(state, marks, projection, range, [&](std::size_t token, Point at) {
@@ -49,8 +53,8 @@ std::shared_ptr<const DensityGrid> densityIn(const ProjectionMarks& marks, const
 
 } // namespace
 
-Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport& viewport, const Viewport::Range& range,
-              const std::string& choice) {
+Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport& viewport,
+              const Viewport::Range& range, const std::string& choice) {
     constexpr double kPixelsOfMark = 12;
     const auto most = std::min(kMostMarks, static_cast<std::int64_t>(viewport.width * viewport.height / kPixelsOfMark));
     Crowd crowd;
@@ -70,12 +74,12 @@ std::string crowdNote(const ProjectionMarks& marks) {
     const Crowd& crowd = marks.crowd;
     if (crowd.density)
         return fmt::format("{} evicted{} as a density, up to {} in a cell{}", formatCount(crowd.evicted),
-                           crowd.keptToo ? " and " + formatCount(crowd.kept) + " kept" : "", formatCount(crowd.density->most()),
-                           crowd.keptToo ? "" : "; all kept shown");
+                           crowd.keptToo ? " and " + formatCount(crowd.kept) + " kept" : "",
+                           formatCount(crowd.density->most()), crowd.keptToo ? "" : "; all kept shown");
     if (crowd.stride == 1)
         return "";
-    return fmt::format("showing {} of {} evicted; all kept shown", formatCount((crowd.evicted + crowd.stride - 1) / crowd.stride),
-                       formatCount(crowd.evicted));
+    return fmt::format("showing {} of {} evicted; all kept shown",
+                       formatCount((crowd.evicted + crowd.stride - 1) / crowd.stride), formatCount(crowd.evicted));
 }
 
 } // namespace kvscope

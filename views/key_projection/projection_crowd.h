@@ -7,8 +7,8 @@
 namespace kvscope {
 
 /// How the tokens of this range are drawn in a picture of this size; `choice` is the view's option "crowd".
-Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport& viewport, const Viewport::Range& range,
-              const std::string& choice);
+Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport& viewport,
+              const Viewport::Range& range, const std::string& choice);
 
 /// What the picture says of it; empty where every token has a mark.
 std::string crowdNote(const ProjectionMarks& marks);

@@ -20,17 +20,18 @@ struct TsneRun {
 
 /// Projected tensors of one head, shared by all panes.
 struct ProjectionData : ViewData {
-    std::string source;         ///< "keys", "keys_pre_rope", "values", "queries"
+    std::string source;          ///< "keys", "keys_pre_rope", "values", "queries"
     std::optional<TsneRun> tsne; ///< set: `keys` is an embedding [n, 2], and there are no axes to put anything else on
-    PrincipalAxes axes;         ///< empty for an embedding
-    HostTensor keys;            ///< [n, components] the rows that the source names
-    std::vector<float> norms;   ///< [n] of these rows
-    std::vector<TokenIndex> centres;   ///< greedy k-centers of these rows in the head (SubGen section 3.2), as picked; empty: not asked for
+    PrincipalAxes axes;          ///< empty for an embedding
+    HostTensor keys;             ///< [n, components] the rows that the source names
+    std::vector<float> norms;    ///< [n] of these rows
+    std::vector<TokenIndex>
+        centres; ///< greedy k-centers of these rows in the head (SubGen section 3.2), as picked; empty: not asked for
     std::vector<std::int32_t> cluster; ///< [n] position in `centres` of the nearest one; empty as they are
     double radius = 0;                 ///< largest distance of a row to its nearest centre
-    HostTensor queries;         ///< [w, components] or empty: query head's queries on the keys' axes
+    HostTensor queries;                ///< [w, components] or empty: query head's queries on the keys' axes
     TokenIndex firstQuery = 0;
-    HostTensor queryMean;       ///< [components] or empty
+    HostTensor queryMean; ///< [components] or empty
 };
 
 } // namespace kvscope

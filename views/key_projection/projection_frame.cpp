@@ -15,7 +15,7 @@ namespace kvscope {
 namespace {
 
 constexpr double kNotePitch = 13; // of the lines under a figure
-constexpr double kRowEdge = 10;  // beside the row that panes share
+constexpr double kRowEdge = 10;   // beside the row that panes share
 const TextStyle kNote{FontFace::Interface, 10};
 
 /// An embedding has no unit, no variance and no direction: its axes say so by naming nothing but the method.
@@ -24,7 +24,8 @@ AxisSpec axisOf(const ProjectionData& projection, int component, double low, dou
         return {low, high, AxisScale::Linear, fmt::format("t-SNE {}", component + 1)};
     const auto& shares = projection.axes.explainedVariance;
     const auto index = static_cast<std::size_t>(component);
-    const std::string share = index < shares.size() ? fmt::format(" ({} % of variance)", formatFixed(100 * shares[index], 1)) : "";
+    const std::string share =
+        index < shares.size() ? fmt::format(" ({} % of variance)", formatFixed(100 * shares[index], 1)) : "";
     return {low, high, AxisScale::Linear, fmt::format("PC {}{}", component + 1, share)};
 }
 
@@ -35,7 +36,8 @@ void shortenTitle(AxisSpec& axis, double room, const TextService& text) {
 }
 
 /// At most so many lines, the last of which says with an ellipsis that it is not all.
-std::vector<std::string> firstLines(const SceneBuilder& builder, const std::string& text, double width, std::size_t most) {
+std::vector<std::string> firstLines(const SceneBuilder& builder, const std::string& text, double width,
+                                    std::size_t most) {
     std::vector<std::string> lines = builder.wrap(text, kNote, width);
     for (std::size_t i = most; i < lines.size(); ++i)
         lines[most - 1] += " " + lines[i];
@@ -48,7 +50,8 @@ std::vector<std::string> firstLines(const SceneBuilder& builder, const std::stri
 void drawCaption(SceneBuilder& builder, const std::vector<std::string>& lines, const Viewport& viewport) {
     double y = viewport.height - 6 - kNotePitch * static_cast<double>(lines.size());
     for (const std::string& line : lines) {
-        builder.text({viewport.width / 2, y}, line, kNote, themeOf(viewport.theme).text3, HorizontalAlign::Centre, VerticalAlign::Top);
+        builder.text({viewport.width / 2, y}, line, kNote, themeOf(viewport.theme).text3, HorizontalAlign::Centre,
+                     VerticalAlign::Top);
         y += kNotePitch;
     }
 }
@@ -60,7 +63,8 @@ void drawNotes(SceneBuilder& builder, const PlotFrame& frame, const std::string&
     const std::string shown = builder.elide(notes, kNote, frame.plot.width - 8);
     const double w = builder.width(shown, kNote);
     builder.rectangle({frame.plot.right() - w - 8, frame.plot.y, w + 8, 15}, withAlpha(theme.canvas, 0.93));
-    builder.text({frame.plot.right() - 4, frame.plot.y + 8}, shown, kNote, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+    builder.text({frame.plot.right() - 4, frame.plot.y + 8}, shown, kNote, theme.text3, HorizontalAlign::Right,
+                 VerticalAlign::Middle);
 }
 
 ColourColumnSpec columnOf(const ProjectionMarks& marks, const Viewport& viewport) {
@@ -79,13 +83,16 @@ std::string tsneLabel(const TsneRun& run) {
 
 std::string tsneNote(const TsneRun& run) {
     if (run.iteration < run.request.iterations)
-        return fmt::format("t-SNE, {}: iteration {} of {}", tsneLabel(run), formatCount(run.iteration), formatCount(run.request.iterations));
-    return fmt::format("t-SNE, {}, {} iterations: KL {} nats", tsneLabel(run), formatCount(run.iteration), formatFixed(run.divergence, 3));
+        return fmt::format("t-SNE, {}: iteration {} of {}", tsneLabel(run), formatCount(run.iteration),
+                           formatCount(run.request.iterations));
+    return fmt::format("t-SNE, {}, {} iterations: KL {} nats", tsneLabel(run), formatCount(run.iteration),
+                       formatFixed(run.divergence, 3));
 }
 
-ProjectionFrame::ProjectionFrame(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks, const Viewport& viewport,
-                                 SceneBuilder& builder)
-    : m_input(input), m_pane(pane), m_marks(marks), m_viewport(viewport), m_builder(builder), m_theme(themeOf(viewport.theme)), m_room(room()) {
+ProjectionFrame::ProjectionFrame(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks,
+                                 const Viewport& viewport, SceneBuilder& builder)
+    : m_input(input), m_pane(pane), m_marks(marks), m_viewport(viewport), m_builder(builder),
+      m_theme(themeOf(viewport.theme)), m_room(room()) {
     if (m_room.legend)
         m_legend = m_room.shared ? sharedLegend(input, marks, m_theme) : legendOf(input, pane, marks, m_theme);
     m_scale = !marks.shade.empty() && viewport.width >= 300 && viewport.height >= 150;
@@ -94,10 +101,12 @@ ProjectionFrame::ProjectionFrame(const ViewInput& input, const PaneData& pane, c
 
 ProjectionFrame::Room ProjectionFrame::room() const {
     Room room;
-    const double scale = m_viewport.forExport ? 1.5 : 1; // nobody can hover over a figure: its small panels name everything too
+    const double scale =
+        m_viewport.forExport ? 1.5 : 1; // nobody can hover over a figure: its small panels name everything too
     const double width = scale * m_viewport.width, height = scale * m_viewport.height;
     room.legend = width >= 200 && height >= 160;
-    room.shared = m_viewport.besideOthers && !m_viewport.forExport && room.legend && m_marks.shade.empty() && m_marks.category.empty(); // else each has a legend of its own
+    room.shared = m_viewport.besideOthers && !m_viewport.forExport && room.legend && m_marks.shade.empty() &&
+                  m_marks.category.empty(); // else each has a legend of its own
     room.axes.titles = width >= 220 && height >= 180 && !room.shared;
     room.axes.tickLabels = width >= 180 && height >= 140 && !projectionOf(m_input).tsne;
     room.axes.forPaper = m_viewport.theme == ThemeId::Paper;
@@ -117,8 +126,10 @@ void ProjectionFrame::setAxes(const Viewport::Range& range) {
     const double top = m_room.legend && !m_room.shared ? 26 + furtherLegendRows(m_viewport, m_legend) : 4;
     const double bottom = m_room.caption       ? kNotePitch * static_cast<double>(m_caption.size()) + 4
                           : m_room.shared      ? kLegendPitch * sharedRows() + 2
-                          : m_room.axes.titles ? 4 : 0;
-    const Box area{8, top, m_viewport.width - 12 - (m_scale ? kLabelledColumnWidth + 6 : 0), m_viewport.height - top - bottom - 4};
+                          : m_room.axes.titles ? 4
+                                               : 0;
+    const Box area{8, top, m_viewport.width - 12 - (m_scale ? kLabelledColumnWidth + 6 : 0),
+                   m_viewport.height - top - bottom - 4};
     m_frame.plot = plotBoxFor(area, m_frame.y, m_room.axes, *m_viewport.text);
     if (!m_viewport.range)
         makeAspectEqual(m_frame.x, m_frame.y, m_frame.plot);
@@ -136,7 +147,8 @@ std::vector<std::string> ProjectionFrame::notes() const {
     if (const auto& run = projectionOf(m_input).tsne)
         notes.push_back(tsneNote(*run));
     if (const std::string& source = projectionOf(m_input).source; source == "values" || source == "queries")
-        notes.push_back(source == "values" ? "values of the KV head" : fmt::format("queries of query head {}", m_input.queryHead.value));
+        notes.push_back(source == "values" ? "values of the KV head"
+                                           : fmt::format("queries of query head {}", m_input.queryHead.value));
     if (m_marks.colourBy == "cluster" && projectionOf(m_input).centres.empty())
         notes.emplace_back("looking for the greedy centres…");
     if (m_marks.tinted)
@@ -158,14 +170,13 @@ std::vector<std::string> ProjectionFrame::notes() const {
     return notes;
 }
 
-void ProjectionFrame::drawBehind() {
-    drawGrid(m_builder, m_frame, m_theme);
-}
+void ProjectionFrame::drawBehind() { drawGrid(m_builder, m_frame, m_theme); }
 
 void ProjectionFrame::drawAround() {
     drawAxes(m_builder, m_frame, m_room.axes, m_theme);
     if (m_scale)
-        drawColourColumn(m_builder, {m_frame.plot.right() + 10, m_frame.plot.y, kLabelledColumnWidth, m_frame.plot.height},
+        drawColourColumn(m_builder,
+                         {m_frame.plot.right() + 10, m_frame.plot.y, kLabelledColumnWidth, m_frame.plot.height},
                          columnOf(m_marks, m_viewport), m_theme);
     if (m_room.shared)
         drawSharedRow();
@@ -193,7 +204,8 @@ void ProjectionFrame::drawSharedRow() {
         lines = {axes, range};
     for (const std::string& whole : lines) {
         const std::string line = m_builder.elide(whole, kNote, width);
-        m_builder.text({kRowEdge + width, y}, line, kNote, m_theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+        m_builder.text({kRowEdge + width, y}, line, kNote, m_theme.text3, HorizontalAlign::Right,
+                       VerticalAlign::Middle);
         y += kLegendPitch;
     }
 }

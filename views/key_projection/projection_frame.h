@@ -8,13 +8,14 @@
 
 namespace kvscope {
 
-/// What stands around the marks: axes, legend, colour column, notes and, under a figure, its caption. Among panes that stand
-/// beside each other in the window, which have one plane and one range, legend and axes are named once, in a row under the plots.
+/// What stands around the marks: axes, legend, colour column, notes and, under a figure, its caption. Among panes that
+/// stand beside each other in the window, which have one plane and one range, legend and axes are named once, in a row
+/// under the plots.
 class ProjectionFrame {
 public:
     /// All outlive the frame; the data are there.
-    ProjectionFrame(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks, const Viewport& viewport,
-                    SceneBuilder& builder);
+    ProjectionFrame(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks,
+                    const Viewport& viewport, SceneBuilder& builder);
 
     const PlotFrame& plot() const { return m_frame; }
     void drawBehind();

@@ -48,8 +48,9 @@ Point keyPoint(const ProjectionData& projection, const ProjectionMarks& marks, T
 std::vector<TintSite> centreSites(const ProjectionData& projection, const ProjectionMarks& marks, ThemeId theme) {
     std::vector<TintSite> sites;
     for (const TokenIndex centre : projection.centres)
-        sites.push_back({keyPoint(projection, marks, centre),
-                         categoryColour(static_cast<std::size_t>(marks.category[static_cast<std::size_t>(centre)]), theme)});
+        sites.push_back(
+            {keyPoint(projection, marks, centre),
+             categoryColour(static_cast<std::size_t>(marks.category[static_cast<std::size_t>(centre)]), theme)});
     return sites;
 }
 
@@ -58,9 +59,11 @@ std::string tintNote(const ProjectionData& projection, const ProjectionMarks& ma
     for (std::size_t i = 0; i < projection.cluster.size(); ++i)
         points.push_back(keyPoint(projection, marks, static_cast<TokenIndex>(i)));
     const std::vector<std::size_t> nearest = nearestSites(centreSites(projection, marks, ThemeId::Light), points);
-    const auto same = std::inner_product(nearest.begin(), nearest.end(), projection.cluster.begin(), std::int64_t{0}, std::plus<>(),
-                                         [](std::size_t here, std::int32_t inHead) { return std::cmp_equal(here, inHead) ? 1 : 0; });
-    return "tint: the nearest centre in this plane, of " + formatFixed(100.0 * static_cast<double>(same) / static_cast<double>(points.size()), 0) +
+    const auto same =
+        std::inner_product(nearest.begin(), nearest.end(), projection.cluster.begin(), std::int64_t{0}, std::plus<>(),
+                           [](std::size_t here, std::int32_t inHead) { return std::cmp_equal(here, inHead) ? 1 : 0; });
+    return "tint: the nearest centre in this plane, of " +
+           formatFixed(100.0 * static_cast<double>(same) / static_cast<double>(points.size()), 0) +
            " % of the tokens also in the head";
 }
 
@@ -72,7 +75,8 @@ Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks) 
         for (std::int64_t i = 0; i < points.shape[0]; ++i) {
             const double x = points.data[static_cast<std::size_t>(i * components + marks.xAxis)];
             const double y = points.data[static_cast<std::size_t>(i * components + marks.yAxis)];
-            range = {std::min(range.xMin, x), std::max(range.xMax, x), std::min(range.yMin, y), std::max(range.yMax, y)};
+            range = {std::min(range.xMin, x), std::max(range.xMax, x), std::min(range.yMin, y),
+                     std::max(range.yMax, y)};
         }
     };
     include(projection.keys);
@@ -102,7 +106,8 @@ std::optional<AnchorMark> anchorMark(const ViewInput& input, const PaneData& pan
     const auto along = [&](int axis) {
         double sum = 0;
         for (std::size_t c = 0; c < d; ++c)
-            sum += (factor * anchor[c] - projection.axes.mean.data[c]) * projection.axes.axes.data[static_cast<std::size_t>(axis) * d + c];
+            sum += (factor * anchor[c] - projection.axes.mean.data[c]) *
+                   projection.axes.axes.data[static_cast<std::size_t>(axis) * d + c];
         return sum;
     };
     mark.at = {along(marks.xAxis), along(marks.yAxis)};
@@ -138,29 +143,37 @@ LegendEntry afterCutEntry(const Theme& theme) {
 }
 
 /// What lies over the marks in every colouring.
-void addOverlays(std::vector<LegendEntry>& entries, const ViewInput& input, const ProjectionMarks& marks, const Theme& theme) {
+void addOverlays(std::vector<LegendEntry>& entries, const ViewInput& input, const ProjectionMarks& marks,
+                 const Theme& theme) {
     if (!input.focus.selected.empty())
         entries.push_back({selectionWord(input.focus), Marker::Circle, theme.casing, {theme.ink, 1.3, {}}, 4, false});
     if (marks.showQueries && !projectionOf(input).queries.empty())
-        entries.insert(entries.end(), {{"queries", Marker::TriangleUp, kTransparent, {theme.query, 1, {}}, 3, false},
-                                       {"query mean", Marker::TriangleUp, theme.query, {theme.text1, 1, {}}, 4.5, false}});
+        entries.insert(entries.end(),
+                       {{"queries", Marker::TriangleUp, kTransparent, {theme.query, 1, {}}, 3, false},
+                        {"query mean", Marker::TriangleUp, theme.query, {theme.text1, 1, {}}, 4.5, false}});
 }
 
 } // namespace
 
-std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks, const Theme& theme) {
+std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks,
+                                  const Theme& theme) {
     std::vector<LegendEntry> entries;
     const bool clusters = !marks.category.empty();
     if (!marks.shade.empty() || clusters) {
         const Colour sample = clusters ? theme.text2 : colourMap("viridis", 0.5);
-        entries = {keptEntry(marks, sample),
-                   evictedEntry(marks, sample)};
+        entries = {keptEntry(marks, sample), evictedEntry(marks, sample)};
         if (!clusters)
-            entries.push_back({"colour: " + shadeTitle(pane, marks), Marker::Square, colourMap("viridis", 0.9), {}, 4, false});
+            entries.push_back(
+                {"colour: " + shadeTitle(pane, marks), Marker::Square, colourMap("viridis", 0.9), {}, 4, false});
         if (const ProjectionData& data = projectionOf(input); clusters)
-            entries.push_back({formatCount(static_cast<std::int64_t>(data.centres.size())) + " greedy centres, radius " + formatShort(data.radius) +
+            entries.push_back({formatCount(static_cast<std::int64_t>(data.centres.size())) +
+                                   " greedy centres, radius " + formatShort(data.radius) +
                                    (data.centres.size() > kCategoryColours ? "; colours repeat" : ""),
-                               Marker::Diamond, theme.text2, {theme.ink, 1.2, {}}, 4, false});
+                               Marker::Diamond,
+                               theme.text2,
+                               {theme.ink, 1.2, {}},
+                               4,
+                               false});
         addOverlays(entries, input, marks, theme);
         return entries;
     }

@@ -1,11 +1,11 @@
 #pragma once
 
 #include "views/common/colour_scale.h"
+#include "views/common/view_facts.h"
+#include "views/common/voronoi_tint.h"
 #include "views/key_projection/density_grid.h"
 #include "views/key_projection/projection_data.h"
 #include "views/scene/axes.h"
-#include "views/common/view_facts.h"
-#include "views/common/voronoi_tint.h"
 
 #include <memory>
 #include <vector>
@@ -24,15 +24,16 @@ struct Crowd {
 struct ProjectionMarks {
     int xAxis = 0, yAxis = 1; ///< components, 0-based
     bool retainedOnly = false, showQueries = false, showAfterCut = false;
-    bool tinted = false; ///< the plane by its nearest centre
+    bool tinted = false;            ///< the plane by its nearest centre
     std::vector<TokenState> states; ///< [n]
     std::string colourBy = "state";
-    std::vector<float> shade;       ///< [n] 0..1 on the colour map, NaN without a value; empty: coloured by state
+    std::vector<float> shade; ///< [n] 0..1 on the colour map, NaN without a value; empty: coloured by state
     std::shared_ptr<const ValueScale> scale; ///< behind the shades; null where they count panes
-    std::vector<Tick> shadeTicks;   ///< of the scale, value 0..1, where there is no other
-    std::vector<std::int32_t> category; ///< [n] place of the token's colour among categoryColour; empty: not coloured by cluster
+    std::vector<Tick> shadeTicks;            ///< of the scale, value 0..1, where there is no other
+    std::vector<std::int32_t>
+        category; ///< [n] place of the token's colour among categoryColour; empty: not coloured by cluster
     std::vector<std::int32_t> categoryOfCentre; ///< the same for each greedy centre
-    Crowd crowd; ///< of the range shown
+    Crowd crowd;                                ///< of the range shown
     std::int64_t evictedTotal = 0, keptTotal = 0, protectedTotal = 0;
 };
 
@@ -40,7 +41,8 @@ constexpr std::int64_t kMostMarks = 20'000; ///< more of them are a crowd, in a 
 
 ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const ParameterValues& options);
 
-/// Position, score, norm or the number of panes that keep a token as shades, clusters as categories: what `colourBy` says.
+/// Position, score, norm or the number of panes that keep a token as shades, clusters as categories: what `colourBy`
+/// says.
 void addShades(const ViewInput& input, const PaneData& pane, const ValueRange& chosen, ProjectionMarks& marks);
 /// The check of the view's range option.
 void checkShadeRange(std::string_view text);
@@ -73,8 +75,10 @@ std::optional<AnchorMark> anchorMark(const ViewInput& input, const PaneData& pan
 void drawMarks(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& input, const PaneData& pane,
                const ProjectionMarks& marks, const Theme& theme);
 
-std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks, const Theme& theme);
-/// For all panes together, coloured by state: without the counts, in which they differ, and with every mark that one of them has.
+std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks,
+                                  const Theme& theme);
+/// For all panes together, coloured by state: without the counts, in which they differ, and with every mark that one of
+/// them has.
 std::vector<LegendEntry> sharedLegend(const ViewInput& input, const ProjectionMarks& marks, const Theme& theme);
 
 } // namespace kvscope

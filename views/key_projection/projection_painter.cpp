@@ -25,11 +25,13 @@ Radii radiiFor(std::int64_t tokens) {
 }
 
 /// Marks of tokens.
-PointCloudItem cloudOf(const GatheredMarks& from, const char* name, Marker marker, double radius, Colour fill, Stroke stroke) {
+PointCloudItem cloudOf(const GatheredMarks& from, const char* name, Marker marker, double radius, Colour fill,
+                       Stroke stroke) {
     return from.as(name, PickId::Kind::Token, marker, radius, fill, std::move(stroke));
 }
 
-Point pixelOf(const PlotFrame& frame, const ProjectionData& projection, const ProjectionMarks& marks, TokenIndex token) {
+Point pixelOf(const PlotFrame& frame, const ProjectionData& projection, const ProjectionMarks& marks,
+              TokenIndex token) {
     const Point p = keyPoint(projection, marks, token);
     return frame.toPixels(p.x, p.y);
 }
@@ -69,19 +71,22 @@ public:
             if (!isDrawn(m_marks, token) || (state == TokenState::Evicted && isLeftOut(token, evictedSeen)))
                 continue;
             GatheredMarks& cloud = state == TokenState::Kept        ? kept
-                                 : state == TokenState::Protected ? guarded
-                                 : state == TokenState::Evicted   ? evicted : later;
+                                   : state == TokenState::Protected ? guarded
+                                   : state == TokenState::Evicted   ? evicted
+                                                                    : later;
             cloud.add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
         }
         const double fade = m_input.focus.brushing ? 0.25 : 1, keptFade = m_input.focus.brushing ? 0.3 : 1;
-        m_builder.points(cloudOf(later, "after the cut", Marker::Circle, m_radii.evicted * 0.7, withAlpha(m_theme.text3, 0.5 * fade), {}));
+        m_builder.points(cloudOf(later, "after the cut", Marker::Circle, m_radii.evicted * 0.7,
+                                 withAlpha(m_theme.text3, 0.5 * fade), {}));
         if (m_marks.crowd.density)
             drawDensity(evicted, "evicted", fade);
         else
             m_builder.points(cloudOf(evicted, "evicted", Marker::Circle, m_radii.evicted, kTransparent,
                                      {withAlpha(m_theme.evicted, fade), 1, {}}));
         drawQueries(fade);
-        m_builder.points(cloudOf(guarded, "protected", Marker::Square, m_radii.kept, withAlpha(m_theme.protectedToken, keptFade), {}));
+        m_builder.points(cloudOf(guarded, "protected", Marker::Square, m_radii.kept,
+                                 withAlpha(m_theme.protectedToken, keptFade), {}));
         const Colour keptColour = m_marks.crowd.keptToo ? kTransparent : withAlpha(m_theme.kept, keptFade);
         m_builder.points(cloudOf(kept, "kept", Marker::Circle, m_radii.kept, keptColour, {}));
     }
@@ -90,8 +95,10 @@ public:
     void drawShaded() {
         const double fade = m_input.focus.brushing ? 0.25 : 1;
         const int steps = stepCount();
-        for (const TokenState state : {TokenState::AfterCut, TokenState::Evicted, TokenState::Protected, TokenState::Kept}) {
-            if (m_marks.crowd.density && (state == TokenState::Evicted || (state == TokenState::Kept && m_marks.crowd.keptToo))) {
+        for (const TokenState state :
+             {TokenState::AfterCut, TokenState::Evicted, TokenState::Protected, TokenState::Kept}) {
+            if (m_marks.crowd.density &&
+                (state == TokenState::Evicted || (state == TokenState::Kept && m_marks.crowd.keptToo))) {
                 drawDensity(pointsOf(state), stateName(state), fade);
                 continue;
             }
@@ -99,9 +106,11 @@ public:
             std::int64_t seen = 0;
             for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
                 const auto token = static_cast<TokenIndex>(i);
-                if (m_marks.states[i] != state || !isDrawn(m_marks, token) || (state == TokenState::Evicted && isLeftOut(token, seen)))
+                if (m_marks.states[i] != state || !isDrawn(m_marks, token) ||
+                    (state == TokenState::Evicted && isLeftOut(token, seen)))
                     continue;
-                clouds[static_cast<std::size_t>(stepOf(i))].add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
+                clouds[static_cast<std::size_t>(stepOf(i))].add(pixelOf(m_frame, projectionOf(m_input), m_marks, token),
+                                                                token);
             }
             for (int step = 0; step <= steps; ++step)
                 if (!clouds[static_cast<std::size_t>(step)].points().empty())
@@ -110,7 +119,8 @@ public:
         drawQueries(fade);
     }
 
-    /// Diamonds of the colours of their clusters with their numbers: colours alone would be hard to name, and from the seventeenth on they repeat.
+    /// Diamonds of the colours of their clusters with their numbers: colours alone would be hard to name, and from the
+    /// seventeenth on they repeat.
     void drawCentres() {
         if (m_marks.category.empty())
             return;
@@ -120,7 +130,8 @@ public:
             const TokenIndex token = projection.centres[i];
             GatheredMarks centre;
             centre.add(pixelOf(m_frame, projection, m_marks, token), token);
-            m_builder.points(cloudOf(centre, "centres", Marker::Diamond, 5, stepColour(stepOf(static_cast<std::size_t>(token))), {m_theme.ink, 1.2, {}}));
+            m_builder.points(cloudOf(centre, "centres", Marker::Diamond, 5,
+                                     stepColour(stepOf(static_cast<std::size_t>(token))), {m_theme.ink, 1.2, {}}));
             nameCentre(centre.points().front(), std::to_string(i), taken);
         }
     }
@@ -151,7 +162,8 @@ private:
     static constexpr int kSteps = 24; ///< of a scale
     static constexpr std::size_t kFewSelected = 128;
 
-    /// What thinning leaves out of the evicted tokens in the range, and all beyond it; `seen` counts those in the range.
+    /// What thinning leaves out of the evicted tokens in the range, and all beyond it; `seen` counts those in the
+    /// range.
     bool isLeftOut(TokenIndex token, std::int64_t& seen) const {
         return !isInRange(token) || seen++ % m_marks.crowd.stride != 0;
     }
@@ -176,9 +188,11 @@ private:
             return;
         const DensityGrid& grid = *m_marks.crowd.density;
         const Viewport::Range covered = grid.covered();
-        const Point from = m_frame.toPixels(covered.xMin, covered.yMax), to = m_frame.toPixels(covered.xMax, covered.yMin);
-        m_builder.scene().items.push_back(grid.image({from.x, from.y, to.x - from.x, to.y - from.y},
-                                                     [&](const DensityGrid::Cell& cell) { return withAlpha(cellColour(cell), fade); }));
+        const Point from = m_frame.toPixels(covered.xMin, covered.yMax),
+                    to = m_frame.toPixels(covered.xMax, covered.yMin);
+        m_builder.scene().items.push_back(
+            grid.image({from.x, from.y, to.x - from.x, to.y - from.y},
+                       [&](const DensityGrid::Cell& cell) { return withAlpha(cellColour(cell), fade); }));
     }
 
     Colour cellColour(const DensityGrid::Cell& cell) const {
@@ -203,7 +217,8 @@ private:
     Colour stepColour(int step) const {
         if (step == stepCount())
             return m_theme.notANumber;
-        return m_marks.category.empty() ? colourMap("viridis", (step + 0.5) / kSteps) : categoryColour(static_cast<std::size_t>(step), m_theme.id);
+        return m_marks.category.empty() ? colourMap("viridis", (step + 0.5) / kSteps)
+                                        : categoryColour(static_cast<std::size_t>(step), m_theme.id);
     }
 
     /// Beside the diamond, on the side where the plot goes on; left out where another name stands or nothing fits.
@@ -213,19 +228,23 @@ private:
         const double x = at.x + 7 + width <= m_frame.plot.right() ? at.x + 7 : at.x - 7 - width;
         const Box box{x, at.y - height / 2, width, height};
         const auto inside = [&](Point p) { return m_frame.plot.contains(p); };
-        const auto meets = [&](const Box& b) { return b.x < box.right() && box.x < b.right() && b.y < box.bottom() && box.y < b.bottom(); };
-        if (!inside({box.x, box.y}) || !inside({box.right(), box.bottom()}) || std::any_of(taken.begin(), taken.end(), meets))
+        const auto meets = [&](const Box& b) {
+            return b.x < box.right() && box.x < b.right() && b.y < box.bottom() && box.y < b.bottom();
+        };
+        if (!inside({box.x, box.y}) || !inside({box.right(), box.bottom()}) ||
+            std::any_of(taken.begin(), taken.end(), meets))
             return;
         taken.push_back(box);
         m_builder.rectangle(box, withAlpha(m_theme.canvas, 0.8), {}, 3);
-        m_builder.text({x + width / 2, at.y}, name, style, m_theme.text1, HorizontalAlign::Centre, VerticalAlign::Middle);
+        m_builder.text({x + width / 2, at.y}, name, style, m_theme.text1, HorizontalAlign::Centre,
+                       VerticalAlign::Middle);
     }
 
     void drawStep(const GatheredMarks& points, TokenState state, Colour colour) {
         const bool hollow = state == TokenState::Evicted || state == TokenState::AfterCut;
         const Marker marker = state == TokenState::Protected ? Marker::Square : Marker::Circle;
-        m_builder.points(cloudOf(points, stateName(state), marker, hollow ? m_radii.evicted : m_radii.kept + 0.3, hollow ? kTransparent : colour,
-                                 hollow ? Stroke{colour, 1, {}} : Stroke{}));
+        m_builder.points(cloudOf(points, stateName(state), marker, hollow ? m_radii.evicted : m_radii.kept + 0.3,
+                                 hollow ? kTransparent : colour, hollow ? Stroke{colour, 1, {}} : Stroke{}));
     }
 
     void drawQueries(double fade) {
@@ -247,19 +266,27 @@ private:
         m_builder.points(std::move(cloud));
         GatheredMarks mean;
         mean.add(m_frame.toPixels(projection.queryMean.data[static_cast<std::size_t>(m_marks.xAxis)],
-                                  projection.queryMean.data[static_cast<std::size_t>(m_marks.yAxis)]), -1);
-        m_builder.points(mean.as("query mean", PickId::Kind::None, Marker::TriangleUp, 6, m_theme.query, {m_theme.text1, 1, {}}));
+                                  projection.queryMean.data[static_cast<std::size_t>(m_marks.yAxis)]),
+                 -1);
+        m_builder.points(
+            mean.as("query mean", PickId::Kind::None, Marker::TriangleUp, 6, m_theme.query, {m_theme.text1, 1, {}}));
     }
 
     RingedMark ownMark(TokenIndex token, double r) const {
         const Point at = pixelOf(m_frame, projectionOf(m_input), m_marks, token);
         const bool byState = m_marks.shade.empty() && m_marks.category.empty();
-        const auto own = [&](Colour ofState) { return byState ? ofState : stepColour(stepOf(static_cast<std::size_t>(token))); };
+        const auto own = [&](Colour ofState) {
+            return byState ? ofState : stepColour(stepOf(static_cast<std::size_t>(token)));
+        };
         switch (m_marks.states[static_cast<std::size_t>(token)]) {
-        case TokenState::Kept: return {token, at, r, Marker::Circle, own(m_theme.kept), {}};
-        case TokenState::Protected: return {token, at, r, Marker::Square, own(m_theme.protectedToken), {}};
-        case TokenState::Evicted: return {token, at, r - 0.3, Marker::Circle, kTransparent, {own(m_theme.evicted), 1.2, {}}};
-        case TokenState::AfterCut: break;
+        case TokenState::Kept:
+            return {token, at, r, Marker::Circle, own(m_theme.kept), {}};
+        case TokenState::Protected:
+            return {token, at, r, Marker::Square, own(m_theme.protectedToken), {}};
+        case TokenState::Evicted:
+            return {token, at, r - 0.3, Marker::Circle, kTransparent, {own(m_theme.evicted), 1.2, {}}};
+        case TokenState::AfterCut:
+            break;
         }
         return {token, at, r - 0.6, Marker::Circle, m_theme.text3, {}};
     }

@@ -1,9 +1,8 @@
-// Colours of the key projection by a value instead of by state: where in the prompt a key stands, what the policy thinks
-// of it, how long it is, how many panes agree on it.
+// Colours of the key projection by a value instead of by state: where in the prompt a key stands, what the policy
+// thinks of it, how long it is, how many panes agree on it.
 #include "core/policies/policy.h"
 #include "views/key_projection/projection_marks.h"
 #include "views/scene/theme.h"
-
 
 #include <algorithm>
 #include <array>
@@ -17,13 +16,16 @@ namespace {
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 
 /// To 0..1 between the smallest and the largest value before the cut, or between the chosen ends.
-void stretch(std::vector<float>& values, std::int64_t visible, const std::string& quantity, const ValueRange& chosen, ProjectionMarks& marks) {
-    marks.scale = std::make_shared<const ValueScale>(std::vector<double>(values.begin(), values.begin() + visible), false, quantity, "tokens", "viridis", chosen);
+void stretch(std::vector<float>& values, std::int64_t visible, const std::string& quantity, const ValueRange& chosen,
+             ProjectionMarks& marks) {
+    marks.scale = std::make_shared<const ValueScale>(std::vector<double>(values.begin(), values.begin() + visible),
+                                                     false, quantity, "tokens", "viridis", chosen);
     for (float& value : values)
         value = std::isfinite(value) ? static_cast<float>(marks.scale->place(static_cast<double>(value))) : kNone;
 }
 
-/// A colour of its own for each centre while there are enough; then the one whose centres lie farthest away in the picture.
+/// A colour of its own for each centre while there are enough; then the one whose centres lie farthest away in the
+/// picture.
 std::vector<std::int32_t> categoriesOf(const ProjectionData& data, const ProjectionMarks& marks) {
     std::vector<std::int32_t> category;
     std::vector<Point> places;
@@ -39,7 +41,8 @@ std::vector<std::int32_t> categoriesOf(const ProjectionData& data, const Project
             double& best = nearest[static_cast<std::size_t>(category[other])];
             best = std::min(best, std::hypot(places[other].x - places.back().x, places[other].y - places.back().y));
         }
-        category.push_back(static_cast<std::int32_t>(std::max_element(nearest.begin(), nearest.end()) - nearest.begin()));
+        category.push_back(
+            static_cast<std::int32_t>(std::max_element(nearest.begin(), nearest.end()) - nearest.begin()));
     }
     return category;
 }
@@ -50,7 +53,8 @@ std::vector<float> scoresOf(const ViewInput& input, const PaneData& pane, std::s
     if (table.empty())
         return scores;
     const std::int64_t width = table.shape[1];
-    std::copy_n(table.data.begin() + input.kvHead.value * width, std::min<std::int64_t>(width, static_cast<std::int64_t>(n)), scores.begin());
+    std::copy_n(table.data.begin() + input.kvHead.value * width,
+                std::min<std::int64_t>(width, static_cast<std::int64_t>(n)), scores.begin());
     return scores;
 }
 
@@ -80,24 +84,28 @@ void addShades(const ViewInput& input, const PaneData& pane, const ValueRange& c
     } else if (marks.colourBy == "cluster") {
         const ProjectionData& data = projectionOf(input);
         marks.categoryOfCentre = categoriesOf(data, marks);
-        for (const std::int32_t cluster : data.cluster) // empty while they are on their way: until then marks say their state
+        for (const std::int32_t cluster :
+             data.cluster) // empty while they are on their way: until then marks say their state
             marks.category.push_back(marks.categoryOfCentre[static_cast<std::size_t>(cluster)]);
     } else if (marks.colourBy == "panes") {
         const auto panes = readyPanes(input);
         marks.shade.assign(n, 0);
         for (const PaneData* one : panes)
-            for (const TokenIndex token : one->result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept)
+            for (const TokenIndex token :
+                 one->result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept)
                 marks.shade[static_cast<std::size_t>(token)] += 1.0F / static_cast<float>(panes.size());
         for (std::size_t i = static_cast<std::size_t>(visible); i < n; ++i)
             marks.shade[i] = kNone;
         for (std::size_t count = 0; count <= panes.size(); ++count)
-            marks.shadeTicks.push_back({static_cast<double>(count) / static_cast<double>(panes.size()), std::to_string(count)});
+            marks.shadeTicks.push_back(
+                {static_cast<double>(count) / static_cast<double>(panes.size()), std::to_string(count)});
     }
 }
 
 std::string shadeTitle(const PaneData& pane, const ProjectionMarks& marks) {
     if (marks.colourBy == "score")
-        return pane.result->request.recorded ? "recorded score" : policyById(pane.policyId).scoreLabel(pane.result->request.policy.values);
+        return pane.result->request.recorded ? "recorded score"
+                                             : policyById(pane.policyId).scoreLabel(pane.result->request.policy.values);
     return marks.colourBy == "panes" ? "panes that keep it" : marks.colourBy;
 }
 

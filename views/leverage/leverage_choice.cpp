@@ -50,9 +50,10 @@ SketchTheorem sketchTheorem(const LeverageData& data, double epsilon) {
     theorem.epsilon = epsilon;
     const auto& exact = data.exact;
     if (exact.rank > 0)
-        theorem.factor = leverageRatioBounds(static_cast<double>(exact.spectrum.front()),
-                                             static_cast<double>(exact.spectrum[static_cast<std::size_t>(exact.rank) - 1]), epsilon)
-                             .high;
+        theorem.factor =
+            leverageRatioBounds(static_cast<double>(exact.spectrum.front()),
+                                static_cast<double>(exact.spectrum[static_cast<std::size_t>(exact.rank) - 1]), epsilon)
+                .high;
     theorem.demanded = sketchColumnsDemanded(static_cast<double>(exact.rank), epsilon, kTheoremDelta);
     theorem.measuredLow = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < exact.scores.size(); ++i) {

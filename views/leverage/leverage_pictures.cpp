@@ -1,5 +1,5 @@
-// The six pictures of leverage. Lines compare the exact scores (solid) with the sketched ones (dashed); marks are tokens,
-// blue where both would keep them, orange where neither would, ink where they disagree.
+// The six pictures of leverage. Lines compare the exact scores (solid) with the sketched ones (dashed); marks are
+// tokens, blue where both would keep them, orange where neither would, ink where they disagree.
 #include "views/leverage/leverage_pictures.h"
 
 #include "views/common/token_marks.h"
@@ -24,7 +24,8 @@ std::vector<std::size_t> sparse(std::size_t count) {
     if (count == 0)
         return chosen;
     for (std::size_t i = 0; i <= kMostPoints; ++i) {
-        const double rank = std::exp(std::log(static_cast<double>(count)) * static_cast<double>(i) / static_cast<double>(kMostPoints));
+        const double rank =
+            std::exp(std::log(static_cast<double>(count)) * static_cast<double>(i) / static_cast<double>(kMostPoints));
         const std::size_t at = std::min(count, static_cast<std::size_t>(std::lround(rank))) - 1;
         if (chosen.empty() || at > chosen.back())
             chosen.push_back(at);
@@ -50,7 +51,8 @@ std::vector<Point> cumulativeCurve(const LeverageData::Scores& scores) {
     for (std::size_t rank = 0; rank < scores.order.size(); ++rank) {
         sum += static_cast<double>(scores.scores[static_cast<std::size_t>(scores.order[rank])]);
         if (rank % stride == 0 || rank + 1 == scores.order.size())
-            points.push_back({100 * static_cast<double>(rank + 1) / count, scores.sum > 0 ? 100 * sum / scores.sum : 0});
+            points.push_back(
+                {100 * static_cast<double>(rank + 1) / count, scores.sum > 0 ? 100 * sum / scores.sum : 0});
     }
     return points;
 }
@@ -86,23 +88,26 @@ AxisSpec PositiveRange::axis(std::string title) const {
     return {least / 1.3, high * 1.3, AxisScale::Logarithmic, std::move(title)};
 }
 
-LeveragePainter::LeveragePainter(SceneBuilder& builder, const ViewInput& input, const ParameterValues& options, const Viewport& viewport,
-                                 const LeverageChoice& choice)
-    : m_builder(builder), m_input(input), m_options(options), m_viewport(viewport), m_choice(choice), m_data(*choice.data),
-      m_theme(themeOf(viewport.theme)), m_colour(policyStyle("compactor", viewport.theme).colour) {}
+LeveragePainter::LeveragePainter(SceneBuilder& builder, const ViewInput& input, const ParameterValues& options,
+                                 const Viewport& viewport, const LeverageChoice& choice)
+    : m_builder(builder), m_input(input), m_options(options), m_viewport(viewport), m_choice(choice),
+      m_data(*choice.data), m_theme(themeOf(viewport.theme)),
+      m_colour(policyStyle("compactor", viewport.theme).colour) {}
 
 void LeveragePainter::curve(const PlotFrame& frame, const std::vector<Point>& points, bool sketched) {
     std::vector<Point> pixels;
     for (const Point& p : points)
         pixels.push_back(frame.toPixels(p.x, p.y));
-    m_builder.polyline(std::move(pixels), {m_colour, 1.8, sketched ? std::vector<double>{6, 3} : std::vector<double>{}});
+    m_builder.polyline(std::move(pixels),
+                       {m_colour, 1.8, sketched ? std::vector<double>{6, 3} : std::vector<double>{}});
 }
 
 void LeveragePainter::budgetLine(const PlotFrame& frame, double x) {
     if (m_choice.budget == 0)
         return;
     const double at = frame.toPixels(x, frame.y.high).x;
-    m_builder.rectangle({frame.plot.x, frame.plot.y, at - frame.plot.x, frame.plot.height}, withAlpha(m_theme.kept, 0.08));
+    m_builder.rectangle({frame.plot.x, frame.plot.y, at - frame.plot.x, frame.plot.height},
+                        withAlpha(m_theme.kept, 0.08));
     m_builder.line({at, frame.plot.y}, {at, frame.plot.bottom()}, {m_theme.ink, 1, {5, 3}});
 }
 
@@ -127,21 +132,25 @@ void LeveragePainter::label(const PlotFrame& frame, const std::vector<std::strin
             }
             ends.push_back(rows.size());
         }
-        if (corner != Corner::AboveDiagonal || (width + 11) / plot.width + (kNoteRow * static_cast<double>(rows.size()) + 4) / plot.height < 1)
+        if (corner != Corner::AboveDiagonal ||
+            (width + 11) / plot.width + (kNoteRow * static_cast<double>(rows.size()) + 4) / plot.height < 1)
             break;
     }
-    const double most = corner == Corner::AboveDiagonal ? plot.height * (1 - (width + 11) / plot.width) : plot.height - 60;
+    const double most =
+        corner == Corner::AboveDiagonal ? plot.height * (1 - (width + 11) / plot.width) : plot.height - 60;
     while (ends.size() > 1 && static_cast<double>(ends.back()) * kNoteRow > most) // a sentence whole or not at all
         ends.pop_back();
     rows.resize(ends.back());
     width = 0;
     for (const auto& [text, style] : rows)
         width = std::max(width, m_builder.width(text, style));
-    const double height = kNoteRow * static_cast<double>(rows.size()), left = corner == Corner::BottomRight ? plot.right() - width - 11 : plot.x + 3;
+    const double height = kNoteRow * static_cast<double>(rows.size()),
+                 left = corner == Corner::BottomRight ? plot.right() - width - 11 : plot.x + 3;
     double y = corner == Corner::BottomLeft || corner == Corner::BottomRight ? plot.bottom() - height - 4 : plot.y + 4;
     m_builder.rectangle({left, y, width + 8, height}, withAlpha(m_theme.canvas, 0.93));
     for (const auto& [text, style] : rows) {
-        m_builder.text({left + 4, y + kNoteRow / 2}, text, style, m_theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+        m_builder.text({left + 4, y + kNoteRow / 2}, text, style, m_theme.text1, HorizontalAlign::Left,
+                       VerticalAlign::Middle);
         y += kNoteRow;
     }
 }
@@ -158,7 +167,9 @@ PlotFrame LeveragePainter::sorted(const Box& area) {
     curve(plot.frame, rankCurve(m_data.exact, plot.frame.y.low), false);
     curve(plot.frame, rankCurve(m_data.sketched, plot.frame.y.low), true);
     if (m_choice.budget > 0)
-        label(plot.frame, {fmt::format("top {} hold {} of the sum", formatCount(m_choice.budget), percent(m_choice.shareOfBest(m_choice.budget)))},
+        label(plot.frame,
+              {fmt::format("top {} hold {} of the sum", formatCount(m_choice.budget),
+                           percent(m_choice.shareOfBest(m_choice.budget)))},
               Corner::BottomLeft);
     m_builder.popClip();
     m_builder.rectangle(plot.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0});
@@ -178,8 +189,10 @@ PlotFrame LeveragePainter::cumulative(const Box& area) {
     curve(plot.frame, cumulativeCurve(m_data.sketched), true);
     const std::vector<Point> exact = cumulativeCurve(m_data.exact);
     const auto half = std::find_if(exact.begin(), exact.end(), [](const Point& p) { return p.y >= 50; });
-    const char* words = plot.frame.plot.width < 400 ? "half lies on {} of the tokens" : "half of the sum lies on {} of the tokens";
-    label(plot.frame, {fmt::format(fmt::runtime(words), half == exact.end() ? "none" : percent(half->x / 100))}, Corner::BottomRight);
+    const char* words =
+        plot.frame.plot.width < 400 ? "half lies on {} of the tokens" : "half of the sum lies on {} of the tokens";
+    label(plot.frame, {fmt::format(fmt::runtime(words), half == exact.end() ? "none" : percent(half->x / 100))},
+          Corner::BottomRight);
     m_builder.popClip();
     drawAxes(m_builder, plot.frame, plot.style, m_theme);
     return plot.frame;
@@ -191,7 +204,8 @@ PlotFrame LeveragePainter::histogram(const Box& area) {
     range.include(m_data.sketched.scores);
     const AxisSpec x = range.axis("Leverage l");
     const std::vector<int> exact = binned(m_data.exact.scores, x), sketched = binned(m_data.sketched.scores, x);
-    const int most = std::max(*std::max_element(exact.begin(), exact.end()), *std::max_element(sketched.begin(), sketched.end()));
+    const int most =
+        std::max(*std::max_element(exact.begin(), exact.end()), *std::max_element(sketched.begin(), sketched.end()));
     const SubPlot plot(m_viewport, area, x, {0, std::max(1.0, 1.08 * most), AxisScale::Linear, "Tokens per bin"});
     drawGrid(m_builder, plot.frame, m_theme);
     for (const auto& [counts, isSketched] : {std::pair{&exact, false}, std::pair{&sketched, true}}) {
@@ -215,20 +229,24 @@ void LeveragePainter::clouds(const PlotFrame& frame, const std::vector<Point>& p
         Colour fill;
         Stroke stroke;
         double radius;
-    } kinds[] = {{"neither", 0, kTransparent, evicted, 2}, {"one", 1, kTransparent, ink, 2.2}, {"both", 2, m_theme.kept, {}, 2.2}};
+    } kinds[] = {{"neither", 0, kTransparent, evicted, 2},
+                 {"one", 1, kTransparent, ink, 2.2},
+                 {"both", 2, m_theme.kept, {}, 2.2}};
     const auto stride = std::max<std::int64_t>(1, std::ssize(places) / kMostMarks);
     for (const auto& kind : kinds) {
         auto points = std::make_shared<std::vector<Point>>();
         auto ids = std::make_shared<std::vector<std::int64_t>>();
         for (std::size_t i = 0; i < places.size(); ++i) {
-            if (m_choice.exact[i] + m_choice.sketched[i] != kind.inSets || !std::isfinite(places[i].x) || !std::isfinite(places[i].y))
+            if (m_choice.exact[i] + m_choice.sketched[i] != kind.inSets || !std::isfinite(places[i].x) ||
+                !std::isfinite(places[i].y))
                 continue;
             if (kind.inSets == 0 && static_cast<std::int64_t>(i) % stride != 0)
                 continue;
             points->push_back(frame.toPixels(places[i].x, places[i].y));
             ids->push_back(static_cast<std::int64_t>(i));
         }
-        m_builder.points({std::move(points), std::move(ids), PickId::Kind::Token, Marker::Circle, kind.radius, kind.fill, kind.stroke, kind.name});
+        m_builder.points({std::move(points), std::move(ids), PickId::Kind::Token, Marker::Circle, kind.radius,
+                          kind.fill, kind.stroke, kind.name});
     }
     const auto hasPlace = [&](TokenIndex token) {
         const auto i = static_cast<std::size_t>(token);
@@ -254,9 +272,11 @@ void LeveragePainter::clouds(const PlotFrame& frame, const std::vector<Point>& p
 
 PlotFrame LeveragePainter::tokens(const Box& area) {
     const auto n = static_cast<double>(m_data.exact.scores.size());
-    const double high = n > 0 ? static_cast<double>(m_data.exact.scores[static_cast<std::size_t>(m_data.exact.order.front())]) : 1;
+    const double high =
+        n > 0 ? static_cast<double>(m_data.exact.scores[static_cast<std::size_t>(m_data.exact.order.front())]) : 1;
     // Room for the note above the marks.
-    const Viewport::Range range = m_viewport.range.value_or(Viewport::Range{0, n, 0, std::max(1e-9, (1.04 + 2.4 * kNoteRow / area.height) * high)});
+    const Viewport::Range range = m_viewport.range.value_or(
+        Viewport::Range{0, n, 0, std::max(1e-9, (1.04 + 2.4 * kNoteRow / area.height) * high)});
     const SubPlot plot(m_viewport, area, {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
                        {range.yMin, range.yMax, AxisScale::Linear, "Leverage l, exact"});
     drawGrid(m_builder, plot.frame, m_theme);
@@ -269,12 +289,16 @@ PlotFrame LeveragePainter::tokens(const Box& area) {
         m_builder.line({plot.frame.plot.x, y}, {plot.frame.plot.right(), y}, {m_theme.ink, 1, dash});
     };
     clouds(plot.frame, places);
-    std::vector<std::string> lines = {fmt::format("mean {} = rank {} / {}", formatShort(m_data.exact.sum / n), formatCount(m_data.exact.rank), formatCount(std::llround(n)))};
+    std::vector<std::string> lines = {fmt::format("mean {} = rank {} / {}", formatShort(m_data.exact.sum / n),
+                                                  formatCount(m_data.exact.rank), formatCount(std::llround(n)))};
     level(m_data.exact.sum / n, {1, 3});
     if (m_choice.budget > 0) {
-        const double last = static_cast<double>(m_data.exact.scores[static_cast<std::size_t>(m_data.exact.order[static_cast<std::size_t>(m_choice.budget) - 1])]);
+        const double last = static_cast<double>(
+            m_data.exact
+                .scores[static_cast<std::size_t>(m_data.exact.order[static_cast<std::size_t>(m_choice.budget) - 1])]);
         level(last, {5, 3});
-        lines.insert(lines.begin(), fmt::format("rank {}: l ≥ {} stays", formatCount(m_choice.budget), formatShort(last)));
+        lines.insert(lines.begin(),
+                     fmt::format("rank {}: l ≥ {} stays", formatCount(m_choice.budget), formatShort(last)));
     }
     label(plot.frame, lines, Corner::TopLeft);
     m_builder.popClip();

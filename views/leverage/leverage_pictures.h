@@ -18,11 +18,12 @@ struct PositiveRange {
     AxisSpec axis(std::string title) const;
 };
 
-/// Draws the plots of the view; each returns the frame that it used. Scatter and spectrum stand in leverage_scatter.cpp.
+/// Draws the plots of the view; each returns the frame that it used. Scatter and spectrum stand in
+/// leverage_scatter.cpp.
 class LeveragePainter {
 public:
-    LeveragePainter(SceneBuilder& builder, const ViewInput& input, const ParameterValues& options, const Viewport& viewport,
-                    const LeverageChoice& choice);
+    LeveragePainter(SceneBuilder& builder, const ViewInput& input, const ParameterValues& options,
+                    const Viewport& viewport, const LeverageChoice& choice);
 
     PlotFrame sorted(const Box& area);
     PlotFrame cumulative(const Box& area);
@@ -36,7 +37,12 @@ public:
 private:
     void curve(const PlotFrame& frame, const std::vector<Point>& points, bool sketched);
     void budgetLine(const PlotFrame& frame, double x);
-    enum class Corner { TopLeft, BottomLeft, BottomRight, AboveDiagonal }; ///< the last: top left, clear of the diagonal
+    enum class Corner {
+        TopLeft,
+        BottomLeft,
+        BottomRight,
+        AboveDiagonal
+    }; ///< the last: top left, clear of the diagonal
     void label(const PlotFrame& frame, const std::vector<std::string>& lines, Corner corner);
     void clouds(const PlotFrame& frame, const std::vector<Point>& places);
     void band(const PlotFrame& frame, const SketchTheorem& theorem);

@@ -23,7 +23,8 @@ std::vector<Point> spectrumCurve(const LeverageData::Scores& scores) {
 double conditionOf(const LeverageData::Scores& scores) {
     if (scores.rank == 0)
         return 1;
-    return static_cast<double>(scores.spectrum.front()) / static_cast<double>(scores.spectrum[static_cast<std::size_t>(scores.rank) - 1]);
+    return static_cast<double>(scores.spectrum.front()) /
+           static_cast<double>(scores.spectrum[static_cast<std::size_t>(scores.rank) - 1]);
 }
 
 } // namespace
@@ -34,8 +35,9 @@ void LeveragePainter::band(const PlotFrame& frame, const SketchTheorem& theorem)
     if (theorem.factor > high / low)
         return; // a band that holds the whole plot says nothing
     const auto at = [&](double x, double factor) { return frame.toPixels(x, x * factor); };
-    m_builder.polygon({at(low, theorem.factor), at(high, theorem.factor), at(high, 1 / theorem.factor), at(low, 1 / theorem.factor)},
-                      withAlpha(m_colour, 0.10));
+    m_builder.polygon(
+        {at(low, theorem.factor), at(high, theorem.factor), at(high, 1 / theorem.factor), at(low, 1 / theorem.factor)},
+        withAlpha(m_colour, 0.10));
     for (const double factor : {theorem.factor, 1 / theorem.factor})
         m_builder.polyline({at(low, factor), at(high, factor)}, {withAlpha(m_colour, 0.6), 1, {2, 2}});
 }
@@ -44,12 +46,16 @@ std::vector<std::string> LeveragePainter::scatterNotes(const SketchTheorem& theo
     std::vector<std::string> notes;
     if (m_choice.budget > 0)
         notes.push_back(fmt::format("overlap {}\u00a0%", formatFixed(100 * m_choice.overlap(), 1)));
-    notes.push_back(fmt::format("sketched / exact: {} to {}", formatShort(theorem.measuredLow), formatShort(theorem.measuredHigh)));
-    const std::string epsilon = formatShort(theorem.epsilon), demanded = formatCount(std::llround(std::ceil(theorem.demanded)));
+    notes.push_back(
+        fmt::format("sketched / exact: {} to {}", formatShort(theorem.measuredLow), formatShort(theorem.measuredHigh)));
+    const std::string epsilon = formatShort(theorem.epsilon),
+                      demanded = formatCount(std::llround(std::ceil(theorem.demanded)));
     if (static_cast<double>(m_data.columns) >= theorem.demanded)
-        notes.push_back(fmt::format("Compactor Thm 2, ε = {}: within 1/{} and {}", epsilon, formatShort(theorem.factor), formatShort(theorem.factor)));
+        notes.push_back(fmt::format("Compactor Thm 2, ε = {}: within 1/{} and {}", epsilon, formatShort(theorem.factor),
+                                    formatShort(theorem.factor)));
     else
-        notes.push_back(fmt::format("Compactor Thm 2, ε = {}, asks for k ≥ {}: not met, it promises nothing", epsilon, demanded));
+        notes.push_back(
+            fmt::format("Compactor Thm 2, ε = {}, asks for k ≥ {}: not met, it promises nothing", epsilon, demanded));
     if (m_choice.withoutLeverage > 0)
         notes.push_back(formatCount(m_choice.withoutLeverage) + " tokens have leverage 0");
     return notes;
@@ -63,7 +69,8 @@ PlotFrame LeveragePainter::scatter(const Box& area) {
     SubPlot plot(m_viewport, area, both, both);
     plot.frame.x.title = "exact leverage";
     plot.frame.y.title = fmt::format("sketched, k = {}", m_data.columns);
-    const double side = std::min(plot.frame.plot.width, plot.frame.plot.height); // equal axes: the diagonal is at 45 degrees
+    const double side =
+        std::min(plot.frame.plot.width, plot.frame.plot.height); // equal axes: the diagonal is at 45 degrees
     plot.frame.plot.y += plot.frame.plot.height - side;
     plot.frame.plot.width = plot.frame.plot.height = side;
     drawGrid(m_builder, plot.frame, m_theme);
@@ -87,8 +94,9 @@ PlotFrame LeveragePainter::spectrum(const Box& area) {
     range.include(m_data.exact.spectrum);
     range.include(m_data.sketched.spectrum);
     const auto count = static_cast<double>(std::max(m_data.exact.spectrum.size(), m_data.sketched.spectrum.size()));
-    const SubPlot plot(m_viewport, area, {1, std::max(2.0, count), AxisScale::Linear, "Index, from 1"},
-                       range.axis(m_data.centred ? "Singular value of the centred keys" : "Singular value of the keys"));
+    const SubPlot plot(
+        m_viewport, area, {1, std::max(2.0, count), AxisScale::Linear, "Index, from 1"},
+        range.axis(m_data.centred ? "Singular value of the centred keys" : "Singular value of the keys"));
     drawGrid(m_builder, plot.frame, m_theme);
     m_builder.pushClip(plot.frame.plot);
     curve(plot.frame, spectrumCurve(m_data.exact), false);
@@ -96,7 +104,8 @@ PlotFrame LeveragePainter::spectrum(const Box& area) {
     m_builder.popClip();
     label(plot.frame,
           {fmt::format("rank {} of {}", m_data.exact.rank, m_data.keyDim),
-           fmt::format("condition number {}, sketched {}", formatShort(conditionOf(m_data.exact)), formatShort(conditionOf(m_data.sketched)))},
+           fmt::format("condition number {}, sketched {}", formatShort(conditionOf(m_data.exact)),
+                       formatShort(conditionOf(m_data.sketched)))},
           Corner::BottomLeft);
     drawAxes(m_builder, plot.frame, plot.style, m_theme);
     return plot.frame;
@@ -106,15 +115,19 @@ std::vector<LegendEntry> LeveragePainter::legend() const {
     const auto line = [&](std::vector<double> dash) { return Stroke{m_colour, 1.8, std::move(dash)}; };
     const std::string kind = m_data.sketch == "srht" ? "SRHT" : "Gaussian sketch";
     return {{"exact, Σ = " + formatShort(m_data.exact.sum), Marker::Circle, kTransparent, line({}), 3, true},
-            {fmt::format("{}, k = {}, Σ = {}", kind, m_data.columns, formatShort(m_data.sketched.sum)), Marker::Circle, kTransparent,
-             line({6, 3}), 3, true}};
+            {fmt::format("{}, k = {}, Σ = {}", kind, m_data.columns, formatShort(m_data.sketched.sum)), Marker::Circle,
+             kTransparent, line({6, 3}), 3, true}};
 }
 
 std::vector<LegendEntry> LeveragePainter::markLegend() const {
     if (m_choice.budget == 0)
         return {};
     return {{"both keep " + formatCount(m_choice.common), Marker::Circle, m_theme.kept, {}, 3},
-            {"one keeps " + formatCount(2 * (m_choice.budget - m_choice.common)), Marker::Circle, kTransparent, {m_theme.ink, 1.2, {}}, 3},
+            {"one keeps " + formatCount(2 * (m_choice.budget - m_choice.common)),
+             Marker::Circle,
+             kTransparent,
+             {m_theme.ink, 1.2, {}},
+             3},
             {"neither", Marker::Circle, kTransparent, {m_theme.evicted, 1.2, {}}, 3}};
 }
 

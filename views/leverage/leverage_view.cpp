@@ -1,11 +1,11 @@
-// How much each key sticks out of the others, and what a random sketch makes of it: concentration on the left, agreement
-// on the right, or one of the plots by itself.
+// How much each key sticks out of the others, and what a random sketch makes of it: concentration on the left,
+// agreement on the right, or one of the plots by itself.
 #include "views/leverage/leverage_view.h"
 
-#include "views/explanations.h"
-#include "views/leverage/leverage_pictures.h"
 #include "views/common/option_needs.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
+#include "views/leverage/leverage_pictures.h"
 
 #include <fmt/format.h>
 
@@ -19,22 +19,27 @@ namespace {
 std::shared_ptr<const ParameterTable> makeOptions() {
     constexpr const char* paper = "Compactor 3.1";
     return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("picture", "Picture", "Which plot.", paper,
-                     {{"overview", "Overview", "sorted and cumulative leverage and the scatter, as far as there is room"},
-                      {"sorted", "Sorted", "leverage over rank, both logarithmic"},
-                      {"cumulative", "Cumulative", "share of the sum on the best tokens"},
-                      {"histogram", "Histogram", "tokens per bin of leverage"},
-                      {"tokens", "Along the prompt", "leverage of every token with the line of the budget"},
-                      {"spectrum", "Spectrum", "singular values of the keys"},
-                      {"scatter", "Exact against sketched", "token by token, with the band of Theorem 2"}}),
+        choiceOption(
+            "picture", "Picture", "Which plot.", paper,
+            {{"overview", "Overview", "sorted and cumulative leverage and the scatter, as far as there is room"},
+             {"sorted", "Sorted", "leverage over rank, both logarithmic"},
+             {"cumulative", "Cumulative", "share of the sum on the best tokens"},
+             {"histogram", "Histogram", "tokens per bin of leverage"},
+             {"tokens", "Along the prompt", "leverage of every token with the line of the budget"},
+             {"spectrum", "Spectrum", "singular values of the keys"},
+             {"scatter", "Exact against sketched", "token by token, with the band of Theorem 2"}}),
         choiceOption("sketch", "Sketch", "The random matrix that the keys are multiplied by.", "Compactor Table 4",
-                     {{"gaussian", "Gaussian", "entries N(0, 1/k)"}, {"srht", "SRHT", "random signs, Walsh-Hadamard, k random columns"}},
+                     {{"gaussian", "Gaussian", "entries N(0, 1/k)"},
+                      {"srht", "SRHT", "random signs, Walsh-Hadamard, k random columns"}},
                      Stage::Features),
-        integerOption("sketch_size", "Sketch columns", "Columns k of the sketch, at most the width of a key; 0: half that width, the paper's "
-                      "64 of 128.", "Compactor 4: 64; both codes 48", 0, 256, 0, Stage::Features),
+        integerOption("sketch_size", "Sketch columns",
+                      "Columns k of the sketch, at most the width of a key; 0: half that width, the paper's "
+                      "64 of 128.",
+                      "Compactor 4: 64; both codes 48", 0, 256, 0, Stage::Features),
         flagOption("centred", "Centre keys", "Takes the mean key away first. Not in the paper, but in both codes (C2).",
                    "kvpress, compactor-vllm", false, Stage::Features),
-        realOption("epsilon", "ε of Theorem 2", "Sets the width of the band, κ (1 + ε) / (1 − ε), and what k the theorem asks for.",
+        realOption("epsilon", "ε of Theorem 2",
+                   "Sets the width of the band, κ (1 + ε) / (1 − ε), and what k the theorem asks for.",
                    "Compactor Theorem 2", 0.01, 0.99, 0.5)});
 }
 
@@ -53,12 +58,11 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
 };
 
-std::string whyNoPicture(const ViewInput& input) {
-    return whyNoData<LeverageData>(input, "Computing leverage…");
-}
+std::string whyNoPicture(const ViewInput& input) { return whyNoData<LeverageData>(input, "Computing leverage…"); }
 
 /// What the option asks for, as far as the room allows.
 std::string shownPicture(const ParameterValues& options, const Box& area) {
@@ -70,13 +74,12 @@ bool showsMarks(const std::string& picture) {
     return picture == "tokens" || picture == "scatter" || picture == "overview";
 }
 
-bool showsCurves(const std::string& picture) {
-    return picture != "tokens" && picture != "scatter";
-}
+bool showsCurves(const std::string& picture) { return picture != "tokens" && picture != "scatter"; }
 
 /// Curve left, square scatter right; what the square leaves of its column goes to the cumulative curve above it.
 PlotFrame drawOverview(LeveragePainter& painter, const Box& area) {
-    constexpr double kAxes = 22, kGap = 10, kLeastAbove = 104, kLeastScatter = 170; // kAxes: by how much a square's area is wider than high
+    constexpr double kAxes = 22, kGap = 10, kLeastAbove = 104,
+                     kLeastScatter = 170; // kAxes: by how much a square's area is wider than high
     double width = std::min(area.height + kAxes, 0.5 * area.width), above = area.height - (width - kAxes);
     if (above > kGap && area.height - kLeastAbove >= kLeastScatter) {
         above = std::max(above, kLeastAbove);
@@ -142,12 +145,16 @@ std::string LeverageView::finding(const ViewInput& input, const ParameterValues&
     const LeverageData& data = *choice.data;
     const auto n = static_cast<double>(data.exact.scores.size());
     if (choice.budget == 0)
-        return fmt::format("The keys have rank {}: the mean leverage is {}, the largest {}", data.exact.rank, formatShort(data.exact.sum / n),
-                           formatShort(static_cast<double>(data.exact.scores[static_cast<std::size_t>(data.exact.order.front())])));
-    return fmt::format("The best {} of {} tokens ({} %) hold {} % of the leverage; a sketch of {} of {} columns picks {} % of them",
-                       formatCount(choice.budget), formatCount(std::llround(n)), formatFixed(100 * static_cast<double>(choice.budget) / n, 1),
-                       formatFixed(100 * choice.shareOfBest(choice.budget), 1), data.columns, data.keyDim,
-                       formatFixed(100 * choice.overlap(), 1));
+        return fmt::format(
+            "The keys have rank {}: the mean leverage is {}, the largest {}", data.exact.rank,
+            formatShort(data.exact.sum / n),
+            formatShort(static_cast<double>(data.exact.scores[static_cast<std::size_t>(data.exact.order.front())])));
+    return fmt::format(
+        "The best {} of {} tokens ({} %) hold {} % of the leverage; a sketch of {} of {} columns picks {} % of them",
+        formatCount(choice.budget), formatCount(std::llround(n)),
+        formatFixed(100 * static_cast<double>(choice.budget) / n, 1),
+        formatFixed(100 * choice.shareOfBest(choice.budget), 1), data.columns, data.keyDim,
+        formatFixed(100 * choice.overlap(), 1));
 }
 
 std::vector<std::int64_t> ranksOf(const std::vector<TokenIndex>& order) {
@@ -166,7 +173,8 @@ std::vector<std::pair<std::string, std::string>> factsOf(const LeverageData& dat
     const auto words = [&](const LeverageData::Scores& scores) {
         return fmt::format("{}  rank {}", formatShort(static_cast<double>(scores.scores[i])), rank(scores));
     };
-    return {{"exact leverage", words(data.exact)}, {fmt::format("sketched, k = {}", data.columns), words(data.sketched)}};
+    return {{"exact leverage", words(data.exact)},
+            {fmt::format("sketched, k = {}", data.columns), words(data.sketched)}};
 }
 
 PointFacts LeverageView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
@@ -184,8 +192,9 @@ PointFacts LeverageView::factsAt(const ViewInput& input, const ParameterValues&,
         const auto index = static_cast<std::size_t>(std::clamp(rank, 1.0, count)) - 1;
         facts.token = data->exact.order[index];
         facts.rows = factsOf(*data, facts.token);
-        facts.rows.insert(facts.rows.begin(), {"token", fmt::format("{} “{}”", formatCount(facts.token),
-                                                                    displayText(input.capture->tokens().textOf(facts.token)))});
+        facts.rows.insert(facts.rows.begin(),
+                          {"token", fmt::format("{} “{}”", formatCount(facts.token),
+                                                displayText(input.capture->tokens().textOf(facts.token)))});
     }
     return facts;
 }
@@ -203,14 +212,22 @@ ViewTable LeverageView::table(const ViewInput& input, const ParameterValues&) co
         static const char* const kept[] = {"neither", "exact", "sketched", "both"};
         const auto i = static_cast<std::size_t>(row);
         switch (column) {
-        case 0: return std::to_string(row);
-        case 1: return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
-        case 2: return segmentOf(*capture, static_cast<TokenIndex>(row));
-        case 3: return fmt::format("{:.9g}", choice->data->exact.scores[i]);
-        case 4: return std::to_string(ranks->first[i]);
-        case 5: return fmt::format("{:.9g}", choice->data->sketched.scores[i]);
-        case 6: return std::to_string(ranks->second[i]);
-        default: return choice->budget == 0 ? "" : kept[choice->exact[i] + 2 * choice->sketched[i]];
+        case 0:
+            return std::to_string(row);
+        case 1:
+            return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
+        case 2:
+            return segmentOf(*capture, static_cast<TokenIndex>(row));
+        case 3:
+            return fmt::format("{:.9g}", choice->data->exact.scores[i]);
+        case 4:
+            return std::to_string(ranks->first[i]);
+        case 5:
+            return fmt::format("{:.9g}", choice->data->sketched.scores[i]);
+        case 6:
+            return std::to_string(ranks->second[i]);
+        default:
+            return choice->budget == 0 ? "" : kept[choice->exact[i] + 2 * choice->sketched[i]];
         }
     };
     return table;

@@ -17,9 +17,9 @@ struct MergeTreeData : ViewData {
     bool standIn = false; ///< no pane streams BalanceKV
     std::shared_ptr<const BalanceStream> stream;
     std::int64_t kvHead = 0;
-    std::int64_t tree = -1;     ///< the one that is shown, in stream->trees; -1: no value lies in the chosen octave
-    int wantedBucket = 0;       ///< that octave
-    TokenIndex query = -1;      ///< -1: none, and `whyNoQuery`
+    std::int64_t tree = -1; ///< the one that is shown, in stream->trees; -1: no value lies in the chosen octave
+    int wantedBucket = 0;   ///< that octave
+    TokenIndex query = -1;  ///< -1: none, and `whyNoQuery`
     int queryHead = 0;
     std::string whyNoQuery;
     struct Node {

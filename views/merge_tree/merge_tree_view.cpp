@@ -1,17 +1,18 @@
-// Streaming BalanceKV as a tree that grows with the stream: every full batch is halved, and two halves are halved again.
+// Streaming BalanceKV as a tree that grows with the stream: every full batch is halved, and two halves are halved
+// again.
 #include "views/merge_tree/merge_tree_view.h"
 
 #include "views/common/balance_words.h"
 #include "views/common/chart.h"
+#include "views/common/explained_policy.h"
+#include "views/common/option_needs.h"
+#include "views/common/token_groups.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 #include "views/explanations.h"
 #include "views/merge_tree/tree_painter.h"
 #include "views/merge_tree/tree_words.h"
-#include "views/common/option_needs.h"
 #include "views/scene/axes.h"
-#include "views/common/token_groups.h"
-#include "views/common/told_policy.h"
-#include "views/common/view_facts.h"
-#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 
@@ -28,13 +29,13 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       {"fullest", "Fullest octave", "the octave of value norms with the most tokens"},
                       {"octave", "One octave", "the one numbered below"}},
                      Stage::Features),
-        integerOption("octave", "Octave", "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.", "BalanceKV Algorithm 1", -150, 128, 0,
-                      Stage::Features),
-        integerOption("query", "Query", "Token whose query the discrepancies are for; −1: the last one before the cut.", "BalanceKV Algorithm 3", -1,
-                      10'000'000, -1, Stage::Features)});
+        integerOption("octave", "Octave", "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.",
+                      "BalanceKV Algorithm 1", -150, 128, 0, Stage::Features),
+        integerOption("query", "Query", "Token whose query the discrepancies are for; −1: the last one before the cut.",
+                      "BalanceKV Algorithm 3", -1, 10'000'000, -1, Stage::Features)});
 }
 
-class MergeTreeView final : public View, public TokenGroups, public OptionNeedsView, public ToldPolicyView {
+class MergeTreeView final : public View, public TokenGroups, public OptionNeedsView, public ExplainedPolicyView {
 public:
     MergeTreeView()
         : View({.id = "merge_tree",
@@ -49,10 +50,12 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
-    std::string toldPolicy(const ViewInput& input) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-    Story story(const ViewInput& input, const ParameterValues& options) const override;
+    std::string explainedPolicy(const ViewInput& input) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
+    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                     Point at) const override;
+    StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override;
     std::string caption(const ViewInput& input, const ParameterValues& options) const override;
 };
 
@@ -68,7 +71,8 @@ std::string whyNoPicture(const ViewInput& input) {
         return why;
     const auto data = dataAs<MergeTreeData>(input);
     if (!data->shown())
-        return fmt::format("No value norm lies in octave {} ({}). Choose another octave, or the fullest one.", data->wantedBucket, octavesThatHold(*data));
+        return fmt::format("No value norm lies in octave {} ({}). Choose another octave, or the fullest one.",
+                           data->wantedBucket, octavesThatHold(*data));
     return {};
 }
 
@@ -80,28 +84,32 @@ TreeState stateOf(const ViewInput& input, const MergeTreeData& data) {
 constexpr double kHeadRow = 18; // of words under each other above the tree
 
 /// What is drawn at every size; the parts of nodes that need room are named in the row below, where they have it.
-std::vector<LegendEntry> legendOf(const MergeTreeData& data, const TreeLayout& layout, const Theme& theme, Colour policy) {
+std::vector<LegendEntry> legendOf(const MergeTreeData& data, const TreeLayout& layout, const Theme& theme,
+                                  Colour policy) {
     const auto entry = [&](std::string label, NodeState state) {
         const NodeLook look = nodeLook(theme, policy, state, layout.hasNumbers());
         Stroke stroke = look.stroke;
         if (!stroke.dash.empty())
             stroke.dash = {2, 2};
-        if (state == NodeState::Future) // its own outline is nearly the ground's colour, which only the large boxes bear
+        if (state ==
+            NodeState::Future) // its own outline is nearly the ground's colour, which only the large boxes bear
             stroke.colour = theme.axis;
         return LegendEntry{std::move(label), Marker::Square, look.fill, stroke, 5};
     };
-    return {entry(fmt::format("live set of {}", treeName(*data.shown())), NodeState::Live), entry("merged into its parent", NodeState::Merged),
-            entry("still to come", NodeState::Future)};
+    return {entry(fmt::format("live set of {}", treeName(*data.shown())), NodeState::Live),
+            entry("merged into its parent", NodeState::Merged), entry("still to come", NodeState::Future)};
 }
 
-/// The tree under its head. A row for the parts of nodes is there where the tree is still high enough for them under it.
+/// The tree under its head. A row for the parts of nodes is there where the tree is still high enough for them under
+/// it.
 struct Placed {
     std::vector<LegendEntry> legend;
     TreeLayout layout;
     double partsAt = 0; ///< middle of that row; 0: none
 };
 
-Placed placed(const MergeTreeData& data, const TreeState& state, const Viewport& viewport, const Theme& theme, Colour policy) {
+Placed placed(const MergeTreeData& data, const TreeState& state, const Viewport& viewport, const Theme& theme,
+              Colour policy) {
     const bool numerator = state.tree().numerator;
     double top = data.standIn ? 51 : 33; // the cursor's number reaches a little above it
     Placed all{{}, {state, viewport, top, numerator}};
@@ -134,7 +142,8 @@ void drawParts(SceneBuilder& builder, const MergeTreeData& data, const Theme& th
     if (data.query < 0)
         write(x, "no discrepancies: " + data.whyNoQuery, words, theme.text2);
     else
-        write(write(x, "%", percent, theme.text1) + 6, fmt::format("discrepancy for query {}", formatCount(data.query)), words, theme.text2);
+        write(write(x, "%", percent, theme.text1) + 6, fmt::format("discrepancy for query {}", formatCount(data.query)),
+              words, theme.text2);
 }
 
 void drawHead(SceneBuilder& builder, const MergeTreeData& data, const Viewport& viewport, const Placed& all) {
@@ -142,8 +151,11 @@ void drawHead(SceneBuilder& builder, const MergeTreeData& data, const Viewport& 
     const Theme& theme = themeOf(viewport.theme);
     double y = 13;
     if (data.standIn) {
-        const std::string words = standInWords("No pane streams BalanceKV", data.source, [&](const std::string& text) { return builder.width(text, note) <= viewport.width - 20; });
-        builder.text({10, y}, builder.elide(words, note, viewport.width - 20), note, theme.warning, HorizontalAlign::Left, VerticalAlign::Middle);
+        const std::string words = standInWords("No pane streams BalanceKV", data.source, [&](const std::string& text) {
+            return builder.width(text, note) <= viewport.width - 20;
+        });
+        builder.text({10, y}, builder.elide(words, note, viewport.width - 20), note, theme.warning,
+                     HorizontalAlign::Left, VerticalAlign::Middle);
         y += kHeadRow;
     }
     drawTopLegend(builder, viewport, all.legend, 10, y);
@@ -151,9 +163,7 @@ void drawHead(SceneBuilder& builder, const MergeTreeData& data, const Viewport& 
         drawParts(builder, data, theme, all.partsAt);
 }
 
-std::vector<OptionNeed> MergeTreeView::optionNeeds() const {
-    return {{"octave", {{"tree", {"octave"}}}}};
-}
+std::vector<OptionNeed> MergeTreeView::optionNeeds() const { return {{"octave", {{"tree", {"octave"}}}}}; }
 
 Scene MergeTreeView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
@@ -161,7 +171,8 @@ Scene MergeTreeView::buildScene(const ViewInput& input, const ParameterValues&, 
     const auto data = dataAs<MergeTreeData>(input);
     const Theme& theme = themeOf(viewport.theme);
     const TreeState state = stateOf(input, *data);
-    const Colour policy = policyStyle("balancekv", viewport.theme).colour; // its family's, on which dark numbers can be read
+    const Colour policy =
+        policyStyle("balancekv", viewport.theme).colour; // its family's, on which dark numbers can be read
     const Placed all = placed(*data, state, viewport, theme, policy);
     const TreeLayout& layout = all.layout;
     Scene scene;
@@ -187,27 +198,27 @@ std::string MergeTreeView::finding(const ViewInput& input, const ParameterValues
     return treeFinding(*data, stateOf(input, *data));
 }
 
-std::string MergeTreeView::toldPolicy(const ViewInput& input) const {
+std::string MergeTreeView::explainedPolicy(const ViewInput& input) const {
     const auto data = dataAs<MergeTreeData>(input);
     return data ? data->policy : std::string();
 }
 
-Story MergeTreeView::story(const ViewInput& input, const ParameterValues&) const {
-    Story story;
+StepSequence MergeTreeView::stepSequence(const ViewInput& input, const ParameterValues&) const {
+    StepSequence sequence;
     if (!whyNoPicture(input).empty())
-        return story;
+        return sequence;
     const auto data = dataAs<MergeTreeData>(input);
     const BalanceTree& tree = *data->shown();
-    story.title = "Merge and reduce";
+    sequence.title = "Merge and reduce";
     const std::int64_t batches = std::ssize(tree.rows) / tree.batch;
     for (std::int64_t batch = 1; batch <= batches; ++batch) {
-        story.events.push_back(tree.rows[static_cast<std::size_t>(batch * tree.batch - 1)] + 1);
+        sequence.events.push_back(tree.rows[static_cast<std::size_t>(batch * tree.batch - 1)] + 1);
         if (batch % 2 == 0 && tree.nodes.size() > 1)
-            story.milestones.push_back(story.events.back());
+            sequence.milestones.push_back(sequence.events.back());
     }
     if (std::cmp_less(batches * tree.batch, tree.rows.size())) // the last, partial batch stays exact
-        story.events.push_back(static_cast<TokenIndex>(data->stream->tokens));
-    return story;
+        sequence.events.push_back(static_cast<TokenIndex>(data->stream->tokens));
+    return sequence;
 }
 
 std::string MergeTreeView::caption(const ViewInput& input, const ParameterValues&) const {
@@ -228,14 +239,16 @@ Spot spotAt(const MergeTreeData& data, const TreeState& state, const Scene& scen
     if (pick.kind != PickId::Kind::Node && pick.kind != PickId::Kind::Cell)
         return {};
     Spot spot{levelOf(pick.index), placeOf(pick.index), -1};
-    const bool known = spot.level == kOctaveLevel ? spot.place < std::ssize(data.octaves)
-                                                  : spot.level <= state.levels() && spot.place < state.nodeCount(spot.level);
+    const bool known = spot.level == kOctaveLevel
+                           ? spot.place < std::ssize(data.octaves)
+                           : spot.level <= state.levels() && spot.place < state.nodeCount(spot.level);
     if (!known)
         return {};
     const double position = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
     const auto& rows = state.tree().rows;
     const auto row = std::lower_bound(rows.begin(), rows.end(), static_cast<TokenIndex>(position));
-    if (spot.level == 0 && scene.plot.width >= scene.xMax - scene.xMin && row != rows.end()) // a pixel is a token at most
+    if (spot.level == 0 && scene.plot.width >= scene.xMax - scene.xMin &&
+        row != rows.end()) // a pixel is a token at most
         spot.token = *row;
     return spot;
 }
@@ -250,10 +263,12 @@ PointFacts MergeTreeView::factsAt(const ViewInput& input, const ParameterValues&
         return {};
     if (spot.level == kOctaveLevel)
         return octaveFacts(*data, spot.place, state.cursor());
-    return spot.level > 0 ? nodeFacts(*data, state, spot.level, spot.place) : batchFacts(input, *data, state, spot.place, spot.token);
+    return spot.level > 0 ? nodeFacts(*data, state, spot.level, spot.place)
+                          : batchFacts(input, *data, state, spot.place, spot.token);
 }
 
-std::vector<TokenIndex> MergeTreeView::tokensAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+std::vector<TokenIndex> MergeTreeView::tokensAt(const ViewInput& input, const ParameterValues&, const Scene& scene,
+                                                Point at) const {
     if (!whyNoPicture(input).empty())
         return {};
     const auto data = dataAs<MergeTreeData>(input);
@@ -266,7 +281,8 @@ std::vector<TokenIndex> MergeTreeView::tokensAt(const ViewInput& input, const Pa
 
 ViewTable MergeTreeView::table(const ViewInput& input, const ParameterValues&) const {
     ViewTable table;
-    table.columns = {"level", "node", "first batch", "last batch", "input", "kept", "weight", "sum of signs", "discrepancy", "largest |1 - 2p|", "state", "members"};
+    table.columns = {"level",  "node",         "first batch", "last batch",       "input", "kept",
+                     "weight", "sum of signs", "discrepancy", "largest |1 - 2p|", "state", "members"};
     if (!whyNoPicture(input).empty())
         return table;
     const auto data = dataAs<MergeTreeData>(input);

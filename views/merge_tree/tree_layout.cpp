@@ -1,5 +1,5 @@
-// Geometry of the merge-and-reduce tree. Batches stand where their tokens stand in the stream, nodes above the middle of
-// what they hold.
+// Geometry of the merge-and-reduce tree. Batches stand where their tokens stand in the stream, nodes above the middle
+// of what they hold.
 #include "views/merge_tree/tree_layout.h"
 
 #include "views/common/low_dock.h"
@@ -40,14 +40,13 @@ TreeLayout::TreeLayout(const TreeState& state, const Viewport& viewport, double 
     }
     m_numbered.push_back(false); // batches have ticks
     for (std::int64_t level = 1; level <= state.levels(); ++level)
-        m_numbered.push_back(std::ranges::all_of(state.tree().nodes[static_cast<std::size_t>(level - 1)], [&](const BalanceNode& node) {
-            return nodeHeight >= kLeastNumbered && numberWidth(node.output.size()) <= fullWidth(state, level);
-        }));
+        m_numbered.push_back(
+            std::ranges::all_of(state.tree().nodes[static_cast<std::size_t>(level - 1)], [&](const BalanceNode& node) {
+                return nodeHeight >= kLeastNumbered && numberWidth(node.output.size()) <= fullWidth(state, level);
+            }));
 }
 
-bool TreeLayout::hasNumbers() const {
-    return std::ranges::find(m_numbered, true) != m_numbered.end();
-}
+bool TreeLayout::hasNumbers() const { return std::ranges::find(m_numbered, true) != m_numbered.end(); }
 
 void TreeLayout::placeRows(std::size_t levels) {
     const double below = 20; // the batches' own height
@@ -97,9 +96,11 @@ Box TreeLayout::boxOf(const TreeState& state, std::int64_t level, std::int64_t p
     const Point centre = centreOf(state, level, place);
     if (level == 0) {
         const double begin = xOf(beginOf(state, place)), end = xOf(beginOf(state, place + 1));
-        return {begin, centre.y - leafHeight / 2, std::max(1.0, end - begin), leafHeight}; // a gap would take ticks out of their batch
+        return {begin, centre.y - leafHeight / 2, std::max(1.0, end - begin),
+                leafHeight}; // a gap would take ticks out of their batch
     }
-    const auto size = state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)].output.size();
+    const auto size =
+        state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)].output.size();
     const double full = fullWidth(state, level);
     const double share = std::min(1.0, 2 * static_cast<double>(size) / static_cast<double>(state.tree().batch));
     const double least = isNumbered(level) ? numberWidth(size) : kNarrowNode;

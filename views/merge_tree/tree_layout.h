@@ -9,20 +9,21 @@
 
 namespace kvscope {
 
-inline constexpr double kPartsPitch = 41; ///< least pitch at which nodes have their discrepancy above and their imbalance below
+inline constexpr double kPartsPitch =
+    41; ///< least pitch at which nodes have their discrepancy above and their imbalance below
 
 /// Where the parts of the tree lie: levels from the top (C^T) down to the batches (C^0), stream positions to the right.
 /// Nothing in it depends on the cursor, so that nothing moves while the stream is played.
 struct TreeLayout {
-    Box plot;                 ///< the data area; labels lie left of it
-    Box histogram;            ///< of value norms; empty: none
+    Box plot;      ///< the data area; labels lie left of it
+    Box histogram; ///< of value norms; empty: none
     double xLow = 0, xHigh = 1;
     std::vector<double> rows; ///< y of the middle of each level, 0 .. T
     double nodeHeight = 24, leafHeight = 16;
-    double pitch = 60;        ///< between two levels
-    double numberSize = 12;   ///< of the text in the nodes
+    double pitch = 60;                                ///< between two levels
+    double numberSize = 12;                           ///< of the text in the nodes
     bool twoLineLabels = true, oneLineLabels = false; ///< else the name alone, or nothing
-    bool axisTitle = true;    ///< gives way in a low dock, and with it the histogram
+    bool axisTitle = true;                            ///< gives way in a low dock, and with it the histogram
 
     /// `withParts`: where the rows are high enough for them.
     TreeLayout(const TreeState& state, const Viewport& viewport, double top, bool withHistogram, bool withParts = true);
@@ -54,14 +55,8 @@ private:
 
 /// Pick ids of nodes, batches (level 0) and octaves.
 constexpr std::int64_t kOctaveLevel = 100;
-constexpr std::int64_t nodeId(std::int64_t level, std::int64_t place) {
-    return (level << 32) | place;
-}
-constexpr std::int64_t levelOf(std::int64_t id) {
-    return id >> 32;
-}
-constexpr std::int64_t placeOf(std::int64_t id) {
-    return id & 0xFFFFFFFF;
-}
+constexpr std::int64_t nodeId(std::int64_t level, std::int64_t place) { return (level << 32) | place; }
+constexpr std::int64_t levelOf(std::int64_t id) { return id >> 32; }
+constexpr std::int64_t placeOf(std::int64_t id) { return id & 0xFFFFFFFF; }
 
 } // namespace kvscope

@@ -1,5 +1,5 @@
-// The merge-and-reduce tree: filled boxes are the sets in memory, hollow ones have gone up into their parents, dashed ones
-// are still to come. Ticks in the batches are the pairs that are left of them.
+// The merge-and-reduce tree: filled boxes are the sets in memory, hollow ones have gone up into their parents, dashed
+// ones are still to come. Ticks in the batches are the pairs that are left of them.
 #include "views/merge_tree/tree_painter.h"
 
 #include "views/common/balance_words.h"
@@ -20,9 +20,7 @@ constexpr double kLeastPitch = 2.5;     // closer nodes are drawn as runs of equ
 constexpr std::size_t kMostPaths = 256; // selected tokens whose paths are drawn
 constexpr double kFrame = 3;            // from the box of a set to the middle of the frame around it
 
-bool isRun(const TreePicture& p, std::int64_t level) {
-    return p.layout.pitchOf(p.state, level) < kLeastPitch;
-}
+bool isRun(const TreePicture& p, std::int64_t level) { return p.layout.pitchOf(p.state, level) < kLeastPitch; }
 
 /// Nodes of a level that the plot shows, one more on each side.
 std::pair<std::int64_t, std::int64_t> shownPlaces(const TreePicture& p, std::int64_t level) {
@@ -76,15 +74,19 @@ void paintImbalance(SceneBuilder& b, const TreePicture& p, const BalanceNode& no
         sum += sign;
     constexpr double kBelowFrame = 8; // of a selected token's set
     const double deviations = sum / std::sqrt(static_cast<double>(node.signs.size()));
-    drawImbalance(b, p.theme, {box.x + box.width / 2, box.bottom() + kBelowFrame}, std::clamp(box.width / 2, 6.0, 16.0), deviations / 2);
+    drawImbalance(b, p.theme, {box.x + box.width / 2, box.bottom() + kBelowFrame}, std::clamp(box.width / 2, 6.0, 16.0),
+                  deviations / 2);
 }
 
-void paintNodeWords(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::int64_t place, const Box& box, bool live) {
-    const BalanceNode& node = p.state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)];
+void paintNodeWords(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::int64_t place, const Box& box,
+                    bool live) {
+    const BalanceNode& node =
+        p.state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)];
     const TextStyle size{FontFace::Monospace, p.layout.numberSize, live ? FontWeight::Bold : FontWeight::Regular};
     const Point centre{box.x + box.width / 2, box.y + box.height / 2};
     if (p.layout.isNumbered(level))
-        b.text(centre, std::to_string(node.output.size()), size, live ? p.onPolicy : p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Middle);
+        b.text(centre, std::to_string(node.output.size()), size, live ? p.onPolicy : p.theme.text3,
+               HorizontalAlign::Centre, VerticalAlign::Middle);
     const TextStyle percent{FontFace::Interface, 11, FontWeight::SemiBold};
     if (!live || p.data.query < 0 || !p.layout.showsParts())
         return;
@@ -92,7 +94,8 @@ void paintNodeWords(SceneBuilder& b, const TreePicture& p, std::int64_t level, s
     const double share = p.data.nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)].discrepancy;
     const std::string words = fmt::format("{:.0f} %", 100 * share);
     if (level < p.state.levels() || b.width(words, percent) + 4 <= p.layout.pitchOf(p.state, level)) {
-        const double half = b.width(words, percent) / 2, x = std::clamp(centre.x, p.layout.plot.x + half, p.layout.plot.right() - half);
+        const double half = b.width(words, percent) / 2,
+                     x = std::clamp(centre.x, p.layout.plot.x + half, p.layout.plot.right() - half);
         b.text({x, box.y - kAboveFrame}, words, percent, p.theme.text1, HorizontalAlign::Centre);
     }
 }
@@ -106,7 +109,8 @@ void paintNode(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::i
         return;
     paintNodeWords(b, p, level, place, box, state == NodeState::Live);
     if (p.layout.showsParts() && box.width >= 8)
-        paintImbalance(b, p, p.state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)], box);
+        paintImbalance(b, p, p.state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)],
+                       box);
 }
 
 /// Neighbours too close to be drawn one by one: one box for all that are in the same state.
@@ -131,8 +135,10 @@ void paintDensity(SceneBuilder& b, const TreePicture& p, double y) {
     const auto columns = static_cast<std::size_t>(plot.width);
     std::vector<int> read(columns, 0), kept(columns, 0);
     const auto& rows = p.state.tree().rows;
-    for (auto at = std::lower_bound(rows.begin(), rows.end(), p.layout.xLow); at != rows.end() && *at < std::min<double>(p.layout.xHigh, p.state.cursor()); ++at) {
-        const auto column = static_cast<std::size_t>(std::clamp(p.layout.xOf(*at) - plot.x, 0.0, static_cast<double>(columns) - 1));
+    for (auto at = std::lower_bound(rows.begin(), rows.end(), p.layout.xLow);
+         at != rows.end() && *at < std::min<double>(p.layout.xHigh, p.state.cursor()); ++at) {
+        const auto column =
+            static_cast<std::size_t>(std::clamp(p.layout.xOf(*at) - plot.x, 0.0, static_cast<double>(columns) - 1));
         ++read[column];
         kept[column] += p.state.inMemory(*at) ? 1 : 0;
     }
@@ -159,7 +165,8 @@ void paintBarcode(SceneBuilder& b, const TreePicture& p) {
         if (right > left)
             b.rectangle({left, y, right - left, p.layout.leafHeight}, p.theme.kept);
     };
-    for (auto at = std::lower_bound(rows.begin(), rows.end(), p.layout.xLow - 1); at != rows.end() && *at < p.layout.xHigh; ++at) {
+    for (auto at = std::lower_bound(rows.begin(), rows.end(), p.layout.xLow - 1);
+         at != rows.end() && *at < p.layout.xHigh; ++at) {
         if (!p.state.inMemory(*at))
             continue;
         const double from = p.layout.xOf(*at), to = std::max(from + 0.75, p.layout.xOf(*at + 1) - 0.1);
@@ -192,33 +199,34 @@ void paintBatches(SceneBuilder& b, const TreePicture& p) {
 }
 
 /// Edges that tokens took, by level and place; true: at least one of them was kept on it.
-using Ways = std::map<std::pair<std::int64_t, std::int64_t>, bool>;
+using TokenPaths = std::map<std::pair<std::int64_t, std::int64_t>, bool>;
 
 /// The way of a token from its batch up: as far as it was kept, and into the node that dropped it.
-void addWay(Ways& ways, const TreePicture& p, TokenIndex token) {
+void addTokenPath(TokenPaths& paths, const TreePicture& p, TokenIndex token) {
     const TreeState::Path path = p.state.pathOf(token);
     if (path.batch < 0)
         return;
     std::int64_t place = path.batch;
     const std::int64_t last = static_cast<std::int64_t>(path.kept.size());
     for (std::int64_t level = 0; level < last; ++level) {
-        ways[{level, place}] = true;
+        paths[{level, place}] = true;
         place = path.kept[static_cast<std::size_t>(level)];
     }
     if (path.droppedAt > 0)
-        ways.try_emplace({last, place}, false);
+        paths.try_emplace({last, place}, false);
 }
 
 /// Every edge once: dots of one token over the line of another would make a third pattern.
 void paintPaths(SceneBuilder& b, const TreePicture& p) {
     const auto& selected = p.input.focus.selected;
-    Ways ways;
+    TokenPaths paths;
     for (std::size_t i = 0; i < std::min(kMostPaths, selected.size()); ++i)
-        addWay(ways, p, selected[i]);
+        addTokenPath(paths, p, selected[i]);
     if (p.input.focus.hovered >= 0)
-        addWay(ways, p, p.input.focus.hovered);
-    for (const auto& [edge, kept] : ways)
-        paintEdge(b, p, edge.first, edge.second, {p.theme.ink, 2.6, kept ? std::vector<double>{} : std::vector<double>{2, 3}});
+        addTokenPath(paths, p, p.input.focus.hovered);
+    for (const auto& [edge, kept] : paths)
+        paintEdge(b, p, edge.first, edge.second,
+                  {p.theme.ink, 2.6, kept ? std::vector<double>{} : std::vector<double>{2, 3}});
 }
 
 /// Where the selected tokens ended up, and a mark below each.
@@ -243,7 +251,8 @@ void paintPathEnds(SceneBuilder& b, const TreePicture& p) {
     }
     for (const auto& [level, place] : holders) {
         const Box box = p.layout.boxOf(p.state, level, place);
-        b.rectangle({box.x - kFrame, box.y - kFrame, box.width + 2 * kFrame, box.height + 2 * kFrame}, kTransparent, {p.theme.ink, 2, {}}, 6);
+        b.rectangle({box.x - kFrame, box.y - kFrame, box.width + 2 * kFrame, box.height + 2 * kFrame}, kTransparent,
+                    {p.theme.ink, 2, {}}, 6);
     }
 }
 
@@ -265,21 +274,24 @@ void paintCursor(SceneBuilder& b, const TreePicture& p) {
 }
 
 void paintLabels(SceneBuilder& b, const TreePicture& p) {
-    const TextStyle name{FontFace::Interface, 15, FontWeight::SemiBold}, words{FontFace::Interface, 12}, small{FontFace::Interface, 11};
+    const TextStyle name{FontFace::Interface, 15, FontWeight::SemiBold}, words{FontFace::Interface, 12},
+        small{FontFace::Interface, 11};
     for (std::size_t level = 0; level < p.layout.rows.size(); ++level) {
         const double y = p.layout.rows[level];
         const auto live = std::ssize(p.state.sets()[level]);
         const std::string weight = fmt::format("weight {}", std::int64_t{1} << level);
         if (!p.layout.twoLineLabels) {
             if (p.layout.pitch >= 13)
-                b.text({8, y}, setName(static_cast<std::int64_t>(level)), words, p.theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+                b.text({8, y}, setName(static_cast<std::int64_t>(level)), words, p.theme.text1, HorizontalAlign::Left,
+                       VerticalAlign::Middle);
             if (p.layout.oneLineLabels)
                 b.text({38, y}, weight, small, p.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
             continue;
         }
         b.text({10, y - 2}, setName(static_cast<std::int64_t>(level)), name, p.theme.text1);
         b.text({38, y - 2}, weight, words, p.theme.text2);
-        b.text({10, y + 13}, live > 0 ? formatCount(live) + " live" : "empty", small, live > 0 ? p.theme.text2 : p.theme.text3);
+        b.text({10, y + 13}, live > 0 ? formatCount(live) + " live" : "empty", small,
+               live > 0 ? p.theme.text2 : p.theme.text3);
     }
 }
 
@@ -288,7 +300,8 @@ void paintAxis(SceneBuilder& b, const TreePicture& p) {
     const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
     b.line({plot.x, plot.bottom()}, {plot.right(), plot.bottom()}, {p.theme.axis, 1, {}});
     const int most = std::clamp(static_cast<int>(plot.width / 52), 2, 9);
-    for (const Tick& tick : positionTicks(static_cast<std::int64_t>(std::ceil(p.layout.xLow)), static_cast<std::int64_t>(p.layout.xHigh), most)) {
+    for (const Tick& tick : positionTicks(static_cast<std::int64_t>(std::ceil(p.layout.xLow)),
+                                          static_cast<std::int64_t>(p.layout.xHigh), most)) {
         const double x = p.layout.xOf(tick.value);
         b.line({x, plot.bottom()}, {x, plot.bottom() + 4}, {p.theme.axis, 1, {}});
         b.text({x, plot.bottom() + 7}, tick.label, label, p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
@@ -296,13 +309,15 @@ void paintAxis(SceneBuilder& b, const TreePicture& p) {
     if (!p.layout.axisTitle)
         return;
     std::string fits = b.elide("Stream position (0-based)", title, plot.width);
-    for (const std::string& more : {fmt::format("; one box = one batch of t = {} pairs", p.state.tree().batch), std::string(", ticks = pairs still in memory"),
+    for (const std::string& more : {fmt::format("; one box = one batch of t = {} pairs", p.state.tree().batch),
+                                    std::string(", ticks = pairs still in memory"),
                                     std::string(p.layout.hasNumbers() ? ", numbers = pairs in a set" : "")})
         if (b.width(fits + more, title) <= plot.width)
             fits += more;
         else
             break;
-    b.text({plot.x + plot.width / 2, plot.bottom() + 22}, fits, title, p.theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
+    b.text({plot.x + plot.width / 2, plot.bottom() + 22}, fits, title, p.theme.text2, HorizontalAlign::Centre,
+           VerticalAlign::Top);
 }
 
 } // namespace

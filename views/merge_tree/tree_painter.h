@@ -16,15 +16,16 @@ struct TreePicture {
     Colour policy, onPolicy; ///< BalanceKV's colour, and text on it
 };
 
-/// How a node is drawn. One that has gone up is hollow around its number; where no number fits it is a grey bar, because an
-/// empty box says nothing.
+/// How a node is drawn. One that has gone up is hollow around its number; where no number fits it is a grey bar,
+/// because an empty box says nothing.
 struct NodeLook {
     Colour fill;
     Stroke stroke;
 };
 NodeLook nodeLook(const Theme& theme, Colour policy, NodeState state, bool holdsMarks);
 
-/// Signs lean to the right for + and to the left for -; a share of 1, the whole bar, is two standard deviations of fair coins.
+/// Signs lean to the right for + and to the left for -; a share of 1, the whole bar, is two standard deviations of fair
+/// coins.
 void drawImbalance(SceneBuilder& builder, const Theme& theme, Point middle, double half, double share);
 
 /// The tree as it stands at the cursor, with its axis and labels; what is to come as outlines.

@@ -1,5 +1,5 @@
-// MergeAndReduce is a binary counter: after m full batches the node r of level i exists once (r + 1) 2^(i-1) <= m, and it
-// is live until its neighbour is there too and both go up together. At the top all stay.
+// MergeAndReduce is a binary counter: after m full batches the node r of level i exists once (r + 1) 2^(i-1) <= m, and
+// it is live until its neighbour is there too and both go up together. At the top all stay.
 #include "views/merge_tree/tree_state.h"
 
 #include <algorithm>
@@ -58,7 +58,8 @@ std::int64_t TreeState::weightedCount() const {
 }
 
 bool TreeState::inMemory(TokenIndex row) const {
-    return 0 <= row && static_cast<std::size_t>(row) < m_inMemory.size() && m_inMemory[static_cast<std::size_t>(row)] != 0;
+    return 0 <= row && static_cast<std::size_t>(row) < m_inMemory.size() &&
+           m_inMemory[static_cast<std::size_t>(row)] != 0;
 }
 
 TreeState::Path TreeState::pathOf(TokenIndex row) const {

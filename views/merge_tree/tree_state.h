@@ -9,8 +9,9 @@ namespace kvscope {
 
 enum class NodeState { Future, Filling, Live, Merged };
 
-/// A tree of streaming BalanceKV after the rows before a cursor: what is there, what has gone up, what is to come. Level
-/// 0 holds the batches, level i >= 1 the nodes that made C^i's parts. Rows and stream tokens are the same thing here.
+/// A tree of streaming BalanceKV after the rows before a cursor: what is there, what has gone up, what is to come.
+/// Level 0 holds the batches, level i >= 1 the nodes that made C^i's parts. Rows and stream tokens are the same thing
+/// here.
 class TreeState {
 public:
     /// The tree must outlive the state.
@@ -18,10 +19,11 @@ public:
 
     const BalanceTree& tree() const { return m_tree; }
     TokenIndex cursor() const { return m_cursor; }
-    std::int64_t seen() const { return m_seen; }       ///< rows of the tree before the cursor
+    std::int64_t seen() const { return m_seen; }                   ///< rows of the tree before the cursor
     std::int64_t batches() const { return m_seen / m_tree.batch; } ///< that are full
     std::int64_t levels() const { return static_cast<std::int64_t>(m_tree.nodes.size()); }
-    std::int64_t nodeCount(std::int64_t level) const;  ///< those to come included; level 0: the last one may stay partial
+    std::int64_t
+    nodeCount(std::int64_t level) const; ///< those to come included; level 0: the last one may stay partial
     NodeState stateOf(std::int64_t level, std::int64_t place) const;
     /// Batches [begin, end) below a node.
     std::int64_t firstBatch(std::int64_t level, std::int64_t place) const;
@@ -30,8 +32,8 @@ public:
     std::int64_t beginOf(std::int64_t batch) const;
 
     const std::vector<std::vector<TokenIndex>>& sets() const { return m_sets; } ///< C^0 .. C^T
-    std::int64_t stored() const;        ///< sum of |C^i|
-    std::int64_t weightedCount() const; ///< sum of 2^i |C^i|
+    std::int64_t stored() const;                                                ///< sum of |C^i|
+    std::int64_t weightedCount() const;                                         ///< sum of 2^i |C^i|
     bool inMemory(TokenIndex row) const;
     /// The sets that a row went through so far: node places of levels 1, 2, ... that kept it; empty: it has gone no
     /// further than C^0. `dropped`: the node at which it left, as (level, place).

@@ -18,9 +18,7 @@ namespace kvscope {
 
 namespace {
 
-std::string percent(double share) {
-    return fmt::format("{:.1f} %", 100 * share);
-}
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 const BalanceNode& nodeOf(const BalanceTree& tree, std::int64_t level, std::int64_t place) {
     return tree.nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)];
@@ -65,15 +63,15 @@ std::string beforeFirstBatch(const TreeState& state) {
     const std::int64_t size = state.tree().batch;
     if (state.levels() == 0)
         return fmt::format("T = 0: nothing is ever reduced, all {} pairs stay exact.", formatCount(state.seen()));
-    return fmt::format("C⁰ collects pairs one by one: {} of t = {}. Until it is full everything is exact, with weight 1.",
-                       formatCount(state.seen()), formatCount(size));
+    return fmt::format(
+        "C⁰ collects pairs one by one: {} of t = {}. Until it is full everything is exact, with weight 1.",
+        formatCount(state.seen()), formatCount(size));
 }
 
 } // namespace
 
 std::string treeName(const BalanceTree& tree) {
-    return tree.numerator ? "values with " + octaveText(tree.bucket)
-                          : "the keys of the denominator";
+    return tree.numerator ? "values with " + octaveText(tree.bucket) : "the keys of the denominator";
 }
 
 std::string treeCaption(const MergeTreeData& data, const TreeState& state) {
@@ -82,18 +80,22 @@ std::string treeCaption(const MergeTreeData& data, const TreeState& state) {
         return beforeFirstBatch(state);
     const BalanceNode& first = nodeOf(state.tree(), 1, batches - 1);
     const auto kept = std::ssize(first.output), gone = std::ssize(first.input) - kept;
-    std::string text = fmt::format("Batch {} (0-based), the {} of t = {} pairs, is full: SoftmaxBalance signs them one by one and keeps the smaller sign group, "
-                                   "{} pairs enter C¹ with weight 2, {} leave.",
-                                   formatCount(batches - 1), ordinal(batches), formatCount(state.tree().batch), kept, gone);
+    std::string text =
+        fmt::format("Batch {} (0-based), the {} of t = {} pairs, is full: SoftmaxBalance signs them one by one and "
+                    "keeps the smaller sign group, "
+                    "{} pairs enter C¹ with weight 2, {} leave.",
+                    formatCount(batches - 1), ordinal(batches), formatCount(state.tree().batch), kept, gone);
     const std::int64_t reached = levelsReached(state);
     if (reached == 1)
         return text + (state.levels() == 1 ? " T = 1: C¹ is never reduced."
-                                           : batches == 1        ? " It is the only one so far, so nothing merges yet."
-                                           : fmt::format(" {} full batches are an odd number, so nothing merges further.", formatCount(batches)));
+                       : batches == 1      ? " It is the only one so far, so nothing merges yet."
+                                      : fmt::format(" {} full batches are an odd number, so nothing merges further.",
+                                                    formatCount(batches)));
     for (std::int64_t level = 2; level <= reached; ++level) {
         const BalanceNode& node = nodeOf(state.tree(), level, (batches >> (level - 1)) - 1);
-        text += fmt::format(" {} in {} make {} in {}, weight {}{}", std::ssize(node.input), setName(level - 1), std::ssize(node.output),
-                            setName(level), std::int64_t{1} << level, level == reached ? "." : ";");
+        text += fmt::format(" {} in {} make {} in {}, weight {}{}", std::ssize(node.input), setName(level - 1),
+                            std::ssize(node.output), setName(level), std::int64_t{1} << level,
+                            level == reached ? "." : ";");
     }
     if (const MergeTreeData::At* at = errorsUntil(data, state.cursor()); at && at->cursor == state.cursor())
         text += fmt::format(" z is off by {}.", percent(at->errors.output));
@@ -103,8 +105,9 @@ std::string treeCaption(const MergeTreeData& data, const TreeState& state) {
 std::string treeFinding(const MergeTreeData& data, const TreeState& state) {
     const std::int64_t stored = state.stored(), seen = std::max<std::int64_t>(1, state.seen());
     std::string text = data.standIn ? "Example: " : "";
-    text += fmt::format("{} of {} pairs read are in memory ({}) and stand for {}", formatCount(stored), formatCount(state.seen()),
-                        percent(static_cast<double>(stored) / static_cast<double>(seen)), formatCount(state.weightedCount()));
+    text += fmt::format("{} of {} pairs read are in memory ({}) and stand for {}", formatCount(stored),
+                        formatCount(state.seen()), percent(static_cast<double>(stored) / static_cast<double>(seen)),
+                        formatCount(state.weightedCount()));
     if (data.query < 0)
         return text + "; no discrepancies: " + data.whyNoQuery;
     double worst = -1;
@@ -118,46 +121,64 @@ std::string treeFinding(const MergeTreeData& data, const TreeState& state) {
     if (worst >= 0)
         text += fmt::format("; largest live discrepancy {} in {}", percent(worst), setName(at));
     if (const MergeTreeData::At* errors = errorsUntil(data, state.cursor()))
-        text += fmt::format("; at j = {} z is off by {} for query {}", formatCount(errors->cursor), percent(errors->errors.output), formatCount(data.query));
+        text += fmt::format("; at j = {} z is off by {} for query {}", formatCount(errors->cursor),
+                            percent(errors->errors.output), formatCount(data.query));
     return text;
 }
 
-std::string nodeCell(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place, int column) {
+std::string nodeCell(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place,
+                     int column) {
     const BalanceNode& node = nodeOf(state.tree(), level, place);
     const MergeTreeData::Node& numbers = numbersOf(data, level, place);
     const NodeState now = state.stateOf(level, place);
     switch (column) {
-    case 0: return std::to_string(level);
-    case 1: return std::to_string(place);
-    case 2: return std::to_string(state.firstBatch(level, place));
-    case 3: return std::to_string(state.lastBatch(level, place) - 1);
-    case 4: return std::to_string(node.input.size());
-    case 5: return std::to_string(node.output.size());
-    case 6: return std::to_string(std::int64_t{1} << level);
-    case 7: return std::to_string(std::accumulate(node.signs.begin(), node.signs.end(), std::int64_t{0}));
-    case 8: return data.query < 0 ? "" : fmt::format("{:.9g}", numbers.discrepancy);
-    case 9: return fmt::format("{:.9g}", numbers.largest);
-    case 10: return now == NodeState::Live ? "live" : now == NodeState::Future ? "to come" : "merged";
-    default: return fmt::format("{}", fmt::join(node.output, " "));
+    case 0:
+        return std::to_string(level);
+    case 1:
+        return std::to_string(place);
+    case 2:
+        return std::to_string(state.firstBatch(level, place));
+    case 3:
+        return std::to_string(state.lastBatch(level, place) - 1);
+    case 4:
+        return std::to_string(node.input.size());
+    case 5:
+        return std::to_string(node.output.size());
+    case 6:
+        return std::to_string(std::int64_t{1} << level);
+    case 7:
+        return std::to_string(std::accumulate(node.signs.begin(), node.signs.end(), std::int64_t{0}));
+    case 8:
+        return data.query < 0 ? "" : fmt::format("{:.9g}", numbers.discrepancy);
+    case 9:
+        return fmt::format("{:.9g}", numbers.largest);
+    case 10:
+        return now == NodeState::Live ? "live" : now == NodeState::Future ? "to come" : "merged";
+    default:
+        return fmt::format("{}", fmt::join(node.output, " "));
     }
 }
 
 PointFacts nodeFacts(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place) {
     const BalanceNode& node = nodeOf(state.tree(), level, place);
     const MergeTreeData::Node& numbers = numbersOf(data, level, place);
-    const auto plus = std::count(node.signs.begin(), node.signs.end(), std::int8_t{1}), minus = std::ssize(node.signs) - plus;
+    const auto plus = std::count(node.signs.begin(), node.signs.end(), std::int8_t{1}),
+               minus = std::ssize(node.signs) - plus;
     const NodeState now = state.stateOf(level, place);
     PointFacts facts;
     facts.rows.emplace_back("set", fmt::format("{}, node {} (0-based)", setName(level), place));
-    facts.rows.emplace_back("batches", fmt::format("{}–{}", state.firstBatch(level, place), state.lastBatch(level, place) - 1));
+    facts.rows.emplace_back("batches",
+                            fmt::format("{}–{}", state.firstBatch(level, place), state.lastBatch(level, place) - 1));
     facts.rows.emplace_back("now", now == NodeState::Live     ? "in memory"
                                    : now == NodeState::Future ? "still to come"
                                                               : "gone up into " + setName(level + 1));
     facts.rows.emplace_back("keeps", fmt::format("{} of {}", node.output.size(), node.input.size()));
     facts.rows.emplace_back("weight", std::to_string(std::int64_t{1} << level));
-    facts.rows.emplace_back("signs", fmt::format("{} +, {} −, Σ η = {}{}", plus, minus, plus < minus ? "−" : "", std::abs(plus - minus)));
+    facts.rows.emplace_back(
+        "signs", fmt::format("{} +, {} −, Σ η = {}{}", plus, minus, plus < minus ? "−" : "", std::abs(plus - minus)));
     if (data.query >= 0)
-        facts.rows.emplace_back(fmt::format("discrepancy, query {}", formatCount(data.query)), percent(numbers.discrepancy));
+        facts.rows.emplace_back(fmt::format("discrepancy, query {}", formatCount(data.query)),
+                                percent(numbers.discrepancy));
     facts.rows.emplace_back("largest |1 − 2p|", formatShort(numbers.largest));
     if (numbers.repeats > 0)
         facts.rows.emplace_back("FAILs before", std::to_string(numbers.repeats));
@@ -165,7 +186,8 @@ PointFacts nodeFacts(const MergeTreeData& data, const TreeState& state, std::int
     return facts;
 }
 
-std::vector<TokenIndex> membersOf(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place) {
+std::vector<TokenIndex> membersOf(const MergeTreeData& data, const TreeState& state, std::int64_t level,
+                                  std::int64_t place) {
     if (level == kOctaveLevel)
         return data.stream->trees[static_cast<std::size_t>(data.octaves[static_cast<std::size_t>(place)].tree)].rows;
     if (level > 0)
@@ -174,7 +196,8 @@ std::vector<TokenIndex> membersOf(const MergeTreeData& data, const TreeState& st
     return {first + state.beginOf(place), first + state.beginOf(place + 1)};
 }
 
-PointFacts batchFacts(const ViewInput& input, const MergeTreeData& data, const TreeState& state, std::int64_t batch, TokenIndex token) {
+PointFacts batchFacts(const ViewInput& input, const MergeTreeData& data, const TreeState& state, std::int64_t batch,
+                      TokenIndex token) {
     PointFacts facts;
     const std::vector<TokenIndex> all = membersOf(data, state, 0, batch);
     const auto left = std::count_if(all.begin(), all.end(), [&](TokenIndex row) { return state.inMemory(row); });
@@ -183,7 +206,8 @@ PointFacts batchFacts(const ViewInput& input, const MergeTreeData& data, const T
     if (token < 0)
         return facts;
     facts.token = token;
-    facts.rows.emplace_back("token", fmt::format("{}  \"{}\"", formatCount(token), displayText(input.capture->tokens().textOf(token))));
+    facts.rows.emplace_back(
+        "token", fmt::format("{}  \"{}\"", formatCount(token), displayText(input.capture->tokens().textOf(token))));
     const TreeState::Path path = state.pathOf(token);
     std::string way = path.batch < 0 ? "not read yet" : "C⁰";
     for (std::size_t level = 1; level <= path.kept.size(); ++level)
@@ -195,13 +219,16 @@ PointFacts batchFacts(const ViewInput& input, const MergeTreeData& data, const T
 }
 
 PointFacts octaveFacts(const MergeTreeData& data, std::int64_t index, TokenIndex cursor) {
-    const BalanceTree& tree = data.stream->trees[static_cast<std::size_t>(data.octaves[static_cast<std::size_t>(index)].tree)];
+    const BalanceTree& tree =
+        data.stream->trees[static_cast<std::size_t>(data.octaves[static_cast<std::size_t>(index)].tree)];
     const auto read = std::lower_bound(tree.rows.begin(), tree.rows.end(), cursor) - tree.rows.begin();
     const bool erased = std::ldexp(1.0, tree.bucket) <= data.stream->eraseLineAt(data.kvHead, cursor);
     PointFacts facts;
     facts.rows = {{"octave", fmt::format("{}: {}", tree.bucket, octaveText(tree.bucket))},
                   {"values read", fmt::format("{} of {}", formatCount(read), formatCount(std::ssize(tree.rows)))},
-                  {"now", erased ? "below the erase line: dropped" : read > 0 ? "has its own tree" : "nothing read yet"}};
+                  {"now", erased     ? "below the erase line: dropped"
+                          : read > 0 ? "has its own tree"
+                                     : "nothing read yet"}};
     return facts;
 }
 

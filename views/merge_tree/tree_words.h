@@ -19,14 +19,17 @@ std::string treeFinding(const MergeTreeData& data, const TreeState& state);
 
 /// A column of the table behind the picture: level, node, first and last batch, input, kept, weight, sum of signs,
 /// discrepancy, largest |1 - 2p|, state, members.
-std::string nodeCell(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place, int column);
+std::string nodeCell(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place,
+                     int column);
 
 /// A node, a batch with the token under the pointer (-1: none), or an octave.
 PointFacts nodeFacts(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place);
-PointFacts batchFacts(const ViewInput& input, const MergeTreeData& data, const TreeState& state, std::int64_t batch, TokenIndex token);
+PointFacts batchFacts(const ViewInput& input, const MergeTreeData& data, const TreeState& state, std::int64_t batch,
+                      TokenIndex token);
 PointFacts octaveFacts(const MergeTreeData& data, std::int64_t index, TokenIndex cursor);
 
 /// Members of a node, of a batch or of an octave.
-std::vector<TokenIndex> membersOf(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place);
+std::vector<TokenIndex> membersOf(const MergeTreeData& data, const TreeState& state, std::int64_t level,
+                                  std::int64_t place);
 
 } // namespace kvscope

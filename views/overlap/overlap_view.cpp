@@ -2,10 +2,10 @@
 #include "views/overlap/overlap_view.h"
 
 #include "views/common/chart.h"
+#include "views/common/view_facts.h"
 #include "views/explanations.h"
 #include "views/scene/axes.h"
 #include "views/scene/scene_builder.h"
-#include "views/common/view_facts.h"
 
 #include <fmt/format.h>
 
@@ -36,21 +36,22 @@ public:
 
 /// counts[c]: tokens before the cut that exactly c panes keep.
 std::vector<std::int64_t> agreement(const ViewInput& input, const std::vector<const PaneData*>& panes) {
-    std::vector<int> keepers(static_cast<std::size_t>(input.cut.token), 0);
+    std::vector<int> keepCounts(static_cast<std::size_t>(input.cut.token), 0);
     for (const PaneData* pane : panes)
         for (const TokenIndex token : keptTokens(input, *pane))
-            if (static_cast<std::size_t>(token) < keepers.size())
-                ++keepers[static_cast<std::size_t>(token)];
+            if (static_cast<std::size_t>(token) < keepCounts.size())
+                ++keepCounts[static_cast<std::size_t>(token)];
     std::vector<std::int64_t> counts(panes.size() + 1, 0);
-    for (const int keeper : keepers)
-        ++counts[static_cast<std::size_t>(keeper)];
+    for (const int keepCount : keepCounts)
+        ++counts[static_cast<std::size_t>(keepCount)];
     return counts;
 }
 
 void drawBadge(SceneBuilder& builder, const PaneData& pane, Point centre, ThemeId theme, double size = 16) {
     const Colour ground = policyStyle(pane.policyId, theme).colour;
     builder.rectangle({centre.x - size / 2, centre.y - size / 2, size, size}, ground, {}, 3);
-    builder.text(centre, std::string(1, pane.letter), {FontFace::Interface, size < 14 ? 9.0 : 11.0, FontWeight::SemiBold}, textOn(ground),
+    builder.text(centre, std::string(1, pane.letter),
+                 {FontFace::Interface, size < 14 ? 9.0 : 11.0, FontWeight::SemiBold}, textOn(ground),
                  HorizontalAlign::Centre, VerticalAlign::Middle);
 }
 
@@ -61,13 +62,15 @@ void drawNumber(SceneBuilder& builder, const Box& cell, double overlap, const Th
         const TextStyle style{FontFace::Monospace, size};
         if ((size > 12 && cell.height <= 46) || cell.height < size || builder.width(text, style) > cell.width - 2)
             continue;
-        builder.text({cell.x + cell.width / 2, cell.y + cell.height / 2}, text, style, theme.text1, HorizontalAlign::Centre, VerticalAlign::Middle);
+        builder.text({cell.x + cell.width / 2, cell.y + cell.height / 2}, text, style, theme.text1,
+                     HorizontalAlign::Centre, VerticalAlign::Middle);
         return;
     }
 }
 
 /// Returns the lower end.
-double drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vector<const PaneData*>& panes, const Box& box, ThemeId themeId) {
+double drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vector<const PaneData*>& panes,
+                  const Box& box, ThemeId themeId) {
     const Theme& theme = themeOf(themeId);
     const auto count = static_cast<double>(panes.size());
     const double head = box.height < 90 ? 18 : 22, width = std::min(kLargestCell, (box.width - head) / count);
@@ -76,7 +79,8 @@ double drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vect
     for (std::size_t row = 0; row < panes.size(); ++row) {
         const double y = box.y + head + height * static_cast<double>(row);
         drawBadge(builder, *panes[row], {box.x + 9, y + height / 2}, themeId, badge);
-        drawBadge(builder, *panes[row], {box.x + head + width * (static_cast<double>(row) + 0.5), box.y + 9}, themeId, std::min(16.0, width - 1));
+        drawBadge(builder, *panes[row], {box.x + head + width * (static_cast<double>(row) + 0.5), box.y + 9}, themeId,
+                  std::min(16.0, width - 1));
         for (std::size_t column = 0; column < panes.size(); ++column) {
             const Box cell{box.x + head + width * static_cast<double>(column) + 1, y + 1, width - 2, height - 2};
             if (row == column) {
@@ -92,39 +96,47 @@ double drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vect
     return box.y + head + height * count;
 }
 
-std::string agreementWord(std::size_t keepers, std::size_t panes) {
-    if (keepers == 0)
+std::string agreementWord(std::size_t keepCount, std::size_t panes) {
+    if (keepCount == 0)
         return "none";
-    if (keepers == panes)
+    if (keepCount == panes)
         return panes == 2 ? "both" : fmt::format("all {}", panes);
-    return keepers == 1 ? "one only" : fmt::format("{} panes", keepers);
+    return keepCount == 1 ? "one only" : fmt::format("{} panes", keepCount);
 }
 
 /// Returns the lower end.
-double drawAgreement(SceneBuilder& builder, const std::vector<std::int64_t>& counts, const Box& box, const Theme& theme) {
+double drawAgreement(SceneBuilder& builder, const std::vector<std::int64_t>& counts, const Box& box,
+                     const Theme& theme) {
     const std::int64_t most = std::max<std::int64_t>(1, *std::max_element(counts.begin(), counts.end()));
     const double pitch = std::min(std::max(22.0, box.height / 12), box.height / static_cast<double>(counts.size()));
     const double bar = std::clamp(0.45 * pitch, 8.0, 20.0);
-    const TextStyle words{FontFace::Interface, pitch < 16 ? 11.0 : 12.0}, numbers{FontFace::Monospace, pitch < 16 ? 10.0 : 11.0};
+    const TextStyle words{FontFace::Interface, pitch < 16 ? 11.0 : 12.0},
+        numbers{FontFace::Monospace, pitch < 16 ? 10.0 : 11.0};
     double label = 0, number = 0;
-    for (std::size_t keepers = 0; keepers < counts.size(); ++keepers) {
-        label = std::max(label, builder.width(agreementWord(keepers, counts.size() - 1), words) + 10);
-        number = std::max(number, builder.width(formatCount(counts[keepers]), numbers) + 8);
+    for (std::size_t keepCount = 0; keepCount < counts.size(); ++keepCount) {
+        label = std::max(label, builder.width(agreementWord(keepCount, counts.size() - 1), words) + 10);
+        number = std::max(number, builder.width(formatCount(counts[keepCount]), numbers) + 8);
     }
     for (std::size_t i = 0; i < counts.size(); ++i) {
-        const std::size_t keepers = counts.size() - 1 - i;
+        const std::size_t keepCount = counts.size() - 1 - i;
         const double y = box.y + pitch * (static_cast<double>(i) + 0.5);
-        const double width = std::max(1.0, (box.width - label - number) * static_cast<double>(counts[keepers]) / static_cast<double>(most));
-        builder.text({box.x, y}, agreementWord(keepers, counts.size() - 1), words, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
-        const Stroke outline = keepers == 0 ? Stroke{theme.text3, 1, {}} : Stroke{};
-        builder.rectangle({box.x + label, y - bar / 2, width, bar}, keepers == 0 ? kTransparent : theme.text3, outline);
-        builder.text({box.x + label + width + 6, y}, formatCount(counts[keepers]), numbers, theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+        const double width = std::max(1.0, (box.width - label - number) * static_cast<double>(counts[keepCount]) /
+                                               static_cast<double>(most));
+        builder.text({box.x, y}, agreementWord(keepCount, counts.size() - 1), words, theme.text2, HorizontalAlign::Left,
+                     VerticalAlign::Middle);
+        const Stroke outline = keepCount == 0 ? Stroke{theme.text3, 1, {}} : Stroke{};
+        builder.rectangle({box.x + label, y - bar / 2, width, bar}, keepCount == 0 ? kTransparent : theme.text3,
+                          outline);
+        builder.text({box.x + label + width + 6, y}, formatCount(counts[keepCount]), numbers, theme.text1,
+                     HorizontalAlign::Left, VerticalAlign::Middle);
     }
     return box.y + pitch * static_cast<double>(counts.size());
 }
 
-/// Which policy each letter is, from left to right in as many rows as that needs. Returns the height; `draw`: else it is only measured.
-double nameRows(SceneBuilder& builder, const std::vector<const PaneData*>& panes, const Box& box, ThemeId theme, bool draw) {
+/// Which policy each letter is, from left to right in as many rows as that needs. Returns the height; `draw`: else it
+/// is only measured.
+double nameRows(SceneBuilder& builder, const std::vector<const PaneData*>& panes, const Box& box, ThemeId theme,
+                bool draw) {
     double x = 0, y = kNamePitch / 2;
     for (const PaneData* pane : panes) {
         const std::string name = builder.elide(paneTitle(*pane), kNameStyle, box.width - 26);
@@ -133,7 +145,8 @@ double nameRows(SceneBuilder& builder, const std::vector<const PaneData*>& panes
             x = 0, y += kNamePitch;
         if (draw) {
             drawBadge(builder, *pane, {box.x + x + 9, box.y + y}, theme);
-            builder.text({box.x + x + 26, box.y + y}, name, kNameStyle, themeOf(theme).text2, HorizontalAlign::Left, VerticalAlign::Middle);
+            builder.text({box.x + x + 26, box.y + y}, name, kNameStyle, themeOf(theme).text2, HorizontalAlign::Left,
+                         VerticalAlign::Middle);
         }
         x += width + kNameGap;
     }
@@ -141,10 +154,11 @@ double nameRows(SceneBuilder& builder, const std::vector<const PaneData*>& panes
 }
 
 /// Names below everything or, where there is no room, below the bars.
-void drawNames(SceneBuilder& builder, const std::vector<const PaneData*>& panes, const Box& matrix, double matrixEnd, const Box& bars, double barsEnd,
-               double bottom, ThemeId theme) {
+void drawNames(SceneBuilder& builder, const std::vector<const PaneData*>& panes, const Box& matrix, double matrixEnd,
+               const Box& bars, double barsEnd, double bottom, ThemeId theme) {
     const double end = std::max(matrixEnd, barsEnd);
-    for (const Box& box : {Box{matrix.x, end, builder.scene().width - 28, bottom - end}, Box{bars.x, barsEnd, bars.width, bottom - barsEnd}}) {
+    for (const Box& box : {Box{matrix.x, end, builder.scene().width - 28, bottom - end},
+                           Box{bars.x, barsEnd, bars.width, bottom - barsEnd}}) {
         const double needed = nameRows(builder, panes, box, theme, false), gap = std::min(16.0, box.height - needed);
         if (gap < 2)
             continue;
@@ -164,14 +178,16 @@ Layout layoutOf(std::size_t paneCount, double names, double bottom, const Viewpo
     Layout layout;
     layout.headings = viewport.height >= 120;
     const double top = layout.headings ? 26 : 6, height = bottom - names - 6 - top;
-    const double cell = viewport.height >= 260 ? kLargestCell : 64, half = std::min(viewport.width * 0.5 - 20, 26 + cell * count);
+    const double cell = viewport.height >= 260 ? kLargestCell : 64,
+                 half = std::min(viewport.width * 0.5 - 20, 26 + cell * count);
     if (viewport.width >= kNarrow && half >= 22 + kLeastCellWidth * count) {
         layout.matrix = {14, top, half, height};
         layout.bars = {layout.matrix.right() + 28, top + 2, viewport.width - layout.matrix.right() - 38, height - 2};
         return layout;
     }
     layout.matrix = {14, top, viewport.width - 28, height};
-    const double least = kLeastBar * (count + 1) + (layout.headings ? kHeading : 2), matrix = std::min(0.55 * height, 22 + 40 * count);
+    const double least = kLeastBar * (count + 1) + (layout.headings ? kHeading : 2),
+                 matrix = std::min(0.55 * height, 22 + 40 * count);
     if (height - least < 22 + kLeastCell * count)
         return layout; // the matrix says more
     layout.matrix.height = std::clamp(matrix, 22 + kLeastCell * count, height - least);
@@ -182,12 +198,13 @@ Layout layoutOf(std::size_t paneCount, double names, double bottom, const Viewpo
 
 void drawHeadings(SceneBuilder& builder, const Layout& layout, const Theme& theme) {
     const auto draw = [&](const char* text, const Box& box, double y) {
-        builder.text({box.x, y}, builder.elide(text, kHeadingStyle, box.width + (layout.bars.x > box.x ? 20 : 0)), kHeadingStyle, theme.text2,
-                     HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.text({box.x, y}, builder.elide(text, kHeadingStyle, box.width + (layout.bars.x > box.x ? 20 : 0)),
+                     kHeadingStyle, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
     };
     draw("Jaccard overlap of kept lists", layout.matrix, 12);
     if (layout.bars.width > 0)
-        draw("Panes that keep a token", layout.bars, layout.bars.x > layout.matrix.x ? 12 : layout.bars.y - kHeading / 2);
+        draw("Panes that keep a token", layout.bars,
+             layout.bars.x > layout.matrix.x ? 12 : layout.bars.y - kHeading / 2);
 }
 
 Scene OverlapView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
@@ -195,7 +212,9 @@ Scene OverlapView::buildScene(const ViewInput& input, const ParameterValues&, co
         return emptyScene(kNoCapture, viewport);
     const auto panes = readyPanes(input);
     if (panes.size() < 2)
-        return emptyScene(input.panes.size() < 2 ? "Overlap compares policies: add a second pane." : "Computing the first selections…", viewport);
+        return emptyScene(input.panes.size() < 2 ? "Overlap compares policies: add a second pane."
+                                                 : "Computing the first selections…",
+                          viewport);
     const Theme& theme = themeOf(viewport.theme);
     Scene scene;
     scene.width = viewport.width;
@@ -203,14 +222,17 @@ Scene OverlapView::buildScene(const ViewInput& input, const ParameterValues&, co
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
     const double bottom = viewport.height - (viewport.forExport ? 16 : 0);
-    const double names = viewport.height < 260 ? 0 : 16 + nameRows(builder, panes, {0, 0, viewport.width - 28, 0}, viewport.theme, false);
+    const double names = viewport.height < 260
+                             ? 0
+                             : 16 + nameRows(builder, panes, {0, 0, viewport.width - 28, 0}, viewport.theme, false);
     const Layout layout = layoutOf(panes.size(), names, bottom, viewport);
     if (layout.headings)
         drawHeadings(builder, layout, theme);
     const double matrixEnd = drawMatrix(builder, input, panes, layout.matrix, viewport.theme);
     const bool hasBars = layout.bars.width > 0;
     const double barsEnd = hasBars ? drawAgreement(builder, agreement(input, panes), layout.bars, theme) : matrixEnd;
-    drawNames(builder, panes, layout.matrix, matrixEnd, hasBars ? layout.bars : layout.matrix, barsEnd, bottom - 4, viewport.theme);
+    drawNames(builder, panes, layout.matrix, matrixEnd, hasBars ? layout.bars : layout.matrix, barsEnd, bottom - 4,
+              viewport.theme);
     drawProvenance(builder, input, viewport);
     return scene;
 }
@@ -223,14 +245,15 @@ std::string OverlapView::finding(const ViewInput& input, const ParameterValues&)
     double most = -1;
     for (std::size_t a = 0; a < panes.size(); ++a)
         for (std::size_t b = a + 1; b < panes.size(); ++b)
-            if (const double overlap = jaccard(keptTokens(input, *panes[a]), keptTokens(input, *panes[b])); overlap > most) {
+            if (const double overlap = jaccard(keptTokens(input, *panes[a]), keptTokens(input, *panes[b]));
+                overlap > most) {
                 most = overlap;
                 closest = {a, b};
             }
     const auto counts = agreement(input, panes);
     return fmt::format("{} and {} agree most (Jaccard {}); {} of {} tokens are kept by every pane, {} by none",
-                       panes[closest.first]->policyName, panes[closest.second]->policyName, formatFixed(most, 2), formatCount(counts.back()),
-                       formatCount(input.cut.token), formatCount(counts.front()));
+                       panes[closest.first]->policyName, panes[closest.second]->policyName, formatFixed(most, 2),
+                       formatCount(counts.back()), formatCount(input.cut.token), formatCount(counts.front()));
 }
 
 ViewTable OverlapView::table(const ViewInput& input, const ParameterValues&) const {

@@ -32,14 +32,16 @@ struct PhaseCell {
 /// Two parameters against each other. Panes: the active one alone, or all of them where the winner is asked for.
 struct PhaseMapData : ViewData {
     std::string measure = "output_error"; ///< id in the registry of measures
-    std::string where;   ///< "KV head 1", "all heads of the layer"
+    std::string where;                    ///< "KV head 1", "all heads of the layer"
     bool higherIsBetter = false, winners = false;
     int activePane = 0;
     PhaseAxis x, y;
     std::vector<PhasePane> panes;
     std::vector<PhaseCell> cells; ///< [y][x]
 
-    const PhaseCell& at(std::size_t xIndex, std::size_t yIndex) const { return cells[yIndex * x.texts.size() + xIndex]; }
+    const PhaseCell& at(std::size_t xIndex, std::size_t yIndex) const {
+        return cells[yIndex * x.texts.size() + xIndex];
+    }
     /// Index into `panes` of the best value; -1 where none has one.
     int winner(const PhaseCell& cell) const {
         int best = -1;

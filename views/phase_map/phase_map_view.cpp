@@ -1,17 +1,17 @@
-// A policy as a landscape over two of its knobs: where a setting matters, where another policy takes over, and one click to
-// go there.
+// A policy as a landscape over two of its knobs: where a setting matters, where another policy takes over, and one
+// click to go there.
 #include "views/phase_map/phase_map_view.h"
 
 #include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
-#include "views/explanations.h"
 #include "views/common/measure_options.h"
 #include "views/common/option_needs.h"
 #include "views/common/pane_identity.h"
 #include "views/common/parameter_option.h"
-#include "views/phase_map/phase_painter.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
+#include "views/phase_map/phase_painter.h"
 
 #include <fmt/format.h>
 
@@ -32,17 +32,22 @@ void checkRange(std::string_view text) {
 
 std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(ParameterTable{
-        parameterOption("x", "Across", "Parameter of the horizontal axis, as id or id=v1,v2; empty: the budget.", kSource, kParameterUnit),
-        parameterOption("y", "Upwards", "Parameter of the vertical axis, as id or id=v1,v2; empty: the policy's first number.", kSource, kParameterUnit),
+        parameterOption("x", "Across", "Parameter of the horizontal axis, as id or id=v1,v2; empty: the budget.",
+                        kSource, kParameterUnit),
+        parameterOption("y", "Upwards",
+                        "Parameter of the vertical axis, as id or id=v1,v2; empty: the policy's first number.", kSource,
+                        kParameterUnit),
         choiceOption("colour", "Colour", "What a cell shows.", kSource,
-                     {{"measure", "Measure", "of the active pane's policy"}, {"winner", "Winner", "the pane that does best there"}},
+                     {{"measure", "Measure", "of the active pane's policy"},
+                      {"winner", "Winner", "the pane that does best there"}},
                      Stage::Features),
         choiceOption("measure", "Measure", "What is measured.", kSource, measureChoices(), Stage::Features),
         choiceOption("heads", "Heads", "Over which heads the mean runs.", kSource,
-                     {{"kv_head", "This KV head", "with the query heads that read it"}, {"layer", "The layer", "all query heads"}},
+                     {{"kv_head", "This KV head", "with the query heads that read it"},
+                      {"layer", "The layer", "all query heads"}},
                      Stage::Features),
-        integerOption("grid", "Grid", "Values along each axis.", "the map's own", 2, 24, 8, Stage::Features), colourMapOption(),
-        valueRangeOption(checkRange)});
+        integerOption("grid", "Grid", "Values along each axis.", "the map's own", 2, 24, 8, Stage::Features),
+        colourMapOption(), valueRangeOption(checkRange)});
 }
 
 class PhaseMapView final : public View, public ColourScaleView, public OptionNeedsView {
@@ -60,7 +65,8 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
 
 private:
     std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
@@ -76,12 +82,11 @@ std::string whyNoPicture(const ViewInput& input) {
 }
 
 std::size_t doneOf(const PhaseMapData& data) {
-    return static_cast<std::size_t>(std::count_if(data.cells.begin(), data.cells.end(), [](const PhaseCell& cell) { return cell.computed; }));
+    return static_cast<std::size_t>(
+        std::count_if(data.cells.begin(), data.cells.end(), [](const PhaseCell& cell) { return cell.computed; }));
 }
 
-std::string measureWords(const PhaseMapData& data) {
-    return measureWords(measureById(data.measure));
-}
+std::string measureWords(const PhaseMapData& data) { return measureWords(measureById(data.measure)); }
 
 std::string valueText(const PhaseMapData& data, double value) {
     return formatShort(value) + unitBehind(measureById(data.measure).unit);
@@ -101,10 +106,12 @@ std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& inp
     const auto add = [&](const std::string& words) { legend.push_back({words, Marker::Circle, kTransparent, {}, 0}); };
     if (data.winners) {
         for (const PhasePane& pane : data.panes)
-            legend.push_back(identityOf(input, pane.letter, pane.policyId, theme.id).legend(fmt::format("{} {}", pane.letter, pane.policyName)));
+            legend.push_back(identityOf(input, pane.letter, pane.policyId, theme.id)
+                                 .legend(fmt::format("{} {}", pane.letter, pane.policyName)));
         add(fmt::format("best pane by {}, {}", measureWords(data), data.where));
     } else {
-        add(fmt::format("{} {}, {}, {}", data.panes.front().letter, data.panes.front().policyName, measureWords(data), data.where));
+        add(fmt::format("{} {}, {}, {}", data.panes.front().letter, data.panes.front().policyName, measureWords(data),
+                        data.where));
     }
     if (phasePresentPlace(data, input))
         legend.push_back({"now", Marker::Circle, kTransparent, {theme.ink, 1.6, {}}, 4});
@@ -112,11 +119,13 @@ std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& inp
 }
 
 /// Legend and layout; where an axis has no room for its name, the legend has it.
-std::pair<std::vector<LegendEntry>, PhaseLayout> arrange(const PhaseMapData& data, const ViewInput& input, const Viewport& viewport) {
+std::pair<std::vector<LegendEntry>, PhaseLayout> arrange(const PhaseMapData& data, const ViewInput& input,
+                                                         const Viewport& viewport) {
     std::vector<LegendEntry> legend = legendOf(data, input, themeOf(viewport.theme));
     PhaseLayout layout = phaseLayoutOf(data, legend, viewport);
     if (!layout.titles || viewport.text->measure(data.y.title, kPhaseTitle).width > layout.grid.height) {
-        legend.push_back({fmt::format("across: {}, up: {}", nameOf(data.x), nameOf(data.y)), Marker::Circle, kTransparent, {}, 0});
+        legend.push_back(
+            {fmt::format("across: {}, up: {}", nameOf(data.x), nameOf(data.y)), Marker::Circle, kTransparent, {}, 0});
         layout = phaseLayoutOf(data, legend, viewport);
     }
     return {std::move(legend), layout};
@@ -124,7 +133,9 @@ std::pair<std::vector<LegendEntry>, PhaseLayout> arrange(const PhaseMapData& dat
 
 std::vector<OptionNeed> PhaseMapView::optionNeeds() const {
     const OptionIs shaded{"colour", {"measure"}};
-    return {{"colours", {shaded}}, {"colours", {{"measure", choicesBut(*card().options, "measure", signedMeasures())}}}, {kValueRangeOption, {shaded}}};
+    return {{"colours", {shaded}},
+            {"colours", {{"measure", choicesBut(*card().options, "measure", signedMeasures())}}},
+            {kValueRangeOption, {shaded}}};
 }
 
 Scene PhaseMapView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
@@ -155,7 +166,8 @@ std::unique_ptr<const ColourScale> PhaseMapView::scaleOf(const ViewInput& input,
 /// "budget 0.9, sliding window w 0.13".
 std::string settingOf(const PhaseMapData& data, std::size_t cell) {
     const std::size_t across = data.x.texts.size();
-    return fmt::format("{} {}, {} {}", nameOf(data.x), data.x.texts[cell % across], nameOf(data.y), data.y.texts[cell / across]);
+    return fmt::format("{} {}, {} {}", nameOf(data.x), data.x.texts[cell % across], nameOf(data.y),
+                       data.y.texts[cell / across]);
 }
 
 std::string winnersText(const PhaseMapData& data) {
@@ -168,7 +180,8 @@ std::string winnersText(const PhaseMapData& data) {
         }
     std::string text;
     for (std::size_t i = 0; i < wins.size(); ++i)
-        text += fmt::format("{}{} {} wins {}", text.empty() ? "" : ", ", data.panes[i].letter, data.panes[i].policyName, wins[i]);
+        text += fmt::format("{}{} {} wins {}", text.empty() ? "" : ", ", data.panes[i].letter, data.panes[i].policyName,
+                            wins[i]);
     return fmt::format("{} of {} settings", text, counted);
 }
 
@@ -177,7 +190,8 @@ std::string PhaseMapView::finding(const ViewInput& input, const ParameterValues&
         return why;
     const auto data = dataAs<PhaseMapData>(input);
     const std::size_t done = doneOf(*data);
-    const std::string rest = done < data->cells.size() ? fmt::format(" ({} of {} settings so far)", done, data->cells.size()) : "";
+    const std::string rest =
+        done < data->cells.size() ? fmt::format(" ({} of {} settings so far)", done, data->cells.size()) : "";
     if (data->winners)
         return winnersText(*data) + rest;
     std::size_t best = data->cells.size(), worst = best;
@@ -190,33 +204,38 @@ std::string PhaseMapView::finding(const ViewInput& input, const ParameterValues&
         worst = worst == data->cells.size() || better(data->cells[worst].values.front(), value) ? i : worst;
     }
     if (best == data->cells.size())
-        return done < data->cells.size() ? "Running the first setting…" : "The policy refuses every setting of this map: " + data->cells.front().error;
+        return done < data->cells.size() ? "Running the first setting…"
+                                         : "The policy refuses every setting of this map: " + data->cells.front().error;
     const bool takesSide = measureById(data->measure).better != MeasureDirection::Neither;
     const double low = data->cells[best].values.front(), high = data->cells[worst].values.front();
     if (low == high)
-        return fmt::format("The {} of {} is {} at every setting{}", measureWords(*data), data->panes.front().policyName, valueText(*data, low), rest);
-    return fmt::format("The {} of {} is {} at {}, where it is {}; {} at {}, where it is {}{}", measureWords(*data), data->panes.front().policyName,
-                       takesSide ? "best" : "smallest", settingOf(*data, best), valueText(*data, low), takesSide ? "worst" : "largest",
-                       settingOf(*data, worst), valueText(*data, high), rest);
+        return fmt::format("The {} of {} is {} at every setting{}", measureWords(*data), data->panes.front().policyName,
+                           valueText(*data, low), rest);
+    return fmt::format("The {} of {} is {} at {}, where it is {}; {} at {}, where it is {}{}", measureWords(*data),
+                       data->panes.front().policyName, takesSide ? "best" : "smallest", settingOf(*data, best),
+                       valueText(*data, low), takesSide ? "worst" : "largest", settingOf(*data, worst),
+                       valueText(*data, high), rest);
 }
 
-Adoption adoptionOf(const PhaseMapData& data, std::size_t cell) {
-    Adoption adoption;
-    adoption.pane = data.activePane;
+SettingChange settingChangeOf(const PhaseMapData& data, std::size_t cell) {
+    SettingChange settingChange;
+    settingChange.pane = data.activePane;
     const std::size_t x = cell % data.x.texts.size(), y = cell / data.x.texts.size();
     for (const auto& [axis, text] : {std::pair(&data.x, data.x.texts[x]), std::pair(&data.y, data.y.texts[y])}) {
         if (axis->id == "budget")
-            adoption.budget = Budget::parse(text);
+            settingChange.budget = Budget::parse(text);
         else
-            adoption.values.emplace_back(axis->id, text);
+            settingChange.values.emplace_back(axis->id, text);
     }
-    return adoption;
+    return settingChange;
 }
 
-PointFacts PhaseMapView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+PointFacts PhaseMapView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                 Point at) const {
     const auto data = dataAs<PhaseMapData>(input);
     const PickId pick = pickAt(scene, at, 0);
-    if (const auto scale = scaleOf(input, options); scale && placeOnColumn(scene, at) && pick.kind != PickId::Kind::Cell)
+    if (const auto scale = scaleOf(input, options);
+        scale && placeOnColumn(scene, at) && pick.kind != PickId::Kind::Cell)
         return rangeFacts(*scale, scene, at);
     if (!data || pick.kind != PickId::Kind::Cell || std::cmp_greater_equal(pick.index, data->cells.size()))
         return {};
@@ -225,8 +244,10 @@ PointFacts PhaseMapView::factsAt(const ViewInput& input, const ParameterValues& 
     PointFacts facts;
     facts.rows = {{"setting", settingOf(*data, index)}};
     for (std::size_t i = 0; i < data->panes.size() && cell.computed; ++i) {
-        const std::string value = std::isnan(cell.values[i]) ? std::string("refused")
-                                                             : fmt::format("{}, {} % kept", valueText(*data, cell.values[i]), formatFixed(100 * cell.kept[i], 1));
+        const std::string value =
+            std::isnan(cell.values[i])
+                ? std::string("refused")
+                : fmt::format("{}, {} % kept", valueText(*data, cell.values[i]), formatFixed(100 * cell.kept[i], 1));
         facts.rows.emplace_back(fmt::format("{} {}", data->panes[i].letter, data->panes[i].policyName), value);
     }
     if (!cell.computed)
@@ -234,7 +255,7 @@ PointFacts PhaseMapView::factsAt(const ViewInput& input, const ParameterValues& 
     if (!cell.error.empty())
         facts.rows.emplace_back("why", cell.error);
     facts.rows.emplace_back("click", fmt::format("gives both to pane {}", static_cast<char>('A' + data->activePane)));
-    facts.adoption = adoptionOf(*data, index);
+    facts.settingChange = settingChangeOf(*data, index);
     return facts;
 }
 

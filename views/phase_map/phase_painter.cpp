@@ -14,14 +14,16 @@ namespace kvscope {
 
 namespace {
 
-void drawWinner(SceneBuilder& builder, const ViewInput& input, const PhaseMapData& data, const PhaseCell& cell, const Box& box, PickId pick, ThemeId themeId) {
+void drawWinner(SceneBuilder& builder, const ViewInput& input, const PhaseMapData& data, const PhaseCell& cell,
+                const Box& box, PickId pick, ThemeId themeId) {
     const PhasePane& pane = data.panes[static_cast<std::size_t>(data.winner(cell))];
     const PaneIdentity identity = identityOf(input, pane.letter, pane.policyId, themeId);
     identity.drawArea(builder, box, pick);
     const Colour letter = textOn(blend(identity.areaFill(), themeOf(themeId).canvas));
     if (box.width >= 14 && box.height >= 14)
-        builder.text({box.x + box.width / 2, box.y + box.height / 2}, std::string(1, pane.letter), {FontFace::Interface, 11, FontWeight::SemiBold},
-                     letter, HorizontalAlign::Centre, VerticalAlign::Middle);
+        builder.text({box.x + box.width / 2, box.y + box.height / 2}, std::string(1, pane.letter),
+                     {FontFace::Interface, 11, FontWeight::SemiBold}, letter, HorizontalAlign::Centre,
+                     VerticalAlign::Middle);
 }
 
 /// Every so many-th label fits.
@@ -36,7 +38,8 @@ ValueScale phaseScale(const PhaseMapData& data, const ParameterValues& options) 
     for (const PhaseCell& cell : data.cells)
         if (cell.computed && !data.winners)
             values.push_back(cell.values.front());
-    return {std::move(values), measureById(data.measure).isSigned, data.measure, "settings", options.choice("colours"), ValueRange::parse(options.text(kValueRangeOption))};
+    return {std::move(values), measureById(data.measure).isSigned, data.measure,
+            "settings",        options.choice("colours"),          ValueRange::parse(options.text(kValueRangeOption))};
 }
 
 PhaseLayout phaseLayoutOf(const PhaseMapData& data, const std::vector<LegendEntry>& legend, const Viewport& viewport) {
@@ -48,7 +51,8 @@ PhaseLayout phaseLayoutOf(const PhaseMapData& data, const std::vector<LegendEntr
     layout.rows = data.y.texts.size();
     layout.titles = viewport.width >= 220 && viewport.height >= 160;
     const double left = 14 + std::min(names, 0.3 * viewport.width) + (layout.titles ? 18 : 0);
-    const double bottom = 20 + (layout.titles ? 18 : 0) + (viewport.forExport ? 16 : 0), top = 28 + furtherLegendRows(viewport, legend);
+    const double bottom = 20 + (layout.titles ? 18 : 0) + (viewport.forExport ? 16 : 0),
+                 top = 28 + furtherLegendRows(viewport, legend);
     const double right = data.winners || viewport.width < 320 ? 0 : kLabelledColumnWidth + 6;
     layout.grid = {left, top, viewport.width - left - 12 - right, std::max(20.0, viewport.height - top - bottom)};
     layout.cellWidth = layout.grid.width / static_cast<double>(data.x.texts.size());
@@ -86,8 +90,8 @@ std::optional<Point> phasePresentPlace(const PhaseMapData& data, const ViewInput
     return x && y ? std::optional(Point{*x, *y}) : std::nullopt;
 }
 
-void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLayout& layout, const PhaseMapData& data, const ValueScale& scale,
-                    const Viewport& viewport) {
+void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLayout& layout, const PhaseMapData& data,
+                    const ValueScale& scale, const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
     for (std::size_t i = 0; i < data.cells.size(); ++i) {
         const PhaseCell& cell = data.cells[i];
@@ -116,21 +120,27 @@ void drawPhaseAxes(SceneBuilder& builder, const PhaseLayout& layout, const Phase
         widest = std::max(widest, builder.width(text, label));
     const std::size_t xStep = strideFor(layout.cellWidth, widest + 8), yStep = strideFor(layout.cellHeight, 13);
     for (std::size_t x = 0; x < data.x.texts.size(); x += xStep) {
-        const std::string text = builder.elide(data.x.texts[x], label, std::max(layout.cellWidth * static_cast<double>(xStep) - 4, 20.0));
-        builder.text({layout.centre(static_cast<double>(x), 0).x, layout.grid.bottom() + 13}, text, label, theme.text3, HorizontalAlign::Centre);
+        const std::string text =
+            builder.elide(data.x.texts[x], label, std::max(layout.cellWidth * static_cast<double>(xStep) - 4, 20.0));
+        builder.text({layout.centre(static_cast<double>(x), 0).x, layout.grid.bottom() + 13}, text, label, theme.text3,
+                     HorizontalAlign::Centre);
     }
     for (std::size_t y = 0; y < data.y.texts.size(); y += yStep)
-        builder.text({layout.grid.x - 5, layout.centre(0, static_cast<double>(y)).y}, builder.elide(data.y.texts[y], label, layout.grid.x - 8 - (layout.titles ? 18 : 0)),
-                     label, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+        builder.text({layout.grid.x - 5, layout.centre(0, static_cast<double>(y)).y},
+                     builder.elide(data.y.texts[y], label, layout.grid.x - 8 - (layout.titles ? 18 : 0)), label,
+                     theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
     if (!layout.titles)
         return;
-    builder.text({layout.grid.x + layout.grid.width / 2, layout.grid.bottom() + 30}, builder.elide(data.x.title, kPhaseTitle, layout.grid.width), kPhaseTitle,
-                 theme.text2, HorizontalAlign::Centre);
-    builder.text({14, layout.grid.y + layout.grid.height / 2}, builder.elide(data.y.title, kPhaseTitle, layout.grid.height), kPhaseTitle, theme.text2,
+    builder.text({layout.grid.x + layout.grid.width / 2, layout.grid.bottom() + 30},
+                 builder.elide(data.x.title, kPhaseTitle, layout.grid.width), kPhaseTitle, theme.text2,
+                 HorizontalAlign::Centre);
+    builder.text({14, layout.grid.y + layout.grid.height / 2},
+                 builder.elide(data.y.title, kPhaseTitle, layout.grid.height), kPhaseTitle, theme.text2,
                  HorizontalAlign::Centre, VerticalAlign::Middle, -90);
 }
 
-void drawPhasePresent(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const ViewInput& input, const Theme& theme) {
+void drawPhasePresent(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data,
+                      const ViewInput& input, const Theme& theme) {
     const auto place = phasePresentPlace(data, input);
     if (!place)
         return;

@@ -18,11 +18,13 @@ struct PhaseLayout {
     bool titles = true;
 
     Box cell(std::size_t x, std::size_t y) const {
-        return {grid.x + cellWidth * static_cast<double>(x), grid.y + cellHeight * static_cast<double>(rows - 1 - y), cellWidth - 1, cellHeight - 1};
+        return {grid.x + cellWidth * static_cast<double>(x), grid.y + cellHeight * static_cast<double>(rows - 1 - y),
+                cellWidth - 1, cellHeight - 1};
     }
     /// Centre of a place between cells, counted in cells from the first.
     Point centre(double x, double y) const {
-        return {grid.x + cellWidth * (x + 0.5) - 0.5, grid.y + cellHeight * (static_cast<double>(rows) - 0.5 - y) - 0.5};
+        return {grid.x + cellWidth * (x + 0.5) - 0.5,
+                grid.y + cellHeight * (static_cast<double>(rows) - 0.5 - y) - 0.5};
     }
 };
 
@@ -41,10 +43,11 @@ inline const TextStyle kPhaseTitle{FontFace::Interface, 11};
 
 /// Of the measure in the cells that are there; empty where winners are shown.
 ValueScale phaseScale(const PhaseMapData& data, const ParameterValues& options);
-void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLayout& layout, const PhaseMapData& data, const ValueScale& scale,
-                    const Viewport& viewport);
+void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLayout& layout, const PhaseMapData& data,
+                    const ValueScale& scale, const Viewport& viewport);
 void drawPhaseAxes(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const Theme& theme);
 /// A ring where the active pane stands.
-void drawPhasePresent(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const ViewInput& input, const Theme& theme);
+void drawPhasePresent(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data,
+                      const ViewInput& input, const Theme& theme);
 
 } // namespace kvscope

@@ -33,10 +33,13 @@ std::vector<Tick> ticksOf(AxisSpec axis, double length, double pitch) {
         std::swap(axis.low, axis.high); // an axis that runs the other way has the same ticks
     const int most = std::clamp(static_cast<int>(length / pitch), 2, 9);
     switch (axis.scale) {
-    case AxisScale::Logarithmic: return logarithmicTicks(axis.low, axis.high, most);
+    case AxisScale::Logarithmic:
+        return logarithmicTicks(axis.low, axis.high, most);
     case AxisScale::Position:
-        return positionTicks(static_cast<std::int64_t>(std::ceil(axis.low)), static_cast<std::int64_t>(axis.high), most);
-    case AxisScale::Linear: break;
+        return positionTicks(static_cast<std::int64_t>(std::ceil(axis.low)), static_cast<std::int64_t>(axis.high),
+                             most);
+    case AxisScale::Linear:
+        break;
     }
     return linearTicks(axis.low, axis.high, std::min(most, 7));
 }
@@ -55,7 +58,8 @@ double PlotFrame::yAt(double pixel) const { return valueAt(y, (plot.bottom() - p
 
 Box plotBoxFor(const Box& area, const AxisSpec& y, const AxesStyle& style, const TextService& text) {
     const double right = style.tickLabels ? 12 : 2, top = 6; // the last tick label hangs over the right end
-    const double bottom = kTickLength + (style.tickLabels ? kLabelSize + 2 * kLabelGap : 0) + (style.titles ? kTitleSize + 5 : 0);
+    const double bottom =
+        kTickLength + (style.tickLabels ? kLabelSize + 2 * kLabelGap : 0) + (style.titles ? kTitleSize + 5 : 0);
     const double height = std::max(1.0, area.height - top - bottom);
     double left = kTickLength + (style.titles ? kTitleSize + 6 : 0);
     if (style.tickLabels) {
@@ -98,11 +102,12 @@ void drawXAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& s
         const double x = frame.toPixels(tick.value, frame.y.low).x;
         builder.line({x, plot.bottom()}, {x, plot.bottom() + kTickLength}, stroke);
         if (style.tickLabels)
-            builder.text({x, plot.bottom() + kTickLength + kLabelGap}, tick.label, labelStyle(style.forPaper), theme.text3,
-                         HorizontalAlign::Centre, VerticalAlign::Top);
+            builder.text({x, plot.bottom() + kTickLength + kLabelGap}, tick.label, labelStyle(style.forPaper),
+                         theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
     }
     if (style.titles)
-        builder.text({plot.x + plot.width / 2, plot.bottom() + kTickLength + (style.tickLabels ? 2 * kLabelGap + kLabelSize : 0) + 3},
+        builder.text({plot.x + plot.width / 2,
+                      plot.bottom() + kTickLength + (style.tickLabels ? 2 * kLabelGap + kLabelSize : 0) + 3},
                      frame.x.title, kTitleStyle, theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
 }
 
@@ -125,8 +130,8 @@ void drawYAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& s
     constexpr double kBelow = 26;
     const std::string title = builder.elide(frame.y.title, kTitleStyle, plot.height + kBelow);
     const double middle = plot.y + std::max(plot.height, builder.width(title, kTitleStyle)) / 2;
-    builder.text({plot.x - kTickLength - (style.tickLabels ? kLabelGap + widest : 0) - 6, middle}, title, kTitleStyle, theme.text2,
-                 HorizontalAlign::Centre, VerticalAlign::Baseline, -90);
+    builder.text({plot.x - kTickLength - (style.tickLabels ? kLabelGap + widest : 0) - 6, middle}, title, kTitleStyle,
+                 theme.text2, HorizontalAlign::Centre, VerticalAlign::Baseline, -90);
 }
 
 } // namespace

@@ -46,7 +46,7 @@ struct AxesStyle {
     bool grid = true;
     bool tickLabels = true; ///< dropped before the data in small docks
     bool titles = true;
-    bool forPaper = false;  ///< Inter for tick labels
+    bool forPaper = false; ///< Inter for tick labels
 };
 
 /// The plot box that is left inside `area` when ticks and titles have their room.
@@ -70,7 +70,8 @@ struct LegendEntry {
 
 constexpr double kLegendPitch = 17; ///< from row to row
 
-/// As few rows as show all labels whole, else at least two in which none is cut to less than a word; never more than `most`.
+/// As few rows as show all labels whole, else at least two in which none is cut to less than a word; never more than
+/// `most`.
 int legendRows(const std::vector<LegendEntry>& entries, double width, int most, const TextService& text);
 /// No label is cut in so many rows.
 bool isLegendWhole(const std::vector<LegendEntry>& entries, double width, int rows, const TextService& text);

@@ -25,12 +25,14 @@ void drawBar(SceneBuilder& builder, const Box& bar, const ColourColumnSpec& spec
 
 void drawHistogram(SceneBuilder& builder, const Box& bar, const ColourColumnSpec& spec, const Theme& theme) {
     // The lowest bin gathers what lies below the scale; it must not flatten the others.
-    const double highest = spec.histogram.size() < 2 ? 0 : *std::max_element(spec.histogram.begin() + 1, spec.histogram.end());
+    const double highest =
+        spec.histogram.size() < 2 ? 0 : *std::max_element(spec.histogram.begin() + 1, spec.histogram.end());
     const double step = bar.height / std::max<double>(1, static_cast<double>(spec.histogram.size()));
     for (std::size_t i = 0; highest > 0 && i < spec.histogram.size(); ++i) {
         const double width = (kHistogram - 2) * std::min(1.0, spec.histogram[i] / highest);
         if (width > 0)
-            builder.rectangle({bar.x - 1 - width, bar.bottom() - step * static_cast<double>(i + 1), width, step}, theme.text3);
+            builder.rectangle({bar.x - 1 - width, bar.bottom() - step * static_cast<double>(i + 1), width, step},
+                              theme.text3);
     }
 }
 
@@ -39,8 +41,8 @@ void drawHandle(SceneBuilder& builder, const Box& bar, double place, PickId pick
     const double y = bar.bottom() - place * bar.height;
     for (const Stroke& stroke : {Stroke{theme.casing, 3, {}}, Stroke{theme.ink, 1, {}}})
         builder.line({bar.x, y}, {bar.right(), y}, stroke);
-    builder.scene().items.push_back(
-        PolygonItem{{{bar.x - 11, y - 5}, {bar.x - 1, y}, {bar.x - 11, y + 5}}, theme.ink, {theme.casing, 1, {}}, pick});
+    builder.scene().items.push_back(PolygonItem{
+        {{bar.x - 11, y - 5}, {bar.x - 1, y}, {bar.x - 11, y + 5}}, theme.ink, {theme.casing, 1, {}}, pick});
     // What the pointer may hit is larger than what is seen.
     builder.rectangle({bar.x - kHistogram, y - 6, kHistogram + kBar, 12}, kTransparent, {}, 0, pick);
 }
@@ -48,7 +50,8 @@ void drawHandle(SceneBuilder& builder, const Box& bar, double place, PickId pick
 void drawLabel(SceneBuilder& builder, const Box& bar, const Tick& tick, Colour colour, const Theme& theme) {
     const double y = bar.bottom() - tick.value * bar.height;
     builder.line({bar.right(), y}, {bar.right() + kTick, y}, {theme.axis, 1, {}});
-    builder.text({bar.right() + kTick + 3, y}, tick.label, {FontFace::Monospace, 10}, colour, HorizontalAlign::Left, VerticalAlign::Middle);
+    builder.text({bar.right() + kTick + 3, y}, tick.label, {FontFace::Monospace, 10}, colour, HorizontalAlign::Left,
+                 VerticalAlign::Middle);
 }
 
 /// The labels of the two ends, moved apart where they would touch.
@@ -78,7 +81,9 @@ void drawColourColumn(SceneBuilder& builder, const Box& box, const ColourColumnS
         drawLabel(builder, bar, end, theme.text1, theme);
     std::vector<Tick> labelled = ends;
     for (const Tick& tick : spec.ticks) {
-        const auto touches = [&](const Tick& other) { return std::abs(other.value - tick.value) * bar.height < kLabelPitch; };
+        const auto touches = [&](const Tick& other) {
+            return std::abs(other.value - tick.value) * bar.height < kLabelPitch;
+        };
         if (std::any_of(labelled.begin(), labelled.end(), touches))
             continue;
         drawLabel(builder, bar, tick, theme.text3, theme);

@@ -24,7 +24,8 @@ void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
         builder.rectangle({at.x - 8, at.y - 1.3, 16, 2.6}, entry.fill);
     } else if (const auto arms = markerArms(entry.marker, entry.radius); !arms.empty()) {
         for (const auto& [from, to] : arms)
-            builder.line({at.x + from.x, at.y + from.y}, {at.x + to.x, at.y + to.y}, armStroke(entry.stroke, entry.fill));
+            builder.line({at.x + from.x, at.y + from.y}, {at.x + to.x, at.y + to.y},
+                         armStroke(entry.stroke, entry.fill));
     } else if (entry.marker == Marker::Star) {
         builder.star(at, entry.radius, entry.fill, entry.stroke);
     } else if (const auto outline = markerOutline(entry.marker, entry.radius); !outline.empty()) {
@@ -38,9 +39,7 @@ void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
 }
 
 /// Mark and the gap behind it: all of an entry but its label.
-double frameOf(const LegendEntry& entry) {
-    return (entry.bar ? 16 : 12) + kMarkGap;
-}
+double frameOf(const LegendEntry& entry) { return (entry.bar ? 16 : 12) + kMarkGap; }
 
 /// Entries with the widths of their labels and what is left of them when labels are cut at `longest`.
 struct Packing {
@@ -121,8 +120,10 @@ double drawLegend(SceneBuilder& builder, Point leftMiddle, double width, const s
         for (std::size_t i = first; i < end; ++i, x += kGap) {
             const double frame = frameOf(entries[i]);
             drawLegendMark(builder, entries[i], {x + (frame - kMarkGap) / 2, y});
-            const std::string label = packing.labels[i] > longest ? builder.elide(entries[i].label, kStyle, longest) : entries[i].label;
-            x += frame + builder.text({x + frame, y}, label, kStyle, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+            const std::string label =
+                packing.labels[i] > longest ? builder.elide(entries[i].label, kStyle, longest) : entries[i].label;
+            x += frame +
+                 builder.text({x + frame, y}, label, kStyle, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
         }
         right = std::max(right, x);
         first = end;

@@ -15,7 +15,9 @@ struct Colour {
 };
 constexpr Colour kTransparent{0, 0, 0, 0};
 
-struct Point { double x = 0, y = 0; };
+struct Point {
+    double x = 0, y = 0;
+};
 struct Box {
     double x = 0, y = 0, width = 0, height = 0;
     double right() const { return x + width; }
@@ -38,10 +40,32 @@ struct Stroke {
 };
 
 /// All coordinates are logical pixels, origin top left, y down.
-struct RectangleItem { Box box; Colour fill = kTransparent; Stroke stroke; double radius = 0; PickId pick; };
-struct PolylineItem { std::vector<Point> points; Stroke stroke; bool closed = false; PickId pick; };
-struct PolygonItem { std::vector<Point> points; Colour fill; Stroke stroke; PickId pick; }; ///< any simple polygon
-struct CircleItem { Point centre; double radius = 1; Colour fill = kTransparent; Stroke stroke; PickId pick; };
+struct RectangleItem {
+    Box box;
+    Colour fill = kTransparent;
+    Stroke stroke;
+    double radius = 0;
+    PickId pick;
+};
+struct PolylineItem {
+    std::vector<Point> points;
+    Stroke stroke;
+    bool closed = false;
+    PickId pick;
+};
+struct PolygonItem {
+    std::vector<Point> points;
+    Colour fill;
+    Stroke stroke;
+    PickId pick;
+}; ///< any simple polygon
+struct CircleItem {
+    Point centre;
+    double radius = 1;
+    Colour fill = kTransparent;
+    Stroke stroke;
+    PickId pick;
+};
 
 enum class FontFace { Interface, Monospace };
 enum class FontWeight { Regular = 400, Medium = 500, SemiBold = 600, Bold = 700 };
@@ -55,8 +79,8 @@ struct TextStyle {
 enum class HorizontalAlign { Left, Centre, Right };
 enum class VerticalAlign { Top, Middle, Baseline, Bottom };
 struct TextItem {
-    Point position;      ///< the anchor named by the alignments
-    std::string text;    ///< UTF-8, one line
+    Point position;   ///< the anchor named by the alignments
+    std::string text; ///< UTF-8, one line
     TextStyle style;
     Colour colour;
     HorizontalAlign horizontal = HorizontalAlign::Left;
@@ -86,7 +110,9 @@ struct PointCloudItem {
     std::string name; ///< "kept", "evicted": what the text painter and tests call the layer
 };
 
-struct PushClipItem { Box box; };
+struct PushClipItem {
+    Box box;
+};
 struct PopClipItem {};
 
 using Drawable = std::variant<RectangleItem, PolylineItem, PolygonItem, CircleItem, TextItem, ImageItem, PointCloudItem,
@@ -97,7 +123,7 @@ struct Scene {
     double width = 0, height = 0;
     Colour background;
     std::vector<Drawable> items;
-    Box plot;             ///< the data area, for zoom and pan; empty box: none
+    Box plot; ///< the data area, for zoom and pan; empty box: none
     /// Data ranges shown in `plot` after fitting and padding; empty when the view has no axes.
     double xMin = 0, xMax = 0, yMin = 0, yMax = 0;
     bool yDown = false;       ///< yMin lies at the top of the plot (maps), else at its bottom

@@ -92,12 +92,14 @@ std::vector<std::string> SceneBuilder::wrap(const std::string& text, const TextS
 
 Box textBounds(const TextItem& item, const TextService& service) {
     const TextExtent extent = service.measure(item.text, item.style);
-    const double left = item.horizontal == HorizontalAlign::Left ? 0
-                        : item.horizontal == HorizontalAlign::Centre ? -extent.width / 2 : -extent.width;
+    const double left = item.horizontal == HorizontalAlign::Left     ? 0
+                        : item.horizontal == HorizontalAlign::Centre ? -extent.width / 2
+                                                                     : -extent.width;
     const double height = extent.ascent + extent.descent;
     const double top = item.vertical == VerticalAlign::Baseline ? -extent.ascent
                        : item.vertical == VerticalAlign::Top    ? 0
-                       : item.vertical == VerticalAlign::Middle ? -height / 2 : -height;
+                       : item.vertical == VerticalAlign::Middle ? -height / 2
+                                                                : -height;
     const double angle = item.angleDegrees * std::numbers::pi / 180;
     double x0 = INFINITY, y0 = INFINITY, x1 = -INFINITY, y1 = -INFINITY;
     for (const Point corner : {Point{left, top}, Point{left + extent.width, top}, Point{left, top + height},
@@ -116,13 +118,20 @@ std::vector<Point> markerOutline(Marker marker, double radius) {
     };
     const auto formOf = [](Marker m) -> Form {
         switch (m) {
-        case Marker::Square: return {4, 45, 1.22};
-        case Marker::Diamond: return {4, 0, 1.25};
-        case Marker::TriangleUp: return {3, -90, 1.2};
-        case Marker::TriangleDown: return {3, 90, 1.2};
-        case Marker::Hexagon: return {6, 0, 1};
-        case Marker::Star: return {10, -90, 1};
-        default: return {0, 0, 0};
+        case Marker::Square:
+            return {4, 45, 1.22};
+        case Marker::Diamond:
+            return {4, 0, 1.25};
+        case Marker::TriangleUp:
+            return {3, -90, 1.2};
+        case Marker::TriangleDown:
+            return {3, 90, 1.2};
+        case Marker::Hexagon:
+            return {6, 0, 1};
+        case Marker::Star:
+            return {10, -90, 1};
+        default:
+            return {0, 0, 0};
         }
     };
     const Form form = formOf(marker);
@@ -130,7 +139,8 @@ std::vector<Point> markerOutline(Marker marker, double radius) {
     for (int i = 0; i < form.corners; ++i) {
         const double starred = marker == Marker::Star ? (i % 2 == 0 ? 1.25 : 0.52) : 1;
         const double angle = (form.firstDegrees + 360.0 * i / form.corners) * std::numbers::pi / 180;
-        points.push_back({radius * form.size * starred * std::cos(angle), radius * form.size * starred * std::sin(angle)});
+        points.push_back(
+            {radius * form.size * starred * std::cos(angle), radius * form.size * starred * std::sin(angle)});
     }
     return points;
 }
@@ -144,8 +154,6 @@ std::vector<std::array<Point, 2>> markerArms(Marker marker, double radius) {
     return {};
 }
 
-Stroke armStroke(const Stroke& stroke, Colour fill) {
-    return stroke.colour.a > 0 ? stroke : Stroke{fill, 1.6, {}};
-}
+Stroke armStroke(const Stroke& stroke, Colour fill) { return stroke.colour.a > 0 ? stroke : Stroke{fill, 1.6, {}}; }
 
 } // namespace kvscope

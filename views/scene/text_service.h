@@ -14,8 +14,8 @@ struct TextExtent {
 
 /// 8-bit coverage of one run of text, rasterised at `scale` device pixels per logical pixel.
 struct TextBitmap {
-    int width = 0, height = 0;      ///< device pixels
-    double left = 0, top = 0;       ///< logical offset of the bitmap from the baseline origin
+    int width = 0, height = 0; ///< device pixels
+    double left = 0, top = 0;  ///< logical offset of the bitmap from the baseline origin
     std::vector<std::uint8_t> coverage;
     std::vector<std::uint32_t> colourPixels; ///< RGBA instead of coverage for colour glyphs (emoji); else empty
 };

@@ -13,7 +13,8 @@ namespace kvscope {
 namespace {
 
 constexpr Colour rgb(std::uint32_t hex) {
-    return {static_cast<std::uint8_t>(hex >> 16), static_cast<std::uint8_t>(hex >> 8), static_cast<std::uint8_t>(hex), 255};
+    return {static_cast<std::uint8_t>(hex >> 16), static_cast<std::uint8_t>(hex >> 8), static_cast<std::uint8_t>(hex),
+            255};
 }
 
 Theme makeLight() {
@@ -64,8 +65,8 @@ struct Identity {
 
 constexpr std::array<double, 4> kSolid{}, kDashed{5, 2.5}, kDotted{1, 2.5}, kDashDot{6, 2, 1, 2};
 
-// Six families as far apart as four kinds of vision allow; the others fill what room is left (smallest distance 6.5 light,
-// 7.4 dark), a relative with the marker of its family.
+// Six families as far apart as four kinds of vision allow; the others fill what room is left (smallest distance 6.5
+// light, 7.4 dark), a relative with the marker of its family.
 constexpr std::array<Identity, 17> kIdentities = {{
     {"keydiff", 0x036569, 0x26F7E4, Marker::Circle, kSolid},
     {"key_norm", 0x009DBE, 0x60D5E3, Marker::Circle, kDashed},
@@ -139,7 +140,8 @@ PolicyStyle policyStyle(std::string_view policyId, ThemeId theme) {
         if (identity.policy != policyId)
             continue;
         PolicyStyle style{rgb(theme == ThemeId::Dark ? identity.dark : identity.light), identity.marker, {}};
-        std::copy_if(identity.dash.begin(), identity.dash.end(), std::back_inserter(style.dash), [](double d) { return d > 0; });
+        std::copy_if(identity.dash.begin(), identity.dash.end(), std::back_inserter(style.dash),
+                     [](double d) { return d > 0; });
         return style;
     }
     return {themeOf(theme).text3, Marker::Diamond, {2, 2}};

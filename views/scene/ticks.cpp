@@ -40,7 +40,8 @@ std::vector<Tick> decadeTicks(double low, double high, const std::vector<double>
     std::vector<Tick> ticks;
     for (double decade = std::floor(std::log10(low)); decade <= std::ceil(std::log10(high)); ++decade)
         for (const double factor : factors)
-            if (const double v = factor * std::pow(10, decade); v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9) && std::fmod(decade, step) == 0)
+            if (const double v = factor * std::pow(10, decade);
+                v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9) && std::fmod(decade, step) == 0)
                 ticks.push_back({v, v >= 1000 && v < 1e6 ? formatCount(std::llround(v)) : formatShort(v)});
     return ticks;
 }
@@ -69,11 +70,13 @@ std::string formatShort(double value) {
     const double magnitude = std::fabs(value);
     if (magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e6)) {
         const int exponent = static_cast<int>(std::floor(std::log10(magnitude)));
-        return withMinus(trimmed(fmt::format("{:.1f}", value / std::pow(10, exponent))) + "e" + std::to_string(exponent));
+        return withMinus(trimmed(fmt::format("{:.1f}", value / std::pow(10, exponent))) + "e" +
+                         std::to_string(exponent));
     }
     if (magnitude >= 1000)
         return formatCount(std::llround(value));
-    const int decimals = magnitude >= 100 || magnitude == 0 ? 0 : 2 - static_cast<int>(std::floor(std::log10(magnitude)));
+    const int decimals =
+        magnitude >= 100 || magnitude == 0 ? 0 : 2 - static_cast<int>(std::floor(std::log10(magnitude)));
     return withMinus(trimmed(fmt::format("{:.{}f}", value, std::max(0, decimals))));
 }
 
@@ -90,7 +93,8 @@ std::vector<Tick> linearTicks(double low, double high, int most) {
         step = roundStep(step * 0.3);
     const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
     for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k)
-        ticks.push_back({k * step, decimals == 0 ? formatCount(std::llround(k * step)) : formatFixed(k * step, decimals)});
+        ticks.push_back(
+            {k * step, decimals == 0 ? formatCount(std::llround(k * step)) : formatFixed(k * step, decimals)});
     return ticks;
 }
 
@@ -101,7 +105,8 @@ std::vector<Tick> logarithmicTicks(double low, double high, int most) {
     const std::array<std::vector<double>, 3> patterns = {{{1, 2, 5}, {1, 3}, {1}}};
     for (const std::vector<double>& pattern : patterns) {
         ticks = decadeTicks(low, high, pattern, 1);
-        if (&pattern == patterns.data() && ticks.size() < 2) // even 1, 2, 5 miss a narrow range, over which a logarithm is nearly straight
+        if (&pattern == patterns.data() &&
+            ticks.size() < 2) // even 1, 2, 5 miss a narrow range, over which a logarithm is nearly straight
             return linearTicks(low, high, most);
         if (static_cast<int>(ticks.size()) <= most)
             return ticks;

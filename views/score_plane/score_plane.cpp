@@ -48,7 +48,7 @@ double thresholdOf(const ScorePlane& plane) {
 }
 
 /// The `count` free tokens with the largest values, ties to the earlier token, as a mask.
-std::vector<bool> bestOf(const ScorePlane& plane, std::int64_t count, double Point::* coordinate) {
+std::vector<bool> bestOf(const ScorePlane& plane, std::int64_t count, double Point::*coordinate) {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < plane.total.size(); ++i)
         if (plane.marks.states[i] != TokenState::Protected && plane.marks.hasPlace(static_cast<TokenIndex>(i)))
@@ -71,11 +71,13 @@ std::string whyNoPlane(const ViewInput& input) {
     if (const std::string why = whyEmpty(input, *pane); !why.empty())
         return why;
     if (pane->policyId != "compactor" || pane->result->request.recorded)
-        return fmt::format("The score plane shows Compactor's two scores, and pane {} is {}. Choose Compactor there, or activate a pane "
+        return fmt::format("The score plane shows Compactor's two scores, and pane {} is {}. Choose Compactor there, "
+                           "or activate a pane "
                            "that has it.",
                            pane->letter, pane->policyName);
     if (!pane->result->parts.contains("z_attention"))
-        return "All tokens are among those that Compactor skips, so none has a score. Lower its skipped tokens, or choose a later cut.";
+        return "All tokens are among those that Compactor skips, so none has a score. Lower its skipped tokens, or "
+               "choose a later cut.";
     return {};
 }
 
@@ -126,7 +128,8 @@ std::int64_t budgetThrough(const ScorePlane& plane, Point at) {
     for (std::size_t i = 0; i < plane.total.size(); ++i) {
         const bool guarded = plane.marks.states[i] == TokenState::Protected;
         const Point& place = plane.marks.places[i];
-        const bool beyond = plane.marks.hasPlace(static_cast<TokenIndex>(i)) && place.x + plane.lambda * place.y >= score;
+        const bool beyond =
+            plane.marks.hasPlace(static_cast<TokenIndex>(i)) && place.x + plane.lambda * place.y >= score;
         count += guarded || beyond ? 1 : 0;
     }
     return std::max<std::int64_t>(1, count);

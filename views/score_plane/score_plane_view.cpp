@@ -4,10 +4,10 @@
 
 #include "views/common/chart.h"
 #include "views/common/drag_handles.h"
-#include "views/explanations.h"
 #include "views/common/pane_offers.h"
-#include "views/score_plane/score_plane.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
+#include "views/score_plane/score_plane.h"
 
 #include <fmt/format.h>
 
@@ -21,9 +21,11 @@ namespace {
 constexpr double kTrimmed = 0.005; // of the tokens at each end of an axis, in the range "middle"
 
 std::shared_ptr<const ParameterTable> makeOptions() {
-    return std::make_shared<const ParameterTable>(ParameterTable{choiceOption(
-        "shown", "Shown", "What the axes span. How many tokens lie beyond is always stated, by state.", "no clipping without a count",
-        {{"middle", "The middle 99 %", "of each score, so that few far tokens do not squeeze the others"}, {"all", "Everything", "every token"}})});
+    return std::make_shared<const ParameterTable>(ParameterTable{
+        choiceOption("shown", "Shown", "What the axes span. How many tokens lie beyond is always stated, by state.",
+                     "no clipping without a count",
+                     {{"middle", "The middle 99 %", "of each score, so that few far tokens do not squeeze the others"},
+                      {"all", "Everything", "every token"}})});
 }
 
 class ScorePlaneView final : public View, public DragHandles, public PaneOffersView {
@@ -39,16 +41,19 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-    std::optional<Adoption> draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene, PickId handle,
-                                      Point at) const override;
-    std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues&) const override { return offerPolicy(input, {"compactor"}); }
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
+    std::optional<SettingChange> draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                           PickId handle, Point at) const override;
+    std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues&) const override {
+        return offerPolicy(input, {"compactor"});
+    }
 };
 
 constexpr PickId kLambdaHandle{PickId::Kind::Handle, 0}, kLine{PickId::Kind::Handle, 1};
 
 /// Low and high of one coordinate, with a margin.
-std::pair<double, double> spanOf(const ScorePlane& plane, double Point::* coordinate, double trimmed) {
+std::pair<double, double> spanOf(const ScorePlane& plane, double Point::*coordinate, double trimmed) {
     std::vector<double> values;
     for (std::size_t i = 0; i < plane.marks.places.size(); ++i)
         if (plane.marks.hasPlace(static_cast<TokenIndex>(i)))
@@ -68,16 +73,19 @@ std::string leverageTitle(const ParameterValues& values, std::int64_t keyDim) {
     return fmt::format("z(leverage): sketch, k = {}", std::min(values.integer("sketch_size"), keyDim));
 }
 
-Chart chartFor(const ViewInput& input, const ScorePlane& plane, const ParameterValues& options, const Viewport& viewport) {
+Chart chartFor(const ViewInput& input, const ScorePlane& plane, const ParameterValues& options,
+               const Viewport& viewport) {
     const double trimmed = options.choice("shown") == "all" ? 0 : kTrimmed;
     const auto [left, right] = spanOf(plane, &Point::x, trimmed);
     const auto [bottom, top] = spanOf(plane, &Point::y, trimmed);
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{left, right, bottom, top});
     const ParameterValues& values = activePane(input)->result->request.policy.values;
     std::vector<LegendEntry> legend = tokenLegend(plane.marks, themeOf(viewport.theme));
-    legend.push_back({paneTitle(*activePane(input)), Marker::Square, policyStyle("compactor", viewport.theme).colour, {}, 4});
+    legend.push_back(
+        {paneTitle(*activePane(input)), Marker::Square, policyStyle("compactor", viewport.theme).colour, {}, 4});
     return Chart(viewport, std::move(legend),
-                 {range.xMin, range.xMax, AxisScale::Linear, fmt::format("z(attention): non-causal, C = {}", values.integer("chunk"))},
+                 {range.xMin, range.xMax, AxisScale::Linear,
+                  fmt::format("z(attention): non-causal, C = {}", values.integer("chunk"))},
                  {range.yMin, range.yMax, AxisScale::Linear, leverageTitle(values, input.capture->info().headDim)});
 }
 
@@ -86,7 +94,8 @@ std::string slopeText(double lambda) {
 }
 
 /// Text on the ground of the canvas, so that marks do not run through it.
-void drawLabel(SceneBuilder& builder, Point leftMiddle, const std::string& text, const TextStyle& style, const Theme& theme) {
+void drawLabel(SceneBuilder& builder, Point leftMiddle, const std::string& text, const TextStyle& style,
+               const Theme& theme) {
     const double width = builder.width(text, style);
     builder.rectangle({leftMiddle.x - 4, leftMiddle.y - 9, width + 8, 18}, withAlpha(theme.canvas, 0.93));
     builder.text(leftMiddle, text, style, theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
@@ -102,7 +111,8 @@ void drawLine(SceneBuilder& builder, const ScorePlane& plane, const PlotFrame& f
     builder.circle(handle, 5, theme.canvas, {theme.ink, 2, {}}, kLambdaHandle);
     const TextStyle bold{FontFace::Monospace, 11, FontWeight::Bold}, plain{FontFace::Interface, 11};
     const std::string name = "λ = " + formatFixed(plane.lambda, 2);
-    const double nameWidth = builder.width(name, bold), room = nameWidth + builder.width(slopeText(plane.lambda), plain) + 24;
+    const double nameWidth = builder.width(name, bold),
+                 room = nameWidth + builder.width(slopeText(plane.lambda), plain) + 24;
     const double left = handle.x + 14 + room < frame.plot.right() ? handle.x + 14 : handle.x - 6 - room;
     if (left < frame.plot.x)
         return;
@@ -115,14 +125,16 @@ std::string beyondText(const BeyondRange& beyond) {
     if (beyond.all() == 0)
         return {};
     std::vector<std::string> parts;
-    for (const auto& [count, word] : {std::pair{beyond.kept, "kept"}, {beyond.guarded, "protected"}, {beyond.evicted, "evicted"}})
+    for (const auto& [count, word] :
+         {std::pair{beyond.kept, "kept"}, {beyond.guarded, "protected"}, {beyond.evicted, "evicted"}})
         if (count > 0)
             parts.push_back(formatCount(count) + " " + word);
     return fmt::format("{} beyond the range: {}", formatCount(beyond.all()), fmt::join(parts, ", "));
 }
 
 /// What is not in the picture, in its upper right corner.
-void drawNotes(SceneBuilder& builder, const ScorePlane& plane, std::int64_t thinned, const PlotFrame& frame, const Theme& theme) {
+void drawNotes(SceneBuilder& builder, const ScorePlane& plane, std::int64_t thinned, const PlotFrame& frame,
+               const Theme& theme) {
     std::vector<std::string> notes;
     if (std::string beyond = beyondText(beyondRange(frame, plane.marks)); !beyond.empty())
         notes.push_back(std::move(beyond));
@@ -139,7 +151,8 @@ void drawNotes(SceneBuilder& builder, const ScorePlane& plane, std::int64_t thin
     }
 }
 
-Scene ScorePlaneView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+Scene ScorePlaneView::buildScene(const ViewInput& input, const ParameterValues& options,
+                                 const Viewport& viewport) const {
     if (const std::string why = whyNoPlane(input); !why.empty())
         return emptyScene(why, viewport);
     const ScorePlane plane = scorePlaneOf(input);
@@ -166,9 +179,10 @@ std::string ScorePlaneView::finding(const ViewInput& input, const ParameterValue
     const char* who = deciders.byAttention > deciders.byLeverage   ? "Attention decides"
                       : deciders.byAttention < deciders.byLeverage ? "Leverage decides"
                                                                    : "Both weigh alike";
-    return fmt::format("{}: of {} tokens kept by score, {} would be by attention alone, {} by leverage alone, {} by each of them (λ = {})", who,
-                       formatCount(deciders.kept), formatCount(deciders.byAttention), formatCount(deciders.byLeverage),
-                       formatCount(deciders.byBoth), formatShort(plane.lambda));
+    return fmt::format("{}: of {} tokens kept by score, {} would be by attention alone, {} by leverage alone, {} by "
+                       "each of them (λ = {})",
+                       who, formatCount(deciders.kept), formatCount(deciders.byAttention),
+                       formatCount(deciders.byLeverage), formatCount(deciders.byBoth), formatShort(plane.lambda));
 }
 
 PointFacts ScorePlaneView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
@@ -192,23 +206,23 @@ PointFacts ScorePlaneView::factsAt(const ViewInput& input, const ParameterValues
     return facts;
 }
 
-std::optional<Adoption> ScorePlaneView::draggedTo(const ViewInput& input, const ParameterValues&, const Scene& scene, PickId handle,
-                                                   Point at) const {
+std::optional<SettingChange> ScorePlaneView::draggedTo(const ViewInput& input, const ParameterValues&,
+                                                       const Scene& scene, PickId handle, Point at) const {
     if (!whyNoPlane(input).empty() || scene.plot.width < 1 || scene.plot.height < 1)
         return std::nullopt;
     const ScorePlane plane = scorePlaneOf(input);
     const Point data{scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin),
                      scene.yMin + (scene.plot.bottom() - at.y) / scene.plot.height * (scene.yMax - scene.yMin)};
-    Adoption adoption;
+    SettingChange settingChange;
     if (handle == kLine) {
-        adoption.budget = Budget{Budget::Unit::Tokens, static_cast<double>(budgetThrough(plane, data))};
+        settingChange.budget = Budget{Budget::Unit::Tokens, static_cast<double>(budgetThrough(plane, data))};
     } else {
         const auto lambda = lambdaThrough(plane, data);
         if (!lambda)
             return std::nullopt;
-        adoption.values = {{"lambda_rule", "fixed"}, {"lambda", fmt::format("{:.2f}", *lambda)}};
+        settingChange.values = {{"lambda_rule", "fixed"}, {"lambda", fmt::format("{:.2f}", *lambda)}};
     }
-    return adoption;
+    return settingChange;
 }
 
 /// 0 = best; empty for tokens that left the cache in an earlier block and have no score.
@@ -236,14 +250,22 @@ ViewTable ScorePlaneView::table(const ViewInput& input, const ParameterValues&) 
         const auto i = static_cast<std::size_t>(row);
         const auto number = [](double x) { return std::isnan(x) ? std::string() : fmt::format("{:.9g}", x); };
         switch (column) {
-        case 0: return std::to_string(row);
-        case 1: return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
-        case 2: return segmentOf(*capture, static_cast<TokenIndex>(row));
-        case 3: return stateName(plane->marks.states[i]);
-        case 4: return number(plane->marks.places[i].x);
-        case 5: return number(plane->marks.places[i].y);
-        case 6: return number(static_cast<double>(plane->total[i]));
-        default: return (*ranks)[i];
+        case 0:
+            return std::to_string(row);
+        case 1:
+            return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
+        case 2:
+            return segmentOf(*capture, static_cast<TokenIndex>(row));
+        case 3:
+            return stateName(plane->marks.states[i]);
+        case 4:
+            return number(plane->marks.places[i].x);
+        case 5:
+            return number(plane->marks.places[i].y);
+        case 6:
+            return number(static_cast<double>(plane->total[i]));
+        default:
+            return (*ranks)[i];
         }
     };
     return table;

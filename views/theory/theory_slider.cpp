@@ -15,9 +15,7 @@ namespace {
 
 constexpr double kDecades = 6, kLegendRow = 20;
 
-double decadesOf(double margin) {
-    return std::clamp(std::log10(std::max(margin, 1e-300)), -kDecades, kDecades);
-}
+double decadesOf(double margin) { return std::clamp(std::log10(std::max(margin, 1e-300)), -kDecades, kDecades); }
 
 /// Colours and dashes that differ without colour too.
 Stroke lineOf(std::size_t index, const Theme& theme) {
@@ -43,13 +41,15 @@ AxisSpec marginAxis(const TheoryData& data, const std::vector<std::size_t>& move
             low = std::min(low, decades);
             high = std::max(high, decades);
         }
-    return {std::pow(10, std::min(-1.0, std::floor(low))), std::pow(10, std::max(1.0, std::ceil(high))), AxisScale::Logarithmic, "margin; holds at 1 or more"};
+    return {std::pow(10, std::min(-1.0, std::floor(low))), std::pow(10, std::max(1.0, std::ceil(high))),
+            AxisScale::Logarithmic, "margin; holds at 1 or more"};
 }
 
 void drawLine(SceneBuilder& builder, const TheoryRow& row, const Stroke& stroke, const PlotFrame& frame) {
     std::vector<Point> line;
     for (std::size_t i = 0; i < row.overEpsilon.size(); ++i)
-        line.push_back(frame.toPixels(theoryEpsilons()[i], std::pow(10, decadesOf(row.marginAgainst(row.overEpsilon[i])))));
+        line.push_back(
+            frame.toPixels(theoryEpsilons()[i], std::pow(10, decadesOf(row.marginAgainst(row.overEpsilon[i])))));
     builder.polyline(std::move(line), stroke);
 }
 
@@ -57,14 +57,19 @@ std::vector<LegendEntry> legendOf(const TheoryData& data, const std::vector<std:
     std::vector<LegendEntry> legend;
     for (std::size_t i = 0; i < moved.size(); ++i)
         legend.push_back({data.rows[moved[i]].quantity, Marker::Circle, kTransparent, lineOf(i, theme), 3, true});
-    legend.push_back({fmt::format("ε = {}", formatShort(data.asked.epsilon)), Marker::Circle, kTransparent, {theme.ink, 1, {3, 3}}, 3, true});
+    legend.push_back({fmt::format("ε = {}", formatShort(data.asked.epsilon)),
+                      Marker::Circle,
+                      kTransparent,
+                      {theme.ink, 1, {3, 3}},
+                      3,
+                      true});
     return legend;
 }
 
 } // namespace
 
-void drawTheoryOverEpsilon(SceneBuilder& builder, const TheoryData& data, const std::vector<std::size_t>& rows, const Box& area,
-                           const Viewport& viewport) {
+void drawTheoryOverEpsilon(SceneBuilder& builder, const TheoryData& data, const std::vector<std::size_t>& rows,
+                           const Box& area, const Viewport& viewport) {
     const std::vector<std::size_t> moved = movedByEpsilon(data, rows);
     if (moved.empty() || area.height < kTheorySliderHeight)
         return;
@@ -73,10 +78,12 @@ void drawTheoryOverEpsilon(SceneBuilder& builder, const TheoryData& data, const 
     const int legendLines = legendRows(legend, area.width - 16, 3, *viewport.text);
     const double top = kLegendRow + kLegendPitch * (legendLines - 1);
     const SubPlot plot(viewport, {area.x, area.y + top, area.width, area.height - top},
-                       {theoryEpsilons().front(), 1, AxisScale::Logarithmic, "ε that the theorems are asked for"}, marginAxis(data, moved));
+                       {theoryEpsilons().front(), 1, AxisScale::Logarithmic, "ε that the theorems are asked for"},
+                       marginAxis(data, moved));
     const Box& box = plot.frame.plot;
     drawGrid(builder, plot.frame, theme);
-    const double one = plot.frame.toPixels(1, 1).y, now = plot.frame.toPixels(std::clamp(data.asked.epsilon, 0.01, 1.0), 1).x;
+    const double one = plot.frame.toPixels(1, 1).y,
+                 now = plot.frame.toPixels(std::clamp(data.asked.epsilon, 0.01, 1.0), 1).x;
     builder.rectangle({box.x, box.y, box.width, one - box.y}, withAlpha(theme.ok, 0.07));
     builder.line({box.x, one}, {box.right(), one}, {theme.ink, 1, {}});
     builder.line({now, box.y}, {now, box.bottom()}, {theme.ink, 1, {3, 3}});

@@ -3,11 +3,11 @@
 #include "views/theory/theory_view.h"
 
 #include "views/common/chart.h"
+#include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 #include "views/explanations.h"
 #include "views/theory/theory_data.h"
 #include "views/theory/theory_slider.h"
-#include "views/common/view_facts.h"
-#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 
@@ -27,10 +27,10 @@ const TextStyle kPlain{FontFace::Interface, 11}, kNumber{FontFace::Monospace, 10
 
 std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(ParameterTable{
-        realOption("epsilon", "ε", "The error that the theorems are asked for.", "BalanceKV (2), SubGen (3), Compactor Thms 1 and 2", 0.01,
-                   0.99, 0.5, Stage::Features),
-        realOption("delta", "δ", "The probability of failure that is allowed.", "BalanceKV Thm 3.3, Compactor Thms 1 and 2", 1e-6, 0.5, 0.01,
-                   Stage::Features)});
+        realOption("epsilon", "ε", "The error that the theorems are asked for.",
+                   "BalanceKV (2), SubGen (3), Compactor Thms 1 and 2", 0.01, 0.99, 0.5, Stage::Features),
+        realOption("delta", "δ", "The probability of failure that is allowed.",
+                   "BalanceKV Thm 3.3, Compactor Thms 1 and 2", 1e-6, 0.5, 0.01, Stage::Features)});
 }
 
 class TheoryView final : public View {
@@ -39,7 +39,8 @@ public:
         : View({.id = "theory",
                 .name = "Theory",
                 .summary = "What the theorems demand at this head's norms, and measured errors over their bounds",
-                .paper = "BalanceKV Thms 3.2-3.4, (2); SubGen Thm 1, (3); Compactor Thms 1, 2; KeyDiff Lemma 3.1, Thm 3.2",
+                .paper =
+                    "BalanceKV Thms 3.2-3.4, (2); SubGen Thm 1, (3); Compactor Thms 1, 2; KeyDiff Lemma 3.1, Thm 3.2",
                 .help = std::string(viewExplanation("theory_view")),
                 .options = makeOptions(),
                 .data = "theory"}) {}
@@ -47,7 +48,8 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
@@ -76,7 +78,9 @@ std::string whySilent(const TheoryRow& row) {
 std::string numbersOf(const TheoryRow& row) {
     const auto number = [&](double value) { return formatShort(value) + row.unit; };
     if (row.kind == Kind::Bound)
-        return std::isnan(row.measured) ? "not measured" : fmt::format("{} {} {}", number(row.measured), row.measured > row.demanded ? ">" : "≤", number(row.demanded));
+        return std::isnan(row.measured) ? "not measured"
+                                        : fmt::format("{} {} {}", number(row.measured),
+                                                      row.measured > row.demanded ? ">" : "≤", number(row.demanded));
     if (isSilent(row))
         return "no statement";
     if (row.kind == Kind::Describes && row.demanded <= 0)
@@ -121,22 +125,25 @@ void drawNames(SceneBuilder& builder, const TheoryRow& row, const Layout& layout
     const TextStyle strong{FontFace::Interface, 11, FontWeight::SemiBold};
     const bool two = layout.rowHeight >= 30;
     const std::string first = two ? row.quantity : row.quantity + " · " + row.theorem;
-    builder.text({8, two ? y - 7 : y}, builder.elide(first, strong, layout.names - 8), strong, theme.text1, HorizontalAlign::Left,
-                 VerticalAlign::Middle);
+    builder.text({8, two ? y - 7 : y}, builder.elide(first, strong, layout.names - 8), strong, theme.text1,
+                 HorizontalAlign::Left, VerticalAlign::Middle);
     if (two)
-        builder.text({8, y + 8}, builder.elide(row.theorem, kPlain, layout.names - 8), kPlain, theme.text3, HorizontalAlign::Left, VerticalAlign::Middle);
-    builder.text({layout.plot.right() + 8, y}, builder.elide(numbersOf(row), kNumber, layout.numbers), kNumber, theme.text2, HorizontalAlign::Left,
-                 VerticalAlign::Middle);
+        builder.text({8, y + 8}, builder.elide(row.theorem, kPlain, layout.names - 8), kPlain, theme.text3,
+                     HorizontalAlign::Left, VerticalAlign::Middle);
+    builder.text({layout.plot.right() + 8, y}, builder.elide(numbersOf(row), kNumber, layout.numbers), kNumber,
+                 theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
 }
 
 /// The other heads of the layer, small, below the mark where the row is high enough and else over it.
-void drawOtherHeads(SceneBuilder& builder, const TheoryData& data, std::size_t index, const Layout& layout, double y, const Theme& theme) {
+void drawOtherHeads(SceneBuilder& builder, const TheoryData& data, std::size_t index, const Layout& layout, double y,
+                    const Theme& theme) {
     const TheoryRow& row = data.rows[index];
     const double at = layout.rowHeight >= 25 ? y + 10 : y;
     for (std::size_t i = 0; i < data.rows.size(); ++i) {
         const TheoryRow& other = data.rows[i];
         if (i != index && other.theorem == row.theorem && other.quantity == row.quantity && other.hasMargin())
-            builder.circle({layout.xOf(other.margin()), at}, kOtherRadius, theme.text3, {theme.canvas, 1, {}}, {PickId::Kind::Cell, static_cast<std::int64_t>(i)});
+            builder.circle({layout.xOf(other.margin()), at}, kOtherRadius, theme.text3, {theme.canvas, 1, {}},
+                           {PickId::Kind::Cell, static_cast<std::int64_t>(i)});
     }
 }
 
@@ -146,12 +153,15 @@ void drawWhySilent(SceneBuilder& builder, const std::string& why, const Layout& 
     const double width = builder.width(why, kPlain), x = layout.plot.x + (layout.plot.width - width) / 2;
     if (why.empty() || width + 2 * kMargin > layout.plot.width)
         return;
-    builder.rectangle({x - kMargin, y - kHalf, width + 2 * kMargin, 2 * kHalf}, theme.canvas); // over the lines of the grid
+    builder.rectangle({x - kMargin, y - kHalf, width + 2 * kMargin, 2 * kHalf},
+                      theme.canvas); // over the lines of the grid
     builder.text({x, y}, why, kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
 }
 
-/// A filled mark for the head that is looked at; hollow at an edge: beyond it. A row without a statement has none, of no head.
-void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index, const Layout& layout, double y, const Theme& theme) {
+/// A filled mark for the head that is looked at; hollow at an edge: beyond it. A row without a statement has none, of
+/// no head.
+void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index, const Layout& layout, double y,
+               const Theme& theme) {
     const TheoryRow& row = data.rows[index];
     if (!row.hasMargin())
         return drawWhySilent(builder, whySilent(row), layout, y, theme);
@@ -169,14 +179,19 @@ void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index,
 }
 
 /// Above the rows: what is asked, the sides of 1, and the mark of other heads where there is room to explain it.
-void drawHeader(SceneBuilder& builder, const TheoryData& data, Layout& layout, const Viewport& viewport, const Theme& theme) {
-    const std::string asked = fmt::format("{}, ε = {}, δ = {}", data.policyName, formatShort(data.asked.epsilon), formatShort(data.asked.delta));
-    builder.text({8, 13}, builder.elide(asked, kPlain, layout.names - 4), kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+void drawHeader(SceneBuilder& builder, const TheoryData& data, Layout& layout, const Viewport& viewport,
+                const Theme& theme) {
+    const std::string asked = fmt::format("{}, ε = {}, δ = {}", data.policyName, formatShort(data.asked.epsilon),
+                                          formatShort(data.asked.delta));
+    builder.text({8, 13}, builder.elide(asked, kPlain, layout.names - 4), kPlain, theme.text2, HorizontalAlign::Left,
+                 VerticalAlign::Middle);
     const double one = layout.xOf(1), side = layout.plot.width / 2 - 8;
     double right = one;
     if (layout.plot.width >= 60) {
-        builder.text({one - 6, 13}, builder.elide("falls short", kPlain, side), kPlain, theme.text2, HorizontalAlign::Right, VerticalAlign::Middle);
-        right += 6 + builder.text({one + 6, 13}, builder.elide("holds", kPlain, side), kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.text({one - 6, 13}, builder.elide("falls short", kPlain, side), kPlain, theme.text2,
+                     HorizontalAlign::Right, VerticalAlign::Middle);
+        right += 6 + builder.text({one + 6, 13}, builder.elide("holds", kPlain, side), kPlain, theme.text2,
+                                  HorizontalAlign::Left, VerticalAlign::Middle);
     }
     constexpr const char* others = "other KV heads of the layer";
     const double x = viewport.width - 10 - builder.width(others, kPlain);
@@ -188,9 +203,7 @@ void drawHeader(SceneBuilder& builder, const TheoryData& data, Layout& layout, c
 }
 
 /// Every second decade, or every third, or the ends: grid and labels alike.
-int decadeStep(const Layout& layout) {
-    return layout.plot.width >= 312 ? 2 : layout.plot.width >= 192 ? 3 : 6;
-}
+int decadeStep(const Layout& layout) { return layout.plot.width >= 312 ? 2 : layout.plot.width >= 192 ? 3 : 6; }
 
 void drawGridLines(SceneBuilder& builder, const Layout& layout, const Theme& theme) {
     for (int decade = -6; decade <= 6; decade += decadeStep(layout)) {
@@ -202,14 +215,18 @@ void drawGridLines(SceneBuilder& builder, const Layout& layout, const Theme& the
 void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) {
     for (int decade = -6; layout.tickLabels && decade <= 6; decade += decadeStep(layout)) {
         const std::string text = (decade == -6 ? "≤" : decade == 6 ? "≥" : "") + formatShort(std::pow(10, decade));
-        builder.text({layout.xOf(std::pow(10, decade)), layout.plot.bottom() + 5}, text, kNumber, theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
+        builder.text({layout.xOf(std::pow(10, decade)), layout.plot.bottom() + 5}, text, kNumber, theme.text3,
+                     HorizontalAlign::Centre, VerticalAlign::Top);
     }
     if (!layout.title)
         return;
-    const std::string full = "margin = bound ÷ measured, or setting ÷ demand: at 1 or more the theorem holds", brief = "margin; it holds at 1 or more";
+    const std::string full = "margin = bound ÷ measured, or setting ÷ demand: at 1 or more the theorem holds",
+                      brief = "margin; it holds at 1 or more";
     builder.text({layout.plot.x + layout.plot.width / 2, layout.plot.bottom() + 19},
-                 builder.width(full, kPlain) <= layout.plot.width + 60 ? full : builder.elide(brief, kPlain, layout.plot.width + 60), kPlain, theme.text2,
-                 HorizontalAlign::Centre, VerticalAlign::Top);
+                 builder.width(full, kPlain) <= layout.plot.width + 60
+                     ? full
+                     : builder.elide(brief, kPlain, layout.plot.width + 60),
+                 kPlain, theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
 }
 
 Scene TheoryView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
@@ -226,7 +243,8 @@ Scene TheoryView::buildScene(const ViewInput& input, const ParameterValues&, con
     scene.background = theme.canvas;
     SceneBuilder builder(scene, *viewport.text);
     for (std::size_t i = 1; i < rows.size(); i += 2) // stripes lie behind all lines
-        builder.rectangle({4, layout.yOf(i) - layout.rowHeight / 2, viewport.width - 8, layout.rowHeight}, withAlpha(theme.sunken, 0.45));
+        builder.rectangle({4, layout.yOf(i) - layout.rowHeight / 2, viewport.width - 8, layout.rowHeight},
+                          withAlpha(theme.sunken, 0.45));
     drawGridLines(builder, layout, theme);
     drawHeader(builder, *data, layout, viewport, theme);
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -236,7 +254,9 @@ Scene TheoryView::buildScene(const ViewInput& input, const ParameterValues&, con
     }
     drawScale(builder, layout, theme);
     const double below = layout.plot.bottom() + layout.axis + 8;
-    drawTheoryOverEpsilon(builder, *data, rows, {8, below, viewport.width - 16, viewport.height - below - (viewport.forExport ? 18 : 2)}, viewport);
+    drawTheoryOverEpsilon(builder, *data, rows,
+                          {8, below, viewport.width - 16, viewport.height - below - (viewport.forExport ? 18 : 2)},
+                          viewport);
     drawProvenance(builder, input, viewport);
     return scene;
 }
@@ -278,8 +298,10 @@ std::string TheoryView::finding(const ViewInput& input, const ParameterValues&) 
     std::string text;
     if (tally.comparable > 0) {
         const TheoryRow* gap = tally.widest;
-        text = fmt::format("{} of {} demands of the theorems are met{}", tally.met, tally.comparable,
-                           gap ? fmt::format(" ({} asks {}, set {})", gap->quantity, formatShort(gap->demanded), formatShort(gap->set)) : "");
+        text = fmt::format(
+            "{} of {} demands of the theorems are met{}", tally.met, tally.comparable,
+            gap ? fmt::format(" ({} asks {}, set {})", gap->quantity, formatShort(gap->demanded), formatShort(gap->set))
+                : "");
     } else {
         text = tally.demands > 0 ? fmt::format("What the theorems about {} demand is no setting here", data->policyName)
                                  : fmt::format("No theorem about {} asks for a setting", data->policyName);
@@ -289,7 +311,10 @@ std::string TheoryView::finding(const ViewInput& input, const ParameterValues&) 
     else if (tally.bounds > 1)
         text += fmt::format("; {} of {} measured errors lie within their bounds", tally.within, tally.bounds);
     if (tally.silent > 0)
-        text += fmt::format("; {} at this head{}", tally.silent == 1 ? "one theorem says nothing" : fmt::format("{} say nothing", tally.silent), reasonOf(tally));
+        text +=
+            fmt::format("; {} at this head{}",
+                        tally.silent == 1 ? "one theorem says nothing" : fmt::format("{} say nothing", tally.silent),
+                        reasonOf(tally));
     return text;
 }
 
@@ -321,10 +346,13 @@ ViewTable TheoryView::table(const ViewInput& input, const ParameterValues&) cons
     if (const auto data = dataAs<TheoryData>(input))
         for (const TheoryRow& row : data->rows) {
             const bool bound = row.kind == Kind::Bound;
-            rows.push_back({std::to_string(row.kvHead), row.theorem, row.quantity, bound ? "" : number(row.demanded), number(row.set),
-                            bound ? number(row.demanded) : "", number(row.measured), number(row.worst), number(row.margin()), row.formula});
+            rows.push_back({std::to_string(row.kvHead), row.theorem, row.quantity, bound ? "" : number(row.demanded),
+                            number(row.set), bound ? number(row.demanded) : "", number(row.measured), number(row.worst),
+                            number(row.margin()), row.formula});
         }
-    return tableOf({"kv_head", "theorem", "quantity", "demanded", "set", "bound", "measured", "worst", "margin", "formula"}, std::move(rows));
+    return tableOf(
+        {"kv_head", "theorem", "quantity", "demanded", "set", "bound", "measured", "worst", "margin", "formula"},
+        std::move(rows));
 }
 
 } // namespace

@@ -1,15 +1,15 @@
-// What kind of token a policy likes: for every class the share of its tokens that each pane keeps, beside the share of all
-// tokens that the pane keeps.
+// What kind of token a policy likes: for every class the share of its tokens that each pane keeps, beside the share of
+// all tokens that the pane keeps.
 #include "views/token_classes/token_classes_view.h"
 
 #include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
-#include "views/explanations.h"
 #include "views/common/pane_identity.h"
-#include "views/token_classes/token_classes_data.h"
 #include "views/common/token_groups.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
+#include "views/token_classes/token_classes_data.h"
 
 #include <fmt/format.h>
 
@@ -50,8 +50,10 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
+    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                     Point at) const override;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
@@ -116,7 +118,8 @@ Tally tallyOf(const ViewInput& input, const ParameterValues& options) {
     return tally;
 }
 
-constexpr double kLegendHeight = 24, kTickRow = 20, kTitleRow = 16, kProvenance = 16, kTitleHeight = 150; ///< lower pictures have no title
+constexpr double kLegendHeight = 24, kTickRow = 20, kTitleRow = 16, kProvenance = 16,
+                 kTitleHeight = 150;            ///< lower pictures have no title
 constexpr double kLeastBar = 3, kLeastRow = 12; ///< of a name
 const TextStyle kLabel{FontFace::Interface, 11}, kNumber{FontFace::Monospace, 10};
 
@@ -155,8 +158,9 @@ void placeRows(Layout& layout, const Tally& tally) {
     const auto fitting = static_cast<std::size_t>(std::max(1.0, std::floor(height / least)));
     if (fitting < layout.rows.size()) {
         const auto kept = static_cast<std::size_t>(std::max(1.0, std::floor((height - kLeastRow) / least)));
-        std::stable_sort(layout.rows.begin(), layout.rows.end(),
-                         [&](std::size_t a, std::size_t b) { return farthestFromBlind(tally, a) > farthestFromBlind(tally, b); });
+        std::stable_sort(layout.rows.begin(), layout.rows.end(), [&](std::size_t a, std::size_t b) {
+            return farthestFromBlind(tally, a) > farthestFromBlind(tally, b);
+        });
         layout.leftOut = layout.rows.size() - kept;
         layout.rows.resize(kept);
         std::sort(layout.rows.begin(), layout.rows.end());
@@ -207,13 +211,15 @@ void drawBlind(SceneBuilder& builder, const Tally& tally, std::size_t place, con
         for (end = first; end < panes && std::abs(tally.blind(row, end) - tally.blind(row, first)) < kRounding; ++end)
             sum += tally.blind(row, end);
         const double x = std::floor(layout.frame.toPixels(sum / static_cast<double>(end - first), 0).x) + 0.5;
-        const double top = layout.bar(place, first, panes, 0).y - 1, bottom = layout.bar(place, end - 1, panes, 0).bottom() + 1;
+        const double top = layout.bar(place, first, panes, 0).y - 1,
+                     bottom = layout.bar(place, end - 1, panes, 0).bottom() + 1;
         builder.line({x, top}, {x, bottom}, {theme.casing, 3, {}});
         builder.line({x, top}, {x, bottom}, {theme.ink, 1, {}});
     }
 }
 
-void drawRow(SceneBuilder& builder, const ViewInput& input, const Tally& tally, std::size_t place, const Layout& layout, const Viewport& viewport) {
+void drawRow(SceneBuilder& builder, const ViewInput& input, const Tally& tally, std::size_t place, const Layout& layout,
+             const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
     const std::size_t row = layout.rows[place], panes = tally.panes.size();
     const double middle = layout.top(place) + layout.rowPitch / 2;
@@ -221,11 +227,13 @@ void drawRow(SceneBuilder& builder, const ViewInput& input, const Tally& tally, 
     const std::string count = layout.counts ? formatCount(tally.rows[row].tokens) : "";
     builder.text({numberRight, middle}, count, kNumber, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
     const double room = numberRight - builder.width(count, kNumber) - 14;
-    builder.text({8, middle}, builder.elide(tally.rows[row].name, kLabel, room), kLabel, theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+    builder.text({8, middle}, builder.elide(tally.rows[row].name, kLabel, room), kLabel, theme.text1,
+                 HorizontalAlign::Left, VerticalAlign::Middle);
     for (std::size_t pane = 0; pane < panes; ++pane) {
         const Box bar = layout.bar(place, pane, panes, tally.share(row, pane));
         const PickId pick{PickId::Kind::Cell, static_cast<std::int64_t>(row * panes + pane)};
-        builder.rectangle({bar.x, bar.y, layout.frame.plot.width, bar.height}, kTransparent, {}, 0, pick); // a short bar is hit too
+        builder.rectangle({bar.x, bar.y, layout.frame.plot.width, bar.height}, kTransparent, {}, 0,
+                          pick); // a short bar is hit too
         const PaneIdentity identity = identityOf(input, *tally.panes[pane], viewport.theme);
         if (bar.width > 0 && bar.height > kLeastBar + 2)
             identity.drawArea(builder, bar, pick);
@@ -246,21 +254,25 @@ void drawScale(SceneBuilder& builder, const Layout& layout, const std::string& t
         builder.text({x, plot.bottom() + 15}, at.label, tick, theme.text3, HorizontalAlign::Centre);
     }
     if (layout.title)
-        builder.text({plot.x + plot.width / 2, plot.bottom() + 30}, builder.elide(title, kLabel, plot.width), kLabel, theme.text2, HorizontalAlign::Centre);
+        builder.text({plot.x + plot.width / 2, plot.bottom() + 30}, builder.elide(title, kLabel, plot.width), kLabel,
+                     theme.text2, HorizontalAlign::Centre);
     if (layout.leftOut > 0)
-        builder.text({plot.x + 5, plot.bottom() - kLeastRow / 2},
-                     builder.elide(fmt::format("{} more lie nearer to the tick", layout.leftOut), kLabel, plot.width - 5), kLabel, theme.text2,
-                     HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.text(
+            {plot.x + 5, plot.bottom() - kLeastRow / 2},
+            builder.elide(fmt::format("{} more lie nearer to the tick", layout.leftOut), kLabel, plot.width - 5),
+            kLabel, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
 }
 
-Scene TokenClassesView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+Scene TokenClassesView::buildScene(const ViewInput& input, const ParameterValues& options,
+                                   const Viewport& viewport) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
         return emptyScene(why, viewport);
     const Theme& theme = themeOf(viewport.theme);
     const Tally tally = tallyOf(input, options);
     std::vector<LegendEntry> legend;
     for (const PaneData* pane : tally.panes)
-        legend.push_back(identityOf(input, *pane, viewport.theme).legend(fmt::format("{} {}", pane->letter, pane->policyName)));
+        legend.push_back(
+            identityOf(input, *pane, viewport.theme).legend(fmt::format("{} {}", pane->letter, pane->policyName)));
     const Layout layout = layoutOf(tally, legend, viewport);
     Scene scene;
     scene.width = viewport.width;
@@ -279,9 +291,7 @@ Scene TokenClassesView::buildScene(const ViewInput& input, const ParameterValues
     return scene;
 }
 
-std::string percent(double share) {
-    return share == 1 ? "100 %" : formatFixed(100 * share, 1) + " %";
-}
+std::string percent(double share) { return share == 1 ? "100 %" : formatFixed(100 * share, 1) + " %"; }
 
 std::string TokenClassesView::finding(const ViewInput& input, const ParameterValues& options) const {
     if (const std::string why = whyNoPicture(input); !why.empty())
@@ -298,29 +308,34 @@ std::string TokenClassesView::finding(const ViewInput& input, const ParameterVal
     const Tally::Row& worst = tally.rows[row];
     const std::string share = percent(tally.share(row, pane)), blind = percent(tally.blind(row, pane));
     const std::string count = formatCount(worst.tokens), &name = tally.panes[pane]->policyName;
-    return tally.ofKept ? fmt::format("{} of what {} keeps is {}, which is {} of all tokens", share, name, worst.name, blind)
-                        : fmt::format("{} keeps {} of the {} tokens of class “{}” and {} of all tokens", name, share, count,
-                                      worst.name, blind);
+    return tally.ofKept
+               ? fmt::format("{} of what {} keeps is {}, which is {} of all tokens", share, name, worst.name, blind)
+               : fmt::format("{} keeps {} of the {} tokens of class “{}” and {} of all tokens", name, share, count,
+                             worst.name, blind);
 }
 
-PointFacts TokenClassesView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+PointFacts TokenClassesView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                     Point at) const {
     const PickId pick = pickAt(scene, at, 0);
     if (pick.kind != PickId::Kind::Cell || !whyNoPicture(input).empty())
         return {};
     const Tally tally = tallyOf(input, options);
-    const auto row = static_cast<std::size_t>(pick.index) / tally.panes.size(), pane = static_cast<std::size_t>(pick.index) % tally.panes.size();
+    const auto row = static_cast<std::size_t>(pick.index) / tally.panes.size(),
+               pane = static_cast<std::size_t>(pick.index) % tally.panes.size();
     if (row >= tally.rows.size())
         return {};
     PointFacts facts;
-    facts.rows = {{"class", tally.rows[row].name},
-                  {fmt::format("{} {}", tally.panes[pane]->letter, tally.panes[pane]->policyName),
-                   fmt::format("{} of {} kept", formatCount(tally.rows[row].kept[pane]), formatCount(tally.rows[row].tokens))},
-                  {tally.ofKept ? "share of the kept list" : "kept share", percent(tally.share(row, pane))},
-                  {tally.ofKept ? "share of all tokens" : "kept share of all tokens", percent(tally.blind(row, pane))}};
+    facts.rows = {
+        {"class", tally.rows[row].name},
+        {fmt::format("{} {}", tally.panes[pane]->letter, tally.panes[pane]->policyName),
+         fmt::format("{} of {} kept", formatCount(tally.rows[row].kept[pane]), formatCount(tally.rows[row].tokens))},
+        {tally.ofKept ? "share of the kept list" : "kept share", percent(tally.share(row, pane))},
+        {tally.ofKept ? "share of all tokens" : "kept share of all tokens", percent(tally.blind(row, pane))}};
     return facts;
 }
 
-std::vector<TokenIndex> TokenClassesView::tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+std::vector<TokenIndex> TokenClassesView::tokensAt(const ViewInput& input, const ParameterValues& options,
+                                                   const Scene& scene, Point at) const {
     const PointFacts facts = factsAt(input, options, scene, at);
     if (facts.rows.empty())
         return {};

@@ -3,9 +3,9 @@
 
 #include "core/policies/policy.h"
 #include "views/common/chart.h"
-#include "views/explanations.h"
 #include "views/common/token_marks.h"
 #include "views/common/view_facts.h"
+#include "views/explanations.h"
 
 #include <fmt/format.h>
 
@@ -36,15 +36,16 @@ std::string whyNoPicture(const ViewInput& input) {
         return input.capture ? kNoPane : kNoCapture;
     if (const std::string why = whyEmpty(input, *pane); !why.empty())
         return why;
-    return pane->result->scores.empty() ? pane->policyName + " gives tokens no score: there is no profile to draw." : "";
+    return pane->result->scores.empty() ? pane->policyName + " gives tokens no score: there is no profile to draw."
+                                        : "";
 }
 
 struct Profile {
     std::vector<float> scores; ///< of the tokens before the cut; NaN: left the cache earlier
     std::vector<TokenState> states;
     double low = INFINITY, high = -INFINITY;
-    double cutOff = NAN;       ///< smallest score that was kept without protection
-    std::int64_t choices = 0;  ///< tokens kept by score
+    double cutOff = NAN;      ///< smallest score that was kept without protection
+    std::int64_t choices = 0; ///< tokens kept by score
 };
 
 Profile profileOf(const ViewInput& input, const PaneData& pane) {
@@ -86,7 +87,8 @@ void drawSegments(SceneBuilder& builder, const ViewInput& input, const PlotFrame
         if (right <= left)
             continue;
         const bool isContext = segment.kind == SegmentKind::Context;
-        builder.rectangle({left, frame.plot.y - 5, std::max(1.0, right - left), 4}, isContext ? theme.sunken : theme.text3);
+        builder.rectangle({left, frame.plot.y - 5, std::max(1.0, right - left), 4},
+                          isContext ? theme.sunken : theme.text3);
     }
 }
 
@@ -101,20 +103,36 @@ void drawCutOff(SceneBuilder& builder, const Profile& profile, const PlotFrame& 
 
 std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, std::int64_t stride, ThemeId themeId) {
     const Theme& theme = themeOf(themeId);
-    const auto count = [&](TokenState state) { return formatCount(std::count(profile.states.begin(), profile.states.end(), state)); };
+    const auto count = [&](TokenState state) {
+        return formatCount(std::count(profile.states.begin(), profile.states.end(), state));
+    };
     std::int64_t unscored = 0; // block processing scores what is still in the cache
     for (std::size_t i = 0; i < profile.states.size() && i < profile.scores.size(); ++i)
         unscored += profile.states[i] == TokenState::Evicted && !std::isfinite(profile.scores[i]) ? 1 : 0;
-    const std::string gone = unscored > 0 ? fmt::format(", {} of them before the last scores", formatCount(unscored)) : "";
+    const std::string gone =
+        unscored > 0 ? fmt::format(", {} of them before the last scores", formatCount(unscored)) : "";
     const std::string sampled = stride > 1 ? fmt::format(", one in {} shown", stride) : "";
-    std::vector<LegendEntry> legend = {{std::string(1, pane.letter) + " " + pane.policyName, Marker::Square, policyStyle(pane.policyId, themeId).colour, {}, 4},
+    std::vector<LegendEntry> legend = {{std::string(1, pane.letter) + " " + pane.policyName,
+                                        Marker::Square,
+                                        policyStyle(pane.policyId, themeId).colour,
+                                        {},
+                                        4},
                                        {"kept " + count(TokenState::Kept), Marker::Circle, theme.kept, {}, 3},
-                                       {"evicted " + count(TokenState::Evicted) + gone + sampled, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
+                                       {"evicted " + count(TokenState::Evicted) + gone + sampled,
+                                        Marker::Circle,
+                                        kTransparent,
+                                        {theme.evicted, 1.2, {}},
+                                        3}};
     if (std::find(profile.states.begin(), profile.states.end(), TokenState::Protected) != profile.states.end())
         legend.push_back({"protected " + count(TokenState::Protected), Marker::Square, theme.protectedToken, {}, 3});
     if (!std::isnan(profile.cutOff)) // not in the plot: marks lie on both sides of the line
-        legend.push_back({fmt::format("rank {}: score ≥ {} stays", formatCount(profile.choices), formatShort(profile.cutOff)), Marker::Circle, kTransparent,
-                          {theme.ink, 1, {5, 3}}, 3, true});
+        legend.push_back(
+            {fmt::format("rank {}: score ≥ {} stays", formatCount(profile.choices), formatShort(profile.cutOff)),
+             Marker::Circle,
+             kTransparent,
+             {theme.ink, 1, {5, 3}},
+             3,
+             true});
     return legend;
 }
 
@@ -126,11 +144,14 @@ Scene TokenProfileView::buildScene(const ViewInput& input, const ParameterValues
     const Theme& theme = themeOf(viewport.theme);
     const double margin = std::max(0.06 * (profile.high - profile.low), 1e-9);
     const auto n = static_cast<double>(profile.scores.size());
-    const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, profile.low - margin, profile.high + margin});
+    const Viewport::Range range =
+        viewport.range.value_or(Viewport::Range{0, n, profile.low - margin, profile.high + margin});
     const bool isPolicy = pane.policyId != "recorded" && !pane.result->request.recorded;
-    const std::string title = isPolicy ? policyById(pane.policyId).scoreLabel(pane.result->request.policy.values) : "recorded score";
+    const std::string title =
+        isPolicy ? policyById(pane.policyId).scoreLabel(pane.result->request.policy.values) : "recorded score";
     const TokenMarks marks = marksOf(profile);
-    Chart chart(viewport, legendOf(pane, profile, markStride(marks), viewport.theme), {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
+    Chart chart(viewport, legendOf(pane, profile, markStride(marks), viewport.theme),
+                {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
                 {range.yMin, range.yMax, AxisScale::Linear, title});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
@@ -155,8 +176,9 @@ std::string TokenProfileView::finding(const ViewInput& input, const ParameterVal
                                      [](TokenState s) { return s == TokenState::Kept || s == TokenState::Protected; });
     const auto all = std::count_if(profile.states.begin(), profile.states.end(),
                                    [](TokenState s) { return s == TokenState::Kept || s == TokenState::Protected; });
-    return fmt::format("Tokens with a score of {} or more are kept; {} of {} kept tokens lie in the first half of the prompt",
-                       formatShort(profile.cutOff), formatCount(early), formatCount(all));
+    return fmt::format(
+        "Tokens with a score of {} or more are kept; {} of {} kept tokens lie in the first half of the prompt",
+        formatShort(profile.cutOff), formatCount(early), formatCount(all));
 }
 
 ViewTable TokenProfileView::table(const ViewInput& input, const ParameterValues&) const {
@@ -170,10 +192,14 @@ ViewTable TokenProfileView::table(const ViewInput& input, const ParameterValues&
         const auto i = static_cast<std::size_t>(row);
         const char* words[] = {"kept", "protected", "evicted", "after the cut"};
         switch (column) {
-        case 0: return std::to_string(row);
-        case 1: return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
-        case 2: return std::isnan(profile->scores[i]) ? "" : fmt::format("{:.9g}", profile->scores[i]);
-        default: return words[static_cast<int>(profile->states[i])];
+        case 0:
+            return std::to_string(row);
+        case 1:
+            return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
+        case 2:
+            return std::isnan(profile->scores[i]) ? "" : fmt::format("{:.9g}", profile->scores[i]);
+        default:
+            return words[static_cast<int>(profile->states[i])];
         }
     };
     return table;

@@ -16,15 +16,14 @@ void replaceAll(std::string& text, std::string_view from, std::string_view to) {
         text.replace(at, from.size(), to);
 }
 
-bool isBlank(char c) {
-    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
+bool isBlank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
 /// Whether a line may break before the token as between words: white space lies before it, or begins it.
 std::vector<bool> wordStarts(const TokenTable& tokens) {
     std::vector<bool> starts(tokens.ids.size(), true);
     for (std::size_t t = 1; t < starts.size(); ++t) {
-        const std::string_view bytes = tokens.textOf(static_cast<TokenIndex>(t)), before = tokens.textOf(static_cast<TokenIndex>(t - 1));
+        const std::string_view bytes = tokens.textOf(static_cast<TokenIndex>(t)),
+                               before = tokens.textOf(static_cast<TokenIndex>(t - 1));
         starts[t] = bytes.empty() || before.empty() || isBlank(bytes.front()) || isBlank(before.back());
     }
     return starts;
@@ -36,7 +35,8 @@ StripLayout setLines(const TokenTable& tokens, double width, const TextService& 
     layout.left.resize(static_cast<std::size_t>(n));
     layout.width.resize(static_cast<std::size_t>(n));
     for (TokenIndex t = 0; t < n; ++t)
-        layout.width[static_cast<std::size_t>(t)] = static_cast<float>(service.measure(stripText(tokens.textOf(t)), kStripText).width);
+        layout.width[static_cast<std::size_t>(t)] =
+            static_cast<float>(service.measure(stripText(tokens.textOf(t)), kStripText).width);
     const std::vector<bool> starts = wordStarts(tokens);
     const auto wordEnd = [&](TokenIndex t) {
         do

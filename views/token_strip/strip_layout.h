@@ -8,8 +8,8 @@
 
 namespace kvscope {
 
-constexpr double kStripLead = 27;    ///< from line to line, logical pixels
-constexpr double kStripGutter = 62;  ///< for positions, left of the text
+constexpr double kStripLead = 27;   ///< from line to line, logical pixels
+constexpr double kStripGutter = 62; ///< for positions, left of the text
 const TextStyle kStripText{FontFace::Interface, 13};
 
 /// Where every token stands when the text is set in lines of a width.
@@ -24,7 +24,8 @@ struct StripLayout {
 /// As the strip writes a token: spaces inside stay, a token of white space alone is made visible.
 std::string stripText(std::string_view bytes);
 
-/// Sets the whole capture: lines break before words, inside them only where they are longer than half a line; the last few layouts are remembered.
+/// Sets the whole capture: lines break before words, inside them only where they are longer than half a line; the last
+/// few layouts are remembered.
 std::shared_ptr<const StripLayout> layoutStrip(const CaptureReader& capture, double width, const TextService& text);
 
 } // namespace kvscope

@@ -39,7 +39,8 @@ private:
         return s == TokenState::Kept || s == TokenState::Protected;
     }
     bool keptByActive(TokenIndex t) const {
-        const TokenState s = m_strip.activeStates.empty() ? TokenState::AfterCut : m_strip.activeStates[static_cast<std::size_t>(t)];
+        const TokenState s =
+            m_strip.activeStates.empty() ? TokenState::AfterCut : m_strip.activeStates[static_cast<std::size_t>(t)];
         return s == TokenState::Kept || s == TokenState::Protected;
     }
     /// -1 both or neither, 0 only in the first of the two panes compared, 1 only in the second.
@@ -50,11 +51,16 @@ private:
     }
     bool emphasised(TokenIndex t) const {
         switch (m_strip.mode) {
-        case StripMode::State: return keptByActive(t);
-        case StripMode::Score: return true;
-        case StripMode::OnlyInA: return onlyIn(t) == 0;
-        case StripMode::OnlyInB: return onlyIn(t) == 1;
-        case StripMode::Panes: break;
+        case StripMode::State:
+            return keptByActive(t);
+        case StripMode::Score:
+            return true;
+        case StripMode::OnlyInA:
+            return onlyIn(t) == 0;
+        case StripMode::OnlyInB:
+            return onlyIn(t) == 1;
+        case StripMode::Panes:
+            break;
         }
         for (std::size_t pane = 0; pane < m_strip.panes.size(); ++pane)
             if (keptBy(pane, t))
@@ -77,7 +83,8 @@ private:
         Colour fill = kTransparent;
         if (!afterCut(t) && m_strip.mode == StripMode::State && keptByActive(t))
             fill = withAlpha(theme.kept, m_strip.themeId == ThemeId::Dark ? 0.26 : 0.13);
-        else if (!afterCut(t) && m_strip.mode == StripMode::Score && !std::isnan(m_strip.ranks[static_cast<std::size_t>(t)]))
+        else if (!afterCut(t) && m_strip.mode == StripMode::Score &&
+                 !std::isnan(m_strip.ranks[static_cast<std::size_t>(t)]))
             fill = colourMap(m_strip.colourMapName, m_strip.ranks[static_cast<std::size_t>(t)]);
         // The rectangle is drawn even without a fill: it is what the pointer finds.
         m_builder.rectangle({box.x, box.y + 1, box.width, kStripLead - 3}, fill, {}, 0, {PickId::Kind::Token, t});
@@ -90,17 +97,22 @@ private:
         const double width = std::max(1.0, box.width - 1);
         if (m_strip.mode == StripMode::Panes) {
             // All bars end above the frame of a selection.
-            const double pitch = std::min(2.4, kBarRoom / static_cast<double>(m_strip.panes.size())), height = pitch - 0.4;
+            const double pitch = std::min(2.4, kBarRoom / static_cast<double>(m_strip.panes.size())),
+                         height = pitch - 0.4;
             for (std::size_t pane = 0; pane < m_strip.panes.size(); ++pane)
                 if (keptBy(pane, t))
-                    m_strip.identities[pane].drawThinBar(m_builder, {box.x, box.y + kBarTop - 0.4 + pitch * static_cast<double>(pane), width, height});
+                    m_strip.identities[pane].drawThinBar(
+                        m_builder, {box.x, box.y + kBarTop - 0.4 + pitch * static_cast<double>(pane), width, height});
         } else if (m_strip.mode == StripMode::State) {
             if (keptByActive(t))
                 m_builder.rectangle({box.x, box.y + kBarTop, width, 2}, m_strip.theme.kept);
             else
-                m_builder.line({box.x, box.y + kBarTop + 1}, {box.x + width, box.y + kBarTop + 1}, {m_strip.theme.evicted, 1, {1.5, 2}});
-        } else if (const int only = onlyIn(t); only >= 0 && (only == 0) == (m_strip.mode == StripMode::OnlyInA) && m_strip.mode != StripMode::Score) {
-            m_strip.identities[static_cast<std::size_t>(only)].drawThinBar(m_builder, {box.x, box.y + kBarTop, width, 2.6});
+                m_builder.line({box.x, box.y + kBarTop + 1}, {box.x + width, box.y + kBarTop + 1},
+                               {m_strip.theme.evicted, 1, {1.5, 2}});
+        } else if (const int only = onlyIn(t); only >= 0 && (only == 0) == (m_strip.mode == StripMode::OnlyInA) &&
+                                               m_strip.mode != StripMode::Score) {
+            m_strip.identities[static_cast<std::size_t>(only)].drawThinBar(m_builder,
+                                                                           {box.x, box.y + kBarTop, width, 2.6});
         }
     }
 
@@ -136,7 +148,8 @@ private:
         const TokenIndex hovered = m_strip.input.focus.hovered;
         if (hovered >= begin && hovered < end) {
             const Box box = boxOf(hovered);
-            m_builder.rectangle({box.x - 1, box.y, box.width + 2, kBarTop}, kTransparent, {m_strip.theme.ink, 2, {}}, 3);
+            m_builder.rectangle({box.x - 1, box.y, box.width + 2, kBarTop}, kTransparent, {m_strip.theme.ink, 2, {}},
+                                3);
         }
     }
 
@@ -150,8 +163,8 @@ private:
 void drawStripLine(SceneBuilder& builder, const StripScene& strip, std::int64_t line, Point origin) {
     const TokenIndex begin = strip.layout.lineStarts[static_cast<std::size_t>(line)];
     const TokenIndex end = strip.layout.lineStarts[static_cast<std::size_t>(line) + 1];
-    builder.text({origin.x - 12, origin.y + kBaseline - 1}, formatCount(begin), {FontFace::Monospace, 10}, strip.theme.text3,
-                 HorizontalAlign::Right);
+    builder.text({origin.x - 12, origin.y + kBaseline - 1}, formatCount(begin), {FontFace::Monospace, 10},
+                 strip.theme.text3, HorizontalAlign::Right);
     LinePainter(builder, strip, origin).draw(begin, end);
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "views/common/pane_identity.h"
+#include "views/common/view_facts.h"
 #include "views/scene/scene_builder.h"
 #include "views/token_strip/strip_layout.h"
-#include "views/common/view_facts.h"
 
 namespace kvscope {
 
@@ -14,12 +14,12 @@ struct StripScene {
     const ViewInput& input;
     const StripLayout& layout;
     StripMode mode;
-    std::vector<const PaneData*> panes;              ///< with results, in pane order
-    std::vector<std::vector<TokenState>> states;     ///< of `panes`
-    std::vector<PaneIdentity> identities;            ///< of `panes`
+    std::vector<const PaneData*> panes;          ///< with results, in pane order
+    std::vector<std::vector<TokenState>> states; ///< of `panes`
+    std::vector<PaneIdentity> identities;        ///< of `panes`
     const PaneData* active = nullptr;
     std::vector<TokenState> activeStates;
-    std::vector<float> ranks;                        ///< [n] 0..1 of the active pane's score; NaN without one
+    std::vector<float> ranks; ///< [n] 0..1 of the active pane's score; NaN without one
     const Theme& theme;
     ThemeId themeId;
     std::string colourMapName;

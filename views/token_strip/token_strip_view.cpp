@@ -1,11 +1,12 @@
-// The text itself. Only the lines in sight become drawables, so that a prompt of 100,000 tokens scrolls as a short one does.
+// The text itself. Only the lines in sight become drawables, so that a prompt of 100,000 tokens scrolls as a short one
+// does.
 #include "views/token_strip/token_strip_view.h"
 
 #include "views/common/chart.h"
-#include "views/explanations.h"
 #include "views/common/option_needs.h"
-#include "views/token_strip/strip_painter.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
+#include "views/token_strip/strip_painter.h"
 
 #include <fmt/format.h>
 
@@ -23,16 +24,17 @@ constexpr double kLegendHeight = 24, kCaptionHeight = 18, kRightMargin = 14;
 std::shared_ptr<const ParameterTable> makeOptions() {
     ParameterSpec map = colourMapOption();
     map.id = "colour_map"; // as sessions of the first version call it
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("colour", "Colour by",
-                     "What bars and grounds show: the panes that keep a token, its state in the active pane, its score, or what only one of two panes keeps.",
-                     "KeyDiff Fig. 3, Compactor Fig. 8",
-                     {{"panes", "kept by pane", "one bar per pane"},
-                      {"state", "kept or evicted", "active pane"},
-                      {"score", "score", "rank of the active pane's score"},
-                      {"only_in_a", "only in A", "first pane against second"},
-                      {"only_in_b", "only in B", "second pane against first"}}),
-        map});
+    return std::make_shared<const ParameterTable>(
+        ParameterTable{choiceOption("colour", "Colour by",
+                                    "What bars and grounds show: the panes that keep a token, its state in the active "
+                                    "pane, its score, or what only one of two panes keeps.",
+                                    "KeyDiff Fig. 3, Compactor Fig. 8",
+                                    {{"panes", "kept by pane", "one bar per pane"},
+                                     {"state", "kept or evicted", "active pane"},
+                                     {"score", "score", "rank of the active pane's score"},
+                                     {"only_in_a", "only in A", "first pane against second"},
+                                     {"only_in_b", "only in B", "second pane against first"}}),
+                       map});
 }
 
 class TokenStripView final : public View, public OptionNeedsView {
@@ -53,8 +55,11 @@ public:
 
 StripMode modeOf(const ParameterValues& options) {
     const std::string& id = options.choice("colour");
-    return id == "state" ? StripMode::State : id == "score" ? StripMode::Score : id == "only_in_a" ? StripMode::OnlyInA
-           : id == "only_in_b" ? StripMode::OnlyInB : StripMode::Panes;
+    return id == "state"       ? StripMode::State
+           : id == "score"     ? StripMode::Score
+           : id == "only_in_a" ? StripMode::OnlyInA
+           : id == "only_in_b" ? StripMode::OnlyInB
+                               : StripMode::Panes;
 }
 
 /// Rank of each scored token in its head, 0 (worst) to 1 (best).
@@ -70,14 +75,27 @@ std::vector<float> scoreRanks(const ViewInput& input, const PaneData* active) {
     for (std::size_t i = 0; i < m; ++i)
         if (!std::isnan(head[i]))
             order.push_back(i);
-    std::sort(order.begin(), order.end(), [&](auto a, auto b) { return head[a] < head[b] || (head[a] == head[b] && a > b); });
+    std::sort(order.begin(), order.end(),
+              [&](auto a, auto b) { return head[a] < head[b] || (head[a] == head[b] && a > b); });
     for (std::size_t r = 0; r < order.size(); ++r)
         ranks[order[r]] = order.size() == 1 ? 1.0f : static_cast<float>(r) / static_cast<float>(order.size() - 1);
     return ranks;
 }
 
-StripScene stripSceneOf(const ViewInput& input, const StripLayout& layout, const ParameterValues& options, ThemeId theme) {
-    StripScene strip{input, layout, modeOf(options), {}, {}, {}, nullptr, {}, {}, themeOf(theme), theme, options.choice("colour_map")};
+StripScene stripSceneOf(const ViewInput& input, const StripLayout& layout, const ParameterValues& options,
+                        ThemeId theme) {
+    StripScene strip{input,
+                     layout,
+                     modeOf(options),
+                     {},
+                     {},
+                     {},
+                     nullptr,
+                     {},
+                     {},
+                     themeOf(theme),
+                     theme,
+                     options.choice("colour_map")};
     for (const PaneData& pane : input.panes)
         if (pane.result) {
             strip.panes.push_back(&pane);
@@ -116,14 +134,25 @@ std::vector<LegendEntry> legendOf(const StripScene& strip) {
             bar(*pane, fmt::format("{} {}", pane->letter, pane->policyName));
         entries.push_back({"no bar: evicted by that pane", Marker::Circle, kTransparent, {}, 0, false});
     } else if (strip.mode == StripMode::State && strip.active) {
-        entries.push_back({fmt::format("kept by {} {}", strip.active->letter, strip.active->policyName), Marker::Circle, strip.theme.kept, {}, 3, true});
+        entries.push_back({fmt::format("kept by {} {}", strip.active->letter, strip.active->policyName),
+                           Marker::Circle,
+                           strip.theme.kept,
+                           {},
+                           3,
+                           true});
         entries.push_back({"evicted", Marker::Circle, strip.theme.evicted, {}, 3, true});
     } else if (strip.mode == StripMode::Score && strip.active) {
-        entries.push_back({fmt::format("rank of the score of {} {}", strip.active->letter, strip.active->policyName), Marker::Circle, kTransparent, {}, 0, false});
+        entries.push_back({fmt::format("rank of the score of {} {}", strip.active->letter, strip.active->policyName),
+                           Marker::Circle,
+                           kTransparent,
+                           {},
+                           0,
+                           false});
     } else if (strip.panes.size() >= 2) {
         const std::size_t which = strip.mode == StripMode::OnlyInA ? 0 : 1;
-        bar(*strip.panes[which], fmt::format("kept by {} {}, evicted by {} {}", strip.panes[which]->letter, strip.panes[which]->policyName,
-                                             strip.panes[1 - which]->letter, strip.panes[1 - which]->policyName));
+        bar(*strip.panes[which],
+            fmt::format("kept by {} {}, evicted by {} {}", strip.panes[which]->letter, strip.panes[which]->policyName,
+                        strip.panes[1 - which]->letter, strip.panes[1 - which]->policyName));
     } else {
         entries.push_back({"two panes are needed for a difference", Marker::Circle, kTransparent, {}, 0, false});
     }
@@ -144,7 +173,9 @@ double drawRanks(SceneBuilder& builder, const StripScene& strip, double left) {
         pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
     }
     const double y = kLegendHeight / 2;
-    double x = left + builder.text({left, y}, "worst", kSmall, strip.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle) + 6;
+    double x =
+        left +
+        builder.text({left, y}, "worst", kSmall, strip.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle) + 6;
     builder.scene().items.push_back(ImageItem{{x, y - 4, kRankBar, 8}, kColours, 1, std::move(pixels), {}});
     x += kRankBar + 6;
     return x + builder.text({x, y}, "best", kSmall, strip.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
@@ -157,23 +188,24 @@ double drawScoreLegend(SceneBuilder& builder, const StripScene& strip, std::vect
     legend.resize(legend.size() - unseen.size());
     const double rest = unseen.empty() ? 0 : legendWidth(unseen, width, 1, builder.textService()) + 14;
     const double y = kLegendHeight / 2;
-    const double end = drawRanks(builder, strip, drawLegend(builder, {4, y}, width - kEdge - kRanks - rest, legend, strip.theme) + 12);
+    const double end =
+        drawRanks(builder, strip, drawLegend(builder, {4, y}, width - kEdge - kRanks - rest, legend, strip.theme) + 12);
     return unseen.empty() ? end : drawLegend(builder, {end + 14, y}, width - end - kEdge, unseen, strip.theme);
 }
 
 /// What the mark of the cut means, in as many words as fit.
 std::string cutSentence(const SceneBuilder& builder, const ViewInput& input, double room) {
-    for (const std::string& words : {fmt::format("▼ cut: {}", input.cut.label), fmt::format("▼ cut at {}", formatCount(input.cut.token))})
+    for (const std::string& words :
+         {fmt::format("▼ cut: {}", input.cut.label), fmt::format("▼ cut at {}", formatCount(input.cut.token))})
         if (builder.width(words, kSmall) < room)
             return words;
     return {};
 }
 
-std::vector<OptionNeed> TokenStripView::optionNeeds() const {
-    return {{"colour_map", {{"colour", {"score"}}}}};
-}
+std::vector<OptionNeed> TokenStripView::optionNeeds() const { return {{"colour_map", {{"colour", {"score"}}}}}; }
 
-Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& options,
+                                 const Viewport& viewport) const {
     if (!input.capture)
         return emptyScene(kNoCapture, viewport);
     const Theme& theme = themeOf(viewport.theme);
@@ -190,8 +222,8 @@ Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& 
     const std::vector<LegendEntry> legend = legendOf(strip);
     const double top = kLegendHeight + furtherLegendRows(viewport, legend);
     const Box text{0, top, viewport.width, std::max(1.0, viewport.height - top - captionHeight)};
-    // The strip scrolls by whole lines: half a line at the edge would be bars without their text. The furthest scroll is
-    // rounded up to a line, so that the last one is seen whole.
+    // The strip scrolls by whole lines: half a line at the edge would be bars without their text. The furthest scroll
+    // is rounded up to a line, so that the last one is seen whole.
     const double raw = top + captionHeight + static_cast<double>(layout->lineCount()) * kStripLead + 8;
     const double furthest = std::ceil(std::max(0.0, raw - viewport.height) / kStripLead) * kStripLead;
     scene.contentHeight = furthest > 0 ? viewport.height + furthest : raw;
@@ -203,7 +235,8 @@ Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& 
         legendEnd = drawTopLegend(builder, viewport, legend, 14, kLegendHeight / 2);
     }
     if (const std::string cut = cutSentence(builder, input, viewport.width - legendEnd - 20); !cut.empty())
-        builder.text({viewport.width - 14, kLegendHeight / 2}, cut, kSmall, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+        builder.text({viewport.width - 14, kLegendHeight / 2}, cut, kSmall, theme.text3, HorizontalAlign::Right,
+                     VerticalAlign::Middle);
 
     builder.pushClip(text);
     for (std::int64_t line = first; line < layout->lineCount(); ++line) {
@@ -215,7 +248,8 @@ Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& 
     }
     builder.popClip();
     if (viewport.forExport)
-        builder.text({viewport.width / 2, viewport.height - 5}, builder.elide(provenance(input, strip.panes), {FontFace::Interface, 10}, viewport.width - 16),
+        builder.text({viewport.width / 2, viewport.height - 5},
+                     builder.elide(provenance(input, strip.panes), {FontFace::Interface, 10}, viewport.width - 16),
                      {FontFace::Interface, 10}, theme.text3, HorizontalAlign::Centre);
     scene.plot = text;
     return scene;
@@ -237,7 +271,8 @@ std::string TokenStripView::finding(const ViewInput& input, const ParameterValue
         if (!pane.result)
             continue;
         text += fmt::format("{}{} keeps {} of {} {} tokens at {}", text.empty() ? "" : "; ", pane.policyName,
-                            formatCount(keptAmong(input, pane, tokens)), formatCount(static_cast<std::int64_t>(tokens.size())), word,
+                            formatCount(keptAmong(input, pane, tokens)),
+                            formatCount(static_cast<std::int64_t>(tokens.size())), word,
                             keptShare(*pane.result, input.kvHead));
     }
     return text.empty() ? "No policy has a result yet." : text;
@@ -259,11 +294,17 @@ ViewTable TokenStripView::table(const ViewInput& input, const ParameterValues&) 
         static const char* const kStates[] = {"kept", "protected", "evicted", "after the cut"};
         const auto token = static_cast<TokenIndex>(row);
         switch (column) {
-        case 0: return std::to_string(row);
-        case 1: return std::to_string(capture->tokens().ids[static_cast<std::size_t>(row)]);
-        case 2: return displayText(capture->tokens().textOf(token));
-        case 3: return segmentOf(*capture, token);
-        default: return kStates[static_cast<int>((*states)[static_cast<std::size_t>(column - 4)][static_cast<std::size_t>(row)])];
+        case 0:
+            return std::to_string(row);
+        case 1:
+            return std::to_string(capture->tokens().ids[static_cast<std::size_t>(row)]);
+        case 2:
+            return displayText(capture->tokens().textOf(token));
+        case 3:
+            return segmentOf(*capture, token);
+        default:
+            return kStates[static_cast<int>(
+                (*states)[static_cast<std::size_t>(column - 4)][static_cast<std::size_t>(row)])];
         }
     };
     return table;

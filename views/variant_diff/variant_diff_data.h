@@ -27,8 +27,9 @@ struct VariantCause {
 /// One variant of the policy, or the pane as it is set, in one KV head.
 struct VariantList {
     std::string id, label, summary;
-    std::vector<TokenIndex> kept;   ///< ascending
-    double outputError = std::numeric_limits<double>::quiet_NaN(); ///< mean over the KV head's query heads, where measured
+    std::vector<TokenIndex> kept; ///< ascending
+    double outputError =
+        std::numeric_limits<double>::quiet_NaN(); ///< mean over the KV head's query heads, where measured
     std::vector<VariantCause> causes;
     std::vector<std::string> traps; ///< of all causes and of the variant's own words, sorted
     std::string error;              ///< why there is no list

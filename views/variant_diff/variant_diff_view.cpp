@@ -2,11 +2,11 @@
 #include "views/variant_diff/variant_diff_view.h"
 
 #include "views/common/chart.h"
-#include "views/explanations.h"
 #include "views/common/token_groups.h"
-#include "views/variant_diff/variant_facts.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
+#include "views/variant_diff/variant_facts.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -40,8 +40,10 @@ public:
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
+    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                     Point at) const override;
 };
 
 std::string whyNoPicture(const ViewInput& input) {
@@ -51,7 +53,8 @@ std::string whyNoPicture(const ViewInput& input) {
     if (const std::string why = whyNoData<VariantDiffData>(input, running); !why.empty())
         return why;
     const auto data = dataAs<VariantDiffData>(input);
-    return data->lists.empty() ? running : data->lists.front().error; // without a reference there is nothing to compare with
+    return data->lists.empty() ? running
+                               : data->lists.front().error; // without a reference there is nothing to compare with
 }
 
 /// In low docks two, for which one entry may have to go.
@@ -59,7 +62,9 @@ bool isLow(const Viewport& viewport) { return viewport.height < 200; }
 
 /// With no label cut.
 bool fitsInTwoRows(const std::vector<LegendEntry>& legend, const Viewport& viewport) {
-    const auto inOne = [&](auto begin, auto end) { return legendRows({begin, end}, viewport.width - 28, 2, *viewport.text) == 1; };
+    const auto inOne = [&](auto begin, auto end) {
+        return legendRows({begin, end}, viewport.width - 28, 2, *viewport.text) == 1;
+    };
     for (auto split = legend.begin() + 1; split != legend.end(); ++split)
         if (inOne(legend.begin(), split) && inOne(split, legend.end()))
             return true;
@@ -69,8 +74,11 @@ bool fitsInTwoRows(const std::vector<LegendEntry>& legend, const Viewport& viewp
 /// Whose variants these are is left out where the entries that explain the colours need the room.
 std::vector<LegendEntry> legendOf(const VariantDiffData& data, const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
-    std::vector<LegendEntry> legend = {{fmt::format("{} {} at {}", data.letter, data.policyName, data.budget), Marker::Square,
-                                        policyStyle(data.policyId, viewport.theme).colour, {}, 4},
+    std::vector<LegendEntry> legend = {{fmt::format("{} {} at {}", data.letter, data.policyName, data.budget),
+                                        Marker::Square,
+                                        policyStyle(data.policyId, viewport.theme).colour,
+                                        {},
+                                        4},
                                        {"reference", Marker::Square, theme.text2, {}, 4, true},
                                        {"kept by both", Marker::Square, keptByBothColour(theme), {}, 4, true},
                                        {"only here", Marker::Square, theme.kept, {}, 4, true},
@@ -93,7 +101,8 @@ Scene VariantDiffView::buildScene(const ViewInput& input, const ParameterValues&
     const std::vector<LegendEntry> legend = legendOf(*data, viewport);
     const int rows = legendRows(legend, viewport.width - 28, isLow(viewport) ? 2 : 3, *viewport.text);
     drawLegend(builder, {14, 13}, viewport.width - 28, legend, theme, rows);
-    drawVariantLists(builder, variantLayoutOf(builder, *data, input, 24 + kLegendPitch * (rows - 1), viewport), *data, theme);
+    drawVariantLists(builder, variantLayoutOf(builder, *data, input, 24 + kLegendPitch * (rows - 1), viewport), *data,
+                     theme);
     drawProvenance(builder, input, viewport);
     return scene;
 }
@@ -116,42 +125,50 @@ std::string VariantDiffView::finding(const ViewInput& input, const ParameterValu
     const VariantList& list = data->lists[most];
     const ListChange change = changeOf(*data, most);
     const std::string why = list.traps.empty() ? "" : fmt::format("; disagreements {}", fmt::join(list.traps, ", "));
-    return fmt::format("“{}” differs most from “{}”: {} tokens in, {} out, Jaccard {}{}", list.label, data->lists.front().label,
-                       formatCount(std::ssize(change.gained)), formatCount(std::ssize(change.lost)), formatFixed(change.jaccard, 2), why);
+    return fmt::format("“{}” differs most from “{}”: {} tokens in, {} out, Jaccard {}{}", list.label,
+                       data->lists.front().label, formatCount(std::ssize(change.gained)),
+                       formatCount(std::ssize(change.lost)), formatFixed(change.jaccard, 2), why);
 }
 
 /// The rail under a point, for which the list's index is the pick; null beside the rails.
 const RectangleItem* railAt(const VariantDiffData& data, const Scene& scene, Point at) {
     for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Cell && box->box.contains(at) &&
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Cell &&
+                                                                 box->box.contains(at) &&
                                                                  std::cmp_less(box->pick.index, data.lists.size()))
             return box;
     return nullptr;
 }
 
-PointFacts VariantDiffView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+PointFacts VariantDiffView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene,
+                                    Point at) const {
     const auto data = dataAs<VariantDiffData>(input);
     const RectangleItem* rail = data && whyNoPicture(input).empty() ? railAt(*data, scene, at) : nullptr;
     if (!rail)
         return {};
-    const auto token = static_cast<TokenIndex>((at.x - rail->box.x) / rail->box.width * static_cast<double>(data->visible));
+    const auto token =
+        static_cast<TokenIndex>((at.x - rail->box.x) / rail->box.width * static_cast<double>(data->visible));
     PointFacts facts;
     facts.token = token;
-    facts.rows = {{"token", fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)))}};
+    facts.rows = {
+        {"token", fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)))}};
     for (const VariantList& list : data->lists)
         if (list.error.empty())
-            facts.rows.emplace_back(list.label, std::binary_search(list.kept.begin(), list.kept.end(), token) ? "kept" : "evicted");
+            facts.rows.emplace_back(list.label,
+                                    std::binary_search(list.kept.begin(), list.kept.end(), token) ? "kept" : "evicted");
     return facts;
 }
 
-std::vector<TokenIndex> VariantDiffView::tokensAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
+std::vector<TokenIndex> VariantDiffView::tokensAt(const ViewInput& input, const ParameterValues&, const Scene& scene,
+                                                  Point at) const {
     const auto data = dataAs<VariantDiffData>(input);
     const RectangleItem* rail = data && whyNoPicture(input).empty() ? railAt(*data, scene, at) : nullptr;
     if (!rail || !data->lists[static_cast<std::size_t>(rail->pick.index)].error.empty())
         return {};
     const ListChange change = changeOf(*data, static_cast<std::size_t>(rail->pick.index));
     std::vector<TokenIndex> changed;
-    std::merge(change.gained.begin(), change.gained.end(), change.lost.begin(), change.lost.end(), std::back_inserter(changed));
+    std::merge(change.gained.begin(), change.gained.end(), change.lost.begin(), change.lost.end(),
+               std::back_inserter(changed));
     return changed;
 }
 
@@ -165,8 +182,9 @@ ViewTable VariantDiffView::table(const ViewInput& input, const ParameterValues&)
         const ListChange change = changeOf(*data, i);
         const auto add = [&](const std::vector<TokenIndex>& tokens, const char* side) {
             for (const TokenIndex token : tokens)
-                rows.push_back({list.label, side, std::to_string(token), displayText(input.capture->tokens().textOf(token)),
-                                causesText(list), fmt::format("{}", fmt::join(list.traps, " "))});
+                rows.push_back({list.label, side, std::to_string(token),
+                                displayText(input.capture->tokens().textOf(token)), causesText(list),
+                                fmt::format("{}", fmt::join(list.traps, " "))});
         };
         add(change.gained, "kept here only");
         add(change.lost, "kept by the reference only");

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "views/variant_diff/variant_diff_data.h"
 #include "views/scene/scene_builder.h"
+#include "views/variant_diff/variant_diff_data.h"
 #include "views/view.h"
 
 #include <string>
@@ -19,15 +19,16 @@ struct ListChange {
 
 ListChange changeOf(const VariantDiffData& data, std::size_t list);
 
-/// "Anchor: mean → mean of unit keys (K1, K2); on its own it changes 31 tokens · Rounding: Up → Down (X2); on its own 1", the
-/// strongest first.
+/// "Anchor: mean → mean of unit keys (K1, K2); on its own it changes 31 tokens · Rounding: Up → Down (X2); on its own
+/// 1", the strongest first.
 std::string causesText(const VariantList& list);
 
 /// "only here: 611 “code” · only in the reference: 40 “the”": changed tokens with their text, each side in time order.
 std::string changedTokensText(const ViewInput& input, const ListChange& change);
 
 inline constexpr double kVariantLine = 15; ///< from line to line of text
-inline const TextStyle kVariantTitle{FontFace::Interface, 12, FontWeight::SemiBold}, kVariantText{FontFace::Interface, 11};
+inline const TextStyle kVariantTitle{FontFace::Interface, 12, FontWeight::SemiBold},
+    kVariantText{FontFace::Interface, 11};
 
 /// Room of one list in the picture.
 struct VariantRow {
@@ -37,20 +38,22 @@ struct VariantRow {
 };
 
 struct VariantLayout {
-    Box plot;          ///< all rails' horizontal extent and the full height of the lists
-    double names = 0;  ///< width of the names left of the rails; 0: they stand above them, with numbers
+    Box plot;         ///< all rails' horizontal extent and the full height of the lists
+    double names = 0; ///< width of the names left of the rails; 0: they stand above them, with numbers
     bool tickLabels = true, axisTitle = true;
     std::vector<VariantRow> rows;
     std::size_t notShown = 0; ///< lists without a row, counted below the others
 };
 
-/// Every cause is written out where the height allows it. Tokens give way first; then causes, the strongest staying and the
-/// others counted ("… 3 more"); then the numbers of the headings, the names going to the left of the rails. These stay.
-/// `top` is the height of the legend above them.
-VariantLayout variantLayoutOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input, double top, const Viewport& viewport);
+/// Every cause is written out where the height allows it. Tokens give way first; then causes, the strongest staying and
+/// the others counted ("… 3 more"); then the numbers of the headings, the names going to the left of the rails. These
+/// stay. `top` is the height of the legend above them.
+VariantLayout variantLayoutOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input,
+                              double top, const Viewport& viewport);
 
 /// Opaque, so that neighbours that share a pixel make no seam; darker grounds need more of the colour.
 Colour keptByBothColour(const Theme& theme);
-void drawVariantLists(SceneBuilder& builder, const VariantLayout& layout, const VariantDiffData& data, const Theme& theme);
+void drawVariantLists(SceneBuilder& builder, const VariantLayout& layout, const VariantDiffData& data,
+                      const Theme& theme);
 
 } // namespace kvscope

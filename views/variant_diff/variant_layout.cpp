@@ -1,4 +1,5 @@
-// What a row per variant says and how high it is: everything is written out where there is room, and the names stay to the last.
+// What a row per variant says and how high it is: everything is written out where there is room, and the names stay to
+// the last.
 #include "core/metrics/fidelity.h"
 #include "views/scene/axes.h"
 #include "views/variant_diff/variant_facts.h"
@@ -24,26 +25,30 @@ const TextStyle kText = kVariantText;
 constexpr const char* kBetween = " · ";
 
 std::string changesTokens(std::int64_t count) {
-    return count == 0 ? "it changes no token" : fmt::format("it changes {} {}", formatCount(count), count == 1 ? "token" : "tokens");
+    return count == 0 ? "it changes no token"
+                      : fmt::format("it changes {} {}", formatCount(count), count == 1 ? "token" : "tokens");
 }
 
 /// One text per cause, the strongest first; the first says what the numbers of the others are.
 std::vector<std::string> causeTexts(const VariantList& list) {
     std::vector<VariantCause> causes = list.causes;
-    std::stable_sort(causes.begin(), causes.end(), [](const VariantCause& a, const VariantCause& b) { return a.alone > b.alone; });
+    std::stable_sort(causes.begin(), causes.end(),
+                     [](const VariantCause& a, const VariantCause& b) { return a.alone > b.alone; });
     std::vector<std::string> texts;
     for (const VariantCause& cause : causes) {
         texts.push_back(cause.change());
         if (!cause.traps.empty())
             texts.back() += fmt::format(" ({})", fmt::join(cause.traps, ", "));
         if (cause.alone >= 0)
-            texts.back() += "; on its own " + (texts.size() > 1 ? cause.alone == 0 ? "none" : formatCount(cause.alone) : changesTokens(cause.alone));
+            texts.back() += "; on its own " + (texts.size() > 1 ? cause.alone == 0 ? "none" : formatCount(cause.alone)
+                                                                : changesTokens(cause.alone));
     }
     return texts;
 }
 
 /// Causes in lines, each cause in one piece; what does not fit into `most` lines is counted at the end of the last.
-std::vector<std::string> inLines(const SceneBuilder& builder, const std::vector<std::string>& texts, double width, std::size_t most) {
+std::vector<std::string> inLines(const SceneBuilder& builder, const std::vector<std::string>& texts, double width,
+                                 std::size_t most) {
     std::vector<std::string> lines;
     for (std::size_t i = 0; i < texts.size() && most > 0; ++i) {
         const std::string longer = lines.empty() ? texts[i] : lines.back() + kBetween + texts[i];
@@ -68,7 +73,8 @@ struct Allowance {
     double rail = kRail;
 };
 
-VariantRow rowOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input, std::size_t i, double width, const Allowance& allowed) {
+VariantRow rowOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input, std::size_t i,
+                 double width, const Allowance& allowed) {
     VariantRow row;
     row.rail = {0, 0, width, allowed.rail};
     if (i >= data.lists.size() || !data.lists[i].error.empty())
@@ -103,7 +109,8 @@ std::vector<Allowance> allowances() {
 }
 
 /// Names above their rails; false where the height does not allow it.
-bool namesAbove(VariantLayout& layout, const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input) {
+bool namesAbove(VariantLayout& layout, const SceneBuilder& builder, const VariantDiffData& data,
+                const ViewInput& input) {
     double gap = 0;
     for (const Allowance& allowed : allowances()) {
         layout.rows.clear();
@@ -138,9 +145,11 @@ void namesBeside(VariantLayout& layout, const SceneBuilder& builder, const Varia
     layout.plot.x += layout.names;
     layout.plot.width -= layout.names;
     const auto fitting = static_cast<std::size_t>(std::max(1.0, layout.plot.height / kLeastPitch));
-    const std::size_t lines = std::min(data.variants, fitting), rows = lines < data.variants && lines > 1 ? lines - 1 : lines;
+    const std::size_t lines = std::min(data.variants, fitting),
+                      rows = lines < data.variants && lines > 1 ? lines - 1 : lines;
     layout.notShown = data.variants - rows;
-    const double pitch = std::min(kMostPitch, layout.plot.height / static_cast<double>(std::max<std::size_t>(1, lines)));
+    const double pitch =
+        std::min(kMostPitch, layout.plot.height / static_cast<double>(std::max<std::size_t>(1, lines)));
     const double rail = std::clamp(std::floor(pitch - 5), 6.0, kRail);
     layout.rows.clear();
     for (std::size_t i = 0; i < rows; ++i) {
@@ -153,7 +162,7 @@ void namesBeside(VariantLayout& layout, const SceneBuilder& builder, const Varia
 } // namespace
 
 ListChange changeOf(const VariantDiffData& data, std::size_t list) {
-    const std::vector<TokenIndex> &there = data.lists.front().kept, &here = data.lists[list].kept;
+    const std::vector<TokenIndex>&there = data.lists.front().kept, &here = data.lists[list].kept;
     ListChange change;
     std::set_difference(here.begin(), here.end(), there.begin(), there.end(), std::back_inserter(change.gained));
     std::set_difference(there.begin(), there.end(), here.begin(), here.end(), std::back_inserter(change.lost));
@@ -161,9 +170,7 @@ ListChange changeOf(const VariantDiffData& data, std::size_t list) {
     return change;
 }
 
-std::string causesText(const VariantList& list) {
-    return fmt::format("{}", fmt::join(causeTexts(list), kBetween));
-}
+std::string causesText(const VariantList& list) { return fmt::format("{}", fmt::join(causeTexts(list), kBetween)); }
 
 std::string changedTokensText(const ViewInput& input, const ListChange& change) {
     const TokenTable& tokens = input.capture->tokens();
@@ -171,8 +178,8 @@ std::string changedTokensText(const ViewInput& input, const ListChange& change) 
     for (const auto& [side, list] : {std::pair{"only here", &change.gained}, {"only in the reference", &change.lost}}) {
         const std::size_t named = std::min(list->size(), kMostTokensNamed);
         for (std::size_t i = 0; i < named; ++i)
-            text += fmt::format("{}{} “{}”", i > 0 ? ", " : fmt::format("{}{}: ", text.empty() ? "" : kBetween, side), formatCount((*list)[i]),
-                                displayText(tokens.textOf((*list)[i])));
+            text += fmt::format("{}{} “{}”", i > 0 ? ", " : fmt::format("{}{}: ", text.empty() ? "" : kBetween, side),
+                                formatCount((*list)[i]), displayText(tokens.textOf((*list)[i])));
         if (named < list->size())
             text += fmt::format(" and {} others", list->size() - named);
     }
@@ -183,7 +190,8 @@ std::string VariantCause::change() const {
     return fmt::format("{}: {} → {}", label, fromLabel.empty() ? from : fromLabel, toLabel.empty() ? to : toLabel);
 }
 
-VariantLayout variantLayoutOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input, double top, const Viewport& viewport) {
+VariantLayout variantLayoutOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input,
+                              double top, const Viewport& viewport) {
     const auto roomWith = [&](bool ticks, bool title) {
         VariantLayout layout;
         const double foot = (ticks ? kTickRow : 4) + (title ? kTitleRow : 0) + (viewport.forExport ? 18 : 0);

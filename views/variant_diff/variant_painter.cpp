@@ -15,8 +15,10 @@ namespace {
 
 const TextStyle kTitle = kVariantTitle, kText = kVariantText;
 
-/// The tokens of a list as runs of whole pixels on a rail. Runs that touch there are one rectangle: no edge is smoothed twice.
-void drawTokens(SceneBuilder& builder, const Box& rail, const std::vector<TokenIndex>& tokens, std::int64_t visible, Colour colour) {
+/// The tokens of a list as runs of whole pixels on a rail. Runs that touch there are one rectangle: no edge is smoothed
+/// twice.
+void drawTokens(SceneBuilder& builder, const Box& rail, const std::vector<TokenIndex>& tokens, std::int64_t visible,
+                Colour colour) {
     const double perToken = rail.width / static_cast<double>(visible);
     const auto leftOf = [&](TokenIndex token) { return std::floor(rail.x + perToken * token); };
     const auto rightOf = [&](TokenIndex token) { return std::ceil(rail.x + perToken * (token + 1)); };
@@ -38,9 +40,10 @@ std::string headingOf(const VariantList& list, const ListChange& change, bool is
         text += ", error " + formatFixed(list.outputError, 3);
     if (isReference)
         return text + ", the reference";
-    return text + (change.count() == 0 ? ", the same tokens"
-                                       : fmt::format(", {} in, {} out, Jaccard {}", formatCount(std::ssize(change.gained)),
-                                                     formatCount(std::ssize(change.lost)), formatFixed(change.jaccard, 2)));
+    return text + (change.count() == 0
+                       ? ", the same tokens"
+                       : fmt::format(", {} in, {} out, Jaccard {}", formatCount(std::ssize(change.gained)),
+                                     formatCount(std::ssize(change.lost)), formatFixed(change.jaccard, 2)));
 }
 
 void drawScale(SceneBuilder& builder, const VariantLayout& layout, std::int64_t visible, const Theme& theme) {
@@ -54,19 +57,23 @@ void drawScale(SceneBuilder& builder, const VariantLayout& layout, std::int64_t 
             builder.text({x, y + 15}, tick.label, {FontFace::Monospace, 10}, theme.text3, HorizontalAlign::Centre);
     }
     if (layout.axisTitle)
-        builder.text({plot.x + plot.width / 2, y + 29}, "Token position (0-based)", kText, theme.text2, HorizontalAlign::Centre);
+        builder.text({plot.x + plot.width / 2, y + 29}, "Token position (0-based)", kText, theme.text2,
+                     HorizontalAlign::Centre);
 }
 
-void drawName(SceneBuilder& builder, const VariantLayout& layout, const VariantList& list, const ListChange& change, bool isReference, const Box& rail,
-              const Theme& theme) {
+void drawName(SceneBuilder& builder, const VariantLayout& layout, const VariantList& list, const ListChange& change,
+              bool isReference, const Box& rail, const Theme& theme) {
     if (layout.names > 0) {
-        builder.text({rail.x - layout.names, rail.y + rail.height / 2}, builder.elide(list.label, kTitle, layout.names - 8), kTitle, theme.text1,
-                     HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.text({rail.x - layout.names, rail.y + rail.height / 2},
+                     builder.elide(list.label, kTitle, layout.names - 8), kTitle, theme.text1, HorizontalAlign::Left,
+                     VerticalAlign::Middle);
         return;
     }
     const std::string label = builder.elide(list.label, kTitle, 0.4 * rail.width);
     const double width = builder.text({rail.x, rail.y - 7}, label, kTitle, theme.text1);
-    builder.text({rail.x + width + 10, rail.y - 7}, builder.elide(headingOf(list, change, isReference), kText, rail.width - width - 10), kText, theme.text2);
+    builder.text({rail.x + width + 10, rail.y - 7},
+                 builder.elide(headingOf(list, change, isReference), kText, rail.width - width - 10), kText,
+                 theme.text2);
 }
 
 } // namespace
@@ -75,7 +82,8 @@ Colour keptByBothColour(const Theme& theme) {
     return blend(withAlpha(theme.kept, theme.id == ThemeId::Dark ? 0.55 : 0.4), theme.canvas);
 }
 
-void drawVariantLists(SceneBuilder& builder, const VariantLayout& layout, const VariantDiffData& data, const Theme& theme) {
+void drawVariantLists(SceneBuilder& builder, const VariantLayout& layout, const VariantDiffData& data,
+                      const Theme& theme) {
     for (std::size_t i = 0; i < std::min(data.lists.size(), layout.rows.size()); ++i) {
         const VariantList& list = data.lists[i];
         const ListChange change = list.error.empty() ? changeOf(data, i) : ListChange{};
@@ -97,8 +105,9 @@ void drawVariantLists(SceneBuilder& builder, const VariantLayout& layout, const 
     }
     if (layout.notShown > 0)
         builder.text({layout.plot.x - layout.names, layout.plot.bottom() - 7},
-                     builder.elide(fmt::format("{} more in a higher pane", layout.notShown), kText, layout.names + layout.plot.width), kText, theme.text2,
-                     HorizontalAlign::Left, VerticalAlign::Middle);
+                     builder.elide(fmt::format("{} more in a higher pane", layout.notShown), kText,
+                                   layout.names + layout.plot.width),
+                     kText, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
     drawScale(builder, layout, data.visible, theme);
 }
 

@@ -13,7 +13,7 @@ namespace kvscope {
 /// The balancing walks of one KV head and one round (blocked BalanceKV) or level of a tree (streaming), and what fair
 /// coins would have made of the same kernels.
 struct WalkData : ViewData {
-    std::string policy;   ///< id of the policy that is shown
+    std::string policy;     ///< id of the policy that is shown
     std::string source;     ///< "B  BalanceKV, paper", or the stand-in in words
     bool standIn = false;   ///< no pane runs BalanceKV
     bool streaming = false; ///< else blocked

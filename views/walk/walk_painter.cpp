@@ -37,16 +37,19 @@ double largestQ(const WalkPicture& p) {
 constexpr double kLabelPitch = 12; // least distance of labels under each other
 
 Rows rowsOf(const WalkPicture& p) {
-    const double left = p.viewport.width >= 260 ? 74 : 40, right = 16, bottom = (isLowDock(p.viewport) ? 22 : 40) + (p.viewport.forExport ? 16 : 0);
+    const double left = p.viewport.width >= 260 ? 74 : 40, right = 16,
+                 bottom = (isLowDock(p.viewport) ? 22 : 40) + (p.viewport.forExport ? 16 : 0);
     const double height = std::max(24.0, p.viewport.height - p.top - bottom), width = p.viewport.width - left - right;
     const double signs = std::clamp(height * 0.16, 14.0, 44.0), gap = std::clamp(height * 0.035, 4.0, 12.0);
     const double rest = height - signs - 2 * gap;
     Rows rows;
-    const Viewport::Range range = p.viewport.range.value_or(Viewport::Range{0, static_cast<double>(p.now.size()), 0, 1});
+    const Viewport::Range range =
+        p.viewport.range.value_or(Viewport::Range{0, static_cast<double>(p.now.size()), 0, 1});
     const AxisSpec x{range.xMin, range.xMax, AxisScale::Linear, {}};
     rows.lean = {{left, p.top, width, rest * 0.46}, x, {-kLeanRange, kLeanRange, AxisScale::Linear, {}}};
     rows.signs = {left, p.top + rest * 0.46 + gap, width, signs};
-    rows.quadratic = {{left, rows.signs.bottom() + gap, width, rest * 0.54}, x, {0, largestQ(p), AxisScale::Linear, {}}};
+    rows.quadratic = {
+        {left, rows.signs.bottom() + gap, width, rest * 0.54}, x, {0, largestQ(p), AxisScale::Linear, {}}};
     rows.slot = width / (range.xMax - range.xMin);
     return rows;
 }
@@ -63,7 +66,8 @@ void paintGround(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
         if (p.now.steps < p.now.size() && x < box.right())
             b.rectangle({x, box.y, box.right() - x, box.height}, p.theme.sunken);
     }
-    for (const Tick& tick : linearTicks(rows.lean.x.low, rows.lean.x.high, std::clamp(static_cast<int>(rows.lean.plot.width / 60), 2, 7))) {
+    for (const Tick& tick : linearTicks(rows.lean.x.low, rows.lean.x.high,
+                                        std::clamp(static_cast<int>(rows.lean.plot.width / 60), 2, 7))) {
         const double x = rows.lean.toPixels(tick.value, 0).x;
         b.line({x, rows.lean.plot.y}, {x, rows.quadratic.plot.bottom()}, {p.theme.grid, 1, {}});
     }
@@ -88,9 +92,14 @@ void paintLean(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     const double unit = rows.lean.toPixels(0, 0).y - rows.lean.toPixels(0, 1).y;
     for (const double line : {1.0, 0.0, -1.0}) {
         const double y = rows.lean.toPixels(0, line).y;
-        b.line({plot.x, y}, {plot.right(), y}, line == 0 ? Stroke{p.theme.grid, 1, {}} : Stroke{p.theme.errorLine, 1.2, {4, 3}});
+        b.line({plot.x, y}, {plot.right(), y},
+               line == 0 ? Stroke{p.theme.grid, 1, {}} : Stroke{p.theme.errorLine, 1.2, {4, 3}});
         if ((line == 0 ? unit : 2 * unit) >= kLabelPitch)
-            b.text({plot.x - 6, y}, line > 0 ? "+1" : line < 0 ? "−1" : "0", label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+            b.text({plot.x - 6, y},
+                   line > 0   ? "+1"
+                   : line < 0 ? "−1"
+                              : "0",
+                   label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
     }
     const auto [begin, end] = shownSteps(p, rows);
     std::vector<Point> line;
@@ -104,7 +113,8 @@ void paintLean(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     b.pushClip(plot);
     if (line.size() > 1)
         b.polyline(std::move(line), {p.theme.text1, 1.3, {}});
-    for (const auto& [points, marker, name] : {std::tuple(up, Marker::TriangleUp, "beyond +1"), std::tuple(down, Marker::TriangleDown, "beyond −1")}) {
+    for (const auto& [points, marker, name] :
+         {std::tuple(up, Marker::TriangleUp, "beyond +1"), std::tuple(down, Marker::TriangleDown, "beyond −1")}) {
         PointCloudItem cloud;
         cloud.points = points;
         cloud.marker = marker;
@@ -121,7 +131,8 @@ void paintLean(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
 /// Plus above the middle, filled; minus below it, hollow where there is room for an outline.
 void paintSigns(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     const auto [begin, end] = shownSteps(p, rows);
-    const double half = rows.signs.height / 2 - 2, gap = rows.slot > 3 ? 1 : 0, width = std::max(0.8, std::min(rows.slot - gap, 14.0));
+    const double half = rows.signs.height / 2 - 2, gap = rows.slot > 3 ? 1 : 0,
+                 width = std::max(0.8, std::min(rows.slot - gap, 14.0));
     const double middle = rows.signs.y + rows.signs.height / 2;
     b.pushClip(rows.signs);
     for (std::int64_t step = begin; step < end; ++step) {
@@ -164,13 +175,15 @@ void paintQuadratic(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     const TextStyle label{FontFace::Monospace, 10};
     b.line({plot.x, plot.y}, {plot.x, plot.bottom()}, {p.theme.axis, 1, {}});
     double above = INFINITY; // the label before
-    for (const Tick& tick : linearTicks(0, rows.quadratic.y.high, std::clamp(static_cast<int>(plot.height / 34), 2, 5))) {
+    for (const Tick& tick :
+         linearTicks(0, rows.quadratic.y.high, std::clamp(static_cast<int>(plot.height / 34), 2, 5))) {
         const double y = rows.quadratic.toPixels(0, tick.value).y;
         if (above - y < kLabelPitch)
             continue;
         above = y;
         b.line({plot.x - 4, y}, {plot.x, y}, {p.theme.axis, 1, {}});
-        b.text({plot.x - 7, y}, formatShort(std::abs(tick.value)), label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+        b.text({plot.x - 7, y}, formatShort(std::abs(tick.value)), label, p.theme.text3, HorizontalAlign::Right,
+               VerticalAlign::Middle);
     }
 }
 
@@ -178,23 +191,27 @@ void paintAxis(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     const Box& plot = rows.quadratic.plot;
     const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
     b.line({plot.x, plot.bottom()}, {plot.right(), plot.bottom()}, {p.theme.axis, 1, {}});
-    for (const Tick& tick : linearTicks(rows.lean.x.low, rows.lean.x.high, std::clamp(static_cast<int>(plot.width / 60), 2, 7))) {
+    for (const Tick& tick :
+         linearTicks(rows.lean.x.low, rows.lean.x.high, std::clamp(static_cast<int>(plot.width / 60), 2, 7))) {
         const double x = rows.lean.toPixels(tick.value, 0).x;
         b.line({x, plot.bottom()}, {x, plot.bottom() + 4}, {p.theme.axis, 1, {}});
         b.text({x, plot.bottom() + 7}, tick.label, label, p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
     }
     const std::string words = fmt::format("Pair of {} (0-based)", walkName(p.data, *p.now.walk->log));
     if (!isLowDock(p.viewport))
-        b.text({plot.x + plot.width / 2, plot.bottom() + 21}, b.elide(words, title, plot.width), title, p.theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
+        b.text({plot.x + plot.width / 2, plot.bottom() + 21}, b.elide(words, title, plot.width), title, p.theme.text2,
+               HorizontalAlign::Centre, VerticalAlign::Top);
     if (p.viewport.width < 260)
         return;
     const auto upright = [&](const char* text, const Box& box) {
         if (b.width(text, title) <= box.height)
-            b.text({14, box.y + box.height / 2}, text, title, p.theme.text2, HorizontalAlign::Centre, VerticalAlign::Middle, -90);
+            b.text({14, box.y + box.height / 2}, text, title, p.theme.text2, HorizontalAlign::Centre,
+                   VerticalAlign::Middle, -90);
     };
     upright("yᵀη / (cR²)", rows.lean.plot);
     upright("Q", rows.quadratic.plot);
-    b.text({rows.signs.x - 6, rows.signs.y + rows.signs.height / 2}, "η", title, p.theme.text2, HorizontalAlign::Right, VerticalAlign::Middle);
+    b.text({rows.signs.x - 6, rows.signs.y + rows.signs.height / 2}, "η", title, p.theme.text2, HorizontalAlign::Right,
+           VerticalAlign::Middle);
 }
 
 } // namespace

@@ -16,8 +16,8 @@ struct WalkPicture {
     double top;    ///< below legend and notices
 };
 
-/// Three rows over one axis of steps: y^T eta / (c R^2) between the lines at +-1, signs, and Q_j against fair coins. Sets
-/// the scene's plot; the marks answer with pick Cell.
+/// Three rows over one axis of steps: y^T eta / (c R^2) between the lines at +-1, signs, and Q_j against fair coins.
+/// Sets the scene's plot; the marks answer with pick Cell.
 void paintWalk(SceneBuilder& builder, const WalkPicture& picture);
 
 /// The colours of a kernel matrix: about 0, as far as its range unless another was chosen.

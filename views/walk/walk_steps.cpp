@@ -13,17 +13,11 @@ namespace kvscope {
 
 namespace {
 
-std::size_t at(std::int64_t step) {
-    return static_cast<std::size_t>(step);
-}
+std::size_t at(std::int64_t step) { return static_cast<std::size_t>(step); }
 
-const char* signText(std::int8_t sign) {
-    return sign > 0 ? "+" : sign < 0 ? "−" : "0";
-}
+const char* signText(std::int8_t sign) { return sign > 0 ? "+" : sign < 0 ? "−" : "0"; }
 
-std::string signedCount(std::int64_t value) {
-    return value < 0 ? "−" + formatCount(-value) : formatCount(value);
-}
+std::string signedCount(std::int64_t value) { return value < 0 ? "−" + formatCount(-value) : formatCount(value); }
 
 /// Signs given once so many tokens of the stream have been read.
 std::int64_t stepsAt(const WalkData& data, const BalanceWalkLog& walk, TokenIndex cursor) {
@@ -38,15 +32,15 @@ std::string coinSentence(const WalkData::Walk& walk, std::int64_t step) {
     std::string text = fmt::format("Q = {} against {} for fair coins", formatShort(q), formatShort(fair));
     if (walk.band.low.empty())
         return text;
-    const bool below = q < walk.band.low[at(step)], above = q > walk.band.high[at(step)];
-    return text + (below ? ", below their 10–90 % band" : above ? ", above their 10–90 % band" : ", within their 10–90 % band");
+    const bool below = q<walk.band.low[at(step)], above = q> walk.band.high[at(step)];
+    return text + (below   ? ", below their 10–90 % band"
+                   : above ? ", above their 10–90 % band"
+                           : ", within their 10–90 % band");
 }
 
 } // namespace
 
-bool arrivesToken(const WalkData& data) {
-    return data.level == 1;
-}
+bool arrivesToken(const WalkData& data) { return data.level == 1; }
 
 WalkNow walkNow(const WalkData& data, std::optional<TokenIndex> cursor) {
     WalkNow now;
@@ -61,9 +55,7 @@ WalkNow walkNow(const WalkData& data, std::optional<TokenIndex> cursor) {
     return now;
 }
 
-double leanOf(const BalanceWalkLog& walk, std::int64_t step) {
-    return 1 - 2 * walk.probabilities[at(step)];
-}
+double leanOf(const BalanceWalkLog& walk, std::int64_t step) { return 1 - 2 * walk.probabilities[at(step)]; }
 
 std::int64_t stepsOutside(const BalanceWalkLog& walk, std::int64_t steps) {
     std::int64_t outside = 0;
@@ -72,9 +64,7 @@ std::int64_t stepsOutside(const BalanceWalkLog& walk, std::int64_t steps) {
     return outside;
 }
 
-bool fails(const BalanceWalkLog& walk) {
-    return std::isfinite(walk.walk.failAbove);
-}
+bool fails(const BalanceWalkLog& walk) { return std::isfinite(walk.walk.failAbove); }
 
 std::string walkName(const WalkData& data, const BalanceWalkLog& walk) {
     return fmt::format("{} {} of {}", data.streaming ? "node" : "block", walk.place, data.what);
@@ -87,16 +77,21 @@ std::string walkCaption(const WalkData& data, const WalkNow& now) {
     const BalanceWalkLog& walk = *now.walk->log;
     const std::int64_t step = now.steps - 1;
     const double lean = leanOf(walk, step), u = walk.walk.uniforms[at(step)], p = walk.probabilities[at(step)];
-    std::string text = fmt::format("Pair {} of {} (token {}): ", now.steps, now.size(), formatCount(walk.tokens[at(step)]));
+    std::string text =
+        fmt::format("Pair {} of {} (token {}): ", now.steps, now.size(), formatCount(walk.tokens[at(step)]));
     if (walk.signs[at(step)] == 0)
         text += "protected as a needle, it gets no sign.";
     else if (step == 0 && walk.walk.firstIsPlus)
         text += "the first sign is + without a draw (B3).";
     else
-        text += fmt::format("yᵀη/(cR²) = {}, so p = ½ − half of it = {}{}; u = {} {} p gives {}.", formatShort(lean), formatShort(p),
-                            p > 1 ? ", clipped to 1" : p < 0 ? ", clipped to 0" : "", formatFixed(u, 3), u < p ? "<" : "≥",
-                            signText(walk.signs[at(step)]));
-    return text + fmt::format(" Imbalance {}; {}.", signedCount(walk.imbalance[at(step)]), coinSentence(*now.walk, step));
+        text += fmt::format("yᵀη/(cR²) = {}, so p = ½ − half of it = {}{}; u = {} {} p gives {}.", formatShort(lean),
+                            formatShort(p),
+                            p > 1   ? ", clipped to 1"
+                            : p < 0 ? ", clipped to 0"
+                                    : "",
+                            formatFixed(u, 3), u < p ? "<" : "≥", signText(walk.signs[at(step)]));
+    return text +
+           fmt::format(" Imbalance {}; {}.", signedCount(walk.imbalance[at(step)]), coinSentence(*now.walk, step));
 }
 
 std::string walkFinding(const WalkData& data, const WalkNow& now) {
@@ -110,11 +105,12 @@ std::string walkFinding(const WalkData& data, const WalkNow& now) {
     double largest = 0;
     for (std::int64_t step = 0; step < now.steps; ++step)
         largest = std::max(largest, std::abs(leanOf(walk, step)));
-    std::string text = fmt::format("{}{}, {} of {} pairs: {} + and {} −; {}", prefix, walkName(data, walk), now.steps, now.size(), plus, minus,
-                                   coinSentence(*now.walk, now.steps - 1));
+    std::string text = fmt::format("{}{}, {} of {} pairs: {} + and {} −; {}", prefix, walkName(data, walk), now.steps,
+                                   now.size(), plus, minus, coinSentence(*now.walk, now.steps - 1));
     if (outside > 0)
         return text + fmt::format("; p leaves [0, 1] on {} steps and is clipped: there the sign is certain", outside);
-    return text + fmt::format("; largest |yᵀη|/(cR²) {}{}", formatShort(largest), largest < 1e-3 ? ": the signs are fair coins (B1)" : "");
+    return text + fmt::format("; largest |yᵀη|/(cR²) {}{}", formatShort(largest),
+                              largest < 1e-3 ? ": the signs are fair coins (B1)" : "");
 }
 
 PointFacts stepFacts(const ViewInput& input, const WalkNow& now, std::int64_t step) {
@@ -124,7 +120,8 @@ PointFacts stepFacts(const ViewInput& input, const WalkNow& now, std::int64_t st
     const BalanceWalkLog& walk = *now.walk->log;
     facts.token = walk.tokens[at(step)];
     facts.rows = {{"step", fmt::format("{} of {} (0-based)", step, now.size())},
-                  {"token", fmt::format("{}  \"{}\"", formatCount(facts.token), displayText(input.capture->tokens().textOf(facts.token)))}};
+                  {"token", fmt::format("{}  \"{}\"", formatCount(facts.token),
+                                        displayText(input.capture->tokens().textOf(facts.token)))}};
     if (step >= now.steps) {
         facts.rows.emplace_back("sign", "not yet");
         return facts;
@@ -137,7 +134,8 @@ PointFacts stepFacts(const ViewInput& input, const WalkNow& now, std::int64_t st
     facts.rows.emplace_back("Q", formatShort(walk.quadratic[at(step)]));
     facts.rows.emplace_back("fair coins expect", formatShort(walk.fairCoins[at(step)]));
     if (!now.walk->band.low.empty())
-        facts.rows.emplace_back("coins, 10–90 %", formatShort(now.walk->band.low[at(step)]) + " – " + formatShort(now.walk->band.high[at(step)]));
+        facts.rows.emplace_back("coins, 10–90 %", formatShort(now.walk->band.low[at(step)]) + " – " +
+                                                      formatShort(now.walk->band.high[at(step)]));
     return facts;
 }
 
@@ -145,19 +143,32 @@ std::string stepCell(const ViewInput& input, const WalkData::Walk& shown, std::i
     const BalanceWalkLog& walk = *shown.log;
     const auto number = [](double value) { return fmt::format("{:.9g}", value); };
     switch (column) {
-    case 0: return std::to_string(step);
-    case 1: return std::to_string(walk.tokens[at(step)]);
-    case 2: return displayText(input.capture->tokens().textOf(walk.tokens[at(step)]));
-    case 3: return number(walk.walk.uniforms[at(step)]);
-    case 4: return number(walk.products[at(step)]);
-    case 5: return number(leanOf(walk, step));
-    case 6: return number(walk.probabilities[at(step)]);
-    case 7: return std::to_string(walk.signs[at(step)]);
-    case 8: return std::to_string(walk.imbalance[at(step)]);
-    case 9: return number(walk.quadratic[at(step)]);
-    case 10: return number(walk.fairCoins[at(step)]);
-    case 11: return shown.band.low.empty() ? "" : number(shown.band.low[at(step)]);
-    default: return shown.band.high.empty() ? "" : number(shown.band.high[at(step)]);
+    case 0:
+        return std::to_string(step);
+    case 1:
+        return std::to_string(walk.tokens[at(step)]);
+    case 2:
+        return displayText(input.capture->tokens().textOf(walk.tokens[at(step)]));
+    case 3:
+        return number(walk.walk.uniforms[at(step)]);
+    case 4:
+        return number(walk.products[at(step)]);
+    case 5:
+        return number(leanOf(walk, step));
+    case 6:
+        return number(walk.probabilities[at(step)]);
+    case 7:
+        return std::to_string(walk.signs[at(step)]);
+    case 8:
+        return std::to_string(walk.imbalance[at(step)]);
+    case 9:
+        return number(walk.quadratic[at(step)]);
+    case 10:
+        return number(walk.fairCoins[at(step)]);
+    case 11:
+        return shown.band.low.empty() ? "" : number(shown.band.low[at(step)]);
+    default:
+        return shown.band.high.empty() ? "" : number(shown.band.high[at(step)]);
     }
 }
 

@@ -3,13 +3,13 @@
 
 #include "views/common/balance_words.h"
 #include "views/common/chart.h"
-#include "views/explanations.h"
+#include "views/common/explained_policy.h"
 #include "views/common/option_needs.h"
-#include "views/scene/axes.h"
 #include "views/common/token_groups.h"
-#include "views/common/told_policy.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
+#include "views/explanations.h"
+#include "views/scene/axes.h"
 #include "views/walk/walk_painter.h"
 
 #include <fmt/format.h>
@@ -24,19 +24,23 @@ namespace {
 std::shared_ptr<const ParameterTable> makeOptions() {
     const char* paper = "BalanceKV Algorithm 2";
     return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("show", "Show", "What is drawn.", paper, {{"walk", "Walk", "y, signs and Q"}, {"kernel", "Kernel matrix", "M as a heat map"}}),
-        integerOption("level", "Round or level", "Round of the blocked algorithm; level that a node of the streaming one moves into; from 1.", paper, 1, 20, 1,
-                      Stage::Features),
-        integerOption("block", "Block", "Block of the round, node of the level, from 0; −1: the one at the cursor, or the last.", paper, -1, 100'000, -1,
-                      Stage::Features),
+        choiceOption("show", "Show", "What is drawn.", paper,
+                     {{"walk", "Walk", "y, signs and Q"}, {"kernel", "Kernel matrix", "M as a heat map"}}),
+        integerOption("level", "Round or level",
+                      "Round of the blocked algorithm; level that a node of the streaming one moves into; from 1.",
+                      paper, 1, 20, 1, Stage::Features),
+        integerOption("block", "Block",
+                      "Block of the round, node of the level, from 0; −1: the one at the cursor, or the last.", paper,
+                      -1, 100'000, -1, Stage::Features),
         choiceOption("tree", "Tree", "Whose walks, in the streaming form.", "BalanceKV Algorithm 1",
                      {{"keys", "Denominator", "all keys, values of 1"},
                       {"fullest", "Fullest octave", "the octave of value norms with the most tokens"},
                       {"octave", "One octave", "the one numbered below"}},
                      Stage::Features),
-        integerOption("octave", "Octave", "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.", "BalanceKV Algorithm 1", -150, 128, 0,
-                      Stage::Features),
-        integerOption("coins", "Coin runs", "Runs of fair coins on the same kernel for the 10–90 % band; 0: none.", "BalanceKV Algorithm 2", 0, 400, 60, Stage::Features),
+        integerOption("octave", "Octave", "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.",
+                      "BalanceKV Algorithm 1", -150, 128, 0, Stage::Features),
+        integerOption("coins", "Coin runs", "Runs of fair coins on the same kernel for the 10–90 % band; 0: none.",
+                      "BalanceKV Algorithm 2", 0, 400, 60, Stage::Features),
         choiceOption("scale", "Kernel colours", "Of the heat map.", "diverging for signed values",
                      {{"root", "Signed root", "lifts small entries"}, {"linear", "Linear", "in proportion"}}),
         valueRangeOption([](std::string_view text) {
@@ -45,7 +49,11 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         })});
 }
 
-class WalkView final : public View, public TokenGroups, public ColourScaleView, public OptionNeedsView, public ToldPolicyView {
+class WalkView final : public View,
+                       public TokenGroups,
+                       public ColourScaleView,
+                       public OptionNeedsView,
+                       public ExplainedPolicyView {
 public:
     WalkView()
         : View({.id = "walk",
@@ -60,10 +68,12 @@ public:
     std::string finding(const ViewInput& input, const ParameterValues& options) const override;
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
     std::vector<OptionNeed> optionNeeds() const override;
-    std::string toldPolicy(const ViewInput& input) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const override;
-    Story story(const ViewInput& input, const ParameterValues& options) const override;
+    std::string explainedPolicy(const ViewInput& input) const override;
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override;
+    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                     Point at) const override;
+    StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override;
     std::string caption(const ViewInput& input, const ParameterValues& options) const override;
 
 private:
@@ -78,13 +88,22 @@ std::string whyNoPicture(const ViewInput& input) {
 
 std::vector<LegendEntry> legendOf(const WalkData& data, const WalkNow& now, const Theme& theme, Colour policy) {
     const std::int64_t outside = now.walk ? stepsOutside(*now.walk->log, now.steps) : 0;
-    std::vector<LegendEntry> legend = {{"Q of this walk", Marker::Circle, policy, {}, 3, true},
-                                       {"fair coins: E[Q] = Σ Mⱼⱼ", Marker::Circle, kTransparent, {theme.control, 1.4, {5, 3}}, 3, true}};
+    std::vector<LegendEntry> legend = {
+        {"Q of this walk", Marker::Circle, policy, {}, 3, true},
+        {"fair coins: E[Q] = Σ Mⱼⱼ", Marker::Circle, kTransparent, {theme.control, 1.4, {5, 3}}, 3, true}};
     if (now.walk && !now.walk->band.low.empty())
-        legend.push_back({fmt::format("10–90 % of {} coin runs, seed {}", data.coinRuns, data.seed), Marker::Square, withAlpha(theme.control, 0.28), {theme.axis, 1, {}}, 5});
+        legend.push_back({fmt::format("10–90 % of {} coin runs, seed {}", data.coinRuns, data.seed),
+                          Marker::Square,
+                          withAlpha(theme.control, 0.28),
+                          {theme.axis, 1, {}},
+                          5});
     if (outside > 0)
-        legend.push_back({fmt::format("p outside [0, 1]: {} of {}, {}", outside, now.steps, fails(*now.walk->log) ? "FAIL" : "sign certain"),
-                          Marker::TriangleUp, theme.error, {}, 4});
+        legend.push_back({fmt::format("p outside [0, 1]: {} of {}, {}", outside, now.steps,
+                                      fails(*now.walk->log) ? "FAIL" : "sign certain"),
+                          Marker::TriangleUp,
+                          theme.error,
+                          {},
+                          4});
     return legend;
 }
 
@@ -92,7 +111,8 @@ std::vector<LegendEntry> legendOf(const WalkData& data, const WalkNow& now, cons
 void nameLean(std::vector<LegendEntry>& legend, const Viewport& viewport, const Theme& theme) {
     constexpr double kFurtherRows = 220; ///< from this height on there is room for rows
     std::vector<LegendEntry> longer = legend;
-    longer.insert(longer.begin(), {"yᵀη / (cR²) = 1 − 2p", Marker::Circle, kTransparent, {theme.text1, 1.3, {}}, 3, true});
+    longer.insert(longer.begin(),
+                  {"yᵀη / (cR²) = 1 − 2p", Marker::Circle, kTransparent, {theme.text1, 1.3, {}}, 3, true});
     if (viewport.height >= kFurtherRows || legendRows(longer, viewport.width - 20, 2, *viewport.text) == 1)
         legend = std::move(longer);
 }
@@ -101,18 +121,23 @@ void drawHead(SceneBuilder& builder, const WalkPicture& p, const std::vector<Leg
     const TextStyle note{FontFace::Interface, 11};
     const double room = p.viewport.width - 20;
     const auto notice = [&](const std::string& words, double y) {
-        builder.text({10, y}, builder.elide(words, note, room), note, p.theme.warning, HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.text({10, y}, builder.elide(words, note, room), note, p.theme.warning, HorizontalAlign::Left,
+                     VerticalAlign::Middle);
     };
     double y = 13;
     if (p.data.standIn) {
-        notice(standInWords("No pane runs BalanceKV", p.data.source, [&](const std::string& text) { return builder.width(text, note) <= room; }), y);
+        notice(standInWords("No pane runs BalanceKV", p.data.source,
+                            [&](const std::string& text) { return builder.width(text, note) <= room; }),
+               y);
         y += 18;
     }
     drawTopLegend(builder, p.viewport, legend, 10, y);
 }
 
 std::vector<OptionNeed> WalkView::optionNeeds() const {
-    return {{"octave", {{"tree", {"octave"}}}}, {"coins", {{"show", {"walk"}}}}, {"scale", {{"show", {"kernel"}}}},
+    return {{"octave", {{"tree", {"octave"}}}},
+            {"coins", {{"show", {"walk"}}}},
+            {"scale", {{"show", {"kernel"}}}},
             {kValueRangeOption, {{"show", {"kernel"}}}}};
 }
 
@@ -156,32 +181,32 @@ std::string WalkView::finding(const ViewInput& input, const ParameterValues&) co
     return walkFinding(*data, walkNow(*data, input.cursor));
 }
 
-std::string WalkView::toldPolicy(const ViewInput& input) const {
+std::string WalkView::explainedPolicy(const ViewInput& input) const {
     const auto data = dataAs<WalkData>(input);
     return data ? data->policy : std::string();
 }
 
-Story WalkView::story(const ViewInput& input, const ParameterValues&) const {
-    Story story;
+StepSequence WalkView::stepSequence(const ViewInput& input, const ParameterValues&) const {
+    StepSequence sequence;
     if (!whyNoPicture(input).empty())
-        return story;
+        return sequence;
     const auto data = dataAs<WalkData>(input);
-    story.title = "Self-balancing walk";
+    sequence.title = "Self-balancing walk";
     for (const WalkData::Walk& walk : data->walks) {
         const std::vector<TokenIndex>& tokens = walk.log->tokens;
         const TokenIndex end = *std::max_element(tokens.begin(), tokens.end()) + 1;
         if (arrivesToken(*data))
             for (const TokenIndex token : tokens)
-                story.events.push_back(token + 1);
+                sequence.events.push_back(token + 1);
         else
-            story.events.push_back(data->streaming ? end : data->end);
-        story.milestones.push_back(story.events.back());
+            sequence.events.push_back(data->streaming ? end : data->end);
+        sequence.milestones.push_back(sequence.events.back());
     }
-    for (auto* list : {&story.events, &story.milestones}) {
+    for (auto* list : {&sequence.events, &sequence.milestones}) {
         std::sort(list->begin(), list->end());
         list->erase(std::unique(list->begin(), list->end()), list->end());
     }
-    return story;
+    return sequence;
 }
 
 std::string WalkView::caption(const ViewInput& input, const ParameterValues&) const {
@@ -198,8 +223,10 @@ std::unique_ptr<const ColourScale> WalkView::scaleOf(const ViewInput& input, con
     return now.walk && !now.walk->kernel.empty() ? std::make_unique<const KernelScale>(*now.walk, options) : nullptr;
 }
 
-PointFacts WalkView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
-    if (const auto scale = placeOnColumn(scene, at) ? scaleOf(input, options) : nullptr; scale && !scene.plot.contains(at))
+PointFacts WalkView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                             Point at) const {
+    if (const auto scale = placeOnColumn(scene, at) ? scaleOf(input, options) : nullptr;
+        scale && !scene.plot.contains(at))
         return rangeFacts(*scale, scene, at);
     if (!whyNoPicture(input).empty() || pickAt(scene, at, 0).kind != PickId::Kind::Cell)
         return {};
@@ -209,22 +236,29 @@ PointFacts WalkView::factsAt(const ViewInput& input, const ParameterValues& opti
     PointFacts facts = stepFacts(input, now, static_cast<std::int64_t>(along));
     if (options.choice("show") != "kernel" || !now.walk || now.walk->kernel.empty())
         return facts;
-    const auto cell = [&](double share) { return std::clamp<std::int64_t>(static_cast<std::int64_t>(share * static_cast<double>(now.walk->side)), 0, now.walk->side - 1); };
-    const std::int64_t column = cell((at.x - scene.plot.x) / scene.plot.width), row = cell((at.y - scene.plot.y) / scene.plot.height);
+    const auto cell = [&](double share) {
+        return std::clamp<std::int64_t>(static_cast<std::int64_t>(share * static_cast<double>(now.walk->side)), 0,
+                                        now.walk->side - 1);
+    };
+    const std::int64_t column = cell((at.x - scene.plot.x) / scene.plot.width),
+                       row = cell((at.y - scene.plot.y) / scene.plot.height);
     const bool pooled = now.walk->side < now.size();
-    facts.rows.emplace_back(pooled ? "M, largest of the cell" : fmt::format("M with pair {}", row),
-                            formatShort(static_cast<double>(now.walk->kernel[static_cast<std::size_t>(row * now.walk->side + column)])));
+    facts.rows.emplace_back(
+        pooled ? "M, largest of the cell" : fmt::format("M with pair {}", row),
+        formatShort(static_cast<double>(now.walk->kernel[static_cast<std::size_t>(row * now.walk->side + column)])));
     return facts;
 }
 
-std::vector<TokenIndex> WalkView::tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+std::vector<TokenIndex> WalkView::tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                           Point at) const {
     const TokenIndex token = factsAt(input, options, scene, at).token;
     return token < 0 ? std::vector<TokenIndex>() : std::vector<TokenIndex>{token};
 }
 
 ViewTable WalkView::table(const ViewInput& input, const ParameterValues&) const {
     ViewTable table;
-    table.columns = {"step", "token", "text", "u", "y", "1 - 2p", "p", "sign", "imbalance", "Q", "sum of M_jj", "coins 10 %", "coins 90 %"};
+    table.columns = {"step", "token",     "text", "u",           "y",          "1 - 2p",    "p",
+                     "sign", "imbalance", "Q",    "sum of M_jj", "coins 10 %", "coins 90 %"};
     if (!whyNoPicture(input).empty())
         return table;
     const auto data = dataAs<WalkData>(input);
@@ -232,7 +266,9 @@ ViewTable WalkView::table(const ViewInput& input, const ParameterValues&) const 
     if (!now.walk)
         return table;
     table.rowCount = now.steps;
-    table.cell = [data, walk = now.walk, input](std::int64_t row, int column) { return stepCell(input, *walk, row, column); };
+    table.cell = [data, walk = now.walk, input](std::int64_t row, int column) {
+        return stepCell(input, *walk, row, column);
+    };
     return table;
 }
 

@@ -3,7 +3,7 @@
 #include "app/study/makers/attention_map_maker.h"
 
 #include "app/study/makers/map_neighbourhood.h"
-#include "app/study/makers/row_log_sums.h"
+#include "app/study/makers/row_log_sum_exps.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/run/stage_cache.h"
@@ -24,8 +24,8 @@ struct Source {
     std::shared_ptr<AttentionMapData> data;
 };
 
-/// A difference needs two maps of weights that differ. What else is asked for is refused: a picture without the difference
-/// would look like one with it.
+/// A difference needs two maps of weights that differ. What else is asked for is refused: a picture without the
+/// difference would look like one with it.
 void checkDifference(const ParameterValues& options) {
     const std::string &map = options.choice("map"), &minus = options.choice("minus");
     if (minus == "nothing")
@@ -34,10 +34,14 @@ void checkDifference(const ParameterValues& options) {
     if (map == "logits" || map == "cosine")
         throw Error({std::string(map == "logits" ? "logits are" : "cosines of keys are") +
                          " no attention weights, so the map of weights named by minus cannot be taken from them",
-                     place, "Set minus to nothing, or map to causal, non_causal or chunks", {}});
+                     place,
+                     "Set minus to nothing, or map to causal, non_causal or chunks",
+                     {}});
     if (minus == map)
-        throw Error({"a map less itself is 0 in every cell: map and minus are both " + map, place,
-                     "Set minus to another of the maps, or to nothing", {}});
+        throw Error({"a map less itself is 0 in every cell: map and minus are both " + map,
+                     place,
+                     "Set minus to another of the maps, or to nothing",
+                     {}});
 }
 
 /// Keys divided by their lengths, so that their products are cosines; a zero key stays zero.
@@ -61,13 +65,13 @@ Tensor unitKeys(const LayerRunner& runner, const ViewDataRequest& request, const
 void chooseHeads(const ViewDataRequest& request, const LayerInfo& layer, Source& source) {
     const std::string& heads = request.options.choice("heads");
     std::vector<std::int32_t>& chosen = source.input.queryHeads;
-    for (std::size_t q = 0; q < layer.kvOfQ.size(); ++q)
-        if (heads == "one" ? std::cmp_equal(q, request.queryHead.value) : layer.kvOfQ[q] == request.kvHead.value)
+    for (std::size_t q = 0; q < layer.gqaGroupOf.size(); ++q)
+        if (heads == "one" ? std::cmp_equal(q, request.queryHead.value) : layer.gqaGroupOf[q] == request.kvHead.value)
             chosen.push_back(static_cast<std::int32_t>(q));
     source.input.combine = heads == "max" ? GroupRule::Max : GroupRule::Mean;
-    source.data->heads =
-        chosen.size() == 1 ? "query head " + std::to_string(chosen.front())
-                           : heads + " of query heads " + std::to_string(chosen.front()) + "–" + std::to_string(chosen.back());
+    source.data->heads = chosen.size() == 1 ? "query head " + std::to_string(chosen.front())
+                                            : heads + " of query heads " + std::to_string(chosen.front()) + "–" +
+                                                  std::to_string(chosen.back());
 }
 
 /// The visible part in whole rows and keys, and one pixel for each of them at most.
@@ -94,10 +98,11 @@ Source sourceOf(const LayerRunner& runner, const ViewDataRequest& request, const
     Source source{{}, std::make_shared<AttentionMapData>()};
     const bool cosines = request.options.choice("map") == "cosine";
     if (!cosines && layer.queryCount == 0)
-        throw Error({"the attention map needs queries, and layer " + std::to_string(request.layer.value) + " holds none",
-                     {},
-                     "Capture queries too, or show the cosine similarity of keys",
-                     info.path});
+        throw Error(
+            {"the attention map needs queries, and layer " + std::to_string(request.layer.value) + " holds none",
+             {},
+             "Capture queries too, or show the cosine similarity of keys",
+             info.path});
     const std::int64_t firstRow = cosines ? 0 : info.numTokens - layer.queryCount;
     source.data->firstQuery = source.input.firstQuery = static_cast<TokenIndex>(firstRow);
     if (cosines) {
@@ -108,7 +113,7 @@ Source sourceOf(const LayerRunner& runner, const ViewDataRequest& request, const
     } else {
         source.input.queries = runner.tensor(request.capture, request.layer, TensorRole::Queries, checkpoint);
         source.input.keys = runner.tensor(request.capture, request.layer, TensorRole::Keys, checkpoint);
-        source.input.rule = {layer.scaling, layer.softcap, layer.slidingWindow, layer.kvOfQ};
+        source.input.rule = {layer.scaling, layer.softcap, layer.slidingWindow, layer.gqaGroupOf};
         chooseHeads(request, layer, source);
     }
     chooseRectangle(request, info.numTokens, firstRow, source);
@@ -123,26 +128,27 @@ void setKind(AttentionMapInput& input, const std::string& map) {
     input.value = map == "logits" || map == "cosine" ? MapValue::Logit : MapValue::Weight;
 }
 
-/// The engine's map, with the rows' sums that earlier parts have left. Logits have none, and a map of all keys has no use
-/// for them: it sums its rows in double, while what is kept is a float, about 1e-6 of a weight.
-AttentionMap mapOf(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input, const Checkpoint& checkpoint) {
+/// The engine's map, with the rows' sums that earlier parts have left. Logits have none, and a map of all keys has no
+/// use for them: it sums its rows in double, while what is kept is a float, about 1e-6 of a weight.
+AttentionMap mapOf(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input,
+                   const Checkpoint& checkpoint) {
     if (input.value == MapValue::Logit)
         return runner.engine().attentionMap(input, checkpoint);
-    const auto sums = rowLogSumsOf(runner, request.capture, request.layer, input, checkpoint);
+    const auto sums = rowLogSumExpsOf(runner, request.capture, request.layer, input, checkpoint);
     if (input.keyBegin > 0 || input.keyEnd < input.keys.size(1))
-        input.rowLogSums = sums->known();
+        input.rowLogSumExps = sums->known();
     AttentionMap map = runner.engine().attentionMap(input, checkpoint);
-    sums->learn(map.rowLogSums);
+    sums->learn(map.rowLogSumExps);
     return map;
 }
 
 /// Whether one map of weights is subtracted from another.
-bool isDifference(const ParameterValues& options) {
-    return options.choice("minus") != "nothing";
-}
+bool isDifference(const ParameterValues& options) { return options.choice("minus") != "nothing"; }
 
-/// The map that the options ask for, in the input's rectangle. Of a difference the cells are those of the two, each pooled.
-AttentionMap chosenMap(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input, const Checkpoint& checkpoint) {
+/// The map that the options ask for, in the input's rectangle. Of a difference the cells are those of the two, each
+/// pooled.
+AttentionMap chosenMap(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input,
+                       const Checkpoint& checkpoint) {
     setKind(input, request.options.choice("map"));
     if (!isDifference(request.options))
         return mapOf(runner, request, input, checkpoint);
@@ -166,8 +172,8 @@ HostTensor logsOf(const HostTensor& weights) {
     return logs;
 }
 
-AttentionMapData draw(const LayerRunner& runner, const ViewDataRequest& request, const Source& source, std::int64_t rowsPerPixel,
-                      const Checkpoint& checkpoint) {
+AttentionMapData draw(const LayerRunner& runner, const ViewDataRequest& request, const Source& source,
+                      std::int64_t rowsPerPixel, const Checkpoint& checkpoint) {
     AttentionMapData data = *source.data;
     AttentionMapInput input = source.input;
     input.rowsPerPixel = rowsPerPixel;
@@ -186,14 +192,17 @@ AttentionMapData draw(const LayerRunner& runner, const ViewDataRequest& request,
     return data;
 }
 
-/// Keys that a row costs at most: those in the rectangle where nothing else of the rows is asked for or needed any more.
-std::int64_t keysPerRow(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input, const Checkpoint& checkpoint) {
+/// Keys that a row costs at most: those in the rectangle where nothing else of the rows is asked for or needed any
+/// more.
+std::int64_t keysPerRow(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input,
+                        const Checkpoint& checkpoint) {
     const std::string &map = request.options.choice("map"), &minus = request.options.choice("minus");
     bool known = true;
     for (const std::string& kind : {map, minus == "nothing" ? map : minus}) {
         setKind(input, kind);
-        known &= input.value == MapValue::Logit || rowLogSumsOf(runner, request.capture, request.layer, input, checkpoint)
-                                                       ->knows(input.rowBegin - input.firstQuery, input.rowEnd - input.firstQuery);
+        known &= input.value == MapValue::Logit ||
+                 rowLogSumExpsOf(runner, request.capture, request.layer, input, checkpoint)
+                     ->knows(input.rowBegin - input.firstQuery, input.rowEnd - input.firstQuery);
     }
     return known ? input.keyEnd - input.keyBegin : input.keys.size(1);
 }
@@ -223,11 +232,13 @@ ViewDataMaker::Value makeAttentionMapData(const LayerRunner& runner, const ViewD
                                           const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
     const Source source = sourceOf(runner, request, checkpoint);
     const AttentionMapInput& in = source.input;
-    const double perRow = static_cast<double>(keysPerRow(runner, request, in, checkpoint)) * static_cast<double>(in.keys.size(2)) *
-                          static_cast<double>(in.queryHeads.size());
-    const bool glance = perRow * static_cast<double>(in.rowEnd - in.rowBegin) > kGlance && in.height < in.rowEnd - in.rowBegin;
+    const double perRow = static_cast<double>(keysPerRow(runner, request, in, checkpoint)) *
+                          static_cast<double>(in.keys.size(2)) * static_cast<double>(in.queryHeads.size());
+    const bool glance =
+        perRow * static_cast<double>(in.rowEnd - in.rowBegin) > kGlance && in.height < in.rowEnd - in.rowBegin;
     const auto cell = [&](const Checkpoint& part) {
-        return neighbourhoodOf(in, request.options, [&](const AttentionMapInput& input) { return chosenMap(runner, request, input, part); });
+        return neighbourhoodOf(in, request.options,
+                               [&](const AttentionMapInput& input) { return chosenMap(runner, request, input, part); });
     };
     const auto map = runner.cache().get<AttentionMapData>(mapKey(runner, request), checkpoint, [&] {
         if (glance) {
@@ -236,8 +247,10 @@ ViewDataMaker::Value makeAttentionMapData(const LayerRunner& runner, const ViewD
             if (const auto locked = cell(checkpoint.part(0.05, 0.1)))
                 partial(withCell(first, locked));
         }
-        AttentionMapData exact = draw(runner, request, source, 0, glance ? checkpoint.part(0.1, 0.95) : checkpoint.part(0, 0.95));
-        const std::size_t bytes = (exact.cells.data.size() + exact.logs.data.size() + exact.columnSums.data.size()) * sizeof(float);
+        AttentionMapData exact =
+            draw(runner, request, source, 0, glance ? checkpoint.part(0.1, 0.95) : checkpoint.part(0, 0.95));
+        const std::size_t bytes =
+            (exact.cells.data.size() + exact.logs.data.size() + exact.columnSums.data.size()) * sizeof(float);
         return StageCache::Made<AttentionMapData>{std::move(exact), bytes};
     });
     return withCell(*map, cell(checkpoint.part(0.95, 1)));

@@ -1,4 +1,5 @@
-// Which pane a view of balancing shows: the one that is looked at, else any that balances, else an example that says so.
+// Which pane a view of balancing shows: the one that is looked at, else any that balances, else an example that says
+// so.
 #include "app/study/makers/balance_panes.h"
 
 #include "core/engine/engine.h"

@@ -1,5 +1,5 @@
-// In blocks a policy sees only what is still in the cache: the mean of those keys leaves the mean of the prompt's keys, and
-// what is kept at the end depends on the size of the blocks. Both are measured here.
+// In blocks a policy sees only what is still in the cache: the mean of those keys leaves the mean of the prompt's keys,
+// and what is kept at the end depends on the size of the blocks. Both are measured here.
 #include "app/study/makers/block_timeline_maker.h"
 
 #include "app/study/makers/head_values.h"
@@ -26,7 +26,8 @@ double dot(const Vector& a, const Vector& b) {
 /// Running sums of the keys of one head: of all that were read, and of those that were not evicted.
 class AnchorDrift {
 public:
-    AnchorDrift(HostTensor keys, std::int64_t head) : m_keys(std::move(keys)), m_head(head), m_all(width()), m_cache(width()) {}
+    AnchorDrift(HostTensor keys, std::int64_t head)
+        : m_keys(std::move(keys)), m_head(head), m_all(width()), m_cache(width()) {}
 
     BlockTimelineData::Drift at(const BlockStep& step) {
         for (; m_read < step.end; ++m_read) {
@@ -58,7 +59,8 @@ private:
     TokenIndex m_read = 0;
 };
 
-void addDrift(BlockTimelineData& data, const LayerRunner& runner, const ViewDataRequest& request, RunRequest run, const Checkpoint& checkpoint) {
+void addDrift(BlockTimelineData& data, const LayerRunner& runner, const ViewDataRequest& request, RunRequest run,
+              const Checkpoint& checkpoint) {
     run.measure = false;
     const auto result = runner.run(run, checkpoint.part(0, 0.5));
     if (result->steps.empty())
@@ -78,8 +80,8 @@ std::vector<std::int64_t> blockSizes(std::int64_t tokens) {
     return sizes;
 }
 
-void addSizes(BlockTimelineData& data, const LayerRunner& runner, const ViewDataRequest& request, RunRequest run, const Checkpoint& checkpoint,
-              const ViewDataMaker::Partial& partial) {
+void addSizes(BlockTimelineData& data, const LayerRunner& runner, const ViewDataRequest& request, RunRequest run,
+              const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
     run.measure = true;
     const std::vector<std::int64_t> sizes = blockSizes(run.cut.token);
     const auto total = static_cast<double>(sizes.size());
@@ -89,18 +91,20 @@ void addSizes(BlockTimelineData& data, const LayerRunner& runner, const ViewData
         part.at(0, 1); // cached runs do not ask
         run.policy.values.set("prompt_block", static_cast<double>(sizes[i]));
         const auto result = runner.run(run, part);
-        const std::vector<TokenIndex>& kept = result->selection.heads[static_cast<std::size_t>(request.kvHead.value)].kept;
+        const std::vector<TokenIndex>& kept =
+            result->selection.heads[static_cast<std::size_t>(request.kvHead.value)].kept;
         if (i == 0)
             atOnce = kept;
-        data.sizes.push_back({sizes[i], meanOverHeads(requireFidelity(*result).meanOutputError, request, false), jaccard(kept, atOnce), std::ssize(result->steps)});
+        data.sizes.push_back({sizes[i], meanOverHeads(requireFidelity(*result).meanOutputError, request, false),
+                              jaccard(kept, atOnce), std::ssize(result->steps)});
         partial(std::make_shared<const BlockTimelineData>(data));
     }
 }
 
 } // namespace
 
-ViewDataMaker::Value makeBlockTimelineData(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
-                                           const ViewDataMaker::Partial& partial) {
+ViewDataMaker::Value makeBlockTimelineData(const LayerRunner& runner, const ViewDataRequest& request,
+                                           const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
     BlockTimelineData data;
     const std::string& picture = request.options.choice("picture");
     if (picture != "timeline" && !request.panes.empty()) {

@@ -27,10 +27,14 @@ public:
         const char letter = static_cast<char>('A' + index);
         try {
             if (!pane.recordedPath.empty())
-                throw Error({"a recorded list has one retention: there is nothing to calibrate", {}, "Choose a policy", {}});
+                throw Error(
+                    {"a recorded list has one retention: there is nothing to calibrate", {}, "Choose a policy", {}});
             const PolicyCard& card = policyById(pane.run.policy.policy).card();
             if (!card.usesBudget)
-                throw Error({card.name + " takes no budget: there is nothing to calibrate", {}, "Choose a policy with a budget", {}});
+                throw Error({card.name + " takes no budget: there is nothing to calibrate",
+                             {},
+                             "Choose a policy with a budget",
+                             {}});
             addSeries(index, letter, data);
         } catch (const Error& error) {
             data.failures.push_back({letter, error.what()});
@@ -45,7 +49,8 @@ private:
 
     CalibrationData proxyOf(std::size_t index) const {
         const RunRequest& run = m_request.panes[index].run;
-        return proxyTriples(m_runner, {{m_request.capture}, run.policy, m_request.cut.text, m_request.seed, run.random}, partOf(index));
+        return proxyTriples(m_runner, {{m_request.capture}, run.policy, m_request.cut.text, m_request.seed, run.random},
+                            partOf(index));
     }
 
     bool isMeasured(const PolicySpec& policy) const {

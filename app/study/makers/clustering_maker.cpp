@@ -1,4 +1,4 @@
-// The clusters come out of the policies' own step logs. Counts over a ladder of radii need no policy: they ask the engine
+// The clusters come out of the policies' own step logs. Counts over a grid of radii need no policy: they ask the engine
 // for the same pass over one head's rows, for keys, keys before RoPE and values.
 #include "app/study/makers/clustering_maker.h"
 
@@ -17,9 +17,11 @@ constexpr std::int64_t kMostClusters = 1024, kMostCentres = 1024;
 constexpr double kFirstRadius = 0.3, kLastRadius = 1.3, kRadiusStep = 0.05; // of the median distance
 
 /// One head's rows before the cut, as a tensor of one head.
-Tensor headRows(const LayerRunner& runner, const ViewDataRequest& request, TensorRole role, const Checkpoint& checkpoint) {
+Tensor headRows(const LayerRunner& runner, const ViewDataRequest& request, TensorRole role,
+                const Checkpoint& checkpoint) {
     const Engine& engine = runner.engine();
-    const Tensor seen = engine.rows(runner.tensor(request.capture, request.layer, role, checkpoint), 0, request.cut.token);
+    const Tensor seen =
+        engine.rows(runner.tensor(request.capture, request.layer, role, checkpoint), 0, request.cut.token);
     const HostTensor all = engine.download(seen);
     const std::int64_t n = all.shape[1], d = all.shape[2];
     const auto begin = all.data.begin() + request.kvHead.value * n * d;
@@ -57,23 +59,30 @@ private:
         return run;
     }
 
-    static bool isPolicy(const RunRequest& run, const char* id) { return run.capture && !run.recorded && run.policy.policy == id; }
+    static bool isPolicy(const RunRequest& run, const char* id) {
+        return run.capture && !run.recorded && run.policy.policy == id;
+    }
 
     void followPolicy(const std::string& picture) {
         const RunRequest run = paneRun();
         const bool streams = isPolicy(run, "subgen"), centres = isPolicy(run, "subgen_kcenter");
         if (!streams && !(centres && (picture == "overview" || picture == "sizes")))
-            throw Error({.sentence = centres ? "k-center has neither a stream of births nor reservoirs" : "this picture shows SubGen's clusters, and the active pane has none",
+            throw Error({.sentence = centres ? "k-center has neither a stream of births nor reservoirs"
+                                             : "this picture shows SubGen's clusters, and the active pane has none",
                          .place = {},
-                         .remedy = centres ? "Choose SubGen (streaming) in the pane, or the pictures \"Overview\", \"Sizes\" and \"Radius against k\""
-                                           : "Choose SubGen or SubGen k-center in the pane; the pictures \"m against δ\" and \"Radius against k\" need no policy"});
+                         .remedy = centres ? "Choose SubGen (streaming) in the pane, or the pictures \"Overview\", "
+                                             "\"Sizes\" and \"Radius against k\""
+                                           : "Choose SubGen or SubGen k-center in the pane; the pictures \"m against "
+                                             "δ\" and \"Radius against k\" need no policy"});
         const auto result = m_runner.run(run, m_checkpoint.part(0, 0.7));
         if (const auto log = std::dynamic_pointer_cast<const SubgenLog>(result->log))
             m_data.stream = log->heads[head()];
         if (const auto log = std::dynamic_pointer_cast<const KCenterLog>(result->log))
             m_data.centres = log->heads[head()];
         if (!m_data.stream && !m_data.centres)
-            throw Error({.sentence = "in prompt blocks k-center has no walk over the whole prompt", .place = {}, .remedy = "Set its prompt block and decode tokens to 0"});
+            throw Error({.sentence = "in prompt blocks k-center has no walk over the whole prompt",
+                         .place = {},
+                         .remedy = "Set its prompt block and decode tokens to 0"});
         project();
         if (m_data.centres)
             cover();
@@ -92,10 +101,19 @@ private:
     void cover() {
         RunRequest run = paneRun();
         if (!isPolicy(run, "subgen_kcenter")) {
-            run = {.capture = m_request.capture, .layer = m_request.layer, .policy = PolicySpec::parse("subgen_kcenter"), .budget = {}, .cut = m_request.cut,
-                   .seed = m_request.seed, .measure = false, .recorded = {}, .random = {}, .recordSteps = true};
+            run = {.capture = m_request.capture,
+                   .layer = m_request.layer,
+                   .policy = PolicySpec::parse("subgen_kcenter"),
+                   .budget = {},
+                   .cut = m_request.cut,
+                   .seed = m_request.seed,
+                   .measure = false,
+                   .recorded = {},
+                   .random = {},
+                   .recordSteps = true};
         }
-        const std::int64_t budget = std::min<std::int64_t>(m_request.cut.token, kMostCentres + run.policy.values.integer("recent"));
+        const std::int64_t budget =
+            std::min<std::int64_t>(m_request.cut.token, kMostCentres + run.policy.values.integer("recent"));
         run.budget = {Budget::Unit::Tokens, static_cast<double>(budget)};
         const auto result = m_runner.run(run, m_checkpoint.part(0.9, 1));
         const auto log = std::dynamic_pointer_cast<const KCenterLog>(result->log);
@@ -131,9 +149,11 @@ private:
             ClusteringData::RadiusCurve& curve = m_data.curves.back();
             const double share = kFirstRadius + kRadiusStep * step, radius = share * curve.median;
             const double done = static_cast<double>(steps - 1 - step) / steps;
-            const auto clusters = m_runner.engine().streamClusters(rows, std::span(&radius, 1), kMostClusters, checkpoint.part(done, done + 1.0 / steps));
+            const auto clusters = m_runner.engine().streamClusters(rows, std::span(&radius, 1), kMostClusters,
+                                                                   checkpoint.part(done, done + 1.0 / steps));
             curve.radius.insert(curve.radius.begin(), share);
-            curve.clusters.insert(curve.clusters.begin(), clusters.front().full ? 0 : std::ssize(clusters.front().representatives));
+            curve.clusters.insert(curve.clusters.begin(),
+                                  clusters.front().full ? 0 : std::ssize(clusters.front().representatives));
             m_partial(std::make_shared<const ClusteringData>(m_data));
             if (clusters.front().full)
                 break;

@@ -1,6 +1,6 @@
 // Curves over budgets or over a parameter: the same runs as a sweep makes, for the policies that are on the screen. A
-// policy that draws random numbers runs with several seeds, so that luck is seen as a band. On several captures each gives
-// a curve of its own, and what is said is their mean.
+// policy that draws random numbers runs with several seeds, so that luck is seen as a band. On several captures each
+// gives a curve of its own, and what is said is their mean.
 #include "app/study/makers/curves_maker.h"
 
 #include "app/study/makers/further_captures.h"
@@ -8,11 +8,11 @@
 #include "app/study/makers/measured_heads.h"
 #include "app/study/makers/phase_axis.h"
 #include "core/base/error.h"
-#include "core/metrics/statistics.h"
 #include "core/capture/named_dataset.h"
+#include "core/metrics/statistics.h"
 #include "core/policies/policy.h"
-#include "views/curves/curves_data.h"
 #include "views/common/file_option.h"
+#include "views/curves/curves_data.h"
 
 #include <algorithm>
 #include <array>
@@ -25,7 +25,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::array kLadder = {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 0.9};
+constexpr std::array kBudgetGrid = {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 0.9};
 
 bool drawsRandomNumbers(const PaneRequest& pane) {
     return pane.recordedPath.empty() && policyById(pane.run.policy.policy).card().usesSeed;
@@ -41,8 +41,8 @@ bool hasParameter(const PaneRequest& pane, const std::string& id) {
     return pane.recordedPath.empty() && pane.run.policy.values.has(id);
 }
 
-/// The values that `typed` names, spread about the default of the first policy that has the parameter; the active pane's
-/// before the others.
+/// The values that `typed` names, spread about the default of the first policy that has the parameter; the active
+/// pane's before the others.
 PhaseAxis axisFor(const ViewDataRequest& request, const std::string& typed) {
     const std::string id = typed.substr(0, typed.find('='));
     const PaneRequest* owner = &request.shownPane();
@@ -57,8 +57,8 @@ PhaseAxis axisFor(const ViewDataRequest& request, const std::string& typed) {
     return axis;
 }
 
-/// The means over captures where all have a point, with the 95 % interval of the mean. A capture that still runs takes part
-/// where it has got to.
+/// The means over captures where all have a point, with the 95 % interval of the mean. A capture that still runs takes
+/// part where it has got to.
 std::vector<CurvePoint> meanOf(const std::vector<CaptureCurve>& captures, bool lastIsRunning) {
     if (captures.size() == 1)
         return captures.front().points;
@@ -91,7 +91,8 @@ public:
     CurveMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
                const ViewDataMaker::Partial& partial)
         : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial),
-          m_measure(measureById(request.options.choice("measure"))), m_wholeLayer(request.options.choice("heads") == "layer"),
+          m_measure(measureById(request.options.choice("measure"))),
+          m_wholeLayer(request.options.choice("heads") == "layer"),
           m_captures(capturesWith(request.options.text("captures"), runner, request, checkpoint)) {
         m_data.measure = m_measure.id;
         if (const std::string varied = request.options.text("vary"); !varied.empty() && varied != "budget") {
@@ -122,7 +123,7 @@ private:
     std::size_t settingsOf(const PaneRequest& pane) const {
         if (!m_data.parameter.empty())
             return hasParameter(pane, m_data.parameter) ? m_axis.texts.size() : 1;
-        return hasBudgets(pane) ? kLadder.size() : 1;
+        return hasBudgets(pane) ? kBudgetGrid.size() : 1;
     }
     double runsOf(const PaneRequest& pane) const { return static_cast<double>(settingsOf(pane)) * seedsOf(pane); }
     /// A recorded list belongs to the capture that it was made on.
@@ -153,16 +154,16 @@ private:
     }
 
     void addCapture(const PaneRequest& pane, RunRequest run) {
-        const Chooser chooser = chooserOf(run);
-        curve().policyId = chooser.policyId;
-        curve().policyName = chooser.policyName;
-        curve().variant = chooser.variant;
+        const PolicyIdentity identity = policyIdentityOf(run);
+        curve().policyId = identity.policyId;
+        curve().policyName = identity.policyName;
+        curve().variant = identity.variant;
         if (settingsOf(pane) == 1)
             addPoint(run, seedsOf(pane), {});
         else if (!m_data.parameter.empty())
             addValues(run, seedsOf(pane));
         else
-            for (const double retention : kLadder) {
+            for (const double retention : kBudgetGrid) {
                 run.budget = {Budget::Unit::Fraction, retention};
                 addPoint(run, seedsOf(pane), {});
             }

@@ -17,17 +17,21 @@ namespace {
 
 using Reader = std::shared_ptr<const CaptureReader>;
 
-Reader kept(const std::string& path, const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
+Reader kept(const std::string& path, const LayerRunner& runner, const ViewDataRequest& request,
+            const Checkpoint& checkpoint) {
     const std::string key = runner.keyOf(request.capture) + "reader|" + path + "@" + pathStamp(path);
-    return *runner.cache().get<Reader>(key, checkpoint, [&] { return StageCache::Made<Reader>{openCapture(path), 4096}; });
+    return *runner.cache().get<Reader>(key, checkpoint, [&] {
+        return StageCache::Made<Reader>{openCapture(path), 4096};
+    });
 }
 
 void checkHead(const CaptureReader& capture, const ViewDataRequest& request) {
     const CaptureInfo& info = capture.info();
     info.layerInfo(request.layer); // throws with the layers that are there
     if (request.kvHead.value >= info.numKvHeads)
-        throw Error({fmt::format("{} has {} KV heads, so none with the number {}", info.fileName, info.numKvHeads, request.kvHead.value), "captures",
-                     "Choose captures of the same model", info.path});
+        throw Error({fmt::format("{} has {} KV heads, so none with the number {}", info.fileName, info.numKvHeads,
+                                 request.kvHead.value),
+                     "captures", "Choose captures of the same model", info.path});
 }
 
 } // namespace
@@ -41,7 +45,8 @@ std::vector<Reader> capturesWith(const std::string& files, const LayerRunner& ru
         std::error_code unknown;
         for (const Reader& other : captures)
             if (std::filesystem::equivalent(other->info().path, path, unknown))
-                throw Error({fmt::format("{} is named twice, and would count twice", reader->info().fileName), "captures", "Name each capture once; the open one is always there", path});
+                throw Error({fmt::format("{} is named twice, and would count twice", reader->info().fileName),
+                             "captures", "Name each capture once; the open one is always there", path});
         captures.push_back(reader);
     }
     return captures;
@@ -51,7 +56,10 @@ RunRequest onCapture(const PaneRequest& pane, const Reader& capture) {
     if (capture == pane.run.capture)
         return resolvePane(pane, true);
     if (pane.run.random)
-        throw Error({"replayed random numbers belong to one capture", "captures", "Draw them (without --uniforms and --sketch), or leave the further captures out", {}});
+        throw Error({"replayed random numbers belong to one capture",
+                     "captures",
+                     "Draw them (without --uniforms and --sketch), or leave the further captures out",
+                     {}});
     PaneRequest there = pane;
     there.run.capture = capture;
     there.run.cut = Cut::resolve(pane.run.cut.text, *capture);

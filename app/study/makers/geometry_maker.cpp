@@ -1,5 +1,5 @@
-// The vectors of a capture as distributions. Figures of single tokens count every token before the cut; figures of heads take
-// one measure per head from core/metrics.
+// The vectors of a capture as distributions. Figures of single tokens count every token before the cut; figures of
+// heads take one measure per head from core/metrics.
 #include "app/study/makers/geometry_maker.h"
 
 #include "core/base/error.h"
@@ -41,10 +41,13 @@ public:
     ViewDataMaker::Value run(const ViewDataMaker::Partial& partial) {
         const auto total = static_cast<double>(m_layers.size());
         for (std::size_t i = 0; i < m_layers.size(); ++i) {
-            const Checkpoint part = m_checkpoint.part(static_cast<double>(i) / total, static_cast<double>(i + 1) / total);
+            const Checkpoint part =
+                m_checkpoint.part(static_cast<double>(i) / total, static_cast<double>(i + 1) / total);
             part.at(0, 1);
             addLayer(m_layers[i], part);
-            m_data.where = m_layers.size() > 1 ? std::to_string(i + 1) + " of " + std::to_string(m_layers.size()) + " layers" : whereInLayer();
+            m_data.where = m_layers.size() > 1
+                               ? std::to_string(i + 1) + " of " + std::to_string(m_layers.size()) + " layers"
+                               : whereInLayer();
             partial(std::make_shared<const GeometryData>(m_data));
         }
         return std::make_shared<const GeometryData>(m_data);
@@ -67,7 +70,9 @@ private:
 
     void nameFigure() {
         const std::string& figure = m_data.figure;
-        m_data.of = figure == "log_det" ? "KV heads" : figure == "means" || figure == "distinct" ? "query heads" : "vectors";
+        m_data.of = figure == "log_det"                         ? "KV heads"
+                    : figure == "means" || figure == "distinct" ? "query heads"
+                                                                : "vectors";
         m_data.isSigned = figure == "cosines" || figure == "means" || figure == "distinct";
         m_data.axis = figure == "cosines"    ? "Cosine to the mean"
                       : figure == "means"    ? "cos(mean key, mean query)"
@@ -95,7 +100,8 @@ private:
         else if (m_data.figure == "means")
             addMeasures(layer, {"cos_means"}, {Role::Keys}, {"cos(mean key, mean query)"}, checkpoint);
         else if (m_data.figure == "distinct")
-            addMeasures(layer, {"cos_distinct", "cos_means"}, {Role::Keys, Role::Values}, {"most distinct key k*", "mean key"}, checkpoint);
+            addMeasures(layer, {"cos_distinct", "cos_means"}, {Role::Keys, Role::Values},
+                        {"most distinct key k*", "mean key"}, checkpoint);
         else if (m_data.figure == "log_det")
             addLogDeterminants(layer, checkpoint);
         else
@@ -116,15 +122,17 @@ private:
 
     /// Every number of the heads in scope.
     void add(std::size_t which, const HostTensor& table, LayerIndex layer) {
-        const auto& kvOfQ = m_request.capture->info().layerInfo(layer).kvOfQ;
+        const auto& gqaGroupOf = m_request.capture->info().layerInfo(layer).gqaGroupOf;
         const bool perQuery = m_data.series[which].role == Role::Queries;
         const std::int64_t width = table.shape[1];
         for (std::int64_t head = 0; head < table.shape[0]; ++head) {
-            const std::int32_t kvHead = perQuery ? kvOfQ[static_cast<std::size_t>(head)] : static_cast<std::int32_t>(head);
+            const std::int32_t kvHead =
+                perQuery ? gqaGroupOf[static_cast<std::size_t>(head)] : static_cast<std::int32_t>(head);
             if (headOnly() && kvHead != m_request.kvHead.value)
                 continue;
             for (std::int64_t i = 0; i < width; ++i)
-                m_data.series[which].histogram.add(static_cast<double>(table.data[static_cast<std::size_t>(head * width + i)]));
+                m_data.series[which].histogram.add(
+                    static_cast<double>(table.data[static_cast<std::size_t>(head * width + i)]));
         }
     }
 
@@ -147,7 +155,8 @@ private:
     }
 
     /// Measures of tensors alone: whatever is kept, they are the same.
-    std::vector<MeasureValues> measuresOf(RunRequest run, LayerIndex layer, const std::vector<std::string>& ids, const Checkpoint& checkpoint) const {
+    std::vector<MeasureValues> measuresOf(RunRequest run, LayerIndex layer, const std::vector<std::string>& ids,
+                                          const Checkpoint& checkpoint) const {
         run.layer = layer;
         run.measure = true;
         const auto result = m_runner.run(run, checkpoint.part(0, 0.7));
@@ -155,15 +164,16 @@ private:
     }
 
     void addNumbers(GeometrySeries& series, const std::vector<double>& perHead, bool perQuery, LayerIndex layer) {
-        const auto& kvOfQ = m_request.capture->info().layerInfo(layer).kvOfQ;
+        const auto& gqaGroupOf = m_request.capture->info().layerInfo(layer).gqaGroupOf;
         for (std::size_t head = 0; head < perHead.size(); ++head)
-            if (!headOnly() || (perQuery ? kvOfQ[head] : static_cast<std::int32_t>(head)) == m_request.kvHead.value)
+            if (!headOnly() ||
+                (perQuery ? gqaGroupOf[head] : static_cast<std::int32_t>(head)) == m_request.kvHead.value)
                 series.numbers.push_back(perHead[head]);
         series.histogram = Histogram::over(series.numbers, headBins(series.numbers.size()));
     }
 
-    void addMeasures(LayerIndex layer, const std::vector<std::string>& ids, const std::vector<Role>& roles, const std::vector<std::string>& names,
-                     const Checkpoint& checkpoint) {
+    void addMeasures(LayerIndex layer, const std::vector<std::string>& ids, const std::vector<Role>& roles,
+                     const std::vector<std::string>& names, const Checkpoint& checkpoint) {
         RunRequest run;
         run.capture = m_request.capture;
         run.policy = PolicySpec::parse("exact");
@@ -181,26 +191,40 @@ private:
             throw Error({"no policy is shown", {}, "Add a pane: log det is that of the keys it keeps", {}});
         for (std::size_t pane = 0; pane < m_request.panes.size(); ++pane) {
             const RunRequest run = resolvePane(m_request.panes[pane], true);
-            const Chooser chooser = chooserOf(run);
+            const PolicyIdentity identity = policyIdentityOf(run);
             if (m_data.series.size() <= pane)
-                m_data.series.push_back({Role::Policy, chooser.policyName, chooser.policyId, static_cast<char>('A' + pane), {}, {}});
-            addNumbers(m_data.series[pane], measuresOf(run, layer, {"log_det"}, checkpoint.silent()).front().perHead, false, layer);
+                m_data.series.push_back(
+                    {Role::Policy, identity.policyName, identity.policyId, static_cast<char>('A' + pane), {}, {}});
+            addNumbers(m_data.series[pane], measuresOf(run, layer, {"log_det"}, checkpoint.silent()).front().perHead,
+                       false, layer);
         }
     }
 
     void addPoints(LayerIndex layer, const Checkpoint& checkpoint) {
         const CaptureInfo& info = m_request.capture->info();
         const LayerInfo& about = info.layerInfo(layer);
-        const std::int64_t first = info.numTokens - about.queryCount, judging = std::max<std::int64_t>(first, m_request.cut.judgedOnSeen ? info.numTokens - 256 : m_request.cut.token);
+        const std::int64_t first = info.numTokens - about.queryCount,
+                           judging = std::max<std::int64_t>(first, m_request.cut.evaluatedOnSeen ? info.numTokens - 256
+                                                                                                 : m_request.cut.token);
         if (about.queryCount == 0 || judging >= info.numTokens)
-            throw Error({"the bounds need queries, and layer " + std::to_string(layer.value) + " holds none after the cut", {},
-                         "Capture queries too, or choose an earlier cut", info.path});
+            throw Error(
+                {"the bounds need queries, and layer " + std::to_string(layer.value) + " holds none after the cut",
+                 {},
+                 "Capture queries too, or choose an earlier cut",
+                 info.path});
         const Tensor queries = m_runner.tensor(m_request.capture, layer, TensorRole::Queries, checkpoint.silent());
         TheoremInput input{m_runner.engine().rows(queries, judging - first, about.queryCount),
-                           m_runner.tensor(m_request.capture, layer, TensorRole::Keys, checkpoint.silent()), static_cast<TokenIndex>(judging),
-                           m_request.cut.token, {about.scaling, about.softcap, about.slidingWindow, about.kvOfQ}, m_request.queryHead.value};
+                           m_runner.tensor(m_request.capture, layer, TensorRole::Keys, checkpoint.silent()),
+                           static_cast<TokenIndex>(judging),
+                           m_request.cut.token,
+                           {about.scaling, about.softcap, about.slidingWindow, about.gqaGroupOf},
+                           m_request.queryHead.value};
         if (about.softcap > 0)
-            throw Error({"the bounds are about plain dot products, and layer " + std::to_string(layer.value) + " caps its logits", {}, "Choose another figure", info.path});
+            throw Error({"the bounds are about plain dot products, and layer " + std::to_string(layer.value) +
+                             " caps its logits",
+                         {},
+                         "Choose another figure",
+                         info.path});
         m_data.points = theoremPoints(m_runner.engine(), input, checkpoint);
         m_data.leftOut = std::min(input.most, input.queries.size(1)) - std::ssize(m_data.points);
     }

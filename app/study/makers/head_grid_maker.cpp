@@ -5,8 +5,8 @@
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/policies/policy.h"
-#include "views/head_grid/head_grid_data.h"
 #include "views/common/measure_options.h"
+#include "views/head_grid/head_grid_data.h"
 
 #include <algorithm>
 #include <cmath>
@@ -51,7 +51,8 @@ struct Layer {
 Values measured(const Layer& layer, const MeasureCard& measure) {
     if (measure.subject == MeasureSubject::KeptTokens)
         return headValues(layer.runner, *layer.active(true), measure, layer.checkpoint);
-    const auto whole = layer.runner.run(wholeCache(layer.request.capture, layer.index, layer.request.cut), layer.checkpoint);
+    const auto whole =
+        layer.runner.run(wholeCache(layer.request.capture, layer.index, layer.request.cut), layer.checkpoint);
     return headValues(layer.runner, *whole, measure, layer.checkpoint);
 }
 
@@ -89,7 +90,8 @@ std::vector<TokenIndex> selectedBefore(const Layer& layer, TokenIndex cut) {
         if (token < cut)
             tokens.push_back(token);
     if (tokens.empty())
-        throw Error({"no token before the cut is selected", "quantity", "Select a span first, such as the needle (N)", {}});
+        throw Error(
+            {"no token before the cut is selected", "quantity", "Select a span first, such as the needle (N)", {}});
     return tokens;
 }
 
@@ -98,9 +100,11 @@ Values selectionKept(const Layer& layer) {
     const auto tokens = selectedBefore(layer, result->request.cut.token);
     Values values;
     for (const HeadSelection& head : result->selection.heads)
-        values.push_back(static_cast<double>(std::count_if(tokens.begin(), tokens.end(), [&](TokenIndex token) {
-                             return std::binary_search(head.kept.begin(), head.kept.end(), token);
-                         })) /
+        values.push_back(static_cast<double>(std::count_if(tokens.begin(), tokens.end(),
+                                                           [&](TokenIndex token) {
+                                                               return std::binary_search(head.kept.begin(),
+                                                                                         head.kept.end(), token);
+                                                           })) /
                          static_cast<double>(tokens.size()));
     return values;
 }
@@ -113,8 +117,9 @@ Values survivalBudget(const Layer& layer) {
     for (std::size_t head = 0; head < layer.kvHeads(); ++head) {
         double worst = 0;
         for (const TokenIndex token : tokens) {
-            const TokenStanding standing = standingOf(*result, KvHeadIndex(static_cast<std::int32_t>(head)), token);
-            worst = standing.flipBudget > 0 ? std::max(worst, static_cast<double>(standing.flipBudget)) : kNaN;
+            const TokenDecision decision =
+                tokenDecisionOf(*result, KvHeadIndex(static_cast<std::int32_t>(head)), token);
+            worst = decision.flipBudget > 0 ? std::max(worst, static_cast<double>(decision.flipBudget)) : kNaN;
             if (std::isnan(worst))
                 break;
         }
@@ -140,8 +145,8 @@ Values meanCosine(const Layer& layer) {
     const HostTensor keys = mean(TensorRole::Keys, cut), queries = mean(TensorRole::Queries, seen);
     const std::int64_t d = keys.shape[1];
     Values values;
-    for (std::size_t q = 0; q < about.kvOfQ.size(); ++q) {
-        const float* k = keys.data.data() + about.kvOfQ[q] * d;
+    for (std::size_t q = 0; q < about.gqaGroupOf.size(); ++q) {
+        const float* k = keys.data.data() + about.gqaGroupOf[q] * d;
         const float* x = queries.data.data() + static_cast<std::int64_t>(q) * d;
         double dot = 0, kk = 0, xx = 0;
         for (std::int64_t c = 0; c < d; ++c) {
@@ -163,8 +168,14 @@ struct Quantity {
 
 Quantity quantityOf(const MeasureCard& card) {
     const bool ofPolicy = card.subject == MeasureSubject::KeptTokens;
-    return {measureWords(card) + (ofPolicy ? " of {}" : ""), card.unit, card.shape != MeasureShape::PerKvHead, card.isSigned, higherWins(card),
-            false, card.better == MeasureDirection::Neither, [&card](const Layer& layer) { return measured(layer, card); }};
+    return {measureWords(card) + (ofPolicy ? " of {}" : ""),
+            card.unit,
+            card.shape != MeasureShape::PerKvHead,
+            card.isSigned,
+            higherWins(card),
+            false,
+            card.better == MeasureDirection::Neither,
+            [&card](const Layer& layer) { return measured(layer, card); }};
 }
 
 constexpr std::string_view kPolicy = "{}";
@@ -172,11 +183,15 @@ constexpr std::string_view kPolicy = "{}";
 /// What the grid has beside the measures.
 Quantity quantityOf(const std::string& id) {
     static const std::map<std::string, Quantity> own = {
-        {"error_difference", {"output error of A less that of B", "", true, true, false, false, false, errorDifference}},
+        {"error_difference",
+         {"output error of A less that of B", "", true, true, false, false, false, errorDifference}},
         {"overlap", {"Jaccard overlap of A and B", "", false, false, true, false, false, overlap}},
         {"kept_tokens", {"tokens kept by {}", "", false, false, true, false, false, keptTokens}},
-        {"selection_kept", {"share of the selected tokens that {} keeps", "", false, false, true, false, false, selectionKept}},
-        {"survival_budget", {"smallest retention at which {} keeps all selected tokens", "", false, false, false, true, false, survivalBudget}},
+        {"selection_kept",
+         {"share of the selected tokens that {} keeps", "", false, false, true, false, false, selectionKept}},
+        {"survival_budget",
+         {"smallest retention at which {} keeps all selected tokens", "", false, false, false, true, false,
+          survivalBudget}},
         {"mean_cosine", {"cos(mean key, mean query)", "", true, true, false, false, true, meanCosine}}};
     const auto found = own.find(id);
     return found == own.end() ? quantityOf(measureById(id)) : found->second;
@@ -188,7 +203,8 @@ std::string wordsOf(const Quantity& quantity, const ViewDataRequest& request) {
     if (at == std::string::npos)
         return words;
     const PaneRequest& pane = request.shownPane();
-    const std::string name = pane.recordedPath.empty() ? policyById(pane.run.policy.policy).card().name : "the recorded list";
+    const std::string name =
+        pane.recordedPath.empty() ? policyById(pane.run.policy.policy).card().name : "the recorded list";
     return words.replace(at, kPolicy.size(), name);
 }
 

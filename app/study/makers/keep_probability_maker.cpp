@@ -28,10 +28,10 @@ ViewDataMaker::Value makeKeepProbabilityData(const LayerRunner& runner, const Vi
     run.measure = false;
     KeepProbabilityData data;
     data.letter = static_cast<char>('A' + request.activePane);
-    const Chooser chooser = chooserOf(run);
-    data.policyId = chooser.policyId;
-    data.policyName = chooser.policyName;
-    data.variant = chooser.variant;
+    const PolicyIdentity identity = policyIdentityOf(run);
+    data.policyId = identity.policyId;
+    data.policyName = identity.policyName;
+    data.variant = identity.variant;
     data.drawsRandomNumbers = !run.recorded && policyById(data.policyId).card().usesSeed;
     data.firstSeed = run.seed;
     data.seedsAsked = data.drawsRandomNumbers ? static_cast<int>(request.options.integer("seeds")) : 1;

@@ -13,8 +13,9 @@ namespace kvscope {
 
 namespace {
 
-std::shared_ptr<const LeverageLog> runLeverage(const LayerRunner& runner, const ViewDataRequest& request, const std::string& sketch,
-                                               std::int64_t columns, const Checkpoint& checkpoint) {
+std::shared_ptr<const LeverageLog> runLeverage(const LayerRunner& runner, const ViewDataRequest& request,
+                                               const std::string& sketch, std::int64_t columns,
+                                               const Checkpoint& checkpoint) {
     RunRequest run;
     run.capture = request.capture;
     run.layer = request.layer;

@@ -1,5 +1,5 @@
-// A pixel of a large map stands for hundreds of cells. Who locks it wants the bright one among them and what lies around
-// it, value by value: three small maps, of the pixel, of the neighbourhood and of the one row.
+// A pixel of a large map stands for hundreds of cells. Who locks it wants the bright one among them and what lies
+// around it, value by value: three small maps, of the pixel, of the neighbourhood and of the one row.
 #include "app/study/makers/map_neighbourhood.h"
 
 #include "views/attention_map/map_cell.h"
@@ -43,7 +43,8 @@ std::int64_t largest(const HostTensor& cells, bool isDifference) {
 void goToLargest(const AttentionMapInput& map, MapCell& cell, bool isDifference, const Draw& draw) {
     while (cell.firstQuery < cell.lastQuery || cell.firstKey < cell.lastKey) {
         const std::int64_t rows = cell.lastQuery - cell.firstQuery + 1, keys = cell.lastKey - cell.firstKey + 1;
-        const AttentionMap drawn = draw(part(map, cell.firstQuery, cell.firstQuery + rows, cell.firstKey, cell.firstKey + keys, kMostAcross));
+        const AttentionMap drawn =
+            draw(part(map, cell.firstQuery, cell.firstQuery + rows, cell.firstKey, cell.firstKey + keys, kMostAcross));
         const std::int64_t height = drawn.cells.shape[0], width = drawn.cells.shape[1];
         const std::int64_t at = largest(drawn.cells, isDifference), y = at / width, x = at % width;
         cell = {static_cast<TokenIndex>(cell.firstQuery + rows * y / height),
@@ -68,7 +69,8 @@ void rankInRow(const AttentionMapInput& map, MapNeighbourhood& around, const Dra
 
 } // namespace
 
-std::shared_ptr<const MapNeighbourhood> neighbourhoodOf(const AttentionMapInput& map, const ParameterValues& options, const Draw& draw) {
+std::shared_ptr<const MapNeighbourhood> neighbourhoodOf(const AttentionMapInput& map, const ParameterValues& options,
+                                                        const Draw& draw) {
     std::optional<MapCell> cell = MapCell::parse(options.text("cell"));
     const std::int64_t n = map.keys.size(1), firstRow = map.firstQuery, endRow = firstRow + map.queries.size(1);
     if (!cell || cell->firstQuery < firstRow || cell->lastQuery >= endRow || cell->lastKey >= n)
@@ -77,10 +79,13 @@ std::shared_ptr<const MapNeighbourhood> neighbourhoodOf(const AttentionMapInput&
     auto around = std::make_shared<MapNeighbourhood>();
     around->query = cell->firstQuery;
     around->key = cell->firstKey;
-    const std::int64_t side = options.integer("around"), rows = std::min(side, endRow - firstRow), keys = std::min(side, n);
+    const std::int64_t side = options.integer("around"), rows = std::min(side, endRow - firstRow),
+                       keys = std::min(side, n);
     around->rowBegin = std::clamp<std::int64_t>(around->query - side / 2, firstRow, endRow - rows);
     around->keyBegin = std::clamp<std::int64_t>(around->key - side / 2, 0, n - keys);
-    around->cells = draw(part(map, around->rowBegin, around->rowBegin + rows, around->keyBegin, around->keyBegin + keys, side)).cells;
+    around->cells =
+        draw(part(map, around->rowBegin, around->rowBegin + rows, around->keyBegin, around->keyBegin + keys, side))
+            .cells;
     rankInRow(map, *around, draw);
     return around;
 }

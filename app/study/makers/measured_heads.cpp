@@ -10,7 +10,8 @@
 
 namespace kvscope {
 
-std::vector<double> headValues(const LayerRunner& runner, const RunResult& result, const MeasureCard& measure, const Checkpoint& checkpoint) {
+std::vector<double> headValues(const LayerRunner& runner, const RunResult& result, const MeasureCard& measure,
+                               const Checkpoint& checkpoint) {
     const Fidelity& fidelity = requireFidelity(result);
     if (measure.id == "output_error")
         return fidelity.meanOutputError;
@@ -24,7 +25,8 @@ bool comesWithResults(const MeasureCard& measure) {
     return measure.id == "output_error" || measure.id == "retained_mass";
 }
 
-std::vector<double> kvHeadValues(const LayerRunner& runner, const RunResult& result, const MeasureCard& measure, const Checkpoint& checkpoint) {
+std::vector<double> kvHeadValues(const LayerRunner& runner, const RunResult& result, const MeasureCard& measure,
+                                 const Checkpoint& checkpoint) {
     std::vector<double> values = headValues(runner, result, measure, checkpoint);
     if (measure.shape == MeasureShape::PerKvHead)
         return values;
@@ -49,19 +51,23 @@ void checkCaptureHas(const CaptureReader& capture, LayerIndex layer, MeasureNeed
     const std::string place = "layer " + std::to_string(layer.value), &path = capture.info().path;
     if (need == MeasureNeed::OutputProjection && !info.hasOutputProjection)
         throw Error({"no output projection captured", place, "Capture with o_proj, or look at errors before it", path});
-    if (need == MeasureNeed::PreRopeKeys && info.hasRope && !info.hasKeysPreRope && capture.inverseFrequencies(layer).empty())
-        throw Error({"no keys before RoPE captured", place, "Capture the prompt again with inverse frequencies or k_pre", path});
+    if (need == MeasureNeed::PreRopeKeys && info.hasRope && !info.hasKeysPreRope &&
+        capture.inverseFrequencies(layer).empty())
+        throw Error({"no keys before RoPE captured", place,
+                     "Capture the prompt again with inverse frequencies or k_pre", path});
 }
 
-double meanOverHeads(const LayerRunner& runner, const RunResult& result, const MeasureCard& measure, const ViewDataRequest& request,
-                     bool wholeLayer, const Checkpoint& checkpoint) {
+double meanOverHeads(const LayerRunner& runner, const RunResult& result, const MeasureCard& measure,
+                     const ViewDataRequest& request, bool wholeLayer, const Checkpoint& checkpoint) {
     const std::vector<double> values = headValues(runner, result, measure, checkpoint);
     const bool perKvHead = measure.shape == MeasureShape::PerKvHead;
     const double mean = !perKvHead   ? meanOverHeads(values, request, wholeLayer)
                         : wholeLayer ? meanOfNumbers(values)
                                      : values[static_cast<std::size_t>(request.kvHead.value)];
     if (std::isnan(mean))
-        throw Error({.sentence = "'" + measure.id + "' has no number here", .place = measure.id, .remedy = "Look at another head, or choose another measure"});
+        throw Error({.sentence = "'" + measure.id + "' has no number here",
+                     .place = measure.id,
+                     .remedy = "Look at another head, or choose another measure"});
     return mean;
 }
 

@@ -1,5 +1,5 @@
-// Runs streaming BalanceKV with its steps written down and asks one query of every node of its trees: how well do the two
-// halves agree, and how far off is everything that is stored, as the stream goes by.
+// Runs streaming BalanceKV with its steps written down and asks one query of every node of its trees: how well do the
+// two halves agree, and how far off is everything that is stored, as the stream goes by.
 #include "app/study/makers/merge_tree_maker.h"
 
 #include "app/study/makers/balance_panes.h"
@@ -59,9 +59,10 @@ std::int64_t findQuery(MergeTreeData& data, const ViewDataRequest& request, std:
     const std::int64_t n = request.capture->info().numTokens, first = n - layer.queryCount;
     const std::int64_t token = wanted < 0 ? data.stream->tokens - 1 : wanted;
     if (token < first || token >= n) {
-        data.whyNoQuery = layer.queryCount == 0 ? "no queries were captured"
-                                                : fmt::format("the query of token {} was not captured (the last {} were)",
-                                                              token, layer.queryCount);
+        data.whyNoQuery =
+            layer.queryCount == 0
+                ? "no queries were captured"
+                : fmt::format("the query of token {} was not captured (the last {} were)", token, layer.queryCount);
         return -1;
     }
     data.query = static_cast<TokenIndex>(token);
@@ -71,13 +72,15 @@ std::int64_t findQuery(MergeTreeData& data, const ViewDataRequest& request, std:
 QuerySight sightOf(const LayerRunner& runner, const ViewDataRequest& request, const MergeTreeData& data,
                    std::int64_t queryRow, const Checkpoint& checkpoint) {
     const Engine& engine = runner.engine();
-    const auto tensor = [&](TensorRole role) { return runner.tensor(request.capture, request.layer, role, checkpoint); };
+    const auto tensor = [&](TensorRole role) {
+        return runner.tensor(request.capture, request.layer, role, checkpoint);
+    };
     const auto rows = [&](TensorRole role) { return engine.rows(tensor(role), 0, data.stream->tokens); };
     const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
     const HostTensor keys = downloadHead(engine, rows(TensorRole::Keys), data.kvHead);
     const HostTensor query =
         downloadHead(engine, engine.rows(tensor(TensorRole::Queries), queryRow, queryRow + 1), data.queryHead);
-    const AttentionRule rule{.scaling = layer.scaling, .softcap = layer.softcap, .slidingWindow = 0, .kvOfQ = {}};
+    const AttentionRule rule{.scaling = layer.scaling, .softcap = layer.softcap, .slidingWindow = 0, .gqaGroupOf = {}};
     return {queryLogits(query.data, keys, rule), downloadHead(engine, rows(TensorRole::Values), data.kvHead)};
 }
 

@@ -1,5 +1,5 @@
-// Which values a parameter takes along an axis: all choices of a choice, equal steps of a plain number, equal factors of one
-// that spans decades.
+// Which values a parameter takes along an axis: all choices of a choice, equal steps of a plain number, equal factors
+// of one that spans decades.
 #include "app/study/makers/phase_axis.h"
 
 #include "core/base/error.h"
@@ -67,7 +67,9 @@ std::vector<std::string> listed(const std::string& values) {
 PhaseAxis budgetAxis(const std::vector<std::string>& typed, std::size_t points) {
     PhaseAxis axis{"budget", "Budget, share kept or tokens (t)", {}, {}, true};
     for (std::size_t i = 0; typed.empty() && i < points; ++i)
-        axis.texts.push_back(Budget{Budget::Unit::Fraction, std::round(100 * between(kLeastBudget, kMostBudget, i, points, true)) / 100}.text());
+        axis.texts.push_back(
+            Budget{Budget::Unit::Fraction, std::round(100 * between(kLeastBudget, kMostBudget, i, points, true)) / 100}
+                .text());
     for (const std::string& text : typed)
         axis.texts.push_back(Budget::parse(text).text());
     for (const std::string& text : axis.texts)
@@ -79,9 +81,10 @@ std::string titleOf(const ParameterSpec& spec) {
     return spec.label + (spec.symbol.empty() ? "" : " " + spec.symbol) + (spec.unit.empty() ? "" : ", " + spec.unit);
 }
 
-PhaseAxis parameterAxis(const ParameterSpec& spec, const std::vector<std::string>& typed, ParameterValues values, std::size_t points,
-                        std::int64_t tokens) {
-    PhaseAxis axis{spec.id, titleOf(spec), {}, {}, spec.kind == ParameterKind::Real || spec.kind == ParameterKind::Integer};
+PhaseAxis parameterAxis(const ParameterSpec& spec, const std::vector<std::string>& typed, ParameterValues values,
+                        std::size_t points, std::int64_t tokens) {
+    PhaseAxis axis{
+        spec.id, titleOf(spec), {}, {}, spec.kind == ParameterKind::Real || spec.kind == ParameterKind::Integer};
     const auto add = [&] {
         axis.texts.push_back(values.text(spec.id));
         axis.numbers.push_back(axis.isNumeric ? values.real(spec.id) : static_cast<double>(axis.numbers.size()));
@@ -117,7 +120,8 @@ void dropRepeats(PhaseAxis& axis) {
 PhaseAxis phaseAxisOf(const std::string& typed, const PolicySpec& policy, std::size_t points, std::int64_t tokens) {
     const std::size_t equals = std::min(typed.find('='), typed.size());
     const std::string id = typed.substr(0, equals);
-    const std::vector<std::string> values = equals < typed.size() ? listed(typed.substr(equals + 1)) : std::vector<std::string>{};
+    const std::vector<std::string> values =
+        equals < typed.size() ? listed(typed.substr(equals + 1)) : std::vector<std::string>{};
     if (equals < typed.size() && values.empty())
         throw Error({"the axis '" + id + "' has no values", "axis", "Write " + id + "=v1,v2, or " + id + " alone", {}});
     if (id == "budget") {
@@ -144,7 +148,10 @@ std::string standardAxis(const PolicyCard& card, const std::string& taken) {
             if (spec.id != taken && spec.kind != ParameterKind::Text && (number || !numbersOnly))
                 return spec.id;
         }
-    throw Error({card.name + " has nothing that could be varied", "axis", "Make a pane with another policy the active one", {}});
+    throw Error({card.name + " has nothing that could be varied",
+                 "axis",
+                 "Make a pane with another policy the active one",
+                 {}});
 }
 
 } // namespace kvscope

@@ -37,20 +37,24 @@ public:
           m_measure(measureById(request.options.choice("measure"))) {
         const PaneRequest& shown = request.shownPane();
         if (!shown.recordedPath.empty())
-            throw Error({"a recorded list has no parameters to vary", {}, "Make a pane with a policy the active one", {}});
+            throw Error(
+                {"a recorded list has no parameters to vary", {}, "Make a pane with a policy the active one", {}});
         m_data.measure = m_measure.id;
         m_data.higherIsBetter = higherWins(m_measure);
         m_data.winners = request.options.choice("colour") == "winner";
         if (m_data.winners && m_measure.better == MeasureDirection::Neither)
-            throw Error({"nobody wins by '" + m_measure.id + "': neither more nor less of it is better", "phase_map",
-                         "Colour by measure, or choose a measure that has a better side", {}});
+            throw Error({"nobody wins by '" + m_measure.id + "': neither more nor less of it is better",
+                         "phase_map",
+                         "Colour by measure, or choose a measure that has a better side",
+                         {}});
         m_data.activePane = request.activePane;
         m_data.where = wholeLayer() ? "all heads of the layer" : "KV head " + std::to_string(request.kvHead.value);
         for (std::size_t pane = 0; pane < request.panes.size(); ++pane)
             if (m_data.winners || std::cmp_equal(pane, request.activePane))
                 addPane(pane);
         chooseAxes(shown.run.policy);
-        const PhaseCell empty{false, std::vector<double>(m_runs.size(), kNaN), std::vector<double>(m_runs.size(), kNaN), {}};
+        const PhaseCell empty{
+            false, std::vector<double>(m_runs.size(), kNaN), std::vector<double>(m_runs.size(), kNaN), {}};
         m_data.cells.assign(m_data.x.texts.size() * m_data.y.texts.size(), empty);
     }
 
@@ -72,8 +76,9 @@ private:
     void addPane(std::size_t pane) {
         RunRequest run = resolvePane(m_request.panes[pane], true);
         run.measure = true;
-        const Chooser chooser = chooserOf(run);
-        m_data.panes.push_back({static_cast<char>('A' + pane), chooser.policyId, chooser.policyName, chooser.variant});
+        const PolicyIdentity identity = policyIdentityOf(run);
+        m_data.panes.push_back(
+            {static_cast<char>('A' + pane), identity.policyId, identity.policyName, identity.variant});
         m_runs.push_back(std::move(run));
     }
 
@@ -82,10 +87,12 @@ private:
         const PolicyCard& card = policyById(policy.policy).card();
         const std::string typedX = m_request.options.text("x"), typedY = m_request.options.text("y");
         const std::int64_t tokens = m_request.cut.token;
-        m_data.x = phaseAxisOf(typedX.empty() ? standardAxis(card, typedY.substr(0, typedY.find('='))) : typedX, policy, points, tokens);
+        m_data.x = phaseAxisOf(typedX.empty() ? standardAxis(card, typedY.substr(0, typedY.find('='))) : typedX, policy,
+                               points, tokens);
         m_data.y = phaseAxisOf(typedY.empty() ? standardAxis(card, m_data.x.id) : typedY, policy, points, tokens);
         if (m_data.x.id == m_data.y.id)
-            throw Error({"both axes are '" + m_data.x.id + "'", "phase_map", "Choose another parameter for one of them", {}});
+            throw Error(
+                {"both axes are '" + m_data.x.id + "'", "phase_map", "Choose another parameter for one of them", {}});
         for (const PhaseAxis* axis : {&m_data.x, &m_data.y})
             if (axis->id == "budget" && !card.usesBudget)
                 throw Error({card.name + " takes no budget", "phase_map", "Choose a parameter of it for the axis", {}});
@@ -111,7 +118,8 @@ private:
                 apply(run, m_data.x, x);
                 apply(run, m_data.y, y);
                 const auto result = m_runner.run(run, checkpoint.part(index / share, (index + 0.9) / share));
-                cell.values[pane] = meanOverHeads(m_runner, *result, m_measure, m_request, wholeLayer(), checkpoint.part((index + 0.9) / share, (index + 1) / share));
+                cell.values[pane] = meanOverHeads(m_runner, *result, m_measure, m_request, wholeLayer(),
+                                                  checkpoint.part((index + 0.9) / share, (index + 1) / share));
                 cell.kept[pane] = keptShareOf(*result, m_request, wholeLayer());
             } catch (const Error& error) {
                 if (cell.error.empty())

@@ -1,5 +1,5 @@
-// Fits the principal axes once per head and puts every token on them, or embeds the tokens by t-SNE; all panes share one
-// picture of the keys and differ only in what they keep. An embedding is kept with the capture: it takes seconds.
+// Fits the principal axes once per head and puts every token on them, or embeds the tokens by t-SNE; all panes share
+// one picture of the keys and differ only in what they keep. An embedding is kept with the capture: it takes seconds.
 #include "app/study/makers/projection_maker.h"
 
 #include "core/base/error.h"
@@ -43,7 +43,9 @@ Source sourceOf(const ViewDataRequest& request) {
     const std::string& name = request.options.choice("source");
     if (name == "queries")
         return {TensorRole::Queries, request.queryHead.value};
-    const TensorRole role = name == "keys_pre_rope" ? TensorRole::KeysPreRope : name == "values" ? TensorRole::Values : TensorRole::Keys;
+    const TensorRole role = name == "keys_pre_rope" ? TensorRole::KeysPreRope
+                            : name == "values"      ? TensorRole::Values
+                                                    : TensorRole::Keys;
     return {role, request.kvHead.value};
 }
 
@@ -52,7 +54,8 @@ void checkQueries(const ViewDataRequest& request) {
     const CaptureInfo& info = request.capture->info();
     const std::int64_t captured = info.layerInfo(request.layer).queryCount;
     if (captured < info.numTokens)
-        throw Error({.sentence = "the queries of " + std::to_string(captured) + " of " + std::to_string(info.numTokens) + " tokens were captured",
+        throw Error({.sentence = "the queries of " + std::to_string(captured) + " of " +
+                                 std::to_string(info.numTokens) + " tokens were captured",
                      .place = "layer " + std::to_string(request.layer.value),
                      .remedy = "Show keys or values, or capture the queries of all tokens",
                      .path = info.path});
@@ -69,7 +72,8 @@ HostTensor headRows(const HostTensor& all, std::int64_t head) {
 
 /// Where what is made of the rows of one head is kept, so that another colour or method finds it again.
 std::string placeOf(const LayerRunner& runner, const ViewDataRequest& request, std::int64_t head) {
-    return fmt::format("{}projection|{}|{}|{}", runner.keyOf(request.capture), request.layer.value, request.options.choice("source"), head);
+    return fmt::format("{}projection|{}|{}|{}", runner.keyOf(request.capture), request.layer.value,
+                       request.options.choice("source"), head);
 }
 
 TsneRequest tsneRequest(const ParameterValues& options) {
@@ -79,7 +83,8 @@ TsneRequest tsneRequest(const ParameterValues& options) {
             .snapshotEvery = kSnapshotEvery};
 }
 
-std::shared_ptr<ProjectionData> withEmbedding(const ProjectionData& plain, const TsneRequest& request, const Embedding& embedding) {
+std::shared_ptr<ProjectionData> withEmbedding(const ProjectionData& plain, const TsneRequest& request,
+                                              const Embedding& embedding) {
     auto data = std::make_shared<ProjectionData>(plain);
     data->keys = embedding.points;
     data->tsne = {request, embedding.iteration, embedding.divergence, embedding.neighboursKept};
@@ -87,19 +92,22 @@ std::shared_ptr<ProjectionData> withEmbedding(const ProjectionData& plain, const
 }
 
 /// Shares and embedding are kept apart: another seed asks for the neighbours of the same perplexity again.
-ViewDataMaker::Value embed(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows, std::int64_t head,
-                           const ProjectionData& plain, const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+ViewDataMaker::Value embed(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows,
+                           std::int64_t head, const ProjectionData& plain, const Checkpoint& checkpoint,
+                           const ViewDataMaker::Partial& partial) {
     const TsneRequest asked = tsneRequest(request.options);
     const TsneWorkers workers{runner.engine().state().threads, {}};
     const std::string place = fmt::format("{}|tsne {}", placeOf(runner, request, head), asked.perplexity);
-    const auto shares = runner.cache().get<NeighbourShares>(place, checkpoint, [&] {
-        NeighbourShares made = neighbourShares(headRows(runner.engine().download(rows), head), asked.perplexity, workers, checkpoint.part(0, 0.1));
-        const std::size_t bytes = made.share.size() * (sizeof(double) + sizeof(std::int32_t)) + made.nearest.size() * sizeof(std::int32_t);
-        return StageCache::Made<NeighbourShares>{std::move(made), bytes};
+    const auto affinities = runner.cache().get<TsneAffinities>(place, checkpoint, [&] {
+        TsneAffinities made = tsneAffinities(headRows(runner.engine().download(rows), head), asked.perplexity, workers,
+                                             checkpoint.part(0, 0.1));
+        const std::size_t bytes =
+            made.affinity.size() * (sizeof(double) + sizeof(std::int32_t)) + made.nearest.size() * sizeof(std::int32_t);
+        return StageCache::Made<TsneAffinities>{std::move(made), bytes};
     });
     const std::string key = fmt::format("{}|{}|{}", place, asked.iterations, asked.seed);
     const auto embedding = runner.cache().get<Embedding>(key, checkpoint, [&] {
-        Embedding made = tsne(*shares, asked, workers, checkpoint.part(0.1, 1),
+        Embedding made = tsne(*affinities, asked, workers, checkpoint.part(0.1, 1),
                               [&](const Embedding& onItsWay) { partial(withEmbedding(plain, asked, onItsWay)); });
         const std::size_t bytes = made.points.data.size() * sizeof(float);
         return StageCache::Made<Embedding>{std::move(made), bytes};
@@ -107,29 +115,30 @@ ViewDataMaker::Value embed(const LayerRunner& runner, const ViewDataRequest& req
     return withEmbedding(plain, asked, *embedding);
 }
 
-bool asksForCentres(const ViewDataRequest& request) {
-    return request.options.choice("colour_by") == "cluster";
-}
+bool asksForCentres(const ViewDataRequest& request) { return request.options.choice("colour_by") == "cluster"; }
 
 /// SubGen Fig. 1 marks 16 greedy centres among keys and values.
-std::shared_ptr<const GreedyCenters> centresOf(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows,
-                                               std::int64_t head, const Checkpoint& checkpoint) {
+std::shared_ptr<const GreedyCenters> centresOf(const LayerRunner& runner, const ViewDataRequest& request,
+                                               const Tensor& rows, std::int64_t head, const Checkpoint& checkpoint) {
     const std::int64_t wanted = std::min(rows.size(1), request.options.integer("centres"));
-    return runner.cache().get<GreedyCenters>(fmt::format("{}|centres {}", placeOf(runner, request, head), wanted), checkpoint, [&] {
-        const Engine& engine = runner.engine();
-        HostTensor one = headRows(engine.download(rows), head);
-        one.shape = {1, one.shape[0], one.shape[1]};
-        CentersRequest centres;
-        centres.count = wanted;
-        centres.first = {0};
-        centres.compareAll = true;
-        GreedyCenters made = engine.greedyCenters(engine.upload(std::move(one)), centres, checkpoint).front();
-        const std::size_t bytes = made.distances.size() * sizeof(double) + 2 * made.centre.size() * sizeof(std::int32_t);
-        return StageCache::Made<GreedyCenters>{std::move(made), bytes};
-    });
+    return runner.cache().get<GreedyCenters>(
+        fmt::format("{}|centres {}", placeOf(runner, request, head), wanted), checkpoint, [&] {
+            const Engine& engine = runner.engine();
+            HostTensor one = headRows(engine.download(rows), head);
+            one.shape = {1, one.shape[0], one.shape[1]};
+            CentersRequest centres;
+            centres.count = wanted;
+            centres.first = {0};
+            centres.compareAll = true;
+            GreedyCenters made = engine.greedyCenters(engine.upload(std::move(one)), centres, checkpoint).front();
+            const std::size_t bytes =
+                made.distances.size() * sizeof(double) + 2 * made.centre.size() * sizeof(std::int32_t);
+            return StageCache::Made<GreedyCenters>{std::move(made), bytes};
+        });
 }
 
-void addQueries(const LayerRunner& runner, const ViewDataRequest& request, TensorRole role, ProjectionData& data, const Checkpoint& checkpoint) {
+void addQueries(const LayerRunner& runner, const ViewDataRequest& request, TensorRole role, ProjectionData& data,
+                const Checkpoint& checkpoint) {
     const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
     const bool preRope = role == TensorRole::KeysPreRope, ofKeys = preRope || role == TensorRole::Keys;
     if (!ofKeys || layer.queryCount == 0 || (preRope && !layer.hasQueriesPreRope))
@@ -146,8 +155,8 @@ std::size_t bytesOf(const ProjectionData& data) {
 }
 
 /// Axes, and keys and queries on them.
-ProjectionData onPrincipalAxes(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows, const Source& source,
-                               const Checkpoint& checkpoint) {
+ProjectionData onPrincipalAxes(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows,
+                               const Source& source, const Checkpoint& checkpoint) {
     const std::string key = fmt::format("{}|plane {}", placeOf(runner, request, source.head), request.queryHead.value);
     return *runner.cache().get<ProjectionData>(key, checkpoint, [&] {
         const Engine& engine = runner.engine();

@@ -5,12 +5,12 @@
 
 namespace kvscope {
 
-ViewDataMaker::Value makeTheoryData(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
-                                    const ViewDataMaker::Partial&) {
+ViewDataMaker::Value makeTheoryData(const LayerRunner& runner, const ViewDataRequest& request,
+                                    const Checkpoint& checkpoint, const ViewDataMaker::Partial&) {
     auto data = std::make_shared<TheoryData>();
     data->asked = {request.options.real("epsilon"), request.options.real("delta")};
     const RunRequest run = resolvePane(request.shownPane());
-    data->policyName = chooserOf(run).policyName;
+    data->policyName = policyIdentityOf(run).policyName;
     data->rows = theoryRows(runner, run, data->asked, checkpoint);
     return data;
 }

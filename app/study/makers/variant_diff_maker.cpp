@@ -1,5 +1,5 @@
-// Why do two codes of one paper keep different tokens? Every variant runs once as it is, and then each parameter in which
-// it differs is moved by itself, so that a changed token has a cause.
+// Why do two codes of one paper keep different tokens? Every variant runs once as it is, and then each parameter in
+// which it differs is moved by itself, so that a changed token has a cause.
 #include "app/study/makers/variant_diff_maker.h"
 
 #include "app/study/makers/head_values.h"
@@ -142,10 +142,12 @@ private:
             ParameterValues values = m_values.front();
             values.setText(cause.id, cause.to);
             const auto result = runWith(values, false);
-            const std::vector<TokenIndex>& kept = result->selection.heads[static_cast<std::size_t>(m_request.kvHead.value)].kept;
+            const std::vector<TokenIndex>& kept =
+                result->selection.heads[static_cast<std::size_t>(m_request.kvHead.value)].kept;
             std::vector<TokenIndex> changed;
             const std::vector<TokenIndex>& reference = m_data.lists.front().kept;
-            std::set_symmetric_difference(kept.begin(), kept.end(), reference.begin(), reference.end(), std::back_inserter(changed));
+            std::set_symmetric_difference(kept.begin(), kept.end(), reference.begin(), reference.end(),
+                                          std::back_inserter(changed));
             return std::ssize(changed);
         } catch (const Error&) {
             return -1;

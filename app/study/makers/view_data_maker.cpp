@@ -15,21 +15,25 @@ namespace {
 
 std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
     switch (scope) {
-    case DataScope::Layer: return std::to_string(request.layer.value);
-    case DataScope::KvHead: return std::to_string(request.kvHead.value);
-    case DataScope::QueryHead: return std::to_string(request.queryHead.value);
-    case DataScope::Cut: return std::to_string(request.cut.token) + (request.cut.judgedOnSeen ? "s" : "");
+    case DataScope::Layer:
+        return std::to_string(request.layer.value);
+    case DataScope::KvHead:
+        return std::to_string(request.kvHead.value);
+    case DataScope::QueryHead:
+        return std::to_string(request.queryHead.value);
+    case DataScope::Cut:
+        return std::to_string(request.cut.token) + (request.cut.evaluatedOnSeen ? "s" : "");
     case DataScope::Panes: {
         std::string key;
         for (const PaneRequest& pane : request.panes)
-            key += chooserKey(pane) + ";";
+            key += resultKey(pane) + ";";
         return key;
     }
     case DataScope::Policies: {
         std::string key;
         for (PaneRequest pane : request.panes) {
             pane.run.budget = {};
-            key += chooserKey(pane) + ";";
+            key += resultKey(pane) + ";";
         }
         return key;
     }
@@ -40,11 +44,14 @@ std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
         PaneRequest pane = request.shownPane();
         if (scope == DataScope::ActivePolicy)
             pane.run.budget = {};
-        return std::to_string(request.activePane) + chooserKey(pane);
+        return std::to_string(request.activePane) + resultKey(pane);
     }
-    case DataScope::Selection: return fmt::format("{}", fmt::join(request.selected, ","));
-    case DataScope::Seed: return std::to_string(request.seed);
-    case DataScope::Frame: break; // in key(), not in identity()
+    case DataScope::Selection:
+        return fmt::format("{}", fmt::join(request.selected, ","));
+    case DataScope::Seed:
+        return std::to_string(request.seed);
+    case DataScope::Frame:
+        break; // in key(), not in identity()
     }
     return {};
 }

@@ -35,7 +35,19 @@ struct ViewDataRequest {
 
 /// What a kind of data depends on, besides capture and options. Panes: with their budgets; Policies: without, for data
 /// that run through budgets themselves or of policies that have none. Active...: of the active pane.
-enum class DataScope { Layer, KvHead, QueryHead, Cut, Panes, Policies, ActivePane, ActivePolicy, Selection, Seed, Frame };
+enum class DataScope {
+    Layer,
+    KvHead,
+    QueryHead,
+    Cut,
+    Panes,
+    Policies,
+    ActivePane,
+    ActivePolicy,
+    Selection,
+    Seed,
+    Frame
+};
 
 /// Computes one kind of data. `partial` delivers a first, coarser or incomplete version that is good enough to show.
 struct ViewDataMaker {
@@ -48,11 +60,12 @@ struct ViewDataMaker {
     std::string id; ///< as in ViewCard::data
     std::vector<DataScope> scopes;
     Make make = nullptr;
-    /// What else the data depend on, as a text that goes into key() but not into identity(): the present data stay on the
-    /// screen until those with another detail are made. Null: nothing.
+    /// What else the data depend on, as a text that goes into key() but not into identity(): the present data stay on
+    /// the screen until those with another detail are made. Null: nothing.
     std::string (*detail)(const ViewDataRequest& request) = nullptr;
 
-    /// Equal identities: data of the same thing, though perhaps of another part of it (the frame, options of stage Combine).
+    /// Equal identities: data of the same thing, though perhaps of another part of it (the frame, options of stage
+    /// Combine).
     std::string identity(const ViewDataRequest& request) const;
     /// Equal keys: the same data.
     std::string key(const ViewDataRequest& request) const;

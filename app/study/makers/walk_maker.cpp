@@ -63,16 +63,22 @@ void pickWalks(WalkData& data, const ViewDataRequest& request) {
         if (data.chosen < 0 || walk.place == data.chosen)
             data.walks.push_back({&walk, {}, {}, 0, 0});
     }
-    std::sort(data.walks.begin(), data.walks.end(), [](const auto& a, const auto& b) { return a.log->place < b.log->place; });
+    std::sort(data.walks.begin(), data.walks.end(),
+              [](const auto& a, const auto& b) { return a.log->place < b.log->place; });
     if (!data.walks.empty())
         return;
     if (blocks > 0)
-        data.whyNone = fmt::format("{} has blocks 0 to {}. Choose one of them, or −1 to follow the cursor.", data.what, blocks - 1);
+        data.whyNone = fmt::format("{} has blocks 0 to {}. Choose one of them, or −1 to follow the cursor.", data.what,
+                                   blocks - 1);
     else if (levels > 0)
-        data.whyNone = fmt::format("There is no {}: the last one is {}. Choose a smaller {}.", data.what, levels, data.streaming ? "level" : "round");
+        data.whyNone = fmt::format("There is no {}: the last one is {}. Choose a smaller {}.", data.what, levels,
+                                   data.streaming ? "level" : "round");
     else
-        data.whyNone = data.streaming ? "No batch of this tree is full, so nothing is balanced. Choose a smaller batch t, or another tree."
-                                      : "The budget holds every token, or sinks and recents take all of it: nothing is balanced. Choose another budget, or fewer sinks and recents.";
+        data.whyNone =
+            data.streaming
+                ? "No batch of this tree is full, so nothing is balanced. Choose a smaller batch t, or another tree."
+                : "The budget holds every token, or sinks and recents take all of it: nothing is balanced. Choose "
+                  "another budget, or fewer sinks and recents.";
 }
 
 /// The entry of largest size in each of at most kMostCells x kMostCells cells, and the range of the colours.
@@ -106,10 +112,12 @@ std::vector<float> centreOf(const Engine& engine, const WalkData& data, std::int
     return {begin, begin + all.shape[1]};
 }
 
-void tossCoins(WalkData& data, const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
+void tossCoins(WalkData& data, const LayerRunner& runner, const ViewDataRequest& request,
+               const Checkpoint& checkpoint) {
     const Engine& engine = runner.engine();
     const auto head = [&](TensorRole role) {
-        return downloadHead(engine, runner.tensor(request.capture, request.layer, role, checkpoint.silent()), request.kvHead.value);
+        return downloadHead(engine, runner.tensor(request.capture, request.layer, role, checkpoint.silent()),
+                            request.kvHead.value);
     };
     const HostTensor keys = head(TensorRole::Keys);
     const bool valuesCount = !data.streaming || request.options.choice("tree") != "keys";
@@ -145,7 +153,8 @@ ViewDataMaker::Value makeWalkData(const LayerRunner& runner, const ViewDataReque
     for (const WalkData::Walk& walk : data->walks)
         entries += walk.log->tokens.size() * walk.log->tokens.size();
     if (entries > kMostEntries)
-        data->whyNoKernel = fmt::format("{} blocks at once are too many for kernels and coins: choose one block", data->walks.size());
+        data->whyNoKernel =
+            fmt::format("{} blocks at once are too many for kernels and coins: choose one block", data->walks.size());
     if (data->walks.empty() || entries > kMostEntries)
         return data;
     partial(std::make_shared<const WalkData>(*data));

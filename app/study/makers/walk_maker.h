@@ -4,8 +4,8 @@
 
 namespace kvscope {
 
-/// The self-balancing walks of BalanceKV on one KV head, with their kernels and bands of fair coins (WalkData). Delivers
-/// the walks first.
+/// The self-balancing walks of BalanceKV on one KV head, with their kernels and bands of fair coins (WalkData).
+/// Delivers the walks first.
 ViewDataMaker::Value makeWalkData(const LayerRunner& runner, const ViewDataRequest& request,
                                   const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial);
 

@@ -1,9 +1,9 @@
 // What is listed here is what works: a command without a key is not shown, a changed key changes the sheet.
 #include "app/window/actions/key_sheet.h"
 
+#include "app/window/actions/window_actions.h"
 #include "app/window/style/appearance.h"
 #include "app/window/widgets/small_widgets.h"
-#include "app/window/actions/window_actions.h"
 
 #include <QAction>
 #include <QGridLayout>
@@ -51,7 +51,8 @@ KeySheet::KeySheet(const WindowActions& actions, QWidget* parent) : QDialog(pare
         {tr("Ctrl+drag"), tr("zoom to a box")},
         {tr("double click"), tr("fit")},
         {tr("Shift+drag"), tr("select what lies in the box")},
-        {tr("Alt+drag"), tr("select what a line goes round (L, then drag does too); Shift adds it, Ctrl takes it away")},
+        {tr("Alt+drag"),
+         tr("select what a line goes round (L, then drag does too); Shift adds it, Ctrl takes it away")},
         {tr("Shift+click, Ctrl+click"), tr("extend the selection, add or remove a token")},
         {tr("click"), tr("pin the read-out; arrows then move it")},
         {tr("map: click"), tr("lock a cell, show its neighbourhood; arrows move it, Shift by 10")},
@@ -69,7 +70,8 @@ KeySheet::KeySheet(const WindowActions& actions, QWidget* parent) : QDialog(pare
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
     column->addWidget(area);
-    const QSize room = screen()->availableSize() - QSize(px(40), px(60)), wanted = body->sizeHint() + QSize(px(24), px(8));
+    const QSize room = screen()->availableSize() - QSize(px(40), px(60)),
+                wanted = body->sizeHint() + QSize(px(24), px(8));
     resize(wanted.boundedTo(QSize(room.width(), std::min(px(620), room.height()))));
 }
 

@@ -9,12 +9,14 @@ namespace kvscope {
 namespace {
 
 std::string lowered(std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return text;
 }
 
 std::vector<TokenIndex> tokensOfBytes(const TokenTable& tokens, std::int64_t begin, std::int64_t end) {
-    const auto first = std::upper_bound(tokens.offsets.begin(), tokens.offsets.end(), begin) - tokens.offsets.begin() - 1;
+    const auto first =
+        std::upper_bound(tokens.offsets.begin(), tokens.offsets.end(), begin) - tokens.offsets.begin() - 1;
     const auto last = std::lower_bound(tokens.offsets.begin(), tokens.offsets.end(), end) - tokens.offsets.begin() - 1;
     std::vector<TokenIndex> found;
     for (auto token = first; token <= last; ++token)
@@ -31,7 +33,8 @@ std::vector<TokenIndex> findTokens(const TokenTable& tokens, const QString& need
     const std::string text = lowered(tokens.bytes), wanted = lowered(needle.toStdString());
     if (wanted.empty() || count == 0)
         return {};
-    const auto from = static_cast<std::size_t>(tokens.offsets[static_cast<std::size_t>(std::clamp(after + 1, 0, count))]);
+    const auto from =
+        static_cast<std::size_t>(tokens.offsets[static_cast<std::size_t>(std::clamp(after + 1, 0, count))]);
     std::size_t hit = text.find(wanted, from);
     if (hit == std::string::npos)
         hit = text.find(wanted);

@@ -43,11 +43,22 @@ protected:
 } // namespace
 
 std::vector<Tour::Step> Tour::firstRun() {
-    return {{"budgetBar", tr("One budget for all"), tr("Drag the slider: every policy keeps that share of the tokens before the cut, and all pictures follow while you drag."), "canvasArea"},
-            {"canvasArea", tr("One policy per pane"), tr("Filled blue tokens stay in the cache, hollow orange ones are evicted. The bold number is what that costs: the relative error of the attention output.")},
-            {"token_strip", tr("One selection everywhere"), tr("The text below and the pictures above show the same tokens. Point at one to see it in all views, click to pin its facts, Shift+drag or Alt+drag to select.")},
-            {"layoutSwitch", tr("Four layouts"), tr("Explore one head, compare policies, teach step by step, or look at the whole model. Panels can be moved; each layout remembers.")},
-            {"topBar", tr("Lessons and keys"), tr("Help > Lessons has five short lessons that can be played, each with a question. F1 shows all keys; Help > Tour again brings this back.")}};
+    return {{"budgetBar", tr("One budget for all"),
+             tr("Drag the slider: every policy keeps that share of the tokens before the cut, and all pictures follow "
+                "while you drag."),
+             "canvasArea"},
+            {"canvasArea", tr("One policy per pane"),
+             tr("Filled blue tokens stay in the cache, hollow orange ones are evicted. The bold number is what that "
+                "costs: the relative error of the attention output.")},
+            {"token_strip", tr("One selection everywhere"),
+             tr("The text below and the pictures above show the same tokens. Point at one to see it in all views, "
+                "click to pin its facts, Shift+drag or Alt+drag to select.")},
+            {"layoutSwitch", tr("Four layouts"),
+             tr("Explore one head, compare policies, teach step by step, or look at the whole model. Panels can be "
+                "moved; each layout remembers.")},
+            {"topBar", tr("Lessons and keys"),
+             tr("Help > Lessons has five short lessons that can be played, each with a question. F1 shows all keys; "
+                "Help > Tour again brings this back.")}};
 }
 
 bool Tour::takeFirstRun() {
@@ -57,7 +68,8 @@ bool Tour::takeFirstRun() {
     return first;
 }
 
-Tour::Tour(QWidget& window, std::vector<Step> steps) : QFrame(&window), m_window(window), m_steps(std::move(steps)), m_ring(new Ring(&window)) {
+Tour::Tour(QWidget& window, std::vector<Step> steps)
+    : QFrame(&window), m_window(window), m_steps(std::move(steps)), m_ring(new Ring(&window)) {
     setObjectName("tour");
     setAttribute(Qt::WA_StyledBackground);
     setFixedWidth(px(kWidth));
@@ -120,9 +132,7 @@ void Tour::keyPressEvent(QKeyEvent* event) {
         QFrame::keyPressEvent(event);
 }
 
-QWidget* Tour::target() const {
-    return m_window.findChild<QWidget*>(m_steps[static_cast<std::size_t>(m_step)].target);
-}
+QWidget* Tour::target() const { return m_window.findChild<QWidget*>(m_steps[static_cast<std::size_t>(m_step)].target); }
 
 /// The middle, or the side of the window where less of what is to be watched lies under the note.
 int Tour::leftOf(const QRect& box, const QRect& room) const {
@@ -131,7 +141,8 @@ int Tour::leftOf(const QRect& box, const QRect& room) const {
     const auto covered = [&](int left) {
         if (!watched || !watched->isVisible())
             return 0;
-        const QRect shared = box.translated(left - box.left(), 0) & QRect(watched->mapTo(&m_window, QPoint()), watched->size());
+        const QRect shared =
+            box.translated(left - box.left(), 0) & QRect(watched->mapTo(&m_window, QPoint()), watched->size());
         return shared.width() * shared.height();
     };
     const std::array places = {std::clamp(box.left(), least, most), most, least};
@@ -164,15 +175,18 @@ void Tour::place() {
 
 bool Tour::eventFilter(QObject* watched, QEvent* event) {
     const auto type = event->type();
-    if (type == QEvent::Resize || type == QEvent::Move || type == QEvent::Show || type == QEvent::Hide || type == QEvent::LayoutRequest)
-        QMetaObject::invokeMethod(this, [this] { place(); }, Qt::QueuedConnection);
+    if (type == QEvent::Resize || type == QEvent::Move || type == QEvent::Show || type == QEvent::Hide ||
+        type == QEvent::LayoutRequest)
+        QMetaObject::invokeMethod(
+            this, [this] { place(); }, Qt::QueuedConnection);
     return QFrame::eventFilter(watched, event);
 }
 
 void Tour::changeEvent(QEvent* event) {
     QFrame::changeEvent(event);
     if (event->type() == QEvent::StyleChange && !m_steps.empty() && m_ring)
-        QMetaObject::invokeMethod(this, [this] { place(); }, Qt::QueuedConnection);
+        QMetaObject::invokeMethod(
+            this, [this] { place(); }, Qt::QueuedConnection);
 }
 
 } // namespace kvscope

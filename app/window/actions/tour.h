@@ -19,7 +19,8 @@ public:
     struct Step {
         QString target; ///< object name of a widget of the window
         QString title, text;
-        QString watched = {}; ///< object name of what follows while the step is tried out: the note keeps off it where it can
+        QString watched =
+            {}; ///< object name of what follows while the step is tried out: the note keeps off it where it can
     };
 
     Tour(QWidget& window, std::vector<Step> steps);

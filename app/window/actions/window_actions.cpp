@@ -3,17 +3,17 @@
 #include "app/window/actions/window_actions.h"
 
 #include "app/lessons/lesson.h"
-#include "app/study/selection_trail.h"
-#include "app/window/actions/window_commands.h"
-#include "app/workbench/step_driver.h"
+#include "app/study/selection_history.h"
+#include "app/window/actions/file_actions.h"
 #include "app/window/actions/token_search.h"
-#include "app/window/actions/file_desk.h"
-#include "app/window/style/interface_scales.h"
-#include "app/window/canvas/view_options.h"
-#include "app/window/docks/dock_desk.h"
-#include "app/window/style/number_text.h"
+#include "app/window/actions/window_commands.h"
 #include "app/window/canvas/policy_menu.h"
+#include "app/window/canvas/view_options.h"
+#include "app/window/docks/dock_layout.h"
+#include "app/window/style/interface_scales.h"
+#include "app/window/style/number_text.h"
 #include "app/window/style/system_theme.h"
+#include "app/workbench/step_driver.h"
 
 #include <QAction>
 #include <QApplication>
@@ -33,9 +33,9 @@ constexpr const char* kMotionKey = "reducedMotion";
 
 } // namespace
 
-WindowActions::WindowActions(QWidget& window, WindowCommands& commands, Workbench& workbench, FileDesk& files)
+WindowActions::WindowActions(QWidget& window, WindowCommands& commands, Workbench& workbench, FileActions& files)
     : QObject(&window), m_window(window), m_commands(commands), m_workbench(workbench), m_files(files),
-      m_trail(std::make_unique<SelectionTrail>()) {
+      m_selectionHistory(std::make_unique<SelectionHistory>()) {
     addFileActions();
     addEditActions();
     addViewActions();
@@ -43,11 +43,11 @@ WindowActions::WindowActions(QWidget& window, WindowCommands& commands, Workbenc
     addStepActions();
     connect(&m_workbench, &Workbench::sessionChanged, this, &WindowActions::follow);
     connect(&m_workbench, &Workbench::captureChanged, this, [this] {
-        *m_trail = {}; // its tokens mean nothing in another text
+        *m_selectionHistory = {}; // its tokens mean nothing in another text
         follow();
     });
     connect(&m_workbench, &Workbench::focusChanged, this, &WindowActions::followSelection);
-    connect(&m_files, &FileDesk::recentChanged, this, &WindowActions::fillRecent);
+    connect(&m_files, &FileActions::recentChanged, this, &WindowActions::fillRecent);
     follow();
 }
 
@@ -89,7 +89,8 @@ void WindowActions::addEditActions() {
     add("copyData", tr("Copy &data"), {QKeySequence("Ctrl+Shift+C")}, [this] { m_commands.copyCurrent(true); });
     add("find", tr("&Find token or text"), {QKeySequence("Ctrl+F")}, [this] { m_commands.focusFind(); });
     add("findNext", tr("Find &next"), {QKeySequence("F3")}, [this] { m_commands.findNext(); });
-    add("selectNeedle", tr("Select the &needle"), {QKeySequence("N")}, [this] { selectNextSegment(m_workbench, SegmentKind::Needle); });
+    add("selectNeedle", tr("Select the &needle"), {QKeySequence("N")},
+        [this] { selectNextSegment(m_workbench, SegmentKind::Needle); });
     add("selectionBack", tr("Pre&vious selection"), {QKeySequence("Ctrl+[")}, [this] { stepSelection(-1); });
     add("selectionForward", tr("Ne&xt selection"), {QKeySequence("Ctrl+]")}, [this] { stepSelection(1); });
     add("lasso", tr("Select with a &lasso"), {QKeySequence("L")}, [this] { m_commands.armLasso(); });
@@ -97,10 +98,13 @@ void WindowActions::addEditActions() {
 }
 
 void WindowActions::addViewActions() {
-    add("explore", tr("&Explore head"), {QKeySequence("Ctrl+1")}, [this] { m_commands.setLayoutTo(WindowLayout::ExploreHead); });
-    add("compare", tr("&Compare policies"), {QKeySequence("Ctrl+2")}, [this] { m_commands.setLayoutTo(WindowLayout::ComparePolicies); });
+    add("explore", tr("&Explore head"), {QKeySequence("Ctrl+1")},
+        [this] { m_commands.setLayoutTo(WindowLayout::ExploreHead); });
+    add("compare", tr("&Compare policies"), {QKeySequence("Ctrl+2")},
+        [this] { m_commands.setLayoutTo(WindowLayout::ComparePolicies); });
     add("teach", tr("&Teach"), {QKeySequence("Ctrl+3")}, [this] { m_commands.setLayoutTo(WindowLayout::Teach); });
-    add("wholeModel", tr("&Whole model"), {QKeySequence("Ctrl+4")}, [this] { m_commands.setLayoutTo(WindowLayout::WholeModel); });
+    add("wholeModel", tr("&Whole model"), {QKeySequence("Ctrl+4")},
+        [this] { m_commands.setLayoutTo(WindowLayout::WholeModel); });
     add("data", tr("Show the &data"), {QKeySequence("Ctrl+D")}, [this] { m_commands.showDataOfCurrent(); });
     add("resetView", tr("&Reset view"), {QKeySequence("Home")}, [this] { m_commands.resetCurrent(); });
     add("frame", tr("&Frame the selection"), {QKeySequence("F")}, [this] { m_commands.frameCurrent(); });
@@ -115,7 +119,8 @@ void WindowActions::addViewActions() {
     add("themeSystem", tr("Theme: s&ystem"), {}, [this] { setTheme(ThemeChoice::System); })->setCheckable(true);
     add("themeLight", tr("Theme: l&ight"), {}, [this] { setTheme(ThemeChoice::Light); })->setCheckable(true);
     add("themeDark", tr("Theme: dar&k"), {}, [this] { setTheme(ThemeChoice::Dark); })->setCheckable(true);
-    add("fullScreen", tr("&Full screen"), {QKeySequence("F11")}, [this] { m_window.setWindowState(m_window.windowState() ^ Qt::WindowFullScreen); });
+    add("fullScreen", tr("&Full screen"), {QKeySequence("F11")},
+        [this] { m_window.setWindowState(m_window.windowState() ^ Qt::WindowFullScreen); });
     add("screenshot", tr("S&creenshot…"), {QKeySequence("F12")}, [this] { m_commands.saveScreenshot(); });
     add("manual", tr("&Manual"), {}, [this] { m_commands.showManual(); });
     add("keys", tr("&Keys"), {QKeySequence("F1"), QKeySequence("?")}, [this] { m_commands.showKeys(); });
@@ -130,10 +135,12 @@ void WindowActions::addHeadActions() {
     add("nextLayer", tr("Next layer"), {QKeySequence("}")}, [this] { stepLayer(1); });
     add("goTo", tr("&Go to layer, head, query, key…"), {QKeySequence("Ctrl+G")}, [this] { m_commands.showGoTo(); });
     add("removePane", tr("&Remove the active pane"), {}, [this] {
-        m_workbench.change([](Session& s) {
-            if (!s.panes.empty())
-                removePane(s, static_cast<std::size_t>(s.activePane));
-        }, tr("Remove pane"));
+        m_workbench.change(
+            [](Session& s) {
+                if (!s.panes.empty())
+                    removePane(s, static_cast<std::size_t>(s.activePane));
+            },
+            tr("Remove pane"));
     });
 }
 
@@ -146,7 +153,8 @@ void WindowActions::addStepActions() {
     add("stepLast", tr("To the &end"), {}, [&steps] { steps.goTo(steps.steps()); });
     add("reducedMotion", tr("Reduced &motion"), {}, [this] {
         m_workbench.change([](Session& s) { s.look.reducedMotion = !s.look.reducedMotion; }, tr("Reduced motion"));
-        QSettings().setValue(kMotionKey, m_workbench.session().look.reducedMotion); // of the person more than of the session
+        QSettings().setValue(kMotionKey,
+                             m_workbench.session().look.reducedMotion); // of the person more than of the session
     })->setCheckable(true);
     if (QSettings().value(kMotionKey, false).toBool())
         m_workbench.change([](Session& s) { s.look.reducedMotion = true; }, tr("Reduced motion"));
@@ -176,14 +184,16 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     QMenu* file = fill(bar->addMenu(tr("&File")), {"open", "openBeside"});
     m_recent = file->addMenu(tr("Open &recent"));
     fill(file, {"reload", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "-", "close", "quit"});
-    fill(bar->addMenu(tr("&Edit")), {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "selectNeedle", "selectionBack", "selectionForward", "lasso", "clear"});
+    fill(bar->addMenu(tr("&Edit")), {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext",
+                                     "selectNeedle", "selectionBack", "selectionForward", "lasso", "clear"});
     QMenu* views = bar->addMenu(tr("&View"));
     fill(views, {"explore", "compare", "teach", "wholeModel"});
     m_panels = views->addMenu(tr("Pa&nels and views"));
     fillPanels();
-    fill(views,
-         {"-", "goTo", "previousHead", "nextHead", "previousLayer", "nextLayer", "-", "data", "resetView", "frame", "range", "-",
-          "larger", "smaller", "normalSize", "compact", "reducedMotion", "-", "themeSystem", "themeLight", "themeDark", "-", "fullScreen", "screenshot"});
+    fill(views, {"-",           "goTo",       "previousHead", "nextHead", "previousLayer", "nextLayer",
+                 "-",           "data",       "resetView",    "frame",    "range",         "-",
+                 "larger",      "smaller",    "normalSize",   "compact",  "reducedMotion", "-",
+                 "themeSystem", "themeLight", "themeDark",    "-",        "fullScreen",    "screenshot"});
     views->addSeparator();
     for (const View* view : allViews()) {
         if (view->card().options->empty())
@@ -200,7 +210,8 @@ void WindowActions::fillMenus(QMenuBar* bar) {
         m_workbench.change([&](Session& s) { addPane(s, {spec, {}, {}}); }, tr("Add pane"));
     });
     fill(policies, {"addRecorded", "removePane"});
-    fill(bar->addMenu(tr("&Steps")), {"playSteps", "stepBack", "stepForward", "-", "stepFirst", "stepLast", "-", "reducedMotion"});
+    fill(bar->addMenu(tr("&Steps")),
+         {"playSteps", "stepBack", "stepForward", "-", "stepFirst", "stepLast", "-", "reducedMotion"});
     QMenu* help = bar->addMenu(tr("&Help"));
     QMenu* lessons = help->addMenu(tr("&Lessons"));
     for (const LessonFile& file : m_commands.lessons())
@@ -244,9 +255,20 @@ void WindowActions::follow() {
     byName("undo")->setText(named(tr("&Undo"), history.undoLabel()));
     byName("redo")->setEnabled(history.canRedo());
     byName("redo")->setText(named(tr("&Redo"), history.redoLabel()));
-    for (const char* name : {"reload", "save", "saveAs", "addRecorded", "export", "report", "close", "copyImage", "copyData", "find", "findNext",
-                             "selectNeedle", "selectionBack", "selectionForward", "clear", "data", "resetView", "range", "goTo", "previousHead", "nextHead", "previousLayer",
-                             "nextLayer", "removePane", "explore", "compare", "teach", "wholeModel"})
+    for (const char* name : {"reload",        "save",
+                             "saveAs",        "addRecorded",
+                             "export",        "report",
+                             "close",         "copyImage",
+                             "copyData",      "find",
+                             "findNext",      "selectNeedle",
+                             "selectionBack", "selectionForward",
+                             "clear",         "data",
+                             "resetView",     "range",
+                             "goTo",          "previousHead",
+                             "nextHead",      "previousLayer",
+                             "nextLayer",     "removePane",
+                             "explore",       "compare",
+                             "teach",         "wholeModel"})
         byName(name)->setEnabled(open);
     byName("frame")->setEnabled(open && !session.selected.empty());
     followSelection();
@@ -270,7 +292,7 @@ void WindowActions::followMotion() {
 
 void WindowActions::followSelection() {
     if (!m_workbench.brushing()) // a drag is one place
-        m_trail->note(m_workbench.session());
+        m_selectionHistory->note(m_workbench.session());
 }
 
 void WindowActions::stepHead(int by) {
@@ -284,19 +306,21 @@ void WindowActions::stepLayer(int by) {
     const auto& layers = m_workbench.capture()->info().layers;
     const auto here = std::find_if(layers.begin(), layers.end(),
                                    [&](const LayerInfo& l) { return l.layer == m_workbench.session().layer; });
-    const auto next = std::clamp<std::ptrdiff_t>(here - layers.begin() + by, 0, static_cast<std::ptrdiff_t>(layers.size()) - 1);
+    const auto next =
+        std::clamp<std::ptrdiff_t>(here - layers.begin() + by, 0, static_cast<std::ptrdiff_t>(layers.size()) - 1);
     m_workbench.change([&](Session& s) { s.layer = layers[static_cast<std::size_t>(next)].layer; }, tr("Layer"));
 }
 
 void WindowActions::stepSelection(int by) {
-    m_workbench.change([&](Session& s) { m_trail->step(s, by); }, tr("Selection"));
+    m_workbench.change([&](Session& s) { m_selectionHistory->step(s, by); }, tr("Selection"));
 }
 
 void WindowActions::stepScale(int by) {
     const double now = m_workbench.session().look.scale;
     const auto here = std::min_element(kInterfaceScales.begin(), kInterfaceScales.end(),
                                        [&](double a, double b) { return std::abs(a - now) < std::abs(b - now); });
-    const auto next = std::clamp<std::ptrdiff_t>(here - kInterfaceScales.begin() + by, 0, static_cast<std::ptrdiff_t>(kInterfaceScales.size()) - 1);
+    const auto next = std::clamp<std::ptrdiff_t>(here - kInterfaceScales.begin() + by, 0,
+                                                 static_cast<std::ptrdiff_t>(kInterfaceScales.size()) - 1);
     const double scale = by == 0 ? 1 : kInterfaceScales[static_cast<std::size_t>(next)];
     m_workbench.change([&](Session& s) { s.look.scale = scale; }, tr("Interface scale"));
 }

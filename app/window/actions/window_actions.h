@@ -16,8 +16,8 @@ class QWidget;
 
 namespace kvscope {
 
-class FileDesk;
-class SelectionTrail;
+class FileActions;
+class SelectionHistory;
 class WindowCommands;
 
 /// Every command of the window as a named action with its keys: the menus and the key sheet are made from this list.
@@ -26,7 +26,7 @@ class WindowActions : public QObject {
 
 public:
     /// `commands` are those of `window`, which the actions belong to.
-    WindowActions(QWidget& window, WindowCommands& commands, Workbench& workbench, FileDesk& files);
+    WindowActions(QWidget& window, WindowCommands& commands, Workbench& workbench, FileActions& files);
     ~WindowActions() override;
 
     void fillMenus(QMenuBar* bar);
@@ -36,7 +36,8 @@ public:
     QAction* stepActionFor(const QKeyEvent& event) const;
 
 private:
-    QAction* add(const char* name, const QString& text, const QList<QKeySequence>& keys, const std::function<void()>& run);
+    QAction* add(const char* name, const QString& text, const QList<QKeySequence>& keys,
+                 const std::function<void()>& run);
     void addFileActions();
     void addEditActions();
     void addViewActions();
@@ -56,9 +57,9 @@ private:
     QWidget& m_window;
     WindowCommands& m_commands;
     Workbench& m_workbench;
-    FileDesk& m_files;
+    FileActions& m_files;
     QList<QAction*> m_all;
-    std::unique_ptr<SelectionTrail> m_trail;
+    std::unique_ptr<SelectionHistory> m_selectionHistory;
     QMenu* m_recent = nullptr;
     QMenu* m_policies = nullptr;
     QMenu* m_panels = nullptr;

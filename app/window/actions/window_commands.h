@@ -6,14 +6,14 @@
 
 namespace kvscope {
 
-class DockDesk;
+class DockLayout;
 class StepDriver;
 struct LessonFile;
 
 /// What a window does when it is told to: the actions call it, and know nothing else of the window.
 class WindowCommands {
 public:
-    virtual DockDesk* docks() const = 0;
+    virtual DockLayout* docks() const = 0;
     virtual StepDriver* steps() const = 0;
     virtual const std::vector<LessonFile>& lessons() const = 0;
 

@@ -1,6 +1,6 @@
-// The mouse half of the canvas, as users of napari, Tracy or RenderDoc expect it: left drag pans, Ctrl+drag zooms a box,
-// Shift+drag brushes, Alt+drag draws a lasso (Shift adds, Ctrl takes away; armed, a plain drag does, where a desktop moves
-// windows with Alt), the wheel zooms at the cursor (Alt: x only, Shift: y only), a double click fits.
+// The mouse half of the canvas, as users of napari, Tracy or RenderDoc expect it: left drag pans, Ctrl+drag zooms a
+// box, Shift+drag brushes, Alt+drag draws a lasso (Shift adds, Ctrl takes away; armed, a plain drag does, where a
+// desktop moves windows with Alt), the wheel zooms at the cursor (Alt: x only, Shift: y only), a double click fits.
 #include "app/window/canvas/canvas_widget.h"
 
 #include "app/window/style/appearance.h"
@@ -173,9 +173,7 @@ void CanvasWidget::wheelEvent(QWheelEvent* event) {
     emit rangeWanted(zoomAt(shown, toScene(event->position()), std::pow(kZoomPerNotch, notches), axes));
 }
 
-void CanvasWidget::contextMenuEvent(QContextMenuEvent* event) {
-    emit menuWanted(event->globalPos());
-}
+void CanvasWidget::contextMenuEvent(QContextMenuEvent* event) { emit menuWanted(event->globalPos()); }
 
 void CanvasWidget::leaveEvent(QEvent* event) {
     QOpenGLWidget::leaveEvent(event);

@@ -112,13 +112,15 @@ void CanvasWidget::paintGL() {
 Scene CanvasWidget::withOverlays(Scene picture) const {
     const Theme& theme = chrome();
     if (m_faded)
-        picture.items.push_back(RectangleItem{{0, 0, picture.width, picture.height}, withAlpha(theme.canvas, 0.65), {}, 0, {}});
+        picture.items.push_back(
+            RectangleItem{{0, 0, picture.width, picture.height}, withAlpha(theme.canvas, 0.65), {}, 0, {}});
     if (const auto band = bandToDraw())
         picture.items.push_back(RectangleItem{*band, withAlpha(theme.ink, 0.08), {theme.ink, 1, {4, 3}}, 0, {}});
     if (m_gesture == Gesture::Outline)
         picture.items.push_back(PolygonItem{m_lasso.path(), withAlpha(theme.ink, 0.08), {theme.ink, 1, {4, 3}}, {}});
     if (hasFocus() && m_focusByKeyboard)
-        picture.items.push_back(RectangleItem{{1, 1, picture.width - 2, picture.height - 2}, kTransparent, {theme.ink, 2, {}}, 0, {}});
+        picture.items.push_back(
+            RectangleItem{{1, 1, picture.width - 2, picture.height - 2}, kTransparent, {theme.ink, 2, {}}, 0, {}});
     return picture;
 }
 

@@ -26,10 +26,10 @@ public:
 
     /// The scene is built again before the next frame.
     void invalidate();
-    const Scene& scene(); ///< up to date
+    const Scene& scene();      ///< up to date
     void setFaded(bool faded); ///< the old picture at 35 % while a new one is computed
-    void armLasso();        ///< the next drag draws a line, whatever the keys
-    bool abandonLasso();    ///< the line that is being drawn, or that the next drag would draw; false: none
+    void armLasso();           ///< the next drag draws a line, whatever the keys
+    bool abandonLasso();       ///< the line that is being drawn, or that the next drag would draw; false: none
     int framesDrawn() const { return m_frames; }
 
 signals:

@@ -36,7 +36,8 @@ bool Lasso::Inside::contains(Point at) const {
     for (const Edge& edge : m_rows[static_cast<std::size_t>(row)]) {
         if ((edge.from.y > at.y) == (edge.to.y > at.y)) // one end belongs to an edge, so corners count once
             continue;
-        const double crossing = edge.from.x + (at.y - edge.from.y) / (edge.to.y - edge.from.y) * (edge.to.x - edge.from.x);
+        const double crossing =
+            edge.from.x + (at.y - edge.from.y) / (edge.to.y - edge.from.y) * (edge.to.x - edge.from.x);
         inside ^= at.x < crossing;
     }
     return inside;

@@ -6,8 +6,8 @@
 
 namespace kvscope {
 
-/// The area inside a line drawn by hand, closed by its shortest way. Where the line crosses itself a point is inside when
-/// an odd number of its turns surrounds it.
+/// The area inside a line drawn by hand, closed by its shortest way. Where the line crosses itself a point is inside
+/// when an odd number of its turns surrounds it.
 class Lasso {
 public:
     /// The next point of the pointer's way; one nearer than two pixels to the last is left out.
@@ -22,7 +22,9 @@ public:
         bool contains(Point at) const;
 
     private:
-        struct Edge { Point from, to; };
+        struct Edge {
+            Point from, to;
+        };
         double m_top = 0;
         std::vector<std::vector<Edge>> m_rows; ///< by pixel row, from m_top on
     };

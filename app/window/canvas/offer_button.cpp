@@ -16,7 +16,9 @@ QString labelOf(const PaneOffer& offer, const ViewInput& input) {
     const QString name = fromUtf8(policyById(PolicySpec::parse(offer.spec).policy).card().name);
     if (input.panes.size() < static_cast<std::size_t>(kMaxPanes))
         return QObject::tr("Add a pane with %1").arg(name);
-    return QObject::tr("Use %1 in pane %2").arg(name).arg(QChar(input.panes[static_cast<std::size_t>(input.activePane)].letter));
+    return QObject::tr("Use %1 in pane %2")
+        .arg(name)
+        .arg(QChar(input.panes[static_cast<std::size_t>(input.activePane)].letter));
 }
 
 /// Where the lowest text of an empty view's scene ends.
@@ -45,9 +47,7 @@ void OfferButton::refresh(const View& view, const ViewInput& input, const Parame
     setVisible(m_offer.has_value());
 }
 
-int OfferButton::room() const {
-    return m_offer ? sizeHint().height() + px(12) : 0;
-}
+int OfferButton::room() const { return m_offer ? sizeHint().height() + px(12) : 0; }
 
 void OfferButton::place(const Scene& scene) {
     if (!m_offer)

@@ -1,8 +1,8 @@
 // "Computing" appears only after 150 ms, so that a budget drag never flickers.
 #include "app/window/canvas/pane_frame.h"
 
-#include "app/window/style/appearance.h"
 #include "app/window/canvas/pane_header.h"
+#include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 
 #include <QKeyEvent>
@@ -29,11 +29,13 @@ PaneFrame::PaneFrame(Workbench& workbench, const View& view, int pane, const Tex
     const Theme& theme = chrome();
     m_error->setTextFormat(Qt::PlainText);
     m_error->setWordWrap(true);
-    m_error->setStyleSheet(QString("background: %1; color: %2; border: 1px solid %3; border-radius: 4px; padding: 8px;")
-                               .arg(qColor(theme.errorGround).name(), qColor(theme.error).name(), qColor(theme.errorLine).name()));
+    m_error->setStyleSheet(
+        QString("background: %1; color: %2; border: 1px solid %3; border-radius: 4px; padding: 8px;")
+            .arg(qColor(theme.errorGround).name(), qColor(theme.error).name(), qColor(theme.errorLine).name()));
     m_error->hide();
-    m_busy->setStyleSheet(QString("background: %1; color: %2; border: 1px solid %3; border-radius: 4px; padding: 3px 8px;")
-                              .arg(qColor(theme.raised).name(), qColor(theme.text1).name(), qColor(theme.border).name()));
+    m_busy->setStyleSheet(
+        QString("background: %1; color: %2; border: 1px solid %3; border-radius: 4px; padding: 3px 8px;")
+            .arg(qColor(theme.raised).name(), qColor(theme.text1).name(), qColor(theme.border).name()));
     m_busy->hide();
     m_busyDelay.setSingleShot(true);
     m_busyDelay.setInterval(kBusyAfterMilliseconds);

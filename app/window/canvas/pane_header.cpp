@@ -1,9 +1,10 @@
-// The four numbers by which panes are compared stand at the same place in every header, so that the eye runs along them.
+// The four numbers by which panes are compared stand at the same place in every header, so that the eye runs along
+// them.
 #include "app/window/canvas/pane_header.h"
 
+#include "app/window/canvas/policy_menu.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/canvas/policy_menu.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/run/head_means.h"
 
@@ -144,12 +145,15 @@ void PaneHeader::refreshMetrics(const ViewInput& input, const PaneData& pane) {
     m_realised->setVisible(true);
     if (!chosen.queryHeads.empty()) {
         m_realised->setText(tr("union %1").arg(countText(kept)));
-        m_realised->setToolTip(tr("Each query head keeps %1 tokens of its own choice; drawn is the union of the %2 query heads of the group")
+        m_realised->setToolTip(tr("Each query head keeps %1 tokens of its own choice; drawn is the union of the %2 "
+                                  "query heads of the group")
                                    .arg(m_kept->text(), countText(std::ssize(chosen.queryHeads))));
         return;
     }
-    m_realised->setText(tr("%1 kept").arg(percentText(static_cast<double>(kept) / static_cast<double>(pane.result->visible))));
-    m_realised->setToolTip(tr("%1 tokens were asked for, %2 are kept").arg(countText(pane.result->requested), countText(kept)));
+    m_realised->setText(
+        tr("%1 kept").arg(percentText(static_cast<double>(kept) / static_cast<double>(pane.result->visible))));
+    m_realised->setToolTip(
+        tr("%1 tokens were asked for, %2 are kept").arg(countText(pane.result->requested), countText(kept)));
 }
 
 QString PaneHeader::metricsText() const {

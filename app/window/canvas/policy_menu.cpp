@@ -19,11 +19,12 @@ void fillVariantMenu(QMenu* menu, const PolicySpec& current, const std::function
         action->setCheckable(true);
         action->setChecked(variant.id == active);
         action->setToolTip(fromUtf8(variant.summary));
-        QObject::connect(action, &QAction::triggered, menu, [chosen, policy = card.id, id = variant.id, budget = current.budget] {
-            PolicySpec next = specOfVariant(policy, id);
-            next.budget = budget;
-            chosen(next);
-        });
+        QObject::connect(action, &QAction::triggered, menu,
+                         [chosen, policy = card.id, id = variant.id, budget = current.budget] {
+                             PolicySpec next = specOfVariant(policy, id);
+                             next.budget = budget;
+                             chosen(next);
+                         });
     }
 }
 
@@ -35,7 +36,8 @@ void fillPolicyMenu(QMenu* menu, const std::function<void(const PolicySpec&)>& c
         if (card.variants.size() < 2) {
             QAction* action = menu->addAction(fromUtf8(card.name));
             action->setToolTip(fromUtf8(card.summary));
-            QObject::connect(action, &QAction::triggered, menu, [chosen, id = card.id] { chosen(specOfVariant(id, {})); });
+            QObject::connect(action, &QAction::triggered, menu,
+                             [chosen, id = card.id] { chosen(specOfVariant(id, {})); });
             continue;
         }
         QMenu* variants = menu->addMenu(fromUtf8(card.name));

@@ -34,9 +34,7 @@ bool read(QLineEdit* from, QLineEdit* to, double& low, double& high) {
     return good;
 }
 
-QString numberText(double value) {
-    return QString::number(value, 'g', 8);
-}
+QString numberText(double value) { return QString::number(value, 'g', 8); }
 
 } // namespace
 
@@ -78,17 +76,18 @@ void RangeDialog::addColourRow() {
     m_colourFrom = field(3, 1, "coloursFrom", 0);
     m_colourTo = field(3, 2, "coloursTo", 1);
     auto* fits = new QHBoxLayout;
-    const auto button = [&](const char* name, const QString& text, auto adoption) {
+    const auto button = [&](const char* name, const QString& text, auto settingChange) {
         auto* push = new QPushButton(text, this);
         push->setObjectName(name);
         push->setAutoDefault(false);
-        connect(push, &QPushButton::clicked, this, [this, adoption] { adoptColours(adoption()); });
+        connect(push, &QPushButton::clicked, this, [this, settingChange] { applyColourChange(settingChange()); });
         fits->addWidget(push);
     };
     button("coloursAutomatic", tr("Automatic"), [] { return std::optional(ColourRangeView::automaticRange()); });
     const auto without = [this, colours](double share) {
         return [this, colours, share] {
-            return colours->withShareLeftOut(m_workbench.viewInput(m_view), viewOptions(m_workbench.session(), m_view), share);
+            return colours->withShareLeftOut(m_workbench.viewInput(m_view), viewOptions(m_workbench.session(), m_view),
+                                             share);
         };
     };
     button("coloursFull", tr("All values shown"), without(0));
@@ -115,15 +114,15 @@ void RangeDialog::followColours() {
     mark(m_colourTo, true);
 }
 
-void RangeDialog::adoptColours(const std::optional<Adoption>& adoption) {
-    if (!adoption)
+void RangeDialog::applyColourChange(const std::optional<SettingChange>& settingChange) {
+    if (!settingChange)
         return;
     m_workbench.change(
         [&](Session& s) {
-            for (const auto& [id, text] : adoption->options)
+            for (const auto& [id, text] : settingChange->options)
                 setViewOption(s, m_view.card().id, id, text);
         },
-        fromUtf8(adoption->step));
+        fromUtf8(settingChange->step));
 }
 
 bool RangeDialog::applyColours() {
@@ -135,12 +134,13 @@ bool RangeDialog::applyColours() {
     const auto& colours = dynamic_cast<const ColourRangeView&>(m_view);
     const auto now = colours.colourRange(input, options);
     const bool isTyped = m_colourFrom->isModified() || m_colourTo->isModified();
-    if (!isTyped || (now && numberText(*now->low) == m_colourFrom->text() && numberText(*now->high) == m_colourTo->text()))
+    if (!isTyped ||
+        (now && numberText(*now->low) == m_colourFrom->text() && numberText(*now->high) == m_colourTo->text()))
         return true; // as it is, and perhaps automatic
-    const auto adoption = colours.withColourRange(input, options, low, high);
-    mark(m_colourFrom, adoption.has_value());
-    adoptColours(adoption);
-    return adoption.has_value();
+    const auto settingChange = colours.withColourRange(input, options, low, high);
+    mark(m_colourFrom, settingChange.has_value());
+    applyColourChange(settingChange);
+    return settingChange.has_value();
 }
 
 void RangeDialog::apply() {

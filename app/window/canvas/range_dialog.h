@@ -22,7 +22,7 @@ private:
     void addColourRow();
     void apply();
     bool applyColours(); ///< false: they cannot be read
-    void adoptColours(const std::optional<Adoption>& adoption);
+    void applyColourChange(const std::optional<SettingChange>& settingChange);
     void followColours();
 
     Workbench& m_workbench;

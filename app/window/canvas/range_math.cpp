@@ -27,7 +27,8 @@ void forEachTokenMark(const Scene& scene, const std::function<void(TokenIndex, P
     std::vector<Box> clips;
     const auto mark = [&](const PickId& pick, Point at) {
         if (pick.kind == PickId::Kind::Token)
-            use(static_cast<TokenIndex>(pick.index), at, std::all_of(clips.begin(), clips.end(), [&](const Box& clip) { return clip.contains(at); }));
+            use(static_cast<TokenIndex>(pick.index), at,
+                std::all_of(clips.begin(), clips.end(), [&](const Box& clip) { return clip.contains(at); }));
     };
     for (const Drawable& item : scene.items) {
         if (const auto* clip = std::get_if<PushClipItem>(&item))
@@ -42,7 +43,8 @@ void forEachTokenMark(const Scene& scene, const std::function<void(TokenIndex, P
             mark(text->pick, text->position);
         else if (const auto* cloud = std::get_if<PointCloudItem>(&item))
             for (std::size_t i = 0; i < cloud->points->size(); ++i)
-                mark({cloud->pickKind, cloud->ids ? (*cloud->ids)[i] : static_cast<std::int64_t>(i)}, (*cloud->points)[i]);
+                mark({cloud->pickKind, cloud->ids ? (*cloud->ids)[i] : static_cast<std::int64_t>(i)},
+                     (*cloud->points)[i]);
     }
 }
 
@@ -114,7 +116,8 @@ std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector
         if (!std::binary_search(tokens.begin(), tokens.end(), token))
             return;
         const double x = xData(shown, at.x), y = yData(shown, at.y);
-        around = {std::min(around.xMin, x), std::max(around.xMax, x), std::min(around.yMin, y), std::max(around.yMax, y)};
+        around = {std::min(around.xMin, x), std::max(around.xMax, x), std::min(around.yMin, y),
+                  std::max(around.yMax, y)};
     });
     if (around.xMin > around.xMax)
         return std::nullopt;
@@ -132,7 +135,8 @@ std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector
 std::optional<TokenIndex> tokenBoxAt(const Scene& scene, Point at) {
     std::optional<TokenIndex> found;
     for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Token && box->box.contains(at))
+        if (const auto* box = std::get_if<RectangleItem>(&item);
+            box && box->pick.kind == PickId::Kind::Token && box->box.contains(at))
             found = static_cast<TokenIndex>(box->pick.index);
     return found;
 }

@@ -32,8 +32,8 @@ Viewport::Range zoomToBox(const ShownPlot& shown, Point a, Point b);
 std::vector<TokenIndex> tokensInBox(const Scene& scene, Point a, Point b);
 /// Those whose marks lie inside a line drawn around them.
 std::vector<TokenIndex> tokensInLasso(const Scene& scene, const Lasso& lasso);
-/// The range that shows the marks of these tokens with a margin. In a scene that runs over positions (yDown) it is those
-/// positions across, and the rows stay. Nothing for a scene without plot or without any of the tokens.
+/// The range that shows the marks of these tokens with a margin. In a scene that runs over positions (yDown) it is
+/// those positions across, and the rows stay. Nothing for a scene without plot or without any of the tokens.
 std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector<TokenIndex>& tokens);
 /// The token whose box lies under the point, whatever is drawn above it; of boxes that overlap the last.
 std::optional<TokenIndex> tokenBoxAt(const Scene& scene, Point at);

@@ -29,19 +29,19 @@ QString segmentOf(const TokenTable& tokens, TokenIndex token) {
 }
 
 /// The state mark of the design: filled blue circle, hollow orange circle, filled square.
-QPixmap stateMark(const TokenStanding& standing) {
+QPixmap stateMark(const TokenDecision& decision) {
     const Theme& theme = chrome();
     QPixmap pixmap(px(10), px(10));
     pixmap.fill(Qt::transparent);
     QPainter painter(&pixmap);
     painter.setRenderHint(QPainter::Antialiasing);
     const QRectF box(1, 1, px(10) - 2, px(10) - 2);
-    if (standing.isProtected) {
+    if (decision.isProtected) {
         painter.fillRect(box, qColor(theme.protectedToken));
         return pixmap;
     }
-    painter.setPen(QPen(qColor(standing.kept ? theme.kept : theme.evicted), 1.5));
-    painter.setBrush(standing.kept ? QBrush(qColor(theme.kept)) : QBrush(Qt::NoBrush));
+    painter.setPen(QPen(qColor(decision.kept ? theme.kept : theme.evicted), 1.5));
+    painter.setBrush(decision.kept ? QBrush(qColor(theme.kept)) : QBrush(Qt::NoBrush));
     painter.drawEllipse(box);
     return pixmap;
 }
@@ -82,7 +82,8 @@ void ReadOut::fill() {
     auto* title = roleLabel(head, "strong", m_body);
     m_grid->addWidget(title, 0, 0, 1, 3);
     const QString segment = segmentOf(tokens, m_token);
-    m_grid->addWidget(roleLabel(m_pinned ? segment + tr("  pinned, Esc releases") : segment, "quiet", m_body), 1, 0, 1, 3);
+    m_grid->addWidget(roleLabel(m_pinned ? segment + tr("  pinned, Esc releases") : segment, "quiet", m_body), 1, 0, 1,
+                      3);
     m_lines = {head, segment};
     if (m_token >= input.cut.token) {
         m_grid->addWidget(roleLabel(tr("after the cut: not seen by the policies"), "quiet", m_body), 2, 0, 1, 3);
@@ -93,7 +94,7 @@ void ReadOut::fill() {
     for (const PaneData& pane : input.panes) {
         if (!pane.result)
             continue;
-        const TokenStanding standing = standingOf(*pane.result, input.kvHead, m_token);
+        const TokenDecision decision = tokenDecisionOf(*pane.result, input.kvHead, m_token);
         auto* name = new QWidget(m_body);
         auto* row = new QHBoxLayout(name);
         row->setContentsMargins(0, 0, 0, 0);
@@ -103,13 +104,13 @@ void ReadOut::fill() {
         row->addWidget(badge);
         row->addWidget(roleLabel(fromUtf8(pane.policyName), "quiet", name));
         auto* mark = new QLabel(name);
-        mark->setPixmap(stateMark(standing));
+        mark->setPixmap(stateMark(decision));
         row->addWidget(mark);
-        const QString state = standing.isProtected ? tr("protected") : standing.kept ? tr("kept") : tr("evicted");
+        const QString state = decision.isProtected ? tr("protected") : decision.kept ? tr("kept") : tr("evicted");
         row->addWidget(roleLabel(state, "quiet", name));
         row->addStretch();
         const QString value =
-            standing.scored ? tr("%1  rank %2").arg(scoreText(standing.score), countText(standing.rank)) : QString();
+            decision.scored ? tr("%1  rank %2").arg(scoreText(decision.score), countText(decision.rank)) : QString();
         addRow(name, value);
         m_lines += QString("%1 %2 %3 %4").arg(QChar(pane.letter)).arg(fromUtf8(pane.policyName), state, value);
     }
@@ -181,8 +182,6 @@ void ReadOut::dismiss() {
     hide();
 }
 
-QString ReadOut::text() const {
-    return m_lines.join('\n');
-}
+QString ReadOut::text() const { return m_lines.join('\n'); }
 
 } // namespace kvscope

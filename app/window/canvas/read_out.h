@@ -9,9 +9,9 @@ class QLabel;
 
 namespace kvscope {
 
-/// The box that says what is under the pointer: position, token text, segment, score and rank, kept or evicted per pane.
-/// 12 pixels off the point, flips at the edges of the window, never takes the mouse. It is a child of the window, because a
-/// low strip has no room for it.
+/// The box that says what is under the pointer: position, token text, segment, score and rank, kept or evicted per
+/// pane. 12 pixels off the point, flips at the edges of the window, never takes the mouse. It is a child of the window,
+/// because a low strip has no room for it.
 class ReadOut : public QFrame {
     Q_OBJECT
 

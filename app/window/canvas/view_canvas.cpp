@@ -6,13 +6,13 @@
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "views/common/cell_lock.h"
-#include "views/token_strip/token_strip_view.h"
 #include "views/common/value_range.h"
+#include "views/token_strip/token_strip_view.h"
 
-#include <numeric>
 #include <QKeyEvent>
 #include <QResizeEvent>
 #include <QTimer>
+#include <numeric>
 
 #include <algorithm>
 #include <utility>
@@ -21,7 +21,8 @@ namespace kvscope {
 
 ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const TextService& text, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_view(view), m_pane(pane), m_text(text),
-      m_canvas(new CanvasWidget(text, [this](double w, double h) { return sceneFor(w, h); }, this)),
+      m_canvas(new CanvasWidget(
+          text, [this](double w, double h) { return sceneFor(w, h); }, this)),
       m_offer(new OfferButton(this)), m_readOut(new ReadOut(workbench, this)) {
     setMinimumSize(px(200), px(60));
     setFocusProxy(m_canvas);
@@ -93,25 +94,25 @@ Scene ViewCanvas::sceneForExport(double width, double height, ThemeId theme) con
 Scene ViewCanvas::sceneFor(double width, double height) {
     const ViewInput now = input();
     const auto pane = static_cast<std::size_t>(m_pane);
-    const bool waitsForResult = m_view.card().perPane && pane < now.panes.size() && !now.panes[pane].result &&
-                                now.panes[pane].computing;
+    const bool waitsForResult =
+        m_view.card().perPane && pane < now.panes.size() && !now.panes[pane].result && now.panes[pane].computing;
     const bool waitsForData = !m_view.card().data.empty() && !now.data.value && now.data.computing;
     // The old picture stays until the new one is there, as long as it still fits the widget.
     const bool sameSize = m_lastScene.width == width && m_lastScene.height == height;
     if ((waitsForResult || waitsForData) && sameSize && !m_lastScene.items.empty())
         return m_lastScene;
     const double offered = m_offer->room() / appearance().scale;
-    m_lastScene = m_view.buildScene(now, viewOptions(m_workbench.session(), m_view), viewportFor(width, std::max(1.0, height - offered)));
+    m_lastScene = m_view.buildScene(now, viewOptions(m_workbench.session(), m_view),
+                                    viewportFor(width, std::max(1.0, height - offered)));
     m_lastScene.height = height;
     return m_lastScene;
 }
 
-ViewTable ViewCanvas::table() const {
-    return m_view.table(input(), viewOptions(m_workbench.session(), m_view));
-}
+ViewTable ViewCanvas::table() const { return m_view.table(input(), viewOptions(m_workbench.session(), m_view)); }
 
 QString ViewCanvas::finding() const {
-    return m_workbench.capture() ? fromUtf8(m_view.finding(input(), viewOptions(m_workbench.session(), m_view))) : QString();
+    return m_workbench.capture() ? fromUtf8(m_view.finding(input(), viewOptions(m_workbench.session(), m_view)))
+                                 : QString();
 }
 
 void ViewCanvas::revealSelection() {
@@ -122,7 +123,8 @@ void ViewCanvas::revealSelection() {
     const TokenIndex token = selected.empty() ? -1 : selected[selected.size() / 2];
     if (token < 0 || m_canvas->hasFocus() || positionOfToken(m_canvas->scene(), token))
         return;
-    const Viewport viewport = viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale);
+    const Viewport viewport =
+        viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale);
     const double scroll = stripScrollTo(input(), viewport, token);
     m_workbench.change([&](Session& s) { s.look.stripScroll = scroll; }, tr("Scroll"));
 }
@@ -149,7 +151,7 @@ void ViewCanvas::rangeChanged(const QString& viewId) {
 
 void ViewCanvas::cursorChanged() {
     // Views without a story look the same at every point of one.
-    if (!isVisible() || m_view.story(input(), viewOptions(m_workbench.session(), m_view)).events.empty())
+    if (!isVisible() || m_view.stepSequence(input(), viewOptions(m_workbench.session(), m_view)).events.empty())
         return;
     m_canvas->invalidate();
     m_readOut->refresh();
@@ -190,13 +192,9 @@ void ViewCanvas::resizeEvent(QResizeEvent* event) {
     QTimer::singleShot(0, this, &ViewCanvas::sessionChanged);
 }
 
-void ViewCanvas::resetView() {
-    m_workbench.setRange(m_view, std::nullopt);
-}
+void ViewCanvas::resetView() { m_workbench.setRange(m_view, std::nullopt); }
 
-void ViewCanvas::releaseReadOut() {
-    m_readOut->dismiss();
-}
+void ViewCanvas::releaseReadOut() { m_readOut->dismiss(); }
 
 void ViewCanvas::nudge(int tokens) {
     const auto last = static_cast<TokenIndex>(m_workbench.capture()->info().numTokens) - 1;
@@ -204,7 +202,8 @@ void ViewCanvas::nudge(int tokens) {
     m_workbench.setHovered(token);
     const auto at = positionOfToken(m_canvas->scene(), token);
     const double scale = appearance().scale;
-    m_readOut->showToken(token, *m_canvas, at ? QPointF(at->x * scale, at->y * scale) : QPointF(width() / 2.0, height() / 2.0), true);
+    m_readOut->showToken(token, *m_canvas,
+                         at ? QPointF(at->x * scale, at->y * scale) : QPointF(width() / 2.0, height() / 2.0), true);
 }
 
 bool ViewCanvas::hasLockedCell() const {
@@ -215,7 +214,7 @@ bool ViewCanvas::hasLockedCell() const {
 bool ViewCanvas::releaseCell() {
     if (!hasLockedCell())
         return false;
-    adopt(dynamic_cast<const CellLockView&>(m_view).released());
+    applyChange(dynamic_cast<const CellLockView&>(m_view).released());
     return true;
 }
 
@@ -224,15 +223,17 @@ bool ViewCanvas::moveLockedCell(int across, int down) {
     if (!cells || !hasLockedCell())
         return false;
     if (const auto moved = cells->lockMoved(input(), viewOptions(m_workbench.session(), m_view), across, down))
-        adopt(*moved, "keys " + fromUtf8(m_view.card().id));
+        applyChange(*moved, "keys " + fromUtf8(m_view.card().id));
     return true;
 }
 
 bool ViewCanvas::moveColourRange(bool highEnd, int hundredths) {
     const auto* colours = dynamic_cast<const ColourRangeView*>(&m_view);
-    const auto moved = colours ? colours->withEndMoved(input(), viewOptions(m_workbench.session(), m_view), highEnd, hundredths) : std::nullopt;
+    const auto moved =
+        colours ? colours->withEndMoved(input(), viewOptions(m_workbench.session(), m_view), highEnd, hundredths)
+                : std::nullopt;
     if (moved)
-        adopt(*moved, "keys " + fromUtf8(m_view.card().id));
+        applyChange(*moved, "keys " + fromUtf8(m_view.card().id));
     return moved.has_value();
 }
 
@@ -255,7 +256,8 @@ void ViewCanvas::keyPressEvent(QKeyEvent* event) {
         if (moveColourRange(!shift, event->key() == Qt::Key_PageUp ? 2 : -2))
             return;
         break;
-    default: break;
+    default:
+        break;
     }
     const bool pinned = m_readOut->isPinned() && m_readOut->token() >= 0; // arrows go from token to token
     if (pinned && (event->key() == Qt::Key_Left || event->key() == Qt::Key_Up))

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "app/workbench/workbench.h"
 #include "app/window/canvas/canvas_widget.h"
 #include "app/window/canvas/offer_button.h"
 #include "app/window/canvas/read_out.h"
+#include "app/workbench/workbench.h"
 
 #include <QPointer>
 #include <QWidget>
@@ -39,7 +39,7 @@ public:
     bool releaseCell(); ///< false: none was locked
 
 signals:
-    void dataWanted();   ///< the table behind the canvas
+    void dataWanted(); ///< the table behind the canvas
     void exportWanted();
 
 protected:
@@ -63,10 +63,10 @@ private:
     void click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at);
     PointFacts factsAt(const QPointF& at) const;
     bool follow(const PointFacts& facts); ///< to the head or the setting that a mark stands for; false: for none
-    bool selectGroup(const QPointF& at); ///< the tokens that a mark stands for; false: for none
+    bool selectGroup(const QPointF& at);  ///< the tokens that a mark stands for; false: for none
     void refreshOffer();
     void takeOffered(); ///< what the button under an empty view's sentence offers
-    void adopt(const Adoption& adoption, const QString& mergeKey = {});
+    void applyChange(const SettingChange& settingChange, const QString& mergeKey = {});
     void brush(const std::vector<TokenIndex>& tokens, bool finished);
     void lasso(const std::vector<TokenIndex>& tokens, Qt::KeyboardModifiers modifiers, bool finished);
     void takeLassoBack(); ///< what was selected before the line began is selected again

@@ -1,17 +1,17 @@
 // What gestures mean: the same click, brush and hover do the same to the session from every view.
-#include "app/window/style/appearance.h"
+#include "app/window/canvas/help_dialog.h"
+#include "app/window/canvas/range_dialog.h"
 #include "app/window/canvas/range_math.h"
 #include "app/window/canvas/view_canvas.h"
 #include "app/window/canvas/view_options.h"
 #include "app/window/canvas/view_table_model.h"
-#include "app/window/canvas/help_dialog.h"
+#include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/canvas/range_dialog.h"
-#include "views/common/token_groups.h"
 #include "views/common/drag_handles.h"
+#include "views/common/token_groups.h"
+#include "views/common/value_range.h"
 #include "views/scene/colour_column.h"
 #include "views/token_strip/token_strip_view.h"
-#include "views/common/value_range.h"
 
 #include <QClipboard>
 #include <QGuiApplication>
@@ -66,9 +66,8 @@ void ViewCanvas::connectGestures() {
         m_readOut->dismiss();
         m_workbench.setHovered(-1);
     });
-    connect(m_canvas, &CanvasWidget::rangeWanted, this, [this](const Viewport::Range& range) {
-        m_workbench.setRange(m_view, range);
-    });
+    connect(m_canvas, &CanvasWidget::rangeWanted, this,
+            [this](const Viewport::Range& range) { m_workbench.setRange(m_view, range); });
 }
 
 void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
@@ -145,8 +144,8 @@ PointFacts ViewCanvas::factsAt(const QPointF& at) const {
 }
 
 bool ViewCanvas::follow(const PointFacts& facts) {
-    if (facts.adoption) {
-        adopt(*facts.adoption);
+    if (facts.settingChange) {
+        applyChange(*facts.settingChange);
         return true;
     }
     if (facts.layer < 0)
@@ -164,23 +163,23 @@ bool ViewCanvas::follow(const PointFacts& facts) {
     return true;
 }
 
-void ViewCanvas::adopt(const Adoption& adoption, const QString& mergeKey) {
+void ViewCanvas::applyChange(const SettingChange& settingChange, const QString& mergeKey) {
     m_workbench.change(
         [&](Session& s) {
-            for (const auto& [id, text] : adoption.options)
+            for (const auto& [id, text] : settingChange.options)
                 setViewOption(s, m_view.card().id, id, text);
-            if (adoption.pane >= 0)
-                s.activePane = adoption.pane;
-            if (adoption.budget)
-                setBudget(s, *adoption.budget);
-            if (adoption.values.empty())
+            if (settingChange.pane >= 0)
+                s.activePane = settingChange.pane;
+            if (settingChange.budget)
+                setBudget(s, *settingChange.budget);
+            if (settingChange.values.empty())
                 return;
             PolicySpec& policy = s.panes[static_cast<std::size_t>(s.activePane)].policy;
-            for (const auto& [id, text] : adoption.values)
+            for (const auto& [id, text] : settingChange.values)
                 if (policy.values.has(id))
                     policy.values.setText(id, text);
         },
-        fromUtf8(adoption.step), mergeKey);
+        fromUtf8(settingChange.step), mergeKey);
 }
 
 void ViewCanvas::takeOffered() {
@@ -188,7 +187,7 @@ void ViewCanvas::takeOffered() {
     if (!offer)
         return;
     if (offer->spec.empty())
-        adopt(offer->adoption);
+        applyChange(offer->settingChange);
     else
         m_workbench.change([&](Session& s) { takeOffer(s, *offer); }, tr("Add pane"));
 }
@@ -233,9 +232,10 @@ void ViewCanvas::scrollBy(double delta) {
 
 void ViewCanvas::dragHandle(const PickId& handle, const QPointF& at, bool finished) {
     if (const auto* handles = dynamic_cast<const DragHandles*>(&m_view)) {
-        const auto adoption = handles->draggedTo(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(), handle, {at.x(), at.y()});
-        if (adoption)
-            adopt(*adoption, "drag " + QString::fromStdString(m_view.card().id));
+        const auto settingChange = handles->draggedTo(input(), viewOptions(m_workbench.session(), m_view),
+                                                      m_canvas->scene(), handle, {at.x(), at.y()});
+        if (settingChange)
+            applyChange(*settingChange, "drag " + QString::fromStdString(m_view.card().id));
         if (finished)
             m_workbench.endMerge();
         return;
@@ -253,7 +253,7 @@ void ViewCanvas::dragHandle(const PickId& handle, const QPointF& at, bool finish
 void ViewCanvas::resetHandle(const PickId& handle) {
     const bool ofColours = handle == kLowHandle || handle == kHighHandle;
     if (ofColours && dynamic_cast<const ColourRangeView*>(&m_view))
-        adopt(ColourRangeView::automaticRange());
+        applyChange(ColourRangeView::automaticRange());
     else
         resetView();
 }
@@ -277,13 +277,9 @@ void ViewCanvas::frameSelection() {
         m_workbench.setRange(m_view, range);
 }
 
-void ViewCanvas::copyImage() {
-    QGuiApplication::clipboard()->setImage(m_canvas->grabFramebuffer());
-}
+void ViewCanvas::copyImage() { QGuiApplication::clipboard()->setImage(m_canvas->grabFramebuffer()); }
 
-void ViewCanvas::copyData() {
-    QGuiApplication::clipboard()->setText(tableAsTsv(table()));
-}
+void ViewCanvas::copyData() { QGuiApplication::clipboard()->setText(tableAsTsv(table())); }
 
 void ViewCanvas::showRange() {
     if (ShownPlot::of(m_canvas->scene()).valid)

@@ -1,8 +1,8 @@
 // The finding stands in the header: the one sentence that the picture is there to show.
 #include "app/window/canvas/view_dock.h"
 
-#include "app/window/style/appearance.h"
 #include "app/window/canvas/view_options.h"
+#include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 
@@ -47,8 +47,6 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     refresh();
 }
 
-void ViewDock::refresh() {
-    m_finding->setFullText(m_canvas->finding());
-}
+void ViewDock::refresh() { m_finding->setFullText(m_canvas->finding()); }
 
 } // namespace kvscope

@@ -30,9 +30,10 @@ void addEntry(QMenu* menu, Workbench& workbench, const View& view, const Paramet
     QAction* action = menu->addAction(label);
     action->setCheckable(true);
     action->setChecked(checked);
-    QObject::connect(action, &QAction::triggered, menu, [&workbench, viewId = view.card().id, id = spec.id, text, step = spec.label] {
-        workbench.change([&](Session& s) { setViewOption(s, viewId, id, text); }, fromUtf8(step));
-    });
+    QObject::connect(action, &QAction::triggered, menu,
+                     [&workbench, viewId = view.card().id, id = spec.id, text, step = spec.label] {
+                         workbench.change([&](Session& s) { setViewOption(s, viewId, id, text); }, fromUtf8(step));
+                     });
 }
 
 void fillChoices(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
@@ -40,10 +41,13 @@ void fillChoices(QMenu* menu, Workbench& workbench, const View& view, const Para
     menu->clear();
     if (spec.kind == ParameterKind::Choice)
         for (const ParameterChoice& choice : spec.choices)
-            addEntry(menu, workbench, view, spec, fromUtf8(choice.label), choice.id, values.choice(spec.id) == choice.id);
+            addEntry(menu, workbench, view, spec, fromUtf8(choice.label), choice.id,
+                     values.choice(spec.id) == choice.id);
     else
-        for (auto number = std::llround(spec.min); number <= std::llround(spec.max); number += std::max(1LL, std::llround(spec.step)))
-            addEntry(menu, workbench, view, spec, QString::number(number), std::to_string(number), values.integer(spec.id) == number);
+        for (auto number = std::llround(spec.min); number <= std::llround(spec.max);
+             number += std::max(1LL, std::llround(spec.step)))
+            addEntry(menu, workbench, view, spec, QString::number(number), std::to_string(number),
+                     values.integer(spec.id) == number);
 }
 
 /// What has too many values for a list is asked for, again with what was wrong with the last answer.
@@ -51,12 +55,15 @@ void askFor(QWidget* parent, Workbench& workbench, const View& view, const Param
     const QString label = fromUtf8(spec.label), help = fromUtf8(spec.help);
     QString text = fromUtf8(viewOptions(workbench.session(), view).text(spec.id)), wrong;
     for (bool accepted = false;;) {
-        text = QInputDialog::getText(parent, label, wrong.isEmpty() ? help : help + "\n\n" + wrong, QLineEdit::Normal, text, &accepted).trimmed();
+        text = QInputDialog::getText(parent, label, wrong.isEmpty() ? help : help + "\n\n" + wrong, QLineEdit::Normal,
+                                     text, &accepted)
+                   .trimmed();
         if (!accepted)
             return;
         try {
             ParameterValues(view.card().options).setText(spec.id, text.toStdString());
-            return workbench.change([&](Session& s) { setViewOption(s, view.card().id, spec.id, text.toStdString()); }, label);
+            return workbench.change([&](Session& s) { setViewOption(s, view.card().id, spec.id, text.toStdString()); },
+                                    label);
         } catch (const Error& error) {
             wrong = fromUtf8(error.what());
         }
@@ -66,8 +73,10 @@ void askFor(QWidget* parent, Workbench& workbench, const View& view, const Param
 void addQuestion(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
     const ParameterValues values = viewOptions(workbench.session(), view);
     const QString value = fromUtf8(values.text(spec.id));
-    QAction* action = menu->addAction(value.isEmpty() ? fromUtf8(spec.label) + "…" : QString("%1: %2…").arg(fromUtf8(spec.label), value));
-    QObject::connect(action, &QAction::triggered, menu, [menu, &workbench, &view, spec] { askFor(menu->parentWidget(), workbench, view, spec); });
+    QAction* action = menu->addAction(value.isEmpty() ? fromUtf8(spec.label) + "…"
+                                                      : QString("%1: %2…").arg(fromUtf8(spec.label), value));
+    QObject::connect(action, &QAction::triggered, menu,
+                     [menu, &workbench, &view, spec] { askFor(menu->parentWidget(), workbench, view, spec); });
 }
 
 /// The active pane's parameters by name; values for one of them are still typed.
@@ -101,12 +110,16 @@ std::string joined(const std::vector<std::string>& files) {
 void chooseFiles(QWidget* parent, Workbench& workbench, const View& view, const ParameterSpec& spec) {
     const bool captures = spec.unit == kCaptureFilesUnit;
     const QString label = fromUtf8(spec.label), folder = QFileInfo(fromUtf8(workbench.session().capturePath)).path();
-    QStringList chosen = captures ? QFileDialog::getOpenFileNames(parent, label, folder, QObject::tr("Captures (*.h5 *.hdf5);;All files (*)"))
-                                  : QStringList(QFileDialog::getOpenFileName(parent, label, folder, QObject::tr("Tables (*.csv);;All files (*)")));
+    QStringList chosen =
+        captures
+            ? QFileDialog::getOpenFileNames(parent, label, folder, QObject::tr("Captures (*.h5 *.hdf5);;All files (*)"))
+            : QStringList(
+                  QFileDialog::getOpenFileName(parent, label, folder, QObject::tr("Tables (*.csv);;All files (*)")));
     chosen.removeAll(QString());
     if (chosen.isEmpty())
         return;
-    std::vector<std::string> files = captures ? filesOf(viewOptions(workbench.session(), view).text(spec.id)) : std::vector<std::string>{};
+    std::vector<std::string> files =
+        captures ? filesOf(viewOptions(workbench.session(), view).text(spec.id)) : std::vector<std::string>{};
     for (const QString& file : chosen)
         if (const std::string path = file.toStdString(); std::find(files.begin(), files.end(), path) == files.end())
             files.push_back(path);
@@ -125,7 +138,8 @@ void fillFiles(QMenu* menu, Workbench& workbench, const View& view, const Parame
     }
     menu->addSeparator();
     QAction* choose = menu->addAction(QObject::tr("Choose…"));
-    QObject::connect(choose, &QAction::triggered, menu, [menu, &workbench, &view, spec] { chooseFiles(menu->parentWidget(), workbench, view, spec); });
+    QObject::connect(choose, &QAction::triggered, menu,
+                     [menu, &workbench, &view, spec] { chooseFiles(menu->parentWidget(), workbench, view, spec); });
     addQuestion(menu, workbench, view, spec);
 }
 
@@ -149,8 +163,10 @@ void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view) {
     const ParameterValues values = viewOptions(workbench.session(), view);
     for (const ParameterSpec& spec : *view.card().options) {
         if (spec.kind == ParameterKind::Flag)
-            addEntry(menu, workbench, view, spec, fromUtf8(spec.label), values.flag(spec.id) ? "false" : "true", values.flag(spec.id));
-        else if (spec.kind == ParameterKind::Choice || (spec.kind == ParameterKind::Integer && spec.max - spec.min < kMostNumbers))
+            addEntry(menu, workbench, view, spec, fromUtf8(spec.label), values.flag(spec.id) ? "false" : "true",
+                     values.flag(spec.id));
+        else if (spec.kind == ParameterKind::Choice ||
+                 (spec.kind == ParameterKind::Integer && spec.max - spec.min < kMostNumbers))
             fillChoices(menu->addMenu(fromUtf8(spec.label)), workbench, view, spec);
         else if (spec.unit == kParameterUnit || spec.unit == kNumberUnit)
             fillParameters(menu->addMenu(fromUtf8(spec.label)), workbench, view, spec);
@@ -172,7 +188,8 @@ void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QW
         chip->setAccessibleName(fromUtf8(spec.label));
         auto* menu = new QMenu(chip);
         chip->setMenu(menu);
-        QObject::connect(menu, &QMenu::aboutToShow, chip, [menu, &workbench, &view, spec] { fillChoices(menu, workbench, view, spec); });
+        QObject::connect(menu, &QMenu::aboutToShow, chip,
+                         [menu, &workbench, &view, spec] { fillChoices(menu, workbench, view, spec); });
         const auto follow = [chip, &workbench, &view, spec] {
             const ParameterValues values = viewOptions(workbench.session(), view);
             const std::string why = whyIdle(view, values, spec.id);

@@ -51,7 +51,8 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
     connect(&workbench, &Workbench::sessionChanged, this, follow);
     // Progress is no other table: it would take the selection with it many times a second.
     connect(&workbench, &Workbench::dataChanged, this,
-            [follow, &workbench, &view = canvas.view(), seen = std::shared_ptr<const ViewData>()](const QString& viewId) mutable {
+            [follow, &workbench, &view = canvas.view(),
+             seen = std::shared_ptr<const ViewData>()](const QString& viewId) mutable {
                 if (viewId != fromUtf8(view.card().id))
                     return;
                 const auto now = workbench.viewInput(view).data.value;

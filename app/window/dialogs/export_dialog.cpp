@@ -3,8 +3,8 @@
 
 #include "app/export/scene_export.h"
 #include "app/study/regenerating_command.h"
-#include "app/window/style/appearance.h"
 #include "app/window/canvas/view_canvas.h"
+#include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/small_widgets.h"
@@ -43,8 +43,11 @@ QSpinBox* pixelBox(int value) {
 }
 
 Choices buildForm(QDialog& dialog, const ViewCanvas& canvas) {
-    Choices choices{new QComboBox, pixelBox(static_cast<int>(canvas.width() / appearance().scale)),
-                    pixelBox(static_cast<int>(canvas.height() / appearance().scale)), new QDoubleSpinBox, new QComboBox,
+    Choices choices{new QComboBox,
+                    pixelBox(static_cast<int>(canvas.width() / appearance().scale)),
+                    pixelBox(static_cast<int>(canvas.height() / appearance().scale)),
+                    new QDoubleSpinBox,
+                    new QComboBox,
                     new QCheckBox(QObject::tr("Print the command below the figure"))};
     choices.what->addItem(QObject::tr("Figure: PNG, SVG or PDF"));
     choices.what->addItem(QObject::tr("Kept list of this pane: JSON, CSV or HDF5"));
@@ -71,7 +74,8 @@ Choices buildForm(QDialog& dialog, const ViewCanvas& canvas) {
     return choices;
 }
 
-FigureRequest figureOf(const Session& session, const ViewCanvas& canvas, const Choices& choices, const std::string& path) {
+FigureRequest figureOf(const Session& session, const ViewCanvas& canvas, const Choices& choices,
+                       const std::string& path) {
     FigureRequest figure;
     figure.viewId = canvas.view().card().id;
     figure.width = choices.width->value();
@@ -120,7 +124,8 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
         return;
     const bool list = choices.what->currentIndex() == 1;
     const QFileInfo capture(fromUtf8(workbench.session().capturePath));
-    const QString proposed = capture.dir().filePath(capture.completeBaseName() + (list ? "-kept.json" : "-" + fromUtf8(canvas.view().card().id) + ".png"));
+    const QString proposed = capture.dir().filePath(
+        capture.completeBaseName() + (list ? "-kept.json" : "-" + fromUtf8(canvas.view().card().id) + ".png"));
     const QString path = QFileDialog::getSaveFileName(&window, QObject::tr("Export"), proposed,
                                                       list ? QObject::tr("Lists (*.json *.csv *.h5)")
                                                            : QObject::tr("Figures (*.png *.svg *.pdf)"));

@@ -20,7 +20,8 @@ namespace {
 
 constexpr int kAround = 32; // cells on each side of the one that is gone to
 
-/// The number in a field; nothing where it is empty. `wrong` counts fields that hold anything but a number below `limit`.
+/// The number in a field; nothing where it is empty. `wrong` counts fields that hold anything but a number below
+/// `limit`.
 std::optional<int> placeIn(QLineEdit* field, std::int64_t limit, int& wrong) {
     const QString text = field->text().trimmed().remove(',');
     bool whole = false;
@@ -86,17 +87,20 @@ bool GoToDialog::apply() {
     const CaptureInfo& info = capture->info();
     int wrong = 0;
     const auto layer = placeIn(m_layer, info.layers.back().layer.value + 1, wrong);
-    const auto kvHead = placeIn(m_kvHead, info.numKvHeads, wrong), queryHead = placeIn(m_queryHead, info.numQueryHeads, wrong);
+    const auto kvHead = placeIn(m_kvHead, info.numKvHeads, wrong),
+               queryHead = placeIn(m_queryHead, info.numQueryHeads, wrong);
     const auto key = placeIn(m_key, info.numTokens, wrong), query = placeIn(m_query, info.numTokens, wrong);
-    const bool known = !layer || std::any_of(info.layers.begin(), info.layers.end(), [&](const LayerInfo& l) { return l.layer.value == *layer; });
+    const bool known = !layer || std::any_of(info.layers.begin(), info.layers.end(),
+                                             [&](const LayerInfo& l) { return l.layer.value == *layer; });
     if (!known)
         setWrong(m_layer, true);
     if (wrong > 0 || !known) {
-        m_why->setText(tr("This capture has layers up to %1, %2 KV heads, %3 query heads and %4 tokens, all counted from 0.")
-                           .arg(info.layers.back().layer.value)
-                           .arg(info.numKvHeads)
-                           .arg(info.numQueryHeads)
-                           .arg(countText(info.numTokens)));
+        m_why->setText(
+            tr("This capture has layers up to %1, %2 KV heads, %3 query heads and %4 tokens, all counted from 0.")
+                .arg(info.layers.back().layer.value)
+                .arg(info.numKvHeads)
+                .arg(info.numQueryHeads)
+                .arg(countText(info.numTokens)));
         return false;
     }
     m_workbench.change(
@@ -113,7 +117,8 @@ bool GoToDialog::apply() {
             }
             if (key && query) {
                 s.look.ranges[attentionMapView().card().id] = around(*key, *query, info.numTokens);
-                setViewOption(s, attentionMapView().card().id, "cell", std::to_string(*query) + "," + std::to_string(*key));
+                setViewOption(s, attentionMapView().card().id, "cell",
+                              std::to_string(*query) + "," + std::to_string(*key));
             }
         },
         tr("Go to"));

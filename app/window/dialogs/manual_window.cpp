@@ -21,9 +21,7 @@
 #include <vector>
 
 // Q_INIT_RESOURCE declares a global function, so it cannot be called from inside a namespace.
-static void initManualResources() {
-    Q_INIT_RESOURCE(manual);
-}
+static void initManualResources() { Q_INIT_RESOURCE(manual); }
 
 namespace kvscope {
 

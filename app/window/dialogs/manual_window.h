@@ -19,7 +19,7 @@ public:
 protected:
     void doSetSource(const QUrl& name, QTextDocument::ResourceType type) override;
     void changeEvent(QEvent* event) override;
-    void keyPressEvent(QKeyEvent* event) override; ///< Esc is the window's
+    void keyPressEvent(QKeyEvent* event) override;  ///< Esc is the window's
     void resizeEvent(QResizeEvent* event) override; ///< keeps the place that is read
 
 private:
@@ -27,7 +27,7 @@ private:
     /// Where the reader is; not where a page that is still the old one in the new window has put him.
     int place() const;
 
-    int m_wanted = 0, m_given = -1; ///< of the last scrollTo
+    int m_wanted = 0, m_given = -1;    ///< of the last scrollTo
     Appearance m_drawn = appearance(); ///< what the page was laid out for
 };
 

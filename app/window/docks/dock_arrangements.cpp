@@ -1,6 +1,6 @@
 // The default arrangements, one per layout: what is open on the left, the active pane's policy or the lesson
 // on the right, the views between. A dock that a layout does not show still has a place, where the View menu puts it.
-#include "app/window/docks/dock_desk.h"
+#include "app/window/docks/dock_layout.h"
 
 #include "app/study/session.h"
 #include "app/window/style/appearance.h"
@@ -16,16 +16,19 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::array kPlaced = {"capture", "panes", "parameters", "explanation", "fidelity", "why", "token_strip", "overlap", "error_difference", "metrics", "attention_map"};
+constexpr std::array kPlaced = {"capture",     "panes",   "parameters",       "explanation", "fidelity",     "why",
+                                "token_strip", "overlap", "error_difference", "metrics",     "attention_map"};
 constexpr int kHeader = 28;
 // Views that tell a story and those that show one of its events closely; of each the ones that there are.
-const std::vector<const char*> kStories = {"merge_tree", "block_timeline", "clustering", "calibration", "leverage", "score_plane", "attention_map"};
+const std::vector<const char*> kStepViews = {"merge_tree", "block_timeline", "clustering",   "calibration",
+                                             "leverage",   "score_plane",    "attention_map"};
 const std::vector<const char*> kDetails = {"walk", "token_profile", "token_strip", "curves", "overlap"};
 
 } // namespace
 
-void DockDesk::arrangeByDefault() {
-    // Docked before any is taken out: Qt hides and shows each one at setFloating, and lays out the window while it does.
+void DockLayout::arrangeByDefault() {
+    // Docked before any is taken out: Qt hides and shows each one at setFloating, and lays out the window while it
+    // does.
     for (PanelDock* dock : m_docks)
         if (dock->isFloating())
             dock->setFloating(false);
@@ -47,9 +50,10 @@ void DockDesk::arrangeByDefault() {
     });
 }
 
-void DockDesk::arrangePanes() {
+void DockLayout::arrangePanes() {
     // A head is explored with its map beside the pane and the text below both.
-    m_window.setCorner(Qt::BottomLeftCorner, m_layout == WindowLayout::ExploreHead ? Qt::BottomDockWidgetArea : Qt::LeftDockWidgetArea);
+    m_window.setCorner(Qt::BottomLeftCorner,
+                       m_layout == WindowLayout::ExploreHead ? Qt::BottomDockWidgetArea : Qt::LeftDockWidgetArea);
     placeLeft();
     placeRight();
     placeBottom();
@@ -66,23 +70,23 @@ void DockDesk::arrangePanes() {
         m_inFront.push_back(dock(front));
 }
 
-PanelDock* DockDesk::firstOf(const std::vector<const char*>& ids) const {
+PanelDock* DockLayout::firstOf(const std::vector<const char*>& ids) const {
     const auto found = std::find_if(ids.begin(), ids.end(), [this](const char* id) { return dock(id) != nullptr; });
     return found == ids.end() ? nullptr : dock(*found);
 }
 
-void DockDesk::placeTabs(const std::vector<const char*>& ids, PanelDock* first) {
+void DockLayout::placeTabs(const std::vector<const char*>& ids, PanelDock* first) {
     for (const char* id : ids)
         if (PanelDock* one = dock(id); one && one != first)
             m_window.tabifyDockWidget(first, one);
 }
 
-void DockDesk::hideAllBut(const std::vector<PanelDock*>& shown) {
+void DockLayout::hideAllBut(const std::vector<PanelDock*>& shown) {
     for (PanelDock* dock : m_docks)
         dock->setVisible(std::find(shown.begin(), shown.end(), dock) != shown.end());
 }
 
-void DockDesk::arrangeTeach() {
+void DockLayout::arrangeTeach() {
     m_window.setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
     m_window.addDockWidget(Qt::LeftDockWidgetArea, dock("lessons"));
     m_window.addDockWidget(Qt::RightDockWidgetArea, dock("lesson"));
@@ -90,31 +94,33 @@ void DockDesk::arrangeTeach() {
     for (const char* other : {"parameters", "fidelity", "why"})
         m_window.tabifyDockWidget(dock("explanation"), dock(other));
     // A dock that has tabs cannot be split any more: first the three places, then their tabs.
-    PanelDock *story = firstOf(kStories), *detail = firstOf(kDetails);
-    m_window.splitDockWidget(dock("lessons"), story, Qt::Horizontal);
-    m_window.splitDockWidget(story, detail, Qt::Vertical);
+    PanelDock *stepView = firstOf(kStepViews), *detail = firstOf(kDetails);
+    m_window.splitDockWidget(dock("lessons"), stepView, Qt::Horizontal);
+    m_window.splitDockWidget(stepView, detail, Qt::Vertical);
     m_window.splitDockWidget(detail, dock("steps"), Qt::Vertical);
-    placeTabs(kStories, story);
+    placeTabs(kStepViews, stepView);
     placeTabs(kDetails, detail);
     for (const char* other : {"capture", "panes"})
         m_window.tabifyDockWidget(dock("lessons"), dock(other));
-    std::vector<PanelDock*> shown = {dock("lessons"), dock("lesson"), dock("explanation"), dock("parameters"), dock("fidelity"), dock("steps")};
+    std::vector<PanelDock*> shown = {dock("lessons"),    dock("lesson"),   dock("explanation"),
+                                     dock("parameters"), dock("fidelity"), dock("steps")};
     for (PanelDock* other : m_docks) {
         const bool placed = m_window.dockWidgetArea(other) != Qt::NoDockWidgetArea;
         if (!placed)
             m_window.tabifyDockWidget(detail, other);
-        const bool ours = m_window.tabifiedDockWidgets(story).contains(other) || m_window.tabifiedDockWidgets(detail).contains(other);
+        const bool ours = m_window.tabifiedDockWidgets(stepView).contains(other) ||
+                          m_window.tabifiedDockWidgets(detail).contains(other);
         if (placed && ours)
             shown.push_back(other);
     }
-    shown.insert(shown.end(), {story, detail});
+    shown.insert(shown.end(), {stepView, detail});
     hideAllBut(shown);
     if (m_size == WindowSize::Narrow)
         toggleLeft();
-    m_inFront = {story, detail, dock("explanation")};
+    m_inFront = {stepView, detail, dock("explanation")};
 }
 
-void DockDesk::arrangeModel() {
+void DockLayout::arrangeModel() {
     m_window.setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
     m_window.addDockWidget(Qt::LeftDockWidgetArea, dock("capture"));
     m_window.splitDockWidget(dock("capture"), dock("head_grid"), Qt::Horizontal);
@@ -129,19 +135,19 @@ void DockDesk::arrangeModel() {
     hideAllBut({dock("head_grid"), dock("curves"), dock("worst_heads")});
 }
 
-void DockDesk::placeLeft() {
+void DockLayout::placeLeft() {
     m_window.addDockWidget(Qt::LeftDockWidgetArea, dock("capture"));
     // The map stands beside the pane whose head is explored; comparing policies needs its room.
     m_window.splitDockWidget(dock("capture"), dock("attention_map"), Qt::Horizontal);
     m_window.splitDockWidget(dock("capture"), dock("panes"), Qt::Vertical);
-    if (!whyStandsRight())
+    if (!whyDockIsOnTheRight())
         m_window.splitDockWidget(dock("panes"), dock("why"), Qt::Vertical);
 }
 
-void DockDesk::placeRight() {
+void DockLayout::placeRight() {
     m_window.addDockWidget(Qt::RightDockWidgetArea, dock("parameters"));
     m_window.splitDockWidget(dock("parameters"), dock("fidelity"), Qt::Vertical);
-    if (whyStandsRight())
+    if (whyDockIsOnTheRight())
         m_window.tabifyDockWidget(dock("fidelity"), dock("why"));
     if (m_size == WindowSize::Wide) {
         m_window.addDockWidget(Qt::RightDockWidgetArea, dock("explanation"));
@@ -151,7 +157,7 @@ void DockDesk::placeRight() {
     }
 }
 
-void DockDesk::placeBottom() {
+void DockLayout::placeBottom() {
     m_window.addDockWidget(Qt::BottomDockWidgetArea, dock("overlap"));
     if (hasOneRow())
         m_window.tabifyDockWidget(dock("overlap"), dock("token_strip"));
@@ -171,15 +177,15 @@ void DockDesk::placeBottom() {
         m_window.tabifyDockWidget(dock("overlap"), view);
 }
 
-bool DockDesk::hasOneRow() const {
+bool DockLayout::hasOneRow() const {
     return m_layout == WindowLayout::ExploreHead || m_short; // below the panes
 }
 
-bool DockDesk::whyStandsRight() const {
+bool DockLayout::whyDockIsOnTheRight() const {
     return m_size == WindowSize::Narrow || m_layout == WindowLayout::ExploreHead; // the left is folded or short
 }
 
-std::vector<PanelDock*> DockDesk::viewsWithoutPlace() const {
+std::vector<PanelDock*> DockLayout::viewsWithoutPlace() const {
     std::vector<PanelDock*> views;
     for (PanelDock* dock : m_docks)
         if (std::find(kPlaced.begin(), kPlaced.end(), dock->id()) == kPlaced.end())
@@ -187,7 +193,7 @@ std::vector<PanelDock*> DockDesk::viewsWithoutPlace() const {
     return views;
 }
 
-void DockDesk::shareSpace() {
+void DockLayout::shareSpace() {
     if (m_byHand)
         return;
     m_shared = m_window.size();
@@ -199,55 +205,68 @@ void DockDesk::shareSpace() {
         sharePanes();
 }
 
-void DockDesk::shareTeach() {
+void DockLayout::shareTeach() {
     const bool wide = m_size == WindowSize::Wide, narrow = m_size == WindowSize::Narrow;
     const int left = narrow ? 0 : wide ? 288 : 248, right = wide ? 400 : narrow ? 288 : 312;
     const int middle = static_cast<int>(m_window.width() / appearance().scale) - left - right - (narrow ? 44 : 0) - 12;
     const int height = static_cast<int>(m_window.height() / appearance().scale) - 120;
     const int player = kHeader + (narrow ? 130 : 140), detail = (narrow ? 170 : 212) + kTabs;
     const auto present = [this](const std::vector<const char*>& ids) {
-        const auto found = std::find_if(ids.begin(), ids.end(), [this](const char* id) { return dock(id) && !dock(id)->isHidden(); });
+        const auto found =
+            std::find_if(ids.begin(), ids.end(), [this](const char* id) { return dock(id) && !dock(id)->isHidden(); });
         return found == ids.end() ? nullptr : dock(*found);
     };
-    PanelDock *story = present(kStories), *close = present(kDetails);
-    if (story)
-        m_window.resizeDocks({dock("lessons"), story, dock("lesson")}, {std::max(1, px(left)), px(middle), px(right)}, Qt::Horizontal);
-    if (story && close)
-        m_window.resizeDocks({story, close, dock("steps")}, {px(std::max(200, height - player - detail)), px(detail), px(player)}, Qt::Vertical);
+    PanelDock *stepView = present(kStepViews), *close = present(kDetails);
+    if (stepView)
+        m_window.resizeDocks({dock("lessons"), stepView, dock("lesson")},
+                             {std::max(1, px(left)), px(middle), px(right)}, Qt::Horizontal);
+    if (stepView && close)
+        m_window.resizeDocks({stepView, close, dock("steps")},
+                             {px(std::max(200, height - player - detail)), px(detail), px(player)}, Qt::Vertical);
     m_window.resizeDocks({dock("lesson"), dock("explanation")}, {px(height * 0.6), px(height * 0.4)}, Qt::Vertical);
 }
 
-void DockDesk::shareModel() {
-    const int width = static_cast<int>(m_window.width() / appearance().scale) - 44, height = static_cast<int>(m_window.height() / appearance().scale) - 120;
+void DockLayout::shareModel() {
+    const int width = static_cast<int>(m_window.width() / appearance().scale) - 44,
+              height = static_cast<int>(m_window.height() / appearance().scale) - 120;
     m_window.resizeDocks({dock("head_grid"), dock("curves")}, {px(width * 0.53), px(width * 0.47)}, Qt::Horizontal);
     m_window.resizeDocks({dock("curves"), dock("worst_heads")}, {px(height * 0.6), px(height * 0.4)}, Qt::Vertical);
 }
 
-void DockDesk::sharePanes() {
+void DockLayout::sharePanes() {
     const bool wide = m_size == WindowSize::Wide, narrow = m_size == WindowSize::Narrow;
     const int right = wide ? 360 : narrow ? 288 : 312;
     const int left = wide ? 288 : 248;
     m_window.resizeDocks({dock("capture"), dock("parameters")}, {px(left), px(right)}, Qt::Horizontal);
     if (m_layout == WindowLayout::ExploreHead) {
-        const int rest = static_cast<int>(m_window.width() / appearance().scale) - right - (wide ? 400 : 0) - (narrow ? 44 : left) - 24;
+        const int rest = static_cast<int>(m_window.width() / appearance().scale) - right - (wide ? 400 : 0) -
+                         (narrow ? 44 : left) - 24;
         m_window.resizeDocks({dock("attention_map")}, {px(rest / 2.0)}, Qt::Horizontal);
     }
     if (wide)
         m_window.resizeDocks({dock("parameters"), dock("explanation")}, {px(right), px(400)}, Qt::Horizontal);
-    const int text = kHeader + (wide ? 262 : narrow ? 114 : 138), row = kHeader + (narrow ? 134 + kTabs : wide ? 158 : 150 + kTabs);
+    const int text = kHeader + (wide     ? 262
+                                : narrow ? 114
+                                         : 138),
+              row = kHeader + (narrow ? 134 + kTabs
+                               : wide ? 158
+                                      : 150 + kTabs);
     // The parameters get what is left: they are the longest and scroll well.
     const int fidelity = 212, why = 196, panes = 176; // four policies and the row that adds one
     const int height = static_cast<int>(m_window.height() / appearance().scale) - 120;
-    m_window.resizeDocks({dock("parameters"), dock("fidelity")}, {px(std::max(200, height - fidelity)), px(fidelity)}, Qt::Vertical);
-    if (whyStandsRight())
+    m_window.resizeDocks({dock("parameters"), dock("fidelity")}, {px(std::max(200, height - fidelity)), px(fidelity)},
+                         Qt::Vertical);
+    if (whyDockIsOnTheRight())
         m_window.resizeDocks({dock("capture"), dock("panes")}, {px(height - panes), px(panes)}, Qt::Vertical);
     else
-        m_window.resizeDocks({dock("capture"), dock("panes"), dock("why")}, {px(std::max(200, height - panes - why)), px(panes), px(why)}, Qt::Vertical);
+        m_window.resizeDocks({dock("capture"), dock("panes"), dock("why")},
+                             {px(std::max(200, height - panes - why)), px(panes), px(why)}, Qt::Vertical);
     if (hasOneRow())
         return m_window.resizeDocks({dock("token_strip")}, {px(text + kTabs)}, Qt::Vertical);
     m_window.resizeDocks({dock("overlap"), dock("token_strip")}, {px(row), px(text)}, Qt::Vertical);
     if (wide)
-        m_window.resizeDocks({dock("overlap"), dock("error_difference"), dock("metrics")}, {px(700), px(560), px(500)}, Qt::Horizontal); // the first place is that of views called in
+        m_window.resizeDocks({dock("overlap"), dock("error_difference"), dock("metrics")}, {px(700), px(560), px(500)},
+                             Qt::Horizontal); // the first place is that of views called in
     else if (!narrow)
         m_window.resizeDocks({dock("overlap"), dock("error_difference")}, {px(500), px(460)}, Qt::Horizontal);
 }

@@ -160,7 +160,8 @@ void BudgetBar::refreshBudget() {
     m_removed->setText(tr("%1 removed").arg(percentText(1 - kept / seen)));
     const double bytes = bytesPerToken(m_workbench.capture()->info());
     m_bytes->setText(tr("%1 of %2").arg(bytesText(bytes * kept), bytesText(bytes * seen)));
-    m_bytes->setToolTip(tr("The whole model's cache of the tokens before the cut at this budget, as stored in the capture"));
+    m_bytes->setToolTip(
+        tr("The whole model's cache of the tokens before the cut at this budget, as stored in the capture"));
 }
 
 // A quality is a retention once the active pane's run has found it.
@@ -257,7 +258,8 @@ void BudgetBar::buildCutMenu() {
     for (const auto& [label, text] : choices) {
         try {
             const Cut cut = Cut::resolve(text, *capture);
-            menu->addAction(tr("%1  (%2)").arg(label, countText(cut.token)), this, [this, t = std::string(text)] { applyCut(t); });
+            menu->addAction(tr("%1  (%2)").arg(label, countText(cut.token)), this,
+                            [this, t = std::string(text)] { applyCut(t); });
         } catch (const Error&) {
             // This capture has no such segment, or is shorter: the choice is not offered.
         }
@@ -265,8 +267,9 @@ void BudgetBar::buildCutMenu() {
     menu->addSeparator();
     menu->addAction(tr("At a token…"), this, [this, n = capture->info().numTokens] {
         bool ok = false;
-        const int at = QInputDialog::getInt(this, tr("Cut"), tr("Tokens before the cut (0-based position of the first unseen token)"),
-                                            m_workbench.cut() ? m_workbench.cut()->token : 1, 1, static_cast<int>(n), 1, &ok);
+        const int at = QInputDialog::getInt(
+            this, tr("Cut"), tr("Tokens before the cut (0-based position of the first unseen token)"),
+            m_workbench.cut() ? m_workbench.cut()->token : 1, 1, static_cast<int>(n), 1, &ok);
         if (ok)
             applyCut(std::to_string(at));
     });

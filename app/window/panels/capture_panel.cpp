@@ -1,9 +1,9 @@
 // What is open, where one is in it, and which policies look at it.
 #include "app/window/panels/capture_panel.h"
 
+#include "app/window/panels/head_picker.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/panels/head_picker.h"
 #include "app/window/widgets/choice_box.h"
 #include "app/window/widgets/small_widgets.h"
 #include "views/common/measure_options.h"
@@ -104,7 +104,8 @@ void CapturePanel::refreshFacts() {
     m_heads->setText(QString("%1 / %2").arg(info.numQueryHeads).arg(info.numKvHeads));
     m_dim->setText(info.headDim == info.valueDim ? QString::number(info.headDim)
                                                  : QString("%1 (v %2)").arg(info.headDim).arg(info.valueDim));
-    m_stored->setText(info.layers.empty() ? QString() : QString::fromUtf8(storedTypeName(info.layers.front().storedType).data()));
+    m_stored->setText(info.layers.empty() ? QString()
+                                          : QString::fromUtf8(storedTypeName(info.layers.front().storedType).data()));
     m_size->setText(bytesText(static_cast<double>(info.fileBytes)));
 }
 

@@ -26,25 +26,26 @@ QString whereItRuns(const EngineState& state) {
 
 } // namespace
 
-EngineChooser::EngineChooser(Workbench& workbench, EngineDesk& desk, QWidget* parent)
-    : QToolButton(parent), m_workbench(workbench), m_desk(desk) {
+EngineChooser::EngineChooser(Workbench& workbench, EngineController& controller, QWidget* parent)
+    : QToolButton(parent), m_workbench(workbench), m_controller(controller) {
     setObjectName("engineChooser");
     setProperty("look", "status");
     setPopupMode(QToolButton::InstantPopup);
     setMenu(new QMenu(this));
     menu()->setToolTipsVisible(true);
     connect(menu(), &QMenu::aboutToShow, this, &EngineChooser::fillMenu);
-    connect(&m_desk, &EngineDesk::changed, this, &EngineChooser::refresh);
+    connect(&m_controller, &EngineController::changed, this, &EngineChooser::refresh);
     connect(&m_workbench, &Workbench::engineChanged, this, &EngineChooser::refresh);
     refresh();
 }
 
 void EngineChooser::refresh() {
     const Engine& engine = m_workbench.runner().engine();
-    const bool fast = m_desk.current().arithmetic == Arithmetic::Fast;
-    setEnabled(!m_desk.opening()); // until it is there or has failed
-    setText(m_desk.opening() ? tr("opening %1…").arg(EngineDesk::titleOf(m_desk.wanted().name))
-                             : QString("%1 · %2").arg(fromUtf8(engine.name()).toUpper(), fromUtf8(engine.arithmetic())));
+    const bool fast = m_controller.current().arithmetic == Arithmetic::Fast;
+    setEnabled(!m_controller.opening()); // until it is there or has failed
+    setText(m_controller.opening()
+                ? tr("opening %1…").arg(EngineController::titleOf(m_controller.wanted().name))
+                : QString("%1 · %2").arg(fromUtf8(engine.name()).toUpper(), fromUtf8(engine.arithmetic())));
     setAccessibleName(tr("Engine: %1").arg(text()));
     const QString where = whereItRuns(engine.state());
     setToolTip(where.isEmpty() ? tr("Which engine computes, and how exactly") : where);
@@ -71,10 +72,11 @@ void EngineChooser::addEngines() {
         action->setActionGroup(group);
         action->setObjectName("engine_" + fromUtf8(offer.name));
         action->setCheckable(true);
-        action->setChecked(m_desk.current().name == offer.name);
+        action->setChecked(m_controller.current().name == offer.name);
         action->setEnabled(offer.missing.empty());
-        action->setToolTip(offer.remedy.empty() ? tr("The same lists on every engine in exact arithmetic") : fromUtf8(offer.remedy));
-        connect(action, &QAction::triggered, this, [this, name = offer.name] { m_desk.choose(name); });
+        action->setToolTip(offer.remedy.empty() ? tr("The same lists on every engine in exact arithmetic")
+                                                : fromUtf8(offer.remedy));
+        connect(action, &QAction::triggered, this, [this, name = offer.name] { m_controller.choose(name); });
     }
 }
 
@@ -85,9 +87,9 @@ void EngineChooser::addArithmetics() {
         action->setActionGroup(group);
         action->setObjectName(name);
         action->setCheckable(true);
-        action->setChecked(m_desk.current().arithmetic == arithmetic);
+        action->setChecked(m_controller.current().arithmetic == arithmetic);
         action->setToolTip(tip);
-        connect(action, &QAction::triggered, this, [this, arithmetic] { m_desk.chooseArithmetic(arithmetic); });
+        connect(action, &QAction::triggered, this, [this, arithmetic] { m_controller.chooseArithmetic(arithmetic); });
     };
     add("arithmetic_exact", tr("Exact: lists comparable to the last token"),
         tr("Sums in double, rounded once: the same lists on every engine and machine"), Arithmetic::Exact);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/window/actions/engine_desk.h"
+#include "app/window/actions/engine_controller.h"
 
 #include <QToolButton>
 
@@ -12,7 +12,7 @@ class EngineChooser : public QToolButton {
     Q_OBJECT
 
 public:
-    EngineChooser(Workbench& workbench, EngineDesk& desk, QWidget* parent);
+    EngineChooser(Workbench& workbench, EngineController& controller, QWidget* parent);
 
 private:
     void refresh();
@@ -21,7 +21,7 @@ private:
     void addArithmetics();
 
     Workbench& m_workbench;
-    EngineDesk& m_desk;
+    EngineController& m_controller;
 };
 
 } // namespace kvscope

@@ -1,13 +1,13 @@
 // The text is the policy's own .md file: it explains the same wherever it is shown.
 #include "app/window/panels/explanation_panel.h"
 
-#include "app/workbench/step_driver.h"
+#include "app/window/panels/formula_lines.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/panels/formula_lines.h"
 #include "app/window/widgets/small_widgets.h"
+#include "app/workbench/step_driver.h"
 #include "core/policies/policy.h"
-#include "views/common/told_policy.h"
+#include "views/common/explained_policy.h"
 
 #include <QFontMetricsF>
 #include <QTextBlock>
@@ -89,10 +89,10 @@ ExplanationPanel::ExplanationPanel(Workbench& workbench, StepDriver& steps, QWid
     refresh();
 }
 
-std::string ExplanationPanel::taughtPolicy() const {
-    const View* told = m_workbench.session().layout == WindowLayout::Teach ? m_steps.view() : nullptr;
-    const auto* own = dynamic_cast<const ToldPolicyView*>(told);
-    return own ? own->toldPolicy(m_workbench.viewInput(*told)) : std::string();
+std::string ExplanationPanel::explainedPolicy() const {
+    const View* explained = m_workbench.session().layout == WindowLayout::Teach ? m_steps.view() : nullptr;
+    const auto* own = dynamic_cast<const ExplainedPolicyView*>(explained);
+    return own ? own->explainedPolicy(m_workbench.viewInput(*explained)) : std::string();
 }
 
 void ExplanationPanel::show(const PolicyCard& card, const QString& where) {
@@ -121,8 +121,8 @@ void ExplanationPanel::resizeEvent(QResizeEvent* event) {
 }
 
 void ExplanationPanel::refresh() {
-    if (const std::string told = taughtPolicy(); !told.empty())
-        return show(policyById(told).card(), tr(". Told by: %1").arg(fromUtf8(m_steps.view()->card().name)));
+    if (const std::string explained = explainedPolicy(); !explained.empty())
+        return show(policyById(explained).card(), tr(". Told by: %1").arg(fromUtf8(m_steps.view()->card().name)));
     const Session& session = m_workbench.session();
     const auto active = static_cast<std::size_t>(session.activePane);
     if (active >= session.panes.size() || !session.panes[active].recordedPath.empty()) {

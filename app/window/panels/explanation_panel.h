@@ -15,8 +15,8 @@ namespace kvscope {
 
 class StepDriver;
 
-/// What a policy does: the card's own text, with its paper. Of the active pane's policy, or, where lessons are taught, of
-/// the one whose story is told.
+/// What a policy does: the card's own text, with its paper. Of the active pane's policy, or, where lessons are taught,
+/// of the one whose story is told.
 class ExplanationPanel : public QWidget {
     Q_OBJECT
 
@@ -29,13 +29,14 @@ protected:
 private:
     void refresh();
     void setPage(const QString& markdown);
-    std::string taughtPolicy() const; ///< id; empty: the active pane's
+    std::string explainedPolicy() const; ///< id; empty: the active pane's
     void show(const PolicyCard& card, const QString& where);
 
     Workbench& m_workbench;
     StepDriver& m_steps;
     QLabel *m_name, *m_paper, *m_text;
-    std::tuple<QString, QFont, QFont, int> m_shown; ///< Markdown, its fonts, and the columns that its formulas are set in
+    std::tuple<QString, QFont, QFont, int>
+        m_shown; ///< Markdown, its fonts, and the columns that its formulas are set in
 };
 
 } // namespace kvscope

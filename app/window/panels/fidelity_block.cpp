@@ -27,7 +27,8 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     lead->addWidget(m_lead);
     auto* definition = new QVBoxLayout;
     definition->setSpacing(0);
-    for (QLabel* line : {roleLabel(tr("relative output error"), "label", this), roleLabel(tr("‖z − a‖ / ‖a‖, mean over heads"), "quiet", this)}) {
+    for (QLabel* line : {roleLabel(tr("relative output error"), "label", this),
+                         roleLabel(tr("‖z − a‖ / ‖a‖, mean over heads"), "quiet", this)}) {
         line->setWordWrap(true);
         definition->addWidget(line);
     }
@@ -37,8 +38,8 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     column->addWidget(m_warning);
     m_facts = new FactGrid(this);
     column->addWidget(m_facts);
-    m_judged = roleLabel({}, "quiet", this);
-    column->addWidget(m_judged);
+    m_evaluationNote = roleLabel({}, "quiet", this);
+    column->addWidget(m_evaluationNote);
     m_notes = roleLabel({}, "quiet", this);
     m_notes->setWordWrap(true);
     column->addWidget(m_notes);
@@ -67,29 +68,35 @@ QWidget* FidelityBlock::buildWarning() {
 QString FidelityBlock::budgetWarning(const PaneData& pane, const ViewInput& input) const {
     const RunResult& result = *pane.result;
     const auto head = static_cast<std::size_t>(input.kvHead.value);
-    if (head >= result.selection.heads.size() || !result.selection.heads[head].queryHeads.empty()) // a union has another size
+    if (head >= result.selection.heads.size() ||
+        !result.selection.heads[head].queryHeads.empty()) // a union has another size
         return {};
     const std::int64_t kept = std::ssize(result.selection.heads[head].kept);
-    return kept == result.requested ? QString() : tr("Keeps %1, not %2").arg(countText(kept), countText(result.requested));
+    return kept == result.requested ? QString()
+                                    : tr("Keeps %1, not %2").arg(countText(kept), countText(result.requested));
 }
 
 FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInput& input) const {
     const RunResult& result = *pane.result;
     const auto head = static_cast<std::size_t>(input.kvHead.value);
     FactGrid::Facts facts;
-    facts.emplace_back(tr("Retained attention mass"), result.fidelity
-                                                          ? percentText(meanMassOf(result, *input.capture, input.kvHead))
-                                                          : pane.computing ? tr("measuring")
-                                                                           : tr("no judging query"));
+    facts.emplace_back(tr("Retained attention mass"),
+                       result.fidelity  ? percentText(meanMassOf(result, *input.capture, input.kvHead))
+                       : pane.computing ? tr("measuring")
+                                        : tr("no judging query"));
     if (head < result.selection.heads.size()) {
         const HeadSelection& chosen = result.selection.heads[head];
-        facts.emplace_back(tr("Kept, requested / realised"),
-                           QString("%1 / %2").arg(countText(result.requested), countText(std::llround(chosen.attendedTokens()))));
+        facts.emplace_back(
+            tr("Kept, requested / realised"),
+            QString("%1 / %2").arg(countText(result.requested), countText(std::llround(chosen.attendedTokens()))));
         if (!chosen.queryHeads.empty())
-            facts.emplace_back(tr("Union of %1 query heads").arg(chosen.queryHeads.size()), countText(std::ssize(chosen.kept)));
-        facts.emplace_back(tr("of them protected"), countText(static_cast<std::int64_t>(chosen.protectedTokens.size())));
-        facts.emplace_back(tr("Smallest decision margin"),
-                           std::isinf(chosen.margin) ? tr("no decision") : errorText(static_cast<double>(chosen.margin)));
+            facts.emplace_back(tr("Union of %1 query heads").arg(chosen.queryHeads.size()),
+                               countText(std::ssize(chosen.kept)));
+        facts.emplace_back(tr("of them protected"),
+                           countText(static_cast<std::int64_t>(chosen.protectedTokens.size())));
+        facts.emplace_back(tr("Smallest decision margin"), std::isinf(chosen.margin)
+                                                               ? tr("no decision")
+                                                               : errorText(static_cast<double>(chosen.margin)));
     }
     if (result.fidelity && result.fidelity->skipped > 0)
         facts.emplace_back(tr("Queries skipped"), countText(result.fidelity->skipped));
@@ -102,15 +109,16 @@ void FidelityBlock::refresh() {
     const ViewInput input = m_workbench.viewInput();
     const auto active = static_cast<std::size_t>(input.activePane);
     const PaneData* pane = active < input.panes.size() && input.panes[active].result ? &input.panes[active] : nullptr;
-    const double error = pane ? meanErrorOf(*pane->result, *input.capture, input.kvHead)
-                              : std::numeric_limits<double>::quiet_NaN();
+    const double error =
+        pane ? meanErrorOf(*pane->result, *input.capture, input.kvHead) : std::numeric_limits<double>::quiet_NaN();
     m_lead->setText(pane && pane->result->fidelity ? errorText(error) : QString("–"));
-    m_judged->setText({});
+    m_evaluationNote->setText({});
     QStringList said;
     if (pane) {
         if (const auto& fidelity = pane->result->fidelity)
-            m_judged->setText(tr("judged by %1 queries%2").arg(countText(fidelity->queryCount),
-                                                     fidelity->seenQueries ? tr(", seen") : QString()));
+            m_evaluationNote->setText(
+                tr("judged by %1 queries%2")
+                    .arg(countText(fidelity->queryCount), fidelity->seenQueries ? tr(", seen") : QString()));
         for (const std::string& note : pane->result->notes)
             said += fromUtf8(note);
     }

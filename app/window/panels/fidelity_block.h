@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/workbench/workbench.h"
 #include "app/window/panels/fact_grid.h"
+#include "app/workbench/workbench.h"
 
 class QLabel;
 
@@ -22,7 +22,7 @@ private:
     QString budgetWarning(const PaneData& pane, const ViewInput& input) const;
 
     Workbench& m_workbench;
-    QLabel *m_judged, *m_lead, *m_notes, *m_warningTitle, *m_warningText;
+    QLabel *m_evaluationNote, *m_lead, *m_notes, *m_warningTitle, *m_warningText;
     QWidget* m_warning; ///< as loud as what it says: the budget was not kept
     FactGrid* m_facts;
 };

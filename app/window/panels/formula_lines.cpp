@@ -1,4 +1,5 @@
-// Formulas are written for a page and read in a narrow panel. A line that ends anywhere says something else than the formula.
+// Formulas are written for a page and read in a narrow panel. A line that ends anywhere says something else than the
+// formula.
 #include "app/window/panels/formula_lines.h"
 
 #include <QRegularExpression>
@@ -47,7 +48,8 @@ int costOf(const QString& text, qsizetype space, int depth) {
     if (before.endsWith(',') || before.endsWith(':') || after.startsWith("--"))
         return inside + 1;
     const bool relates = isRelation(after) || isRelation(text.mid(space + 1).section(' ', 1, 1));
-    const bool bounds = after == "<" || after == ">" || before == "over" || (relates && text.left(space).section(' ', -3).contains("over")); // of a sum
+    const bool bounds = after == "<" || after == ">" || before == "over" ||
+                        (relates && text.left(space).section(' ', -3).contains("over")); // of a sum
     return inside + (bounds ? 5 : isRelation(after) ? 2 : isOperator(after) ? 3 : 4);
 }
 

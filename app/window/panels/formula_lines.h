@@ -5,9 +5,9 @@
 
 namespace kvscope {
 
-/// Formulas of a listing, set in so many columns. A listing that fits stays as it is. Else what stands side by side stands
-/// below each other, and a formula that is still too long goes on with an indent: between sentences, before a relation or
-/// an operator, and only then inside its brackets. An operator is never left without what follows it.
+/// Formulas of a listing, set in so many columns. A listing that fits stays as it is. Else what stands side by side
+/// stands below each other, and a formula that is still too long goes on with an indent: between sentences, before a
+/// relation or an operator, and only then inside its brackets. An operator is never left without what follows it.
 QStringList formulaLines(const QStringList& listing, int columns);
 
 /// A page of Markdown whose indented listings are set in so many columns.

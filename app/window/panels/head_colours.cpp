@@ -34,7 +34,8 @@ std::vector<HeadColours::Number> errorNumbers() {
 } // namespace
 
 HeadColours::HeadColours(const MeasureCard& measure, std::vector<double> values)
-    : m_isError(measure.id == "output_error"), m_scale(std::move(values), measure.isSigned, measure.id, "heads", kMap, {}) {}
+    : m_isError(measure.id == "output_error"),
+      m_scale(std::move(values), measure.isSigned, measure.id, "heads", kMap, {}) {}
 
 Colour HeadColours::colourOf(double value) const {
     return m_isError ? colourMap(kMap, placeOfError(value)) : m_scale.colourOf(value);
@@ -78,16 +79,20 @@ std::vector<PlacedNumber> placeNumbers(std::span<const HeadColours::Number> numb
 void drawColourBar(QPainter& painter, const QRectF& bar, const HeadColours& colours) {
     const Theme& theme = chrome();
     for (int x = 0; x < qRound(bar.width()); ++x)
-        painter.fillRect(QRectF(bar.left() + x, bar.top(), 1, bar.height()), qColor(colours.colourAt((x + 0.5) / bar.width())));
+        painter.fillRect(QRectF(bar.left() + x, bar.top(), 1, bar.height()),
+                         qColor(colours.colourAt((x + 0.5) / bar.width())));
     const QFontMetricsF metrics = painter.fontMetrics();
     const double top = bar.bottom() + px(kTickLength);
     const std::vector<HeadColours::Number> numbers = colours.numbers();
-    for (const PlacedNumber& number : placeNumbers(numbers, bar.width(), px(kNumberGap), [&](const QString& text) { return metrics.horizontalAdvance(text); })) {
+    for (const PlacedNumber& number : placeNumbers(numbers, bar.width(), px(kNumberGap), [&](const QString& text) {
+             return metrics.horizontalAdvance(text);
+         })) {
         const double x = std::clamp(bar.left() + number.tick, bar.left() + 0.5, bar.right() - 0.5);
         painter.setPen(qColor(theme.axis));
         painter.drawLine(QPointF(x, bar.bottom()), QPointF(x, top));
         painter.setPen(qColor(theme.text3));
-        painter.drawText(QRectF(bar.left() + number.left, top, number.width, metrics.height()), Qt::AlignLeft | Qt::AlignTop | Qt::TextDontClip, number.text);
+        painter.drawText(QRectF(bar.left() + number.left, top, number.width, metrics.height()),
+                         Qt::AlignLeft | Qt::AlignTop | Qt::TextDontClip, number.text);
     }
 }
 

@@ -1,4 +1,4 @@
-// The picture fills itself: Workbench surveys the layers one by one while nothing else is to be computed.
+// The picture fills itself: Workbench scans the layers one by one while nothing else is to be computed.
 #include "app/window/panels/head_picker.h"
 
 #include "app/window/style/appearance.h"
@@ -23,7 +23,8 @@ constexpr double kBarGap = 8, kBarHeight = 8, kTickHeight = 18; // the colour ba
 
 /// "relative output error 0.116", "attention entropy 3.2 nat".
 QString valueText(const MeasureCard& measure, double value) {
-    const QString number = measure.id == "output_error" ? errorText(value) : scoreText(value) + fromUtf8(unitBehind(measure.unit));
+    const QString number =
+        measure.id == "output_error" ? errorText(value) : scoreText(value) + fromUtf8(unitBehind(measure.unit));
     return QString("%1 %2").arg(fromUtf8(measureWords(measure)), number);
 }
 
@@ -35,7 +36,7 @@ HeadPicker::HeadPicker(Workbench& workbench, QWidget* parent) : QWidget(parent),
     setAccessibleName(tr("Heads of the capture: layers down, KV heads across"));
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
     connect(&m_workbench, &Workbench::sessionChanged, this, &HeadPicker::refresh);
-    connect(&m_workbench, &Workbench::surveyChanged, this, &HeadPicker::refresh);
+    connect(&m_workbench, &Workbench::layerScanChanged, this, &HeadPicker::refresh);
     connect(&m_workbench, &Workbench::captureChanged, this, [this] {
         updateGeometry();
         refresh();
@@ -46,9 +47,7 @@ int HeadPicker::rowCount() const {
     return m_workbench.capture() ? static_cast<int>(m_workbench.capture()->info().layers.size()) : 0;
 }
 
-int HeadPicker::columnCount() const {
-    return m_workbench.capture() ? m_workbench.capture()->info().numKvHeads : 0;
-}
+int HeadPicker::columnCount() const { return m_workbench.capture() ? m_workbench.capture()->info().numKvHeads : 0; }
 
 double HeadPicker::pitch() const {
     return std::clamp(px(264) / static_cast<double>(std::max(1, rowCount())), static_cast<double>(px(6)),
@@ -56,13 +55,12 @@ double HeadPicker::pitch() const {
 }
 
 QSize HeadPicker::sizeHint() const {
-    return {px(200), static_cast<int>(px(kLabelHeight) + rowCount() * pitch() + px(kBarGap + kBarHeight + kTickHeight))};
+    return {px(200),
+            static_cast<int>(px(kLabelHeight) + rowCount() * pitch() + px(kBarGap + kBarHeight + kTickHeight))};
 }
 
 /// Narrower than it would like to be: a column at the side of a small window shows all heads, too.
-QSize HeadPicker::minimumSizeHint() const {
-    return {px(140), sizeHint().height()};
-}
+QSize HeadPicker::minimumSizeHint() const { return {px(140), sizeHint().height()}; }
 
 QRectF HeadPicker::cellBox(Cell cell) const {
     const double width = (this->width() - px(kLabelWidth) - px(2)) / static_cast<double>(std::max(1, columnCount()));
@@ -83,12 +81,13 @@ LayerIndex HeadPicker::layerOf(Cell cell) const {
 
 HeadPicker::Cell HeadPicker::chosen() const {
     const auto& layers = m_workbench.capture()->info().layers;
-    const auto row = std::find_if(layers.begin(), layers.end(), [&](const LayerInfo& l) { return l.layer == m_workbench.session().layer; });
+    const auto row = std::find_if(layers.begin(), layers.end(),
+                                  [&](const LayerInfo& l) { return l.layer == m_workbench.session().layer; });
     return {static_cast<int>(row - layers.begin()), m_workbench.session().kvHead.value};
 }
 
 std::optional<double> HeadPicker::valueOf(Cell cell) const {
-    const SurveyedLayer* layer = m_workbench.surveyed(layerOf(cell));
+    const LayerScanResult* layer = m_workbench.layerScan(layerOf(cell));
     if (!layer)
         return std::nullopt;
     const auto column = static_cast<std::size_t>(cell.column);
@@ -97,7 +96,7 @@ std::optional<double> HeadPicker::valueOf(Cell cell) const {
 
 QString HeadPicker::factOf(Cell cell) const {
     const MeasureCard& measure = measureById(m_workbench.session().look.headMeasure);
-    const SurveyedLayer* layer = m_workbench.surveyed(layerOf(cell));
+    const LayerScanResult* layer = m_workbench.layerScan(layerOf(cell));
     const std::optional<double> value = valueOf(cell);
     QString fact = QString("%1 %2").arg(fromUtf8(measureWords(measure)), tr("not computed yet"));
     if (layer && !layer->help.empty())
@@ -111,8 +110,9 @@ QString HeadPicker::factOf(Cell cell) const {
 QString HeadPicker::whyNoNumbers() const {
     QString why;
     for (int row = 0; row < rowCount(); ++row)
-        if (const SurveyedLayer* layer = m_workbench.surveyed(layerOf({row, 0}))) {
-            if (std::any_of(layer->values.begin(), layer->values.end(), [](double value) { return !std::isnan(value); }))
+        if (const LayerScanResult* layer = m_workbench.layerScan(layerOf({row, 0}))) {
+            if (std::any_of(layer->values.begin(), layer->values.end(),
+                            [](double value) { return !std::isnan(value); }))
                 return {};
             why = layer->refusal.empty() ? tr("no number in any head") : fromUtf8(layer->refusal);
         }
@@ -122,7 +122,7 @@ QString HeadPicker::whyNoNumbers() const {
 HeadColours HeadPicker::colours() const {
     std::vector<double> values;
     for (int row = 0; row < rowCount(); ++row)
-        if (const SurveyedLayer* layer = m_workbench.surveyed(layerOf({row, 0})))
+        if (const LayerScanResult* layer = m_workbench.layerScan(layerOf({row, 0})))
             values.insert(values.end(), layer->values.begin(), layer->values.end());
     return {measureById(m_workbench.session().look.headMeasure), std::move(values)};
 }
@@ -133,13 +133,15 @@ void HeadPicker::refresh() {
 }
 
 void HeadPicker::drawScale(QPainter& painter, const HeadColours& colours) const {
-    const QRectF room(px(kLabelWidth), cellBox({rowCount(), 0}).top() + px(kBarGap), width() - px(kLabelWidth + 3), px(kBarHeight + kTickHeight));
+    const QRectF room(px(kLabelWidth), cellBox({rowCount(), 0}).top() + px(kBarGap), width() - px(kLabelWidth + 3),
+                      px(kBarHeight + kTickHeight));
     if (const QString why = whyNoNumbers(); !why.isEmpty()) {
         painter.save();
         painter.setFont(interfaceFont(11));
         painter.setPen(qColor(chrome().text2));
         const QRectF line = room.adjusted(-px(kLabelWidth), 0, 0, 0);
-        painter.drawText(line, Qt::AlignLeft | Qt::AlignTop, painter.fontMetrics().elidedText(why, Qt::ElideRight, static_cast<int>(line.width())));
+        painter.drawText(line, Qt::AlignLeft | Qt::AlignTop,
+                         painter.fontMetrics().elidedText(why, Qt::ElideRight, static_cast<int>(line.width())));
         painter.restore();
     } else if (colours.hasRange()) {
         drawColourBar(painter, {room.topLeft(), QSizeF(room.width(), px(kBarHeight))}, colours);
@@ -208,9 +210,7 @@ void HeadPicker::choose(Cell cell) {
         tr("Head"), hasFocus() ? "head" : QString());
 }
 
-void HeadPicker::mousePressEvent(QMouseEvent* event) {
-    choose(cellAt(event->position()));
-}
+void HeadPicker::mousePressEvent(QMouseEvent* event) { choose(cellAt(event->position())); }
 
 void HeadPicker::mouseMoveEvent(QMouseEvent* event) {
     m_hovered = cellAt(event->position());
@@ -220,11 +220,21 @@ void HeadPicker::mouseMoveEvent(QMouseEvent* event) {
 void HeadPicker::keyPressEvent(QKeyEvent* event) {
     Cell cell = chosen();
     switch (event->key()) {
-    case Qt::Key_Left: --cell.column; break;
-    case Qt::Key_Right: ++cell.column; break;
-    case Qt::Key_Up: --cell.row; break;
-    case Qt::Key_Down: ++cell.row; break;
-    default: QWidget::keyPressEvent(event); return;
+    case Qt::Key_Left:
+        --cell.column;
+        break;
+    case Qt::Key_Right:
+        ++cell.column;
+        break;
+    case Qt::Key_Up:
+        --cell.row;
+        break;
+    case Qt::Key_Down:
+        ++cell.row;
+        break;
+    default:
+        QWidget::keyPressEvent(event);
+        return;
     }
     choose(cell);
 }

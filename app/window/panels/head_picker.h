@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/workbench/workbench.h"
 #include "app/window/panels/head_colours.h"
+#include "app/workbench/workbench.h"
 
 #include <QWidget>
 

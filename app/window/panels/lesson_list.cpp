@@ -72,7 +72,8 @@ void LessonList::refresh() {
         m_rows->addWidget(rowOf(file, file.lesson.title == open));
     }
     if (m_lessons.empty()) {
-        QLabel* none = roleLabel(tr("The lessons were not found beside the program: they lie in resources/lessons."), "quiet", this);
+        QLabel* none = roleLabel(tr("The lessons were not found beside the program: they lie in resources/lessons."),
+                                 "quiet", this);
         none->setWordWrap(true);
         m_rows->addWidget(none);
     }
@@ -86,8 +87,9 @@ QWidget* LessonList::rowOf(const LessonFile& file, bool open) {
     row->setFixedHeight(px(28));
     row->setToolTip(fromUtf8(file.lesson.paper));
     const bool answered = isAnswered(file.lesson);
-    row->setAccessibleName(answered ? tr("Lesson %1, %2, answered").arg(file.lesson.number).arg(fromUtf8(file.lesson.title))
-                                    : tr("Lesson %1, %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)));
+    row->setAccessibleName(answered
+                               ? tr("Lesson %1, %2, answered").arg(file.lesson.number).arg(fromUtf8(file.lesson.title))
+                               : tr("Lesson %1, %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)));
     auto* layout = new QHBoxLayout(row);
     layout->setContentsMargins(px(8), 0, px(8), 0);
     layout->setSpacing(px(8));

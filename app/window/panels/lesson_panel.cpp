@@ -1,9 +1,9 @@
 // The reader predicts first: the answer can be seen only after a choice, and it is computed then, not remembered.
 #include "app/window/panels/lesson_panel.h"
 
+#include "app/window/panels/lesson_list.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/panels/lesson_list.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QButtonGroup>
@@ -42,7 +42,7 @@ QPushButton* stopButton(const QString& text, QWidget* parent) {
 std::string keyOf(const ViewDataRequest& request) {
     std::string key = std::to_string(request.layer.value) + "|" + std::to_string(request.kvHead.value);
     for (const PaneRequest& pane : request.panes)
-        key += "|" + chooserKey(pane);
+        key += "|" + resultKey(pane);
     for (const TokenIndex token : request.selected)
         key += "," + std::to_string(token);
     return key;
@@ -103,7 +103,8 @@ void LessonPanel::clear() {
 void LessonPanel::build() {
     auto* column = static_cast<QVBoxLayout*>(m_body->layout());
     if (!m_lesson) {
-        column->addWidget(wrapped(tr("No lesson is open. Choose one on the left, or in Help > Lessons."), "fact", m_body));
+        column->addWidget(
+            wrapped(tr("No lesson is open. Choose one on the left, or in Help > Lessons."), "fact", m_body));
         m_verdict = wrapped({}, "error", m_body);
         column->addWidget(m_verdict);
         column->addStretch();
@@ -202,11 +203,13 @@ void LessonPanel::show(const LessonAnswer& answer) {
         return;
     const int predicted = m_choices->checkedId();
     const QString right = fromUtf8(m_lesson->choices[static_cast<std::size_t>(answer.choice)].text);
-    m_verdict->setText(predicted == answer.choice ? tr("As you predicted: %1 (computed: %2)").arg(right, fromUtf8(answer.valueText))
-                                                  : tr("Computed: %1. That is: %2").arg(fromUtf8(answer.valueText), right));
+    m_verdict->setText(predicted == answer.choice
+                           ? tr("As you predicted: %1 (computed: %2)").arg(right, fromUtf8(answer.valueText))
+                           : tr("Computed: %1. That is: %2").arg(fromUtf8(answer.valueText), right));
     // The lesson's words explain the case that it was written for; other settings keep only their number.
     m_answer->setText(answer.choice == m_lesson->claim ? fromUtf8(answer.text)
-                                                       : tr("You have changed what the lesson shows, and with it the answer. Open the lesson again for its own case."));
+                                                       : tr("You have changed what the lesson shows, and with it the "
+                                                            "answer. Open the lesson again for its own case."));
     markAnswered(*m_lesson);
     emit answered();
 }

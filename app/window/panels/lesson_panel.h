@@ -39,8 +39,8 @@ private:
 
     Workbench& m_workbench;
     std::optional<Lesson> m_lesson;
-    std::string m_source;    ///< of the lesson that is built
-    std::string m_askedKey;  ///< the request that the answer belongs to; empty: not asked
+    std::string m_source;   ///< of the lesson that is built
+    std::string m_askedKey; ///< the request that the answer belongs to; empty: not asked
     QVBoxLayout* m_column = nullptr;
     QWidget* m_body = nullptr;
     std::vector<QPushButton*> m_stops;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/workbench/workbench.h"
 #include "app/window/canvas/view_table_model.h"
+#include "app/workbench/workbench.h"
 
 #include <QWidget>
 

@@ -1,5 +1,5 @@
-// The grid is of one pane; to compare heads one wants a second. It is the same data of the same maker, with another pane
-// in the place of the active one, so nothing is defined twice.
+// The grid is of one pane; to compare heads one wants a second. It is the same data of the same maker, with another
+// pane in the place of the active one, so nothing is defined twice.
 #include "app/window/panels/other_pane_heads.h"
 
 #include "app/study/makers/all_makers.h"
@@ -12,15 +12,14 @@
 namespace kvscope {
 
 OtherPaneHeads::OtherPaneHeads(Workbench& workbench, QObject* parent)
-    : QObject(parent), m_workbench(workbench), m_slot("other pane's heads " + std::to_string(reinterpret_cast<std::uintptr_t>(this))) {
+    : QObject(parent), m_workbench(workbench),
+      m_slot("other pane's heads " + std::to_string(reinterpret_cast<std::uintptr_t>(this))) {
     // Keys do not name the engine, and a new capture ends what is under way.
     connect(&m_workbench, &Workbench::engineChanged, this, &OtherPaneHeads::forget);
     connect(&m_workbench, &Workbench::captureChanged, this, &OtherPaneHeads::forget);
 }
 
-OtherPaneHeads::~OtherPaneHeads() {
-    m_workbench.cancel(m_slot);
-}
+OtherPaneHeads::~OtherPaneHeads() { m_workbench.cancel(m_slot); }
 
 void OtherPaneHeads::forget() {
     m_workbench.cancel(m_slot);

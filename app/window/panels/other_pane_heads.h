@@ -10,8 +10,8 @@
 
 namespace kvscope {
 
-/// What the layer x head grid would show of another pane: the next one by letter, after the last the first, that has the
-/// quantity. Computed in a slot of its own, after the grid itself and only while somebody wants it.
+/// What the layer x head grid would show of another pane: the next one by letter, after the last the first, that has
+/// the quantity. Computed in a slot of its own, after the grid itself and only while somebody wants it.
 class OtherPaneHeads : public QObject {
     Q_OBJECT
 

@@ -1,9 +1,9 @@
 // A short list that is built anew when its panes change: at most four rows.
 #include "app/window/panels/pane_list.h"
 
+#include "app/window/canvas/policy_menu.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/canvas/policy_menu.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QHBoxLayout>
@@ -23,8 +23,8 @@ QPushButton* rowButton(QWidget* parent, bool active) {
     const Theme& theme = chrome();
     button->setStyleSheet(QString("QPushButton { border: 1px solid transparent; border-radius: 4px; background: %1; }"
                                   "QPushButton:hover { background: %2; } QPushButton:focus { border: 2px solid %3; }")
-                              .arg(active ? qColor(theme.hover).name() : QString("transparent"), qColor(theme.hover).name(),
-                                   qColor(theme.ink).name()));
+                              .arg(active ? qColor(theme.hover).name() : QString("transparent"),
+                                   qColor(theme.hover).name(), qColor(theme.ink).name()));
     return button;
 }
 
@@ -89,13 +89,15 @@ void PaneList::refresh() {
     }
     for (std::size_t pane = 0; pane < input.panes.size(); ++pane)
         m_rows->addWidget(buildRow(static_cast<int>(pane), input.panes[pane]));
-    m_area->setMinimumHeight(px(31 * static_cast<double>(input.panes.size()))); // the capture's facts above scroll better
+    m_area->setMinimumHeight(
+        px(31 * static_cast<double>(input.panes.size()))); // the capture's facts above scroll better
 }
 
 QWidget* PaneList::buildRow(int pane, const PaneData& data) {
     const bool active = pane == m_workbench.session().activePane;
     QPushButton* row = rowButton(this, active);
-    row->setAccessibleName(tr("Pane %1, %2 %3").arg(QChar(data.letter)).arg(fromUtf8(data.policyName), fromUtf8(data.variant)));
+    row->setAccessibleName(
+        tr("Pane %1, %2 %3").arg(QChar(data.letter)).arg(fromUtf8(data.policyName), fromUtf8(data.variant)));
     auto* layout = new QHBoxLayout(row);
     layout->setContentsMargins(px(8), 0, px(2), 0);
     layout->setSpacing(px(8));
@@ -108,9 +110,8 @@ QWidget* PaneList::buildRow(int pane, const PaneData& data) {
     layout->addWidget(variant, 1);
     auto* remove = iconButton("close", tr("Remove pane %1").arg(QChar(data.letter)), row);
     layout->addWidget(remove);
-    connect(row, &QPushButton::clicked, this, [this, pane] {
-        m_workbench.change([pane](Session& s) { s.activePane = pane; }, tr("Active pane"));
-    });
+    connect(row, &QPushButton::clicked, this,
+            [this, pane] { m_workbench.change([pane](Session& s) { s.activePane = pane; }, tr("Active pane")); });
     connect(remove, &QToolButton::clicked, this, [this, pane] {
         m_workbench.change([pane](Session& s) { removePane(s, static_cast<std::size_t>(pane)); }, tr("Remove pane"));
     });

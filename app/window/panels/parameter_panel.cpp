@@ -56,8 +56,8 @@ void ParameterPanel::tryEdit(ParameterRow* row, const QString& text, bool draggi
         row->showError(fromUtf8(error.what()));
         return;
     }
-    const auto spec = std::find_if(m_table->begin(), m_table->end(),
-                                   [&](const ParameterSpec& s) { return s.id == row->id(); });
+    const auto spec =
+        std::find_if(m_table->begin(), m_table->end(), [&](const ParameterSpec& s) { return s.id == row->id(); });
     if (next == m_values) {
         row->showValue(m_values);
         return;

@@ -23,9 +23,7 @@ QString shortNumber(double value, ParameterKind kind) {
                                           : QString::number(value, 'g', 4);
 }
 
-QString unitText(const std::string& unit) {
-    return unit == "tokens" ? QString("tok") : fromUtf8(unit);
-}
+QString unitText(const std::string& unit) { return unit == "tokens" ? QString("tok") : fromUtf8(unit); }
 
 } // namespace
 
@@ -70,7 +68,8 @@ QString ParameterRow::helpText() const {
                                   shortNumber(m_spec.defaultValue, m_spec.kind));
     for (const ParameterChoice& choice : m_spec.choices)
         if (!choice.help.empty())
-            text += "<br><b>" + fromUtf8(choice.label).toHtmlEscaped() + "</b>: " + fromUtf8(choice.help).toHtmlEscaped();
+            text +=
+                "<br><b>" + fromUtf8(choice.label).toHtmlEscaped() + "</b>: " + fromUtf8(choice.help).toHtmlEscaped();
     if (!m_spec.source.empty())
         text += "<br><i>" + fromUtf8(m_spec.source).toHtmlEscaped() + "</i>";
     return text + "</p>";
@@ -80,7 +79,8 @@ QString ParameterRow::helpText() const {
 QLabel* ParameterRow::nameLabel() {
     QString name = fromUtf8(m_spec.label).toHtmlEscaped();
     if (!m_spec.symbol.empty())
-        name += QString(" <i style='color:%1; font-weight:400'>%2</i>").arg(qColor(chrome().text3).name(), fromUtf8(m_spec.symbol).toHtmlEscaped());
+        name += QString(" <i style='color:%1; font-weight:400'>%2</i>")
+                    .arg(qColor(chrome().text3).name(), fromUtf8(m_spec.symbol).toHtmlEscaped());
     QLabel* label = roleLabel(name, "label", this);
     label->setTextFormat(Qt::RichText);
     label->setWordWrap(true);
@@ -98,7 +98,8 @@ void ParameterRow::buildNumber() {
     if (!m_spec.unit.empty())
         fieldBox->addWidget(roleLabel(unitText(m_spec.unit), "quiet", this));
     grid->addLayout(fieldBox, 0, 2);
-    connect(m_field, &QLineEdit::editingFinished, this, [this] { proposeTyped(m_field->text().trimmed().replace(",", "")); });
+    connect(m_field, &QLineEdit::editingFinished, this,
+            [this] { proposeTyped(m_field->text().trimmed().replace(",", "")); });
 
     m_slider = new ValueSlider(this);
     m_slider->setAccessibleName(fromUtf8(m_spec.label));
@@ -178,8 +179,9 @@ void ParameterRow::showValue(const ParameterValues& values) {
     m_reset->setProperty("default", fromUtf8(defaults.text(m_spec.id)));
     const bool changed = !values.isDefault(m_spec.id);
     m_reset->setEnabled(changed);
-    m_changedBar->setStyleSheet(changed ? QString("background: %1; border-radius: 1px;").arg(qColor(chrome().ink).name())
-                                        : QString("background: transparent;"));
+    m_changedBar->setStyleSheet(changed
+                                    ? QString("background: %1; border-radius: 1px;").arg(qColor(chrome().ink).name())
+                                    : QString("background: transparent;"));
     if (m_field && !(m_field->hasFocus() && m_field->isModified())) {
         m_field->setText(text);
         setWrong(m_field, false);
@@ -202,8 +204,6 @@ void ParameterRow::showError(const QString& message) {
     m_message->setVisible(true);
 }
 
-QString ParameterRow::errorMessage() const {
-    return m_message->isVisibleTo(this) ? m_message->text() : QString();
-}
+QString ParameterRow::errorMessage() const { return m_message->isVisibleTo(this) ? m_message->text() : QString(); }
 
 } // namespace kvscope

@@ -15,7 +15,8 @@ class QToolButton;
 namespace kvscope {
 
 /// One row of a parameter table as a control: name, symbol, typed field with its unit, reset, slider with a tick at the
-/// default; a drop-down for a choice, a box for a flag, a field for a text. Shows values, proposes edits, changes nothing itself.
+/// default; a drop-down for a choice, a box for a flag, a field for a text. Shows values, proposes edits, changes
+/// nothing itself.
 class ParameterRow : public QWidget {
     Q_OBJECT
 

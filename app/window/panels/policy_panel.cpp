@@ -1,10 +1,10 @@
 // Everything here is read from the policy's card: a new policy needs no line in this file.
 #include "app/window/panels/policy_panel.h"
 
+#include "app/window/canvas/policy_menu.h"
+#include "app/window/panels/parameter_panel.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/panels/parameter_panel.h"
-#include "app/window/canvas/policy_menu.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/policies/policy.h"
 
@@ -59,9 +59,11 @@ void PolicyPanel::build() {
     m_parameters = new ParameterPanel(this);
     box->addWidget(m_parameters);
     column->addWidget(m_parameterBox);
-    connect(m_parameters, &ParameterPanel::edited, this, [this](const ParameterValues& values, const QString& label, bool dragging) {
-        changeActive([&](SessionPane& pane) { pane.policy.values = values; }, label, dragging ? "parameter " + label : QString());
-    });
+    connect(m_parameters, &ParameterPanel::edited, this,
+            [this](const ParameterValues& values, const QString& label, bool dragging) {
+                changeActive([&](SessionPane& pane) { pane.policy.values = values; }, label,
+                             dragging ? "parameter " + label : QString());
+            });
     connect(m_parameters, &ParameterPanel::editingEnded, this, [this] { m_workbench.endMerge(); });
     connect(m_resetAll, &QPushButton::clicked, this, [this] {
         changeActive(
@@ -88,11 +90,13 @@ void PolicyPanel::fillMore() {
     });
     menu->addSeparator();
     menu->addAction(tr("Remove pane"), this, [this] {
-        m_workbench.change([](Session& s) { removePane(s, static_cast<std::size_t>(s.activePane)); }, tr("Remove pane"));
+        m_workbench.change([](Session& s) { removePane(s, static_cast<std::size_t>(s.activePane)); },
+                           tr("Remove pane"));
     });
 }
 
-void PolicyPanel::changeActive(const std::function<void(SessionPane&)>& edit, const QString& label, const QString& mergeKey) {
+void PolicyPanel::changeActive(const std::function<void(SessionPane&)>& edit, const QString& label,
+                               const QString& mergeKey) {
     m_workbench.change(
         [&](Session& s) {
             if (!s.panes.empty())

@@ -27,7 +27,8 @@ private:
     void build();
     void refresh();
     void fillMore();
-    void changeActive(const std::function<void(SessionPane&)>& edit, const QString& label, const QString& mergeKey = {});
+    void changeActive(const std::function<void(SessionPane&)>& edit, const QString& label,
+                      const QString& mergeKey = {});
 
     Workbench& m_workbench;
     LetterBadge* m_badge = nullptr;

@@ -1,9 +1,9 @@
 // The facts that a screenshot needs to be understood later.
 #include "app/window/panels/status_line.h"
 
+#include "app/window/panels/engine_chooser.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/panels/engine_chooser.h"
 #include "app/window/widgets/small_widgets.h"
 #include "views/common/view_facts.h"
 
@@ -28,7 +28,8 @@ QString selectionText(const ViewInput& input) {
     if (active >= input.panes.size() || !input.panes[active].result)
         return text;
     const PaneData& pane = input.panes[active];
-    return text + QObject::tr(", %1 kept by %2").arg(countText(keptAmong(input, pane, selected))).arg(QChar(pane.letter));
+    return text +
+           QObject::tr(", %1 kept by %2").arg(countText(keptAmong(input, pane, selected))).arg(QChar(pane.letter));
 }
 
 QString headText(const ViewInput& input) {
@@ -55,7 +56,8 @@ QStringList shorterTexts(QStringList facts) {
 
 } // namespace
 
-StatusLine::StatusLine(Workbench& workbench, EngineDesk& engines, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
+StatusLine::StatusLine(Workbench& workbench, EngineController& engines, QWidget* parent)
+    : QWidget(parent), m_workbench(workbench) {
     setObjectName("statusLine");
     setAttribute(Qt::WA_StyledBackground);
     setFixedHeight(px(24));
@@ -90,20 +92,23 @@ void StatusLine::refresh() {
     const ViewInput input = m_workbench.viewInput();
     const CaptureInfo& info = input.capture->info();
     QStringList left = {fromUtf8(info.fileName), headText(input),
-                        QString("n %1 · d %2 · %3").arg(countText(info.numTokens)).arg(info.headDim).arg(
-                            QString::fromUtf8(storedTypeName(info.layerInfo(input.layer).storedType).data()))};
+                        QString("n %1 · d %2 · %3")
+                            .arg(countText(info.numTokens))
+                            .arg(info.headDim)
+                            .arg(QString::fromUtf8(storedTypeName(info.layerInfo(input.layer).storedType).data()))};
     const auto active = static_cast<std::size_t>(input.activePane);
     if (active < input.panes.size()) {
         const PaneData& pane = input.panes[active];
-        QString policy = QString("%1 %2 %3").arg(QChar(pane.letter)).arg(fromUtf8(pane.policyName), fromUtf8(pane.variant));
+        QString policy =
+            QString("%1 %2 %3").arg(QChar(pane.letter)).arg(fromUtf8(pane.policyName), fromUtf8(pane.variant));
         if (pane.result)
             policy += QString(" · N %1").arg(countText(pane.result->requested));
         left += policy;
         if (pane.result) {
             const StageTimes& times = pane.result->times;
-            right += tr("features %1%2 · select %3").arg(milliText(times.featuresMs),
-                                                         times.featuresFromCache ? tr(" (cached)") : QString(),
-                                                         milliText(times.selectMs));
+            right += tr("features %1%2 · select %3")
+                         .arg(milliText(times.featuresMs), times.featuresFromCache ? tr(" (cached)") : QString(),
+                              milliText(times.selectMs));
         }
     }
     left += tr("cut: %1").arg(fromUtf8(input.cut.label));

@@ -10,14 +10,14 @@ namespace kvscope {
 
 class ElidedLabel;
 class EngineChooser;
-class EngineDesk;
+class EngineController;
 
 /// One line at the bottom: where one is, what is selected; right: engine, arithmetic, times.
 class StatusLine : public QWidget {
     Q_OBJECT
 
 public:
-    StatusLine(Workbench& workbench, EngineDesk& engines, QWidget* parent = nullptr);
+    StatusLine(Workbench& workbench, EngineController& engines, QWidget* parent = nullptr);
     QString text() const; ///< all of it, for tests
     EngineChooser& engineChooser() const { return *m_engine; }
 

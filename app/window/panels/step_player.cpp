@@ -78,7 +78,8 @@ QWidget* StepPlayer::buildTransport() {
     connect(m_forward, &QToolButton::clicked, this, [this] { m_driver.stepBy(1); });
     connect(m_last, &QToolButton::clicked, this, [this] { m_driver.goTo(m_driver.steps()); });
     connect(m_scrubber, &ValueSlider::edited, this, [this](double step) { m_driver.goTo(static_cast<int>(step)); });
-    connect(m_speed, &SegmentedSwitch::chosen, this, [this](int index) { m_driver.setSpeed(kSpeeds[static_cast<std::size_t>(index)]); });
+    connect(m_speed, &SegmentedSwitch::chosen, this,
+            [this](int index) { m_driver.setSpeed(kSpeeds[static_cast<std::size_t>(index)]); });
     return bar;
 }
 
@@ -86,10 +87,12 @@ void StepPlayer::refresh() {
     const int steps = m_driver.steps(), step = m_driver.step();
     if (steps == 0) {
         m_title->setText(tr("STEPS"));
-        m_caption->setText(tr("No view that is shown tells a story now. Open a lesson from the Help menu, or give a pane steps: "
-                              "KeyDiff with a prompt block in the block timeline, say."));
+        m_caption->setText(
+            tr("No view that is shown tells a story now. Open a lesson from the Help menu, or give a pane steps: "
+               "KeyDiff with a prompt block in the block timeline, say."));
     } else {
-        m_title->setText((step == 0 ? tr("Start") : tr("Step %1").arg(step)).toUpper() + " · " + fromUtf8(m_driver.story().title).toUpper());
+        m_title->setText((step == 0 ? tr("Start") : tr("Step %1").arg(step)).toUpper() + " · " +
+                         fromUtf8(m_driver.stepSequence().title).toUpper());
         const QString caption = m_driver.caption();
         m_caption->setText(caption.isEmpty() ? tr("Nothing has happened yet.") : caption);
     }

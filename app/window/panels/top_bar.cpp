@@ -1,11 +1,11 @@
 // One bar instead of a menu bar and tool bars: what it offers are the commands of WindowActions and the layouts.
 #include "app/window/panels/top_bar.h"
 
-#include "app/window/style/appearance.h"
 #include "app/window/actions/token_search.h"
+#include "app/window/actions/window_actions.h"
+#include "app/window/style/appearance.h"
 #include "app/window/widgets/segmented_switch.h"
 #include "app/window/widgets/small_widgets.h"
-#include "app/window/actions/window_actions.h"
 
 #include <QAction>
 #include <QHBoxLayout>
@@ -13,7 +13,8 @@
 
 namespace kvscope {
 
-TopBar::TopBar(Workbench& workbench, WindowActions& actions, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
+TopBar::TopBar(Workbench& workbench, WindowActions& actions, QWidget* parent)
+    : QWidget(parent), m_workbench(workbench) {
     setObjectName("topBar");
     setAttribute(Qt::WA_StyledBackground);
     setFixedHeight(px(40));
@@ -30,7 +31,8 @@ void TopBar::build(WindowActions& actions) {
     actions.fillMenus(m_menus);
     row->addWidget(m_menus);
     row->addStretch(1);
-    m_layout = new SegmentedSwitch({tr("Explore head"), tr("Compare policies"), tr("Teach"), tr("Whole model")}, tr("Layout"), this);
+    m_layout = new SegmentedSwitch({tr("Explore head"), tr("Compare policies"), tr("Teach"), tr("Whole model")},
+                                   tr("Layout"), this);
     m_layout->setObjectName("layoutSwitch");
     row->addWidget(m_layout);
     row->addStretch(1);
@@ -75,9 +77,7 @@ void TopBar::build(WindowActions& actions) {
     follow();
 }
 
-void TopBar::fitWidth(int windowWidth) {
-    m_find->setFixedWidth(windowWidth >= px(1200) ? px(200) : px(120));
-}
+void TopBar::fitWidth(int windowWidth) { m_find->setFixedWidth(windowWidth >= px(1200) ? px(200) : px(120)); }
 
 void TopBar::focusFind() {
     m_find->setFocus(Qt::ShortcutFocusReason);
@@ -95,7 +95,8 @@ void TopBar::findNext() {
     if (!m_workbench.capture() || m_find->text().isEmpty())
         return focusFind();
     const auto& selected = m_workbench.session().selected;
-    const auto found = findTokens(m_workbench.capture()->tokens(), m_find->text(), selected.empty() ? -1 : selected.front());
+    const auto found =
+        findTokens(m_workbench.capture()->tokens(), m_find->text(), selected.empty() ? -1 : selected.front());
     if (found.empty()) {
         emit notFound(m_find->text());
         return;

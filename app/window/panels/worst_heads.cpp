@@ -4,8 +4,8 @@
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
-#include "views/head_grid/head_grid_view.h"
 #include "views/common/view_facts.h"
+#include "views/head_grid/head_grid_view.h"
 
 #include <QHeaderView>
 #include <QPainter>
@@ -34,8 +34,8 @@ protected:
     }
 };
 
-/// The value as a bar from 0 to the largest size in the list, in the colour of the pane's policy; the other pane's value
-/// as a square in its colour.
+/// The value as a bar from 0 to the largest size in the list, in the colour of the pane's policy; the other pane's
+/// value as a square in its colour.
 class BarDelegate : public QStyledItemDelegate {
 public:
     BarDelegate(const WorstHeads::Rows& rows, QObject* parent) : QStyledItemDelegate(parent), m_rows(rows) {}
@@ -44,9 +44,12 @@ public:
         const auto row = static_cast<std::size_t>(index.row());
         const int inset = px(8), left = option.rect.left() + inset, middle = option.rect.center().y();
         const auto lengthOf = [&](double value) {
-            return std::isnan(value) || m_rows.largest <= 0 ? 0 : static_cast<int>((option.rect.width() - 2 * inset) * std::abs(value) / m_rows.largest);
+            return std::isnan(value) || m_rows.largest <= 0
+                       ? 0
+                       : static_cast<int>((option.rect.width() - 2 * inset) * std::abs(value) / m_rows.largest);
         };
-        painter->fillRect(QRect(left, middle - px(4), lengthOf(m_rows.heads[row].value), px(8)), colourOf(m_rows.policy));
+        painter->fillRect(QRect(left, middle - px(4), lengthOf(m_rows.heads[row].value), px(8)),
+                          colourOf(m_rows.policy));
         const std::optional<double>& other = m_rows.others[row];
         if (!other || std::isnan(*other))
             return;
@@ -74,9 +77,7 @@ std::optional<double> valueIn(const HeadGridData& data, const RankedHead& head) 
 }
 
 /// "A KeyDiff".
-std::string titleOf(const PaneData& pane) {
-    return std::string(1, pane.letter) + " " + pane.policyName;
-}
+std::string titleOf(const PaneData& pane) { return std::string(1, pane.letter) + " " + pane.policyName; }
 
 } // namespace
 
@@ -84,7 +85,8 @@ std::vector<RankedHead> worstHeads(const HeadGridData& data) {
     std::vector<RankedHead> heads;
     for (const HeadGridData::Row& row : data.rows)
         for (int column = 0; row.computed && column < data.columns; ++column)
-            if (const double value = row.values[static_cast<std::size_t>(column)]; data.neverIsNan || !std::isnan(value))
+            if (const double value = row.values[static_cast<std::size_t>(column)];
+                data.neverIsNan || !std::isnan(value))
                 heads.push_back({row.layer, column, value});
     std::stable_sort(heads.begin(), heads.end(), [&](const RankedHead& a, const RankedHead& b) {
         if (std::isnan(a.value) || std::isnan(b.value))
@@ -168,7 +170,8 @@ void WorstHeads::rank(const ViewInput& input) {
 
 void WorstHeads::describe(const ViewInput& input, std::size_t found) {
     if (!m_data) {
-        m_what->setFullText(input.data.error.empty() ? tr("The layer x head grid fills this list: show it beside.") : fromUtf8(input.data.error));
+        m_what->setFullText(input.data.error.empty() ? tr("The layer x head grid fills this list: show it beside.")
+                                                     : fromUtf8(input.data.error));
         return;
     }
     const QString count = m_data->takesNoSide ? tr("%1 · largest %2 of %3 heads") : tr("%1 · worst %2 of %3 heads");
@@ -183,22 +186,36 @@ void WorstHeads::showTable(const ViewInput& input) {
     }
     const PaneData* pane = activePane(input);
     const auto other = static_cast<std::size_t>(m_other.pane());
-    const bool compares = m_data && m_other.data() && other < input.panes.size(), perQuery = !m_data || m_data->perQueryHead;
+    const bool compares = m_data && m_other.data() && other < input.panes.size(),
+               perQuery = !m_data || m_data->perQueryHead;
     ViewTable table;
-    table.columns = {"layer", perQuery ? "query head" : "KV head", "KV head", m_data && m_data->ofPane && pane ? titleOf(*pane) : "value",
-                     compares ? titleOf(input.panes[other]) : "", ""};
+    table.columns = {"layer",
+                     perQuery ? "query head" : "KV head",
+                     "KV head",
+                     m_data && m_data->ofPane && pane ? titleOf(*pane) : "value",
+                     compares ? titleOf(input.panes[other]) : "",
+                     ""};
     table.rowCount = std::ssize(m_rows.heads);
-    table.cell = [this, capture = input.capture, perQuery, numbers = NumberColumn(values)](std::int64_t row, int column) -> std::string {
+    table.cell = [this, capture = input.capture, perQuery, numbers = NumberColumn(values)](std::int64_t row,
+                                                                                           int column) -> std::string {
         const RankedHead& head = m_rows.heads[static_cast<std::size_t>(row)];
         const std::optional<double>& theirs = m_rows.others[static_cast<std::size_t>(row)];
-        const auto kvOf = [&] { return capture->info().layerInfo(LayerIndex(head.layer)).kvOfQ[static_cast<std::size_t>(head.column)]; };
+        const auto kvOf = [&] {
+            return capture->info().layerInfo(LayerIndex(head.layer)).gqaGroupOf[static_cast<std::size_t>(head.column)];
+        };
         switch (column) {
-        case 0: return std::to_string(head.layer);
-        case 1: return std::to_string(head.column);
-        case 2: return std::to_string(perQuery ? kvOf() : head.column);
-        case kValueColumn: return valueText(numbers, head.value, m_data->neverIsNan).toStdString();
-        case kOtherColumn: return theirs ? valueText(numbers, *theirs, m_data->neverIsNan).toStdString() : "…";
-        default: return {};
+        case 0:
+            return std::to_string(head.layer);
+        case 1:
+            return std::to_string(head.column);
+        case 2:
+            return std::to_string(perQuery ? kvOf() : head.column);
+        case kValueColumn:
+            return valueText(numbers, head.value, m_data->neverIsNan).toStdString();
+        case kOtherColumn:
+            return theirs ? valueText(numbers, *theirs, m_data->neverIsNan).toStdString() : "…";
+        default:
+            return {};
         }
     };
     m_model.show(std::move(table));

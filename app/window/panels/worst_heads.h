@@ -1,8 +1,8 @@
 #pragma once
 
-#include "app/workbench/workbench.h"
 #include "app/window/canvas/view_table_model.h"
 #include "app/window/panels/other_pane_heads.h"
+#include "app/workbench/workbench.h"
 #include "views/head_grid/head_grid_data.h"
 
 #include <QWidget>

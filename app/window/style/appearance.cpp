@@ -13,9 +13,7 @@
 
 #include <cmath>
 
-static void registerIcons() {
-    Q_INIT_RESOURCE(icons);
-}
+static void registerIcons() { Q_INIT_RESOURCE(icons); }
 
 namespace kvscope {
 
@@ -34,7 +32,8 @@ public:
             return px(16);
         return QProxyStyle::pixelMetric(metric, option, widget);
     }
-    void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter, const QWidget* widget) const override {
+    void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
+                       const QWidget* widget) const override {
         // The window turns the line under its docks' tabs on again whenever it uses a bar once more.
         if (element != PE_FrameTabBarBase)
             QProxyStyle::drawPrimitive(element, option, painter, widget);
@@ -88,9 +87,7 @@ void addPixmaps(QIcon& icon, const QString& path, Colour colour, QIcon::Mode mod
 
 } // namespace
 
-const Appearance& appearance() {
-    return stored();
-}
+const Appearance& appearance() { return stored(); }
 
 void setAppearance(const Appearance& next) {
     registerIcons();
@@ -100,17 +97,11 @@ void setAppearance(const Appearance& next) {
     qApp->setStyleSheet(styleSheetOf(chrome(), next.scale));
 }
 
-QStyle* makeChromeStyle() {
-    return new ChromeStyle;
-}
+QStyle* makeChromeStyle() { return new ChromeStyle; }
 
-int px(double designPixels) {
-    return static_cast<int>(std::lround(designPixels * appearance().scale));
-}
+int px(double designPixels) { return static_cast<int>(std::lround(designPixels * appearance().scale)); }
 
-QFont interfaceFont(double designSize, int weight) {
-    return fontOf({"Inter", "DejaVu Sans"}, designSize, weight);
-}
+QFont interfaceFont(double designSize, int weight) { return fontOf({"Inter", "DejaVu Sans"}, designSize, weight); }
 
 QFont numberFont(double designSize, int weight) {
     return fontOf({"Noto Sans Mono", "DejaVu Sans Mono"}, designSize, weight);
@@ -125,8 +116,6 @@ QIcon themedIcon(const char* name, Colour colour) {
     return icon;
 }
 
-QIcon themedIcon(const char* name) {
-    return themedIcon(name, chrome().text2);
-}
+QIcon themedIcon(const char* name) { return themedIcon(name, chrome().text2); }
 
 } // namespace kvscope

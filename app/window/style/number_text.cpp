@@ -11,19 +11,13 @@ namespace kvscope {
 
 namespace {
 
-QString withMinus(QString text) {
-    return text.replace('-', QChar(0x2212));
-}
+QString withMinus(QString text) { return text.replace('-', QChar(0x2212)); }
 
 } // namespace
 
-QString countText(std::int64_t count) {
-    return fromUtf8(formatCount(count));
-}
+QString countText(std::int64_t count) { return fromUtf8(formatCount(count)); }
 
-QString percentText(double fraction) {
-    return QString::number(fraction * 100, 'f', 1) + " %";
-}
+QString percentText(double fraction) { return QString::number(fraction * 100, 'f', 1) + " %"; }
 
 QString errorText(double relativeError) {
     if (std::isnan(relativeError))

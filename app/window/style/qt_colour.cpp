@@ -3,8 +3,6 @@
 
 namespace kvscope {
 
-QColor qColor(Colour colour) {
-    return {colour.r, colour.g, colour.b, colour.a};
-}
+QColor qColor(Colour colour) { return {colour.r, colour.g, colour.b, colour.a}; }
 
 } // namespace kvscope

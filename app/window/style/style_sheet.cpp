@@ -154,15 +154,28 @@ QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
 
 QHash<QString, QString> tokensOf(const Theme& theme) {
     const auto name = [](Colour colour) { return qColor(colour).name(); };
-    return {{"window", name(theme.window)},   {"panel", name(theme.panel)},     {"canvas", name(theme.canvas)},
-            {"raised", name(theme.raised)},   {"sunken", name(theme.sunken)},   {"hover", name(theme.hover)},
-            {"border", name(theme.border)},   {"control", name(theme.control)}, {"grid", name(theme.grid)},
-            {"text1", name(theme.text1)},     {"text2", name(theme.text2)},     {"text3", name(theme.text3)},
+    return {{"window", name(theme.window)},
+            {"panel", name(theme.panel)},
+            {"canvas", name(theme.canvas)},
+            {"raised", name(theme.raised)},
+            {"sunken", name(theme.sunken)},
+            {"hover", name(theme.hover)},
+            {"border", name(theme.border)},
+            {"control", name(theme.control)},
+            {"grid", name(theme.grid)},
+            {"text1", name(theme.text1)},
+            {"text2", name(theme.text2)},
+            {"text3", name(theme.text3)},
             {"chevron", theme.id == ThemeId::Dark ? "chevron_down_light" : "chevron_down"},
-            {"off", name(theme.off)},         {"ink", name(theme.ink)},         {"paper", name(theme.paper)},
-            {"warning", name(theme.warning)}, {"warningGround", name(theme.warningGround)},
-            {"warningLine", name(theme.warningLine)},                           {"error", name(theme.error)},
-            {"errorGround", name(theme.errorGround)},                           {"errorLine", name(theme.errorLine)}};
+            {"off", name(theme.off)},
+            {"ink", name(theme.ink)},
+            {"paper", name(theme.paper)},
+            {"warning", name(theme.warning)},
+            {"warningGround", name(theme.warningGround)},
+            {"warningLine", name(theme.warningLine)},
+            {"error", name(theme.error)},
+            {"errorGround", name(theme.errorGround)},
+            {"errorLine", name(theme.errorLine)}};
 }
 
 } // namespace

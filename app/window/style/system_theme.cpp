@@ -45,7 +45,8 @@ void SystemTheme::start() {
     if (!hasSessionBus())
         return;
     QDBusConnection bus = QDBusConnection::sessionBus();
-    bus.connect(kService, kPath, kInterface, "SettingChanged", this, SLOT(settingChanged(QString, QString, QDBusVariant)));
+    bus.connect(kService, kPath, kInterface, "SettingChanged", this,
+                SLOT(settingChanged(QString, QString, QDBusVariant)));
     ask(kAppearance, kScheme);
     ask(kAppearance, kReduced);
     ask(kGnome, kAnimations);

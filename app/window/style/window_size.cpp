@@ -21,17 +21,11 @@ WindowSize sizeOf(int width) {
     return width < px(kFoldBelow) ? WindowSize::Narrow : width >= px(kWideFrom) ? WindowSize::Wide : WindowSize::Normal;
 }
 
-bool isShort(int height) {
-    return height < px(kShortBelowHeight);
-}
+bool isShort(int height) { return height < px(kShortBelowHeight); }
 
-bool isLow(int height, double scale) {
-    return height < kCompactBelowHeight * scale;
-}
+bool isLow(int height, double scale) { return height < kCompactBelowHeight * scale; }
 
-QSize leastWindow(double scale) {
-    return kLeast * scale;
-}
+QSize leastWindow(double scale) { return kLeast * scale; }
 
 double fittingScale(double wanted, QSize window) {
     const auto fits = [&](double scale) {

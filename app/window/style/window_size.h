@@ -14,8 +14,8 @@ bool isShort(int height);
 /// Whether a window of this height has compact chrome at an interface scale.
 bool isLow(int height, double scale);
 
-/// The largest step of the interface scale up to the wanted one at which the whole window still has its least size of the
-/// design (1024 x 640); below that docks would cover each other. At least 1.
+/// The largest step of the interface scale up to the wanted one at which the whole window still has its least size of
+/// the design (1024 x 640); below that docks would cover each other. At least 1.
 double fittingScale(double wanted, QSize window);
 /// The window that an interface scale needs.
 QSize leastWindow(double scale);

@@ -31,9 +31,9 @@ int SliderScale::positionOf(double value) const {
     if (max <= min)
         return 0;
     value = std::clamp(value, min, max);
-    const double along = logarithmic ? std::log((value + offset()) / (min + offset())) /
-                                           std::log((max + offset()) / (min + offset()))
-                                     : (value - min) / (max - min);
+    const double along =
+        logarithmic ? std::log((value + offset()) / (min + offset())) / std::log((max + offset()) / (min + offset()))
+                    : (value - min) / (max - min);
     return static_cast<int>(std::lround(along * positions()));
 }
 
@@ -43,9 +43,8 @@ double SliderScale::valueAt(int position) const {
     if (position >= positions())
         return max;
     const double along = static_cast<double>(position) / positions();
-    double value = logarithmic
-                       ? (min + offset()) * std::pow((max + offset()) / (min + offset()), along) - offset()
-                       : min + along * (max - min);
+    double value = logarithmic ? (min + offset()) * std::pow((max + offset()) / (min + offset()), along) - offset()
+                               : min + along * (max - min);
     if (step > 0)
         value = min + std::round((value - min) / step) * step;
     return std::clamp(value, min, max);

@@ -15,7 +15,7 @@ struct SliderScale {
     /// The slider of a parameter; `tokens` is the number of tokens seen, where a row ends at it.
     static SliderScale of(const ParameterSpec& spec, std::int64_t tokens);
 
-    int positions() const;             ///< the slider runs over 0 .. positions()
+    int positions() const;              ///< the slider runs over 0 .. positions()
     int positionOf(double value) const; ///< clamped
     double valueAt(int position) const; ///< on a step; both ends exact
 

@@ -120,9 +120,7 @@ void ElidedLabel::setFullText(const QString& text, const QStringList& shorter) {
     elide();
 }
 
-QSize ElidedLabel::minimumSizeHint() const {
-    return {px(40), QLabel::minimumSizeHint().height()};
-}
+QSize ElidedLabel::minimumSizeHint() const { return {px(40), QLabel::minimumSizeHint().height()}; }
 
 QSize ElidedLabel::sizeHint() const {
     ensurePolished();

@@ -42,8 +42,8 @@ private:
 class ElidedLabel : public QLabel {
 public:
     ElidedLabel(const char* role, Qt::TextElideMode mode, QWidget* parent = nullptr);
-    /// Shown whole where there is room, else the first of the shorter texts that fits, else the last of them cut. Tool tip
-    /// and accessible name always say all of it.
+    /// Shown whole where there is room, else the first of the shorter texts that fits, else the last of them cut. Tool
+    /// tip and accessible name always say all of it.
     void setFullText(const QString& text, const QStringList& shorter = {});
     QSize minimumSizeHint() const override;
     QSize sizeHint() const override;

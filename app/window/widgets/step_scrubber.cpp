@@ -11,12 +11,11 @@
 namespace kvscope {
 
 namespace {
-constexpr double kClosest = 3, kTall = 9, kShort = 5, kTickGap = 9; // design pixels; the gap is from the middle of the track
+constexpr double kClosest = 3, kTall = 9, kShort = 5,
+                 kTickGap = 9; // design pixels; the gap is from the middle of the track
 } // namespace
 
-StepScrubber::StepScrubber(QWidget* parent) : ValueSlider(parent) {
-    setAccessibleName(tr("Step"));
-}
+StepScrubber::StepScrubber(QWidget* parent) : ValueSlider(parent) { setAccessibleName(tr("Step")); }
 
 void StepScrubber::setEvents(std::vector<bool> milestones) {
     if (milestones == m_milestones)
@@ -39,13 +38,9 @@ int StepScrubber::tickCount() const {
     return count;
 }
 
-QSize StepScrubber::sizeHint() const {
-    return {px(300), px(40)};
-}
+QSize StepScrubber::sizeHint() const { return {px(300), px(40)}; }
 
-QSize StepScrubber::minimumSizeHint() const {
-    return {px(120), px(40)};
-}
+QSize StepScrubber::minimumSizeHint() const { return {px(120), px(40)}; }
 
 void StepScrubber::paintEvent(QPaintEvent* event) {
     QPainter painter(this);

@@ -55,13 +55,9 @@ void ValueSlider::showValue(double value) {
     m_showing = false;
 }
 
-QSize ValueSlider::sizeHint() const {
-    return {px(200), px(24)};
-}
+QSize ValueSlider::sizeHint() const { return {px(200), px(24)}; }
 
-QSize ValueSlider::minimumSizeHint() const {
-    return {px(60), px(24)};
-}
+QSize ValueSlider::minimumSizeHint() const { return {px(60), px(24)}; }
 
 QRectF ValueSlider::track() const {
     const double inset = px(8);

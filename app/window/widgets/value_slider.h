@@ -26,8 +26,8 @@ public:
     QSize minimumSizeHint() const override;
 
 signals:
-    void edited(double value);  ///< by the user, also while dragging
-    void released();            ///< a drag or a step has ended
+    void edited(double value); ///< by the user, also while dragging
+    void released();           ///< a drag or a step has ended
     void resetRequested();
 
 protected:

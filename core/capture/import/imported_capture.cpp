@@ -213,7 +213,7 @@ private:
         layer.hasRope = m_config.headDim == 0 || m_config.rotates;
         layer.hasKeysPreRope = views.contains(TensorRole::KeysPreRope);
         for (int head = 0; head < m_info.numQueryHeads; ++head)
-            layer.kvOfQ.push_back(head / (m_info.numQueryHeads / m_info.numKvHeads));
+            layer.gqaGroupOf.push_back(head / (m_info.numQueryHeads / m_info.numKvHeads));
         layer.storedType = storedTypeOf(*views.at(TensorRole::Keys).tensor);
         for (const auto& [role, view] : views)
             if (storedTypeOf(*view.tensor) != layer.storedType)

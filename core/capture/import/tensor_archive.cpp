@@ -35,9 +35,7 @@ std::int64_t ArchiveTensor::count() const {
     return product;
 }
 
-std::string ArchiveTensor::shapeText() const {
-    return fmt::format("({})", fmt::join(shape, ", "));
-}
+std::string ArchiveTensor::shapeText() const { return fmt::format("({})", fmt::join(shape, ", ")); }
 
 void refuseTensor(const ArchiveTensor& tensor, std::string sentence, std::string remedy) {
     throw Error({.sentence = std::move(sentence),

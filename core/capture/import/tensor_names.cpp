@@ -36,9 +36,7 @@ struct Pattern {
     std::regex expression; ///< its first group that took part is the layer
 };
 
-std::regex compile(const std::string& text) {
-    return std::regex(text, std::regex::ECMAScript | std::regex::icase);
-}
+std::regex compile(const std::string& text) { return std::regex(text, std::regex::ECMAScript | std::regex::icase); }
 
 std::vector<Pattern> tablePatterns() {
     const std::string front = "(?:.*[^A-Za-z])?", number = "([0-9]{1,4})";

@@ -47,8 +47,8 @@ public:
             padded.resize(static_cast<std::size_t>(keys.terms * d), 0.0F);
             keys.rows = padded.data();
         }
-        for (std::size_t h = 0; h < m_rule.kvOfQ.size(); ++h) {
-            if (m_rule.kvOfQ[h] != kvHead)
+        for (std::size_t h = 0; h < m_rule.gqaGroupOf.size(); ++h) {
+            if (m_rule.gqaGroupOf[h] != kvHead)
                 continue;
             const auto head = static_cast<std::int64_t>(h);
             scratch.sums.assign(static_cast<std::size_t>(keys.terms), 0.0);
@@ -67,19 +67,21 @@ private:
         for (std::int64_t j = first; j < first + count; ++j) // without a window at the end of time: every key is seen
             lanes.push_back({viewOf(m_input.queries).head(head) + j * d, m_reach > 0 ? j - keys.begin : keys.terms});
         if (FastLogitBlock::pays(m_fast, lanes.size()))
-            addShares(FastLogitBlock(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms), keys, count, scratch.sums);
+            addSoftmaxColumns(FastLogitBlock(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms), keys, count,
+                              scratch.sums);
         else
-            addShares(LogitBlock(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms), keys, count, scratch.sums);
+            addSoftmaxColumns(LogitBlock(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms), keys, count,
+                              scratch.sums);
     }
 
     template <class Block>
-    void addShares(Block&& block, const ChunkKeys& keys, std::int64_t count, std::vector<double>& sums) const {
+    void addSoftmaxColumns(Block&& block, const ChunkKeys& keys, std::int64_t count, std::vector<double>& sums) const {
         block.append({.rows = keys.rows, .first = 0, .count = keys.terms, .reach = m_reach, .padding = keys.count},
                      m_progress);
-        std::array<double, kMaxLanes> shares{};
-        const auto& totals = block.exponentiate();
-        std::transform(totals.begin(), totals.end(), shares.begin(), [](double x) { return 1 / x; });
-        block.addAcrossLanes(0, keys.terms, shares.data(), 0, count, sums.data());
+        std::array<double, kMaxLanes> inverseSums{};
+        const auto& rowSums = block.exponentiate();
+        std::transform(rowSums.begin(), rowSums.end(), inverseSums.begin(), [](double x) { return 1 / x; });
+        block.addAcrossLanes(0, keys.terms, inverseSums.data(), 0, count, sums.data());
     }
 
     const Kernels& m_kernels;
@@ -94,7 +96,7 @@ private:
 
 Tensor CpuEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const {
     const std::int64_t heads = input.queries.size(0), kvHeads = input.keys.size(0), n = input.keys.size(1);
-    assert(input.queries.size(1) == n && static_cast<std::int64_t>(input.rule.kvOfQ.size()) == heads);
+    assert(input.queries.size(1) == n && static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == heads);
     assert(input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
     std::vector<float> out(static_cast<std::size_t>(heads * n));
     // Lanes are computed 8 at a time, so a short chunk counts for a little more than this.

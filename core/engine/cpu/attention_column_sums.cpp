@@ -25,7 +25,7 @@ std::vector<HeadGroup> groupsOf(const AttentionInput& input) {
     for (std::int64_t kv = 0; kv < input.keys.size(0); ++kv) {
         bool open = false;
         for (std::int64_t h = 0; h < heads; ++h) { // the heads of a KV head need not be neighbours
-            if (input.rule.kvOfQ[static_cast<std::size_t>(h)] != kv)
+            if (input.rule.gqaGroupOf[static_cast<std::size_t>(h)] != kv)
                 continue;
             if (!open || groups.back().queryHeads.size() == most)
                 groups.push_back({kv, {}});
@@ -86,20 +86,23 @@ private:
         double* to = sums + keys.first;
         const auto heads = static_cast<std::int64_t>(group.queryHeads.size());
         if (FastLogitBlock::pays(m_fast, lanes.size()))
-            addShares(FastLogitBlock(m_kernels, m_input.rule, lanes, d, scratch, keys.count), keys, heads, end - begin, to);
+            addSoftmaxColumns(FastLogitBlock(m_kernels, m_input.rule, lanes, d, scratch, keys.count), keys, heads,
+                              end - begin, to);
         else
-            addShares(LogitBlock(m_kernels, m_input.rule, lanes, d, scratch, keys.count), keys, heads, end - begin, to);
+            addSoftmaxColumns(LogitBlock(m_kernels, m_input.rule, lanes, d, scratch, keys.count), keys, heads,
+                              end - begin, to);
     }
 
     /// Lanes are one run of `queries` for each head, whose sums are a row of [heads, m].
     template <class Block>
-    void addShares(Block&& block, const KeyTerms& keys, std::int64_t heads, std::int64_t queries, double* sums) const {
+    void addSoftmaxColumns(Block&& block, const KeyTerms& keys, std::int64_t heads, std::int64_t queries,
+                           double* sums) const {
         block.append(keys, m_progress);
-        std::array<double, kMaxLanes> shares{}; // 1 / softmax denominator; 0 for a query that sees nothing
-        const auto& totals = block.exponentiate();
-        std::transform(totals.begin(), totals.end(), shares.begin(), [](double x) { return x > 0 ? 1 / x : x; });
+        std::array<double, kMaxLanes> inverseSums{}; // 1 / softmax denominator; 0 for a query that sees nothing
+        const auto& rowSums = block.exponentiate();
+        std::transform(rowSums.begin(), rowSums.end(), inverseSums.begin(), [](double x) { return x > 0 ? 1 / x : x; });
         for (std::int64_t h = 0; h < heads; ++h, sums += m_input.keys.size(1))
-            block.addAcrossLanes(0, block.terms(), shares.data(), h * queries, (h + 1) * queries, sums);
+            block.addAcrossLanes(0, block.terms(), inverseSums.data(), h * queries, (h + 1) * queries, sums);
     }
 
     const Kernels& m_kernels;
@@ -112,7 +115,7 @@ private:
 
 Tensor CpuEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const {
     const std::int64_t heads = input.queries.size(0), w = input.queries.size(1), m = input.keys.size(1);
-    assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == heads);
+    assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == heads);
     std::vector<float> out(static_cast<std::size_t>(heads * m));
     Progress progress(checkpoint, static_cast<double>(heads * w) * static_cast<double>(m));
     const ColumnSums columnSums(m_kernels, input, m_arithmetic == Arithmetic::Fast, progress);

@@ -23,14 +23,10 @@ namespace {
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// The larger of two cells, either of which may be masked.
-float larger(float a, float b) {
-    return std::isnan(a) || b > a ? b : a;
-}
+float larger(float a, float b) { return std::isnan(a) || b > a ? b : a; }
 
 /// Begin of piece `index` when `length` rows or keys are cut into `pieces` nearly equal ones.
-std::int64_t cutAt(std::int64_t length, std::int64_t pieces, std::int64_t index) {
-    return length * index / pieces;
-}
+std::int64_t cutAt(std::int64_t length, std::int64_t pieces, std::int64_t index) { return length * index / pieces; }
 
 /// One row of the map that is looked at.
 struct MapRow {
@@ -136,9 +132,9 @@ private:
         return m_input.mask != MapMask::Chunks || a.position / m_input.chunk == b.position / m_input.chunk;
     }
 
-    float& logSum(std::size_t head, std::int64_t position) const {
+    float& logSumExp(std::size_t head, std::int64_t position) const {
         const std::int64_t w = m_input.queries.size(1);
-        return m_map.rowLogSums
+        return m_map.rowLogSumExps
             .data[head * static_cast<std::size_t>(w) + static_cast<std::size_t>(position - m_input.firstQuery)];
     }
 
@@ -147,7 +143,7 @@ private:
             return true; // no sum is needed
         for (const MapRow& row : rows)
             for (std::size_t head = 0; head < heads(); ++head)
-                if (std::isnan(logSum(head, row.position)))
+                if (std::isnan(logSumExp(head, row.position)))
                     return false;
         return true;
     }
@@ -161,7 +157,8 @@ private:
         if (keys.count() == 0)
             return;
         if (heads() == 1)
-            withLogits(look, {0, 1}, scratch, [&](const auto& logits, const auto& factors) { drawHead(logits, factors, look, band); });
+            withLogits(look, {0, 1}, scratch,
+                       [&](const auto& logits, const auto& factors) { drawHead(logits, factors, look, band); });
         else
             drawHeads(look, scratch, band);
     }
@@ -172,9 +169,10 @@ private:
         std::vector<QueryLane> lanes;
         for (const MapRow& row : look.rows)
             for (std::size_t head = part.first; head < part.first + part.count; ++head)
-                lanes.push_back({viewOf(m_input.queries).head(m_input.queryHeads[head]) + (row.position - m_input.firstQuery) * d,
-                                 m_input.mask == MapMask::Causal || m_reach > 0 ? row.position : n});
-        const std::int32_t kvHead = m_input.rule.kvOfQ[static_cast<std::size_t>(m_input.queryHeads.front())];
+                lanes.push_back(
+                    {viewOf(m_input.queries).head(m_input.queryHeads[head]) + (row.position - m_input.firstQuery) * d,
+                     m_input.mask == MapMask::Causal || m_reach > 0 ? row.position : n});
+        const std::int32_t kvHead = m_input.rule.gqaGroupOf[static_cast<std::size_t>(m_input.queryHeads.front())];
         const auto run = [&](auto&& logits) {
             logits.append({.rows = viewOf(m_input.keys).head(kvHead),
                            .first = look.keys.begin,
@@ -182,7 +180,8 @@ private:
                            .reach = m_reach,
                            .padding = n},
                           m_progress);
-            work(logits, m_input.value == MapValue::Weight ? shares(logits, look, part) : std::vector<double>(lanes.size(), 1));
+            work(logits, m_input.value == MapValue::Weight ? softmaxFactors(logits, look, part)
+                                                           : std::vector<double>(lanes.size(), 1));
         };
         if (FastLogitBlock::pays(m_fast, lanes.size()))
             run(FastLogitBlock(m_kernels, m_rule, lanes, d, scratch, look.keys.count()));
@@ -191,17 +190,19 @@ private:
     }
 
     /// Makes exponentials of the logits; what each lane's must be multiplied with to be softmax weights.
-    template <class Block> std::vector<double> shares(Block& logits, const Look& look, Heads part) const {
-        const auto& totals = logits.exponentiate();
+    template <class Block> std::vector<double> softmaxFactors(Block& logits, const Look& look, Heads part) const {
+        const auto& rowSums = logits.exponentiate();
         std::vector<double> factors;
         for (const MapRow& row : look.rows)
             for (std::size_t head = part.first; head < part.first + part.count; ++head) {
                 const std::size_t lane = factors.size();
-                float& sum = logSum(head, row.position);
-                if (!look.known && totals[lane] > 0)
-                    sum = static_cast<float>(std::log(totals[lane]) + logits.top(lane));
-                const bool nothing = totals[lane] <= 0;
-                factors.push_back(nothing ? 0 : look.known ? std::exp(logits.top(lane) - double{sum}) : 1 / totals[lane]);
+                float& sum = logSumExp(head, row.position);
+                if (!look.known && rowSums[lane] > 0)
+                    sum = static_cast<float>(std::log(rowSums[lane]) + logits.rowMax(lane));
+                const bool nothing = rowSums[lane] <= 0;
+                factors.push_back(nothing      ? 0
+                                  : look.known ? std::exp(logits.rowMax(lane) - double{sum})
+                                               : 1 / rowSums[lane]);
             }
         return factors;
     }
@@ -223,7 +224,7 @@ private:
             std::array<double, kMaxLanes> best;
             best.fill(-std::numeric_limits<double>::infinity());
             const std::int64_t first = keys.begin - look.keys.begin;
-            logits.raise(first, keys.count(), best.data());
+            logits.updateMax(first, keys.count(), best.data());
             for (std::size_t r = 0; r < look.rows.size(); ++r)
                 raise(look.rows[r], keys, x, best[r] * factors[r], band);
             sums.assign(static_cast<std::size_t>(keys.count()), 0.0);
@@ -238,7 +239,8 @@ private:
         std::vector<double> cells(look.rows.size() * static_cast<std::size_t>(look.shown.count()), start);
         for (std::size_t first = 0; first < heads(); first += kMaxLanes) {
             const Heads part{first, std::min<std::size_t>(kMaxLanes, heads() - first)};
-            withLogits(look, part, scratch, [&](const auto& logits, const auto& factors) { combine(logits, factors, look, part, cells); });
+            withLogits(look, part, scratch,
+                       [&](const auto& logits, const auto& factors) { combine(logits, factors, look, part, cells); });
         }
         const double scale = m_input.combine == GroupRule::Mean ? 1 / static_cast<double>(heads()) : 1;
         eachPixel(look, [&](std::int64_t x, KeySpan keys) {
@@ -255,7 +257,8 @@ private:
 
     /// Adds some heads to cells [rows, shown keys].
     template <class Block>
-    void combine(const Block& logits, const std::vector<double>& factors, const Look& look, Heads part, std::vector<double>& cells) const {
+    void combine(const Block& logits, const std::vector<double>& factors, const Look& look, Heads part,
+                 std::vector<double>& cells) const {
         auto cell = cells.begin();
         for (std::size_t lane = 0; lane < factors.size(); lane += part.count)
             for (std::int64_t key = look.shown.begin; key < look.shown.end; ++key, ++cell) {
@@ -267,8 +270,8 @@ private:
             }
     }
 
-    /// The pixel of a row in column x, which shows the largest cell; where the row sees none of the keys it stays masked,
-    /// which is not the same as a weight of 0.
+    /// The pixel of a row in column x, which shows the largest cell; where the row sees none of the keys it stays
+    /// masked, which is not the same as a weight of 0.
     void raise(const MapRow& row, KeySpan keys, std::int64_t x, double cell, Band& band) const {
         if (m_geometry.seenBy(row.position).and_(keys).count() == 0)
             return;
@@ -324,10 +327,10 @@ AttentionMap CpuEngine::attentionMap(const AttentionMapInput& input, const Check
     AttentionMap map;
     map.cells = {{input.height, input.width}, {}};
     map.cells.data.assign(static_cast<std::size_t>(map.cells.shape.count()), kNaN);
-    map.rowLogSums = input.rowLogSums;
-    if (map.rowLogSums.empty())
-        map.rowLogSums = {{heads, input.queries.size(1)},
-                          std::vector<float>(static_cast<std::size_t>(heads * input.queries.size(1)), kNaN)};
+    map.rowLogSumExps = input.rowLogSumExps;
+    if (map.rowLogSumExps.empty())
+        map.rowLogSumExps = {{heads, input.queries.size(1)},
+                             std::vector<float>(static_cast<std::size_t>(heads * input.queries.size(1)), kNaN)};
     const MapGeometry geometry(input);
     const std::vector<MapRow> rows = geometry.rows();
     map.rows = static_cast<std::int64_t>(rows.size());

@@ -18,9 +18,7 @@ EngineState CpuEngine::state() const {
     return state;
 }
 
-Tensor CpuEngine::upload(HostTensor tensor) const {
-    return makeTensor(tensor.shape, std::move(tensor.data));
-}
+Tensor CpuEngine::upload(HostTensor tensor) const { return makeTensor(tensor.shape, std::move(tensor.data)); }
 
 HostTensor CpuEngine::download(const Tensor& tensor) const {
     const Shape& shape = tensor.shape();

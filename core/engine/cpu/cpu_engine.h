@@ -37,7 +37,7 @@ public:
                                            const Checkpoint& checkpoint) const override;
 
     Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const override;
-    Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t numKvHeads,
+    Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t numKvHeads,
                         GroupRule rule) const override;
     Tensor scale(const Tensor& scores, double factor) const override;
     Tensor standardise(const Tensor& scores, const Standardisation& how) const override;

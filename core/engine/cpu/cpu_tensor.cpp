@@ -21,9 +21,7 @@ Tensor makeTensor(Shape shape, std::vector<float> data) {
     return {shape, std::move(storage)};
 }
 
-std::int64_t rowWidth(const Tensor& tensor) {
-    return tensor.shape().rank() == 3 ? tensor.size(2) : 1;
-}
+std::int64_t rowWidth(const Tensor& tensor) { return tensor.shape().rank() == 3 ? tensor.size(2) : 1; }
 
 Shape withRows(const Tensor& tensor, std::int64_t rows) {
     if (tensor.shape().rank() == 3)

@@ -14,9 +14,7 @@ namespace {
 
 constexpr std::int64_t kRowsPerStep = 48;
 
-std::int64_t padded(std::int64_t d) {
-    return (d + kLaneStep - 1) / kLaneStep * kLaneStep;
-}
+std::int64_t padded(std::int64_t d) { return (d + kLaneStep - 1) / kLaneStep * kLaneStep; }
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -59,7 +57,8 @@ DoubleRows::Part DoubleRows::part(std::int64_t index) const {
 }
 
 template <class Step>
-void DoubleRows::fill(const float* rows, const float* sketch, std::int64_t width, std::int64_t index, const Step& step) {
+void DoubleRows::fill(const float* rows, const float* sketch, std::int64_t width, std::int64_t index,
+                      const Step& step) {
     const Part to = part(index);
     std::vector<double> lanes(static_cast<std::size_t>(sketch ? width * m_stride : 0)), panel;
     for (std::int64_t c = 0; sketch && c < width; ++c)

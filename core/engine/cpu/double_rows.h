@@ -16,8 +16,8 @@ namespace kvscope::cpu {
 /// parts.
 class DoubleRows {
 public:
-    /// rows [n, width]; sketch [width, d] or null (then d = width). With `gramAhead` the Gram matrix is summed up while the
-    /// rows are in the first-level cache; rows that are going to be centred have no use for it.
+    /// rows [n, width]; sketch [width, d] or null (then d = width). With `gramAhead` the Gram matrix is summed up while
+    /// the rows are in the first-level cache; rows that are going to be centred have no use for it.
     DoubleRows(const Workers& workers, const Kernels& kernels, const float* rows, std::int64_t n, std::int64_t width,
                const float* sketch, std::int64_t d, bool gramAhead = false);
 

@@ -21,7 +21,7 @@ FastLogitBlock::FastLogitBlock(const Kernels& kernels, const AttentionRule& rule
     for (std::size_t lane = 0; lane < queries.size(); ++lane)
         for (std::int64_t c = 0; c < d; ++c)
             m_lanes[static_cast<std::size_t>(c * kMaxLanes) + lane] = queries[lane].row[c];
-    m_tops.fill(-std::numeric_limits<float>::infinity());
+    m_rowMaxima.fill(-std::numeric_limits<float>::infinity());
 }
 
 void FastLogitBlock::append(const KeyTerms& terms, Progress& progress) {
@@ -38,7 +38,7 @@ void FastLogitBlock::append(const KeyTerms& terms, Progress& progress) {
                               .softcap = static_cast<float>(m_rule.softcap),
                               .logits = logits});
         m_mask.hide(terms, first, count, logits);
-        m_kernels.fastRaiseTops(logits, count, m_tops.data());
+        m_kernels.fastUpdateRowMaxima(logits, count, m_rowMaxima.data());
         pending += static_cast<double>(count * kMaxLanes);
         if (first / kPanelRows % kPanelsPerStep == 0)
             progress.advance(std::exchange(pending, 0.0));
@@ -49,27 +49,27 @@ void FastLogitBlock::append(const KeyTerms& terms, Progress& progress) {
 
 const std::array<double, kMaxLanes>& FastLogitBlock::exponentiate() {
     m_totals.fill(0.0);
-    std::array<float, kMaxLanes> shifts = m_tops;
+    std::array<float, kMaxLanes> shifts = m_rowMaxima;
     for (float& shift : shifts) // a query that sees nothing: all its terms become 0
         shift = std::max(shift, std::numeric_limits<float>::lowest());
     m_kernels.fastExponentials(m_values, m_terms, shifts.data(), m_totals.data());
     return m_totals;
 }
 
-void FastLogitBlock::raise(std::int64_t first, std::int64_t count, double* best) const {
-    std::array<float, kMaxLanes> top;
-    top.fill(-std::numeric_limits<float>::infinity());
-    m_kernels.fastRaiseTops(m_values + first * kMaxLanes, count, top.data());
-    for (std::size_t lane = 0; lane < top.size(); ++lane)
-        best[lane] = std::max(best[lane], double{top[lane]});
+void FastLogitBlock::updateMax(std::int64_t first, std::int64_t count, double* best) const {
+    std::array<float, kMaxLanes> rowMax;
+    rowMax.fill(-std::numeric_limits<float>::infinity());
+    m_kernels.fastUpdateRowMaxima(m_values + first * kMaxLanes, count, rowMax.data());
+    for (std::size_t lane = 0; lane < rowMax.size(); ++lane)
+        best[lane] = std::max(best[lane], double{rowMax[lane]});
 }
 
 void FastLogitBlock::addAcrossLanes(std::int64_t first, std::int64_t count, const double* factors, std::int64_t begin,
                                     std::int64_t end, double* sums) const {
-    std::array<float, kMaxLanes> shares{};
+    std::array<float, kMaxLanes> floatFactors{};
     for (auto lane = static_cast<std::size_t>(begin); std::cmp_less(lane, end); ++lane)
-        shares[lane] = static_cast<float>(factors[lane]);
-    m_kernels.fastAddAcrossLanes(m_values + first * kMaxLanes, count, shares.data(), sums);
+        floatFactors[lane] = static_cast<float>(factors[lane]);
+    m_kernels.fastAddAcrossLanes(m_values + first * kMaxLanes, count, floatFactors.data(), sums);
 }
 
 } // namespace kvscope::cpu

@@ -10,20 +10,20 @@ class FastLogitBlock {
 public:
     static bool pays(bool fast, std::size_t queries) { return fast && queries > kMaxLanes / 2; }
 
-    FastLogitBlock(const Kernels& kernels, const AttentionRule& rule, const std::vector<QueryLane>& queries, std::int64_t d,
-                   LogitScratch& scratch, std::int64_t capacity);
+    FastLogitBlock(const Kernels& kernels, const AttentionRule& rule, const std::vector<QueryLane>& queries,
+                   std::int64_t d, LogitScratch& scratch, std::int64_t capacity);
 
     /// As in LogitBlock; rows without indices.
     void append(const KeyTerms& terms, Progress& progress);
     const std::array<double, kMaxLanes>& exponentiate();
-    void raise(std::int64_t first, std::int64_t count, double* best) const;
-    void addAcrossLanes(std::int64_t first, std::int64_t count, const double* factors, std::int64_t begin, std::int64_t end,
-                        double* sums) const;
+    void updateMax(std::int64_t first, std::int64_t count, double* best) const;
+    void addAcrossLanes(std::int64_t first, std::int64_t count, const double* factors, std::int64_t begin,
+                        std::int64_t end, double* sums) const;
 
     static constexpr std::int64_t lanes() { return kMaxLanes; }
     std::int64_t terms() const { return m_terms; }
     const float* values() const { return m_values; }
-    double top(std::size_t lane) const { return double{m_tops[lane]}; }
+    double rowMax(std::size_t lane) const { return double{m_rowMaxima[lane]}; }
 
 private:
     const Kernels& m_kernels;
@@ -33,7 +33,7 @@ private:
     LogitMask m_mask;
     std::int64_t m_terms = 0;
     float* m_values;
-    std::array<float, kMaxLanes> m_tops;
+    std::array<float, kMaxLanes> m_rowMaxima;
     std::array<double, kMaxLanes> m_totals{};
 };
 

@@ -71,10 +71,10 @@ struct Kernels {
     void (*rowDistances)(const float* rows, std::int64_t n, std::int64_t d, const float* other, double* distances);
     /// x = softcap tanh(scaling x / softcap), or scaling x without a softcap.
     void (*shapeLogits)(double* x, std::int64_t count, double scaling, double softcap);
-    /// top[lane] = max over terms of x[term][lane].
-    void (*raiseTops)(const double* x, std::int64_t terms, std::int64_t lanes, double* top);
-    /// x = e^(x - top[lane]); total[lane] += weights[term] x (no weights: 1).
-    void (*exponentials)(double* x, std::int64_t terms, std::int64_t lanes, const double* top, const double* weights,
+    /// rowMax[lane] = max over terms of x[term][lane].
+    void (*updateRowMaxima)(const double* x, std::int64_t terms, std::int64_t lanes, double* rowMax);
+    /// x = e^(x - rowMax[lane]); total[lane] += weights[term] x (no weights: 1).
+    void (*exponentials)(double* x, std::int64_t terms, std::int64_t lanes, const double* rowMax, const double* weights,
                          double* total);
     /// sum[term] += sum over lanes of x[term][lane] * factor[lane], lanes [begin, end).
     void (*addAcrossLanes)(const double* x, std::int64_t terms, std::int64_t lanes, const double* factor,
@@ -83,16 +83,17 @@ struct Kernels {
     /// sum[lane] += factor[row] * x[row][lane], row after row.
     void (*addScaledRows)(const double* x, std::int64_t rows, std::int64_t lanes, const double* factor, double* sum);
 
-    /// Of point `row` against all `count` points (a multiple of kRepulsionStep): sums[0] += sum of w, sums[1] and sums[2]
-    /// += sum of w^2 (x_row - x) and w^2 (y_row - y), where w = 1 / (1 + squared distance). Pairs in float, in 16 partial
-    /// sums a step; steps in double.
+    /// Of point `row` against all `count` points (a multiple of kRepulsionStep): sums[0] += sum of w, sums[1] and
+    /// sums[2]
+    /// += sum of w^2 (x_row - x) and w^2 (y_row - y), where w = 1 / (1 + squared distance). Pairs in float, in 16
+    /// partial sums a step; steps in double.
     void (*repulsion)(const float* x, const float* y, std::int64_t count, std::int64_t row, double* sums);
 
     // kernels/fast_attention.cpp: float, outside the index contract. x is [terms, kMaxLanes], all lanes are computed.
     void (*fastLogits)(const FastLogits& logits);
-    void (*fastRaiseTops)(const float* x, std::int64_t terms, float* top);
-    /// x = e^(x - top[lane]), tops finite; total[lane] += x.
-    void (*fastExponentials)(float* x, std::int64_t terms, const float* top, double* total);
+    void (*fastUpdateRowMaxima)(const float* x, std::int64_t terms, float* rowMax);
+    /// x = e^(x - rowMax[lane]), row maxima finite; total[lane] += x.
+    void (*fastExponentials)(float* x, std::int64_t terms, const float* rowMax, double* total);
     /// sum[term] += sum over lanes of x[term][lane] * factor[lane].
     void (*fastAddAcrossLanes)(const float* x, std::int64_t terms, const float* factor, double* sum);
 };

@@ -22,9 +22,7 @@ struct Chunk {
     std::int64_t head, begin, end;
 };
 
-bool usesFactor(LeverageRoute route) {
-    return route == LeverageRoute::Svd || route == LeverageRoute::Qr;
-}
+bool usesFactor(LeverageRoute route) { return route == LeverageRoute::Svd || route == LeverageRoute::Qr; }
 
 Whitening whiteningOf(const DoubleRows& rows, std::int64_t count, const LeverageRequest& request) {
     const WhiteningRule rule{request.route, request.regulariser, request.strength, count,

@@ -26,7 +26,7 @@ LogitBlock::LogitBlock(const Kernels& kernels, const AttentionRule& rule, const 
     : m_kernels(kernels), m_rule(rule), m_lanes(rowsOf(queries), d), m_panel(kernels, d),
       m_mask(queries, m_lanes.lanes(), rule.slidingWindow),
       m_values(scratch.exact.atLeast(capacity * m_lanes.lanes())) {
-    m_tops.fill(-std::numeric_limits<double>::infinity());
+    m_rowMaxima.fill(-std::numeric_limits<double>::infinity());
 }
 
 void LogitBlock::append(const KeyTerms& terms, Progress& progress) {
@@ -39,7 +39,7 @@ void LogitBlock::append(const KeyTerms& terms, Progress& progress) {
         m_kernels.exactProduct(m_lanes.against(keys, count, logits));
         m_kernels.shapeLogits(logits, count * lanes(), m_rule.scaling, m_rule.softcap);
         m_mask.hide(terms, first, count, logits);
-        m_kernels.raiseTops(logits, count, lanes(), m_tops.data());
+        m_kernels.updateRowMaxima(logits, count, lanes(), m_rowMaxima.data());
         pending += static_cast<double>(count * lanes());
         if (first / kPanelRows % kPanelsPerStep == 0)
             progress.advance(std::exchange(pending, 0.0));
@@ -50,16 +50,16 @@ void LogitBlock::append(const KeyTerms& terms, Progress& progress) {
 
 const std::array<double, kMaxLanes>& LogitBlock::exponentiate(const double* weights) {
     m_totals.fill(0.0);
-    m_kernels.exponentials(m_values, m_terms, lanes(), m_tops.data(), weights, m_totals.data());
+    m_kernels.exponentials(m_values, m_terms, lanes(), m_rowMaxima.data(), weights, m_totals.data());
     return m_totals;
 }
 
-void LogitBlock::raise(std::int64_t first, std::int64_t count, double* best) const {
-    m_kernels.raiseTops(m_values + first * lanes(), count, lanes(), best);
+void LogitBlock::updateMax(std::int64_t first, std::int64_t count, double* best) const {
+    m_kernels.updateRowMaxima(m_values + first * lanes(), count, lanes(), best);
 }
 
-void LogitBlock::addAcrossLanes(std::int64_t first, std::int64_t count, const double* factors, std::int64_t begin, std::int64_t end,
-                                double* sums) const {
+void LogitBlock::addAcrossLanes(std::int64_t first, std::int64_t count, const double* factors, std::int64_t begin,
+                                std::int64_t end, double* sums) const {
     m_kernels.addAcrossLanes(m_values + first * lanes(), count, lanes(), factors, begin, end, sums);
 }
 

@@ -43,20 +43,20 @@ public:
     /// Computes the logits of further terms; advances progress by one per logit.
     void append(const KeyTerms& terms, Progress& progress);
 
-    /// Turns logits l into e^(l - top) with each lane's largest logit (X4: no overflow, the shift cancels).
-    /// Returns the sum of weights[term] e^(l - top) of each lane; no weights: 1.
+    /// Turns logits l into e^(l - rowMax) with each lane's largest logit (X4: no overflow, the shift cancels).
+    /// Returns the sum of weights[term] e^(l - rowMax) of each lane; no weights: 1.
     const std::array<double, kMaxLanes>& exponentiate(const double* weights = nullptr);
 
     /// best[lane] = the largest of best[lane] and the values of terms [first, first + count).
-    void raise(std::int64_t first, std::int64_t count, double* best) const;
+    void updateMax(std::int64_t first, std::int64_t count, double* best) const;
     /// sums[t] += sum of value * factors[lane] of term first + t over lanes [begin, end), for t < count.
-    void addAcrossLanes(std::int64_t first, std::int64_t count, const double* factors, std::int64_t begin, std::int64_t end,
-                        double* sums) const;
+    void addAcrossLanes(std::int64_t first, std::int64_t count, const double* factors, std::int64_t begin,
+                        std::int64_t end, double* sums) const;
 
     std::int64_t lanes() const { return m_lanes.lanes(); }
     std::int64_t terms() const { return m_terms; }
     const double* values() const { return m_values; }
-    double top(std::size_t lane) const { return m_tops[lane]; }
+    double rowMax(std::size_t lane) const { return m_rowMaxima[lane]; }
 
 private:
     const Kernels& m_kernels;
@@ -66,7 +66,7 @@ private:
     LogitMask m_mask;
     std::int64_t m_terms = 0;
     double* m_values;
-    std::array<double, kMaxLanes> m_tops, m_totals{};
+    std::array<double, kMaxLanes> m_rowMaxima, m_totals{};
 };
 
 } // namespace kvscope::cpu

@@ -23,8 +23,8 @@ struct KeyTerms {
     const TokenIndex* indices = nullptr;
     /// Time position of each row of `rows`; null: row r is token r.
     const TokenIndex* positions = nullptr;
-    /// Of attention in both directions of time: a query at position j sees rows i with |i - j| < reach, and all rows from
-    /// `padding` on. 0: the causal mask with the rule's window.
+    /// Of attention in both directions of time: a query at position j sees rows i with |i - j| < reach, and all rows
+    /// from `padding` on. 0: the causal mask with the rule's window.
     std::int64_t reach = 0, padding = 0;
 
     std::int64_t rowOf(std::int64_t term) const { return indices ? std::int64_t{indices[term]} : first + term; }

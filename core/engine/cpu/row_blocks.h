@@ -15,9 +15,7 @@ struct RowBlock {
 
 inline constexpr std::int64_t kRowsPerBlock = 1024;
 
-inline std::int64_t blocksPerHead(std::int64_t rows) {
-    return (rows + kRowsPerBlock - 1) / kRowsPerBlock;
-}
+inline std::int64_t blocksPerHead(std::int64_t rows) { return (rows + kRowsPerBlock - 1) / kRowsPerBlock; }
 
 /// Calls work(RowBlock) for all rows of all heads of keys [H, n, d].
 template <class Work>

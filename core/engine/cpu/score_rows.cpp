@@ -13,9 +13,7 @@ namespace {
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 /// Larger of the two; NaN wins, so that it is refused where a choice is made.
-double larger(double a, double b) {
-    return a >= b || a != a ? a : b;
-}
+double larger(double a, double b) { return a >= b || a != a ? a : b; }
 
 double pooledAt(const float* scores, std::int64_t n, std::int64_t i, PoolKind kind, std::int64_t width) {
     const std::int64_t begin = std::max<std::int64_t>(0, i - width / 2), end = std::min(n, i + width / 2 + 1);
@@ -47,7 +45,8 @@ template <class Formula> std::vector<float> combined(HostTensor a, const HostTen
 } // namespace
 
 Tensor CpuEngine::blend(const Tensor& a, const Tensor& b, double weight) const {
-    return makeTensor(a.shape(), combined(download(a), download(b), [&](double x, double y) { return x + weight * y; }));
+    return makeTensor(a.shape(),
+                      combined(download(a), download(b), [&](double x, double y) { return x + weight * y; }));
 }
 
 Tensor CpuEngine::multiply(const Tensor& a, const Tensor& b) const {
@@ -66,16 +65,16 @@ Tensor CpuEngine::pool(const Tensor& scores, PoolKind kind, std::int64_t width) 
     return makeTensor({heads, n}, std::move(out));
 }
 
-Tensor CpuEngine::reduceGroups(const Tensor& scores, std::span<const std::int32_t> kvOfQ, std::int64_t numKvHeads,
+Tensor CpuEngine::reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t numKvHeads,
                                GroupRule rule) const {
-    assert(static_cast<std::int64_t>(kvOfQ.size()) == scores.size(0));
+    assert(static_cast<std::int64_t>(gqaGroupOf.size()) == scores.size(0));
     const std::int64_t n = scores.size(1);
     std::vector<float> out(static_cast<std::size_t>(numKvHeads * n));
     const TensorView view = viewOf(scores);
     m_workers.each(numKvHeads, [&](std::int64_t kv) {
         std::vector<std::int64_t> heads;
-        for (std::size_t h = 0; h < kvOfQ.size(); ++h)
-            if (kvOfQ[h] == kv)
+        for (std::size_t h = 0; h < gqaGroupOf.size(); ++h)
+            if (gqaGroupOf[h] == kv)
                 heads.push_back(static_cast<std::int64_t>(h));
         assert(!heads.empty());
         for (std::int64_t i = 0; i < n; ++i)

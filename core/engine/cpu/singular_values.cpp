@@ -74,7 +74,8 @@ HostTensor CpuEngine::singularValues(const Tensor& rows, const RowPositions& cho
     HostTensor out{Shape{heads, d}, std::vector<float>(static_cast<std::size_t>(heads * d))};
     double total = 1; // of nothing at all
     for (std::int64_t h = 0; h < heads; ++h)
-        total += chosen.empty() ? static_cast<double>(rows.size(1)) : static_cast<double>(chosen[static_cast<std::size_t>(h)].size());
+        total += chosen.empty() ? static_cast<double>(rows.size(1))
+                                : static_cast<double>(chosen[static_cast<std::size_t>(h)].size());
     Progress progress(checkpoint, total);
     for (std::int64_t h = 0; h < heads; ++h) {
         const float* all = viewOf(rows).head(h);
@@ -84,8 +85,7 @@ HostTensor CpuEngine::singularValues(const Tensor& rows, const RowPositions& cho
         const RowMoments moments = rowMoments(m_workers, m_kernels, chosen.empty() ? all : some.data(), n, d, progress);
         const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gramOf(moments, d), Eigen::EigenvaluesOnly);
         for (std::int64_t j = 0; j < std::min(n, d); ++j) // Eigen's are ascending
-            out.data[static_cast<std::size_t>(h * d + j)] =
-                static_cast<float>(rootOf(solver.eigenvalues()[d - 1 - j]));
+            out.data[static_cast<std::size_t>(h * d + j)] = static_cast<float>(rootOf(solver.eigenvalues()[d - 1 - j]));
     }
     return out;
 }

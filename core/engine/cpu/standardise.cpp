@@ -36,9 +36,8 @@ void standardisePatch(std::vector<float>& scores, std::int64_t n, const Patch& p
     // is not constant; it stays, to be refused where a choice is made.
     const bool constant = deviation <= kRounding * largest;
     const double unit = std::max(deviation, how.floor);
-    patch.each(n, [&](std::size_t i) {
-        scores[i] = constant ? 0.0F : static_cast<float>((double{scores[i]} - mean) / unit);
-    });
+    patch.each(
+        n, [&](std::size_t i) { scores[i] = constant ? 0.0F : static_cast<float>((double{scores[i]} - mean) / unit); });
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // The two-dimensional half of t-SNE: points are drawn together where their rows are neighbours and pushed apart
-// everywhere, until both balance. Pushes of all pairs are summed (the kernel `repulsion`), so the gradient is exact up to
-// the rounding of single precision within a pair.
+// everywhere, until both balance. Pushes of all pairs are summed (the kernel `repulsion`), so the gradient is exact up
+// to the rounding of single precision within a pair.
 #include "core/engine/tsne.h"
 
 #include "core/base/gaussian.h"
@@ -26,8 +26,9 @@ constexpr int kLongestExaggeration = 250; // iterations
 /// What the sums over all pairs come to at some points.
 class Pairs {
 public:
-    Pairs(const NeighbourShares& shares, const TsneWorkers& workers)
-        : m_shares(shares), m_kernels(kernelsFor(workers.instructionSet)), m_workers(workers.threads), m_rows(shares.rows()) {
+    Pairs(const TsneAffinities& affinities, const TsneWorkers& workers)
+        : m_affinities(affinities), m_kernels(kernelsFor(workers.instructionSet)), m_workers(workers.threads),
+          m_rows(affinities.rows()) {
         const std::int64_t padded = (m_rows + kRepulsionStep - 1) / kRepulsionStep * kRepulsionStep;
         m_x.assign(static_cast<std::size_t>(padded), kFarAway);
         m_y = m_x;
@@ -35,12 +36,12 @@ public:
         m_pull = m_force;
         m_weights.resize(static_cast<std::size_t>(m_rows));
         m_logs = m_weights;
-        for (const double share : shares.share)
-            m_entropy += share * portableLog(share);
+        for (const double affinity : affinities.affinity)
+            m_entropy += affinity * portableLog(affinity);
     }
 
     /// The gradient at the points; the divergence too where it is asked for.
-    void sumUp(const std::vector<double>& points, double exaggeration, bool divergence, TsneSlope& slope) {
+    void sumUp(const std::vector<double>& points, double exaggeration, bool divergence, TsneGradient& slope) {
         for (std::size_t i = 0; i < static_cast<std::size_t>(m_rows); ++i) {
             m_x[i] = static_cast<float>(points[2 * i]);
             m_y[i] = static_cast<float>(points[2 * i + 1]);
@@ -74,28 +75,29 @@ private:
         m_force[2 * i] = sums[1];
         m_force[2 * i + 1] = sums[2];
         double pullX = 0, pullY = 0, logs = 0;
-        for (auto at = static_cast<std::size_t>(m_shares.begin[i]); at < static_cast<std::size_t>(m_shares.begin[i + 1]); ++at) {
-            const auto j = static_cast<std::size_t>(m_shares.column[at]);
+        for (auto at = static_cast<std::size_t>(m_affinities.begin[i]);
+             at < static_cast<std::size_t>(m_affinities.begin[i + 1]); ++at) {
+            const auto j = static_cast<std::size_t>(m_affinities.column[at]);
             const double dx = points[2 * i] - points[2 * j], dy = points[2 * i + 1] - points[2 * j + 1];
-            const double distance = 1 + dx * dx + dy * dy, pull = m_shares.share[at] / distance;
+            const double distance = 1 + dx * dx + dy * dy, pull = m_affinities.affinity[at] / distance;
             pullX += pull * dx;
             pullY += pull * dy;
             if (divergence)
-                logs -= m_shares.share[at] * portableLog(distance); // ln w
+                logs -= m_affinities.affinity[at] * portableLog(distance); // ln w
         }
         m_pull[2 * i] = pullX;
         m_pull[2 * i + 1] = pullY;
         m_logs[i] = logs;
     }
 
-    const NeighbourShares& m_shares;
+    const TsneAffinities& m_affinities;
     const Kernels& m_kernels;
     Workers m_workers;
     std::int64_t m_rows;
     std::vector<float> m_x, m_y;
-    std::vector<double> m_force, m_pull;    ///< [n, 2]
-    std::vector<double> m_weights, m_logs;  ///< [n]
-    double m_entropy = 0;                   ///< sum p ln p
+    std::vector<double> m_force, m_pull;   ///< [n, 2]
+    std::vector<double> m_weights, m_logs; ///< [n]
+    double m_entropy = 0;                  ///< sum p ln p
 };
 
 /// Steps of one coordinate: they grow while the slope keeps its sign and shrink when it turns (Jacobs, 1988).
@@ -136,13 +138,15 @@ void centre(std::vector<double>& points) {
 }
 
 Embedding embeddingOf(const std::vector<double>& points, int iteration, double divergence) {
-    Embedding embedding{{{static_cast<std::int64_t>(points.size() / 2), 2}, {points.begin(), points.end()}}, iteration, divergence,
+    Embedding embedding{{{static_cast<std::int64_t>(points.size() / 2), 2}, {points.begin(), points.end()}},
+                        iteration,
+                        divergence,
                         std::numeric_limits<double>::quiet_NaN()};
     return embedding;
 }
 
 /// Of the rows nearest to row i in the head, how many are among as many nearest of its point.
-int keptOfRow(const NeighbourShares& shares, const HostTensor& points, std::int64_t i, std::size_t judged) {
+int keptOfRow(const TsneAffinities& affinities, const HostTensor& points, std::int64_t i, std::size_t evaluated) {
     const auto n = static_cast<std::size_t>(points.shape[0]), row = static_cast<std::size_t>(i);
     const auto distance = [&](std::size_t j) {
         const double dx = static_cast<double>(points.data[2 * row]) - static_cast<double>(points.data[2 * j]);
@@ -153,52 +157,54 @@ int keptOfRow(const NeighbourShares& shares, const HostTensor& points, std::int6
     for (std::size_t j = 0; j < n; ++j)
         if (j != row)
             others.push_back(distance(j));
-    std::nth_element(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(judged) - 1, others.end());
-    const auto last = others[judged - 1];
+    std::nth_element(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(evaluated) - 1, others.end());
+    const auto last = others[evaluated - 1];
     int kept = 0;
-    for (std::size_t k = 0; k < judged; ++k)
-        kept += distance(static_cast<std::size_t>(shares.nearest[row * judged + k])) <= last;
+    for (std::size_t k = 0; k < evaluated; ++k)
+        kept += distance(static_cast<std::size_t>(affinities.nearest[row * evaluated + k])) <= last;
     return kept;
 }
 
-double neighboursKept(const NeighbourShares& shares, const HostTensor& points, const TsneWorkers& workers, const Checkpoint& checkpoint) {
-    const std::int64_t n = shares.rows();
-    const std::size_t judged = shares.nearest.size() / static_cast<std::size_t>(n);
+double neighboursKept(const TsneAffinities& affinities, const HostTensor& points, const TsneWorkers& workers,
+                      const Checkpoint& checkpoint) {
+    const std::int64_t n = affinities.rows();
+    const std::size_t evaluated = affinities.nearest.size() / static_cast<std::size_t>(n);
     std::vector<int> kept(static_cast<std::size_t>(n));
     const Workers threads(workers.threads);
     threads.each((n + kRowsPerPiece - 1) / kRowsPerPiece, [&](std::int64_t piece) {
         checkpoint.stopPoint();
         for (std::int64_t i = piece * kRowsPerPiece; i < std::min(n, (piece + 1) * kRowsPerPiece); ++i)
-            kept[static_cast<std::size_t>(i)] = keptOfRow(shares, points, i, judged);
+            kept[static_cast<std::size_t>(i)] = keptOfRow(affinities, points, i, evaluated);
     });
     std::int64_t total = 0;
     for (const int row : kept)
         total += row;
-    return static_cast<double>(total) / static_cast<double>(n * static_cast<std::int64_t>(judged));
+    return static_cast<double>(total) / static_cast<double>(n * static_cast<std::int64_t>(evaluated));
 }
 
 } // namespace
 
-TsneSlope tsneSlope(const NeighbourShares& shares, const std::vector<double>& points, double exaggeration,
-                    const TsneWorkers& workers) {
-    assert(points.size() == static_cast<std::size_t>(2 * shares.rows()));
-    TsneSlope slope;
-    Pairs(shares, workers).sumUp(points, exaggeration, true, slope);
+TsneGradient tsneGradient(const TsneAffinities& affinities, const std::vector<double>& points, double exaggeration,
+                          const TsneWorkers& workers) {
+    assert(points.size() == static_cast<std::size_t>(2 * affinities.rows()));
+    TsneGradient slope;
+    Pairs(affinities, workers).sumUp(points, exaggeration, true, slope);
     return slope;
 }
 
-Embedding tsne(const NeighbourShares& shares, const TsneRequest& request, const TsneWorkers& workers,
+Embedding tsne(const TsneAffinities& affinities, const TsneRequest& request, const TsneWorkers& workers,
                const Checkpoint& checkpoint, const std::function<void(Embedding)>& snapshot) {
-    const std::int64_t n = shares.rows();
+    const std::int64_t n = affinities.rows();
     const int exaggerated = std::min(kLongestExaggeration, request.iterations / 3);
     std::vector<double> points = randomStart(n, request.seed);
-    Pairs pairs(shares, workers);
+    Pairs pairs(affinities, workers);
     // n / 12 of the original code, whose gradient has no factor 4 (Belkina et al., Nature Communications 10, 2019).
     Descent descent(points.size(), std::max(50.0, static_cast<double>(n) / kExaggeration / 4));
-    TsneSlope slope;
+    TsneGradient slope;
     for (int iteration = 0; iteration < request.iterations; ++iteration) {
         checkpoint.at(iteration, request.iterations);
-        const bool early = iteration < exaggerated, seen = snapshot && request.snapshotEvery > 0 && iteration > 0 && iteration % request.snapshotEvery == 0;
+        const bool early = iteration < exaggerated, seen = snapshot && request.snapshotEvery > 0 && iteration > 0 &&
+                                                           iteration % request.snapshotEvery == 0;
         pairs.sumUp(points, early ? kExaggeration : 1, seen, slope);
         if (seen)
             snapshot(embeddingOf(points, iteration, slope.divergence));
@@ -207,7 +213,7 @@ Embedding tsne(const NeighbourShares& shares, const TsneRequest& request, const 
     }
     pairs.sumUp(points, 1, true, slope);
     Embedding result = embeddingOf(points, request.iterations, slope.divergence);
-    result.neighboursKept = neighboursKept(shares, result.points, workers, checkpoint);
+    result.neighboursKept = neighboursKept(affinities, result.points, workers, checkpoint);
     return result;
 }
 

@@ -32,16 +32,21 @@ void check(const HostTensor& rows, double perplexity) {
     const std::int64_t n = rows.shape[0], d = rows.shape[1];
     if (n > kMostTsneRows)
         throw Error({fmt::format("t-SNE takes up to {} points, and these are {}", kMostTsneRows, n),
-                     "method", "Show the principal axes (method=pca), or a capture of fewer tokens", {}});
+                     "method",
+                     "Show the principal axes (method=pca), or a capture of fewer tokens",
+                     {}});
     if (static_cast<double>(n) <= 3 * perplexity)
         throw Error({fmt::format("perplexity {:g} looks at {:g} neighbours, and there are {} points", perplexity,
                                  3 * perplexity, n),
                      "perplexity",
-                     n > 15 ? fmt::format("Lower it below {}", (n + 2) / 3) : "Show the principal axes (method=pca)", {}});
+                     n > 15 ? fmt::format("Lower it below {}", (n + 2) / 3) : "Show the principal axes (method=pca)",
+                     {}});
     for (std::size_t i = 0; i < rows.data.size(); ++i)
         if (!std::isfinite(rows.data[i]))
-            throw Error({fmt::format("row {} is not finite", static_cast<std::int64_t>(i) / d), "t-SNE",
-                         "Look for NaN or infinity in the capture", {}});
+            throw Error({fmt::format("row {} is not finite", static_cast<std::int64_t>(i) / d),
+                         "t-SNE",
+                         "Look for NaN or infinity in the capture",
+                         {}});
 }
 
 /// The `count` nearest of all rows to each row of a block of lanes, by (distance, index).
@@ -65,7 +70,8 @@ std::vector<std::vector<Neighbour>> nearestOfBlock(const Kernels& kernels, const
         others.reserve(static_cast<std::size_t>(n));
         for (std::int64_t j = 0; j < n; ++j)
             if (j != i)
-                others.push_back({squares[static_cast<std::size_t>(j * block.lanes() + i - begin)], static_cast<std::int32_t>(j)});
+                others.push_back(
+                    {squares[static_cast<std::size_t>(j * block.lanes() + i - begin)], static_cast<std::int32_t>(j)});
         std::nth_element(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(count) - 1, others.end());
         others.resize(count);
         std::sort(others.begin(), others.end());
@@ -75,38 +81,38 @@ std::vector<std::vector<Neighbour>> nearestOfBlock(const Kernels& kernels, const
 }
 
 /// exp(-beta (d_j - d_0)), normalised, and its entropy in nats.
-double sharesAt(const std::vector<Neighbour>& near, double beta, std::vector<double>& shares) {
+double affinitiesAt(const std::vector<Neighbour>& near, double beta, std::vector<double>& affinities) {
     double total = 0, mean = 0;
     for (std::size_t j = 0; j < near.size(); ++j) {
         const double distance = near[j].distance - near.front().distance;
-        shares[j] = portableExp(-beta * distance);
-        total += shares[j];
-        mean += shares[j] * distance;
+        affinities[j] = portableExp(-beta * distance);
+        total += affinities[j];
+        mean += affinities[j] * distance;
     }
-    for (double& share : shares)
-        share /= total;
+    for (double& affinity : affinities)
+        affinity /= total;
     return portableLog(total) + beta * mean / total;
 }
 
-/// Shares of the wanted entropy, which falls as beta grows: doubled or halved until it is enclosed, then bisected. Rows at
-/// equal distances keep their equal shares, whatever beta.
-std::vector<double> sharesOfPerplexity(const std::vector<Neighbour>& near, double perplexity) {
+/// Shares of the wanted entropy, which falls as beta grows: doubled or halved until it is enclosed, then bisected. Rows
+/// at equal distances keep their equal shares, whatever beta.
+std::vector<double> affinitiesOfPerplexity(const std::vector<Neighbour>& near, double perplexity) {
     constexpr double kTolerance = 1e-9;
     const double wanted = portableLog(perplexity), spread = near.back().distance - near.front().distance;
-    std::vector<double> shares(near.size());
+    std::vector<double> affinities(near.size());
     double beta = spread > 0 ? 1 / spread : 1, low = 0, high = INFINITY;
     for (int step = 0; step < 200; ++step) {
-        const double entropy = sharesAt(near, beta, shares);
+        const double entropy = affinitiesAt(near, beta, affinities);
         if (std::abs(entropy - wanted) < kTolerance || !(spread > 0))
             break;
         (entropy > wanted ? low : high) = beta;
         beta = high == INFINITY ? beta * 2 : 0.5 * (low + high);
     }
-    return shares;
+    return affinities;
 }
 
 /// (p_j|i + p_i|j) / 2n. A pair has one term or two, and two have no order of addition that matters.
-void symmetrise(std::vector<std::vector<Neighbour>>& rows, NeighbourShares& out) {
+void symmetrise(std::vector<std::vector<Neighbour>>& rows, TsneAffinities& out) {
     const std::size_t n = rows.size();
     std::vector<std::vector<Neighbour>> both(n); // distance holds the share here
     for (std::size_t i = 0; i < n; ++i)
@@ -124,9 +130,9 @@ void symmetrise(std::vector<std::vector<Neighbour>>& rows, NeighbourShares& out)
                 const bool again = out.column.size() > first && out.column.back() == entry.row;
                 if (!again) {
                     out.column.push_back(entry.row);
-                    out.share.push_back(0);
+                    out.affinity.push_back(0);
                 }
-                out.share.back() += entry.distance;
+                out.affinity.back() += entry.distance;
             }
         out.begin.push_back(static_cast<std::int64_t>(out.column.size()));
     }
@@ -134,17 +140,17 @@ void symmetrise(std::vector<std::vector<Neighbour>>& rows, NeighbourShares& out)
 
 } // namespace
 
-NeighbourShares neighbourShares(const HostTensor& rows, double perplexity, const TsneWorkers& workers,
-                                const Checkpoint& checkpoint) {
+TsneAffinities tsneAffinities(const HostTensor& rows, double perplexity, const TsneWorkers& workers,
+                              const Checkpoint& checkpoint) {
     assert(rows.shape.rank() == 2 && perplexity >= 1);
     check(rows, perplexity);
     const std::int64_t n = rows.shape[0];
-    const auto count = static_cast<std::size_t>(std::min<std::int64_t>(n - 1, std::max<std::int64_t>(
-        kJudgedNeighbours, static_cast<std::int64_t>(3 * perplexity))));
-    const std::size_t judged = std::min<std::size_t>(count, kJudgedNeighbours);
+    const auto count = static_cast<std::size_t>(std::min<std::int64_t>(
+        n - 1, std::max<std::int64_t>(kEvaluatedNeighbours, static_cast<std::int64_t>(3 * perplexity))));
+    const std::size_t evaluated = std::min<std::size_t>(count, kEvaluatedNeighbours);
     const Kernels& kernels = kernelsFor(workers.instructionSet);
-    NeighbourShares out;
-    out.nearest.resize(static_cast<std::size_t>(n) * judged);
+    TsneAffinities out;
+    out.nearest.resize(static_cast<std::size_t>(n) * evaluated);
     std::vector<std::vector<Neighbour>> near(static_cast<std::size_t>(n));
     Progress progress(checkpoint, static_cast<double>(n));
     const Workers threads(workers.threads);
@@ -154,11 +160,11 @@ NeighbourShares neighbourShares(const HostTensor& rows, double perplexity, const
         for (std::int64_t i = begin; i < end; ++i) {
             std::vector<Neighbour>& mine = near[static_cast<std::size_t>(i)];
             mine = std::move(found[static_cast<std::size_t>(i - begin)]);
-            for (std::size_t j = 0; j < judged; ++j)
-                out.nearest[static_cast<std::size_t>(i) * judged + j] = mine[j].row;
-            const std::vector<double> shares = sharesOfPerplexity(mine, perplexity);
+            for (std::size_t j = 0; j < evaluated; ++j)
+                out.nearest[static_cast<std::size_t>(i) * evaluated + j] = mine[j].row;
+            const std::vector<double> affinities = affinitiesOfPerplexity(mine, perplexity);
             for (std::size_t j = 0; j < count; ++j)
-                mine[j].distance = shares[j];
+                mine[j].distance = affinities[j];
         }
         progress.advance(static_cast<double>(end - begin));
     });

@@ -25,9 +25,7 @@ struct TermList {
     }
 };
 
-double weightAt(const std::vector<float>& weights, std::size_t i) {
-    return weights.empty() ? 1.0 : double{weights[i]};
-}
+double weightAt(const std::vector<float>& weights, std::size_t i) { return weights.empty() ? 1.0 : double{weights[i]}; }
 
 void addKept(const WeightedSet& set, TermList& list) {
     assert(set.numeratorWeights.empty() || set.numeratorWeights.size() == set.numerator.size());
@@ -73,28 +71,27 @@ public:
             lanes.push_back({viewOf(m_input.queries).head(queries.head) + j * d, m_input.firstQuery + j});
         LogitBlock block(m_kernels, m_input.rule, lanes, d, scratch, count);
         block.append({viewOf(m_input.keys).head(kv), 0, count, terms.tokens.data()}, m_progress);
-        const auto totals = block.exponentiate(terms.denominator.data());
+        const auto rowSums = block.exponentiate(terms.denominator.data());
         const std::vector<double> sums = weightedValues(block, terms, viewOf(m_input.values).head(kv));
         const auto squares = weightedSquares(block, terms);
         for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
             // Written so that NaN passes through; a query that sees nothing gives 0 and -infinity.
-            const bool nothing = totals[lane] <= 0;
+            const bool nothing = rowSums[lane] <= 0;
             for (std::int64_t c = 0; c < dv; ++c) {
                 const double sum = sums[static_cast<std::size_t>(c * block.lanes()) + lane];
-                *output++ = nothing ? 0.0F : static_cast<float>(sum / totals[lane]);
+                *output++ = nothing ? 0.0F : static_cast<float>(sum / rowSums[lane]);
             }
             *logDenominators++ = nothing ? -std::numeric_limits<float>::infinity()
-                                         : static_cast<float>(std::log(totals[lane]) + block.top(lane));
-            *logNorms++ = squares[lane] <= 0
-                              ? -std::numeric_limits<float>::infinity()
-                              : static_cast<float>(0.5 * std::log(squares[lane]) + block.top(lane));
+                                         : static_cast<float>(std::log(rowSums[lane]) + block.rowMax(lane));
+            *logNorms++ = squares[lane] <= 0 ? -std::numeric_limits<float>::infinity()
+                                             : static_cast<float>(0.5 * std::log(squares[lane]) + block.rowMax(lane));
         }
     }
 
 private:
-    std::int64_t kvHeadOf(std::int64_t head) const { return m_input.rule.kvOfQ[static_cast<std::size_t>(head)]; }
+    std::int64_t kvHeadOf(std::int64_t head) const { return m_input.rule.gqaGroupOf[static_cast<std::size_t>(head)]; }
 
-    /// Sum over the terms of (weight e^(l - top))^2 for each lane.
+    /// Sum over the terms of (weight e^(l - rowMax))^2 for each lane.
     static std::array<double, kMaxLanes> weightedSquares(const LogitBlock& block, const TermList& terms) {
         std::array<double, kMaxLanes> squares{};
         const auto lanes = static_cast<std::size_t>(block.lanes());
@@ -107,7 +104,7 @@ private:
         return squares;
     }
 
-    /// [dv, lanes]: sum over the terms of weight e^(l - top) v, a panel of values at a time.
+    /// [dv, lanes]: sum over the terms of weight e^(l - rowMax) v, a panel of values at a time.
     std::vector<double> weightedValues(const LogitBlock& block, const TermList& terms, const float* values) const {
         const std::int64_t dv = m_input.values.size(2);
         std::vector<double> sums(static_cast<std::size_t>(dv * block.lanes()));
@@ -146,7 +143,7 @@ private:
 WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& input,
                                                const Checkpoint& checkpoint) const {
     const std::int64_t heads = input.queries.size(0), w = input.queries.size(1), dv = input.values.size(2);
-    assert(static_cast<std::int64_t>(input.rule.kvOfQ.size()) == heads);
+    assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == heads);
     assert(input.firstQuery + w <= input.keys.size(1));
     std::vector<TermList> terms;
     const std::size_t sets = std::max(input.kept.size(), static_cast<std::size_t>(input.keys.size(0)));

@@ -22,9 +22,7 @@ double tolerance(const WhiteningRule& rule, Eigen::Index d) {
     return static_cast<double>(std::max<std::int64_t>(rule.rows, d)) * kEpsilon;
 }
 
-double ridgeOf(const WhiteningRule& rule) {
-    return rule.regulariser == Regulariser::Ridge ? rule.strength : 0;
-}
+double ridgeOf(const WhiteningRule& rule) { return rule.regulariser == Regulariser::Ridge ? rule.strength : 0; }
 
 /// Directions over their lengths; `squares` are the squared lengths, descending, the ridge included.
 Whitening fromSpectrum(const Eigen::MatrixXd& vectors, const Eigen::VectorXd& squares, double cut,

@@ -48,9 +48,7 @@ private:
     std::vector<double> m_sum;
 };
 
-double quotient(double part, double whole) {
-    return whole > 0 ? part / whole : 0;
-}
+double quotient(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 double squareOf(const HostTensor& values, TokenIndex row) {
     const float* v = values.data.data() + row * values.shape[1];
@@ -88,7 +86,8 @@ public:
         for (std::size_t i = 0; i < stored.numerator.size(); ++i)
             numerator.add(stored.numerator[i], double{stored.numeratorWeights[i]} * weight(stored.numerator[i]));
         for (std::size_t i = 0; i < stored.denominator.size(); ++i)
-            denominator.add(stored.denominator[i], double{stored.denominatorWeights[i]} * weight(stored.denominator[i]));
+            denominator.add(stored.denominator[i],
+                            double{stored.denominatorWeights[i]} * weight(stored.denominator[i]));
         const double den = m_denominator.first(), e = std::sqrt(m_squares), values = std::sqrt(m_values);
         StreamErrors errors;
         WeightedSum missing = numerator;

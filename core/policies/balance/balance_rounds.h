@@ -43,8 +43,8 @@ Half halve(std::span<const std::int8_t> signs, Halving halving);
 Half halveGuarded(std::span<const std::int8_t> signs);
 
 /// Halves the tokens [first, rows - last) of every head until `target` of them are left per head, with a last partial
-/// round if need be, or `rounds` times. Without a place for any of them no walk runs, no margin is known, and a note says
-/// so. `guarded` [Hkv][middle] may be empty.
+/// round if need be, or `rounds` times. Without a place for any of them no walk runs, no margin is known, and a note
+/// says so. `guarded` [Hkv][middle] may be empty.
 std::vector<Survivors> balanceInRounds(const PolicyInput& input, const RoundSettings& settings,
                                        const Protection& protection, std::int64_t target,
                                        std::optional<std::int64_t> rounds,

@@ -5,9 +5,9 @@
 #include "core/policies/balance/balance_needle.h"
 #include "core/policies/balance/balance_parameters.h"
 #include "core/policies/balance/balance_rounds.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
-#include "core/policies/common/policy_tools.h"
 
 #include <algorithm>
 

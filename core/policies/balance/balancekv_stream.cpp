@@ -111,7 +111,8 @@ public:
             erased += sample.erasedBuckets.size();
         }
         selection.notes.push_back("stores " + std::to_string(pairs) + " key-value pairs for the numerator and " +
-                                  std::to_string(keys) + " keys for the denominator, over all KV heads; batch and levels decide that, "
+                                  std::to_string(keys) +
+                                  " keys for the denominator, over all KV heads; batch and levels decide that, "
                                   "not the budget");
         if (erased > 0)
             selection.notes.push_back(std::to_string(erased) + " buckets of values lie below the erase line");

@@ -2,10 +2,10 @@
 // recent tokens, which had no chance to collect any yet.
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
-#include "core/policies/common/policy_tools.h"
 #include "core/policies/score_tables.h"
 
 #include <algorithm>
@@ -26,11 +26,11 @@ ParameterTable ownParameters() {
     share.defaultValue = 0.5;
     share.step = 0.01;
     share.stage = Stage::Select;
-    ParameterSpec over = choiceParameter(
-        "accumulate", "Accumulated as",
-        {{"sum", "Sum", "favours old tokens, which more queries have seen"},
-         {"mean", "Mean", "over the queries that see the token; favours recent ones with few samples"}},
-        Stage::Combine);
+    ParameterSpec over =
+        choiceParameter("accumulate", "Accumulated as",
+                        {{"sum", "Sum", "favours old tokens, which more queries have seen"},
+                         {"mean", "Mean", "over the queries that see the token; favours recent ones with few samples"}},
+                        Stage::Combine);
     over.help = "What is made of the attention of all queries at or after the token (L1).";
     over.source = "H2O: sum; kvpress ObservedAttention: mean";
     ParameterSpec mask =
@@ -59,19 +59,17 @@ PolicyCard makeCard() {
     card.paper = "Zhang et al., H2O: Heavy-Hitter Oracle for Efficient Generative Inference of LLMs (NeurIPS 2023), "
                  "Algorithm 1";
     card.needs = {Need::Keys, Need::Queries};
-    card.variants = {{"paper", "Paper", "accumulated sum, half of the budget recent", {}},
-                     {"keydiff", "KeyDiff's runs", "accumulated sum, nothing recent", {{"recent_share", "0"}}},
-                     {"kvpress",
-                      "kvpress",
-                      "ObservedAttention: mean over later queries, nothing recent, budget rounded down",
-                      {{"recent_share", "0"},
-                       {"accumulate", "mean"},
-                       {"rounding", "floor"},
-                       {"prompt_alignment", "kvpress"}}},
-                     {"kvcache_factory",
-                      "KVCache-Factory",
-                      "earlier queries unmasked, the last 8 tokens recent",
-                      {{"recent_share", "0"}, {"mask", "last_window"}, {"protect_last", "8"}}}};
+    card.variants = {
+        {"paper", "Paper", "accumulated sum, half of the budget recent", {}},
+        {"keydiff", "KeyDiff's runs", "accumulated sum, nothing recent", {{"recent_share", "0"}}},
+        {"kvpress",
+         "kvpress",
+         "ObservedAttention: mean over later queries, nothing recent, budget rounded down",
+         {{"recent_share", "0"}, {"accumulate", "mean"}, {"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
+        {"kvcache_factory",
+         "KVCache-Factory",
+         "earlier queries unmasked, the last 8 tokens recent",
+         {{"recent_share", "0"}, {"mask", "last_window"}, {"protect_last", "8"}}}};
     card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
     card.carriesState = true;
     card.explanation = policyExplanation("h2o");
@@ -89,9 +87,7 @@ std::int64_t newRows(const PolicyInput& input) {
 }
 
 /// The queries of this block.
-QueryWindow newQueries(const PolicyInput& input) {
-    return lastQueries(input, newRows(input), "H2O");
-}
+QueryWindow newQueries(const PolicyInput& input) { return lastQueries(input, newRows(input), "H2O"); }
 
 /// [H, m] a + b. An empty b counts as zero.
 Tensor sumOf(const Engine& engine, const Tensor& a, const Tensor& b) {
@@ -155,14 +151,13 @@ public:
         const QueryWindow window = newQueries(input);
         const std::int64_t unmasked = unmaskedQueries(window, values);
         const Engine& engine = input.engine;
-        return {{"attention",
-                 sumOf(engine, attentionReceived(input, window, unmasked), carriedOr(input, "attention"))},
-                {"queries", sumOf(engine, engine.upload(queriesThatSee(input, window, unmasked)),
-                                  carriedOr(input, "queries"))}};
+        return {{"attention", sumOf(engine, attentionReceived(input, window, unmasked), carriedOr(input, "attention"))},
+                {"queries",
+                 sumOf(engine, engine.upload(queriesThatSee(input, window, unmasked)), carriedOr(input, "queries"))}};
     }
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
-        const Tensor sum = input.engine.reduceGroups(features.at("attention"), input.attention.kvOfQ,
+        const Tensor sum = input.engine.reduceGroups(features.at("attention"), input.attention.gqaGroupOf,
                                                      input.keys.size(0), groupRuleOf(values));
         const Tensor& queries = features.at("queries");
         if (values.choice("accumulate") == "sum")
@@ -175,8 +170,8 @@ public:
     }
 
     Protection protection(const ParameterValues& values, std::int64_t count) const override {
-        const auto recent = static_cast<std::int64_t>(
-            std::floor(values.real("recent_share") * static_cast<double>(count) + 1e-9));
+        const auto recent =
+            static_cast<std::int64_t>(std::floor(values.real("recent_share") * static_cast<double>(count) + 1e-9));
         return {values.integer("protect_first"), std::max(recent, values.integer("protect_last"))};
     }
 

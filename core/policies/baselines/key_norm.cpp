@@ -3,9 +3,9 @@
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
-#include "core/policies/common/policy_tools.h"
 #include "core/policies/policy_run.h"
 
 namespace kvscope {
@@ -48,8 +48,10 @@ public:
 
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
         if (!isOneShot(values) && (values.integer("skip_layers") > 0 || values.integer("only_above") > 0))
-            throw Error({"in blocks every layer and every length is pruned alike", "parameters skip_layers, only_above",
-                         "Leave them at 0, or choose prompt_block=0 and decode_tokens=0", {}});
+            throw Error({"in blocks every layer and every length is pruned alike",
+                         "parameters skip_layers, only_above",
+                         "Leave them at 0, or choose prompt_block=0 and decode_tokens=0",
+                         {}});
         return {{"norm", input.engine.rowNorms(input.keys, input.checkpoint)}};
     }
 

@@ -15,9 +15,7 @@ PyramidBudgets uniformBudgets(const PyramidShape& shape) {
     return {std::vector<std::int64_t>(static_cast<std::size_t>(shape.layers), each), true};
 }
 
-int slopeDivisor(const PyramidShape& shape) {
-    return shape.slopeOverLayers ? shape.layers : shape.layers - 1;
-}
+int slopeDivisor(const PyramidShape& shape) { return shape.slopeOverLayers ? shape.layers : shape.layers - 1; }
 
 PyramidBudgets integerBudgets(const PyramidShape& shape) {
     const std::int64_t free = std::llrint(shape.capacity) - shape.window; // b
@@ -56,7 +54,8 @@ PyramidBudgets realBudgets(const PyramidShape& shape) {
 } // namespace
 
 PyramidBudgets pyramidBudgets(const PyramidShape& shape) {
-    assert(shape.layers >= 1 && shape.beta >= 1 && shape.capacity > 0 && shape.capacity <= static_cast<double>(shape.tokens));
+    assert(shape.layers >= 1 && shape.beta >= 1 && shape.capacity > 0 &&
+           shape.capacity <= static_cast<double>(shape.tokens));
     if (shape.layers == 1 || shape.capacity <= static_cast<double>(shape.window))
         return uniformBudgets(shape);
     return shape.schedule == PyramidShape::Schedule::Integer ? integerBudgets(shape) : realBudgets(shape);

@@ -13,10 +13,10 @@ struct PyramidShape {
     };
     Schedule schedule = Schedule::Integer;
     int layers = 1;
-    std::int64_t tokens = 1;   ///< n, seen before the cut
-    double capacity = 1;       ///< mean tokens per layer asked for, up to n; whole and at least 1 for Integer
-    std::int64_t window = 0;   ///< W, kept in every layer
-    double beta = 20;          ///< steepness, >= 1; the last layer gets about 1/beta of the mean
+    std::int64_t tokens = 1;      ///< n, seen before the cut
+    double capacity = 1;          ///< mean tokens per layer asked for, up to n; whole and at least 1 for Integer
+    std::int64_t window = 0;      ///< W, kept in every layer
+    double beta = 20;             ///< steepness, >= 1; the last layer gets about 1/beta of the mean
     bool slopeOverLayers = false; ///< L5: copies that divide the slope by L instead of L - 1
 };
 

@@ -1,12 +1,12 @@
 // PyramidKV scores tokens as SnapKV does and shares the cache out over the layers: lower layers spread their attention
 // and get many tokens, upper layers look at few and get few.
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/baselines/pyramid_budgets.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/fraction_removed.h"
 #include "core/policies/policy.h"
-#include "core/policies/common/policy_tools.h"
-#include "core/policies/baselines/pyramid_budgets.h"
 
 #include <fmt/format.h>
 
@@ -51,11 +51,10 @@ ParameterTable ownParameters() {
         Stage::Select);
     schedule.help = "How the line from the first layer to the last is rounded, and when it is given up (L5).";
     schedule.source = "PyramidKV's code: integer; kvpress: real";
-    ParameterSpec slope =
-        choiceParameter("slope", "Slope over",
-                        {{"gaps", "L - 1", "the last layer gets the smallest share"},
-                         {"layers", "L", "as some published copies; the mean lies above the budget"}},
-                        Stage::Select);
+    ParameterSpec slope = choiceParameter("slope", "Slope over",
+                                          {{"gaps", "L - 1", "the last layer gets the smallest share"},
+                                           {"layers", "L", "as some published copies; the mean lies above the budget"}},
+                                          Stage::Select);
     slope.help = "What the fall from first to last layer is divided by (L5).";
     slope.source = "published copies of PyramidKV's code: both; kvpress: L - 1";
     rows.insert(rows.end(), {beta, schedule, slope});
@@ -70,21 +69,17 @@ PolicyCard makeCard() {
     card.paper = "Cai et al., PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling (2024), "
                  "section 4";
     card.needs = {Need::Keys, Need::Queries};
-    card.variants = {{"original", "Authors' code", "window 8, maximum of 7, integer budgets", {}},
-                     {"original_layers",
-                      "Authors' code, slope over L",
-                      "copies that divide the slope by the number of layers",
-                      {{"slope", "layers"}}},
-                     {"kvpress",
-                      "kvpress",
-                      "window 64, average of 5, budgets rounded once",
-                      {{"window", "64"},
-                       {"pool", "average"},
-                       {"pool_width", "5"},
-                       {"schedule", "real"},
-                       {"rounding", "round"}}}};
-    card.parameters =
-        withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::Protection);
+    card.variants = {
+        {"original", "Authors' code", "window 8, maximum of 7, integer budgets", {}},
+        {"original_layers",
+         "Authors' code, slope over L",
+         "copies that divide the slope by the number of layers",
+         {{"slope", "layers"}}},
+        {"kvpress",
+         "kvpress",
+         "window 64, average of 5, budgets rounded once",
+         {{"window", "64"}, {"pool", "average"}, {"pool_width", "5"}, {"schedule", "real"}, {"rounding", "round"}}}};
+    card.parameters = withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::Protection);
     card.blockRefusal = "the budgets of its layers follow from the length of the whole prompt";
     card.explanation = policyExplanation("pyramidkv");
     card.scoreLabel = "score: pooled attention of the window";
@@ -128,8 +123,8 @@ public:
                         std::int64_t count) const override {
         const std::int64_t own = roundedOnce(input, values).value_or(count);
         RowSelection chosen = snapkvPolicy().select(input, scores, values, own);
-        chosen.notes.push_back(fmt::format("PyramidKV keeps {} tokens in layer {} of {}", own, input.layer.value,
-                                           input.numLayers));
+        chosen.notes.push_back(
+            fmt::format("PyramidKV keeps {} tokens in layer {} of {}", own, input.layer.value, input.numLayers));
         return chosen;
     }
 
@@ -148,7 +143,8 @@ private:
         const double mean = tokensLeft(static_cast<double>(rows), input.retention);
         if (mean <= 0)
             return {};
-        return pyramidBudgets(shapeOf(input.numLayers, rows, values, mean)).tokens[static_cast<std::size_t>(input.layer.value)];
+        return pyramidBudgets(shapeOf(input.numLayers, rows, values, mean))
+            .tokens[static_cast<std::size_t>(input.layer.value)];
     }
 
     PolicyCard m_card = makeCard();

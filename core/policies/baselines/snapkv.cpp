@@ -3,11 +3,11 @@
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/keep_best.h"
 #include "core/policies/policy.h"
-#include "core/policies/common/policy_tools.h"
 #include "core/policies/score_tables.h"
 
 #include <fmt/format.h>
@@ -20,25 +20,28 @@ namespace {
 
 /// What only some codes do (L3, L4).
 ParameterTable codeParameters() {
-    ParameterSpec softmax = choiceParameter("softmax", "Softmax over",
-                                            {{"all", "All keys", "those of the window included, causal inside it"},
-                                             {"others", "Keys before the window", "the window's own keys take no share"}},
-                                            Stage::Features);
+    ParameterSpec softmax =
+        choiceParameter("softmax", "Softmax over",
+                        {{"all", "All keys", "those of the window included, causal inside it"},
+                         {"others", "Keys before the window", "the window's own keys take no share"}},
+                        Stage::Features);
     softmax.help = "Over which keys a window query's attention adds up to 1 (L3).";
     softmax.source = "SnapKV: all; compactor-vllm: others";
     ParameterSpec tile = integerParameter("pool_tile", "Pooling tile", "", 0, 4096, 0, Stage::Combine);
     tile.unit = "tokens";
-    tile.help = "Trailing windows begin anew at every multiple of it, as in a kernel whose tile size is tuned by itself; "
-                "0: they do not.";
+    tile.help =
+        "Trailing windows begin anew at every multiple of it, as in a kernel whose tile size is tuned by itself; "
+        "0: they do not.";
     tile.source = "compactor-vllm: the tile that autotuning picks";
     ParameterSpec copies = choiceParameter("copies", "Stored per",
                                            {{"kv_head", "KV head", "one set, chosen by the group together"},
                                             {"query_head", "Query head", "every query head has a set of its own (L4)"}},
                                            Stage::Combine);
-    copies.help = "The original and MInference repeat keys and values to all query heads before they select: every query head "
-                  "keeps as many tokens as the budget says, by its own scores. At a quarter of the tokens and groups of four "
-                  "such a cache is as large as the uncompressed one. The group's rule then only shapes the score that is "
-                  "drawn, and what is drawn as kept is the union of the group's query heads.";
+    copies.help =
+        "The original and MInference repeat keys and values to all query heads before they select: every query head "
+        "keeps as many tokens as the budget says, by its own scores. At a quarter of the tokens and groups of four "
+        "such a cache is as large as the uncompressed one. The group's rule then only shapes the score that is "
+        "drawn, and what is drawn as kept is the union of the group's query heads.";
     copies.source = "the original, MInference and KVCache-Factory: query head; kvpress, compactor-vllm: KV head";
     return {softmax, tile, copies};
 }
@@ -64,10 +67,10 @@ ParameterTable ownParameters() {
     width.unit = "tokens";
     width.help = "Odd; 1 leaves the profile as it is.";
     width.source = "SnapKV code and kvpress 5; KeyDiff's runs and KVCache-Factory 7";
-    const ParameterSpec group = groupRuleParameter(
-        "How the query heads that read one KV head agree on its set. Where each query head has its own (L4), it only shapes "
-        "the score that is drawn.",
-        "kvpress, KeyDiff F.2: mean; compactor-vllm: sum");
+    const ParameterSpec group = groupRuleParameter("How the query heads that read one KV head agree on its set. Where "
+                                                   "each query head has its own (L4), it only shapes "
+                                                   "the score that is drawn.",
+                                                   "kvpress, KeyDiff F.2: mean; compactor-vllm: sum");
     ParameterTable rows = {window, pool, width, group};
     for (ParameterSpec& row : codeParameters())
         rows.push_back(std::move(row));
@@ -123,18 +126,17 @@ Tensor withWindow(const Engine& engine, const Tensor& free, std::int64_t heads, 
     return engine.upload(std::move(scores));
 }
 
-bool storesPerQueryHead(const ParameterValues& values) {
-    return values.choice("copies") == "query_head";
-}
+bool storesPerQueryHead(const ParameterValues& values) { return values.choice("copies") == "query_head"; }
 
 /// In blocks every query head would have to score a cache of its own, which is another KV head each.
 void refuseBlocksPerQueryHead(const PolicyInput& input, const ParameterValues& values) {
     if (storesPerQueryHead(values) && !input.positions.empty())
-        throw Error({"query heads that store sets of their own are not processed in blocks: after the first block each would "
-                     "score another cache",
-                     "parameter copies",
-                     "Set prompt_block=0 and decode_tokens=0, or copies=kv_head",
-                     {}});
+        throw Error(
+            {"query heads that store sets of their own are not processed in blocks: after the first block each would "
+             "score another cache",
+             "parameter copies",
+             "Set prompt_block=0 and decode_tokens=0, or copies=kv_head",
+             {}});
 }
 
 bool seesOthersOnly(const ParameterValues& values) {
@@ -142,7 +144,8 @@ bool seesOthersOnly(const ParameterValues& values) {
 }
 
 /// [Hq, m], or [Hq, m - W] where the window's own keys take no part.
-Tensor attentionOf(const PolicyInput& input, const QueryWindow& window, std::int64_t free, const ParameterValues& values) {
+Tensor attentionOf(const PolicyInput& input, const QueryWindow& window, std::int64_t free,
+                   const ParameterValues& values) {
     if (!seesOthersOnly(values) || free <= 0)
         return windowAttention(input, window);
     PolicyInput before = input;
@@ -163,7 +166,8 @@ Tensor trailingMeans(const Engine& engine, const Tensor& profile, std::int64_t w
             double sum = 0;
             for (std::int64_t j = begin; j <= i; ++j)
                 sum += static_cast<double>(given.data[static_cast<std::size_t>(head * n + j)]);
-            means.data[static_cast<std::size_t>(head * n + i)] = static_cast<float>(sum / static_cast<double>(i - begin + 1));
+            means.data[static_cast<std::size_t>(head * n + i)] =
+                static_cast<float>(sum / static_cast<double>(i - begin + 1));
         }
     return engine.upload(std::move(means));
 }
@@ -188,16 +192,17 @@ public:
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
         const std::int64_t heads = input.keys.size(0), rows = input.rowCount(), free = rows - values.integer("window");
         const auto reduce = [&](const Tensor& perQueryHead) {
-            return input.engine.reduceGroups(perQueryHead, input.attention.kvOfQ, heads, groupRuleOf(values));
+            return input.engine.reduceGroups(perQueryHead, input.attention.gqaGroupOf, heads, groupRuleOf(values));
         };
         const Tensor pooled =
-            free > 0 ? pooledProfile(input.engine, input.engine.rows(features.at("attention"), 0, free), values) : Tensor();
+            free > 0 ? pooledProfile(input.engine, input.engine.rows(features.at("attention"), 0, free), values)
+                     : Tensor();
         Scores scores;
         scores.total = withWindow(input.engine, pooled.empty() ? pooled : reduce(pooled), heads, rows);
         if (!pooled.empty())
             scores.parts["attention"] = padColumns(input.engine, reduce(features.at("attention")), heads, rows, 0);
         if (storesPerQueryHead(values))
-            scores.perQueryHead = withWindow(input.engine, pooled, std::ssize(input.attention.kvOfQ), rows);
+            scores.perQueryHead = withWindow(input.engine, pooled, std::ssize(input.attention.gqaGroupOf), rows);
         return scores;
     }
 
@@ -206,10 +211,11 @@ public:
         if (scores.perQueryHead.empty())
             return Policy::select(input, scores, values, count);
         RowSelection chosen = keepBestPerQueryHead(input, scores.perQueryHead, protection(values, count), count);
-        chosen.notes.push_back(fmt::format("each of the {} query heads keeps {} tokens of its own choice (L4): what is drawn of a KV "
-                                           "head, and its log det and sums of cosines, is the union of its group; bytes count "
-                                           "every copy",
-                                           chosen.queryHeads.size(), count));
+        chosen.notes.push_back(
+            fmt::format("each of the {} query heads keeps {} tokens of its own choice (L4): what is drawn of a KV "
+                        "head, and its log det and sums of cosines, is the union of its group; bytes count "
+                        "every copy",
+                        chosen.queryHeads.size(), count));
         return chosen;
     }
 

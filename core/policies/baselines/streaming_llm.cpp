@@ -2,10 +2,10 @@
 // positions only.
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
-#include "core/policies/common/policy_tools.h"
 
 namespace kvscope {
 

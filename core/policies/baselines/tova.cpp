@@ -2,10 +2,10 @@
 // token the least attended one is dropped.
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
-#include "core/policies/common/policy_tools.h"
 #include "core/policies/score_tables.h"
 
 namespace kvscope {
@@ -54,8 +54,8 @@ public:
         const Tensor& attention = features.at("attention");
         const std::int64_t heads = input.keys.size(0);
         if (values.choice("scope") == "kv_head")
-            return {input.engine.reduceGroups(attention, input.attention.kvOfQ, heads, GroupRule::Mean), {}};
-        const std::vector<std::int32_t> oneGroup(input.attention.kvOfQ.size(), 0);
+            return {input.engine.reduceGroups(attention, input.attention.gqaGroupOf, heads, GroupRule::Mean), {}};
+        const std::vector<std::int32_t> oneGroup(input.attention.gqaGroupOf.size(), 0);
         return {repeatHead(input.engine, input.engine.reduceGroups(attention, oneGroup, 1, GroupRule::Mean), heads),
                 {}};
     }

@@ -4,9 +4,9 @@
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/balance/balance_rounds.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
-#include "core/policies/common/policy_tools.h"
 
 #include <algorithm>
 #include <cmath>
@@ -33,7 +33,8 @@ ParameterTable drawParameters() {
     reweight.kind = ParameterKind::Flag;
     reweight.step = 1;
     reweight.stage = Stage::Select;
-    reweight.help = "Each drawn token counts for all that it was drawn from: weight n / N in numerator and denominator, so that both "
+    reweight.help = "Each drawn token counts for all that it was drawn from: weight n / N in numerator and "
+                    "denominator, so that both "
                     "sums are unbiased. Protected tokens and those after the cut keep weight 1. Fair draw only.";
     reweight.source = "importance sampling; BalanceKV 4.1 has the sums unbiased";
     return {draw, block, reweight};
@@ -45,10 +46,11 @@ PolicyCard makeCard() {
     card.name = "Uniform random";
     card.summary = "Keeps a random subset, drawn anew for every layer and KV head: the baseline to beat.";
     card.paper = "Baseline of BalanceKV (section 4) and kvpress RandomPress; drawn by sorting independent uniforms";
-    card.variants = {{"paper", "Fair draw", "every subset equally likely", {}},
-                     {"kvpress", "kvpress", "the same draw, rounded down", {{"rounding", "floor"}}},
-                     {"sign_sort", "BalanceKV's code", "coins, sorted by sign (B13)", {{"draw", "sign_sort"}}},
-                     {"reweighted", "Unbiased sums", "the fair draw, each token weighted n / N", {{"reweight", "true"}}}};
+    card.variants = {
+        {"paper", "Fair draw", "every subset equally likely", {}},
+        {"kvpress", "kvpress", "the same draw, rounded down", {{"rounding", "floor"}}},
+        {"sign_sort", "BalanceKV's code", "coins, sorted by sign (B13)", {{"draw", "sign_sort"}}},
+        {"reweighted", "Unbiased sums", "the fair draw, each token weighted n / N", {{"reweight", "true"}}}};
     card.parameters = withCommonParameters(drawParameters(), CommonParameters::All);
     card.usesSeed = true;
     card.explanation = policyExplanation("uniform");
@@ -109,7 +111,8 @@ public:
 private:
     static bool isFair(const ParameterValues& values) { return values.choice("draw") == "fair"; }
 
-    // Drawn from all tokens seen: in blocks too, where a token stays exactly when it is among the largest uniforms so far.
+    // Drawn from all tokens seen: in blocks too, where a token stays exactly when it is among the largest uniforms so
+    // far.
     RowSelection fairDraw(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                           std::int64_t count) const {
         RowSelection chosen = Policy::select(input, scores, values, count);
@@ -117,9 +120,10 @@ private:
             return chosen;
         for (const TopKHead& head : chosen.heads) {
             const std::int64_t kept = std::ssize(head.kept), guarded = chosen.protectedFirst + chosen.protectedLast;
-            const auto weight = kept > guarded ? static_cast<float>(static_cast<double>(input.end - guarded) /
-                                                                    static_cast<double>(kept - guarded))
-                                               : 1.0F;
+            const auto weight =
+                kept > guarded
+                    ? static_cast<float>(static_cast<double>(input.end - guarded) / static_cast<double>(kept - guarded))
+                    : 1.0F;
             RowWeights weights;
             weights.numerator.assign(static_cast<std::size_t>(kept), weight);
             std::fill_n(weights.numerator.begin(), chosen.protectedFirst, 1.0F);

@@ -25,7 +25,8 @@ ChoiceKind choiceKindOf(const ParameterValues& values) {
 
 ChoiceKind choiceKindOf(const std::vector<std::pair<std::string, std::string>>& parameters) {
     return kindBy([&](const char* id, const char* choice) {
-        return std::find(parameters.begin(), parameters.end(), std::pair<std::string, std::string>(id, choice)) != parameters.end();
+        return std::find(parameters.begin(), parameters.end(), std::pair<std::string, std::string>(id, choice)) !=
+               parameters.end();
     });
 }
 

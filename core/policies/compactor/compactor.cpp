@@ -2,12 +2,12 @@
 // inside chunks asks whether its neighbours, earlier and later ones, look at it. Neither needs to know the question.
 #include "core/engine/engine.h"
 #include "core/engine/leverage.h"
+#include "core/policies/common/joint_selection.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/compactor/compactor_card.h"
 #include "core/policies/compactor/compactor_log.h"
-#include "core/policies/fraction_removed.h"
-#include "core/policies/common/joint_selection.h"
 #include "core/policies/compactor/leverage_features.h"
-#include "core/policies/common/policy_tools.h"
+#include "core/policies/fraction_removed.h"
 
 #include "core/base/error.h"
 #include "core/policies/keep_best.h"
@@ -54,7 +54,7 @@ Tensor queriesOf(const PolicyInput& input, const Middle& middle) {
         return input.engine.rows(input.queries, first, first + middle.end - middle.begin);
     }
     RowPositions rows;
-    for (const std::int32_t kvHead : input.attention.kvOfQ) {
+    for (const std::int32_t kvHead : input.attention.gqaGroupOf) {
         rows.emplace_back();
         for (std::int64_t row = middle.begin; row < middle.end; ++row)
             rows.back().push_back(rowOf(input.tokenAt(kvHead, row)));
@@ -101,7 +101,9 @@ public:
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
         if (values.choice("selection") == "joint" && !isOneShot(values))
             throw Error({"a joint choice gives heads caches of different length, which blocks cannot continue",
-                         "parameter selection", "Choose selection=head, or prompt_block=0 and decode_tokens=0", {}});
+                         "parameter selection",
+                         "Choose selection=head, or prompt_block=0 and decode_tokens=0",
+                         {}});
         const Middle middle = middleOf(input, values);
         if (middle.empty())
             return {};
@@ -118,7 +120,7 @@ public:
         const Middle middle = middleOf(input, values);
         if (middle.empty())
             return {padColumns(engine, {}, input.keys.size(0), input.rowCount(), 0), {}};
-        Tensor attention = engine.reduceGroups(features.at("attention"), input.attention.kvOfQ, input.keys.size(0),
+        Tensor attention = engine.reduceGroups(features.at("attention"), input.attention.gqaGroupOf, input.keys.size(0),
                                                groupRuleOf(values));
         if (values.flag("value_norm"))
             attention = engine.multiply(attention, features.at("value_norm"));
@@ -132,8 +134,9 @@ public:
         const Tensor zLeverage = engine.standardise(features.at("leverage"), how);
         Scores scores{blended(input, zAttention, zLeverage, values.real("lambda"), middle), {}};
         constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
-        for (const auto& [name, part] : {std::pair{"attention", attention}, std::pair{"leverage", features.at("leverage")},
-                                         std::pair{"z_attention", zAttention}, std::pair{"z_leverage", zLeverage}})
+        for (const auto& [name, part] :
+             {std::pair{"attention", attention}, std::pair{"leverage", features.at("leverage")},
+              std::pair{"z_attention", zAttention}, std::pair{"z_leverage", zLeverage}})
             scores.parts[name] = overAllRows(input, part, middle, kNone);
         return scores;
     }
@@ -145,8 +148,9 @@ public:
         double lambda = values.real("lambda");
         const bool remade = values.choice("lambda_rule") == "removed" && !middle.empty();
         if (remade) {
-            lambda = fractionRemoved(input.retention < 0 ? static_cast<double>(count) / static_cast<double>(input.rowCount())
-                                                         : input.retention);
+            lambda =
+                fractionRemoved(input.retention < 0 ? static_cast<double>(count) / static_cast<double>(input.rowCount())
+                                                    : input.retention);
             scores.total = blended(input, middleRows(input, given.parts.at("z_attention"), middle),
                                    middleRows(input, given.parts.at("z_leverage"), middle), lambda, middle);
         }
@@ -186,7 +190,8 @@ private:
         if (values.choice("entries") == "vllm" && input.retention >= 1) {
             request.entries = heads * rows; // that code leaves the cache alone then
         } else if (values.choice("entries") == "vllm" && input.retention >= 0) {
-            const std::int64_t free = std::max<std::int64_t>(0, rows - request.protection.first - request.protection.last);
+            const std::int64_t free =
+                std::max<std::int64_t>(0, rows - request.protection.first - request.protection.last);
             const double share = input.retention * static_cast<double>(free * heads);
             request.entries = std::max<std::int64_t>(1, std::llrint(share)); // halves to even, as Python rounds
         }

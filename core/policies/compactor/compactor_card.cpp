@@ -2,10 +2,10 @@
 #include "core/policies/compactor/compactor_card.h"
 
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/common_parameters.h"
-#include "core/policies/explanations.h"
-#include "core/policies/compactor/leverage_features.h"
 #include "core/policies/common/policy_tools.h"
+#include "core/policies/common_parameters.h"
+#include "core/policies/compactor/leverage_features.h"
+#include "core/policies/explanations.h"
 
 #include <iterator>
 
@@ -31,8 +31,9 @@ ParameterSpec skipRow(std::string id, std::string label, std::string source) {
     ParameterSpec spec = integerParameter(std::move(id), std::move(label), "", 0, 4096, 0, Stage::Features);
     spec.unit = "tokens";
     spec.maxIsTokens = true;
-    spec.help = "So many tokens take no part in the scores: leverage, chunks and z-scores are those of the others. They "
-                "show the largest score; protect them if they are to be kept for certain (C10).";
+    spec.help =
+        "So many tokens take no part in the scores: leverage, chunks and z-scores are those of the others. They "
+        "show the largest score; protect them if they are to be kept for certain (C10).";
     spec.source = std::move(source);
     return spec;
 }
@@ -48,7 +49,8 @@ ParameterTable attentionRows() {
                                           {{"one", "Unscaled", "q·k, as the paper's formula and both codes have it"},
                                            {"model", "Scaled", "the model's factor, 1/√d as a rule"}},
                                           Stage::Features);
-    scale.help = "Unscaled logits make rows of the softmax nearly one-hot: the score almost counts how often a key wins.";
+    scale.help =
+        "Unscaled logits make rows of the softmax nearly one-hot: the score almost counts how often a key wins.";
     scale.source = "Compactor 3.2; compactor-vllm passes 1.0";
     ParameterSpec last = choiceParameter(
         "last_chunk", "Short last chunk",
@@ -78,13 +80,14 @@ ParameterTable scoreRows() {
 }
 
 ParameterTable standardiseRows() {
-    ParameterSpec scope =
-        choiceParameter("z_scope", "z-score over",
-                        {{"head", "Head", "mean and deviation of each KV head"},
-                         {"layer", "Layer", "of all KV heads together: a head with a wide spread weighs its parts "
+    ParameterSpec scope = choiceParameter("z_scope", "z-score over",
+                                          {{"head", "Head", "mean and deviation of each KV head"},
+                                           {"layer", "Layer",
+                                            "of all KV heads together: a head with a wide spread weighs its parts "
                                             "differently (C11)"}},
-                        Stage::Combine);
-    scope.help = "Over what the two parts are standardised before they are added. Changes the ranking inside heads (C11).";
+                                          Stage::Combine);
+    scope.help =
+        "Over what the two parts are standardised before they are added. Changes the ranking inside heads (C11).";
     scope.source = "Compactor 3.3: per head; kvpress and compactor-vllm: all heads";
     ParameterSpec floor;
     floor.id = "z_floor";
@@ -123,26 +126,27 @@ ParameterTable standardiseRows() {
 }
 
 ParameterTable selectionRows() {
-    ParameterSpec selection =
-        choiceParameter("selection", "Chosen",
-                        {{"head", "Per head", "every KV head keeps the same number"},
-                         {"joint", "Jointly", "one ranking over all KV heads of the layer"}},
-                        Stage::Select);
+    ParameterSpec selection = choiceParameter("selection", "Chosen",
+                                              {{"head", "Per head", "every KV head keeps the same number"},
+                                               {"joint", "Jointly", "one ranking over all KV heads of the layer"}},
+                                              Stage::Select);
     selection.help = "Jointly, heads keep different numbers of tokens; the budget is their average. Not in blocks.";
     selection.source = "Compactor and kvpress: per head; compactor-vllm: jointly";
-    ParameterSpec entries = choiceParameter(
-        "entries", "Joint budget",
-        {{"all", "Tokens times heads", "the budget counts every token"},
-         {"vllm", "compactor-vllm", "round(r (n − first − last) heads), the protected ones included"}},
-        Stage::Select);
+    ParameterSpec entries =
+        choiceParameter("entries", "Joint budget",
+                        {{"all", "Tokens times heads", "the budget counts every token"},
+                         {"vllm", "compactor-vllm", "round(r (n − first − last) heads), the protected ones included"}},
+                        Stage::Select);
     entries.help = "compactor-vllm counts the protected tokens in the budget but not in what it is a share of, so less "
-                   "than r is kept (C9). Its formula is used for a budget in fractions: at r = 1 everything is kept, and tokens are "
+                   "than r is kept (C9). Its formula is used for a budget in fractions: at r = 1 everything is kept, "
+                   "and tokens are "
                    "kept as they are given.";
     entries.source = "compactor-vllm 8bbac3a";
     ParameterSpec page = integerParameter("page", "Page", "", 1, 1024, 1, Stage::Select);
     page.unit = "tokens";
-    page.help = "Of a joint choice: every head is filled up to a multiple of this with its next best tokens, beyond the "
-                "budget (C9).";
+    page.help =
+        "Of a joint choice: every head is filled up to a multiple of this with its next best tokens, beyond the "
+        "budget (C9).";
     page.source = "compactor-vllm: 128";
     return {selection, entries, page};
 }
@@ -177,26 +181,13 @@ std::vector<PolicyVariant> variants() {
             {"compactor_vllm",
              "compactor-vllm",
              "k 48 in chunks of 512, C 128, λ 0.5, chosen over all heads in pages of 128",
-             {{"sketch_size", "48"},
-              {"sketch_scope", "all"},
-              {"centred", "true"},
-              {"token_chunk", "512"},
-              {"regulariser", "ridge"},
-              {"regulariser_strength", "0.005"},
-              {"chunk", "128"},
-              {"last_chunk", "vllm"},
-              {"group_rule", "sum"},
-              {"value_norm", "false"},
-              {"pool_width", "1"},
-              {"z_scope", "layer"},
-              {"z_chunks", "true"},
-              {"lambda", "0.5"},
-              {"selection", "joint"},
-              {"entries", "vllm"},
-              {"page", "128"},
-              {"protect_first", "16"},
-              {"protect_last", "64"},
-              {"rounding", "round"}}}};
+             {{"sketch_size", "48"},   {"sketch_scope", "all"},  {"centred", "true"},
+              {"token_chunk", "512"},  {"regulariser", "ridge"}, {"regulariser_strength", "0.005"},
+              {"chunk", "128"},        {"last_chunk", "vllm"},   {"group_rule", "sum"},
+              {"value_norm", "false"}, {"pool_width", "1"},      {"z_scope", "layer"},
+              {"z_chunks", "true"},    {"lambda", "0.5"},        {"selection", "joint"},
+              {"entries", "vllm"},     {"page", "128"},          {"protect_first", "16"},
+              {"protect_last", "64"},  {"rounding", "round"}}}};
 }
 
 } // namespace

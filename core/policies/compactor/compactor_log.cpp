@@ -35,9 +35,9 @@ std::string tableOf(const HostTensor& table) {
 
 std::string LeverageLog::json() const {
     std::string text = fmt::format("{{\"lambda\":{},\"rank\":{}", number(lambda), listOf(rank));
-    for (const auto& [name, table] : {std::pair{"spectrum", &spectrum}, std::pair{"leverage", &leverage},
-                                      std::pair{"attention", &attention}, std::pair{"z_leverage", &zLeverage},
-                                      std::pair{"z_attention", &zAttention}})
+    for (const auto& [name, table] :
+         {std::pair{"spectrum", &spectrum}, std::pair{"leverage", &leverage}, std::pair{"attention", &attention},
+          std::pair{"z_leverage", &zLeverage}, std::pair{"z_attention", &zAttention}})
         if (!table->empty())
             text += fmt::format(",\"{}\":{}", name, tableOf(*table));
     if (!draws.empty()) {

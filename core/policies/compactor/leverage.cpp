@@ -1,14 +1,15 @@
-// Leverage alone: a token counts for as much as its key sticks out of all keys before RoPE. The best tokens are kept, or
-// tokens are drawn at random with leverage as the chance and weighted so that the drawn keys stand for all (Theorem 1).
+// Leverage alone: a token counts for as much as its key sticks out of all keys before RoPE. The best tokens are kept,
+// or tokens are drawn at random with leverage as the chance and weighted so that the drawn keys stand for all (Theorem
+// 1).
+#include "core/engine/leverage.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
-#include "core/engine/leverage.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/compactor/compactor_log.h"
-#include "core/policies/explanations.h"
 #include "core/policies/compactor/leverage_features.h"
-#include "core/policies/common/policy_tools.h"
+#include "core/policies/explanations.h"
 #include "core/policies/keep_best.h"
 #include "core/policies/policy_run.h"
 
@@ -45,12 +46,13 @@ PolicyCard makeCard() {
     card.summary = "Keeps tokens whose keys stick out of the others before RoPE: Compactor without its attention part.";
     card.paper = "Chari and Van Durme, Compactor (2025), section 3.1, Algorithm 1, Theorems 1 and 2";
     card.needs = {Need::Keys, Need::PreRopeKeys};
-    card.variants = {{"paper", "Paper", "Gaussian sketch of 64 columns, best tokens", {}},
-                     {"exact", "Exact", "no sketch, through the triangular factor", {{"sketch", "none"}, {"route", "svd"}}},
-                     {"sampling",
-                      "Sampling (Theorem 1)",
-                      "exact leverage as chances, drawn and weighted",
-                      {{"sketch", "none"}, {"route", "svd"}, {"choice", "sample"}}}};
+    card.variants = {
+        {"paper", "Paper", "Gaussian sketch of 64 columns, best tokens", {}},
+        {"exact", "Exact", "no sketch, through the triangular factor", {{"sketch", "none"}, {"route", "svd"}}},
+        {"sampling",
+         "Sampling (Theorem 1)",
+         "exact leverage as chances, drawn and weighted",
+         {{"sketch", "none"}, {"route", "svd"}, {"choice", "sample"}}}};
     card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
     card.usesSeed = true;
     card.explanation = policyExplanation("leverage");
@@ -60,8 +62,8 @@ PolicyCard makeCard() {
 
 /// Draws with replacement among the rows [begin, end) of one head.
 struct Draws {
-    std::vector<std::int64_t> rows;        ///< in the order drawn
-    std::map<TokenIndex, double> weights;  ///< of the rows drawn, each time 1 / (count p)
+    std::vector<std::int64_t> rows;                           ///< in the order drawn
+    std::map<TokenIndex, double> weights;                     ///< of the rows drawn, each time 1 / (count p)
     double closest = std::numeric_limits<double>::infinity(); ///< distance of a uniform from the next row's share
 };
 
@@ -77,8 +79,8 @@ Draws drawn(const PolicyInput& input, std::int64_t head, const float* scores, co
         sum = static_cast<double>(upTo.size());
     }
     Draws draws;
-    RandomKey key{input.seed, static_cast<std::uint32_t>(input.layer.value), static_cast<std::uint32_t>(head),
-                  kDrawRound, 0, 0};
+    RandomKey key{
+        input.seed, static_cast<std::uint32_t>(input.layer.value), static_cast<std::uint32_t>(head), kDrawRound, 0, 0};
     for (std::int64_t t = 0; t < count; ++t) {
         key.slot = static_cast<std::uint32_t>(t);
         const double place = input.random->uniform(key) * sum;
@@ -109,7 +111,9 @@ public:
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
         if (values.choice("choice") == "sample" && !isOneShot(values))
             throw Error({"drawing gives heads caches of different length, which blocks cannot continue",
-                         "parameter choice", "Choose choice=top, or prompt_block=0 and decode_tokens=0", {}});
+                         "parameter choice",
+                         "Choose choice=top, or prompt_block=0 and decode_tokens=0",
+                         {}});
         return {{"leverage", leverageOf(input, values, 0, input.rowCount(), LeverageParts::Scores).scores}};
     }
 

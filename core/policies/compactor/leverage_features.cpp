@@ -18,12 +18,12 @@ namespace kvscope {
 namespace {
 
 ParameterSpec sketchRow() {
-    ParameterSpec spec = choiceParameter("sketch", "Sketch",
-                                         {{"gaussian", "Gaussian", "entries drawn from N(0, 1/k)"},
-                                          {"srht", "SRHT",
-                                           "random signs, Walsh-Hadamard transform, k random columns: K D H R^T (C4)"},
-                                          {"none", "None", "exact leverage"}},
-                                         Stage::Features);
+    ParameterSpec spec =
+        choiceParameter("sketch", "Sketch",
+                        {{"gaussian", "Gaussian", "entries drawn from N(0, 1/k)"},
+                         {"srht", "SRHT", "random signs, Walsh-Hadamard transform, k random columns: K D H R^T (C4)"},
+                         {"none", "None", "exact leverage"}},
+                        Stage::Features);
     spec.symbol = "Φ";
     spec.help = "The random matrix that the keys are multiplied by before leverage is computed. Below the rank of the "
                 "keys it compresses all scores: they add up to k, not to the rank (C7).";
@@ -201,8 +201,10 @@ Leverage leverageOf(const PolicyInput& input, const ParameterValues& values, std
     request.strength = values.real("regulariser_strength");
     const bool hasEigenvalues = request.route == LeverageRoute::Gram || request.route == LeverageRoute::Svd;
     if (request.regulariser == Regulariser::Clamp && !hasEigenvalues)
-        throw Error({"route " + values.choice("route") + " has no eigenvalues to clamp", "parameter regulariser",
-                     "Choose route=gram or route=svd, or regulariser=ridge", {}});
+        throw Error({"route " + values.choice("route") + " has no eigenvalues to clamp",
+                     "parameter regulariser",
+                     "Choose route=gram or route=svd, or regulariser=ridge",
+                     {}});
     return input.engine.leverage(request, input.checkpoint);
 }
 

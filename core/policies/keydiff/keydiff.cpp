@@ -2,10 +2,10 @@
 // cached keys. Keys that stand out are the ones that some query will single out; no attention weight is needed.
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
-#include "core/policies/common/policy_tools.h"
 
 #include <fmt/format.h>
 

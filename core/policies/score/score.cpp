@@ -17,9 +17,7 @@ namespace kvscope {
 
 namespace {
 
-void checkExpression(std::string_view text) {
-    (void)ScoreExpression::parse(text);
-}
+void checkExpression(std::string_view text) { (void)ScoreExpression::parse(text); }
 
 ParameterTable ownParameters() {
     ParameterSpec expression;
@@ -28,8 +26,9 @@ ParameterTable ownParameters() {
     expression.kind = ParameterKind::Text;
     expression.defaultText = "z(snapkv) + 0.3*z(key_norm)*vnorm";
     expression.check = checkExpression;
-    expression.help = "A formula over knorm, vnorm, position and the scores of other policies, with + - * /, z, rank, log, exp, "
-                      "sqrt, abs, min, max and clip. Larger is kept.";
+    expression.help =
+        "A formula over knorm, vnorm, position and the scores of other policies, with + - * /, z, rank, log, exp, "
+        "sqrt, abs, min, max and clip. Larger is kept.";
     expression.source = "your own idea";
     expression.stage = Stage::Features;
     return {expression};
@@ -53,9 +52,7 @@ PolicyCard makeCard() {
 }
 
 /// Features of all policies of a formula live in one map: "0/attention", "1/leverage", or "2" for a basic one.
-std::string prefixOf(std::size_t feature) {
-    return std::to_string(feature) + "/";
-}
+std::string prefixOf(std::size_t feature) { return std::to_string(feature) + "/"; }
 
 Features withPrefix(Features features, const std::string& prefix) {
     Features named;
@@ -104,8 +101,11 @@ Tensor chosenTerm(const ScoreFeature& feature, const Scores& scores) {
     std::vector<std::string> known;
     for (const auto& [name, tensor] : scores.parts)
         known.push_back(name);
-    throw Error({fmt::format("{} has no part '{}'", feature.name, feature.part), fmt::format("character {}", feature.place),
-                 known.empty() ? "It has none: write " + feature.name : fmt::format("It has {}", fmt::join(known, ", ")), {}});
+    throw Error(
+        {fmt::format("{} has no part '{}'", feature.name, feature.part),
+         fmt::format("character {}", feature.place),
+         known.empty() ? "It has none: write " + feature.name : fmt::format("It has {}", fmt::join(known, ", ")),
+         {}});
 }
 
 class Score : public Policy {
@@ -153,14 +153,16 @@ public:
             terms.emplace_back(host.data.begin(), host.data.end());
             scores.parts[feature.text] = term;
         }
-        const auto heads = static_cast<std::size_t>(input.keys.size(0)), rows = static_cast<std::size_t>(input.rowCount());
+        const auto heads = static_cast<std::size_t>(input.keys.size(0)),
+                   rows = static_cast<std::size_t>(input.rowCount());
         const auto rowText = [&](std::size_t head, std::size_t row) {
             return fmt::format("KV head {}, token {}", head,
                                input.tokenAt(static_cast<std::int64_t>(head), static_cast<std::int64_t>(row)));
         };
         const std::vector<double> total = formula.evaluate(terms, heads, rows, rowText);
         HostTensor rounded{{input.keys.size(0), input.rowCount()}, {}};
-        std::transform(total.begin(), total.end(), std::back_inserter(rounded.data), [](double x) { return static_cast<float>(x); });
+        std::transform(total.begin(), total.end(), std::back_inserter(rounded.data),
+                       [](double x) { return static_cast<float>(x); });
         scores.total = input.engine.upload(std::move(rounded));
         return scores;
     }
@@ -191,12 +193,17 @@ public:
         return all;
     }
 
-    std::string scoreLabel(const ParameterValues& values) const override { return "score " + values.text("expression"); }
+    std::string scoreLabel(const ParameterValues& values) const override {
+        return "score " + values.text("expression");
+    }
 
 private:
-    static ScoreExpression formulaOf(const ParameterValues& values) { return ScoreExpression::parse(values.text("expression")); }
+    static ScoreExpression formulaOf(const ParameterValues& values) {
+        return ScoreExpression::parse(values.text("expression"));
+    }
 
-    static Tensor termOf(const PolicyInput& input, const Features& features, const ScoreFeature& feature, std::size_t i) {
+    static Tensor termOf(const PolicyInput& input, const Features& features, const ScoreFeature& feature,
+                         std::size_t i) {
         if (isBasicScoreFeature(feature.name))
             return features.at(prefixOf(i));
         const PolicySpec spec = scoreFeatureSpec(feature);

@@ -20,9 +20,7 @@ namespace {
 
 using Numbers = std::vector<double>; ///< one number for all rows, or one per row
 
-double at(const Numbers& numbers, std::size_t i) {
-    return numbers[numbers.size() == 1 ? 0 : i];
-}
+double at(const Numbers& numbers, std::size_t i) { return numbers[numbers.size() == 1 ? 0 : i]; }
 
 template <class Operation> Numbers combined(const Numbers& a, const Numbers& b, Operation operation) {
     Numbers result(std::max(a.size(), b.size()));
@@ -75,10 +73,11 @@ struct Evaluation {
 
 private:
     [[noreturn]] void refuse(const ScoreNode& node, double value, std::size_t i) const {
-        throw Error({fmt::format("in the score '{}': '{}' is {} at {}", text, text.substr(node.begin, node.end - node.begin),
-                                 value, rowText(i / rows, i % rows)),
+        throw Error({fmt::format("in the score '{}': '{}' is {} at {}", text,
+                                 text.substr(node.begin, node.end - node.begin), value, rowText(i / rows, i % rows)),
                      fmt::format("character {}", node.begin + 1),
-                     "Keep arguments in range, like log(max(x, 1e-9))", {}});
+                     "Keep arguments in range, like log(max(x, 1e-9))",
+                     {}});
     }
 
     Numbers compute(const ScoreNode& node) const {
@@ -94,10 +93,14 @@ private:
             return mapped(std::move(first), [](double x) { return -x; });
         const Numbers second = of(node.arguments.back());
         switch (node.kind) {
-        case Kind::Add: return combined(first, second, [](double a, double b) { return a + b; });
-        case Kind::Subtract: return combined(first, second, [](double a, double b) { return a - b; });
-        case Kind::Multiply: return combined(first, second, [](double a, double b) { return a * b; });
-        default: return combined(first, second, [](double a, double b) { return a / b; });
+        case Kind::Add:
+            return combined(first, second, [](double a, double b) { return a + b; });
+        case Kind::Subtract:
+            return combined(first, second, [](double a, double b) { return a - b; });
+        case Kind::Multiply:
+            return combined(first, second, [](double a, double b) { return a * b; });
+        default:
+            return combined(first, second, [](double a, double b) { return a / b; });
         }
     }
 
@@ -119,8 +122,9 @@ private:
             return combined(raised, high, [](double a, double b) { return std::min(a, b); });
         }
         for (std::size_t i = 1; i < node.arguments.size(); ++i)
-            first = combined(first, of(node.arguments[i]),
-                             [least = name == "min"](double a, double b) { return least ? std::min(a, b) : std::max(a, b); });
+            first = combined(first, of(node.arguments[i]), [least = name == "min"](double a, double b) {
+                return least ? std::min(a, b) : std::max(a, b);
+            });
         return first;
     }
 
@@ -152,14 +156,14 @@ ScoreExpression ScoreExpression::parse(std::string_view text) {
     tree->text = text;
     tree->root = parseScore(text, tree->features);
     if (tree->features.empty())
-        throw Error({fmt::format("the score '{}' names no feature: all tokens are equal", text), "character 1",
-                     "Name one, like snapkv, leverage or vnorm", {}});
+        throw Error({fmt::format("the score '{}' names no feature: all tokens are equal", text),
+                     "character 1",
+                     "Name one, like snapkv, leverage or vnorm",
+                     {}});
     return ScoreExpression(std::move(tree));
 }
 
-const std::vector<ScoreFeature>& ScoreExpression::features() const {
-    return m_tree->features;
-}
+const std::vector<ScoreFeature>& ScoreExpression::features() const { return m_tree->features; }
 
 std::vector<double>
 ScoreExpression::evaluate(std::span<const std::vector<double>> values, std::size_t heads, std::size_t rows,

@@ -10,11 +10,11 @@ namespace kvscope {
 
 /// What a name in a formula means: numbers that every row of every head has.
 struct ScoreFeature {
-    std::string text;           ///< as typed
-    std::size_t place = 0;      ///< first character of it in the formula, from 1
-    std::string name;           ///< a basic feature or a policy
-    std::string variant, part;  ///< of a policy; may be empty
-    std::string settings;       ///< "window=16,pool_width=7", may be empty
+    std::string text;          ///< as typed
+    std::size_t place = 0;     ///< first character of it in the formula, from 1
+    std::string name;          ///< a basic feature or a policy
+    std::string variant, part; ///< of a policy; may be empty
+    std::string settings;      ///< "window=16,pool_width=7", may be empty
 };
 
 /// Names that stand for themselves: knorm, vnorm, position.

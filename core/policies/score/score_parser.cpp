@@ -30,13 +30,9 @@ constexpr std::array kFunctions = {Function{"z", 1, 1},      Function{"rank", 1,
                                    Function{"exp", 1, 1},    Function{"sqrt", 1, 1},   Function{"abs", 1, 1},
                                    Function{"min", 2, kAny}, Function{"max", 2, kAny}, Function{"clip", 3, 3}};
 
-bool isNameStart(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
+bool isNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-bool isDigit(char c) {
-    return c >= '0' && c <= '9';
-}
+bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
 class Parser {
 public:
@@ -52,7 +48,8 @@ public:
 
 private:
     [[noreturn]] void fail(std::size_t at, const std::string& sentence, const std::string& remedy) const {
-        throw Error({fmt::format("in the score '{}': {}", m_text, sentence), fmt::format("character {}", at + 1), remedy, {}});
+        throw Error(
+            {fmt::format("in the score '{}': {}", m_text, sentence), fmt::format("character {}", at + 1), remedy, {}});
     }
 
     void skipBlanks() {
@@ -171,7 +168,8 @@ private:
     }
 
     ScoreNode call(std::size_t begin, std::string name) {
-        const auto at = std::find_if(kFunctions.begin(), kFunctions.end(), [&](const Function& f) { return f.name == name; });
+        const auto at =
+            std::find_if(kFunctions.begin(), kFunctions.end(), [&](const Function& f) { return f.name == name; });
         if (at == kFunctions.end())
             failName(begin, "there is no function '" + name + "'", name, true);
         ScoreNode node;
@@ -185,7 +183,9 @@ private:
         node.end = m_at;
         const std::size_t count = node.arguments.size();
         if (count < at->least || count > at->most)
-            fail(begin, fmt::format("{} takes {} {}, not {}", name, at->most == kAny ? "at least" : "exactly", at->least, count),
+            fail(begin,
+                 fmt::format("{} takes {} {}, not {}", name, at->most == kAny ? "at least" : "exactly", at->least,
+                             count),
                  "Separate arguments by commas");
         node.function = std::move(name);
         return node;
@@ -235,7 +235,8 @@ private:
     void checkFeature(const ScoreFeature& feature, std::size_t begin) const {
         const bool isBasic = isBasicScoreFeature(feature.name);
         if (isBasic && feature.text != feature.name)
-            fail(begin + feature.name.size(), feature.name + " has no variants, parts or parameters", "Write " + feature.name + " alone");
+            fail(begin + feature.name.size(), feature.name + " has no variants, parts or parameters",
+                 "Write " + feature.name + " alone");
         if (isBasic)
             return;
         const auto policies = scoringPolicies();
@@ -253,8 +254,11 @@ private:
         const PolicySpec spec = scoreFeatureSpec(feature);
         const std::string name = feature.variant.empty() ? feature.name : feature.name + ":" + feature.variant;
         if (feature.part.empty() && choiceKindOf(spec.values) == ChoiceKind::ScoreOfBudget)
-            throw Error({name + " has a score that changes with the budget (λ = fraction removed)", {},
-                         "Fix it, as in " + name + "[lambda_rule=fixed,lambda=0.75], or take its parts: " + name + ".z_attention", {}});
+            throw Error({name + " has a score that changes with the budget (λ = fraction removed)",
+                         {},
+                         "Fix it, as in " + name + "[lambda_rule=fixed,lambda=0.75], or take its parts: " + name +
+                             ".z_attention",
+                         {}});
         if (policyById(spec.policy).scoreLabel(spec.values).starts_with("no score"))
             throw Error({name + " gives tokens no score", {}, "Choose another variant", {}});
     }

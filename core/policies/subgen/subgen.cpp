@@ -5,10 +5,10 @@
 #include "core/policies/subgen/subgen_log.h"
 
 #include "core/base/error.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
-#include "core/policies/common/policy_tools.h"
 #include "core/policies/subgen/subgen_radius.h"
 
 #include <fmt/format.h>
@@ -120,8 +120,8 @@ struct Reservoirs {
 };
 
 /// All rows that a slot accepted, in the order of time.
-std::vector<TokenIndex> allAccepted(Flips& flips, const std::vector<TokenIndex>& tokens, const std::vector<double>& probability,
-                                    std::int64_t slot) {
+std::vector<TokenIndex> allAccepted(Flips& flips, const std::vector<TokenIndex>& tokens,
+                                    const std::vector<double>& probability, std::int64_t slot) {
     std::vector<TokenIndex> accepted;
     for (std::size_t i = 0; i < tokens.size(); ++i)
         if (flips.accepts(tokens[i], slot, probability[i]))
@@ -241,7 +241,8 @@ void addHistory(Flips flips, std::int64_t head, const Reservoirs& reservoirs, Su
         }
         log.clusterHistory.emplace_back();
         for (std::size_t slot = 0; slot < reservoirs.clusterSlots[c].size(); ++slot)
-            log.clusterHistory.back().push_back(allAccepted(flips, tokens, probability, static_cast<std::int64_t>(slot)));
+            log.clusterHistory.back().push_back(
+                allAccepted(flips, tokens, probability, static_cast<std::int64_t>(slot)));
     }
     flips.key.round = ValueSlots;
     tokens.clear();

@@ -3,11 +3,11 @@
 #include "core/engine/clusters.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
-#include "core/policies/subgen/kcenter_log.h"
 #include "core/policies/policy.h"
-#include "core/policies/common/policy_tools.h"
+#include "core/policies/subgen/kcenter_log.h"
 
 #include <fmt/format.h>
 

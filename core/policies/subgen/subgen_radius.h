@@ -18,8 +18,8 @@ struct SubgenClusters {
 /// fits.
 SubgenClusters clusterKeys(const PolicyInput& input, const ParameterValues& values, std::int64_t count);
 
-/// The quantile of the Euclidean distances between the rows [H, n, d] of every head, out of up to 512 evenly spaced ones: the
-/// smallest distance that a share of at least `quantile` of the pairs does not exceed; 0 for a single row.
+/// The quantile of the Euclidean distances between the rows [H, n, d] of every head, out of up to 512 evenly spaced
+/// ones: the smallest distance that a share of at least `quantile` of the pairs does not exceed; 0 for a single row.
 std::vector<double> distanceQuantiles(const Engine& engine, const Tensor& rows, double quantile);
 
 } // namespace kvscope

@@ -23,7 +23,7 @@ EngineCase columnCase(const std::string& name, const naive::Attention& in) {
 naive::Attention attention(std::int64_t w, std::int64_t n, std::int64_t d, double spread = 1) {
     naive::Attention in{randomBlock(21, 6, w, d, spread), randomBlock(22, 3, n, d, spread), n - w, {}, {}};
     in.rule.scaling = 0.25;
-    in.rule.kvOfQ = {2, 0, 1, 0, 2, 1}; // groups need not be neighbours
+    in.rule.gqaGroupOf = {2, 0, 1, 0, 2, 1}; // groups need not be neighbours
     return in;
 }
 
@@ -60,7 +60,7 @@ naive::Weighted weighted(std::int64_t w, std::int64_t n, std::int64_t d, std::in
     naive::Weighted in{
         randomBlock(31, 4, w, d), randomBlock(32, 2, n, d), randomBlock(33, 2, n, dv), n - w, n - w, {}, {}};
     in.rule.scaling = 0.3;
-    in.rule.kvOfQ = {1, 0, 0, 1};
+    in.rule.gqaGroupOf = {1, 0, 0, 1};
     return in;
 }
 
@@ -125,7 +125,8 @@ void addWeightedCases(std::vector<EngineCase>& cases) {
     naive::Weighted subset = weighted(20, 120, 16, 9);
     subset.kept = {{{0, 3, 50, 99}, {}, {}, {}}, {{7}, {}, {}, {}}};
     cases.push_back(weightedCase("subset", subset));
-    subset.kept = {{{0, 3, 50, 99}, {}, {}, {}}, {{7}, {}, {}, {}}, {{7, 8}, {2, 3}, {}, {}}, {{1, 60, 61}, {}, {}, {}}};
+    subset.kept = {
+        {{0, 3, 50, 99}, {}, {}, {}}, {{7}, {}, {}, {}}, {{7, 8}, {2, 3}, {}, {}}, {{1, 60, 61}, {}, {}, {}}};
     cases.push_back(weightedCase("subset-per-query-head", subset));
     naive::Weighted estimator = weighted(37, 200, 20, 16);
     estimator.kept = samples(estimator.cut);

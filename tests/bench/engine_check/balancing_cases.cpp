@@ -35,9 +35,7 @@ BalancingWalks walksOf(const BalancingWalk& like, std::int64_t size, std::int64_
 }
 
 /// Numbers beyond the range of float, which a walk computes in double, count as 1e30.
-double bounded(double x) {
-    return std::clamp(x, -1e30, 1e30);
-}
+double bounded(double x) { return std::clamp(x, -1e30, 1e30); }
 
 void append(naive::Numbers& out, const std::vector<double>& numbers) {
     std::transform(numbers.begin(), numbers.end(), std::back_inserter(out), bounded);
@@ -47,9 +45,9 @@ void append(std::vector<float>& out, const std::vector<double>& numbers) {
     std::transform(numbers.begin(), numbers.end(), std::back_inserter(out), [](double x) { return float(bounded(x)); });
 }
 
-/// What float products and exponentials may do to an entry of a walk's kernel matrix, relative to its size: the exponent
-/// is off by about two units of what it is made of, twice, and the exponential, the product of values and the rest by
-/// some units more.
+/// What float products and exponentials may do to an entry of a walk's kernel matrix, relative to its size: the
+/// exponent is off by about two units of what it is made of, twice, and the exponential, the product of values and the
+/// rest by some units more.
 double fastEntryError(const naive::Balancing& data, const BalancingWalk& walk) {
     const auto longest = [](const naive::Block& rows) {
         double most = 0;
@@ -62,7 +60,8 @@ double fastEntryError(const naive::Balancing& data, const BalancingWalk& walk) {
             }
         return std::sqrt(most);
     };
-    const double reach = longest(data.keys) + std::max(longest(data.keys), longest(data.centres)); // of a key and the centre
+    const double reach =
+        longest(data.keys) + std::max(longest(data.keys), longest(data.centres)); // of a key and the centre
     return 0x1.0p-24 * (16 + 4 * (walk.logScale * reach * reach + std::abs(walk.logShift)));
 }
 
@@ -98,9 +97,10 @@ double fastWalkError(const naive::Balancing& data, const BalancingWalks& walks) 
     for (std::size_t w = 0; w < balanced.size(); ++w) {
         const naive::Numbers parts = partsOf(data, walks.walks[w]);
         const double entry = fastEntryError(data, walks.walks[w]);
-        worst = std::max(worst, entry); // of the diagonal
+        worst = std::max(worst, entry);                               // of the diagonal
         for (std::size_t i = 1; i < balanced[w].products.size(); ++i) // nothing is added to the first
-            worst = std::max(worst, bounded(entry * parts[i]) / (std::abs(bounded(balanced[w].products[i])) + 1e-6 * scale));
+            worst = std::max(worst,
+                             bounded(entry * parts[i]) / (std::abs(bounded(balanced[w].products[i])) + 1e-6 * scale));
     }
     return worst;
 }
@@ -163,8 +163,8 @@ EngineCase walkCase(const std::string& name, const BalancingWalk& like, std::int
             fastWalkError(data, walks)};
 }
 
-/// Signs, and products over what they are made of: that lies between -1 and 1 and is off by the error of an entry, so fast
-/// arithmetic is held to every sign and to sums that do not forget a row. Some rows are silent, some weigh more.
+/// Signs, and products over what they are made of: that lies between -1 and 1 and is off by the error of an entry, so
+/// fast arithmetic is held to every sign and to sums that do not forget a row. Some rows are silent, some weigh more.
 EngineCase sharesCase(const std::string& name, BalancingWalk like, std::int64_t size, naive::Balancing data) {
     BalancingWalks walks = walksOf(like, size, 2, kRows);
     for (BalancingWalk& walk : walks.walks)
@@ -211,8 +211,8 @@ EngineCase sharesCase(const std::string& name, BalancingWalk like, std::int64_t 
             entryError};
 }
 
-void addSharesCases(std::vector<EngineCase>& cases, const std::string& name, const BalancingWalk& like, std::int64_t size,
-                    bool values, bool centres) {
+void addSharesCases(std::vector<EngineCase>& cases, const std::string& name, const BalancingWalk& like,
+                    std::int64_t size, bool values, bool centres) {
     naive::Balancing data = dataOf(values, centres, 1);
     cases.push_back(sharesCase(name, like, size, data));
     data.keys = inSixteenBits(data.keys);

@@ -48,24 +48,12 @@ typedef float Float4 __attribute__((vector_size(16)));
 typedef float Float8 __attribute__((vector_size(32)));
 typedef float Float16 __attribute__((vector_size(64)));
 
-void doubleBase() {
-    chains<Double2>();
-}
-void floatBase() {
-    chains<Float4>();
-}
-[[gnu::target("avx2,fma")]] void doubleAvx2() {
-    chains<Double4>();
-}
-[[gnu::target("avx2,fma")]] void floatAvx2() {
-    chains<Float8>();
-}
-[[gnu::target("avx512f")]] void doubleAvx512() {
-    chains<Double8>();
-}
-[[gnu::target("avx512f")]] void floatAvx512() {
-    chains<Float16>();
-}
+void doubleBase() { chains<Double2>(); }
+void floatBase() { chains<Float4>(); }
+[[gnu::target("avx2,fma")]] void doubleAvx2() { chains<Double4>(); }
+[[gnu::target("avx2,fma")]] void floatAvx2() { chains<Float8>(); }
+[[gnu::target("avx512f")]] void doubleAvx512() { chains<Double8>(); }
+[[gnu::target("avx512f")]] void floatAvx512() { chains<Float16>(); }
 
 void copyBlock() {
     constexpr std::size_t kBytes = std::size_t{64} << 20;

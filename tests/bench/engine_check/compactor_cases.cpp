@@ -21,8 +21,8 @@ EngineCase leverageCase(const std::string& name, const naive::LeverageCase& in, 
             4 * n * d,
             kLeverageError,
             [=](const Engine& e) {
-                LeverageRequest request{uploadRows(e, in.rows), {}, route, in.centred, in.chunk, in.regulariser,
-                                        in.strength};
+                LeverageRequest request{uploadRows(e, in.rows), {},         route, in.centred, in.chunk,
+                                        in.regulariser,         in.strength};
                 if (!in.sketch.numbers.empty())
                     request.sketch = {Shape{in.sketch.heads, in.sketch.rows, in.sketch.width}, in.sketch.numbers};
                 return [&e, request] { return Outcome{e.download(e.leverage(request, {}).scores).data}; };
@@ -46,7 +46,8 @@ naive::Block deficient(std::int64_t n, std::int64_t d) {
     return rows;
 }
 
-/// Heads that a batch solves together though they differ: full rank, dependent columns, nothing at all, full rank again.
+/// Heads that a batch solves together though they differ: full rank, dependent columns, nothing at all, full rank
+/// again.
 naive::Block mixedHeads(std::int64_t n, std::int64_t d) {
     naive::Block rows = randomBlock(93, 4, n, d, 1, 0.5);
     const auto head = static_cast<std::ptrdiff_t>(n * d);
@@ -64,8 +65,8 @@ EngineCase chunksCaseOf(const std::string& name, const naive::ChunksCase& in) {
             kOneRounding,
             [=](const Engine& e) {
                 return [=, &e, q = uploadRows(e, in.queries), k = uploadRows(e, in.keys)] {
-                    return Outcome{e.download(e.attentionChunkSums({q, k, in.rule, chunk, zeroKeys, uniformRows}, {}))
-                                       .data};
+                    return Outcome{
+                        e.download(e.attentionChunkSums({q, k, in.rule, chunk, zeroKeys, uniformRows}, {})).data};
                 };
             },
             [in] { return naive::attentionChunkSums(in); },
@@ -74,9 +75,14 @@ EngineCase chunksCaseOf(const std::string& name, const naive::ChunksCase& in) {
 
 /// With all digits of a float, and as 16-bit captures have them.
 void addChunksCase(std::vector<EngineCase>& cases, const std::string& name, std::int64_t n, std::int64_t chunk,
-                   std::int64_t zeroKeys, std::int64_t uniformRows, double softcap, double scaling, std::int64_t window = 0) {
-    naive::ChunksCase in{randomBlock(82, 6, n, 20), randomBlock(83, 2, n, 20, 1, 0.3),
-                         AttentionRule{scaling, softcap, window, {0, 1, 1, 0, 1, 0}}, chunk, zeroKeys, uniformRows};
+                   std::int64_t zeroKeys, std::int64_t uniformRows, double softcap, double scaling,
+                   std::int64_t window = 0) {
+    naive::ChunksCase in{randomBlock(82, 6, n, 20),
+                         randomBlock(83, 2, n, 20, 1, 0.3),
+                         AttentionRule{scaling, softcap, window, {0, 1, 1, 0, 1, 0}},
+                         chunk,
+                         zeroKeys,
+                         uniformRows};
     cases.push_back(chunksCaseOf(name, in));
     in.queries = inSixteenBits(in.queries);
     in.keys = inSixteenBits(in.keys);

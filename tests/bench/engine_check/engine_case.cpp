@@ -26,12 +26,12 @@ double errorOf(const std::vector<float>& got, const naive::Numbers& expected) {
 
 double fastAttentionError(const naive::Block& queries, const naive::Block& keys, const AttentionRule& rule) {
     double largest = 0;
-    for (std::size_t h = 0; h < rule.kvOfQ.size(); ++h)
+    for (std::size_t h = 0; h < rule.gqaGroupOf.size(); ++h)
         for (std::int64_t i = 0; i < queries.rows; ++i)
             for (std::int64_t j = 0; j < keys.rows; ++j) {
                 double sizes = 0;
                 for (std::int64_t c = 0; c < keys.width; ++c)
-                    sizes += std::abs(queries.at(std::int64_t(h), i, c) * keys.at(rule.kvOfQ[h], j, c));
+                    sizes += std::abs(queries.at(std::int64_t(h), i, c) * keys.at(rule.gqaGroupOf[h], j, c));
                 largest = std::max(largest, rule.scaling * sizes);
             }
     return 0x1.0p-24 * (8 + 4 * largest);
@@ -73,8 +73,8 @@ Tensor uploadScores(const Engine& engine, const naive::Block& block) {
 
 std::vector<EngineCase> allCases() {
     std::vector<EngineCase> all;
-    for (const auto& cases : {keyCases(), attentionCases(), spectrumCases(), compactorCases(), mapCases(), scoreCases(), balancingCases(),
-                              clusterCases(), speedCases()})
+    for (const auto& cases : {keyCases(), attentionCases(), spectrumCases(), compactorCases(), mapCases(), scoreCases(),
+                              balancingCases(), clusterCases(), speedCases()})
         all.insert(all.end(), cases.begin(), cases.end());
     return all;
 }

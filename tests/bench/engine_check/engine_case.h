@@ -26,7 +26,8 @@ struct EngineCase {
     std::function<std::function<Outcome()>(const Engine&)> prepare;
     /// The oracle; empty for the large cases, which are only timed.
     std::function<naive::Numbers()> naive;
-    double fastError = 0; ///< what fast arithmetic is held to where it computes another way; else 0, and allowedError counts
+    double fastError =
+        0; ///< what fast arithmetic is held to where it computes another way; else 0, and allowedError counts
     double gpuTarget = 0; ///< seconds that an H200 is to take; 0: no target
 };
 
@@ -37,8 +38,8 @@ inline constexpr double kOneRounding = 0x1.0p-24 * 1.01;
 /// lets sums that cancel keep the error of their parts.
 double errorOf(const std::vector<float>& got, const naive::Numbers& expected);
 
-/// What float arithmetic makes of the shares or logits of these queries [Hq, w, d] and keys [Hkv, n, d], in the measure of
-/// errorOf. A logit is a sum of products, off by about two units of the sum of their sizes; a share divides two
+/// What float arithmetic makes of the shares or logits of these queries [Hq, w, d] and keys [Hkv, n, d], in the measure
+/// of errorOf. A logit is a sum of products, off by about two units of the sum of their sizes; a share divides two
 /// exponentials of such logits, which turns these into relative errors; e^x, the sum and the division add 8 units.
 inline constexpr double kFastNearZero = 2e-3; ///< of logits and outputs: those near 0 keep the error of their parts
 double fastAttentionError(const naive::Block& queries, const naive::Block& keys, const AttentionRule& rule);

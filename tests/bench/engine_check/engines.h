@@ -19,10 +19,22 @@ inline const std::map<std::string, EngineFactory>& engineFactories() {
         {"cpu-v2", [](int threads) { return makeCpuEngine(threads, "v2"); }},
         {"cpu-v3", [](int threads) { return makeCpuEngine(threads, "v3"); }},
         {"cpu-v4", [](int threads) { return makeCpuEngine(threads, "v4"); }},
-        {"torch", [](int threads) { return makeEngine({"torch", threads}); }},
-        {"torch-fast", [](int threads) { return makeEngine({"torch", threads, Arithmetic::Fast}); }},
-        {"cuda", [](int threads) { return makeEngine({"cuda", threads}); }},
-        {"cuda-fast", [](int threads) { return makeEngine({"cuda", threads, Arithmetic::Fast}); }},
+        {"torch",
+         [](int threads) {
+             return makeEngine({"torch", threads});
+         }},
+        {"torch-fast",
+         [](int threads) {
+             return makeEngine({"torch", threads, Arithmetic::Fast});
+         }},
+        {"cuda",
+         [](int threads) {
+             return makeEngine({"cuda", threads});
+         }},
+        {"cuda-fast",
+         [](int threads) {
+             return makeEngine({"cuda", threads, Arithmetic::Fast});
+         }},
     };
     return factories;
 }

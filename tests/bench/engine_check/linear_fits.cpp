@@ -1,5 +1,5 @@
-// Does cost grow as theory says? Each feature that is linear in the tokens is timed at growing lengths, and the slope of
-// log time over log tokens is its exponent: 1 is linear, 2 would be a hidden n x n.
+// Does cost grow as theory says? Each feature that is linear in the tokens is timed at growing lengths, and the slope
+// of log time over log tokens is its exponent: 1 is linear, 2 would be a hidden n x n.
 #include "tests/bench/engine_check/linear_fits.h"
 
 #include "core/base/error.h"
@@ -20,9 +20,7 @@ namespace {
 
 constexpr std::int64_t kQueryHeads = 4, kWidth = 128;
 
-AttentionRule rule() {
-    return {0.0883883476, 0, 0, {0, 0, 0, 0}};
-}
+AttentionRule rule() { return {0.0883883476, 0, 0, {0, 0, 0, 0}}; }
 
 Tensor keysOf(const Engine& engine, std::int64_t tokens) {
     return uploadRows(engine, randomBlock(61, 1, tokens, kWidth, 1, 0.1));
@@ -35,8 +33,11 @@ std::function<void()> keydiff(const Engine& e, std::int64_t tokens) {
 }
 
 std::function<void()> snapkv(const Engine& e, std::int64_t tokens) {
-    const AttentionInput input{uploadRows(e, randomBlock(62, kQueryHeads, 32, kWidth)), keysOf(e, tokens),
-                               TokenIndex(tokens - 32), {}, rule()};
+    const AttentionInput input{uploadRows(e, randomBlock(62, kQueryHeads, 32, kWidth)),
+                               keysOf(e, tokens),
+                               TokenIndex(tokens - 32),
+                               {},
+                               rule()};
     return [&e, input] { (void)e.attentionColumnSums(input, {}); };
 }
 

@@ -34,9 +34,7 @@ struct Timed {
     double onDevice = 0; ///< of the fastest run by the GPU's clock; 0: there is none
 };
 
-double now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// The fastest of several runs; a test runs once.
 Timed timeOf(const std::function<Outcome()>& work, bool bench, const DeviceClock* clock) {
@@ -72,7 +70,8 @@ std::string targetText(const EngineCase& c, const Engine& engine, const Timed& t
     return fmt::format("  target {:.3f} ms: {}", c.gpuTarget * 1e3, seconds <= c.gpuTarget ? "met" : "MISSED");
 }
 
-bool runCase(const EngineCase& c, const Engine& engine, const Ceilings& ceilings, bool bench, const DeviceClock* clock) {
+bool runCase(const EngineCase& c, const Engine& engine, const Ceilings& ceilings, bool bench,
+             const DeviceClock* clock) {
     const Timed timed = timeOf(c.prepare(engine), bench, clock);
     std::string verdict = "speed";
     std::string error = "      -";
@@ -152,7 +151,9 @@ int run(int argc, char** argv) {
     auto* parity = app.add_subcommand("parity", "compare the kept lists of two engines on random heads");
     parity->add_option("--engine", options.engine, "one of: " + names)->capture_default_str();
     parity->add_option("--against", options.reference, "the other engine")->capture_default_str();
-    parity->add_option("--rows", options.rows, "tokens per head, like 4096,16384")->delimiter(',')->capture_default_str();
+    parity->add_option("--rows", options.rows, "tokens per head, like 4096,16384")
+        ->delimiter(',')
+        ->capture_default_str();
     parity->add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 1024));
     auto* fit = app.add_subcommand("fit", "fit the growth of cost with length where theory says linear");
     fit->add_option("--engine", options.engine, "one of: " + names)->capture_default_str();
@@ -168,8 +169,8 @@ int run(int argc, char** argv) {
     try {
         app.parse(argc, argv);
         if (parity->parsed())
-            return compareLists(*engineOf(options.reference, options.threads), *engineOf(options.engine, options.threads),
-                                options.rows) == 0
+            return compareLists(*engineOf(options.reference, options.threads),
+                                *engineOf(options.engine, options.threads), options.rows) == 0
                        ? 0
                        : 1;
         if (fit->parsed())
@@ -190,6 +191,4 @@ int run(int argc, char** argv) {
 
 } // namespace kvscope::check
 
-int main(int argc, char** argv) {
-    return kvscope::check::run(argc, argv);
-}
+int main(int argc, char** argv) { return kvscope::check::run(argc, argv); }

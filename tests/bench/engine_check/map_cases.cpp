@@ -16,7 +16,7 @@ naive::Map mapOf(std::int64_t w, std::int64_t n, std::int64_t d) {
     AttentionMapInput& in = map.input;
     in.firstQuery = TokenIndex(n - w);
     in.rule.scaling = 0.4;
-    in.rule.kvOfQ = {2, 0, 1, 0, 2, 1};
+    in.rule.gqaGroupOf = {2, 0, 1, 0, 2, 1};
     in.queryHeads = {4};
     in.rowBegin = n - w;
     in.rowEnd = in.keyEnd = n;
@@ -33,7 +33,7 @@ naive::Map manyHeads(std::int32_t heads, GroupRule rule) {
     in.rule.scaling = 0.4;
     in.combine = rule;
     for (std::int32_t head = 0; head < heads; ++head) {
-        in.rule.kvOfQ.push_back(0);
+        in.rule.gqaGroupOf.push_back(0);
         in.queryHeads.push_back(heads - 1 - head);
     }
     in.rowBegin = 5;
@@ -55,7 +55,7 @@ std::vector<float> numbersOf(const AttentionMap& map) {
     for (const float cell : map.cells.data)
         numbers.push_back(std::isnan(cell) ? -1 : cell);
     numbers.insert(numbers.end(), map.columnSums.data.begin(), map.columnSums.data.end());
-    for (const float sum : map.rowLogSums.data)
+    for (const float sum : map.rowLogSumExps.data)
         numbers.push_back(std::isnan(sum) ? 0 : sum);
     return numbers;
 }
@@ -74,7 +74,7 @@ EngineCase mapCase(const std::string& name, const naive::Map& map, bool known = 
                     whole.rowBegin = whole.firstQuery;
                     whole.rowEnd = whole.firstQuery + map.queries.rows;
                     whole.rowsPerPixel = 0;
-                    now.rowLogSums = e.attentionMap(whole, {}).rowLogSums;
+                    now.rowLogSumExps = e.attentionMap(whole, {}).rowLogSumExps;
                 }
                 return [&e, now] { return Outcome{numbersOf(e.attentionMap(now, {}))}; };
             },

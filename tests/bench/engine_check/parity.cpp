@@ -48,7 +48,7 @@ Layer layerOn(const Engine& engine, std::int64_t n) {
                 {0.0883883476, 0, 0, {}},
                 n};
     for (std::int32_t h = 0; h < kQueryHeads; ++h)
-        layer.rule.kvOfQ.push_back(h / (kQueryHeads / kHeads));
+        layer.rule.gqaGroupOf.push_back(h / (kQueryHeads / kHeads));
     layer.chunkQueries = uploadRows(engine, randomBlock(304, kQueryHeads, n, kWidth));
     return layer;
 }
@@ -71,19 +71,18 @@ Choice keydiff(const Layer& l) {
     return keptOf(l, l.engine.scale(l.engine.similarity(l.keys, anchor, SimilarityMetric::Cosine, {}), -1));
 }
 
-Choice keyNorm(const Layer& l) {
-    return keptOf(l, l.engine.scale(l.engine.rowNorms(l.keys, {}), -1));
-}
+Choice keyNorm(const Layer& l) { return keptOf(l, l.engine.scale(l.engine.rowNorms(l.keys, {}), -1)); }
 
 Choice snapkv(const Layer& l) {
     const AttentionInput input{l.window, l.keys, static_cast<TokenIndex>(l.rows - kWindow), {}, l.rule};
-    const Tensor perKv = l.engine.reduceGroups(l.engine.attentionColumnSums(input, {}), l.rule.kvOfQ, kHeads, GroupRule::Mean);
+    const Tensor perKv =
+        l.engine.reduceGroups(l.engine.attentionColumnSums(input, {}), l.rule.gqaGroupOf, kHeads, GroupRule::Mean);
     return keptOf(l, l.engine.pool(perKv, PoolKind::Max, 7));
 }
 
 Choice compactor(const Layer& l) {
-    const Tensor chunks = l.engine.reduceGroups(
-        l.engine.attentionChunkSums({l.chunkQueries, l.keys, l.rule}, {}), l.rule.kvOfQ, kHeads, GroupRule::Mean);
+    const Tensor chunks = l.engine.reduceGroups(l.engine.attentionChunkSums({l.chunkQueries, l.keys, l.rule}, {}),
+                                                l.rule.gqaGroupOf, kHeads, GroupRule::Mean);
     LeverageRequest request;
     request.rows = l.keys;
     request.centred = true;
@@ -97,8 +96,16 @@ Choice balancekv(const Layer& l) {
     BalancingWalks input{l.keys, l.values, {}, {}};
     for (std::int64_t h = 0; h < kHeads; ++h)
         for (std::int64_t begin = 0; begin < l.rows; begin += kBlock) {
-            BalancingWalk walk{.head = h, .rows = {}, .uniforms = {}, .weights = {}, .silent = {}, .meanOver = kBlock, .gamma = 0.1,
-                               .logScale = 0.00884, .valueConstant = 0.025, .firstIsPlus = true};
+            BalancingWalk walk{.head = h,
+                               .rows = {},
+                               .uniforms = {},
+                               .weights = {},
+                               .silent = {},
+                               .meanOver = kBlock,
+                               .gamma = 0.1,
+                               .logScale = 0.00884,
+                               .valueConstant = 0.025,
+                               .firstIsPlus = true};
             for (std::int64_t r = begin; r < std::min(l.rows, begin + kBlock); ++r)
                 walk.rows.push_back(static_cast<TokenIndex>(r));
             for (std::size_t i = 0; i < walk.rows.size(); ++i) // a low-discrepancy sequence stands for the draws

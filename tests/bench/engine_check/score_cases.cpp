@@ -26,20 +26,21 @@ EngineCase poolCase(PoolKind kind, std::int64_t width, std::int64_t n) {
 
 EngineCase groupCase(GroupRule rule, const std::string& name) {
     const naive::Block scores = randomBlock(42, 6, 1, 77);
-    const std::vector<std::int32_t> kvOfQ = {2, 0, 1, 0, 2, 1};
+    const std::vector<std::int32_t> gqaGroupOf = {2, 0, 1, 0, 2, 1};
     return {"reduceGroups/" + name,
             6 * 77,
             4 * 9 * 77,
             kOneRounding,
             [=](const Engine& e) {
                 return [=, &e, t = uploadScores(e, scores)] {
-                    return Outcome{e.download(e.reduceGroups(t, kvOfQ, 3, rule)).data};
+                    return Outcome{e.download(e.reduceGroups(t, gqaGroupOf, 3, rule)).data};
                 };
             },
-            [=] { return naive::reduceGroups(scores, kvOfQ, 3, rule); }};
+            [=] { return naive::reduceGroups(scores, gqaGroupOf, 3, rule); }};
 }
 
-EngineCase entryCase(const std::string& name, const std::function<Tensor(const Engine&, const Tensor&, const Tensor&)>& work,
+EngineCase entryCase(const std::string& name,
+                     const std::function<Tensor(const Engine&, const Tensor&, const Tensor&)>& work,
                      const std::function<double(double, double)>& entry) {
     const naive::Block a = randomBlock(45, 3, 1, 77), b = randomBlock(46, 3, 1, 77);
     return {name,
@@ -47,7 +48,9 @@ EngineCase entryCase(const std::string& name, const std::function<Tensor(const E
             12 * 3 * 77,
             kOneRounding,
             [=](const Engine& e) {
-                return [=, &e, x = uploadScores(e, a), y = uploadScores(e, b)] { return Outcome{e.download(work(e, x, y)).data}; };
+                return [=, &e, x = uploadScores(e, a), y = uploadScores(e, b)] {
+                    return Outcome{e.download(work(e, x, y)).data};
+                };
             },
             [=] {
                 naive::Numbers numbers;
@@ -75,13 +78,15 @@ EngineCase gatherCase(const std::string& name, std::int64_t width) {
                 for (std::size_t h = 0; h < 2; ++h)
                     for (const TokenIndex row : chosen[h])
                         for (std::int64_t c = 0; c < width; ++c)
-                            numbers.push_back(double{rows.numbers[std::size_t((std::int64_t(h) * 41 + row) * width + c)]});
+                            numbers.push_back(
+                                double{rows.numbers[std::size_t((std::int64_t(h) * 41 + row) * width + c)]});
                 return numbers;
             }};
 }
 
 EngineCase projectCase() {
-    const naive::Block rows = randomBlock(48, 2, 60, 9), mean = randomBlock(49, 1, 1, 9), axes = randomBlock(50, 1, 2, 9);
+    const naive::Block rows = randomBlock(48, 2, 60, 9), mean = randomBlock(49, 1, 1, 9),
+                       axes = randomBlock(50, 1, 2, 9);
     return {"project/two-axes",
             2 * 60 * 9 * 2,
             4 * 60 * 9,
@@ -105,8 +110,8 @@ EngineCase projectCase() {
             }};
 }
 
-/// Of rows in a plane: the largest |l - 1| over the roots l of det(H - l G) = 0, where G sums all rows and H the kept ones
-/// with their weights.
+/// Of rows in a plane: the largest |l - 1| over the roots l of det(H - l G) = 0, where G sums all rows and H the kept
+/// ones with their weights.
 EngineCase distortionCase() {
     const naive::Block rows = randomBlock(57, 2, 30, 2);
     const std::vector<WeightedSet> kept = {{{2, 5, 17}, {1, 4, 2.5F}, {}, {}}, {{0, 1, 2, 28, 29}, {}, {}, {}}};
@@ -191,12 +196,15 @@ std::vector<EngineCase> scoreCases() {
     cases.push_back(topKCase("protected-more-than-kept", scores, {2, 5, 6}, 4, 3));
     cases.push_back(topKCase("all-and-none", scores, {501, 0, 501}, 2, 2));
     cases.push_back(topKCase("one-row", randomBlock(44, 2, 1, 1), {1, 0}, 1, 1));
-    cases.push_back(entryCase("scale/minus-a-third", [](const Engine& e, const Tensor& a, const Tensor&) { return e.scale(a, -1 / 3.0); },
-                              [](double a, double) { return -1 / 3.0 * a; }));
-    cases.push_back(entryCase("blend/0.3", [](const Engine& e, const Tensor& a, const Tensor& b) { return e.blend(a, b, 0.3); },
-                              [](double a, double b) { return a + 0.3 * b; }));
-    cases.push_back(entryCase("multiply/two", [](const Engine& e, const Tensor& a, const Tensor& b) { return e.multiply(a, b); },
-                              [](double a, double b) { return a * b; }));
+    cases.push_back(entryCase(
+        "scale/minus-a-third", [](const Engine& e, const Tensor& a, const Tensor&) { return e.scale(a, -1 / 3.0); },
+        [](double a, double) { return -1 / 3.0 * a; }));
+    cases.push_back(entryCase(
+        "blend/0.3", [](const Engine& e, const Tensor& a, const Tensor& b) { return e.blend(a, b, 0.3); },
+        [](double a, double b) { return a + 0.3 * b; }));
+    cases.push_back(entryCase(
+        "multiply/two", [](const Engine& e, const Tensor& a, const Tensor& b) { return e.multiply(a, b); },
+        [](double a, double b) { return a * b; }));
     cases.push_back(gatherCase("rows", 7));
     cases.push_back(gatherCase("scores", 1));
     cases.push_back(projectCase());

@@ -16,7 +16,7 @@ const naive::Block& bigKeys() {
 AttentionRule rule() {
     AttentionRule rule{0.0883883476, 0, 0, {}};
     for (std::int32_t h = 0; h < kQueryHeads; ++h)
-        rule.kvOfQ.push_back(h / 4);
+        rule.gqaGroupOf.push_back(h / 4);
     return rule;
 }
 

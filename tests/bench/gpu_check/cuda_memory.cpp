@@ -138,7 +138,9 @@ DeviceRates measureRates() {
     const CudaMemory memory;
     const auto from = memory.allocate(kCopyBytes), to = memory.allocate(kCopyBytes);
     const auto secondsFor = [&](const std::function<void()>& launch) {
-        return medianMilliseconds(memory.stream(), [] {}, launch) / 1e3;
+        return medianMilliseconds(
+                   memory.stream(), [] {}, launch) /
+               1e3;
     };
     const double copying = secondsFor([&] {
         check(cudaMemcpyAsync(to.get(), from.get(), kCopyBytes, cudaMemcpyDeviceToDevice, memory.stream()),

@@ -16,8 +16,8 @@ std::string describeDevice();
 /// Memory of the first CUDA device, straight from CUDA, and a stream of its own.
 std::shared_ptr<const gpu::DeviceMemory> makeCudaMemory(gpu::ExactSums exactSums = gpu::ExactSums::Double);
 
-/// Median seconds of a graph launch of what `work` enqueues. Before every launch the caches are filled with clean lines,
-/// so that neither inputs lie there nor old results are written back in its time.
+/// Median seconds of a graph launch of what `work` enqueues. Before every launch the caches are filled with clean
+/// lines, so that neither inputs lie there nor old results are written back in its time.
 double secondsOf(const std::function<void(gpu::Stream)>& work);
 
 /// What this device reaches with the simplest loops: shares of these are honest shares.

@@ -48,7 +48,7 @@ struct Layer {
           queries(uploadRows(engine, bfloatBlock(72, kQueryHeads, kWindow))),
           firstQuery(static_cast<TokenIndex>(n - kWindow)) {
         for (std::int32_t h = 0; h < kQueryHeads; ++h)
-            rule.kvOfQ.push_back(h / (kQueryHeads / kKvHeads));
+            rule.gqaGroupOf.push_back(h / (kQueryHeads / kKvHeads));
     }
 };
 
@@ -60,7 +60,7 @@ Tensor keyDiffScores(const Engine& e, const Layer& layer) {
 
 Tensor windowScores(const Engine& e, const Layer& layer) {
     const Tensor sums = e.attentionColumnSums({layer.queries, layer.keys, layer.firstQuery, {}, layer.rule}, {});
-    return e.reduceGroups(sums, layer.rule.kvOfQ, kKvHeads, GroupRule::Mean);
+    return e.reduceGroups(sums, layer.rule.gqaGroupOf, kKvHeads, GroupRule::Mean);
 }
 
 std::vector<BalancingSteps> walks(const Engine& e, const Layer& layer, std::int64_t n) {

@@ -45,9 +45,7 @@ struct Options {
     double flashMilliseconds = 0;
 };
 
-const char* nameOf(gpu::ExactSums sums) {
-    return sums == gpu::ExactSums::FloatPairs ? "pairs of floats" : "double";
-}
+const char* nameOf(gpu::ExactSums sums) { return sums == gpu::ExactSums::FloatPairs ? "pairs of floats" : "double"; }
 
 /// The engines' cases by kernels, where there is a choice with both exact sums and in fast arithmetic; rows go to the
 /// device as bfloat16 where nothing is lost, else as floats. Number of failures.
@@ -258,6 +256,4 @@ int run(int argc, char** argv) {
 
 } // namespace kvscope::check
 
-int main(int argc, char** argv) {
-    return kvscope::check::run(argc, argv);
-}
+int main(int argc, char** argv) { return kvscope::check::run(argc, argv); }

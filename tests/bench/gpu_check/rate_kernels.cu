@@ -66,9 +66,7 @@ template <class Number> __global__ void __launch_bounds__(kThreads) scalarKernel
         *call.out = static_cast<float>(sum);
 }
 
-std::int64_t blocksOf(int processors) {
-    return std::int64_t{processors} * kBlocksPerProcessor;
-}
+std::int64_t blocksOf(int processors) { return std::int64_t{processors} * kBlocksPerProcessor; }
 
 } // namespace
 

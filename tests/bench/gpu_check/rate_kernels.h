@@ -4,7 +4,8 @@
 
 #include <cstddef>
 
-// Loops that do one thing as fast as the device can: what shares of its rates are taken of, and what empties its caches.
+// Loops that do one thing as fast as the device can: what shares of its rates are taken of, and what empties its
+// caches.
 namespace kvscope::check {
 
 /// Reads and writes nothing: the caches are left full of these bytes.

@@ -75,8 +75,9 @@ public:
         Held held;
         const DeviceRows keys = rows(held, 1, m_size.kvHeads, m_size.tokens);
         float* out = held.list<float>(m_memory, m_size.kvHeads * m_size.tokens);
-        return {"key norms", keyBytes() + 4 * perToken(), 2 * numbers(),
-                [held, keys, out](Stream stream) { rowNorms(keys, out, stream); }, Rate::Double, target};
+        return {"key norms",   keyBytes() + 4 * perToken(),
+                2 * numbers(), [held, keys, out](Stream stream) { rowNorms(keys, out, stream); },
+                Rate::Double,  target};
     }
 
     TimedKernel keyDiff(SpeedTarget target) const {
@@ -85,11 +86,14 @@ public:
         float* out = held.list<float>(m_memory, m_size.kvHeads * m_size.tokens);
         float* anchor = held.list<float>(m_memory, m_size.kvHeads * m_size.width);
         void* scratch = held.bytes(m_memory, anchorScratchBytes(keys));
-        return {"KeyDiff (anchor and cosines)", 2 * keyBytes() + 4 * perToken(), 7 * numbers(),
+        return {"KeyDiff (anchor and cosines)",
+                2 * keyBytes() + 4 * perToken(),
+                7 * numbers(),
                 [held, keys, out, anchor, scratch](Stream stream) {
                     anchorSimilarity(keys, true, Metric::Cosine, scratch, anchor, out, stream);
                 },
-                Rate::Double, target};
+                Rate::Double,
+                target};
     }
 
     TimedKernel best() const {
@@ -126,8 +130,11 @@ public:
         call.centre = held.list<std::int32_t>(m_memory, all);
         call.found = held.list<std::int32_t>(m_memory, m_size.kvHeads);
         call.scratch = held.bytes(m_memory, centersScratchBytes(call.keys));
-        return {"greedy k-center, " + std::to_string(call.count) + " centres", keyBytes() * call.count,
-                3 * numbers() * call.count, [held, call](Stream stream) { greedyCenters(call, stream); }, Rate::Double,
+        return {"greedy k-center, " + std::to_string(call.count) + " centres",
+                keyBytes() * call.count,
+                3 * numbers() * call.count,
+                [held, call](Stream stream) { greedyCenters(call, stream); },
+                Rate::Double,
                 {.seconds = 20e-3}};
     }
 
@@ -158,7 +165,7 @@ public:
         AttentionSumsCall call{.attention = attention(held, m_size.kvHeads, window, way)};
         if (chunks)
             call.attention.mask = {MaskKind::Chunks, 0, kChunk};
-        call.shares = held.list<SoftmaxShare>(m_memory, m_size.queryHeads * window);
+        call.normalisers = held.list<SoftmaxNormaliser>(m_memory, m_size.queryHeads * window);
         call.scratch = held.bytes(m_memory, softmaxScratchBytes(call.attention) + 1);
         call.logits = keepLogits ? held.bytes(m_memory, keptLogitsBytes(call.attention)) : nullptr;
         float* out = held.list<float>(m_memory, m_size.queryHeads * m_size.tokens);
@@ -168,7 +175,7 @@ public:
                 keyBytes() + 2 * w * double(m_size.queryHeads * m_size.width),
                 2 * w * seen * double(m_size.queryHeads * m_size.width),
                 [held, call, out](Stream stream) {
-                    softmaxShares(call, stream);
+                    softmaxNormalisers(call, stream);
                     attentionColumnSums(call, out, stream);
                 },
                 way.rate(),
@@ -185,17 +192,21 @@ public:
         for (std::int64_t r = 0; r < m_size.tokens; ++r)
             pixelRows.push_back(static_cast<std::int32_t>(((r + 1) * pixels - 1) / m_size.tokens));
         call.pixelRows = held.copy(m_memory, pixelRows);
-        call.shares = held.copy(m_memory, std::vector<SoftmaxShare>(static_cast<std::size_t>(members * m_size.tokens),
-                                                                    {0, 1.0 / double(m_size.tokens)}));
+        call.normalisers =
+            held.copy(m_memory, std::vector<SoftmaxNormaliser>(static_cast<std::size_t>(members * m_size.tokens),
+                                                               {0, 1.0 / double(m_size.tokens)}));
         call.keyEnd = m_size.tokens;
         call.height = call.width = pixels;
         call.cells = held.list<float>(m_memory, pixels * pixels);
         call.columnSums = held.list<float>(m_memory, pixels);
         call.scratch = held.bytes(m_memory, attentionTileScratchBytes(call));
         const auto n = static_cast<double>(m_size.tokens);
-        return {"attention map 1000 x 1000 of one KV head, fast", 2 * 5 * n * double(m_size.width) + 4e6,
-                n * n * double(members * m_size.width), [held, call](Stream stream) { attentionTile(call, stream); },
-                Rate::Tensor, target};
+        return {"attention map 1000 x 1000 of one KV head, fast",
+                2 * 5 * n * double(m_size.width) + 4e6,
+                n * n * double(members * m_size.width),
+                [held, call](Stream stream) { attentionTile(call, stream); },
+                Rate::Tensor,
+                target};
     }
 
 private:

@@ -212,34 +212,18 @@ void setOrder(Order order, unsigned seed) {
     device().random.seed(seed);
 }
 
-std::int64_t launches() {
-    return device().launches;
-}
+std::int64_t launches() { return device().launches; }
 
-Place threadPlace() {
-    return {device().current, 0, 0};
-}
-Place blockPlace() {
-    return device().block;
-}
-Place blockSize() {
-    return device().size;
-}
-Place gridSize() {
-    return device().grid;
-}
+Place threadPlace() { return {device().current, 0, 0}; }
+Place blockPlace() { return device().block; }
+Place blockSize() { return device().size; }
+Place gridSize() { return device().grid; }
 
-void blockBarrier() {
-    waitIn(State::AtBlockBarrier, &device().block);
-}
+void blockBarrier() { waitIn(State::AtBlockBarrier, &device().block); }
 
-void warpBarrier() {
-    waitIn(State::AtWarpBarrier, laneSlot(0));
-}
+void warpBarrier() { waitIn(State::AtWarpBarrier, laneSlot(0)); }
 
-void* sharedBytes() {
-    return device().shared.get();
-}
+void* sharedBytes() { return device().shared.get(); }
 
 unsigned char* laneSlot(int lane) {
     Device& d = device();

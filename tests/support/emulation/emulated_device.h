@@ -87,9 +87,7 @@ void launch(const char*, void (*kernel)(Argument), Grid grid, int threads, std::
         &call, grid, threads, sharedBytes);
 }
 
-template <class T> T& sharedAs() {
-    return *static_cast<T*>(emulation::sharedBytes());
-}
+template <class T> T& sharedAs() { return *static_cast<T*>(emulation::sharedBytes()); }
 
 } // namespace kvscope::gpu
 

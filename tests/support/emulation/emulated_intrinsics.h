@@ -10,13 +10,9 @@
 #define blockDim (::kvscope::gpu::emulation::blockSize())
 #define gridDim (::kvscope::gpu::emulation::gridSize())
 
-inline void __syncthreads() {
-    ::kvscope::gpu::emulation::blockBarrier();
-}
+inline void __syncthreads() { ::kvscope::gpu::emulation::blockBarrier(); }
 
-inline void __syncwarp(unsigned = 0xffffffffU) {
-    ::kvscope::gpu::emulation::warpBarrier();
-}
+inline void __syncwarp(unsigned = 0xffffffffU) { ::kvscope::gpu::emulation::warpBarrier(); }
 
 template <class T> T __shfl_sync(unsigned, T value, int lane) {
     return ::kvscope::gpu::emulation::exchanged(value, lane);
@@ -39,13 +35,9 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
     return votes;
 }
 
-inline int __popc(unsigned bits) {
-    return __builtin_popcount(bits);
-}
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 
-template <class T> T atomicAdd(T* to, T value) {
-    return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
-}
+template <class T> T atomicAdd(T* to, T value) { return __atomic_fetch_add(to, value, __ATOMIC_RELAXED); }
 
 inline unsigned atomicMax(unsigned* to, unsigned value) {
     unsigned old = __atomic_load_n(to, __ATOMIC_RELAXED);

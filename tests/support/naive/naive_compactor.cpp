@@ -1,5 +1,5 @@
-// What Compactor is made of, one sum sign after the other: leverage by one-sided Jacobi rotations of the rows, attention
-// inside chunks, z-scores.
+// What Compactor is made of, one sum sign after the other: leverage by one-sided Jacobi rotations of the rows,
+// attention inside chunks, z-scores.
 #include "tests/support/naive/naive_engine.h"
 
 #include <algorithm>
@@ -82,8 +82,8 @@ Numbers leverageOfChunk(const LeverageCase& in, std::int64_t head, std::int64_t 
         const bool clamps = in.regulariser == Regulariser::Clamp;
         if (!clamps && square <= std::max(1e-26 * largest, 1e-26 * raw * raw * double(rows.size())))
             continue; // rounding
-        const double divisor = clamps ? std::max(square, in.strength)
-                                      : square + (in.regulariser == Regulariser::Ridge ? in.strength : 0);
+        const double divisor =
+            clamps ? std::max(square, in.strength) : square + (in.regulariser == Regulariser::Ridge ? in.strength : 0);
         for (std::size_t i = 0; i < rows.size(); ++i)
             scores[i] += rows[i][j] * rows[i][j] / divisor;
     }
@@ -114,10 +114,11 @@ Numbers attentionChunkSums(const ChunksCase& in) {
             for (std::int64_t i = begin; i < end; ++i) {
                 double logit = 0;
                 for (std::int64_t c = 0; c < in.keys.width; ++c)
-                    logit += in.queries.at(h, j, c) * in.keys.at(in.rule.kvOfQ[std::size_t(h)], i, c);
+                    logit += in.queries.at(h, j, c) * in.keys.at(in.rule.gqaGroupOf[std::size_t(h)], i, c);
                 logit *= in.rule.scaling;
                 logit = in.rule.softcap > 0 ? in.rule.softcap * std::tanh(logit / in.rule.softcap) : logit;
-                const bool far = in.rule.slidingWindow > 0 && (i - j >= in.rule.slidingWindow || j - i >= in.rule.slidingWindow);
+                const bool far =
+                    in.rule.slidingWindow > 0 && (i - j >= in.rule.slidingWindow || j - i >= in.rule.slidingWindow);
                 logits.push_back(far ? -1e300 : logit);
             }
             const std::int64_t zeros = partial ? in.zeroKeys : 0;

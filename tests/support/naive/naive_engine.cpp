@@ -99,7 +99,7 @@ Numbers pairwiseSums(const Block& keys, SimilarityMetric metric) {
 Numbers attentionColumnSums(const Attention& in) {
     Numbers out;
     for (std::int64_t h = 0; h < in.queries.heads; ++h) {
-        const std::int64_t kv = in.rule.kvOfQ[std::size_t(h)];
+        const std::int64_t kv = in.rule.gqaGroupOf[std::size_t(h)];
         Numbers sums(std::size_t(in.keys.rows), 0.0);
         for (std::int64_t j = 0; j < in.queries.rows; ++j) {
             Numbers logits(sums.size(), -kInfinity);
@@ -139,14 +139,14 @@ Numbers pool(const Block& scores, PoolKind kind, std::int64_t width) {
     return out;
 }
 
-Numbers reduceGroups(const Block& scores, const std::vector<std::int32_t>& kvOfQ, std::int64_t kvHeads,
+Numbers reduceGroups(const Block& scores, const std::vector<std::int32_t>& gqaGroupOf, std::int64_t kvHeads,
                      GroupRule rule) {
     Numbers out;
     for (std::int64_t kv = 0; kv < kvHeads; ++kv)
         for (std::int64_t i = 0; i < scores.width; ++i) {
             double sum = 0, top = -kInfinity, count = 0;
             for (std::int64_t h = 0; h < scores.heads; ++h) {
-                if (kvOfQ[std::size_t(h)] != kv)
+                if (gqaGroupOf[std::size_t(h)] != kv)
                     continue;
                 sum += scores.at(h, 0, i);
                 top = std::max(top, scores.at(h, 0, i));
@@ -193,7 +193,7 @@ Numbers weightedAttention(const Weighted& in) {
     Numbers outputs, logs, norms;
     for (std::int64_t h = 0; h < in.queries.heads; ++h)
         for (std::int64_t j = 0; j < in.queries.rows; ++j) {
-            const std::int64_t kv = in.rule.kvOfQ[std::size_t(h)], position = in.firstQuery + j;
+            const std::int64_t kv = in.rule.gqaGroupOf[std::size_t(h)], position = in.firstQuery + j;
             // How often every token counts above and below the line.
             Numbers above(std::size_t(in.keys.rows), 0.0), below = above;
             for (std::int64_t i = 0; i < in.keys.rows; ++i)

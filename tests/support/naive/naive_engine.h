@@ -36,7 +36,8 @@ struct Attention {
 Numbers attentionColumnSums(const Attention& input);
 
 Numbers pool(const Block& scores, PoolKind kind, std::int64_t width);
-Numbers reduceGroups(const Block& scores, const std::vector<std::int32_t>& kvOfQ, std::int64_t kvHeads, GroupRule rule);
+Numbers reduceGroups(const Block& scores, const std::vector<std::int32_t>& gqaGroupOf, std::int64_t kvHeads,
+                     GroupRule rule);
 
 struct Choice {
     std::vector<TokenIndex> kept;
@@ -65,7 +66,8 @@ struct LeverageCase {
     Regulariser regulariser = Regulariser::None;
     double strength = 0;
 };
-/// [heads, n], by one-sided Jacobi rotations of the rows themselves; directions below 1e-13 of the largest are rounding.
+/// [heads, n], by one-sided Jacobi rotations of the rows themselves; directions below 1e-13 of the largest are
+/// rounding.
 Numbers leverage(const LeverageCase& input);
 
 struct ChunksCase {
@@ -79,7 +81,7 @@ Numbers standardise(const Block& scores, const Standardisation& how);
 
 struct Map {
     Block queries, keys;
-    AttentionMapInput input; ///< its tensors and rowLogSums are left alone
+    AttentionMapInput input; ///< its tensors and rowLogSumExps are left alone
 };
 /// [height, width] cells, -1 where nothing is seen; then [width] column sums; then [heads, w] row log sums, 0 unknown.
 Numbers attentionMap(const Map& map);

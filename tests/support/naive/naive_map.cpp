@@ -29,7 +29,7 @@ bool sees(const Map& map, std::int64_t query, std::int64_t key) {
 /// Logits of one row over all keys, kHidden where masked.
 Numbers rowOf(const Map& map, std::int64_t head, std::int64_t position) {
     const AttentionMapInput& in = map.input;
-    const std::int64_t kv = in.rule.kvOfQ[std::size_t(head)];
+    const std::int64_t kv = in.rule.gqaGroupOf[std::size_t(head)];
     Numbers logits;
     for (std::int64_t key = 0; key < map.keys.rows; ++key) {
         double product = 0;
@@ -42,7 +42,7 @@ Numbers rowOf(const Map& map, std::int64_t head, std::int64_t position) {
     return logits;
 }
 
-double logSum(const Numbers& logits) {
+double logSumExp(const Numbers& logits) {
     const double top = *std::max_element(logits.begin(), logits.end());
     double sum = 0;
     for (const double x : logits)
@@ -56,7 +56,7 @@ Numbers cellsOf(const Map& map, std::int64_t position) {
     Numbers cells(std::size_t(map.keys.rows), in.combine == GroupRule::Max ? kHidden : 0.0);
     for (const std::int32_t head : in.queryHeads) {
         const Numbers logits = rowOf(map, head, position);
-        const double sum = logSum(logits);
+        const double sum = logSumExp(logits);
         for (std::size_t i = 0; i < cells.size(); ++i) {
             const double cell = in.value == MapValue::Logit ? logits[i] : std::exp(logits[i] - sum);
             cells[i] = in.combine == GroupRule::Max ? std::max(cells[i], cell) : cells[i] + cell;
@@ -102,7 +102,7 @@ Numbers attentionMap(const Map& map) {
                 }
             for (std::size_t h = 0; h < in.queryHeads.size() && in.value == MapValue::Weight; ++h)
                 sums[h * std::size_t(map.queries.rows) + std::size_t(position - in.firstQuery)] =
-                    logSum(rowOf(map, in.queryHeads[h], position));
+                    logSumExp(rowOf(map, in.queryHeads[h], position));
         }
     for (double& cell : cells)
         cell = cell == kHidden ? -1 : cell;

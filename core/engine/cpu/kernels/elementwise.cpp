@@ -10,13 +10,9 @@ namespace {
 
 constexpr double kMinusInfinity = -__builtin_inf();
 
-void product(const Product& p) {
-    blockProduct<Multiply>(p);
-}
+void product(const Product& p) { blockProduct<Multiply>(p); }
 
-void squaredDifferences(const Product& p) {
-    blockProduct<SquareDifference>(p);
-}
+void squaredDifferences(const Product& p) { blockProduct<SquareDifference>(p); }
 
 void addRows(const float* rows, I n, I d, const double* factors, double* __restrict sum) {
     for (I r = 0; r < n; ++r) {
@@ -58,11 +54,11 @@ void shapeLogits(double* x, I count, double scaling, double softcap) {
     }
 }
 
-void raiseTops(const double* x, I terms, I lanes, double* __restrict top) {
+void updateRowMaxima(const double* x, I terms, I lanes, double* __restrict rowMax) {
     for (I t = 0; t < terms; ++t)
         for (I l = 0; l < lanes; l += kLanes) {
-            const Vector value = load(x + t * lanes + l), old = load(top + l);
-            store(top + l, value > old ? value : old);
+            const Vector value = load(x + t * lanes + l), old = load(rowMax + l);
+            store(rowMax + l, value > old ? value : old);
         }
 }
 
@@ -81,12 +77,12 @@ void raiseTops(const double* x, I terms, I lanes, double* __restrict top) {
     }
 }
 
-void exponentials(double* __restrict x, I terms, I lanes, const double* __restrict top,
+void exponentials(double* __restrict x, I terms, I lanes, const double* __restrict rowMax,
                   const double* __restrict weights, double* __restrict total) {
-    // A lane that sees nothing has top -infinity; -infinity - 0 gives e^x = 0 there instead of NaN.
+    // A lane that sees nothing has rowMax -infinity; -infinity - 0 gives e^x = 0 there instead of NaN.
     double shift[kMaxLanes];
     for (I l = 0; l < lanes; ++l)
-        shift[l] = top[l] == kMinusInfinity ? 0 : top[l];
+        shift[l] = rowMax[l] == kMinusInfinity ? 0 : rowMax[l];
     for (I t = 0; t < terms; ++t) {
         double* row = x + t * lanes;
         const double weight = weights ? weights[t] : 1;
@@ -178,14 +174,14 @@ const Kernels kKernels = {KVSCOPE_NAME(KVSCOPE_LEVEL),
                           addRows,
                           rowDistances,
                           shapeLogits,
-                          raiseTops,
+                          updateRowMaxima,
                           exponentials,
                           addAcrossLanes,
                           balancingKernel,
                           addScaledRows,
                           repulsion,
                           fastLogits,
-                          fastRaiseTops,
+                          fastUpdateRowMaxima,
                           fastExponentials,
                           fastAddAcrossLanes};
 

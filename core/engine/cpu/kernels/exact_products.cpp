@@ -73,8 +73,6 @@ void widenFloats(const float* from, I count, double* to) {
         to[i] = double(from[i]);
 }
 
-void exactProduct(const Product& p) {
-    blockProduct<Multiply>(p);
-}
+void exactProduct(const Product& p) { blockProduct<Multiply>(p); }
 
 } // namespace kvscope::cpu::KVSCOPE_LEVEL

@@ -81,24 +81,24 @@ void fastLogits(const FastLogits& p) {
     shape(p);
 }
 
-void fastRaiseTops(const float* x, I terms, float* top) {
+void fastUpdateRowMaxima(const float* x, I terms, float* rowMax) {
     Floats best[kVectors];
     for (I v = 0; v < kVectors; ++v)
-        best[v] = loadFloats(top + v * kFloats);
+        best[v] = loadFloats(rowMax + v * kFloats);
     for (I t = 0; t < terms; ++t)
         for (I v = 0; v < kVectors; ++v) {
             const Floats value = loadFloats(x + t * kMaxLanes + v * kFloats);
             best[v] = value > best[v] ? value : best[v];
         }
     for (I v = 0; v < kVectors; ++v)
-        storeFloats(top + v * kFloats, best[v]);
+        storeFloats(rowMax + v * kFloats, best[v]);
 }
 
-void fastExponentials(float* x, I terms, const float* top, double* total) {
+void fastExponentials(float* x, I terms, const float* rowMax, double* total) {
     constexpr I kTermsPerSum = 256; // longer sums leave float, whose roundings would add up
     Floats shift[kVectors];
     for (I v = 0; v < kVectors; ++v)
-        shift[v] = loadFloats(top + v * kFloats);
+        shift[v] = loadFloats(rowMax + v * kFloats);
     for (I begin = 0; begin < terms; begin += kTermsPerSum) {
         const I end = begin + kTermsPerSum < terms ? begin + kTermsPerSum : terms;
         Floats sum[kVectors] = {};

@@ -26,23 +26,15 @@ typedef double LooseVector __attribute__((vector_size(kLanes * sizeof(double)), 
 
 typedef std::uint64_t VectorBits __attribute__((vector_size(kLanes * sizeof(std::uint64_t))));
 
-[[gnu::always_inline]] inline Vector load(const double* p) {
-    return *reinterpret_cast<const LooseVector*>(p);
-}
-[[gnu::always_inline]] inline void store(double* p, Vector v) {
-    *reinterpret_cast<LooseVector*>(p) = v;
-}
+[[gnu::always_inline]] inline Vector load(const double* p) { return *reinterpret_cast<const LooseVector*>(p); }
+[[gnu::always_inline]] inline void store(double* p, Vector v) { *reinterpret_cast<LooseVector*>(p) = v; }
 
 constexpr int kFloats = 2 * kLanes;
 typedef float Floats __attribute__((vector_size(kFloats * sizeof(float))));
 typedef float LooseFloats __attribute__((vector_size(kFloats * sizeof(float)), aligned(4), may_alias));
 
-[[gnu::always_inline]] inline Floats loadFloats(const float* p) {
-    return *reinterpret_cast<const LooseFloats*>(p);
-}
-[[gnu::always_inline]] inline void storeFloats(float* p, Floats v) {
-    *reinterpret_cast<LooseFloats*>(p) = v;
-}
+[[gnu::always_inline]] inline Floats loadFloats(const float* p) { return *reinterpret_cast<const LooseFloats*>(p); }
+[[gnu::always_inline]] inline void storeFloats(float* p, Floats v) { *reinterpret_cast<LooseFloats*>(p) = v; }
 
 struct Multiply {
     [[gnu::always_inline]] static Vector add(Vector sum, Vector a, double b) { return sum + a * b; }
@@ -105,8 +97,8 @@ void rowProducts(const float* rows, I n, I d, const float* other, double* dots, 
 void widenFloats(const float* from, I count, double* to);
 void exactProduct(const Product& p);
 void fastLogits(const FastLogits& p);
-void fastRaiseTops(const float* x, I terms, float* top);
-void fastExponentials(float* x, I terms, const float* top, double* total);
+void fastUpdateRowMaxima(const float* x, I terms, float* rowMax);
+void fastExponentials(float* x, I terms, const float* rowMax, double* total);
 void fastAddAcrossLanes(const float* x, I terms, const float* factor, double* sum);
 
 } // namespace kvscope::cpu::KVSCOPE_LEVEL

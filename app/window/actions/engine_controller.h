@@ -17,12 +17,12 @@ class NoticeStrip;
 /// Which engine the window computes on. The engine chosen by hand is remembered for this machine, because a machine has
 /// it and kept lists do not depend on it; the arithmetic is the session's, because fast results differ. An engine that
 /// cannot be had leaves the one there is, and one line says why.
-class EngineDesk : public QObject {
+class EngineController : public QObject {
     Q_OBJECT
 
 public:
     using Make = std::function<std::unique_ptr<Engine>(const EngineChoice&)>;
-    EngineDesk(Workbench& workbench, NoticeStrip& notices, QObject* parent, Make make = makeEngine);
+    EngineController(Workbench& workbench, NoticeStrip& notices, QObject* parent, Make make = makeEngine);
 
     /// What the window starts with beside the CPU engine that it has: `asked`, or, where that has no name, the engine
     /// chosen last time. Threads hold for every engine from now on. Not remembered.

@@ -5,7 +5,7 @@
 namespace kvscope {
 
 /// Block prompt processing as a story: one event per block that evicts. The pane has a result with steps.
-Story blockStory(const ViewInput& input, const PaneData& pane);
+StepSequence blockStepSequence(const ViewInput& input, const PaneData& pane);
 /// First token of the block that ends with a step.
 TokenIndex blockBegin(const RunResult& result, const BlockStep& step);
 /// What the last block at or before the cursor did, in at most two lines.

@@ -17,11 +17,11 @@ class NoticeStrip;
 
 /// Opens, saves, remembers and watches files. A path may be a capture, a session or a recorded list; which one is told
 /// by its content. What goes wrong becomes a strip.
-class FileDesk : public QObject {
+class FileActions : public QObject {
     Q_OBJECT
 
 public:
-    FileDesk(Workbench& workbench, NoticeStrip& notices, QWidget* parent);
+    FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* parent);
 
     void open(const QString& path);
     /// A capture or session in a window of its own, beside this one; a recorded list as a further pane here.
@@ -29,13 +29,14 @@ public:
     void openWithDialog();
     void openBesideWithDialog();
     void addRecordedWithDialog();
-    /// A lesson is copied from: it becomes no session's file and is never written. A session with a file is saved first.
+    /// A lesson is copied from: it becomes no session's file and is never written. A session with a file is saved
+    /// first.
     void openLesson(const QString& path);
     void reload();
-    bool save();   ///< to the session's file, asking for one the first time; false when cancelled or failed
+    bool save(); ///< to the session's file, asking for one the first time; false when cancelled or failed
     bool saveAs();
-    /// Whether the session shown may go: one with a file is written first. Where that fails, a strip says so and offers to
-    /// give its changes up and go `on`.
+    /// Whether the session shown may go: one with a file is written first. Where that fails, a strip says so and offers
+    /// to give its changes up and go `on`.
     bool mayLeave(std::function<void()> on);
     void closeCapture();
     QString sessionPath() const { return m_sessionPath; }
@@ -45,7 +46,7 @@ public:
 
 signals:
     void recentChanged();
-    void sessionFileChanged(); ///< its path
+    void sessionFileChanged();              ///< its path
     void besideWanted(const QString& path); ///< a second window with this file
 
 private:

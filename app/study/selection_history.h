@@ -10,10 +10,10 @@ namespace kvscope {
 
 /// The selections that were made, in order, to go back and forth in like pages of a browser. Not part of the session:
 /// undo has its own memory.
-class SelectionTrail {
+class SelectionHistory {
 public:
-    /// Notes the session's selection where it differs from the present one; what lay ahead is forgotten. Empty selections
-    /// are no places to return to.
+    /// Notes the session's selection where it differs from the present one; what lay ahead is forgotten. Empty
+    /// selections are no places to return to.
     void note(const Session& session);
     /// Makes the session's selection the one before or after; false at the ends.
     bool step(Session& session, int by);

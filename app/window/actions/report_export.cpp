@@ -1,5 +1,5 @@
 // A page runs every view once, which takes seconds: it has a slot of its own and the window goes on.
-#include "app/window/actions/report_desk.h"
+#include "app/window/actions/report_export.h"
 
 #include "app/report/report.h"
 #include "app/window/style/number_text.h"
@@ -32,16 +32,18 @@ Scheduler::Job reportJob(Workbench& workbench, const QString& path, QPointer<Not
                 notices->show(kReportNotice, NoticeStrip::Tone::Notice, QObject::tr("Written: %1").arg(path));
         });
     };
-    job.progress = [notices, bench = QPointer<Workbench>(&workbench), shown = std::make_shared<int>(-1)](double fraction) {
+    job.progress = [notices, bench = QPointer<Workbench>(&workbench),
+                    shown = std::make_shared<int>(-1)](double fraction) {
         const int percent = static_cast<int>(std::lround(100 * fraction)) / 5 * 5;
         if (!notices || percent == std::exchange(*shown, percent))
             return;
-        notices->show(kReportNotice, NoticeStrip::Tone::Notice, QObject::tr("Writing the report: %1 %").arg(percent), QObject::tr("Cancel"), [bench, notices] {
-            if (bench)
-                bench->cancel(kReportSlot);
-            if (notices)
-                notices->dismiss(kReportNotice);
-        });
+        notices->show(kReportNotice, NoticeStrip::Tone::Notice, QObject::tr("Writing the report: %1 %").arg(percent),
+                      QObject::tr("Cancel"), [bench, notices] {
+                          if (bench)
+                              bench->cancel(kReportSlot);
+                          if (notices)
+                              notices->dismiss(kReportNotice);
+                      });
     };
     job.failed = [notices](std::exception_ptr failure) {
         if (notices)
@@ -55,7 +57,8 @@ Scheduler::Job reportJob(Workbench& workbench, const QString& path, QPointer<Not
 void exportReport(QWidget& window, Workbench& workbench, NoticeStrip& notices) {
     const QFileInfo capture(fromUtf8(workbench.session().capturePath));
     QString path = QFileDialog::getSaveFileName(&window, QObject::tr("Export report"),
-                                                capture.dir().filePath(capture.completeBaseName() + "-report.html"), QObject::tr("Pages (*.html)"));
+                                                capture.dir().filePath(capture.completeBaseName() + "-report.html"),
+                                                QObject::tr("Pages (*.html)"));
     if (path.isEmpty() || !workbench.capture())
         return;
     if (QFileInfo(path).suffix().isEmpty())

@@ -1,5 +1,5 @@
 // An arrangement is Qt's own state of docks and separators, kept in the settings for each layout and window size.
-#include "app/window/docks/dock_desk.h"
+#include "app/window/docks/dock_layout.h"
 
 #include "app/study/session.h"
 #include "app/window/style/appearance.h"
@@ -25,25 +25,31 @@ const char* wordOf(WindowSize size) {
 
 const char* wordOf(WindowLayout layout) {
     switch (layout) {
-    case WindowLayout::ExploreHead: return "explore";
-    case WindowLayout::ComparePolicies: return "compare";
-    case WindowLayout::Teach: return "teach";
-    default: return "model";
+    case WindowLayout::ExploreHead:
+        return "explore";
+    case WindowLayout::ComparePolicies:
+        return "compare";
+    case WindowLayout::Teach:
+        return "teach";
+    default:
+        return "model";
     }
 }
 
 } // namespace
 
-DockDesk::DockDesk(QMainWindow& window) : QObject(&window), m_window(window) {
+DockLayout::DockLayout(QMainWindow& window) : QObject(&window), m_window(window) {
     m_window.setDockOptions(QMainWindow::AllowNestedDocks | QMainWindow::AllowTabbedDocks);
     m_window.installEventFilter(this);
     m_window.setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
-    for (const auto& [corner, area] : {std::pair{Qt::TopLeftCorner, Qt::LeftDockWidgetArea}, {Qt::BottomLeftCorner, Qt::LeftDockWidgetArea},
-                                       {Qt::TopRightCorner, Qt::RightDockWidgetArea}, {Qt::BottomRightCorner, Qt::RightDockWidgetArea}})
+    for (const auto& [corner, area] : {std::pair{Qt::TopLeftCorner, Qt::LeftDockWidgetArea},
+                                       {Qt::BottomLeftCorner, Qt::LeftDockWidgetArea},
+                                       {Qt::TopRightCorner, Qt::RightDockWidgetArea},
+                                       {Qt::BottomRightCorner, Qt::RightDockWidgetArea}})
         m_window.setCorner(corner, area);
 }
 
-bool DockDesk::eventFilter(QObject* watched, QEvent* event) {
+bool DockLayout::eventFilter(QObject* watched, QEvent* event) {
     // Qt makes the tab bars by itself and shortens their words even where there is room.
     if (event->type() == QEvent::ChildPolished)
         if (auto* bar = qobject_cast<QTabBar*>(static_cast<QChildEvent*>(event)->child())) {
@@ -51,27 +57,28 @@ bool DockDesk::eventFilter(QObject* watched, QEvent* event) {
             bar->setDrawBase(false);
         }
     // Where no widget lies, the window itself is pressed: a separator.
-    if (event->type() == QEvent::MouseButtonPress && !m_window.childAt(static_cast<QMouseEvent*>(event)->position().toPoint()))
+    if (event->type() == QEvent::MouseButtonPress &&
+        !m_window.childAt(static_cast<QMouseEvent*>(event)->position().toPoint()))
         m_byHand = true;
     return QObject::eventFilter(watched, event);
 }
 
-PanelDock* DockDesk::add(const QString& id, const QString& title) {
+PanelDock* DockLayout::add(const QString& id, const QString& title) {
     auto* dock = new PanelDock(id, title, &m_window);
     m_docks.push_back(dock);
     return dock;
 }
 
-PanelDock* DockDesk::dock(const QString& id) const {
+PanelDock* DockLayout::dock(const QString& id) const {
     const auto found = std::find_if(m_docks.begin(), m_docks.end(), [&](PanelDock* d) { return d->id() == id; });
     return found == m_docks.end() ? nullptr : *found;
 }
 
-QString DockDesk::settingsKey() const {
+QString DockLayout::settingsKey() const {
     return QString("docks/%1-%2%3").arg(wordOf(m_layout), wordOf(m_size), m_short ? "-short" : "");
 }
 
-void DockDesk::arrange(WindowLayout layout) {
+void DockLayout::arrange(WindowLayout layout) {
     const WindowSize size = sizeOf(m_window.width());
     const bool isShortNow = isShort(m_window.height());
     if (m_arranged && layout == m_layout && size == m_size && isShortNow == m_short) {
@@ -94,29 +101,30 @@ void DockDesk::arrange(WindowLayout layout) {
     shareSpace();
 }
 
-void DockDesk::remember() {
+void DockLayout::remember() {
     if (!m_arranged)
         return;
     QSettings().setValue(settingsKey(), m_window.saveState(kStateVersion));
     QSettings().setValue(settingsKey() + kByHand, m_byHand);
 }
 
-void DockDesk::reset() {
+void DockLayout::reset() {
     QSettings().remove(settingsKey());
     QSettings().remove(settingsKey() + kByHand);
     m_byHand = false;
     arrangeByDefault();
 }
 
-DockDesk::Sizes DockDesk::sizes() const {
+DockLayout::Sizes DockLayout::sizes() const {
     Sizes sizes;
     for (PanelDock* dock : m_docks)
         if (!dock->isFloating() && !dock->visibleRegion().isEmpty()) // behind its tab it has no size of its own
-            sizes.emplace_back(dock, QSizeF(dock->size()) / appearance().scale + QSizeF(0, dock->hasTabs() ? kTabs : 0));
+            sizes.emplace_back(dock,
+                               QSizeF(dock->size()) / appearance().scale + QSizeF(0, dock->hasTabs() ? kTabs : 0));
     return sizes;
 }
 
-void DockDesk::resize(const Sizes& sizes) {
+void DockLayout::resize(const Sizes& sizes) {
     QList<QDockWidget*> docks;
     QList<int> widths, heights;
     for (const auto& [dock, size] : sizes) {
@@ -128,18 +136,18 @@ void DockDesk::resize(const Sizes& sizes) {
     m_window.resizeDocks(docks, heights, Qt::Vertical);
 }
 
-void DockDesk::bringToFront(const std::vector<std::string>& ids) {
+void DockLayout::bringToFront(const std::vector<std::string>& ids) {
     for (auto id = ids.rbegin(); id != ids.rend(); ++id)
         if (PanelDock* one = dock(QString::fromStdString(*id)))
             present(one);
 }
 
-void DockDesk::present(PanelDock* dock) {
+void DockLayout::present(PanelDock* dock) {
     dock->present();
     m_inFront.push_back(dock); // also when an arrangement is still being laid out
 }
 
-bool DockDesk::toggleLeft() {
+bool DockLayout::toggleLeft() {
     const std::vector<PanelDock*> left = leftDocks();
     const bool shown = std::all_of(left.begin(), left.end(), [](PanelDock* dock) { return dock->isHidden(); });
     for (PanelDock* dock : left)
@@ -147,7 +155,7 @@ bool DockDesk::toggleLeft() {
     return shown;
 }
 
-std::vector<PanelDock*> DockDesk::leftDocks() const {
+std::vector<PanelDock*> DockLayout::leftDocks() const {
     if (m_layout == WindowLayout::Teach)
         return {dock("lessons")};
     return {dock("capture"), dock("panes")};

@@ -1,12 +1,12 @@
 // Back and forth through the selections that were made.
 #include <QTest>
 
-#include "app/study/selection_trail.h"
+#include "app/study/selection_history.h"
 #include "tests/support/test_program.h"
 
 using namespace kvscope;
 
-class SelectionTrailTest : public QObject {
+class SelectionHistoryTest : public QObject {
     Q_OBJECT
 
     static Session with(std::vector<TokenIndex> tokens, const std::string& name = {}) {
@@ -18,61 +18,61 @@ class SelectionTrailTest : public QObject {
 
 private slots:
     void goesBackAndForth() {
-        SelectionTrail trail;
-        trail.note(with({1, 2}, "needle"));
-        trail.note(with({5}));
-        trail.note(with({5})); // the same again is one place
-        trail.note(with({9}));
+        SelectionHistory history;
+        history.note(with({1, 2}, "needle"));
+        history.note(with({5}));
+        history.note(with({5})); // the same again is one place
+        history.note(with({9}));
         Session session = with({9});
-        QVERIFY(trail.step(session, -1));
+        QVERIFY(history.step(session, -1));
         QCOMPARE(session.selected, std::vector<TokenIndex>({5}));
-        QVERIFY(trail.step(session, -1));
+        QVERIFY(history.step(session, -1));
         QCOMPARE(session.selectionName, std::string("needle"));
-        QVERIFY(!trail.step(session, -1));
+        QVERIFY(!history.step(session, -1));
         QCOMPARE(session.selected, std::vector<TokenIndex>({1, 2}));
-        QVERIFY(trail.step(session, 1) && trail.step(session, 1) && !trail.step(session, 1));
+        QVERIFY(history.step(session, 1) && history.step(session, 1) && !history.step(session, 1));
         QCOMPARE(session.selected, std::vector<TokenIndex>({9}));
     }
 
     void aNewSelectionForgetsWhatLayAhead() {
-        SelectionTrail trail;
+        SelectionHistory history;
         for (const TokenIndex token : {1, 2, 3})
-            trail.note(with({token}));
+            history.note(with({token}));
         Session session = with({3});
-        trail.step(session, -1);
-        trail.note(with({7}));
-        QVERIFY(!trail.step(session, 1));
-        QVERIFY(trail.step(session, -1));
+        history.step(session, -1);
+        history.note(with({7}));
+        QVERIFY(!history.step(session, 1));
+        QVERIFY(history.step(session, -1));
         QCOMPARE(session.selected, std::vector<TokenIndex>({2}));
     }
 
     void afterClearingTheFirstStepBackReturnsToTheLastSelection() {
-        SelectionTrail trail;
-        trail.note(with({4}));
-        trail.note(with({}));
+        SelectionHistory history;
+        history.note(with({4}));
+        history.note(with({}));
         Session session = with({});
-        QVERIFY(trail.step(session, -1));
+        QVERIFY(history.step(session, -1));
         QCOMPARE(session.selected, std::vector<TokenIndex>({4}));
     }
 
-    void anEmptyTrailGoesNowhere() {
-        SelectionTrail trail;
+    void anEmptyHistoryGoesNowhere() {
+        SelectionHistory history;
         Session session = with({});
-        QVERIFY(!trail.step(session, -1) && !trail.step(session, 1));
+        QVERIFY(!history.step(session, -1) && !history.step(session, 1));
     }
 
     void theOldestAreForgottenFirst() {
-        SelectionTrail trail;
+        SelectionHistory history;
         for (TokenIndex token = 0; token < 150; ++token)
-            trail.note(with({token}));
+            history.note(with({token}));
         Session session = with({149});
         int steps = 0;
-        while (trail.step(session, -1))
+        while (history.step(session, -1))
             ++steps;
         QCOMPARE(steps, 99);
         QCOMPARE(session.selected, std::vector<TokenIndex>({50}));
     }
 };
 
-KVSCOPE_TEST(SelectionTrailTest)
-#include "selection_trail_test.moc"
+KVSCOPE_TEST(SelectionHistoryTest)
+#include "selection_history_test.moc"

@@ -16,25 +16,25 @@ namespace kvscope {
 
 enum class WindowLayout; // app/study/session.h
 
-/// All docks of the window and where they stand. Each layout has an arrangement per window size: what the user last made
-/// of it (kept in the settings), else its default.
-class DockDesk : public QObject {
+/// All docks of the window and where they stand. Each layout has an arrangement per window size: what the user last
+/// made of it (kept in the settings), else its default.
+class DockLayout : public QObject {
     Q_OBJECT
 
 public:
-    explicit DockDesk(QMainWindow& window);
+    explicit DockLayout(QMainWindow& window);
 
     PanelDock* add(const QString& id, const QString& title);
     PanelDock* dock(const QString& id) const; ///< null without one
     const std::vector<PanelDock*>& all() const { return m_docks; }
 
-    /// Remembers the arrangement shown and shows another one where layout or size of the window ask for it. An arrangement
-    /// whose separators nobody has moved shares the space anew whenever the window has another size.
+    /// Remembers the arrangement shown and shows another one where layout or size of the window ask for it. An
+    /// arrangement whose separators nobody has moved shares the space anew whenever the window has another size.
     void arrange(WindowLayout layout);
     void remember(); ///< the arrangement shown, in the settings
     void reset();    ///< back to the default of the arrangement shown
-    /// Docks in sight with their sizes in logical pixels. New contents ask for other sizes: who exchanges them gives the
-    /// docks these again when the window has been laid out.
+    /// Docks in sight with their sizes in logical pixels. New contents ask for other sizes: who exchanges them gives
+    /// the docks these again when the window has been laid out.
     using Sizes = std::vector<std::pair<PanelDock*, QSizeF>>;
     Sizes sizes() const;
     void resize(const Sizes& sizes);
@@ -65,7 +65,7 @@ private:
     void placeTabs(const std::vector<const char*>& ids, PanelDock* first);
     void hideAllBut(const std::vector<PanelDock*>& shown);
     bool hasOneRow() const; ///< text, overlap and metrics are tabs of one dock
-    bool whyStandsRight() const;
+    bool whyDockIsOnTheRight() const;
     std::vector<PanelDock*> viewsWithoutPlace() const;
     std::vector<PanelDock*> leftDocks() const; ///< that the rail folds
 

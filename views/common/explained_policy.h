@@ -8,11 +8,11 @@ namespace kvscope {
 
 /// A view whose story need not be that of the active pane's policy: where that has none, another pane or an example
 /// stands in.
-class ToldPolicyView {
+class ExplainedPolicyView {
 public:
-    virtual ~ToldPolicyView() = default;
+    virtual ~ExplainedPolicyView() = default;
     /// Id of the policy whose steps are shown; empty: none are.
-    virtual std::string toldPolicy(const ViewInput& input) const = 0;
+    virtual std::string explainedPolicy(const ViewInput& input) const = 0;
 };
 
 } // namespace kvscope

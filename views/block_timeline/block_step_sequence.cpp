@@ -1,10 +1,10 @@
 // The steps were written down by block processing itself; here they become sentences with their numbers filled in.
-#include "views/block_timeline/block_story.h"
+#include "views/block_timeline/block_step_sequence.h"
 
 #include "core/policies/block_processing.h"
-#include "views/scene/axes.h"
-#include "views/common/story_cursor.h"
+#include "views/common/step_cursor.h"
 #include "views/common/view_facts.h"
+#include "views/scene/axes.h"
 
 #include <fmt/format.h>
 
@@ -19,13 +19,15 @@ const std::vector<TokenIndex>& evictedIn(const BlockStep& step, const ViewInput&
 }
 
 std::int64_t common(const std::vector<TokenIndex>& ascending, const std::vector<TokenIndex>& tokens) {
-    return std::count_if(tokens.begin(), tokens.end(), [&](TokenIndex t) { return std::binary_search(ascending.begin(), ascending.end(), t); });
+    return std::count_if(tokens.begin(), tokens.end(),
+                         [&](TokenIndex t) { return std::binary_search(ascending.begin(), ascending.end(), t); });
 }
 
 /// " Needle: 14 of 16 are still there." about the selected tokens that were read.
 std::string aboutSelection(const ViewInput& input, const RunResult& result, std::size_t events) {
     const TokenIndex read = result.steps[events - 1].end;
-    std::int64_t seen = std::count_if(input.focus.selected.begin(), input.focus.selected.end(), [&](TokenIndex t) { return t < read; });
+    std::int64_t seen =
+        std::count_if(input.focus.selected.begin(), input.focus.selected.end(), [&](TokenIndex t) { return t < read; });
     if (seen == 0)
         return {};
     std::int64_t lost = 0;
@@ -44,21 +46,21 @@ TokenIndex blockBegin(const RunResult& result, const BlockStep& step) {
     return own == ends.begin() ? 0 : *(own - 1);
 }
 
-Story blockStory(const ViewInput& input, const PaneData& pane) {
-    Story story;
-    story.title = fmt::format("{} {}: the prompt in blocks", pane.letter, pane.policyName);
+StepSequence blockStepSequence(const ViewInput& input, const PaneData& pane) {
+    StepSequence sequence;
+    sequence.title = fmt::format("{} {}: the prompt in blocks", pane.letter, pane.policyName);
     for (const BlockStep& step : pane.result->steps) {
-        story.events.push_back(step.end);
+        sequence.events.push_back(step.end);
         if (common(evictedIn(step, input), input.focus.selected) > 0)
-            story.milestones.push_back(step.end);
+            sequence.milestones.push_back(step.end);
     }
-    return story;
+    return sequence;
 }
 
 std::string blockCaption(const ViewInput& input, const PaneData& pane) {
     const RunResult& result = *pane.result;
-    const Story story = blockStory(input, pane);
-    const std::size_t events = eventsUntil(story.events, input.cursor);
+    const StepSequence sequence = blockStepSequence(input, pane);
+    const std::size_t events = eventsUntil(sequence.events, input.cursor);
     if (events == 0)
         return fmt::format("Up to token {} the cache holds all: the budget of {} tokens is not exceeded before.",
                            formatCount(*input.cursor), formatCount(result.requested));
@@ -67,9 +69,11 @@ std::string blockCaption(const ViewInput& input, const PaneData& pane) {
     const auto& evicted = evictedIn(step, input);
     const auto leaving = std::ssize(evicted);
     const auto own = std::count_if(evicted.begin(), evicted.end(), [&](TokenIndex t) { return t >= begin; });
-    return fmt::format("Tokens {} to {} enter, the cache holds {}. It goes back to {}: {} leave, {} of them came in with this block.{}",
-                       formatCount(begin), formatCount(step.end - 1), formatCount(step.cached), formatCount(step.cached - leaving),
-                       formatCount(leaving), formatCount(own), aboutSelection(input, result, events));
+    return fmt::format("Tokens {} to {} enter, the cache holds {}. It goes back to {}: {} leave, {} of them came in "
+                       "with this block.{}",
+                       formatCount(begin), formatCount(step.end - 1), formatCount(step.cached),
+                       formatCount(step.cached - leaving), formatCount(leaving), formatCount(own),
+                       aboutSelection(input, result, events));
 }
 
 } // namespace kvscope

@@ -1,5 +1,5 @@
-// A click on a mark of a curve or on a cell of the phase map gives its setting to the pane that it belongs to, by real mouse
-// events on a canvas; the read-out says so before, and one undo takes it back.
+// A click on a mark of a curve or on a cell of the phase map gives its setting to the pane that it belongs to, by real
+// mouse events on a canvas; the read-out says so before, and one undo takes it back.
 #include "tests/app/one_view.h"
 #include "tests/support/test_program.h"
 #include "views/curves/curves_view.h"
@@ -26,7 +26,7 @@ const PointCloudItem* marksOf(const Scene& scene, char letter) {
 
 } // namespace
 
-class AdoptionEventsTest : public QObject {
+class SettingChangeEventsTest : public QObject {
     Q_OBJECT
 
 private slots:
@@ -41,10 +41,22 @@ private slots:
         QTest::addColumn<QString>("other");
         QTest::addColumn<QString>("parameter");
         QTest::addColumn<QString>("values");
-        QTest::newRow("window") << "snapkv@0.25" << "keydiff@0.25" << "window" << "8,16,64";
-        QTest::newRow("block size") << "keydiff@0.25" << "streaming_llm@0.25" << "prompt_block" << "64,128,256";
-        QTest::newRow("sketch size") << "compactor@0.25" << "keydiff@0.25" << "sketch_size" << "8,32,64";
-        QTest::newRow("lambda") << "compactor@0.25" << "keydiff@0.25" << "lambda" << "0.1,0.5,0.9";
+        QTest::newRow("window") << "snapkv@0.25"
+                                << "keydiff@0.25"
+                                << "window"
+                                << "8,16,64";
+        QTest::newRow("block size") << "keydiff@0.25"
+                                    << "streaming_llm@0.25"
+                                    << "prompt_block"
+                                    << "64,128,256";
+        QTest::newRow("sketch size") << "compactor@0.25"
+                                     << "keydiff@0.25"
+                                     << "sketch_size"
+                                     << "8,32,64";
+        QTest::newRow("lambda") << "compactor@0.25"
+                                << "keydiff@0.25"
+                                << "lambda"
+                                << "0.1,0.5,0.9";
     }
     void aMarkOfACurveGivesItsParameter() {
         QFETCH(QString, policy);
@@ -52,7 +64,8 @@ private slots:
         QFETCH(QString, parameter);
         QFETCH(QString, values);
         const std::string id = parameter.toStdString();
-        OneView one(curvesView(), {other.toStdString(), policy.toStdString()}, {{"vary", (parameter + "=" + values).toStdString()}, {"seeds", "1"}});
+        OneView one(curvesView(), {other.toStdString(), policy.toStdString()},
+                    {{"vary", (parameter + "=" + values).toStdString()}, {"seeds", "1"}});
         QVERIFY(one.ready());
         const std::string before = one.valueOf(1, id);
         const auto session = one.bench.session();
@@ -70,13 +83,14 @@ private slots:
         QVERIFY(one.bench.session().budget == session.budget); // a parameter, not a budget
         QVERIFY(one.ready());
         QCOMPARE(one.bench.viewInput().panes[1].result->request.policy.values.text(id), wanted); // it runs
-        one.bench.undo(); // one step
+        one.bench.undo();                                                                        // one step
         QCOMPARE(one.valueOf(1, id), before);
         QCOMPARE(one.bench.session().activePane, 0);
     }
 
     void aCellOfThePhaseMapGivesBothParameters() {
-        OneView one(phaseMapView(), {"snapkv@0.25", "keydiff@0.25"}, {{"x", "pool_width=1,3,7"}, {"y", "window=8,16,64"}});
+        OneView one(phaseMapView(), {"snapkv@0.25", "keydiff@0.25"},
+                    {{"x", "pool_width=1,3,7"}, {"y", "window=8,16,64"}});
         QVERIFY(one.ready());
         const auto session = one.bench.session();
         CanvasWidget* canvas = one.view->canvas();
@@ -87,7 +101,8 @@ private slots:
         QVERIFY(cell);
         const QPoint at = one.widgetPoint({cell->box.x + cell->box.width / 2, cell->box.y + cell->box.height / 2});
         QTest::mouseMove(canvas, at);
-        QTRY_VERIFY2(one.view->readOut()->text().contains("gives both to pane A"), qPrintable(one.view->readOut()->text()));
+        QTRY_VERIFY2(one.view->readOut()->text().contains("gives both to pane A"),
+                     qPrintable(one.view->readOut()->text()));
         QTest::mouseClick(canvas, Qt::LeftButton, {}, at);
         QCOMPARE(one.valueOf(0, "pool_width"), std::string("7"));
         QCOMPARE(one.valueOf(0, "window"), std::string("16"));
@@ -112,5 +127,5 @@ private slots:
     }
 };
 
-KVSCOPE_WINDOW_TEST(AdoptionEventsTest)
-#include "adoption_events_test.moc"
+KVSCOPE_WINDOW_TEST(SettingChangeEventsTest)
+#include "setting_change_events_test.moc"

@@ -1,7 +1,7 @@
 // Why kept, why evicted: rank, margin and flip budget against what select really does at every budget.
 #include "core/capture/memory_capture.h"
 #include "core/run/run.h"
-#include "core/run/token_standing.h"
+#include "core/run/token_decision.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -42,7 +42,7 @@ std::shared_ptr<MemoryCapture> tiedCapture() {
 
 } // namespace
 
-class TokenStandingTest : public QObject {
+class TokenDecisionTest : public QObject {
     Q_OBJECT
 
 private slots:
@@ -52,8 +52,8 @@ private slots:
         for (const char* spec :
              {"key_norm", "keydiff", "keydiff,window_share=0.37", "keydiff,window_share=0.9,protect_first=3",
               "snapkv,window=8", "snapkv,window=8,protect_first=5,protect_last=11", "snapkv,window=64", "streaming_llm",
-              "tova:kvpress", "h2o", "pyramidkv,window=8", "uniform,protect_first=2,protect_last=2", "compactor,pool_width=1",
-              "leverage:exact", "score:vnorm-knorm"})
+              "tova:kvpress", "h2o", "pyramidkv,window=8", "uniform,protect_first=2,protect_last=2",
+              "compactor,pool_width=1", "leverage:exact", "score:vnorm-knorm"})
             for (const bool tied : {false, true})
                 QTest::addRow("%s%s", spec, tied ? ", ties" : "") << spec << tied;
     }
@@ -74,13 +74,13 @@ private slots:
                     ++smallest;
                 for (const std::int64_t budget : {1, 7, 20, 59, 60}) {
                     const RunResult& result = *byBudget[static_cast<std::size_t>(budget)];
-                    const TokenStanding standing =
-                        standingOf(result, KvHeadIndex(static_cast<std::int64_t>(head)), token);
-                    QCOMPARE(standing.kept, keeps(result, head, token));
-                    QVERIFY2(standing.flipBudget == smallest, qPrintable(QString("head %1 token %2: %3, not %4")
+                    const TokenDecision decision =
+                        tokenDecisionOf(result, KvHeadIndex(static_cast<std::int64_t>(head)), token);
+                    QCOMPARE(decision.kept, keeps(result, head, token));
+                    QVERIFY2(decision.flipBudget == smallest, qPrintable(QString("head %1 token %2: %3, not %4")
                                                                              .arg(head)
                                                                              .arg(token)
-                                                                             .arg(standing.flipBudget)
+                                                                             .arg(decision.flipBudget)
                                                                              .arg(smallest)));
                 }
             }
@@ -90,11 +90,16 @@ private slots:
     void noFlipBudgetWhereScoresDoNotTellIt_data() {
         QTest::addColumn<QString>("spec");
         QTest::addColumn<QString>("why");
-        QTest::newRow("score of the budget") << "compactor:kvpress,protect_first=1,protect_last=1" << "changes with the budget";
-        QTest::newRow("joint") << "compactor:compactor_vllm,page=1,protect_first=1,protect_last=1" << "over all KV heads";
-        QTest::newRow("joint, pages") << "compactor:compactor_vllm,page=16,protect_first=1,protect_last=1" << "over all KV heads";
-        QTest::newRow("drawn") << "leverage:sampling" << "drawn";
-        QTest::newRow("coins") << "uniform:sign_sort" << "no score";
+        QTest::newRow("score of the budget") << "compactor:kvpress,protect_first=1,protect_last=1"
+                                             << "changes with the budget";
+        QTest::newRow("joint") << "compactor:compactor_vllm,page=1,protect_first=1,protect_last=1"
+                               << "over all KV heads";
+        QTest::newRow("joint, pages") << "compactor:compactor_vllm,page=16,protect_first=1,protect_last=1"
+                                      << "over all KV heads";
+        QTest::newRow("drawn") << "leverage:sampling"
+                               << "drawn";
+        QTest::newRow("coins") << "uniform:sign_sort"
+                               << "no score";
     }
 
     void noFlipBudgetWhereScoresDoNotTellIt() {
@@ -105,11 +110,11 @@ private slots:
         QVERIFY2(QString::fromStdString(whyNoFlipBudget(*result)).contains(why), whyNoFlipBudget(*result).c_str());
         for (const std::int64_t head : {0, 1})
             for (TokenIndex token = 0; token < kCut; ++token) {
-                const TokenStanding standing = standingOf(*result, KvHeadIndex(head), token);
-                QCOMPARE(standing.flipBudget, 0);
-                QVERIFY(std::isnan(standing.margin) || standing.kept == (standing.margin > 0)); // nothing false
-                QCOMPARE(std::isnan(standing.margin), spec.contains("sampling") || spec.contains("sign_sort") ||
-                                                          (spec.contains("page=16") && !standing.isProtected));
+                const TokenDecision decision = tokenDecisionOf(*result, KvHeadIndex(head), token);
+                QCOMPARE(decision.flipBudget, 0);
+                QVERIFY(std::isnan(decision.margin) || decision.kept == (decision.margin > 0)); // nothing false
+                QCOMPARE(std::isnan(decision.margin), spec.contains("sampling") || spec.contains("sign_sort") ||
+                                                          (spec.contains("page=16") && !decision.isProtected));
             }
         const auto plain = runner.run(requestOf(makeRandomCapture(3, 80, 5, 4, 2, 8), "keydiff", 20), {});
         QCOMPARE(whyNoFlipBudget(*plain), std::string());
@@ -118,11 +123,11 @@ private slots:
     void ranksAreAPermutationInScoreOrder() {
         const LayerRunner runner(makeCpuEngine(1));
         const auto result = runner.run(requestOf(tiedCapture(), "keydiff", 15), {});
-        std::vector<TokenStanding> byRank(kCut);
+        std::vector<TokenDecision> byRank(kCut);
         for (TokenIndex token = 0; token < kCut; ++token) {
-            const TokenStanding standing = standingOf(*result, KvHeadIndex(1), token);
-            QVERIFY(!byRank[static_cast<std::size_t>(standing.rank)].scored);
-            byRank[static_cast<std::size_t>(standing.rank)] = standing;
+            const TokenDecision decision = tokenDecisionOf(*result, KvHeadIndex(1), token);
+            QVERIFY(!byRank[static_cast<std::size_t>(decision.rank)].scored);
+            byRank[static_cast<std::size_t>(decision.rank)] = decision;
         }
         for (std::size_t rank = 0; rank < byRank.size(); ++rank) {
             QCOMPARE(byRank[rank].kept, rank < 15); // no protection: the best 15 are kept
@@ -141,13 +146,13 @@ private slots:
                                                                    ? std::min<double>(worstKept, scores[t])
                                                                    : std::max<double>(bestEvicted, scores[t]);
         for (TokenIndex t = 0; t < kCut; ++t) {
-            const TokenStanding standing = standingOf(*result, KvHeadIndex(0), t);
-            QCOMPARE(standing.isProtected, t >= kCut - 5);
-            if (standing.isProtected)
-                QVERIFY(std::isinf(standing.margin) && standing.margin > 0);
+            const TokenDecision decision = tokenDecisionOf(*result, KvHeadIndex(0), t);
+            QCOMPARE(decision.isProtected, t >= kCut - 5);
+            if (decision.isProtected)
+                QVERIFY(std::isinf(decision.margin) && decision.margin > 0);
             else
-                QCOMPARE(standing.margin, scores[t] - (standing.kept ? bestEvicted : worstKept));
-            QVERIFY(standing.kept == (standing.margin > 0));
+                QCOMPARE(decision.margin, scores[t] - (decision.kept ? bestEvicted : worstKept));
+            QVERIFY(decision.kept == (decision.margin > 0));
         }
         QCOMPARE(static_cast<float>(worstKept - bestEvicted), result->selection.heads[0].margin);
     }
@@ -155,37 +160,37 @@ private slots:
     void fullProtectionLeavesNoPlace() {
         const LayerRunner runner(makeCpuEngine(1));
         const auto result = runner.run(requestOf(tiedCapture(), "snapkv,window=8", 8), {});
-        QVERIFY(std::isinf(standingOf(*result, KvHeadIndex(0), 0).margin));
-        QVERIFY(standingOf(*result, KvHeadIndex(0), 0).margin < 0);
+        QVERIFY(std::isinf(tokenDecisionOf(*result, KvHeadIndex(0), 0).margin));
+        QVERIFY(tokenDecisionOf(*result, KvHeadIndex(0), 0).margin < 0);
     }
 
     void partsAreTheTermsOfTheScore() {
         const LayerRunner runner(makeCpuEngine(1));
         const auto result = runner.run(requestOf(tiedCapture(), "keydiff", 8), {});
-        const TokenStanding standing = standingOf(*result, KvHeadIndex(1), 7);
-        QCOMPARE(standing.parts.size(), 1u);
-        QCOMPARE(standing.parts[0].first, std::string("similarity"));
-        QCOMPARE(standing.parts[0].second, -standing.score);
+        const TokenDecision decision = tokenDecisionOf(*result, KvHeadIndex(1), 7);
+        QCOMPARE(decision.parts.size(), 1u);
+        QCOMPARE(decision.parts[0].first, std::string("similarity"));
+        QCOMPARE(decision.parts[0].second, -decision.score);
     }
 
     void whatIsUnknownSaysSo() {
         const LayerRunner runner(makeCpuEngine(1));
         const auto exact = runner.run(requestOf(tiedCapture(), "exact", 8), {});
-        const TokenStanding unscored = standingOf(*exact, KvHeadIndex(0), 3);
+        const TokenDecision unscored = tokenDecisionOf(*exact, KvHeadIndex(0), 3);
         QVERIFY(unscored.kept && !unscored.scored && std::isnan(unscored.score) && unscored.flipBudget == 0);
         const auto blocks = runner.run(requestOf(tiedCapture(), "key_norm,prompt_block=10", 8), {});
         bool sawGone = false, sawScored = false;
         for (TokenIndex t = 0; t < kCut; ++t) {
-            const TokenStanding standing = standingOf(*blocks, KvHeadIndex(0), t);
-            QCOMPARE(standing.flipBudget, 0);
-            sawGone = sawGone || !standing.scored;
-            sawScored = sawScored || standing.scored;
-            QVERIFY(standing.scored || (!standing.kept && std::isnan(standing.margin)));
-            QVERIFY(!standing.scored || standing.rank < 18);
+            const TokenDecision decision = tokenDecisionOf(*blocks, KvHeadIndex(0), t);
+            QCOMPARE(decision.flipBudget, 0);
+            sawGone = sawGone || !decision.scored;
+            sawScored = sawScored || decision.scored;
+            QVERIFY(decision.scored || (!decision.kept && std::isnan(decision.margin)));
+            QVERIFY(!decision.scored || decision.rank < 18);
         }
         QVERIFY(sawGone && sawScored);
     }
 };
 
-KVSCOPE_TEST(TokenStandingTest)
-#include "token_standing_test.moc"
+KVSCOPE_TEST(TokenDecisionTest)
+#include "token_decision_test.moc"

@@ -1,9 +1,9 @@
 // Why a token is kept or evicted: where it stands among the scores of its head, how far the decision was from going the
 // other way, and the smallest budget that keeps it.
-#include "core/run/token_standing.h"
+#include "core/run/token_decision.h"
 
-#include "core/policies/common/choice_kind.h"
 #include "core/lists/selection_file.h"
+#include "core/policies/common/choice_kind.h"
 #include "core/policies/policy.h"
 
 #include <algorithm>
@@ -55,7 +55,8 @@ struct CutOff {
 };
 
 /// `kept` by `scores`, which may be those of a query head that chose for itself.
-double marginOf(std::span<const float> scores, const HeadSelection& head, const std::vector<TokenIndex>& kept, TokenIndex asked) {
+double marginOf(std::span<const float> scores, const HeadSelection& head, const std::vector<TokenIndex>& kept,
+                TokenIndex asked) {
     if (contains(head.protectedTokens, asked))
         return kInfinity;
     CutOff cutOff;
@@ -78,15 +79,15 @@ const RecordedHead* recordedHeadOf(const RunResult& result, std::int64_t kvHead)
     return nullptr;
 }
 
-/// Where a scored token stands. A list may hold the scores of kept tokens alone (CSV): then their ranks are those that it
-/// states, and the distance from the evicted ones is unknown.
+/// Where a scored token stands. A list may hold the scores of kept tokens alone (CSV): then their ranks are those that
+/// it states, and the distance from the evicted ones is unknown.
 struct Place {
     std::int64_t rank = 0;
     double margin = kUnknown;
 };
 
-Place placeOf(std::span<const float> scores, const HeadSelection& head, const std::vector<TokenIndex>& kept, TokenIndex token,
-              const std::vector<std::int64_t>* statedRanks) {
+Place placeOf(std::span<const float> scores, const HeadSelection& head, const std::vector<TokenIndex>& kept,
+              TokenIndex token, const std::vector<std::int64_t>* statedRanks) {
     Place place{betterIn(scores, 0, std::ssize(scores), token), marginOf(scores, head, kept, token)};
     if (!statedRanks)
         return place;
@@ -99,30 +100,31 @@ Place placeOf(std::span<const float> scores, const HeadSelection& head, const st
     return place;
 }
 
-std::vector<QueryHeadStanding> queryHeadsOf(const RunResult& result, std::int64_t kvHead, TokenIndex token) {
+std::vector<QueryHeadDecision> queryHeadsOf(const RunResult& result, std::int64_t kvHead, TokenIndex token) {
     const HeadSelection& head = result.selection.heads[static_cast<std::size_t>(kvHead)];
     const RecordedHead* recorded = recordedHeadOf(result, kvHead);
-    std::vector<QueryHeadStanding> standings;
+    std::vector<QueryHeadDecision> decisions;
     for (std::size_t i = 0; i < head.queryHeads.size(); ++i) {
         const QueryHeadSet& own = head.queryHeads[i];
-        QueryHeadStanding standing{own.queryHead, contains(own.kept, token), 0, kUnknown, kUnknown};
+        QueryHeadDecision decision{own.queryHead, contains(own.kept, token), 0, kUnknown, kUnknown};
         if (!result.queryHeadScores.empty())
-            standing.score = rowOf(result.queryHeadScores, own.queryHead, result.visible)[static_cast<std::size_t>(token)];
-        if (!std::isnan(standing.score)) {
-            const Place place = placeOf(rowOf(result.queryHeadScores, own.queryHead, result.visible), head, own.kept, token,
-                                        recorded ? &recorded->queryHeads[i].ranks : nullptr);
-            standing.rank = place.rank;
-            standing.margin = place.margin;
+            decision.score =
+                rowOf(result.queryHeadScores, own.queryHead, result.visible)[static_cast<std::size_t>(token)];
+        if (!std::isnan(decision.score)) {
+            const Place place = placeOf(rowOf(result.queryHeadScores, own.queryHead, result.visible), head, own.kept,
+                                        token, recorded ? &recorded->queryHeads[i].ranks : nullptr);
+            decision.rank = place.rank;
+            decision.margin = place.margin;
         }
-        standings.push_back(standing);
+        decisions.push_back(decision);
     }
-    return standings;
+    return decisions;
 }
 
 /// The group keeps a token when any of its heads does; NaN where their scores are unknown.
-double largestMargin(const std::vector<QueryHeadStanding>& heads) {
+double largestMargin(const std::vector<QueryHeadDecision>& heads) {
     double largest = heads.front().margin;
-    for (const QueryHeadStanding& head : heads)
+    for (const QueryHeadDecision& head : heads)
         largest = std::isnan(largest) ? largest : std::isnan(head.margin) ? kUnknown : std::max(largest, head.margin);
     return largest;
 }
@@ -156,8 +158,8 @@ ChoiceKind kindOf(const RunResult& result) {
                                    : choiceKindOf(result.request.policy.values);
 }
 
-/// Against the tokens of all heads, which were chosen together. Unknown where pages were filled, head by head, beyond that
-/// choice, and of a recorded list, whose scores may be those of some heads alone.
+/// Against the tokens of all heads, which were chosen together. Unknown where pages were filled, head by head, beyond
+/// that choice, and of a recorded list, whose scores may be those of some heads alone.
 double jointMargin(const RunResult& result, std::int64_t kvHead, TokenIndex token) {
     if (contains(result.selection.heads[static_cast<std::size_t>(kvHead)].protectedTokens, token))
         return kInfinity;
@@ -183,8 +185,8 @@ std::vector<std::span<const float>> choosingRows(const RunResult& result, std::i
     return rows;
 }
 
-/// The layer's share of a budget need not grow with it (PyramidKV turns from uniform to pyramid), so the smallest budget
-/// that gives the layer enough is looked for from below.
+/// The layer's share of a budget need not grow with it (PyramidKV turns from uniform to pyramid), so the smallest
+/// budget that gives the layer enough is looked for from below.
 std::int64_t smallestBudget(const RunResult& result, std::int64_t kvHead, TokenIndex token, const Policy& policy) {
     const RunRequest& request = result.request;
     const ParameterValues& values = request.policy.values;
@@ -201,36 +203,36 @@ std::int64_t smallestBudget(const RunResult& result, std::int64_t kvHead, TokenI
 
 } // namespace
 
-TokenStanding standingOf(const RunResult& result, KvHeadIndex head, TokenIndex token) {
+TokenDecision tokenDecisionOf(const RunResult& result, KvHeadIndex head, TokenIndex token) {
     assert(token >= 0 && token < result.visible);
     const auto h = static_cast<std::size_t>(head.value);
     const HeadSelection& selection = result.selection.heads[h];
-    TokenStanding standing;
-    standing.kept = contains(selection.kept, token);
-    standing.isProtected = contains(selection.protectedTokens, token);
-    standing.score = standing.margin = kUnknown;
-    standing.queryHeads = queryHeadsOf(result, head.value, token);
+    TokenDecision decision;
+    decision.kept = contains(selection.kept, token);
+    decision.isProtected = contains(selection.protectedTokens, token);
+    decision.score = decision.margin = kUnknown;
+    decision.queryHeads = queryHeadsOf(result, head.value, token);
     const std::size_t at = h * static_cast<std::size_t>(result.visible) + static_cast<std::size_t>(token);
     if (result.scores.empty() || std::isnan(result.scores.data[at]))
-        return standing;
+        return decision;
     const std::span<const float> scores = rowOf(result.scores, head.value, result.visible);
-    standing.scored = true;
-    standing.score = result.scores.data[at];
+    decision.scored = true;
+    decision.score = result.scores.data[at];
     const RecordedHead* recorded = recordedHeadOf(result, head.value);
     const Place place = placeOf(scores, selection, selection.kept, token, recorded ? &recorded->ranks : nullptr);
-    standing.rank = place.rank;
-    standing.margin = standing.queryHeads.empty() ? place.margin : largestMargin(standing.queryHeads);
+    decision.rank = place.rank;
+    decision.margin = decision.queryHeads.empty() ? place.margin : largestMargin(decision.queryHeads);
     const ChoiceKind kind = kindOf(result);
     if (kind == ChoiceKind::Joint)
-        standing.margin = jointMargin(result, head.value, token);
-    else if (kind == ChoiceKind::Drawn && !standing.isProtected)
-        standing.margin = kUnknown;
+        decision.margin = jointMargin(result, head.value, token);
+    else if (kind == ChoiceKind::Drawn && !decision.isProtected)
+        decision.margin = kUnknown;
     for (const auto& [name, part] : result.parts)
-        standing.parts.emplace_back(name, part.data[at]);
+        decision.parts.emplace_back(name, part.data[at]);
     const Policy& policy = policyById(result.request.policy.policy);
     if (whyNoFlipBudget(result).empty() && policy.card().usesBudget)
-        standing.flipBudget = smallestBudget(result, head.value, token, policy);
-    return standing;
+        decision.flipBudget = smallestBudget(result, head.value, token, policy);
+    return decision;
 }
 
 std::string whyNoFlipBudget(const RunResult& result) {

@@ -13,20 +13,20 @@
 #include <string>
 #include <vector>
 
-namespace kvscope::measures_rig {
+namespace kvscope::measures_fixture {
 
-inline constexpr int kTokens = 60, kCut = 45, kJudges = 15, kHeads = 4, kKvHeads = 2, kDim = 8, kHidden = 20;
+inline constexpr int kTokens = 60, kCut = 45, kEvaluationQueries = 15, kHeads = 4, kKvHeads = 2, kDim = 8, kHidden = 20;
 inline constexpr double kTolerance = 1e-5; // outputs and logarithms are floats
 
 /// A run on a random capture, and everything its measures should be made of, in double.
-struct Rig {
+struct Fixture {
     std::shared_ptr<MemoryCapture> capture = makeRandomCapture(5, kTokens, 1, kHeads, kKvHeads, kDim);
     LayerRunner runner{std::shared_ptr<const Engine>(makeCpuEngine(2))};
     std::shared_ptr<const RunResult> result;
     naive::Layer layer;
     HostTensor projection;
 
-    explicit Rig(const std::string& policy = "keydiff@0.3") {
+    explicit Fixture(const std::string& policy = "keydiff@0.3") {
         std::mt19937 random(6);
         std::normal_distribution<float> normal;
         projection = {{kHidden, kHeads, kDim}, std::vector<float>(kHidden * kHeads * kDim)};
@@ -38,13 +38,13 @@ struct Rig {
         layer.keys = capture->read(LayerIndex(0), TensorRole::Keys, {});
         layer.values = capture->read(LayerIndex(0), TensorRole::Values, {});
         const HostTensor all = capture->read(LayerIndex(0), TensorRole::Queries, {});
-        layer.queries = {{kHeads, kJudges, kDim}, {}};
+        layer.queries = {{kHeads, kEvaluationQueries, kDim}, {}};
         for (int h = 0; h < kHeads; ++h)
             layer.queries.data.insert(layer.queries.data.end(), all.data.begin() + (h * kTokens + kCut) * kDim,
                                       all.data.begin() + (h + 1) * kTokens * kDim);
         layer.firstQuery = kCut;
         const LayerInfo& info = capture->info().layers.front();
-        layer.rule = {info.scaling, 0, 0, info.kvOfQ};
+        layer.rule = {info.scaling, 0, 0, info.gqaGroupOf};
     }
 
     void run(const std::string& policy) {
@@ -63,7 +63,7 @@ struct Rig {
     bool isKept(int kvHead, int token) const {
         return token >= kCut || std::binary_search(kept(kvHead).begin(), kept(kvHead).end(), token);
     }
-    int kvOf(int head) const { return layer.rule.kvOfQ[std::size_t(head)]; }
+    int kvOf(int head) const { return layer.rule.gqaGroupOf[std::size_t(head)]; }
     std::vector<double> weights(int head, int query) const { // e^logit of what the query sees
         std::vector<double> e(kTokens);
         for (int i = 0; i <= kCut + query; ++i)
@@ -92,4 +92,4 @@ inline bool near(double got, double expected) {
     return std::abs(got - expected) <= kTolerance * std::max(1.0, std::abs(expected));
 }
 
-} // namespace kvscope::measures_rig
+} // namespace kvscope::measures_fixture

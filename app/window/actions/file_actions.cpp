@@ -1,5 +1,5 @@
 // Files come in through the menu, the command line, drag and drop and the list of recent ones; all of them end here.
-#include "app/window/actions/file_desk.h"
+#include "app/window/actions/file_actions.h"
 
 #include "app/study/session_file.h"
 #include "app/window/style/number_text.h"
@@ -32,24 +32,26 @@ bool looksLikeRecordedList(const QString& path) {
 
 } // namespace
 
-FileDesk::FileDesk(Workbench& workbench, NoticeStrip& notices, QWidget* parent)
+FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* parent)
     : QObject(parent), m_workbench(workbench), m_notices(notices), m_window(parent) {
-    connect(&m_workbench, &Workbench::captureChanged, this, &FileDesk::watchCapture);
-    connect(&m_workbench, &Workbench::failed, this, &FileDesk::report);
-    connect(&m_workbench, &Workbench::openingChanged, this, &FileDesk::followOpening);
+    connect(&m_workbench, &Workbench::captureChanged, this, &FileActions::watchCapture);
+    connect(&m_workbench, &Workbench::failed, this, &FileActions::report);
+    connect(&m_workbench, &Workbench::openingChanged, this, &FileActions::followOpening);
     m_openingSoon.setSingleShot(true);
     m_openingSoon.setInterval(kSlowOpening);
-    connect(&m_openingSoon, &QTimer::timeout, this, &FileDesk::showOpening);
+    connect(&m_openingSoon, &QTimer::timeout, this, &FileActions::showOpening);
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int pane) {
         // Numbers are read with their layer: what is wrong with the file shows late, and once for all panes.
         const ViewInput input = m_workbench.viewInput();
         const auto index = static_cast<std::size_t>(pane);
-        if (input.capture && index < input.panes.size() && input.panes[index].error.find(input.capture->info().path) != std::string::npos)
+        if (input.capture && index < input.panes.size() &&
+            input.panes[index].error.find(input.capture->info().path) != std::string::npos)
             report(fromUtf8(input.panes[index].error));
     });
     connect(&m_watcher, &QFileSystemWatcher::fileChanged, this, [this](const QString& path) {
-        m_notices.show("changed", NoticeStrip::Tone::Notice, tr("%1 has changed on disk.").arg(QFileInfo(path).fileName()),
-                       tr("Reload"), [this] { reload(); });
+        m_notices.show("changed", NoticeStrip::Tone::Notice,
+                       tr("%1 has changed on disk.").arg(QFileInfo(path).fileName()), tr("Reload"),
+                       [this] { reload(); });
         // Programs that replace a file take the watch away with the old one.
         QTimer::singleShot(500, this, [this, path] {
             if (QFile::exists(path))
@@ -58,11 +60,9 @@ FileDesk::FileDesk(Workbench& workbench, NoticeStrip& notices, QWidget* parent)
     });
 }
 
-void FileDesk::report(const QString& message) {
-    m_notices.show("error", NoticeStrip::Tone::Error, message);
-}
+void FileActions::report(const QString& message) { m_notices.show("error", NoticeStrip::Tone::Error, message); }
 
-void FileDesk::followOpening() {
+void FileActions::followOpening() {
     m_notices.dismiss("opening");
     if (m_workbench.opening().empty())
         m_openingSoon.stop();
@@ -70,12 +70,12 @@ void FileDesk::followOpening() {
         m_openingSoon.start();
 }
 
-void FileDesk::showOpening() {
-    m_notices.show("opening", NoticeStrip::Tone::Notice, tr("Opening %1…").arg(fromUtf8(m_workbench.opening())), tr("Cancel"),
-                   [this] { m_workbench.cancelOpening(); });
+void FileActions::showOpening() {
+    m_notices.show("opening", NoticeStrip::Tone::Notice, tr("Opening %1…").arg(fromUtf8(m_workbench.opening())),
+                   tr("Cancel"), [this] { m_workbench.cancelOpening(); });
 }
 
-void FileDesk::open(const QString& path) {
+void FileActions::open(const QString& path) {
     const QString absolute = QFileInfo(path).absoluteFilePath();
     m_notices.dismiss("error");
     const bool isSession = isSessionFile(absolute.toStdString());
@@ -90,7 +90,7 @@ void FileDesk::open(const QString& path) {
     });
 }
 
-bool FileDesk::mayLeave(std::function<void()> on) {
+bool FileActions::mayLeave(std::function<void()> on) {
     if (m_sessionPath.isEmpty() || m_workbench.history().isSaved())
         return true;
     try {
@@ -98,20 +98,21 @@ bool FileDesk::mayLeave(std::function<void()> on) {
         m_workbench.markSaved();
         return true;
     } catch (const Error& error) {
-        m_notices.show("error", NoticeStrip::Tone::Error, fromUtf8(error.what()), tr("Go on without saving"), [this, on = std::move(on)] {
-            m_workbench.markSaved(); // the changes are given up
-            on();
-        });
+        m_notices.show("error", NoticeStrip::Tone::Error, fromUtf8(error.what()), tr("Go on without saving"),
+                       [this, on = std::move(on)] {
+                           m_workbench.markSaved(); // the changes are given up
+                           on();
+                       });
         return false;
     }
 }
 
-void FileDesk::leaveSession(const std::function<void()>& then) {
+void FileActions::leaveSession(const std::function<void()>& then) {
     if (mayLeave(then))
         then();
 }
 
-void FileDesk::closeCapture() {
+void FileActions::closeCapture() {
     leaveSession([this] {
         m_sessionPath.clear();
         emit sessionFileChanged();
@@ -119,14 +120,15 @@ void FileDesk::closeCapture() {
     });
 }
 
-void FileDesk::openBeside(const QString& path) {
+void FileActions::openBeside(const QString& path) {
     const QString absolute = QFileInfo(path).absoluteFilePath();
-    if (!m_workbench.capture() || (QFile::exists(absolute) && !isSessionFile(absolute.toStdString()) && looksLikeRecordedList(absolute)))
+    if (!m_workbench.capture() ||
+        (QFile::exists(absolute) && !isSessionFile(absolute.toStdString()) && looksLikeRecordedList(absolute)))
         return open(absolute);
     emit besideWanted(absolute);
 }
 
-void FileDesk::openSession(const QString& path) {
+void FileActions::openSession(const QString& path) {
     try {
         Session session = readSession(path.toStdString());
         m_sessionPath = path;
@@ -139,12 +141,12 @@ void FileDesk::openSession(const QString& path) {
     }
 }
 
-void FileDesk::openLesson(const QString& path) {
+void FileActions::openLesson(const QString& path) {
     m_notices.dismiss("error");
     leaveSession([this, path] { showLesson(path); });
 }
 
-void FileDesk::showLesson(const QString& path) {
+void FileActions::showLesson(const QString& path) {
     try {
         Session lesson = readSession(path.toStdString());
         const LookState& now = m_workbench.session().look;
@@ -160,7 +162,7 @@ void FileDesk::showLesson(const QString& path) {
     }
 }
 
-void FileDesk::addRecorded(const QString& path) {
+void FileActions::addRecorded(const QString& path) {
     if (!m_workbench.capture())
         return report(tr("A recorded list is shown on its capture: open the capture first. %1").arg(path));
     SessionPane pane;
@@ -171,41 +173,41 @@ void FileDesk::addRecorded(const QString& path) {
         report(tr("There are four panes already: remove one to add %1.").arg(QFileInfo(path).fileName()));
 }
 
-QString FileDesk::askForFile() {
-    return QFileDialog::getOpenFileName(m_window, tr("Open"), QFileInfo(fromUtf8(m_workbench.session().capturePath)).path(),
-                                        tr("Captures, tensors, sessions and lists (*.h5 *.hdf5 *.safetensors *.npz *.json *.kvscope *.csv);;All files (*)"));
+QString FileActions::askForFile() {
+    return QFileDialog::getOpenFileName(m_window, tr("Open"),
+                                        QFileInfo(fromUtf8(m_workbench.session().capturePath)).path(),
+                                        tr("Captures, tensors, sessions and lists (*.h5 *.hdf5 *.safetensors *.npz "
+                                           "*.json *.kvscope *.csv);;All files (*)"));
 }
 
-void FileDesk::openWithDialog() {
+void FileActions::openWithDialog() {
     const QString path = askForFile();
     if (!path.isEmpty())
         open(path);
 }
 
-void FileDesk::openBesideWithDialog() {
+void FileActions::openBesideWithDialog() {
     const QString path = askForFile();
     if (!path.isEmpty())
         openBeside(path);
 }
 
-void FileDesk::addRecordedWithDialog() {
+void FileActions::addRecordedWithDialog() {
     const QString path = QFileDialog::getOpenFileName(m_window, tr("Add a recorded list"), {},
                                                       tr("Recorded lists (*.json *.csv *.h5);;All files (*)"));
     if (!path.isEmpty())
         addRecorded(path);
 }
 
-void FileDesk::reload() {
+void FileActions::reload() {
     m_notices.dismiss("changed");
     if (m_workbench.capture())
         m_workbench.openCapture(m_workbench.session().capturePath);
 }
 
-bool FileDesk::save() {
-    return m_sessionPath.isEmpty() ? saveAs() : saveTo(m_sessionPath);
-}
+bool FileActions::save() { return m_sessionPath.isEmpty() ? saveAs() : saveTo(m_sessionPath); }
 
-bool FileDesk::saveTo(const QString& path) {
+bool FileActions::saveTo(const QString& path) {
     try {
         writeSession(path.toStdString(), m_workbench.session());
     } catch (const Error& error) {
@@ -219,7 +221,7 @@ bool FileDesk::saveTo(const QString& path) {
     return true;
 }
 
-bool FileDesk::saveAs() {
+bool FileActions::saveAs() {
     const QFileInfo capture(fromUtf8(m_workbench.session().capturePath));
     QString path = QFileDialog::getSaveFileName(m_window, tr("Save session"),
                                                 capture.dir().filePath(capture.completeBaseName() + ".kvscope"),
@@ -231,7 +233,7 @@ bool FileDesk::saveAs() {
     return saveTo(path);
 }
 
-void FileDesk::watchCapture() {
+void FileActions::watchCapture() {
     if (!m_watcher.files().isEmpty())
         m_watcher.removePaths(m_watcher.files());
     m_notices.dismiss("changed");
@@ -243,7 +245,7 @@ void FileDesk::watchCapture() {
         remember(path);
 }
 
-void FileDesk::remember(const QString& path) {
+void FileActions::remember(const QString& path) {
     QStringList paths = recent();
     paths.removeAll(path);
     paths.prepend(path);
@@ -251,11 +253,9 @@ void FileDesk::remember(const QString& path) {
     emit recentChanged();
 }
 
-QStringList FileDesk::recent() const {
-    return QSettings().value(kRecentKey).toStringList();
-}
+QStringList FileActions::recent() const { return QSettings().value(kRecentKey).toStringList(); }
 
-void FileDesk::clearRecent() {
+void FileActions::clearRecent() {
     QSettings().remove(kRecentKey);
     emit recentChanged();
 }

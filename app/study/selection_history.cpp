@@ -1,9 +1,10 @@
-// A brush that grows notes many selections; the trail keeps those that lasted, because a drag is merged by its caller.
-#include "app/study/selection_trail.h"
+// A brush that grows notes many selections; the history keeps those that lasted, because a drag is merged by its
+// caller.
+#include "app/study/selection_history.h"
 
 namespace kvscope {
 
-void SelectionTrail::note(const Session& session) {
+void SelectionHistory::note(const Session& session) {
     if (session.selected.empty() || (m_at > 0 && m_places[m_at - 1].first == session.selected))
         return;
     m_places.resize(m_at);
@@ -13,7 +14,7 @@ void SelectionTrail::note(const Session& session) {
     m_at = m_places.size();
 }
 
-bool SelectionTrail::step(Session& session, int by) {
+bool SelectionHistory::step(Session& session, int by) {
     // With nothing selected the first step back returns to the last selection.
     const bool cleared = session.selected.empty() && m_at > 0;
     const std::ptrdiff_t to = static_cast<std::ptrdiff_t>(m_at) + (cleared && by < 0 ? 0 : by);

@@ -1,5 +1,6 @@
-// Engines change rarely and may fail to open, so a change is a request: the old engine works until the new one is there.
-#include "app/window/actions/engine_desk.h"
+// Engines change rarely and may fail to open, so a change is a request: the old engine works until the new one is
+// there.
+#include "app/window/actions/engine_controller.h"
 
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
@@ -17,14 +18,14 @@ constexpr const char* kNotice = "engine";
 
 } // namespace
 
-EngineDesk::EngineDesk(Workbench& workbench, NoticeStrip& notices, QObject* parent, Make make)
+EngineController::EngineController(Workbench& workbench, NoticeStrip& notices, QObject* parent, Make make)
     : QObject(parent), m_workbench(workbench), m_notices(notices), m_make(std::move(make)) {
-    connect(&m_workbench, &Workbench::sessionChanged, this, &EngineDesk::followSession);
-    connect(&m_workbench, &Workbench::engineChanged, this, &EngineDesk::installed);
-    connect(&m_workbench, &Workbench::engineFailed, this, &EngineDesk::refused);
+    connect(&m_workbench, &Workbench::sessionChanged, this, &EngineController::followSession);
+    connect(&m_workbench, &Workbench::engineChanged, this, &EngineController::installed);
+    connect(&m_workbench, &Workbench::engineFailed, this, &EngineController::refused);
 }
 
-void EngineDesk::start(EngineChoice asked) {
+void EngineController::start(EngineChoice asked) {
     m_current.threads = asked.threads;
     m_wanted = m_current;
     if (asked.name.empty())
@@ -33,7 +34,7 @@ void EngineDesk::start(EngineChoice asked) {
         open(asked);
 }
 
-void EngineDesk::choose(const std::string& name) {
+void EngineController::choose(const std::string& name) {
     if (name == m_wanted.name) {
         if (!m_opening)
             QSettings().setValue(kEngineKey, fromUtf8(name)); // --engine named it; now it is chosen
@@ -45,18 +46,18 @@ void EngineDesk::choose(const std::string& name) {
     m_byHand = true;
 }
 
-void EngineDesk::chooseArithmetic(Arithmetic arithmetic) {
+void EngineController::chooseArithmetic(Arithmetic arithmetic) {
     m_workbench.change([&](Session& s) { s.arithmetic = arithmetic; }, tr("Arithmetic"));
 }
 
-QString EngineDesk::titleOf(const std::string& name) {
+QString EngineController::titleOf(const std::string& name) {
     for (const EngineOffer& offer : engineOffers())
         if (offer.name == name)
             return fromUtf8(offer.title);
     return fromUtf8(name);
 }
 
-void EngineDesk::followSession() {
+void EngineController::followSession() {
     if (m_workbench.session().arithmetic == m_wanted.arithmetic)
         return;
     EngineChoice choice = m_wanted;
@@ -66,7 +67,7 @@ void EngineDesk::followSession() {
     m_byHand = byHand;
 }
 
-void EngineDesk::open(const EngineChoice& choice) {
+void EngineController::open(const EngineChoice& choice) {
     m_wanted = choice;
     m_opening = true;
     m_byHand = false;
@@ -74,7 +75,7 @@ void EngineDesk::open(const EngineChoice& choice) {
     emit changed();
 }
 
-void EngineDesk::installed() {
+void EngineController::installed() {
     m_opening = false;
     if (m_wanted.name != m_current.name)
         m_notices.dismiss(kNotice);
@@ -84,10 +85,11 @@ void EngineDesk::installed() {
     emit changed();
 }
 
-void EngineDesk::refused(const QString& message) {
+void EngineController::refused(const QString& message) {
     m_opening = false;
     const bool otherEngine = m_wanted.name != m_current.name;
-    m_notices.show(kNotice, NoticeStrip::Tone::Notice, tr("Computing goes on with %1: %2").arg(titleOf(m_current.name), message));
+    m_notices.show(kNotice, NoticeStrip::Tone::Notice,
+                   tr("Computing goes on with %1: %2").arg(titleOf(m_current.name), message));
     m_wanted.name = m_current.name; // the arithmetic stays wanted, or every change of the session would ask again
     if (otherEngine && m_wanted.arithmetic != m_current.arithmetic)
         open(EngineChoice(m_wanted)); // it was chosen while the other engine was being opened

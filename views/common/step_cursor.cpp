@@ -1,5 +1,5 @@
 // A stream is told up to a cursor: what was read lies to its left, and nothing to its right has happened yet.
-#include "views/common/story_cursor.h"
+#include "views/common/step_cursor.h"
 
 namespace kvscope {
 
@@ -18,13 +18,13 @@ void drawChip(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme,
     const TextStyle plain{FontFace::Interface, 11};
     const std::string rest = "not read yet";
     if (left + width + 8 + builder.width(rest, plain) < frame.plot.right())
-        builder.text({left + width + 8, frame.plot.y + kChipHeight / 2}, rest, plain, theme.text2, HorizontalAlign::Left,
-                     VerticalAlign::Middle);
+        builder.text({left + width + 8, frame.plot.y + kChipHeight / 2}, rest, plain, theme.text2,
+                     HorizontalAlign::Left, VerticalAlign::Middle);
 }
 
 } // namespace
 
-void drawStoryCursor(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme, TokenIndex cursor) {
+void drawStepCursor(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme, TokenIndex cursor) {
     const double x = frame.toPixels(static_cast<double>(cursor), 0).x;
     const Box& plot = frame.plot;
     if (x > plot.right())

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/workbench/workbench.h"
 #include "app/window/panels/fact_grid.h"
+#include "app/workbench/workbench.h"
 
 class QLabel;
 
@@ -10,11 +10,11 @@ namespace kvscope {
 class ElidedLabel;
 
 /// Why the active pane keeps or evicts a token: rank, score and its parts, margin, the budget at which it flips.
-class StandingBlock : public QWidget {
+class DecisionBlock : public QWidget {
     Q_OBJECT
 
 public:
-    explicit StandingBlock(Workbench& workbench, QWidget* parent = nullptr);
+    explicit DecisionBlock(Workbench& workbench, QWidget* parent = nullptr);
 
 private:
     void refresh();

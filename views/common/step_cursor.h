@@ -1,8 +1,8 @@
 #pragma once
 
+#include "core/base/index.h"
 #include "views/scene/axes.h"
 #include "views/scene/theme.h"
-#include "core/base/index.h"
 
 #include <algorithm>
 #include <optional>
@@ -19,6 +19,6 @@ inline std::size_t eventsUntil(const std::vector<TokenIndex>& events, std::optio
 
 /// Shades what lies to the right of the cursor ("not read yet") and draws the cursor with its number over the data; the
 /// x axis counts tokens of the stream. Nothing outside the axis.
-void drawStoryCursor(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme, TokenIndex cursor);
+void drawStepCursor(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme, TokenIndex cursor);
 
 } // namespace kvscope

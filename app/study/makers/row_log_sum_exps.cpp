@@ -1,0 +1,56 @@
+// Zooming into an attention map and moving about in it asks for the same rows again and again; what each row's softmax
+// is divided by does not change meanwhile. It is four bytes a row and head, and kept.
+#include "app/study/makers/row_log_sum_exps.h"
+
+#include "core/run/stage_cache.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+namespace kvscope {
+
+RowLogSumExps::RowLogSumExps(std::int64_t heads, std::int64_t rows)
+    : m_sums{{heads, rows},
+             std::vector<float>(static_cast<std::size_t>(heads * rows), std::numeric_limits<float>::quiet_NaN())} {}
+
+HostTensor RowLogSumExps::known() const {
+    const std::lock_guard lock(m_mutex);
+    return m_sums;
+}
+
+bool RowLogSumExps::knows(std::int64_t begin, std::int64_t end) const {
+    const std::lock_guard lock(m_mutex);
+    const std::int64_t rows = m_sums.shape[1];
+    for (std::int64_t head = 0; head < m_sums.shape[0]; ++head)
+        for (std::int64_t row = begin; row < end; ++row)
+            if (std::isnan(m_sums.data[static_cast<std::size_t>(head * rows + row)]))
+                return false;
+    return true;
+}
+
+void RowLogSumExps::learn(const HostTensor& sums) {
+    const std::lock_guard lock(m_mutex);
+    assert(sums.shape == m_sums.shape);
+    for (std::size_t i = 0; i < sums.data.size(); ++i)
+        if (std::isnan(m_sums.data[i]))
+            m_sums.data[i] = sums.data[i];
+}
+
+std::shared_ptr<RowLogSumExps> rowLogSumExpsOf(const LayerRunner& runner,
+                                               const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer,
+                                               const AttentionMapInput& input, const Checkpoint& checkpoint) {
+    const std::string key =
+        fmt::format("{}row sums|{}|{}|{}|{}", runner.keyOf(capture), layer.value, static_cast<int>(input.mask),
+                    input.mask == MapMask::Chunks ? input.chunk : 0, fmt::join(input.queryHeads, ","));
+    const auto heads = static_cast<std::int64_t>(input.queryHeads.size()), rows = input.queries.size(1);
+    return *runner.cache().get<std::shared_ptr<RowLogSumExps>>(key, checkpoint, [&] {
+        return StageCache::Made<std::shared_ptr<RowLogSumExps>>{std::make_shared<RowLogSumExps>(heads, rows),
+                                                                static_cast<std::size_t>(heads * rows) * sizeof(float)};
+    });
+}
+
+} // namespace kvscope
