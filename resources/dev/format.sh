@@ -5,8 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 formatter=$(command -v clang-format-14 || true)
 [ -n "$formatter" ] || { echo "Formatting skipped: clang-format-14 is not installed"; exit 77; }
-mapfile -d '' -t sources < <(git ls-files -z --cached --others --exclude-standard 'app/**.h' 'app/**.cpp' 'core/**.h' 'core/**.cpp' \
-    'gpu/**.h' 'gpu/**.cpp' 'gpu/**.cu' 'views/**.h' 'views/**.cpp' 'tests/**.h' 'tests/**.cpp' 'tests/**.cu')
+mapfile -d '' -t sources < <(find app core gpu views tests \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) -print0)
 if [ "${1:-}" = --check ]; then
     printf '%s\0' "${sources[@]}" | xargs -0 -P "$(nproc)" -n 100 "$formatter" --dry-run -Werror
 else
