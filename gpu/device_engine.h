@@ -8,23 +8,23 @@
 
 namespace kvscope {
 
-/// What the failure of a primitive means for the device. Refused: this call failed for the device's sake, the device
-/// goes on.
+/// Consequence of a primitive's failure. Ours: not the device's fault. OutOfMemory: a smaller batch may succeed. Lost:
+/// no further call can succeed. Refused: only this call failed; the device goes on.
 enum class DeviceFailure { Ours, OutOfMemory, Lost, Refused };
 
-/// An engine whose primitives run on a device and may fail for the device's sake. ResidentEngine wraps it: decides
-/// which tensors lie in its memory, and what happens after a failure.
+/// An engine whose primitives run on a device and may fail because of it. ResidentEngine wraps a DeviceEngine: it
+/// decides which tensors are resident on the device and what happens after a failure.
 class DeviceEngine : public Engine {
 public:
-    /// Of what a primitive, upload or download threw. Ours: anything that is not the device's fault.
+    /// Classifies what a primitive, an upload or a download threw.
     virtual DeviceFailure classify(const std::exception& failure) const = 0;
-    /// As upload, from another thread than the one that runs primitives and beside them; complete when it returns.
+    /// Like upload, but callable from another thread while primitives run; the copy is complete when it returns.
     virtual Tensor uploadOnCopyStream(HostTensor numbers) const { return upload(std::move(numbers)); }
     /// Bytes that the tensor takes on the device.
     virtual std::size_t bytesOf(const Tensor& tensor) const {
         return static_cast<std::size_t>(tensor.shape().count()) * sizeof(float);
     }
-    /// From now on less memory for intermediate results. False when it cannot get less.
+    /// Halves the memory for intermediate results of later calls. False when it cannot shrink further.
     virtual bool shrink() const = 0;
     /// False when the device computes in host memory, which it cannot lose.
     virtual bool hasOwnMemory() const = 0;

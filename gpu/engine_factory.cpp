@@ -1,5 +1,5 @@
-// Engines by name. The second engine lives in a module beside the program, which is opened only when somebody asks for
-// it: the program starts without LibTorch and says what is missing when the module is not there.
+// Engines by name. The LibTorch engine is a shared module beside the program, loaded on first use: the program starts
+// without LibTorch and reports what is missing when the module cannot be found.
 #include "gpu/engine_factory.h"
 
 #include "core/base/error.h"
@@ -41,7 +41,7 @@ EngineModuleMake openModule(const std::string& engine) {
     const std::string path = modulePath();
     if (path.empty())
         fail(engine, "this build has no LibTorch engine", kFetch);
-    // Never closed: LibTorch keeps threads and tables of its own until the process ends.
+    // The module is never closed, because LibTorch keeps threads and static tables until the process ends.
     void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!module)
         fail(engine, std::string("the LibTorch engine cannot be loaded (") + dlerror() + ")", kFetch, path);

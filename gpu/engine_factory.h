@@ -9,18 +9,18 @@
 
 namespace kvscope {
 
-/// Which engine computes, as --engine and the window's chooser name it.
+/// Which engine computes, as named by --engine and by the window's engine chooser.
 struct EngineChoice {
     std::string name = "cpu"; ///< one of engineOffers()
     int threads = 0;          ///< on the CPU; 0: all cores
     Arithmetic arithmetic = Arithmetic::Exact;
-    std::size_t memoryBytes = 0; ///< of the device, for tensors that stay there; 0: the engine's own choice
+    std::size_t memoryBytes = 0; ///< for resident tensors on the device; 0: the engine decides
 };
 
 /// Throws Error that says what is missing and what to do about it.
 std::unique_ptr<Engine> makeEngine(const EngineChoice& choice);
 
-/// An engine that can be named, and whether it is likely to work here. Loads nothing.
+/// An engine that can be named, and whether it probably works on this machine. Asking loads no library.
 struct EngineOffer {
     std::string name, title;
     std::string missing, remedy; ///< empty: nothing is missing

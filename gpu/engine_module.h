@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-/// What the module with the second engine is asked for.
+/// What the caller asks the LibTorch engine module for.
 struct EngineModuleRequest {
     std::string device; ///< "cpu" or "cuda"
     int threads = 0;    ///< of LibTorch on the CPU; 0: all cores

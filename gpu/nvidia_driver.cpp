@@ -1,5 +1,5 @@
-// LibTorch says of an old driver or an old GPU only that a kernel image or a symbol is missing. The driver knows
-// better, and is asked by the names that its library exports.
+// Of an old driver or GPU, LibTorch reports only that a kernel image or a symbol is missing. This file asks the driver
+// itself, through the functions that its library exports.
 #include "gpu/nvidia_driver.h"
 
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ public:
     DriverLibrary& operator=(const DriverLibrary&) = delete;
 
     bool found() const { return m_library != nullptr; }
-    /// Whether the function is there and returned CUDA_SUCCESS.
+    /// True when the function exists and returned CUDA_SUCCESS.
     template <class... Arguments> bool call(const char* name, Arguments... arguments) const {
         using Function = int (*)(Arguments...);
         const auto function = m_library ? reinterpret_cast<Function>(dlsym(m_library, name)) : nullptr;

@@ -4,7 +4,7 @@
 
 namespace kvscope {
 
-/// What the NVIDIA driver of this machine says of itself and of the first GPU. Zeros: it does not say.
+/// What the NVIDIA driver reports about itself and the first GPU; 0 where it reports nothing.
 struct NvidiaDriver {
     bool found = false;
     int cudaVersion = 0;      ///< largest CUDA it runs: 1000 major + 10 minor
@@ -12,12 +12,12 @@ struct NvidiaDriver {
     std::string gpu;          ///< "NVIDIA H200"
 };
 
-/// Opens the driver's library, not the toolkit's: it is there exactly where a driver is.
+/// Loads the driver's own library (not the toolkit's), which exists exactly where a driver is installed.
 NvidiaDriver readNvidiaDriver();
-/// As above without touching a GPU, which takes a while: found and cudaVersion alone.
+/// Only `found` and cudaVersion, without initialising a GPU, which takes a while.
 NvidiaDriver readNvidiaDriverVersion();
 
-/// Why the second engine cannot run on CUDA with this driver and GPU, and what helps; empty sentence: it can.
+/// Why the LibTorch engine cannot run on CUDA with this driver and GPU, and the remedy; an empty sentence: it can.
 struct DriverRefusal {
     std::string sentence, remedy;
 };

@@ -1,5 +1,5 @@
-// A tensor of the second engine is a block of numbers that may lie in two places. The device's memory is a cache: a
-// list with the most recently used block in front says what leaves first.
+// A tensor of ResidentEngine is a block of numbers that may be on the host, on the device or on both. The device's
+// memory is an LRU cache of blocks.
 #include "gpu/residency.h"
 
 #include "core/engine/tensors_lost.h"
@@ -14,15 +14,15 @@
 
 namespace kvscope {
 
-/// Shared with the blocks, so that a block that is let go leaves the list whoever holds it last.
+/// Shared with the blocks, so that a block whose last owner goes away removes itself from the LRU list.
 struct Residency::State {
     std::mutex mutex;
-    std::condition_variable prefetchEnded; ///< an upload beside the primitives has ended
+    std::condition_variable prefetchEnded; ///< notified when a prefetch has ended
     std::list<Block*> resident;            ///< most recently used first
-    std::atomic<std::size_t> bytes{0}; ///< written under the mutex, read without: it is held while tensors are copied
+    std::atomic<std::size_t> bytes{0};     ///< written under the mutex, read without it
 };
 
-/// Guarded by the state's mutex. At least one form holds the numbers, or they are lost.
+/// Guarded by the state's mutex. At least one of the forms holds the numbers, or they are lost.
 struct Residency::Block {
     explicit Block(std::shared_ptr<State> owner, const Shape& s) : state(std::move(owner)), shape(s) {}
     ~Block() {
@@ -47,7 +47,7 @@ struct Residency::Block {
     std::shared_ptr<const HostTensor> host;
     Tensor cpu, device;
     std::size_t deviceBytes = 0;
-    bool isPrefetching = false;        ///< prefetch is copying it
+    bool isPrefetching = false;        ///< a prefetch is copying this block
     std::list<Block*>::iterator place; ///< valid while `device` is not empty
 };
 
@@ -57,7 +57,7 @@ struct Residency::Storage : TensorStorage {
     std::int64_t begin = 0, end = -1;
 };
 
-/// However the copy ends, who waits for it goes on.
+/// Ends the prefetch and wakes the waiting threads, also after an exception.
 struct Residency::PrefetchGuard {
     PrefetchGuard(State& s, Block& b) : state(s), block(b) {}
     ~PrefetchGuard() {
@@ -154,7 +154,7 @@ Tensor Residency::on(Place place, const Tensor& tensor) {
         block.host.reset(); // the CPU engine's form holds the same numbers
         return storage.end < 0 ? block.cpu : m_cpu->rows(block.cpu, storage.begin, storage.end);
     }
-    m_state->prefetchEnded.wait(lock, [&] { return !block.isPrefetching; }); // never twice on its way
+    m_state->prefetchEnded.wait(lock, [&] { return !block.isPrefetching; }); // one upload per block
     if (block.device.empty()) {
         HostTensor numbers = numbersOf(block);
         makeRoom(block.bytes());
@@ -203,7 +203,7 @@ HostTensor Residency::download(const Tensor& tensor) {
     return m_device->download(storage.end < 0 ? onDevice : m_device->rows(onDevice, storage.begin, storage.end));
 }
 
-/// A copy of a block's numbers from wherever they are.
+/// A copy of a block's numbers, from the host or from the device.
 HostTensor Residency::numbersOf(Block& block) {
     if (block.lost())
         throwTensorsLost();

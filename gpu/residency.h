@@ -9,32 +9,32 @@ namespace kvscope {
 
 enum class Place { Device, Cpu };
 
-/// Which tensors lie in the device's memory: each is uploaded when a primitive first needs it and stays until the
-/// memory budget is full; then the least recently used goes. Uploaded tensors keep their numbers on the host, results
-/// are downloaded when they must go. Tensors may outlive the residency and both engines. Thread-safe.
+/// Decides which tensors are resident on the device: a tensor is uploaded when a primitive first needs it and evicted
+/// (least recently used first) when the memory budget is full. Uploaded tensors keep their numbers on the host; results
+/// are downloaded when they are evicted. Tensors may outlive the residency and both engines. Thread-safe.
 class Residency {
 public:
-    /// memoryBytes 0: no bound. The engines must outlive every call, not the tensors.
+    /// memoryBytes 0: no bound. The engines must outlive every call, but not the tensors.
     Residency(std::shared_ptr<const DeviceEngine> device, std::shared_ptr<const Engine> cpu, std::size_t memoryBytes);
     ~Residency();
 
     Tensor upload(HostTensor numbers);
-    /// A result that a primitive made in this place.
+    /// Takes over a result that a primitive made in this place.
     Tensor keep(const Tensor& made, Place place);
     /// Rows [begin, end) of axis 1; shares the numbers.
     static Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end);
 
-    /// Uploads what lies on the host alone and fits beside what is there; the primitives go on meanwhile. Throws what
+    /// Uploads a tensor that is on the host alone, if it fits without an eviction, while primitives run. Throws what
     /// uploading throws.
     void prefetch(const Tensor& tensor);
 
-    /// The tensor in the form that the engine of that place takes. Throws TensorsLost, and what uploading throws.
+    /// The tensor in the form that the engine of `place` takes. Throws TensorsLost, and what uploading throws.
     Tensor on(Place place, const Tensor& tensor);
     HostTensor download(const Tensor& tensor);
 
-    /// Moves everything out of the device's memory.
+    /// Evicts every tensor from the device.
     void evictAll();
-    /// The device is gone: forgets what lay there. Results that were nowhere else are lost.
+    /// The device is lost: forgets what was resident. Results without a copy on the host are lost (TensorsLost).
     void handleDeviceLost();
     std::size_t residentBytes() const;
 

@@ -1,5 +1,5 @@
-// Every primitive is written once, as a call that fits either engine: `on` brings a tensor to the side that runs. What
-// happens when the device fails is decided in one place, `run`.
+// Every primitive is written once, as a call that fits either engine: `on` converts a tensor to the form of the engine
+// that runs. `run` alone handles device failures.
 #include "gpu/resident_engine.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace kvscope {
 
-/// Brings tensors to the engine that a call runs on, and takes over what it makes.
+/// Converts tensors to the form of the engine that a call runs on, and takes over its results.
 struct ResidentEngine::Side {
     Residency& residency;
     Place place;
@@ -45,7 +45,8 @@ template <class Call> auto ResidentEngine::run(const char* primitive, const Call
     return cpu.keep(call(*m_cpu, cpu));
 }
 
-/// Called in a handler: passes on what is not the device's fault. False: this call belongs to the CPU engine.
+/// Call inside a handler. Rethrows what is not the device's fault. True: retry on the device; false: run this call on
+/// the CPU engine.
 bool ResidentEngine::tryAgain(const std::string& primitive, const std::exception& failure) const {
     switch (m_device->classify(failure)) {
     case DeviceFailure::Ours:
@@ -65,13 +66,13 @@ bool ResidentEngine::tryAgain(const std::string& primitive, const std::exception
     return false;
 }
 
-/// Empties the device's memory and asks for smaller batches. False when that does not help.
+/// Evicts all tensors and asks for smaller batches. False when that does not help.
 bool ResidentEngine::makeRoom() const {
     try {
         m_residency.evictAll();
         if (!m_device->shrink())
             return false;
-    } catch (const std::exception& failure) { // results that must leave are copied, which may fail in its turn
+    } catch (const std::exception& failure) { // evicting downloads results, which may fail too
         if (m_device->classify(failure) == DeviceFailure::Lost)
             handleDeviceLost();
         return false;
@@ -122,7 +123,7 @@ HostTensor ResidentEngine::download(const Tensor& tensor) const {
         return m_residency.download(tensor);
     } catch (const std::exception& failure) {
         if (m_device->classify(failure) == DeviceFailure::Refused)
-            handleDeviceLost(); // numbers that it does not give back are as good as lost
+            handleDeviceLost(); // numbers that the device does not return are lost
         else
             tryAgain("download", failure);
     }

@@ -10,13 +10,13 @@
 
 namespace kvscope {
 
-/// The second engine as everybody else sees it: primitives run on a device engine, tensors are resident there up to a
-/// memory budget, and no failure of the device stops the program. Out of memory: everything resident leaves, smaller
-/// batches, and at last the CPU engine for that call. Device lost: the CPU engine from then on (TensorsLost for what
-/// only the device had). state().notice says which of these happened last. Thread-safe.
+/// A device engine made safe: primitives run on the device, tensors are resident there up to a memory budget, and no
+/// failure of the device stops the program. Out of memory: evicts all tensors, then shrinks batches, at last runs the
+/// call on the CPU engine. Device lost: all further calls run on the CPU engine, and TensorsLost is thrown for numbers
+/// that only the device had. state().notice names the last such event. Thread-safe.
 class ResidentEngine final : public Engine, public Prefetching {
 public:
-    /// memoryBytes 0: no bound on what is resident.
+    /// memoryBytes 0: no bound on the resident tensors.
     ResidentEngine(std::shared_ptr<const DeviceEngine> device, std::shared_ptr<const Engine> cpu,
                    std::size_t memoryBytes);
 

@@ -5,8 +5,8 @@
 
 #include <cstddef>
 
-// The tile of rows that an anchor is summed up from, in shared memory as the rows are stored, and the one behind it, in
-// registers on its way there: the next rows are read while these are added up.
+// A tile of rows in shared memory, stored in the rows' own type, from which an anchor is summed. The next tile is
+// loaded into registers while the current one is added up (double buffering).
 namespace kvscope::gpu {
 
 inline constexpr int kAnchorThreads = 512;
@@ -14,7 +14,7 @@ inline constexpr int kMostAnchorRows = 64;
 inline constexpr int kWordsAhead = 4; ///< of 16 bytes, per thread
 inline constexpr std::int64_t kAnchorTileBytes = std::int64_t{16} * kWordsAhead * kAnchorThreads;
 
-/// Wide rows leave room for fewer. The sums do not depend on it.
+/// Rows per tile. Wide rows leave room for fewer; the sums do not depend on the number.
 constexpr int anchorRowsFor(const DeviceRows& rows) {
     const std::int64_t fit = kAnchorTileBytes / (rows.width * bytesOf(rows.type));
     return static_cast<int>(fit < 1 ? 1 : fit < kMostAnchorRows ? fit : kMostAnchorRows);
@@ -36,8 +36,8 @@ template <class Element> struct AnchorShared {
         : sums(begin), factors(begin + width), tile(reinterpret_cast<Element*>(begin + anchorDoubles(width))) {}
 };
 
-/// Numbers that lie side by side: 16 bytes at a time where they begin at a multiple of 16 bytes and are no more than
-/// the registers hold, else one by one.
+/// The elements of the next tile in registers: loaded 16 bytes at a time where the rows are 16-byte aligned and fit
+/// into the registers, otherwise element by element.
 template <class Element> class TileAhead {
 public:
     __device__ __forceinline__ void fetch(const Element* from, std::int64_t count) {

@@ -16,9 +16,9 @@ struct AttentionMask {
     std::int64_t chunk = 256; ///< Chunks: C
 };
 
-/// Some queries, the keys of the KV heads they read, and how logits are made of both. All pointers are device memory.
-/// Query heads are listed KV head by KV head, so that a block of threads computes a whole group with the keys that it
-/// has loaded; a place in that list is called a slot.
+/// Queries, the keys of the KV heads that they read, and how logits are computed. All pointers are device memory. Query
+/// heads are listed by GQA group, so that a block of threads computes a whole group with the keys that it has loaded;
+/// an index into that list is called a slot.
 struct AttentionCall {
     DeviceRows queries;                   ///< [Hq, w, d]
     DeviceRows keys;                      ///< [Hkv, m, d], same type
@@ -27,9 +27,9 @@ struct AttentionCall {
     std::int64_t slotCount = 0;           ///< length of `heads`
     std::int32_t largestGroup = 1;        ///< slots of a KV head, at most 32
 
-    /// Rows of the queries that are looked at, ascending; null: all w.
+    /// Ascending rows of the queries to compute; null: all w.
     const std::int32_t* queryRows = nullptr;
-    std::int64_t queryCount = 0;                ///< R: rows looked at
+    std::int64_t queryCount = 0;                ///< R: number of rows to compute
     std::int64_t firstQuery = 0;                ///< time position of query row 0
     const std::int32_t* keyPositions = nullptr; ///< [Hkv, m] ascending time positions; null: row r is token r
 
@@ -37,7 +37,7 @@ struct AttentionCall {
     double softcap = 0; ///< logit -> softcap tanh(logit / softcap); 0: none
     AttentionMask mask;
     KernelArithmetic arithmetic = KernelArithmetic::Exact;
-    ExactSums exactSums = ExactSums::Double; ///< FloatPairs: where the rows take it, else double
+    ExactSums exactSums = ExactSums::Double; ///< FloatPairs: used where the rows allow it, else double
 };
 
 } // namespace kvscope::gpu

@@ -4,11 +4,11 @@
 #include "gpu/kernels/logit_tile.h"
 #include "gpu/kernels/softmax_steps.h"
 
-// Which queries and keys make up a tile: rows of a tile are the query heads of one KV head for one query after another,
-// so that a column sum of a head is every largestGroup-th row.
+// Which queries and keys make up a tile. The rows of a tile run over queries and, for each query, over the query heads
+// of one GQA group, so every largestGroup-th row belongs to the same head.
 namespace kvscope::gpu {
 
-/// Rows of the tile in hand, in shared memory.
+/// Rows and keys of the current tile, in shared memory.
 struct TilePlaces {
     std::int64_t rowOffsets[kTile], keyOffsets[kTile];     ///< in elements; -1: no such row or key
     std::int64_t rowPositions[kTile], keyPositions[kTile]; ///< time
@@ -32,7 +32,7 @@ KVSCOPE_PORTABLE std::int64_t positionOfKey(const AttentionCall& call, std::int6
     return call.keyPositions ? call.keyPositions[kvHead * call.keys.rows + key] : key;
 }
 
-/// First of 0 .. count whose position is >= wanted; positions ascend.
+/// First index in 0 .. count whose position is >= wanted; positions ascend.
 template <class PositionOf>
 KVSCOPE_PORTABLE std::int64_t firstAtOrBehind(std::int64_t count, std::int64_t wanted, const PositionOf& positionOf) {
     std::int64_t low = 0, high = count;
@@ -62,7 +62,7 @@ KVSCOPE_PORTABLE PositionSpan spanOfKeys(const AttentionCall& call, std::int64_t
             positionOfKey(call, kvHead, (behind < call.keys.rows ? behind : call.keys.rows) - 1)};
 }
 
-/// Tiles of keys that rows of the tile may see, and at least those that rowTilesFor pairs with it.
+/// Tiles of keys that rows of this tile may see; includes every key tile that rowTilesFor pairs with it.
 KVSCOPE_PORTABLE TileRange keyTilesFor(const AttentionCall& call, std::int64_t kvHead, std::int64_t rowTile) {
     const PositionSpan seen = keysSeenBy(call.mask, spanOfRows(call, rowTile));
     const auto positionOf = [&](std::int64_t key) { return positionOfKey(call, kvHead, key); };
@@ -124,8 +124,8 @@ KVSCOPE_PORTABLE TileRows keysOf(const AttentionCall& call, const TilePlaces& pl
     return {call.keys.data, call.keys.type, call.keys.width, places.keyOffsets};
 }
 
-/// Scales the products of a tile and hides what its queries do not see: -infinity, as for rows and keys that do not
-/// exist. `whole`: nothing is hidden.
+/// Scales the products of a tile and sets masked logits, and those of rows and keys that do not exist, to -infinity.
+/// `whole`: nothing is masked.
 template <class Tile>
 __device__ __forceinline__ void makeLogits(const AttentionCall& call, const TilePlaces& places, bool whole,
                                            typename Tile::Value (&values)[kTileValues]) {
@@ -139,8 +139,8 @@ __device__ __forceinline__ void makeLogits(const AttentionCall& call, const Tile
     }
 }
 
-/// Whether no value of the tile is hidden. Rows behind the last whole group, which groups of 3, 5, 6 or 7 leave, do not
-/// count: nobody reads them.
+/// Whether no logit of the tile is masked. Rows after the last whole GQA group (groups of 3, 5, 6 or 7) do not count:
+/// nobody reads them.
 __device__ __forceinline__ bool isWhole(const AttentionCall& call, const TilePlaces& places, std::int64_t kvHead,
                                         std::int64_t rowTile, std::int64_t keyTile) {
     const std::int64_t lastRow = queriesPerTile(call) * call.largestGroup - 1;

@@ -1,6 +1,7 @@
-// Softmax sums and column sums of attention. The first kernel takes a tile of rows over the keys they see and keeps the
-// running sum of every row in registers; the second takes a tile of keys over the rows that see them and adds up their
-// weights per query head. Both make the logits tile by tile; a short window may keep them instead of multiplying twice.
+// Row sums (softmax normalisers) and column sums (accumulated attention) of the attention weights. The first kernel
+// takes a tile of query rows over the keys they see, with the online-softmax state of every row in registers; the
+// second takes a tile of keys over the rows that see them and adds up their weights per query head. Both compute the
+// logits tile by tile; for a short window the first can store them for the second.
 #include "gpu/kernels/attention_sums.h"
 
 #include "gpu/kernels/attention_rows.h"
@@ -10,10 +11,10 @@ namespace kvscope::gpu {
 
 namespace {
 
-constexpr std::int64_t kKeyTilesPerSplit = 8; // with few rows, keys are shared out: 512 to a block
+constexpr std::int64_t kKeyTilesPerSplit = 8; // with few rows, 512 keys per block
 constexpr std::int64_t kManyBlocks = 256;
 
-/// Pieces into which the keys of a tile of rows are cut: decided by the shape alone, so that sums keep their order.
+/// Number of splits of the keys of a row tile. It depends on the shape alone, so that sums keep their order.
 std::int64_t splitsOf(const AttentionCall& call) {
     const bool fewRows = rowTilesOf(call) * call.keys.heads < kManyBlocks;
     return fewRows ? (keyTilesOf(call) + kKeyTilesPerSplit - 1) / kKeyTilesPerSplit : 1;
@@ -26,10 +27,10 @@ struct SumsCall {
     TileSlice slice;
 };
 
-constexpr int kWeightStride = kTile + 1; // keeps neighbouring rows out of each other's banks
+constexpr int kWeightStride = kTile + 1; // odd stride against shared-memory bank conflicts
 
 template <class Tile> struct Shared {
-    union { // the weights of a tile take the place of the rows it was made of; the keys may have to stay
+    union { // the tile's weights overwrite its rows; the keys may have to stay
         typename Tile::Shared tile;
         typename Tile::Value weights[kTile * kWeightStride];
     };
@@ -43,7 +44,7 @@ template <class Tile> struct Shared {
     static_assert(!Tile::kKeepsOperands || sizeof(weights) <= sizeof(Tile::Shared::rows));
 };
 
-/// The kept logits of a tile: value after value, the threads side by side.
+/// Stored logits of a tile: value by value, with the threads contiguous.
 template <class Number>
 __device__ __forceinline__ Number* keptTile(const AttentionSumsCall& call, std::int64_t kvHead, std::int64_t rowTile,
                                             std::int64_t keyTile) {
@@ -52,7 +53,7 @@ __device__ __forceinline__ Number* keptTile(const AttentionSumsCall& call, std::
     return static_cast<Number*>(call.logits) + tile * kTile * kTile + threadIdx.x;
 }
 
-/// What a short last chunk owes to its padding.
+/// Whether the position lies in a short last chunk, to which the padding rules apply (C8).
 __device__ __forceinline__ bool isShortChunk(const AttentionCall& call, std::int64_t position) {
     return call.mask.kind == MaskKind::Chunks && (position / call.mask.chunk + 1) * call.mask.chunk > call.keys.rows;
 }
@@ -94,7 +95,7 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) softmaxKer
             sums[Tile::rowSlot(v)].add(values[v]);
     }
     __syncthreads();
-    for (int v = 0; v < kTileValues; ++v) { // every value of a row slot names the same row
+    for (int v = 0; v < kTileValues; ++v) { // all threads of a row slot compute the same row
         const OnlineSoftmax<Number>& sum = sums[Tile::rowSlot(v)];
         s.parts[Tile::rowOf(v)][Tile::part()] = {double(sum.rowMax), double(sum.rowSum)};
     }
@@ -111,7 +112,7 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) softmaxKer
         call.sums.normalisers[slot] = finished(call.sums, slot % a.queryCount, row);
 }
 
-/// Adds the splits in their order.
+/// Merges the splits in ascending order.
 __global__ void __launch_bounds__(kTileThreads) mergeSplitsKernel(SumsCall call) {
     const AttentionCall& a = call.sums.attention;
     const std::int64_t count = a.slotCount * a.queryCount, i = std::int64_t{blockIdx.x} * kTileThreads + threadIdx.x;
@@ -123,7 +124,7 @@ __global__ void __launch_bounds__(kTileThreads) mergeSplitsKernel(SumsCall call)
     call.sums.normalisers[i] = finished(call.sums, i % a.queryCount, row);
 }
 
-/// Weights of a tile into shared memory; rows that do not exist have weight 0.
+/// Writes the tile's weights into shared memory; rows that do not exist have weight 0.
 template <class Tile>
 __device__ __forceinline__ void storeWeights(Shared<Tile>& s, const typename Tile::Value (&logits)[kTileValues]) {
     using Number = typename Tile::Value;
@@ -135,7 +136,7 @@ __device__ __forceinline__ void storeWeights(Shared<Tile>& s, const typename Til
     }
 }
 
-/// columns[member][key] += the weights of every row of that member, in the order of the queries.
+/// columns[member][key] += the weights of that member's rows, in query order.
 template <class Tile> __device__ __forceinline__ void addColumns(Shared<Tile>& s, const AttentionCall& a) {
     using Number = typename Tile::Value;
     const int key = threadIdx.x % kTile, rows = static_cast<int>(queriesPerTile(a)) * a.largestGroup;
@@ -147,12 +148,12 @@ template <class Tile> __device__ __forceinline__ void addColumns(Shared<Tile>& s
     }
 }
 
-/// The column sums of a thread's own values, in registers from tile to tile: a tensor tile gives a thread two rows of
-/// the same member, eight apart, where the size of a group divides 8. Nothing then passes through shared memory until
-/// the end. Some tiles are added up, then their sums: that rounds less than one long float sum, and registers are few.
+/// Column sums of a thread's own values, kept in registers from tile to tile: where the GQA group size divides 8, a
+/// tensor tile gives a thread two rows of the same member, eight apart, so shared memory is needed only at the end.
+/// Groups of tiles are added up first, then their sums, which rounds less than one long float sum.
 class OwnColumns {
 public:
-    using Tile = TensorTile<BFloat16>; ///< all 16-bit tiles lie alike
+    using Tile = TensorTile<BFloat16>; ///< all 16-bit tiles have this layout
 
     template <class AnyTile> static __device__ __forceinline__ bool fits(const AttentionCall& a) {
         return AnyTile::kKeepsOperands && 8 % a.largestGroup == 0;
@@ -168,7 +169,7 @@ public:
             settle();
     }
 
-    /// columns[member][key] from all threads; `room` is shared memory for [32][64] numbers that nobody uses.
+    /// Adds columns[member][key] over all threads; `room` is free shared memory for [32][64] floats.
     __device__ __forceinline__ void finish(double* room, const AttentionCall& a, double* columns) {
         settle();
         const int place = Tile::warp() % 4 * 8 + Tile::lane() / 4; // rows place % 8, + 8, of 16 rows place / 8
@@ -230,7 +231,7 @@ __global__ void __launch_bounds__(kTileThreads, Tile::kKeepsOperands ? 3 : 0) co
             makeLogits<Tile>(a, s.places, isWhole(a, s.places, kvHead, rowTile, keyTile), values);
         }
         if (!inRegisters || call.sums.logits)
-            __syncthreads(); // the normalisers are there, and the weights may take the place of the operands
+            __syncthreads(); // normalisers are written, and weights may overwrite the operands
         if constexpr (Tile::kKeepsOperands)
             if (inRegisters) {
                 own.add(values, s.normalisers);
@@ -259,7 +260,7 @@ __global__ void __launch_bounds__(kTileThreads, Tile::kKeepsOperands ? 3 : 0) co
 
 std::int64_t piecesOf(std::int64_t count) { return (count + kTileThreads - 1) / kTileThreads; }
 
-/// The slice cut to the tiles and heads there are.
+/// Clamps the slice to the tiles and heads that exist.
 TileSlice within(TileSlice slice, std::int64_t tiles, const AttentionCall& a) {
     slice.end = slice.end < tiles ? slice.end : tiles;
     slice.headEnd = slice.headEnd < a.keys.heads ? slice.headEnd : a.keys.heads;
@@ -297,7 +298,7 @@ void softmaxNormalisers(const AttentionSumsCall& sums, Stream stream, TileSlice 
                {slice.end - slice.begin, slice.headEnd - slice.headBegin, call.splits}, kTileThreads,
                sharedBytes<Tile>(a), stream, call);
     });
-    if (call.splits > 1) // of rows outside of the slice, what is there already or will be overwritten
+    if (call.splits > 1) // rows outside the slice are complete already or will be overwritten
         launch("merging softmax sums", mergeSplitsKernel, {piecesOf(a.slotCount * a.queryCount)}, kTileThreads, 0,
                stream, call);
 }

@@ -1,6 +1,6 @@
-// The attention map at screen resolution. A block takes 64 keys and goes through the rows that see them, tile by tile:
-// weights of the heads are combined, the largest of every pixel raises that pixel, and the keys' sums are kept for the
-// marginal. Raising a pixel is a maximum of integers, so the order of blocks does not matter.
+// The attention map at screen resolution. A block takes 64 keys and loops over the rows that see them, tile by tile:
+// the weights of the heads are combined, every pixel takes the maximum of its cells, and the keys' sums are kept for
+// the marginal. The maximum is one of integers, so the order of blocks does not matter.
 #include "gpu/kernels/attention_tile.h"
 
 #include "gpu/kernels/attention_rows.h"
@@ -12,13 +12,12 @@ namespace kvscope::gpu {
 namespace {
 
 constexpr int kStride = kTile + 1;
-constexpr int kKeysPerItem = 4; // neighbouring keys of a row in one thread's hands
+constexpr int kKeysPerItem = 4; // neighbouring keys of a row that one thread computes
 constexpr int kItemsPerRow = kTile / kKeysPerItem;
 constexpr std::int64_t kWantedBlocks = 1024;
-constexpr std::int64_t kMostRowTiles = 256; // of one block: it must not hold up a stop, however long the rows are
+constexpr std::int64_t kMostRowTiles = 256; // per block, so that a stop need not wait for long rows
 
-/// Key tiles of the rectangle, and pieces into which the rows are cut where the keys alone make too few blocks or too
-/// long ones.
+/// Key tiles of the rectangle, and splits of the rows where the keys alone give too few or too long blocks.
 struct TileGrid {
     std::int64_t firstKeyTile, keyTiles, splits, rowTilesPerSplit;
 };
@@ -64,7 +63,7 @@ __device__ __forceinline__ void storeWeights(Shared<Tile>& s, bool logits,
     }
 }
 
-/// The cell of one query and one key from its heads' weights, which lie in neighbouring rows.
+/// The cell of one query and one key: its heads' weights, which lie in neighbouring rows, combined.
 template <class Number> __device__ __forceinline__ Number combined(const Number* weights, int members, HeadRule rule) {
     Number cell = weights[0];
     for (int i = 1; i < members; ++i) {
@@ -74,7 +73,7 @@ template <class Number> __device__ __forceinline__ Number combined(const Number*
     return rule == HeadRule::Mean ? cell / Number(members) : cell;
 }
 
-/// The larger of the integers of 16 neighbouring lanes.
+/// The maximum over 16 neighbouring lanes.
 __device__ __forceinline__ unsigned largestOfLanes(unsigned bits) {
     for (int half = kItemsPerRow / 2; half > 0; half /= 2) {
         const unsigned other = __shfl_xor_sync(kAllLanes, bits, half);
@@ -97,7 +96,7 @@ __device__ __forceinline__ void placePixels(Shared<Tile>& s, const AttentionTile
                                        : static_cast<std::int32_t>(pieceOf(t.keyEnd - t.keyBegin, t.width, offset));
 }
 
-/// Pixels of the first and of the last key of the tile that lie in the rectangle.
+/// Pixels of the tile's first and last key that lie in the rectangle.
 struct PixelSpan {
     std::int32_t first, last;
 };
@@ -108,8 +107,8 @@ __device__ __forceinline__ PixelSpan pixelsOf(const Shared<Tile>& s, const Atten
     return {s.keyPixels[first > 0 ? first : 0], s.keyPixels[last < kTile ? last : kTile - 1]};
 }
 
-/// Combines the heads of four keys of one query and raises their pixels. The cells stay in the first head's row, for
-/// the column sums. All threads of a warp come here together; `query` may lie behind the last.
+/// Combines the heads for four keys of one query and updates their pixels' maxima. The cells stay in the first head's
+/// row for the column sums. All threads of a warp must call it together; `query` may be past the end.
 template <class Tile>
 __device__ __forceinline__ void raiseQuery(Shared<Tile>& s, const MapCall& call, PixelSpan span, int query,
                                            std::int64_t rowTile) {
@@ -118,7 +117,7 @@ __device__ __forceinline__ void raiseQuery(Shared<Tile>& s, const MapCall& call,
     const std::int64_t row = rowTile * queriesPerTile(a) + query;
     const bool there = query < queriesPerTile(a) && row < a.queryCount;
     const std::int64_t y = there ? t.pixelRows[row] : 0;
-    const bool few = span.last <= span.first + 1; // one or two pixels for all keys
+    const bool few = span.last <= span.first + 1; // all keys fall into one or two pixels
     unsigned bestFirst = 0, bestLast = 0;
     for (int i = 0; there && i < kKeysPerItem; ++i) {
         const int k = threadIdx.x % kItemsPerRow * kKeysPerItem + i, first = query * a.largestGroup;
@@ -137,7 +136,7 @@ __device__ __forceinline__ void raiseQuery(Shared<Tile>& s, const MapCall& call,
             bestLast = bits > bestLast ? bits : bestLast;
     }
     if (!few)
-        return; // the same for all threads
+        return; // uniform over the block
     bestFirst = largestOfLanes(bestFirst);
     bestLast = largestOfLanes(bestLast);
     if (threadIdx.x % kItemsPerRow == 0) {
@@ -146,7 +145,7 @@ __device__ __forceinline__ void raiseQuery(Shared<Tile>& s, const MapCall& call,
     }
 }
 
-/// Weights of the tile that a column sum takes: masked ones are 0.
+/// Weights of the tile that enter a column sum: masked ones are 0.
 template <class Tile>
 __device__ __forceinline__ double sumOfKey(const Shared<Tile>& s, const AttentionCall& a, std::int64_t rowTile) {
     typename Tile::Value sum = 0;
@@ -198,7 +197,7 @@ __global__ void __launch_bounds__(kTileThreads) clearPixelsKernel(MapCall call) 
         call.pixels[i] = 0;
 }
 
-/// Pixels as numbers, and the columns' sums over their keys, key after key.
+/// Converts pixels to floats and adds up the columns' sums in key order.
 __global__ void __launch_bounds__(kTileThreads) finishMapKernel(MapCall call) {
     const AttentionTileCall& t = call.tile;
     const std::int64_t i = std::int64_t{blockIdx.x} * kTileThreads + threadIdx.x;

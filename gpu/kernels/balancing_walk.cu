@@ -1,6 +1,6 @@
-// Balancing walks. A block of threads makes one walk: 32 rows at a time (the lanes) are multiplied with all rows before
-// them in panels, which all threads share, and the panels are added up in row order, one thread per lane. Then one warp
-// walks through the 32 rows with y in registers. Every sum has the CPU engine's order, so the signs are the same.
+// Self-balancing walks, one block of threads per walk: 32 rows at a time (the lanes) are multiplied with all earlier
+// rows in panels shared by all threads, and the panels are added up in row order, one thread per lane. Then one warp
+// steps through the 32 rows with y in registers. Every sum has the CPU engine's order, so the signs are equal.
 #include "gpu/kernels/balancing_walk.h"
 
 #include "gpu/kernels/device.h"
@@ -15,14 +15,14 @@ namespace kvscope::gpu {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kLanes = kWarp;                              // rows that walk together
-constexpr int kPanel = 64;                                 // rows before them that are multiplied at a time
+constexpr int kLanes = kWarp;                              // rows that step together
+constexpr int kPanel = 64;                                 // earlier rows per multiplication
 constexpr int kDepth = 32;                                 // elements of the rows in shared memory at a time
-constexpr int kPad = 1;                                    // keeps neighbouring rows out of each other's banks
+constexpr int kPad = 1;                                    // against shared-memory bank conflicts
 constexpr int kRowsPerThread = kPanel * kLanes / kThreads; // of one lane
 static_assert(kDepth <= kSettledProducts);
 
-/// Sum: of the products of two rows, double or FloatPair.
+/// Sum: type of the sums of products of two rows, double or FloatPair.
 template <class Sum> struct Shared {
     using Factor = typename ProductSum<Sum>::Factor;
     Factor panel[kPanel][kDepth + kPad];
@@ -43,7 +43,7 @@ __device__ __forceinline__ void fill(Factor (&to)[Rows][kDepth + kPad], const De
     }
 }
 
-/// Products of the panel's rows threadIdx.x / 32, + 8, ... with the lane threadIdx.x % 32, element after element.
+/// Products of the panel's rows threadIdx.x / 32, + 8, ... with lane threadIdx.x % 32, added element by element.
 template <class Sum>
 __device__ __forceinline__ void multiply(Shared<Sum>& s, const DeviceRows& from, const Walk& walk, std::int64_t first,
                                          std::int64_t count, std::int64_t lanesAt, std::int64_t laneCount,
@@ -65,7 +65,7 @@ __device__ __forceinline__ void multiply(Shared<Sum>& s, const DeviceRows& from,
         products[r] = valueOf(sums[r]);
 }
 
-/// M of `count` rows from `first` on against the lanes.
+/// M_ij of `count` rows from `first` on against the lanes.
 template <class Sum>
 __device__ __forceinline__ void fillMatrix(Shared<Sum>& s, const WalksCall& call, const Walk& walk, std::int64_t first,
                                            std::int64_t count, std::int64_t lanesAt, std::int64_t laneCount) {
@@ -86,7 +86,7 @@ __device__ __forceinline__ void fillMatrix(Shared<Sum>& s, const WalksCall& call
     __syncthreads();
 }
 
-/// c of the walk; false when it is 0 and takes no part.
+/// Computes the centre c of the walk; false when c is 0 and can be left out.
 template <class Sum>
 __device__ __forceinline__ bool fillCentre(Shared<Sum>& s, const WalksCall& call, const Walk& walk) {
     const std::int64_t d = call.keys.width;
@@ -107,7 +107,7 @@ __device__ __forceinline__ bool fillCentre(Shared<Sum>& s, const WalksCall& call
     return true;
 }
 
-/// <k_i, c> - <c, c> / 2 of every row into the scratch, so that <k_i - c, k_j - c> = <k_i, k_j> - term_i - term_j.
+/// Writes <k_i, c> - <c, c> / 2 of every row to scratch: <k_i - c, k_j - c> = <k_i, k_j> - term_i - term_j.
 template <class Sum>
 __device__ __forceinline__ void fillTerms(Shared<Sum>& s, const WalksCall& call, const Walk& walk) {
     const bool centred = fillCentre(s, call, walk);
@@ -131,7 +131,7 @@ __device__ __forceinline__ void fillTerms(Shared<Sum>& s, const WalksCall& call,
     __syncthreads();
 }
 
-/// Left alone, compilers squeeze pairs into registers for four blocks and what does not fit into memory.
+/// Launch bounds, without which compilers fit the registers to four blocks per SM and spill the pairs.
 template <class Sum>
 __global__ void __launch_bounds__(kThreads, std::is_same_v<Sum, FloatPair> ? 3 : 0) walkKernel(WalksCall call) {
     Shared<Sum>& s = sharedAs<Shared<Sum>>();

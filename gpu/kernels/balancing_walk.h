@@ -6,7 +6,7 @@
 namespace kvscope::gpu {
 
 void balancingWalks(const WalksCall& call, Stream stream);
-/// What balancingWalks starts for Fast.
+/// The launch of balancingWalks for KernelArithmetic::Fast.
 void fastBalancingWalks(const WalksCall& call, Stream stream);
 
 } // namespace kvscope::gpu

@@ -1,7 +1,6 @@
-// Balancing walks in fast arithmetic. A block of threads makes one walk: 64 rows at a time (the lanes) are multiplied
-// with the 64 rows before them, and those before, tile by tile as attention's logits are, on tensor cores where the
-// rows have 16 bits. A tile's entries lie in shared memory as long as they are added up; then one warp walks through
-// the lanes.
+// Self-balancing walks in fast arithmetic, one block of threads per walk: 64 rows at a time (the lanes) are multiplied
+// with all earlier rows, tile by tile as attention logits are, on tensor cores for 16-bit rows. A tile's entries stay
+// in shared memory until they are added up; then one warp steps through the lanes.
 #include "gpu/kernels/balancing_walk.h"
 
 #include "gpu/kernels/lanes.h"
@@ -13,18 +12,18 @@ namespace kvscope::gpu {
 namespace {
 
 constexpr int kThreads = kTileThreads;
-constexpr int kParts = kThreads / kTile; // threads that add up one lane
+constexpr int kParts = kThreads / kTile; // threads that share the sum of one lane
 constexpr int kRowsPerPart = kTile / kParts;
 constexpr int kLanesPerThread = kTile / kWarp;
 
-/// 64 rows of a walk: where their keys and values begin, and what else makes their entries.
+/// 64 rows of a walk: offsets of their keys and values, and the other factors of their entries.
 struct TileOfWalk {
     std::int64_t keyOffsets[kTile], valueOffsets[kTile]; ///< in elements; -1: no such row
     WalkTerm terms[kTile];
 };
 
 template <class Tile> struct Shared {
-    union { // the entries take the place of the rows that they were made of
+    union { // the entries overwrite the rows that they were computed from
         typename Tile::Shared tile;
         double matrix[kTile][kTile + 1];
     };
@@ -34,7 +33,7 @@ template <class Tile> struct Shared {
     double centre[1]; ///< [centreNumbers]
 };
 
-/// Room for the partial sums of the centre and, in their place, the centre.
+/// Doubles for the partial sums of the centre, which the centre then overwrites.
 constexpr std::int64_t centreNumbers(std::int64_t width) { return width > kThreads ? width : kThreads; }
 
 /// Rows first .. first + 64 of the walk; a barrier must follow.
@@ -49,7 +48,7 @@ __device__ __forceinline__ void place(TileOfWalk& to, const WalksCall& call, con
     to.terms[r] = {there ? call.scratch[entry] : 0, there && call.weights ? call.weights[entry] : 1};
 }
 
-/// M of the panel's rows against the lanes.
+/// M_ij of the panel's rows against the lanes.
 template <class Tile>
 __device__ __forceinline__ void fillMatrix(Shared<Tile>& s, const WalksCall& call, const Walk& walk) {
     const auto multiply = [&](const DeviceRows& from, const std::int64_t* panel, const std::int64_t* lanes,
@@ -69,7 +68,7 @@ __device__ __forceinline__ void fillMatrix(Shared<Tile>& s, const WalksCall& cal
     __syncthreads();
 }
 
-/// c of the walk; false when it is 0 and takes no part. Threads share the columns, and the rows of a column.
+/// Computes the centre c of the walk, with the threads split over columns and rows; false when c is 0.
 template <class Tile>
 __device__ __forceinline__ bool fillCentre(Shared<Tile>& s, const WalksCall& call, const Walk& walk) {
     const std::int64_t d = call.keys.width, parts = d < kThreads ? kThreads / d : 1;
@@ -95,7 +94,7 @@ __device__ __forceinline__ bool fillCentre(Shared<Tile>& s, const WalksCall& cal
     return true;
 }
 
-/// <k_i, c> - <c, c> / 2 of every row into the scratch, a warp per row.
+/// Writes <k_i, c> - <c, c> / 2 of every row to scratch, one warp per row.
 template <class Tile>
 __device__ __forceinline__ void fillTerms(Shared<Tile>& s, const WalksCall& call, const Walk& walk) {
     const bool centred = fillCentre(s, call, walk);
@@ -113,7 +112,7 @@ __device__ __forceinline__ void fillTerms(Shared<Tile>& s, const WalksCall& call
     __syncthreads();
 }
 
-/// Adds the panel's rows to y: rows part * 16 .. + 16 of this thread's lane.
+/// Adds the panel's rows to y: rows part * 16 .. + 16 for this thread's lane.
 template <class Tile>
 __device__ __forceinline__ void addPanel(const Shared<Tile>& s, const WalksCall& call, std::int64_t firstEntry,
                                          double& y) {
@@ -138,12 +137,12 @@ template <class Tile> __global__ void __launch_bounds__(kThreads) fastWalkKernel
         double part = 0;
         for (std::int64_t first = 0; first <= lanesAt; first += kTile) {
             place(s.panel, call, walk, first);
-            __syncthreads(); // also: the entries of the panel before have been added up
+            __syncthreads(); // also: the previous panel's entries have been added up
             fillMatrix(s, call, walk);
-            if (first < lanesAt) // whole panels of signs that are known
+            if (first < lanesAt) // a whole panel of rows with known signs
                 addPanel(s, call, walk.begin + first, part);
         }
-        s.sums[threadIdx.x / kTile][threadIdx.x % kTile] = part; // the lanes' own tile is the last one
+        s.sums[threadIdx.x / kTile][threadIdx.x % kTile] = part; // the last panel is the lanes' own tile
         __syncthreads();
         if (threadIdx.x < kWarp) {
             double y[kLanesPerThread] = {};

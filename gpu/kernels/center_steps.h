@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-// The farthest of some rows and the distance of the runner-up, as a value that can be merged in any order.
+// The farthest of some rows with the runner-up's distance, merged commutatively.
 namespace kvscope::gpu {
 
 struct Farthest {

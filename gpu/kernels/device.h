@@ -1,8 +1,8 @@
 #pragma once
 
-// What the kernels' sources are written against. Under nvcc this is CUDA itself. Tests compile the same sources with
-// the host compiler and name a header that runs blocks of threads on the CPU (tests/support/emulation), so that
-// indices, barriers and sums are put to the test on machines without a GPU.
+// The interface that kernel sources are written against. Under nvcc it is CUDA itself; tests compile the same sources
+// with the host compiler and a header that runs blocks of threads on the CPU (tests/support/emulation), so that
+// indices, barriers and sums are tested without a GPU.
 #include "core/base/portable_math.h"
 #include "gpu/kernels/device_data.h"
 

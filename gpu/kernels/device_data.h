@@ -17,8 +17,8 @@ constexpr std::int64_t bytesOf(ElementType type) { return type == ElementType::F
 /// Fast: float sums, products of 16-bit rows by tensor cores; outside the contract.
 enum class KernelArithmetic : std::int32_t { Exact, Fast };
 
-/// How exact kernels add up the products of 16-bit rows. FloatPairs (product_sums.h): no double until a sum is
-/// complete, for devices with little double throughput. All else is in double either way.
+/// How exact kernels add up products of 16-bit rows. FloatPairs (product_sums.h): in pairs of floats until a sum is
+/// complete, for devices with little double throughput. Everything else runs in double either way.
 enum class ExactSums : std::int32_t { Double, FloatPairs };
 
 /// Rows of all heads in device memory: element [h, r, c] is data[h * headStride + r * width + c]. A stride larger than
@@ -28,11 +28,11 @@ struct DeviceRows {
     ElementType type = ElementType::Float32;
     std::int64_t heads = 0, rows = 0, width = 0;
     std::int64_t headStride = 0; ///< in elements
-    /// Every element has been seen to be one that pairs of floats can add up products of (fitsFloatPair).
+    /// Every element fits into sums of float pairs (fitsFloatPair).
     bool fitsFloatPairs = false;
 };
 
-/// Whether products of these rows with each other may be added up in pairs of floats.
+/// Whether products of these rows with each other may be summed in pairs of floats.
 constexpr bool takeFloatPairs(const DeviceRows& rows) {
     return rows.type != ElementType::Float32 && rows.fitsFloatPairs;
 }

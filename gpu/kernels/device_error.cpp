@@ -1,5 +1,5 @@
-// What a failed CUDA call means for the program: whether a smaller batch helps, or only another engine. The numbers are
-// those of cudaError_t, which are part of CUDA's binary interface, so this file needs no CUDA header.
+// Classifies failed CUDA calls: whether a smaller batch helps or only another engine. The numbers are cudaError_t
+// values, which are part of CUDA's binary interface, so this file needs no CUDA header.
 #include "gpu/kernels/device_error.h"
 
 namespace kvscope::gpu {
@@ -42,7 +42,7 @@ Cause causeOfCode(int code) {
 
 Cause causeOfText(std::string_view text) {
     const auto has = [&](const char* part) { return text.find(part) != std::string_view::npos; };
-    // Libraries take their work space when they are first used: what they cannot get then is memory.
+    // Libraries allocate their workspace on first use, so these failures mean out of memory.
     if (has("_STATUS_ALLOC_FAILED") || has("_STATUS_NOT_INITIALIZED") || has("out of memory"))
         return Cause::OutOfMemory;
     if (has("_STATUS_EXECUTION_FAILED") || has("_STATUS_MAPPING_ERROR") || has("CUDA error") ||

@@ -6,7 +6,7 @@
 
 namespace kvscope::gpu {
 
-/// The CUDA device refused or failed. The work is lost, the program goes on with a smaller batch or another engine.
+/// The CUDA device refused or failed. The result is lost; the program goes on with a smaller batch or another engine.
 class DeviceError : public Error {
 public:
     enum class Cause { OutOfMemory, NoDevice, Lost, Other };
@@ -22,7 +22,7 @@ private:
 
 /// Of a cudaError_t.
 DeviceError::Cause causeOfCode(int code);
-/// Of what a library says that gives no code: LibTorch on cuBLAS, cuSOLVER and CUDA.
+/// Classifies messages without a code: from LibTorch about cuBLAS, cuSOLVER and CUDA.
 DeviceError::Cause causeOfText(std::string_view text);
 
 } // namespace kvscope::gpu

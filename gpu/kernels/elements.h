@@ -7,7 +7,7 @@
 
 namespace kvscope::gpu {
 
-/// Upper half of a float.
+/// bfloat16: the upper half of a float.
 struct BFloat16 {
     std::uint16_t bits;
 };
@@ -23,8 +23,8 @@ KVSCOPE_PORTABLE float widened(float x) { return x; }
 
 KVSCOPE_PORTABLE float widened(BFloat16 x) { return __builtin_bit_cast(float, std::uint32_t{x.bits} << 16); }
 
-/// Exact for every half, subnormals, infinities and NaN included: the bits at the float's place read as a number that
-/// is 2^112 too small.
+/// Exact for every half, including subnormals, infinities and NaN: shifts the bits to a float's fields, which reads as
+/// a number 2^112 too small, and multiplies by 2^112.
 KVSCOPE_PORTABLE float widened(Float16 x) {
     const std::uint32_t sign = std::uint32_t{x.bits & 0x8000U} << 16, size = x.bits & 0x7fffU;
     const float magnitude = size < 0x7c00U ? __builtin_bit_cast(float, size << 13) * 0x1p112F
@@ -32,7 +32,7 @@ KVSCOPE_PORTABLE float widened(Float16 x) {
     return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, magnitude) | sign);
 }
 
-/// Element `index` of an array of any type; the branch is the same for all threads.
+/// Element `index` of an array of any type; the branch is uniform over all threads.
 KVSCOPE_PORTABLE float elementAt(const void* data, ElementType type, std::int64_t index) {
     if (type == ElementType::Float32)
         return static_cast<const float*>(data)[index];

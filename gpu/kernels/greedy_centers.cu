@@ -1,7 +1,6 @@
-// Greedy k-center. A launch makes one pick for all heads: every block first merges what the blocks of the launch before
-// found, which gives the centre, then compares its own rows with it and leaves the farthest of them for the next
-// launch. So no block waits for another one inside a launch, and there is nothing to add up in an order that could
-// change.
+// Greedy k-center. A launch makes one pick for all heads: every block first merges the results that the blocks of the
+// previous launch left, which gives the centre, then compares its own rows with that centre and leaves its farthest row
+// for the next launch. So no block waits for another inside a launch, and the result does not depend on their order.
 #include "gpu/kernels/greedy_centers.h"
 
 #include "gpu/kernels/center_steps.h"
@@ -19,22 +18,22 @@ std::int64_t blocksOf(const DeviceRows& keys) { return (keys.rows + kRowsPerBloc
 
 struct PickCall {
     CentersCall run;
-    std::int32_t pick; ///< place of the centre in this launch; count: only the last radius is left to be written
+    std::int32_t pick; ///< centre picked in this launch; count: only the last radius is left to write
     std::int64_t blocks;
-    const Farthest* before; ///< [H, blocks] of the launch before
+    const Farthest* before; ///< [H, blocks] left by the previous launch
     Farthest* after;        ///< [H, blocks]
 };
 
 struct Shared {
     Farthest found[kThreads];
-    double centre[1]; ///< [d]; in double, because making doubles of floats is slow
+    double centre[1]; ///< [d] in double, so that it is widened only once
 };
 
 std::size_t sharedBytes(const DeviceRows& keys) {
     return sizeof(Shared) + static_cast<std::size_t>(keys.width) * sizeof(double);
 }
 
-/// Merges what all threads hold; every thread gets it.
+/// Merges all threads' candidates; every thread gets the result.
 __device__ __forceinline__ Farthest farthestOfBlock(Shared& s, const Farthest& mine) {
     __syncthreads();
     s.found[threadIdx.x] = mine;
@@ -47,7 +46,7 @@ __device__ __forceinline__ Farthest farthestOfBlock(Shared& s, const Farthest& m
     return s.found[0];
 }
 
-/// The farthest row before this pick, and what the pick before it leaves to be written.
+/// The farthest row before this pick; also writes what the previous pick left to be written.
 __device__ __forceinline__ Farthest previous(Shared& s, const PickCall& call, std::int64_t head) {
     Farthest mine;
     for (std::int64_t b = threadIdx.x; b < call.blocks; b += kThreads)
@@ -97,7 +96,7 @@ template <class Element> __global__ void __launch_bounds__(kThreads) pickKernel(
     std::int64_t centre = call.run.first[head];
     if (call.pick > 0) {
         const Farthest top = previous(s, call, head);
-        if (top.distance == 0 || call.pick == call.run.count) { // every row is a centre: hand on that it is so
+        if (top.distance == 0 || call.pick == call.run.count) { // every row is a centre: pass that on
             if (threadIdx.x == 0)
                 call.after[head * call.blocks + blockIdx.x] = top;
             return;
@@ -113,7 +112,7 @@ template <class Element> __global__ void __launch_bounds__(kThreads) pickKernel(
         call.after[head * call.blocks + blockIdx.x] = found;
 }
 
-/// What the launch before the first one of a continued run would have left: the farthest of each block's rows.
+/// What the launch before the first one of a continued run would have left: every block's farthest row.
 __global__ void __launch_bounds__(kThreads) resumeKernel(PickCall call) {
     Shared& s = sharedAs<Shared>();
     const std::int64_t head = blockIdx.y, n = call.run.keys.rows;
@@ -146,7 +145,7 @@ void greedyCenters(const CentersCall& asked, Stream stream) {
     withElement(run.keys.type, [&](auto element) {
         for (std::int32_t pick = run.known; pick <= run.count; ++pick) {
             call.pick = pick;
-            // The two halves of the scratch take turns.
+            // The two halves of the scratch alternate.
             call.before = (pick - run.known) % 2 == 0 ? found + half : found;
             call.after = (pick - run.known) % 2 == 0 ? found : found + half;
             launch("k-center pick", pickKernel<decltype(element)>, grid, kThreads, sharedBytes(run.keys), stream, call);

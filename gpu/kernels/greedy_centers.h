@@ -4,12 +4,12 @@
 
 #include <cstddef>
 
-// Greedy k-center (farthest first): every pick compares all rows with the centre just chosen, one launch per pick over
-// all heads. Distances are the CPU engine's to the bit, so the picks are too.
+// Greedy k-center (farthest first): every pick compares all rows with the latest centre, one launch per pick over all
+// heads. Distances have the CPU engine's bits, so the picks are equal.
 namespace kvscope::gpu {
 
-/// All pointers are device memory. The run keeps its state in its outputs, so that it can be continued: with known > 0
-/// every output holds what the run of `known` centres left.
+/// All pointers are device memory. The outputs are the run's state, so that it can be continued: with known > 0 every
+/// output holds the result of a run of `known` centres.
 struct CentersCall {
     DeviceRows keys;
     std::int32_t count = 0;              ///< centres wanted, 1..n
@@ -18,8 +18,8 @@ struct CentersCall {
     const std::int32_t* first = nullptr; ///< [H] first centre of each head
 
     std::int32_t* order = nullptr;  ///< [H, stride]
-    double* radius = nullptr;       ///< [H, stride] after each pick: largest distance of a row to its nearest centre
-    double* closest = nullptr;      ///< [H, stride] after each pick: lead of the next pick (distances)
+    double* radius = nullptr;       ///< [H, stride] after each pick: covering radius
+    double* closest = nullptr;      ///< [H, stride] after each pick: lead of the next pick over the runner-up
     double* distances = nullptr;    ///< [H, n] squared distance to the nearest centre
     std::int32_t* centre = nullptr; ///< [H, n] place in `order` of that centre; ties to the earlier one
     std::int32_t* found = nullptr;  ///< [H] centres picked: fewer than count when every row coincides with one
@@ -28,7 +28,7 @@ struct CentersCall {
 
 std::size_t centersScratchBytes(const DeviceRows& keys);
 
-/// A radius that is not finite means that a key holds NaN or infinity; the caller refuses it.
+/// A radius that is not finite means that a key holds NaN or infinity; the caller throws.
 void greedyCenters(const CentersCall& call, Stream stream);
 
 } // namespace kvscope::gpu

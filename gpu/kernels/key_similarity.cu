@@ -1,8 +1,8 @@
 // Key norms, anchors and similarities. Sixteen lanes share a row, as many as the CPU engine has partial sums, so that
-// both add the same numbers in the same order. The anchor's column sums are made in blocks of 1,024 rows for the same
-// reason: one thread adds one column of a block, row after row, from a tile in shared memory that also gives the
-// lengths, so that the keys are read from memory once; the next tile is on its way meanwhile. Kernels are made for the
-// usual widths, whose loops unroll, and for any other.
+// both add the same numbers in the same order. For the same reason an anchor is summed in blocks of 1,024 rows: one
+// thread adds one column of a block, row after row, from a tile in shared memory that also gives the norms, so that
+// keys are read from memory once; the next tile is loaded meanwhile. Kernels are instantiated for the usual widths,
+// whose loops unroll, and for any other.
 #include "gpu/kernels/anchor_tile.h"
 #include "gpu/kernels/key_similarity.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kRowsPerPass = kThreads / kProductParts;
-constexpr int kRowsPerBlock = 4 * kRowsPerPass; // of the kernels that read rows once
+constexpr int kRowsPerBlock = 4 * kRowsPerPass; // for kernels that read rows once
 constexpr std::int64_t kRowsPerSum = 1024;      // the CPU engine's kRowsPerBlock
 
 constexpr std::int64_t piecesOf(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
@@ -32,7 +32,7 @@ template <class Element> __device__ __forceinline__ const Element* rowOf(const D
     return static_cast<const Element*>(rows.data) + blockIdx.y * rows.headStride + row * rows.width;
 }
 
-/// The width of the rows: known to the compiler where it is not 0.
+/// The width of the rows, a compile-time constant where Width is not 0.
 template <int Width> __device__ __forceinline__ std::int64_t widthOf(const DeviceRows& rows) {
     return Width > 0 ? Width : rows.width;
 }
@@ -42,7 +42,7 @@ template <class Element, int Width> __global__ void __launch_bounds__(kThreads) 
     const std::int64_t n = call.rows.rows, d = widthOf<Width>(call.rows),
                        first = std::int64_t{blockIdx.x} * kRowsPerBlock + threadIdx.x / kProductParts;
     for (int pass = 0; pass < kRowsPerBlock; pass += kRowsPerPass) {
-        // Lanes without a row read the last one again: all lanes of a warp must come to the shuffles.
+        // Lanes without a row read the last row: all lanes of a warp must take part in the shuffles.
         const std::int64_t row = first + pass;
         const Element* x = rowOf<Element>(call.rows, row < n ? row : n - 1);
         const double square = productOfRows(x, x, d, lane);
@@ -51,7 +51,7 @@ template <class Element, int Width> __global__ void __launch_bounds__(kThreads) 
     }
 }
 
-/// This lane's share of an anchor, elements lane, lane + 16, ...: in double once for all rows where there is room.
+/// This lane's elements of an anchor (lane, lane + 16, ...), widened once for all rows where registers allow.
 template <int Width> struct AnchorPart {
     double numbers[Width / kProductParts];
 
@@ -72,7 +72,7 @@ struct DotAndSquare {
     double dot, square;
 };
 
-/// <x, anchor> and <x, x> with each element read and widened once; the sums are those of productOfRows.
+/// <x, anchor> and <x, x>, reading and widening each element once; the sums are those of productOfRows.
 template <class Element, int Width>
 __device__ __forceinline__ DotAndSquare dotAndSquare(const Element* x, const float* anchor,
                                                      const AnchorPart<Width>& part, std::int64_t d, int lane) {
@@ -98,7 +98,7 @@ template <class Element, int Width> __global__ void __launch_bounds__(kThreads) 
         const Element* x = rowOf<Element>(call.rows, row < n ? row : n - 1);
         double result;
         if (call.metric == Metric::Euclidean) {
-            result = sqrt(distanceOfRows(x, anchor, d, lane % kDistanceParts)); // both halves do the same
+            result = sqrt(distanceOfRows(x, anchor, d, lane % kDistanceParts)); // both halves compute the same
         } else if (call.metric == Metric::Dot) {
             result = productOfRows(x, anchor, d, lane);
         } else {
@@ -119,8 +119,8 @@ struct AnchorCall {
     int tileRows; ///< at most kMostAnchorRows
 };
 
-/// sums[c] += the tile's elements of column c times the rows' factors, row after row; several are loaded before they
-/// are added, one after the other.
+/// sums[c] += the tile's elements of column c times the rows' factors, in row order; several elements are loaded before
+/// they are added.
 template <class Element>
 __device__ __forceinline__ void addRows(const Element* tile, const double* factors, bool normalised, int count, int d,
                                         double* sums) {
@@ -177,7 +177,7 @@ template <class Element, int Width> __global__ void __launch_bounds__(kAnchorThr
         call.partial[(blockIdx.y * call.pieces + blockIdx.x) * d + c] = s.sums[c];
 }
 
-/// Adds the partial sums in the order of the pieces; several are on their way at once.
+/// Adds the partial sums in the order of the pieces, with several loads in flight.
 __global__ void __launch_bounds__(kThreads) finishAnchorKernel(AnchorCall call) {
     constexpr int kAhead = 16;
     const std::int64_t d = call.rows.width, c = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(kThreads) finishAnchorKernel(AnchorCall call) 
     call.anchor[blockIdx.y * d + c] = static_cast<float>(sum / static_cast<double>(call.rows.rows));
 }
 
-/// Calls work(Element{}, width) with the element type of the rows and their width as a constant; 0: any other width.
+/// Calls work(Element{}, width) with the rows' element type and, for the usual widths, a constant width; 0: any other.
 template <class Work> void withElementAndWidth(const DeviceRows& rows, const Work& work) {
     withElement(rows.type, [&](auto element) {
         if (rows.width == 128)

@@ -3,24 +3,24 @@
 #include "gpu/kernels/device.h"
 #include "gpu/kernels/row_steps.h"
 
-// Sums over groups of lanes of a warp. All 32 lanes of the warp must call them together.
+// Sums over groups of lanes of a warp. All 32 lanes must call them together.
 namespace kvscope::gpu {
 
-/// Adds the values of groups of Width lanes by halving (part i + part i + Width / 2, and so on): every lane of a group
-/// gets the same bits, those of the CPU engine's tree.
+/// Tree sum over groups of Width lanes (part i + part i + Width / 2, and so on): every lane of a group gets the same
+/// bits, those of the CPU engine.
 template <int Width> __device__ __forceinline__ double sumOfLanes(double value) {
     for (int half = Width / 2; half > 0; half /= 2)
         value += __shfl_xor_sync(kAllLanes, value, half);
     return value;
 }
 
-/// sum x_c y_c by 16 lanes, on all of them.
+/// sum x_c y_c over 16 lanes; every lane gets it.
 template <class X, class Y>
 __device__ __forceinline__ double productOfRows(const X* x, const Y* y, std::int64_t width, int lane) {
     return sumOfLanes<kProductParts>(productPart(x, y, width, lane)) + productTail(x, y, width);
 }
 
-/// Squared Euclidean distance by 8 lanes, on all of them.
+/// Squared Euclidean distance over 8 lanes; every lane gets it.
 template <class X, class Y>
 __device__ __forceinline__ double distanceOfRows(const X* x, const Y* y, std::int64_t width, int lane) {
     return sumOfLanes<kDistanceParts>(distancePart(x, y, width, lane));

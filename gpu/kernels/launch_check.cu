@@ -1,4 +1,4 @@
-// The one place where a CUDA error becomes an exception, and what is asked of the device.
+// Turns CUDA errors into exceptions, in one place, and queries device properties.
 #include "gpu/kernels/device.h"
 #include "gpu/kernels/device_error.h"
 #include "gpu/kernels/exact_sums.h"
@@ -15,7 +15,7 @@ int singleToDoubleRatio() {
     if (cudaGetDevice(&device) == cudaSuccess &&
         cudaDeviceGetAttribute(&ratio, cudaDevAttrSingleToDoublePrecisionPerfRatio, device) == cudaSuccess)
         return ratio;
-    cudaGetLastError(); // the failure has been heard of
+    cudaGetLastError(); // clears the error state
     return 1;
 }
 

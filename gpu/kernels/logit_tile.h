@@ -4,16 +4,16 @@
 #include "gpu/kernels/elements.h"
 #include "gpu/kernels/product_sums.h"
 
-// Tiles of 64 rows (queries of a group of heads) by 64 keys of logits before scaling, 16 values in the registers of
-// each of 256 threads. A kind of tile says which number computes, where a thread's values lie, and how operands are
-// laid out in shared memory; kernels are written once for all kinds.
+// Tiles of 64 rows (the queries of a GQA group) by 64 keys of unscaled logits, 16 values in the registers of each of
+// 256 threads. A tile type defines the number type, which values a thread holds, and the layout of operands in shared
+// memory; kernels are written once for all tile types.
 namespace kvscope::gpu {
 
 inline constexpr int kTile = 64;
 inline constexpr int kTileThreads = 256;
 inline constexpr int kTileValues = kTile * kTile / kTileThreads;
 
-/// Where the rows of an operand begin, in elements; -1: no such row, zeros take its place.
+/// Offsets of an operand's rows, in elements; -1: no such row, read as zeros.
 struct TileRows {
     const void* data;
     ElementType type;
@@ -51,7 +51,7 @@ template <class Sum> struct PlainTile {
         }
     }
 
-    /// All threads together; barriers before and behind the use of shared memory are the caller's.
+    /// Called by all threads together; the caller places barriers before and after the use of shared memory.
     static __device__ __forceinline__ void multiply(Shared& s, const TileRows& rows, const TileRows& keys, bool, bool,
                                                     Value (&values)[kTileValues]) {
         Sum sums[kTileValues] = {};

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-// Pixels of an attention map, and numbers as integers whose largest is the largest number, so that pixels can be raised
-// by many threads in any order.
+// Pixels of an attention map as integers in the order of the numbers, so that an atomic maximum updates a pixel from
+// many threads in any order.
 namespace kvscope::gpu {
 
-/// `length` keys cut into `pieces` nearly equal ones: first key of piece `index`.
+/// First key of piece `index` when `length` keys are cut into `pieces` nearly equal pieces.
 KVSCOPE_PORTABLE std::int64_t pieceBegin(std::int64_t length, std::int64_t pieces, std::int64_t index) {
     return length * index / pieces;
 }
@@ -18,7 +18,7 @@ KVSCOPE_PORTABLE std::int64_t pieceOf(std::int64_t length, std::int64_t pieces, 
     return ((offset + 1) * pieces - 1) / length;
 }
 
-/// Above 0 for every number that is not NaN; 0 stands for "nothing yet". NaN is the largest.
+/// Larger than 0 for every number; 0 stands for an empty pixel. NaN is the largest.
 KVSCOPE_PORTABLE std::uint32_t pixelBits(float value) {
     if (value != value)
         return 0xffffffffU;
@@ -26,7 +26,7 @@ KVSCOPE_PORTABLE std::uint32_t pixelBits(float value) {
     return bits & 0x80000000U ? ~bits : bits | 0x80000000U;
 }
 
-/// NaN for nothing.
+/// NaN for an empty pixel.
 KVSCOPE_PORTABLE float valueOfPixel(std::uint32_t bits) {
     if (bits == 0)
         return __builtin_nanf("");

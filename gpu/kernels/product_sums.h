@@ -5,11 +5,11 @@
 #include <cmath>
 #include <cstdint>
 
-// How tiles add up products, one by one: in double, in float (fast), or in pairs of floats, which is exact arithmetic
-// for 16-bit rows where double is slow.
+// How tiles add up products: in double, in float (fast), or in pairs of floats, which is exact arithmetic for 16-bit
+// rows where double is slow.
 //
-// A pair errs far below a float's last digit, although only floats are added. Let u = 2^-24, x_c y_c the n products, S
-// the sum of their magnitudes, H the largest |high| that there ever is.
+// The error of a pair is far below a float's last digit, although only floats are added. Let u = 2^-24, x_c y_c the n
+// products, S the sum of their magnitudes, H the largest |high| at any time.
 // - Products have no error: a bfloat16 has 8 significand bits and a half 11, so a product has 16 or 22, a float 24. A
 //   fused multiply-add gives what a multiplication and an addition give: contraction changes nothing.
 // - Nothing underflows or overflows. Halves are multiples of 2^-24 below 2^16: products, sums and what is cut off them
@@ -34,17 +34,17 @@ struct FloatPair {
 /// Products between two calls of settle.
 inline constexpr int kSettledProducts = 32;
 
-/// Largest |valueOf(sum) - sum x_c y_c| / sum |x_c y_c| of a pair over so many products, at most 2^20.
+/// Bound on |valueOf(sum) - sum x_c y_c| / sum |x_c y_c| for a pair over so many products, at most 2^20.
 constexpr double pairErrorShare(std::int64_t products) { return 18 * 0x1p-48 * static_cast<double>(products); }
 
-/// For elements of bfloat16 rows; those of halves fit unless they are infinite. Infinity and NaN do not: as pairs they
-/// would become NaN where a double stays infinite.
+/// Whether a bfloat16 element may be summed in pairs; every finite half may. Infinity and NaN may not: pairs would make
+/// NaN of an infinity that a double keeps.
 KVSCOPE_PORTABLE bool fitsFloatPair(float element) {
     const float size = element < 0 ? -element : element;
     return size == 0 || (size >= 0x1p-50F && size <= 0x1p50F);
 }
 
-/// a * b + c where a and b are floats: their product is exact in double, so one rounding or two are the same number.
+/// a * b + c for floats a and b: their product is exact in double, so fused and separate operations agree.
 KVSCOPE_PORTABLE double exactMultiplyAdd(double a, double b, double c) {
 #if defined(__CUDA_ARCH__)
     return fma(a, b, c);
@@ -53,7 +53,7 @@ KVSCOPE_PORTABLE double exactMultiplyAdd(double a, double b, double c) {
 #endif
 }
 
-/// The same of floats; one rounding and two agree where the product is exact.
+/// The same in float; fused and separate operations agree where the product is exact.
 KVSCOPE_PORTABLE float multiplyAdd(float a, float b, float c) {
 #if defined(__CUDA_ARCH__)
     return fmaf(a, b, c);
@@ -72,14 +72,14 @@ KVSCOPE_PORTABLE void addProduct(double& sum, double a, double b) { sum = exactM
 
 KVSCOPE_PORTABLE void addProduct(float& sum, float a, float b) { sum = multiplyAdd(a, b, sum); }
 
-/// twoSum of `high` and the product, what is cut off added to `low`: 7 operations, where the one above has 1.
+/// twoSum of `high` and the product, with the rounding error added to `low`: 7 float operations, where double takes 1.
 KVSCOPE_PORTABLE void addProduct(FloatPair& sum, float a, float b) {
     const float high = multiplyAdd(a, b, sum.high), ofProduct = high - sum.high;
     sum.low += (sum.high - (high - ofProduct)) + multiplyAdd(a, b, -ofProduct);
     sum.high = high;
 }
 
-/// At least once per kSettledProducts products, and behind the last.
+/// Call at least once per kSettledProducts products, and after the last.
 KVSCOPE_PORTABLE void settle(double&) {}
 KVSCOPE_PORTABLE void settle(float&) {}
 KVSCOPE_PORTABLE void settle(FloatPair& sum) { sum = twoSum(sum.high, sum.low); }
@@ -88,7 +88,7 @@ KVSCOPE_PORTABLE double valueOf(double sum) { return sum; }
 KVSCOPE_PORTABLE float valueOf(float sum) { return sum; }
 KVSCOPE_PORTABLE double valueOf(const FloatPair& sum) { return double(sum.high) + double(sum.low); }
 
-/// What is multiplied for a kind of sum, and what the sum is read as.
+/// Factor type of a kind of sum, and the type that the sum is read as.
 template <class Sum> struct ProductSum {
     using Factor = Sum;
     using Value = Sum;

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-// A score as an integer whose order is the order of choice, as in the CPU engine: smaller is better.
+// A score as an integer in the order of choice of the CPU engine: smaller is better.
 namespace kvscope::gpu {
 
-/// Equal scores have equal bits, -0 and +0 included. NaN must have been refused before.
+/// Equal scores have equal bits, -0 and +0 included. The caller must have refused NaN.
 KVSCOPE_PORTABLE std::uint32_t rankBits(float score) {
     const auto bits = __builtin_bit_cast(std::uint32_t, score + 0.0F); // -0 becomes +0
     const std::uint32_t ascending = bits & 0x80000000U ? ~bits : bits | 0x80000000U;
@@ -19,7 +19,7 @@ KVSCOPE_PORTABLE float scoreOfRank(std::uint32_t rank) {
     return __builtin_bit_cast(float, ascending & 0x80000000U ? ascending & 0x7fffffffU : ~ascending);
 }
 
-/// How a head's count is spent: the first rows, then the last ones, then the best of those between.
+/// How a head's count is split: the first rows, then the last ones, then the best of those between.
 struct KeptShares {
     std::int64_t first, last, free;
 };

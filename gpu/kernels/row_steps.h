@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
-// Steps of sums over the elements of a row, in the order that the CPU engine's kernels have: a fixed number of partial
-// sums, one per lane of a group of threads, then a tree that adds halves. Every result has the CPU engine's bits.
+// Sums over the elements of a row in the order of the CPU engine's kernels: a fixed number of partial sums, one per
+// lane of a group of threads, then a tree that adds halves. Every result has the CPU engine's bits.
 namespace kvscope::gpu {
 
 inline constexpr int kProductParts = 16;
@@ -22,7 +22,7 @@ template <class X, class Y> KVSCOPE_PORTABLE double productPart(const X* x, cons
     return sum;
 }
 
-/// What productPart leaves out, to be added to the sum of the parts.
+/// The elements that productPart leaves out, to be added to the sum of the parts.
 template <class X, class Y> KVSCOPE_PORTABLE double productTail(const X* x, const Y* y, std::int64_t width) {
     double sum = 0;
     for (std::int64_t c = width - width % kProductParts; c < width; ++c)
@@ -30,7 +30,7 @@ template <class X, class Y> KVSCOPE_PORTABLE double productTail(const X* x, cons
     return sum;
 }
 
-/// Partial sum `part` of sum (x_c - y_c)^2: the c = part (mod 8). Multiplied and added apart (no contraction).
+/// Partial sum `part` of sum (x_c - y_c)^2: the c = part (mod 8). Multiplication and addition are not fused.
 template <class X, class Y> KVSCOPE_PORTABLE double distancePart(const X* x, const Y* y, std::int64_t width, int part) {
     double sum = 0;
     for (std::int64_t c = part; c < width; c += kDistanceParts) {
@@ -40,11 +40,11 @@ template <class X, class Y> KVSCOPE_PORTABLE double distancePart(const X* x, con
     return sum;
 }
 
-/// 1 / length; a zero row has factor 0, NaN stays NaN.
+/// 1 / norm from the squared norm; 0 for a zero row, NaN stays NaN.
 KVSCOPE_PORTABLE double inverseLength(double square) { return square > 0 ? 1 / sqrt(square) : square; }
 
-/// Cosine from a dot product and the two squared lengths; 0 for a zero vector. One square root of each, because the
-/// product of the squares underflows for short rows.
+/// Cosine from a dot product and the two squared norms; 0 for a zero vector. Takes a square root of each square,
+/// because their product underflows for short rows.
 KVSCOPE_PORTABLE double cosineOf(double dot, double square, double otherSquare) {
     const double lengths = sqrt(square) * sqrt(otherSquare);
     return lengths > 0 ? dot / lengths : lengths != lengths ? lengths : 0;

@@ -6,8 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-// Softmax as sums that can be taken piece by piece, and masks of tiles. Exact works in double with the portable
-// exponential, fast in float.
+// Online softmax and masks of tiles. Exact arithmetic runs in double with the portable exponential, fast in float.
 namespace kvscope::gpu {
 
 KVSCOPE_PORTABLE double softmaxExp(double x) { return portableExp(x); }
@@ -24,19 +23,19 @@ KVSCOPE_PORTABLE double softmaxTanh(double x) { return portableTanh(x); }
 
 KVSCOPE_PORTABLE float softmaxTanh(float x) { return tanhf(x); }
 
-/// After scaling and softcap.
+/// The logit after scaling and softcap.
 template <class Number> KVSCOPE_PORTABLE Number shapedLogit(Number product, Number scaling, Number softcap) {
     const Number scaled = product * scaling;
     return softcap > 0 ? softcap * softmaxTanh(scaled / softcap) : scaled;
 }
 
-/// sum of e^(l - rowMax) over the logits l seen so far, rowMax their largest. Nothing seen: rowMax -infinity, rowSum 0.
-/// NaN stays.
+/// rowSum = sum of e^(l - rowMax) over the logits l so far, rowMax = their maximum. No logit yet: rowMax -infinity,
+/// rowSum 0. NaN stays.
 template <class Number> struct OnlineSoftmax {
     Number rowMax = -Number(__builtin_inff());
     Number rowSum = 0;
 
-    /// Makes room for logits up to `largest`, which may be -infinity.
+    /// Raises rowMax to `largest`, which may be -infinity, and rescales rowSum.
     KVSCOPE_PORTABLE void updateMax(Number largest) {
         if (largest > rowMax) {
             rowSum = rowSum > 0 || rowSum != rowSum ? rowSum * softmaxExp(rowMax - largest) : 0;
@@ -44,7 +43,7 @@ template <class Number> struct OnlineSoftmax {
         }
     }
 
-    /// A logit that is not above rowMax; -infinity adds nothing.
+    /// Adds a logit of at most rowMax; -infinity adds nothing.
     KVSCOPE_PORTABLE void add(Number logit) {
         if (logit != -Number(__builtin_inff()))
             rowSum += softmaxExp(logit - rowMax);
@@ -58,12 +57,12 @@ template <class Number> struct OnlineSoftmax {
     }
 };
 
-/// The shift and the factor that make softmax weights: weight = e^(logit - rowMax) * inverseSum.
+/// Shift and factor of softmax weights: weight = e^(logit - rowMax) * inverseSum.
 struct SoftmaxNormaliser {
     double rowMax, inverseSum;
 };
 
-/// A query that sees nothing has inverseSum 0, and a rowMax that keeps e^(-infinity - rowMax) at 0.
+/// A query that sees no key has inverseSum 0, and a rowMax for which e^(-infinity - rowMax) is 0.
 KVSCOPE_PORTABLE SoftmaxNormaliser normaliserOf(const OnlineSoftmax<double>& sum) {
     return {sum.rowMax == -__builtin_inf() ? 0 : sum.rowMax,
             sum.rowSum > 0 || sum.rowSum != sum.rowSum ? 1 / sum.rowSum : 0};
@@ -83,7 +82,8 @@ KVSCOPE_PORTABLE bool sees(const AttentionMask& mask, std::int64_t query, std::i
     return key <= query && (mask.slidingWindow == 0 || key > query - mask.slidingWindow);
 }
 
-/// Positions that share a chunk with some of these and lie within the window: who sees whom is mutual there.
+/// Positions in the chunks of `span` and within the window of it: the relation is symmetric, so it serves queries and
+/// keys.
 KVSCOPE_PORTABLE PositionSpan aroundInChunks(const AttentionMask& mask, PositionSpan span) {
     const PositionSpan chunks{span.first / mask.chunk * mask.chunk, (span.last / mask.chunk + 1) * mask.chunk - 1};
     if (mask.slidingWindow == 0)
@@ -92,7 +92,7 @@ KVSCOPE_PORTABLE PositionSpan aroundInChunks(const AttentionMask& mask, Position
     return {near.first > chunks.first ? near.first : chunks.first, near.last < chunks.last ? near.last : chunks.last};
 }
 
-/// Positions of the keys that some of the queries may see; of keys beyond both ends too.
+/// Positions of the keys that some of the queries may see; may include keys beyond both ends.
 KVSCOPE_PORTABLE PositionSpan keysSeenBy(const AttentionMask& mask, PositionSpan queries) {
     if (mask.kind == MaskKind::All)
         return {0, INT64_MAX};
@@ -110,7 +110,7 @@ KVSCOPE_PORTABLE PositionSpan queriesThatSee(const AttentionMask& mask, Position
     return {keys.first, mask.slidingWindow == 0 ? INT64_MAX : keys.last + mask.slidingWindow - 1};
 }
 
-/// Whether all of the queries see all of the keys, so that no pair needs to be looked at.
+/// Whether every query sees every key, so that no mask is needed.
 KVSCOPE_PORTABLE bool allSeen(const AttentionMask& mask, PositionSpan queries, PositionSpan keys) {
     return sees(mask, queries.first, keys.first) && sees(mask, queries.first, keys.last) &&
            sees(mask, queries.last, keys.first) && sees(mask, queries.last, keys.last);

@@ -5,14 +5,14 @@
 
 #include <type_traits>
 
-// Tiles of logits by tensor cores, for 16-bit rows in fast arithmetic: products are exact, sums are float.
+// Tiles of logits on tensor cores, for 16-bit rows in fast arithmetic: exact products, float sums.
 namespace kvscope::gpu {
 
 #if defined(__CUDACC__)
 
-/// c += a b for 16 x 16 a and 16 x 8 b of 16-bit elements, spread over the lanes of a warp as the PTX manual lays out
-/// mma.m16n8k16: lane = 4 g + t holds of a the pairs (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), of b the pairs
-/// (2t, g), (2t + 8, g), of c the elements (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+/// c += a b for 16 x 16 a and 16 x 8 b of 16-bit elements, distributed over the lanes of a warp as the PTX manual
+/// defines mma.m16n8k16: lane = 4 g + t holds the pairs (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8) of a, the
+/// pairs (2t, g), (2t + 8, g) of b and the elements (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1) of c.
 template <class Element>
 __device__ __forceinline__ void multiplyFragments(float (&c)[4], const std::uint32_t (&a)[4],
                                                   const std::uint32_t (&b)[2]) {
@@ -33,7 +33,7 @@ __device__ __forceinline__ void multiplyFragments(float (&c)[4], const std::uint
 /// Eight warps of 16 rows by 32 keys; a thread has 2 rows by 8 keys.
 template <class Element> struct TensorTile {
     using Value = float;
-    static constexpr int kDepth = 128, kPad = 8; ///< the pad gives the lanes of a fragment different banks
+    static constexpr int kDepth = 128, kPad = 8; ///< the pad puts the lanes of a fragment into different banks
     static constexpr int kRowsPerThread = 2;
     static constexpr int kParts = 8;
     static constexpr bool kKeepsOperands = true; ///< an operand no wider than kDepth may stay for the next tile
@@ -52,7 +52,7 @@ template <class Element> struct TensorTile {
     }
     static __device__ __forceinline__ int part() { return warp() / 4 * 4 + lane() % 4; }
 
-    // Two or eight elements loaded at once.
+    // Loads two or eight elements at once.
     typedef std::uint32_t __attribute__((may_alias)) Pair;
     struct __attribute__((may_alias)) Eight {
         alignas(16) std::uint32_t words[4];
@@ -108,7 +108,7 @@ template <class Element> struct TensorTile {
     }
 };
 
-/// Calls work with the kind of tile for float sums over rows of this type.
+/// Calls work with the tile type for float sums over rows of this type.
 template <class Work> void withFastTile(ElementType type, const Work& work) {
     if (type == ElementType::BFloat16)
         work(TensorTile<BFloat16>{});
@@ -118,7 +118,7 @@ template <class Work> void withFastTile(ElementType type, const Work& work) {
         work(PlainTile<float>{});
 }
 
-/// Calls work with the kind of tile for the rows and the arithmetic.
+/// Calls work with the tile type for the rows and the arithmetic.
 template <class Work> void withTile(const AttentionCall& call, const Work& work) {
     if (call.arithmetic == KernelArithmetic::Fast)
         withFastTile(call.queries.type, work);

@@ -1,6 +1,6 @@
-// Stable choice of the best rows by radix: four histograms of eight bits find the rank of the worst kept score and how
-// many of its equals may stay; one more pass in row order writes the rows, so that ties fall to the earlier row and the
-// list comes out ascending. One block of threads per head. Integers only: no order of threads can change a result.
+// Stable selection of the best rows by radix: four histograms of eight bits find the rank of the worst kept score and
+// how many scores equal to it are kept; one more pass in row order writes the rows, so that ties go to the earlier row
+// and the list is ascending. One block of threads per head. Integers only: the order of threads cannot change a result.
 #include "gpu/kernels/top_k.h"
 
 #include "gpu/kernels/device.h"
@@ -13,25 +13,25 @@ namespace {
 constexpr int kThreads = 1024;
 constexpr int kWarps = kThreads / kWarp;
 constexpr int kBins = 256;
-constexpr int kCopies = 8; ///< of the histogram: scores share their leading bits, so warps would wait for each other
+constexpr int kCopies = 8; ///< of the histogram: scores share leading bits, so warps would contend for the same bin
 constexpr int kBinsPerLane = kBins / kWarp;
 
 struct Shared {
     unsigned histogram[kCopies][kBins];
-    unsigned less[kWarps], equal[kWarps]; ///< per warp, of the rows in hand
+    unsigned less[kWarps], equal[kWarps]; ///< per warp, of the current rows
     unsigned prefix;                      ///< leading bits of the worst kept rank
     unsigned wanted;                      ///< how many of the rows with these bits are kept
-    unsigned lessBefore, equalBefore;     ///< in the rows before those in hand
+    unsigned lessBefore, equalBefore;     ///< in the rows before the current ones
     unsigned bestEvicted, firstNaN;
 };
 
-/// The rows of one head among which there is a choice.
+/// The rows of one head that compete.
 struct Rows {
     const float* scores;
     std::int64_t begin, end;
 };
 
-/// Finds the bin of the row number s.wanted (from 1) in the order of the bins: the first warp, eight bins a lane.
+/// Finds the bin that holds row number s.wanted (from 1): run by the first warp, eight bins per lane.
 __device__ __forceinline__ void chooseBin(Shared& s, int shift) {
     const int lane = threadIdx.x;
     unsigned counts[kBinsPerLane], sum = 0;
@@ -50,7 +50,7 @@ __device__ __forceinline__ void chooseBin(Shared& s, int shift) {
     const unsigned wanted = s.wanted;
     __syncwarp();
     for (int i = 0; i < kBinsPerLane; ++i) {
-        if (before < wanted && wanted <= before + counts[i]) { // of one lane only
+        if (before < wanted && wanted <= before + counts[i]) { // true in one lane only
             s.prefix |= static_cast<unsigned>(lane * kBinsPerLane + i) << shift;
             s.wanted = wanted - before;
         }
@@ -58,7 +58,7 @@ __device__ __forceinline__ void chooseBin(Shared& s, int shift) {
     }
 }
 
-/// Leaves the rank of the worst kept row in s.prefix and the number of its equals that stay in s.wanted.
+/// Stores the rank of the worst kept row in s.prefix and the number of kept rows of equal score in s.wanted.
 __device__ __forceinline__ void findWorstKept(Shared& s, const Rows& rows) {
     for (int shift = 24; shift >= 0; shift -= 8) {
         for (int i = threadIdx.x; i < kCopies * kBins; i += kThreads)

@@ -2,8 +2,8 @@
 
 #include "gpu/kernels/device_data.h"
 
-// The best rows of every head by radix selection, order (score descending, row ascending). One launch; each head reads
-// its scores six times, from the second-level cache.
+// The best rows of every head by radix selection, in the order (score descending, row ascending). One launch; each head
+// reads its scores six times, from the L2 cache.
 namespace kvscope::gpu {
 
 /// All pointers are device memory.
@@ -11,7 +11,7 @@ struct TopKCall {
     const float* scores = nullptr; ///< [H, m], m < 2^32 - 1
     std::int64_t heads = 0, rows = 0;
     const std::int64_t* counts = nullptr; ///< [H] rows to keep, 0..m
-    /// Rows kept before any other: the first ones, then the last ones, as far as the count reaches.
+    /// Rows kept before any other, as far as the count allows: the first ones, then the last ones.
     std::int64_t protectFirst = 0, protectLast = 0;
 
     std::int32_t* kept = nullptr; ///< [H, keptStride] ascending rows, counts[h] of them

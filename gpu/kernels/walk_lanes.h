@@ -3,10 +3,10 @@
 #include "gpu/kernels/device.h"
 #include "gpu/kernels/walk_steps.h"
 
-// What the exact and the fast kernel of balancing walks have in common: the steps of rows that walk together.
+// The steps of rows that walk together, shared by the exact and the fast kernel of balancing walks.
 namespace kvscope::gpu {
 
-/// One walk's part of the lists.
+/// The part of the lists that belongs to one walk.
 struct Walk {
     WalkRule rule;
     std::int64_t begin, count;
@@ -18,7 +18,8 @@ __device__ __forceinline__ Walk walkOfBlock(const WalksCall& call) {
     return {call.rules[blockIdx.x], begin, call.offsets[blockIdx.x + 1] - begin, call.rows + begin};
 }
 
-/// Whether the walk has steps to take in this call; the first one expects completion as long as nothing else is known.
+/// Whether the walk has steps to take in this call; the first call sets its ending to "complete" until a step says
+/// otherwise.
 __device__ __forceinline__ bool beginWalk(const WalksCall& call, const Walk& walk) {
     if (call.firstStep > 0)
         return call.firstStep < walk.count &&
@@ -30,19 +31,19 @@ __device__ __forceinline__ bool beginWalk(const WalksCall& call, const Walk& wal
     return true;
 }
 
-/// Where the steps of this call end.
+/// The end of this call's steps.
 __device__ __forceinline__ std::int64_t endOfSteps(const WalksCall& call, const Walk& walk) {
     return call.endStep < walk.count ? call.endStep : walk.count;
 }
 
-/// Smallest margin of the steps before.
+/// Smallest margin of the earlier steps.
 __device__ __forceinline__ double marginBefore(const WalksCall& call) {
     return call.firstStep > 0 ? call.margins[blockIdx.x] : __builtin_inf();
 }
 
-/// The steps of rows lanesAt .. lanesAt + count, at most 32 PerThread of them, by the first warp: thread t has rows t,
-/// t + 32, and so on, and y[k] is the sum of row t + 32 k over the rows before lanesAt. matrix[i][j] is M of rows i and
-/// j behind lanesAt. False when the walk ends.
+/// The steps of rows lanesAt .. lanesAt + count, at most 32 PerThread of them, run by the first warp: thread t has rows
+/// t, t + 32, ..., and y[k] is the sum for row t + 32 k over the rows before lanesAt. matrix[i][j] is M of rows lanesAt
+/// + i and lanesAt + j. False when the walk ends.
 template <int PerThread, class Matrix>
 __device__ __forceinline__ bool walkLanes(const Matrix& matrix, const WalksCall& call, const Walk& walk,
                                           std::int64_t lanesAt, int count, double (&y)[PerThread], double& margin) {

@@ -7,10 +7,10 @@
 #include <cstdint>
 
 // One entry of a balancing walk's kernel matrix and one step of the walk, operation by operation as in the CPU engine;
-// and the entry that fast arithmetic makes do with.
+// and the cheaper entry of fast arithmetic.
 namespace kvscope::gpu {
 
-/// What a row brings into its entries: <k, c> - <c, c> / 2 and its weight x.
+/// What a row contributes to its entries: <k, c> - <c, c> / 2 and its weight x.
 struct WalkTerm {
     double term, weight;
 };
@@ -24,14 +24,14 @@ KVSCOPE_PORTABLE double walkEntry(const WalkRule& rule, double keys, double valu
     return portableExp(exponent) * (rule.valueScale * product + rule.valueConstant);
 }
 
-/// The same from float products. Beyond the range of a float the exponential is taken in double, so that what is large
-/// stays larger than the rest up to the same end.
+/// The same from float products. Beyond the range of a float the exponential is computed in double, so that large
+/// entries keep their order up to the same limit.
 KVSCOPE_PORTABLE double fastWalkEntry(const WalkRule& rule, float keys, float values, const WalkTerm& row,
                                       const WalkTerm& lane) {
     const float centred = keys - float(row.term) - float(lane.term);
     float exponent = float(rule.logScale) * centred - float(rule.logShift);
     exponent = exponent > 500 ? 500 : exponent;
-    const bool isShort = exponent > -80 && exponent < 80; // NaN is not
+    const bool isShort = exponent > -80 && exponent < 80; // false for NaN
     const double power = isShort ? double(softmaxExp(exponent)) : portableExp(double(exponent));
     return power * (rule.valueScale * (double(values) * row.weight * lane.weight) + rule.valueConstant);
 }
@@ -42,7 +42,7 @@ struct WalkStep {
     WalkEnding ending = WalkEnding::Complete;
 };
 
-/// NaN and infinity fail both comparisons.
+/// False for NaN and infinity.
 KVSCOPE_PORTABLE bool isFiniteNumber(double x) { return x - x == 0; }
 
 KVSCOPE_PORTABLE WalkStep walkStep(const WalkRule& rule, std::int64_t step, double product, double diagonal,

@@ -4,14 +4,14 @@
 
 #include <limits>
 
-// What a launch of self-balancing walks is given. Self-balancing walks (BalanceKV Algorithm 2 and its blocked form), as
-// in core/engine/balancing_walk.h and with the CPU engine's bits when sums are double. All walks of all heads in one
-// launch, a block of threads per walk; the kernel matrix of a walk exists only in panels of 64 rows by 32, or by 64
+// Arguments of a launch of self-balancing walks (BalanceKV Algorithm 2 and its blocked form;
+// core/engine/balancing_walk.h), with the CPU engine's bits when sums are double. One launch runs all walks of all
+// heads, one block of threads per walk; the kernel matrix of a walk exists only in panels of 64 rows by 32, or by 64
 // when fast.
 namespace kvscope::gpu {
 
-/// In the order of the walk's rows: y_i = sum over j < i of M_ij sign_j, p_i = 1/2 - gamma y_i, sign_i = +1 iff
-/// u_i < p_i, M_ij = e^(logScale <k_i - c, k_j - c> - logShift) (valueScale <x_i v_i, x_j v_j> + valueConstant).
+/// In the order of the walk's rows: y_i = sum over j < i of M_ij sign_j, p_i = 1/2 - gamma y_i, sign_i = +1 iff u_i <
+/// p_i, M_ij = e^(logScale <k_i - c, k_j - c> - logShift) (valueScale <x_i v_i, x_j v_j> + valueConstant).
 struct WalkRule {
     std::int64_t head = 0;
     std::int64_t meanOver = 0; ///< c = sum of the rows' keys / meanOver; 0: c is the head's row of `centres`
@@ -33,9 +33,9 @@ struct WalksCall {
     const std::int32_t* rows = nullptr;   ///< [entries]
     const double* uniforms = nullptr;     ///< [entries] u
     const double* weights = nullptr;      ///< [entries] x; null: all 1
-    const std::uint8_t* silent = nullptr; ///< [entries] 1: its sign is 0 and it moves nothing; null: none
+    const std::uint8_t* silent = nullptr; ///< [entries] 1: sign 0, the row changes no sum; null: none
 
-    std::int8_t* signs = nullptr;    ///< [entries]; nothing is written behind a walk's end
+    std::int8_t* signs = nullptr;    ///< [entries]; entries after a walk's end are not written
     double* products = nullptr;      ///< [entries] y
     double* diagonal = nullptr;      ///< [entries] M_ii
     std::int64_t* steps = nullptr;   ///< [walks] steps done; fewer than the walk's rows when it ended early
@@ -43,15 +43,15 @@ struct WalksCall {
     double* margins = nullptr;       ///< [walks] smallest |u - p| of a drawn sign
     double* scratch = nullptr;       ///< [entries]
 
-    /// Steps to take now, multiples of 64: a long walk can be stopped between launches. Those before `firstStep` have
-    /// been taken, by a call with the same lists.
+    /// Steps to take in this call, multiples of 64: a long walk can be stopped between launches. The steps before
+    /// `firstStep` were taken by an earlier call with the same lists.
     std::int64_t firstStep = 0, endStep = INT64_MAX;
 
-    /// Fast: products of keys and of values, and exponentials, in float, by tensor cores where both are of one 16-bit
-    /// type; what they add up to, and with it p and the margins, in double. Signs may differ where |u - p| is below
-    /// gamma times the error of y.
+    /// Fast: products of keys and of values, and exponentials, in float, on tensor cores where both are of one 16-bit
+    /// type; their sums, p and the margins in double. Signs may differ where |u - p| is below gamma times the error of
+    /// y.
     KernelArithmetic arithmetic = KernelArithmetic::Exact;
-    ExactSums exactSums = ExactSums::Double; ///< of products of keys and of values; FloatPairs: where both take it
+    ExactSums exactSums = ExactSums::Double; ///< of products of keys and of values; FloatPairs: where both allow it
 };
 
 enum class WalkEnding : std::int32_t {

@@ -9,9 +9,9 @@
 namespace kvscope::gpu {
 
 inline constexpr std::int32_t kMostMembers = 32;  ///< query heads of one KV head that a kernel takes at once
-inline constexpr std::int32_t kMostMapHeads = 64; ///< likewise of the map, which cannot add parts: the rows of a tile
+inline constexpr std::int32_t kMostMapHeads = 64; ///< likewise of the map, whose heads are combined inside one tile
 
-/// Query heads listed KV head by KV head, at most 32 of each: those from place 32 * `part` of each group on.
+/// Query heads listed by GQA group, at most 32 of each group: those from place 32 * `part` on.
 struct HeadLists {
     std::vector<std::int32_t> heads, groups{0};
     std::int32_t largest = 0;
@@ -30,7 +30,7 @@ struct HeadLists {
     }
 };
 
-/// A call whose lists live as long as this does.
+/// A kernel call together with the lists that it points to.
 struct ListedCall {
     AttentionCall call;
     DeviceList<std::int32_t> heads, groups;

@@ -1,4 +1,4 @@
-// The attention map: which rows stand for a pixel, softmax sums of those that are not known yet, then the pixels.
+// The attention map: chooses the rows of each pixel, computes missing softmax normalisers, then the pixels.
 #include "gpu/kernels/attention_tile.h"
 
 #include "gpu/kernels/attention_sums.h"
@@ -18,12 +18,12 @@ namespace {
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr double kTileSide = 64;
 
-/// Operations of a tile of `a` with all tiles of the other side.
+/// Operations for one tile of `a` against all tiles of the other side.
 double operationsOf(const AttentionCall& a, std::int64_t otherTiles) {
     return 2 * kTileSide * kTileSide * static_cast<double>(a.keys.width) * static_cast<double>(otherTiles + 1);
 }
 
-/// The rows that are looked at, as rows of the queries, and the pixel row of each.
+/// The rows to compute, and the pixel row of each.
 struct MapRows {
     std::vector<std::int32_t> rows, pixels;
 
@@ -43,7 +43,7 @@ struct MapRows {
 
 AttentionMask maskOf(const AttentionMapInput& input) {
     switch (input.mask) {
-    case MapMask::All: // with a window: one chunk of all positions
+    case MapMask::All: // with a sliding window: one chunk of all positions
         return input.rule.slidingWindow > 0
                    ? AttentionMask{MaskKind::Chunks, input.rule.slidingWindow, input.keys.size(1)}
                    : AttentionMask{MaskKind::All, 0, 1};
@@ -125,7 +125,8 @@ private:
         return m_map.rowLogSumExps.data[head * w + static_cast<std::size_t>(m_rows.rows[row])];
     }
 
-    /// Normalisers [heads, R]: of known rows from their sums, of the others from the keys that they see.
+    /// Normalisers [heads, R]: from the saved lse where it is known, otherwise computed from the keys that the row
+    /// sees.
     std::vector<SoftmaxNormaliser> allNormalisers(const Checkpoint& checkpoint) {
         const std::size_t heads = m_input.queryHeads.size(), count = m_rows.rows.size();
         std::vector<std::size_t> unknown;

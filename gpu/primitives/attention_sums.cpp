@@ -1,4 +1,4 @@
-// Column sums of attention: lists of heads and positions, then softmax sums and columns in slices of tiles.
+// Column sums of attention: lists of heads and positions, then normalisers and columns in slices of tiles.
 #include "gpu/kernels/attention_sums.h"
 
 #include "gpu/primitives/attention_lists.h"
@@ -11,14 +11,14 @@ namespace kvscope::gpu {
 
 namespace {
 
-constexpr std::size_t kMostKeptBytes = 256U << 20; // logits of a short window
+constexpr std::size_t kMostKeptBytes = 256U << 20; // stored logits of a short window
 constexpr double kTileSide = 64;
 
 KernelArithmetic arithmeticOf(Arithmetic arithmetic) {
     return arithmetic == Arithmetic::Fast ? KernelArithmetic::Fast : KernelArithmetic::Exact;
 }
 
-/// Their second product costs less than writing and reading the logits of the first.
+/// On tensor cores the second product costs less than writing and reading the first one's logits.
 bool byTensorCores(const AttentionCall& a) {
     return a.arithmetic == KernelArithmetic::Fast && a.keys.type != ElementType::Float32;
 }
@@ -33,7 +33,7 @@ void runSums(const DeviceMemory& memory, AttentionSumsCall call, float* sums, Sl
     call.scratch = scratch.get();
     call.logits = kept.get();
     const double perTile = kTileSide * 2 * static_cast<double>(a.queries.width * a.keys.heads);
-    // A tile against the whole of a very long layer takes a launch for each head.
+    // For a very long layer even one tile against all others is too long, so each head gets its own launch.
     const auto slice = [&](std::int64_t tiles, std::int64_t others, const auto& work) {
         const double operations = perTile * kTileSide * static_cast<double>(others + 1);
         const std::int64_t heads = Slices::isLong(operations) ? 1 : a.keys.heads;
@@ -53,7 +53,7 @@ void runSums(const DeviceMemory& memory, AttentionSumsCall call, float* sums, Sl
           [&](const TileSlice& part) { attentionColumnSums(call, sums, memory.stream(), part); });
 }
 
-/// Calls work(HeadLists) for at most 32 members of every group at a time.
+/// Calls work(HeadLists) for at most 32 members of every GQA group at a time.
 template <class Work>
 void eachPart(const std::vector<std::int32_t>& gqaGroupOf, std::int64_t kvHeads, const Work& work) {
     for (std::int32_t part = 0;; ++part) {

@@ -1,4 +1,4 @@
-// Balancing walks: the lists of some walks side by side, one launch for all of them.
+// Balancing walks: concatenates the lists of several walks and runs them in one launch.
 #include "gpu/kernels/balancing_walk.h"
 
 #include "core/base/error.h"
@@ -13,7 +13,7 @@ namespace kvscope::gpu {
 
 namespace {
 
-/// What the kernel takes of walks [begin, end).
+/// Kernel input for walks [begin, end).
 struct WalkLists {
     std::vector<std::int64_t> offsets{0};
     std::vector<WalkRule> rules;
@@ -35,7 +35,7 @@ struct WalkLists {
     }
 };
 
-/// What the kernel leaves.
+/// Kernel output.
 struct WalkResults {
     std::vector<std::int8_t> signs;
     std::vector<double> products, diagonal, margins;
@@ -43,8 +43,8 @@ struct WalkResults {
     std::vector<std::int32_t> endings;
 };
 
-/// Steps of a walk of so many rows that one launch takes. A walk is the work of one block of threads, a small part of a
-/// GPU, and of a card with little double throughput a slow one.
+/// Steps of one walk per launch. A walk occupies one block of threads, a small part of a GPU, and is slow on a card
+/// with little double throughput.
 std::int64_t stepsPerLaunch(double operationsPerStep) {
     constexpr double kOperationsOfBlock = 1e9;
     constexpr std::int64_t kStep = 64;
@@ -128,12 +128,12 @@ std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const Dev
     std::size_t longest = 1;
     for (const BalancingWalk& walk : input.walks)
         longest = std::max(longest, walk.rows.size());
-    // Half a matrix of products of keys and values.
+    // Half of a matrix of products of keys and values.
     const double perStep =
         static_cast<double>(longest) * static_cast<double>(keys.width + (values.data ? values.width : 0));
     const double operations = static_cast<double>(longest) * perStep;
     const std::int64_t most = static_cast<std::int64_t>(longest), stepsEach = stepsPerLaunch(2 * perStep);
-    // Walks that take several launches go through them side by side.
+    // Walks that need several launches are advanced together.
     const std::int64_t together = stepsEach < most ? 64 : 1;
     Slices slices(memory, checkpoint, static_cast<double>(walks));
     slices.each((walks + together - 1) / together, static_cast<double>(together),

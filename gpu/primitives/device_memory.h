@@ -9,18 +9,18 @@
 
 namespace kvscope::gpu {
 
-/// The device on which kernels run: memory of it, as its owner hands it out (LibTorch's allocator, CUDA itself, or host
-/// memory under the emulated device).
+/// Memory of the device that kernels run on, as its owner provides it: LibTorch's allocator, CUDA, or host memory under
+/// the emulated device.
 class DeviceMemory {
 public:
     virtual ~DeviceMemory() = default;
     virtual std::shared_ptr<void> allocate(std::size_t bytes) const = 0;
     virtual void copyIn(void* to, const void* from, std::size_t bytes) const = 0;
-    /// Waits for the work enqueued before.
+    /// Waits for all work enqueued before.
     virtual void copyOut(void* to, const void* from, std::size_t bytes) const = 0;
-    virtual void finish() const = 0; ///< waits
+    virtual void finish() const = 0; ///< waits for all work enqueued before
     virtual Stream stream() const = 0;
-    virtual ExactSums exactSums() const = 0; ///< what the device is given where rows leave the choice
+    virtual ExactSums exactSums() const = 0; ///< how the device sums products where the rows allow both
 };
 
 /// A list of numbers in device memory. Empty lists have the address null.

@@ -1,4 +1,4 @@
-// Farthest-first centres: the kernels pick, slice by slice; a run that is known goes on where it ended.
+// Farthest-first centres in slices of picks; a known run is continued.
 #include "gpu/kernels/greedy_centers.h"
 #include "core/base/error.h"
 #include "gpu/primitives/primitives.h"
@@ -19,7 +19,7 @@ struct RunLists {
     std::shared_ptr<void> scratch;
 };
 
-/// Centres that every head knows and has compared every row with; 0 when the runs cannot be continued together.
+/// Centres that every head has already compared all rows with; 0 when the runs cannot be continued together.
 std::int32_t knownPicks(const CentersRequest& request, std::int64_t heads) {
     if (static_cast<std::int64_t>(request.known.size()) != heads)
         return 0;
@@ -34,7 +34,7 @@ std::int32_t knownPicks(const CentersRequest& request, std::int64_t heads) {
     return picks <= request.count ? picks : 0;
 }
 
-/// Lists of all heads side by side, each with room for `stride` numbers.
+/// Lists of all heads, each padded to `stride` numbers.
 template <class T, class Of>
 std::vector<T> joined(const std::vector<GreedyCenters>& runs, std::int64_t stride, const Of& of) {
     std::vector<T> all(runs.size() * static_cast<std::size_t>(stride));

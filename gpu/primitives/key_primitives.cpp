@@ -1,4 +1,4 @@
-// Norms, anchors, similarities and the choice of the best rows: one or two launches each.
+// Norms, anchors, similarities and top-k: one or two launches each.
 #include "core/base/error.h"
 #include "gpu/kernels/key_similarity.h"
 #include "gpu/kernels/top_k.h"

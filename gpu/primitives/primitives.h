@@ -4,9 +4,9 @@
 #include "core/engine/engine.h"
 #include "gpu/primitives/device_memory.h"
 
-// Primitives of core/engine/engine.h by CUDA kernels: what the engine asks for is laid out as the kernels want it, and
-// what they leave is read back. Tensors lie in device memory already and results [H, n] are left there. Contracts are
-// those of engine.h; long work is cut into slices of some tens of milliseconds, with the checkpoint in between.
+// Primitives of core/engine/engine.h by CUDA kernels: converts requests to kernel calls and reads results back. Input
+// tensors lie in device memory and results [H, n] stay there. Contracts are those of engine.h; long work is cut into
+// slices of some tens of milliseconds with a checkpoint between them.
 namespace kvscope::gpu {
 
 /// norms [H, n].
@@ -17,19 +17,19 @@ void meanAnchor(const DeviceMemory& memory, const DeviceRows& keys, AnchorKind k
 void similarity(const DeviceMemory& memory, const DeviceRows& keys, const float* anchors, SimilarityMetric metric,
                 float* similarities);
 
-/// scores [H, m]; `request.scores` is not looked at.
+/// scores [H, m]; `request.scores` is ignored.
 std::vector<TopKHead> topK(const DeviceMemory& memory, const float* scores, std::int64_t heads, std::int64_t m,
                            const TopKRequest& request);
 
 std::vector<GreedyCenters> greedyCenters(const DeviceMemory& memory, const DeviceRows& keys,
                                          const CentersRequest& request, const Checkpoint& checkpoint);
 
-/// values.data null: none; centres [H, d] or null. Of `input` the walks alone are looked at.
+/// values.data null: no values; centres [H, d] or null. Only the walks of `input` are used.
 std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const DeviceRows& keys, const DeviceRows& values,
                                            const float* centres, const BalancingWalks& input, Arithmetic arithmetic,
                                            const Checkpoint& checkpoint);
 
-/// sums [Hq, m]. Of `input` everything but the tensors is looked at. At most 32 query heads read one KV head.
+/// sums [Hq, m]. All of `input` but its tensors is used. At most 32 query heads per KV head.
 void attentionColumnSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
                          const AttentionInput& input, Arithmetic arithmetic, float* sums, const Checkpoint& checkpoint);
 

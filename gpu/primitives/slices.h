@@ -9,7 +9,7 @@
 
 namespace kvscope::gpu {
 
-/// How many pieces of long work to enqueue at once: some tens of milliseconds of it, whatever the device.
+/// Chooses how many pieces of long work to enqueue at once: a slice of some tens of milliseconds on any device.
 class SliceLength {
 public:
     explicit SliceLength(std::int64_t first) : m_pieces(std::max<std::int64_t>(1, first)) {}
@@ -32,23 +32,23 @@ private:
     std::int64_t m_pieces;
 };
 
-/// Cuts long work into slices that a stop need not wait for long: each takes some tens of milliseconds, whatever the
-/// device. The cut never changes a result; the clock decides only how much is enqueued at once.
+/// Cuts long work into slices of some tens of milliseconds with a checkpoint between them, so that a stop acts soon.
+/// Slicing never changes a result: the clock only decides how much is enqueued at once.
 class Slices {
 public:
-    /// Pieces of the first slice, when each takes so many operations: some ten milliseconds also on a card with little
-    /// double throughput. The clock decides about the others.
+    /// Pieces of the first slice, given the operations of a piece: some ten milliseconds even on a card with little
+    /// double throughput. Measured times decide about the later slices.
     static std::int64_t firstOf(double operationsEach) {
         return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(kFirstOperations / operationsEach, 1e6)));
     }
 
-    /// `total`: units of work of all calls of each() together.
+    /// `total`: units of work of all calls of each() together, for progress.
     Slices(const DeviceMemory& memory, Checkpoint checkpoint, double total)
         : m_memory(memory), m_checkpoint(std::move(checkpoint)), m_total(std::max(1.0, total)) {
         m_checkpoint.at(0, m_total);
     }
 
-    /// Calls work(begin, end) for pieces of [0, count), each piece worth `units`; starts with `first` of them.
+    /// Calls work(begin, end) for pieces of [0, count), each worth `units`; the first slice has `first` pieces.
     template <class Work> void each(std::int64_t count, double units, std::int64_t first, const Work& work) {
         SliceLength length(first);
         for (std::int64_t begin = 0; begin < count;) {
@@ -63,21 +63,20 @@ public:
         }
     }
 
-    /// Inside a slice, between two launches of a piece that takes long by itself: a stop acts here too. `units` of the
-    /// slice are done.
+    /// A stop point between two launches inside one long piece. `units` of the slice are done.
     void stopPoint(double units) const {
         m_memory.finish();
         m_checkpoint.at(std::min(m_done + units, m_total), m_total);
     }
 
-    /// Whether a piece of so many operations is cut further where it can be.
+    /// Whether a piece of so many operations should be cut further where it can be.
     static bool isLong(double operations) { return operations > kFirstOperations; }
 
 private:
     static constexpr double kFirstOperations = 1e10;
 
     const DeviceMemory& m_memory;
-    Checkpoint m_checkpoint; ///< a copy: callers hand over parts of theirs
+    Checkpoint m_checkpoint; ///< a copy: callers pass temporaries
     double m_total, m_done = 0;
 };
 

@@ -39,7 +39,7 @@ public:
         m_cells = at::full({input.height, input.width}, kMinusInfinity, wide);
         m_columns = at::zeros({keys.size(1)}, wide);
         const at::Tensor offsets = at::arange(input.keyEnd - input.keyBegin, keys.options().dtype(at::kLong));
-        // The inverse of cutting the keys into `width` pieces.
+        // Inverts the cut of the keys into `width` pieces.
         m_pixelOfKey = ((offsets + 1) * input.width - 1).floor_divide(input.keyEnd - input.keyBegin);
     }
 
@@ -99,7 +99,7 @@ private:
         return true;
     }
 
-    /// Logits [rows heads, m] become softmax weights, in place; sums of rows that were not known are written down.
+    /// Turns logits [rows heads, m] into softmax weights in place; stores the row sums that were not known.
     void makeWeights(at::Tensor& values, const at::Tensor& hidden, const MapRow* rows, std::int64_t count, bool known) {
         const at::Tensor rowMax = exponentiate(values, hidden);
         const at::Tensor rowSums = values.sum(-1, true);
@@ -122,7 +122,7 @@ private:
             }
     }
 
-    /// Cells [rows, m] of the query heads together.
+    /// Cells [rows, m]: the weights of the query heads combined.
     at::Tensor combined(const at::Tensor& values, std::int64_t count) const {
         const at::Tensor perHead = values.view({count, m_heads, -1});
         if (m_heads == 1)
@@ -137,9 +137,9 @@ private:
         const KeySpan shown = keys.and_({m_input.keyBegin, m_input.keyEnd});
         if (shown.count() == 0)
             return;
-        if (m_input.value == MapValue::Weight) // what is hidden weighs 0
+        if (m_input.value == MapValue::Weight) // masked cells weigh 0
             m_columns.narrow(0, keys.begin, keys.count()).add_(cells.sum(0));
-        if (hidden.defined()) // masked, which is not the same as a weight of 0
+        if (hidden.defined()) // NaN marks a masked cell; an unmasked weight of 0 stays 0
             cells = cells.masked_fill(hidden, kMinusInfinity);
         cells = cells.narrow(1, shown.begin - keys.begin, shown.count());
         const at::Tensor columns = m_pixelOfKey.narrow(0, shown.begin - m_input.keyBegin, shown.count());

@@ -1,5 +1,5 @@
-// How much attention every key receives: from a window of queries (causal), or from its own chunk. All query heads of a
-// KV head are one product with its keys.
+// Accumulated attention: from a window of queries (causal), or from the queries of the key's own chunk. All query heads
+// of a GQA group are multiplied with its keys in one product.
 #include "gpu/torch/kernel_calls.h"
 #include "gpu/torch/logits.h"
 #include "gpu/torch/torch_engine.h"
@@ -19,12 +19,12 @@ namespace kvscope::gpu {
 
 namespace {
 
-/// A range of rows of keys and the time positions of its ends.
+/// A range of key rows and the time positions of its ends.
 struct KeyRange {
     std::int64_t first = 0, count = 0, firstPosition = 0, lastPosition = 0;
 };
 
-/// Rows of keys that some query of [earliest, latest] may see; positions ascend with the rows.
+/// Key rows that some query in [earliest, latest] may see; positions ascend with the rows.
 KeyRange visibleKeys(const AttentionInput& input, std::int64_t kv, std::int64_t earliest, std::int64_t latest) {
     const std::int64_t m = input.keys.size(1), window = input.rule.slidingWindow;
     const std::int64_t oldest = window > 0 ? std::max<std::int64_t>(0, earliest - window + 1) : 0;
@@ -40,14 +40,14 @@ KeyRange visibleKeys(const AttentionInput& input, std::int64_t kv, std::int64_t 
     return {first - list.begin(), end - first, *first, *(end - 1)};
 }
 
-/// Sum over rows [groups, w] of softmax rows e [groups w, m]: [groups, m].
+/// Column sums over [groups, w] of weights e [groups w, m]: [groups, m].
 at::Tensor columnSums(const at::Tensor& exponentials, std::int64_t groups) {
     const at::Tensor inverseSums = inverseSumsOf(exponentials.sum(-1));
     return at::matmul(inverseSums.view({groups, 1, -1}), exponentials.view({groups, -1, exponentials.size(-1)}))
         .squeeze(1);
 }
 
-/// Hides keys of a chunk of `length` rows that lie a window or more away; padding keys stay. logits [.., length,
+/// Masks keys of a chunk of `length` rows at a distance of the window or more; padding keys stay. logits [.., length,
 /// terms].
 void hideFar(at::Tensor logits, std::int64_t length, std::int64_t window) {
     if (window == 0 || window >= length)
@@ -97,7 +97,7 @@ Tensor TorchEngine::attentionColumnSums(const AttentionInput& input, const Check
             if (range.count == 0)
                 return;
             Visible visible;
-            for (std::int64_t row = 0; row < group * count; ++row) // head after head
+            for (std::int64_t row = 0; row < group * count; ++row) // the heads of the group one after the other
                 visible.addCausal(earliest + row % count, input.rule);
             const at::Tensor rows = mine.narrow(1, begin, count).to(type).reshape({group * count, d});
             at::Tensor block = logitsOf(rows, wide.narrow(0, range.first, range.count), input.rule);

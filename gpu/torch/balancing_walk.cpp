@@ -1,6 +1,6 @@
-// Self-balancing walks (BalanceKV): each row in turn gets the sign that leans against the sum of the signed rows before
-// it. Walks of the same length take their steps together, so that a step is one operation for all heads and blocks; the
-// kernel matrix is made in panels of columns and never exists whole.
+// Self-balancing walks (BalanceKV): each row in turn gets the sign that opposes the signed sum of the rows before it.
+// Walks of equal length step together, so that a step is one operation for all heads and blocks; the kernel matrix is
+// computed in panels of columns and never stored whole.
 #include "gpu/torch/kernel_calls.h"
 #include "gpu/torch/refusals.h"
 #include "gpu/torch/torch_engine.h"
@@ -29,7 +29,7 @@ constexpr double kLargestExponent = 500;
 
 using Walks = std::vector<const BalancingWalk*>;
 
-/// One number of every walk as [W, 1, 1].
+/// One number per walk as [W, 1, 1].
 at::Tensor perWalk(const TorchDevice& device, const Walks& walks,
                    const std::function<double(const BalancingWalk&)>& of) {
     std::vector<double> numbers;
@@ -38,7 +38,7 @@ at::Tensor perWalk(const TorchDevice& device, const Walks& walks,
     return device.listOf(numbers).view({-1, 1, 1});
 }
 
-/// A list of every walk as [W, B]; `missing` where a walk has none.
+/// One list per walk as [W, B]; `missing` fills walks without a list.
 template <class List>
 at::Tensor perRow(const TorchDevice& device, const Walks& walks, const List& list, double missing) {
     std::vector<double> numbers;
@@ -52,7 +52,7 @@ at::Tensor perRow(const TorchDevice& device, const Walks& walks, const List& lis
     return device.listOf(numbers).view({static_cast<std::int64_t>(walks.size()), -1});
 }
 
-/// Walks of one length and everything that they take a step from.
+/// Walks of one length with the inputs of their steps.
 class WalkBatch {
 public:
     WalkBatch(const TorchDevice& device, const BalancingWalks& input, Walks walks, Arithmetic arithmetic)
@@ -93,7 +93,7 @@ public:
         }
     }
 
-    /// In the order of the walks. Throws Error for a number that is not finite.
+    /// Writes the results in the order of the walks. Throws Error for a number that is not finite.
     void deliver(const std::vector<std::size_t>& places, std::vector<BalancingSteps>& results) const {
         const std::vector<double> signs = doublesOf(m_signs), products = doublesOf(m_products),
                                   diagonal = doublesOf(m_diagonal), lean = doublesOf(m_lean);
@@ -122,7 +122,7 @@ public:
 private:
     at::Tensor gathered(const Tensor& tensor) const {
         const at::Tensor all = numbersOf(tensor);
-        std::vector<std::int64_t> places; // in [H n] rows
+        std::vector<std::int64_t> places; // row indices into [H n]
         for (const BalancingWalk* walk : m_walks)
             for (const TokenIndex row : walk->rows)
                 places.push_back(walk->head * all.size(1) + row);
@@ -169,11 +169,11 @@ private:
     }
 
     void walkPanel(std::int64_t begin, std::int64_t end, const at::Tensor& matrix) {
-        // y of the panel's rows: what the rows before the panel add, then each row as it gets its sign.
+        // y of the panel's rows: first the sum over rows before the panel, then each row as it gets its sign.
         at::Tensor y = at::matmul(m_signs.narrow(1, 0, begin).unsqueeze(1), matrix.narrow(1, 0, begin)).squeeze(1);
         for (std::int64_t i = begin; i < end; ++i) {
             const at::Tensor row = matrix.select(1, i), product = y.select(1, i - begin);
-            const at::Tensor lean = m_uniforms.select(1, i) - (0.5 - m_gamma * product); // + when the sign is -1
+            const at::Tensor lean = m_uniforms.select(1, i) - (0.5 - m_gamma * product); // > 0 when the sign is -1
             at::Tensor sign = at::where(lean < 0, at::ones_like(lean), at::full_like(lean, -1.0));
             if (i == 0)
                 sign.masked_fill_(m_firstIsPlus, 1.0);
@@ -188,7 +188,7 @@ private:
 
     const TorchDevice& m_device;
     Walks m_walks;
-    at::Tensor m_keyFactors, m_valueFactors; ///< what products are made of: in float when fast, as all else in double
+    at::Tensor m_keyFactors, m_valueFactors; ///< factors of the products, in float when fast, else double
     at::Tensor m_keys, m_terms, m_uniforms, m_weights, m_silent, m_gamma, m_failAbove, m_firstIsPlus;
     at::Tensor m_logScale, m_logShift, m_valueScale, m_valueConstant;
     at::Tensor m_signs, m_products, m_diagonal, m_lean;

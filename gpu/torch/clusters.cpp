@@ -1,5 +1,5 @@
-// Farthest-first centres and one-pass clusters. A pick needs every row's distance to one row; the one-pass clustering
-// asks for the distances of a block of rows at once and takes its decisions, which depend on each other, on the host.
+// Farthest-first centres and one-pass clusters. A pick needs every row's distance to one row. The one-pass clustering
+// computes distances for a block of rows at once and takes its sequential decisions on the host.
 #include "gpu/torch/kernel_calls.h"
 #include "gpu/torch/refusals.h"
 #include "gpu/torch/torch_engine.h"
@@ -32,7 +32,7 @@ constexpr std::int64_t kRowsPerBlock = 256;
 /// Euclidean distances of rows [a, d] and [b, d] by differences: [a, b].
 at::Tensor distancesOf(const at::Tensor& a, const at::Tensor& b) { return at::cdist(a, b, 2.0, /*differences*/ 2); }
 
-/// The picks of one head. Every row is compared with every centre; nothing comes to the host before the end.
+/// The picks of one head. Every row is compared with every centre; nothing is downloaded before the end.
 class GreedyRun {
 public:
     GreedyRun(const TorchDevice& device, const at::Tensor& keys, TokenIndex first, const GreedyCenters& known)
@@ -48,7 +48,7 @@ public:
     }
 
     std::int64_t picks() const { return static_cast<std::int64_t>(m_picks.size()); }
-    void pickNext() { take(m_nearest.argmax(0, /*keepdim=*/true)); } // the first of equals: the lower row
+    void pickNext() { take(m_nearest.argmax(0, /*keepdim=*/true)); } // ties: the lower row
 
     GreedyCenters result() const {
         GreedyCenters out;
@@ -56,7 +56,7 @@ public:
             out.order.push_back(static_cast<TokenIndex>(row));
         out.radius = doublesOf(at::stack(m_radii));
         out.closest = doublesOf(at::stack(m_leads));
-        std::size_t count = 0; // the run ends at the pick after which every row coincides with a centre
+        std::size_t count = 0; // picks until every row coincides with a centre
         while (count < out.radius.size() && (count == 0 || out.radius[count - 1] > 0)) {
             if (!std::isfinite(out.radius[count]))
                 refuseKey(m_nearest.argmax().item<std::int64_t>());
@@ -92,7 +92,7 @@ private:
     std::vector<at::Tensor> m_picks, m_radii, m_leads;
 };
 
-/// Takes the rows of one head in order, a block at a time.
+/// Clusters the rows of one head in order, a block at a time.
 class ClusterPass {
 public:
     ClusterPass(const TorchDevice& device, const at::Tensor& keys, double radius, std::int64_t most,
@@ -110,7 +110,7 @@ public:
             which = integersOf(places);
         }
         const std::vector<double> among = doublesOf(distancesOf(block, block));
-        std::vector<std::int64_t> opened; // rows of the block that became representatives
+        std::vector<std::int64_t> opened; // rows of the block that opened a cluster
         for (std::int64_t r = 0; r < count && !m_out.full; ++r) {
             double distance = nearest[static_cast<std::size_t>(r)];
             std::int64_t cluster = which[static_cast<std::size_t>(r)];

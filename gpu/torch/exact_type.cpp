@@ -1,5 +1,5 @@
-// Captures are widened to floats when they are read. On a device their 16 bits take half the memory and feed tensor
-// cores, and widening them again gives the same floats.
+// Captures are widened to floats when they are read. Stored in 16 bits on a device they take half the memory and feed
+// tensor cores; widening them again gives the same floats.
 #include "gpu/torch/exact_type.h"
 
 #include "gpu/kernels/product_sums.h"
@@ -14,7 +14,7 @@ namespace {
 
 bool isBFloat16(float x) { return (std::bit_cast<std::uint32_t>(x) & 0xffffU) == 0; }
 
-/// Zeros and normal halves; infinities and NaN are none.
+/// Zeros and normal halves; not infinities and NaN.
 bool isNormalHalf(float x) {
     const auto bits = std::bit_cast<std::uint32_t>(x);
     const std::uint32_t exponent = bits >> 23 & 0xffU;

@@ -1,4 +1,4 @@
-// LibTorch as the owner of device memory that the kernels' primitives ask for.
+// Provides LibTorch's device memory and stream to the kernels' primitives.
 #include "gpu/torch/kernel_calls.h"
 
 #include "gpu/primitives/primitives.h"
@@ -14,7 +14,7 @@ namespace kvscope::gpu::kernels {
 
 namespace {
 
-/// LibTorch's caching allocator: memory that is let go serves later work of the same stream.
+/// LibTorch's caching allocator: freed memory is reused by later work of the same stream.
 class TorchMemory final : public DeviceMemory {
 public:
     explicit TorchMemory(const TorchDevice& device)
@@ -48,7 +48,7 @@ private:
     at::TensorOptions m_bytes;
 };
 
-/// A tensor [H, n, d] as kernels see it: rows without gaps, heads any distance apart. Copies it where it is not so.
+/// A tensor [H, n, d] as kernels read it: contiguous rows, any distance between heads. Copies where it is not so.
 struct RowsTensor {
     explicit RowsTensor(const Tensor& tensor) {
         if (tensor.empty())
@@ -57,7 +57,7 @@ struct RowsTensor {
         rows.fitsFloatPairs = fitsFloatPairs(tensor);
     }
 
-    /// Floats in the place of 16 bits.
+    /// Converts 16-bit rows to floats.
     void widen() { take(numbers.to(at::kFloat)); }
 
     void take(const at::Tensor& stored) {
@@ -75,7 +75,7 @@ struct RowsTensor {
                 numbers.stride(0)};
     }
 
-    at::Tensor numbers; ///< keeps the memory
+    at::Tensor numbers; ///< owns the memory
     DeviceRows rows;
 };
 
@@ -85,7 +85,7 @@ const float* addressOf(const at::Tensor& numbers) {
     return numbers.defined() ? numbers.const_data_ptr<float>() : nullptr;
 }
 
-/// Queries and keys as the attention kernels take them: of one type.
+/// Queries and keys converted to one type, as the attention kernels need.
 struct QueriesAndKeys {
     QueriesAndKeys(const Tensor& q, const Tensor& k) : queries(q), keys(k) {
         if (queries.rows.type == keys.rows.type)
@@ -97,7 +97,7 @@ struct QueriesAndKeys {
     RowsTensor queries, keys;
 };
 
-/// [H, n] for results, zero until they are written.
+/// Zeroed result [H, n].
 at::Tensor scoresLike(const RowsTensor& keys, std::int64_t heads, std::int64_t n) {
     return at::zeros({heads, n}, keys.numbers.options().dtype(at::kFloat));
 }

@@ -6,12 +6,12 @@
 
 #include <vector>
 
-// The primitives that have CUDA kernels (gpu/primitives), on tensors of this engine: LibTorch hands out the memory and
-// the stream. Only for a device that runs kernels.
+// The primitives that have CUDA kernels (gpu/primitives), on tensors of this engine, with LibTorch's memory and stream.
+// Only for devices that run kernels.
 namespace kvscope::gpu::kernels {
 
 Tensor rowNorms(const TorchDevice& device, const Tensor& keys);
-/// Mean or NormalisedMean.
+/// Mean and NormalisedMean only.
 Tensor meanAnchor(const TorchDevice& device, const Tensor& keys, AnchorKind kind);
 Tensor similarity(const TorchDevice& device, const Tensor& keys, const Tensor& anchor, SimilarityMetric metric);
 Tensor columnSums(const TorchDevice& device, const AttentionInput& input, Arithmetic arithmetic,

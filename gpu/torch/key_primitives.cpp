@@ -1,5 +1,5 @@
-// Primitives that look at keys alone: lengths, anchors, similarity to one and among all, agreement with block means.
-// Rows are widened to double in batches, so that the double copy of a layer never exists whole.
+// Primitives of keys alone: norms, anchors, similarity to an anchor and among all keys, agreement with block means.
+// Rows are widened to double in batches, so that a layer is never stored in double as a whole.
 #include "gpu/torch/kernel_calls.h"
 #include "gpu/torch/torch_engine.h"
 #include "gpu/torch/torch_tensor.h"
@@ -22,11 +22,11 @@ namespace kvscope::gpu {
 
 namespace {
 
-constexpr std::int64_t kDifferences = 2; // cdist: differences first, never |a|^2 + |b|^2 - 2 a.b, which cancels
+constexpr std::int64_t kDifferences = 2; // cdist mode: from differences; |a|^2 + |b|^2 - 2 a.b would cancel
 
 at::Tensor lengthsOf(const at::Tensor& wide) { return at::linalg_vector_norm(wide, 2, {-1}); }
 
-/// 1 / length; 0 for a zero row (K4). NaN stays.
+/// 1 / norm; 0 for a zero row (K4). NaN stays.
 at::Tensor inverseLengths(const at::Tensor& wide) {
     const at::Tensor lengths = lengthsOf(wide);
     return at::where(lengths > 0, lengths.reciprocal(), lengths);
@@ -42,10 +42,10 @@ at::Tensor medianOf(const at::Tensor& rows) {
 }
 
 double bytesOfRow(const at::Tensor& keys) {
-    return 24.0 * static_cast<double>(keys.size(0) * keys.size(2)); // three doubles a number
+    return 24.0 * static_cast<double>(keys.size(0) * keys.size(2)); // three doubles per number
 }
 
-/// Metric between rows [.., r, d] and all rows [.., n, d] added over the latter; `inverse` [.., n] for the cosine.
+/// Sum over all rows [.., n, d] of the metric to each of rows [.., r, d]; `inverse` [.., n]: 1 / norm for the cosine.
 at::Tensor sumOverAll(const at::Tensor& rows, const at::Tensor& all, const at::Tensor& inverse,
                       SimilarityMetric metric) {
     if (metric == SimilarityMetric::Euclidean)
@@ -148,7 +148,7 @@ Tensor TorchEngine::blockMeanProducts(const Tensor& keys, std::int64_t block, co
     const std::int64_t heads = rows.size(0), n = rows.size(1), d = rows.size(2), whole = n / block;
     Steps steps(m_device, checkpoint, static_cast<double>(n));
     std::vector<at::Tensor> parts;
-    // Blocks [heads, blocks, rows, d]; a short last block is still divided by the full length.
+    // Blocks [heads, blocks, rows, d]; the mean of a short last block is divided by the full length too.
     const auto products = [&](const at::Tensor& blocks) {
         const at::Tensor wide = blocks.to(at::kDouble), mean = wide.sum(2) / static_cast<double>(block);
         parts.push_back(at::matmul(wide, mean.unsqueeze(-1)).squeeze(-1).flatten(1).to(at::kFloat));

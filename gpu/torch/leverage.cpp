@@ -1,5 +1,5 @@
-// Leverage says how much a row sticks out of the others: how long it is once the rows are turned and stretched into an
-// orthonormal basis. Heads and chunks go through every step together, as many at once as a batch of memory holds.
+// Leverage of a row: its squared norm once the rows are whitened (expressed in an orthonormal basis of their column
+// space). Heads and chunks go through every step together, as many at once as fit into a batch of memory.
 #include "gpu/torch/torch_engine.h"
 #include "gpu/torch/torch_tensor.h"
 #include "gpu/torch/whitening.h"
@@ -21,14 +21,14 @@ namespace kvscope::gpu {
 
 namespace {
 
-/// Squared relative size of what rounding leaves of rows whose mean was taken away.
+/// Squared relative size of the rounding that centring leaves in rows.
 constexpr double kCentringNoise = 0x1.0p-96;
 
-constexpr std::int64_t kFirstMatrices = 32; // of heads and chunks, before the clock is asked
+constexpr std::int64_t kFirstMatrices = 32; // of heads and chunks, in the first slice
 
 bool usesTriangle(LeverageRoute route) { return route == LeverageRoute::Svd || route == LeverageRoute::Qr; }
 
-/// Sketched rows [B, c, k] in double, centred when asked, and the small matrices [B, ., k] that stand for them.
+/// Sketched rows [B, c, k] in double, centred when asked, and their Gram or triangular matrices [B, ., k].
 class WideRows {
 public:
     WideRows(at::Tensor rows, bool centred) : m_rows(std::move(rows)) {
@@ -53,7 +53,7 @@ public:
         return usesTriangle(request.route) ? whiteningOfTriangle(from, ruleOf(request))
                                            : whiteningOfGram(from, ruleOf(request));
     }
-    /// [B, k] singular values, also for the routes that do without them; zero beyond the number of rows.
+    /// [B, k] singular values, computed also for routes that do not need them; zero beyond the number of rows.
     at::Tensor spectrum(const Whitening& whitening, LeverageRoute route) {
         at::Tensor values = whitening.singularValues;
         if (!values.defined())
@@ -62,7 +62,7 @@ public:
         const std::int64_t missing = m_rows.size(2) - values.size(-1);
         return missing == 0 ? values : at::cat({values, at::zeros({values.size(0), missing}, values.options())}, -1);
     }
-    /// [B, c] squared lengths of W^T x.
+    /// [B, c] leverage ||W^T x||^2.
     at::Tensor lengths(const Whitening& whitening) const {
         return at::matmul(m_rows, whitening.directions).square_().sum(-1);
     }
@@ -71,7 +71,7 @@ private:
     at::Tensor m_rows, m_noise, m_small;
 };
 
-/// One request, some heads and chunks at a time.
+/// One request, computed for some heads and chunks at a time.
 class LeverageRun {
 public:
     LeverageRun(const TorchDevice& device, const LeverageRequest& request)
@@ -81,7 +81,7 @@ public:
         m_scores = at::zeros({m_rows.size(0), m_rows.size(1)}, m_rows.options().dtype(at::kFloat));
     }
 
-    /// Chunks of `length` rows, `chunks` of them from row `begin` on, of `heads` heads from `head` on.
+    /// `chunks` chunks of `length` rows from row `begin` on, of `heads` heads from `head` on.
     void compute(std::int64_t head, std::int64_t heads, std::int64_t begin, std::int64_t chunks, std::int64_t length) {
         const auto part = [&](const at::Tensor& of) {
             return of.narrow(0, head, heads).narrow(1, begin, chunks * length);
@@ -120,8 +120,8 @@ Leverage TorchEngine::leverage(const LeverageRequest& request, const Checkpoint&
     const std::int64_t step = request.chunk > 0 ? std::min(request.chunk, n) : n;
     LeverageRun run(m_device, request);
     Steps steps(m_device, checkpoint, static_cast<double>(heads * n));
-    const double bytes = 40.0 * static_cast<double>(step * d); // of a chunk
-    // All heads of a chunk at once where they fit, then as many chunks.
+    const double bytes = 40.0 * static_cast<double>(step * d); // bytes per chunk
+    // All heads of a chunk at once where they fit, then as many chunks as fit.
     steps.batches(heads, bytes, 0, [&](std::int64_t head, std::int64_t count) {
         const auto each = static_cast<double>(count);
         steps.batches(n / step, bytes * each, 0, [&](std::int64_t begin, std::int64_t chunks) {
@@ -151,7 +151,7 @@ std::vector<double> TorchEngine::spectralDistortion(const Tensor& rows, std::spa
         const WeightedSet& set = kept[static_cast<std::size_t>(h)];
         std::vector<double> weights(set.numeratorWeights.begin(), set.numeratorWeights.end());
         weights.resize(set.numerator.size(), 1.0);
-        // The directions that count come first; the others are zero columns and would add eigenvalues -1.
+        // The directions within the rank come first; the zero columns behind them would add eigenvalues -1.
         const at::Tensor images = at::matmul(wide.select(0, 0).index_select(0, m_device.listOf(set.numerator)),
                                              directions.narrow(1, 0, rank));
         const at::Tensor sum = at::matmul(images.transpose(0, 1), images * m_device.listOf(weights).unsqueeze(1));

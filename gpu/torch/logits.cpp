@@ -1,4 +1,4 @@
-// The block of logits that all attention primitives are made of: products, scaling, softcap, mask, exponentials.
+// Blocks of logits for all attention primitives: products, scaling, softcap, mask, exponentials.
 #include "gpu/torch/logits.h"
 
 #include <ATen/TensorOperators.h>
@@ -41,7 +41,7 @@ at::Tensor exponentiate(at::Tensor& logits, const at::Tensor& hidden) {
     if (hidden.defined())
         logits.masked_fill_(hidden, kMinusInfinity);
     const at::Tensor rowMax = logits.amax(-1, true);
-    // A row that sees nothing has rowMax -infinity; -infinity - 0 gives e^x = 0 there instead of NaN.
+    // Where a row sees no key rowMax is -infinity: subtracting 0 instead gives e^x = 0 and not NaN.
     logits.sub_(at::where(rowMax == kMinusInfinity, 0.0, rowMax)).exp_();
     return rowMax;
 }

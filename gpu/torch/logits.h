@@ -9,7 +9,7 @@
 
 namespace kvscope::gpu {
 
-/// What each row of a block of logits sees: keys at positions from <= p < end.
+/// Keys that each row of a block of logits sees: positions from <= p < end.
 struct Visible {
     std::vector<std::int64_t> from, end; ///< one per row
 
@@ -23,17 +23,16 @@ struct Visible {
     }
 };
 
-/// Scaled (and capped) products of rows [.., R, d] and keys [.., m, d], in their type: [.., R, m].
+/// Scaled and softcapped products of rows [.., R, d] and keys [.., m, d], in their type: [.., R, m].
 at::Tensor logitsOf(const at::Tensor& rows, const at::Tensor& keys, const AttentionRule& rule);
 
-/// [R, m] true where row r does not see the key at its position; an undefined tensor when every row sees every key.
-/// `positions` [m] on the device, all of them in [first, last].
+/// The mask [R, m], true where row r does not see the key; an undefined tensor when every row sees every key.
+/// `positions` [m] on the device, all in [first, last].
 at::Tensor hiddenFrom(const TorchDevice& device, const Visible& visible, const at::Tensor& positions,
                       std::int64_t first, std::int64_t last);
 
-/// Softmax before its division, in place: logits become e^(l - rowMax), hidden ones (mask as above) 0. Returns the row
-/// maxima
-/// [.., R, 1], -infinity where a row sees nothing.
+/// Softmax without its division, in place: logits become e^(l - rowMax), masked ones 0. Returns rowMax [.., R, 1],
+/// -infinity where a row sees no key.
 at::Tensor exponentiate(at::Tensor& logits, const at::Tensor& hidden);
 
 /// 1 / x; 0 where x is 0. NaN stays.

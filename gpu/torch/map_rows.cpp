@@ -1,4 +1,4 @@
-// Which rows of an attention map are looked at.
+// Chooses the rows of an attention map that are computed.
 #include "gpu/torch/map_rows.h"
 
 #include <algorithm>

@@ -6,14 +6,14 @@
 
 namespace kvscope::gpu {
 
-/// One row of the map that is looked at.
+/// A computed row of the map.
 struct MapRow {
     std::int64_t pixel, position;
 };
 
-/// Rows that stand for the pixel rows, in order: all of them or evenly spaced ones.
+/// The rows computed for the pixel rows, in order: all rows, or evenly spaced ones.
 std::vector<MapRow> mapRowsOf(const AttentionMapInput& input);
-/// The map before anything is drawn: how many rows are looked at, and the row sums that are known.
+/// The map before its cells are computed: number of computed rows, and the known row sums.
 AttentionMap emptyMapFor(const AttentionMapInput& input, std::int64_t rows);
 
 } // namespace kvscope::gpu

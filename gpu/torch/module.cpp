@@ -1,5 +1,5 @@
-// What the program finds in this library when it opens it at run time: a fingerprint, and a function that makes the
-// engine.
+// The two functions that the program looks up in this library at run time: a fingerprint of the build, and the factory
+// of the engine.
 #include "gpu/engine_module.h"
 #include "gpu/torch/torch_engine.h"
 
@@ -11,7 +11,7 @@ extern "C" {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"
-#pragma GCC diagnostic ignored "-Wreturn-type-c-linkage" // found by name, called by C++
+#pragma GCC diagnostic ignored "-Wreturn-type-c-linkage" // looked up by name, called from C++
 [[gnu::visibility("default")]] EngineModuleDevice kvscopeEngineModuleMake(const EngineModuleRequest& request) {
     auto engine = std::make_shared<const gpu::TorchEngine>(request);
     const std::size_t bytes = engine->residentBytes();

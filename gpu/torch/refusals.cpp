@@ -1,4 +1,4 @@
-// Sentences for numbers that are not finite.
+// Errors about numbers that are not finite.
 #include "gpu/torch/refusals.h"
 
 #include "core/base/error.h"

@@ -1,5 +1,5 @@
-// Primitives on scores [H, n]: pooling along time, reduction over the query heads of a group, sums, products, z-scores.
-// They are small, so each is a handful of operations on everything at once.
+// Primitives on scores [H, n]: pooling along time, reduction over GQA groups, sums, products, z-scores. Scores are
+// small, so each primitive is a few whole-tensor operations.
 #include "gpu/torch/torch_engine.h"
 #include "gpu/torch/torch_tensor.h"
 
@@ -19,7 +19,7 @@ namespace kvscope::gpu {
 
 namespace {
 
-/// z-scores of chunks [H, chunks, rows], over each chunk of a head or of all heads.
+/// z-scores of chunks [H, chunks, rows], over each chunk of a head or jointly over all heads.
 at::Tensor standardised(const at::Tensor& chunks, const Standardisation& how) {
     constexpr double kRounding = 0x1.0p-22; // four times that of a float
     const std::vector<std::int64_t> over = how.jointly ? std::vector<std::int64_t>{0, 2} : std::vector<std::int64_t>{2};
@@ -28,7 +28,7 @@ at::Tensor standardised(const at::Tensor& chunks, const Standardisation& how) {
     const double divisor = count - (how.sample ? 1 : 0);
     const at::Tensor squares = centred.square().sum(over, true);
     const at::Tensor deviation = divisor > 0 ? (squares / divisor).sqrt() : squares * 0;
-    // Scores that differ by their rounding only are constant (C3); NaN compares false and stays.
+    // Scores that differ only by rounding are constant (C3); NaN compares false and stays.
     const at::Tensor constant = deviation <= kRounding * chunks.abs().amax(over, true);
     return at::where(constant, 0.0, centred / deviation.clamp_min(how.floor));
 }
@@ -38,7 +38,7 @@ at::Tensor standardised(const at::Tensor& chunks, const Standardisation& how) {
 Tensor TorchEngine::pool(const Tensor& scores, PoolKind kind, std::int64_t width) const {
     assert(width % 2 == 1);
     const at::Tensor rows = numbersOf(scores).to(at::kDouble);
-    // Average: zeros outside, constant divisor. Max: nothing outside takes part, NaN wins.
+    // Average: zero padding, constant divisor. Max: no padding, NaN wins.
     const std::vector<std::int64_t> window = {width}, step = {1}, border = {width / 2};
     return tensorOf(kind == PoolKind::Average ? at::avg_pool1d(rows, window, step, border)
                                               : at::max_pool1d(rows, window, step, border));
@@ -69,7 +69,7 @@ Tensor TorchEngine::scale(const Tensor& scores, double factor) const {
 }
 
 Tensor TorchEngine::blend(const Tensor& a, const Tensor& b, double weight) const {
-    // Two roundings as everywhere: the product, then the sum.
+    // Two roundings, as on the CPU: the product, then the sum.
     return tensorOf(numbersOf(a).to(at::kDouble) + numbersOf(b).to(at::kDouble) * weight);
 }
 

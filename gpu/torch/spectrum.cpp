@@ -1,5 +1,5 @@
-// Covariances and Gram matrices of a head's rows and their eigenvalues: singular values, operator norms of growing
-// prefixes, principal axes and the projection on them.
+// Covariances and Gram matrices of a head's rows and their eigenvalues: singular values, operator norms of all
+// prefixes, principal axes and projections on them.
 #include "gpu/torch/torch_engine.h"
 #include "gpu/torch/torch_tensor.h"
 
@@ -22,7 +22,7 @@ namespace kvscope::gpu {
 
 namespace {
 
-constexpr std::int64_t kFirstMatrices = 16; // eigenvalues of so many before the clock is asked
+constexpr std::int64_t kFirstMatrices = 16; // eigenvalue problems in the first slice
 
 /// K^T K [d, d] and the sum [d] of rows [n, d], in double.
 struct Moments {
@@ -41,11 +41,11 @@ Moments momentsOf(const at::Tensor& rows, Steps& steps) {
     return moments;
 }
 
-/// Rounding may push a zero below itself.
+/// Square root; rounding may make a zero eigenvalue negative.
 at::Tensor rootOf(const at::Tensor& eigenvalues) { return eigenvalues.clamp_min(0).sqrt(); }
 
-/// Axes [components, d]: an eigenvector has no sign of its own; the largest absolute entry (the first of equals)
-/// becomes positive.
+/// Axes [components, d]. The sign of an eigenvector is arbitrary; here its largest absolute entry (ties: the first) is
+/// positive.
 at::Tensor withFixedSigns(const at::Tensor& axes) {
     const at::Tensor largest = axes.gather(1, axes.abs().argmax(1, /*keepdim=*/true));
     return at::where(largest < 0, -axes, axes);
@@ -58,7 +58,7 @@ HostTensor TorchEngine::singularValues(const Tensor& rows, const RowPositions& c
     const at::Tensor all = numbersOf(rows);
     const std::int64_t heads = all.size(0), d = all.size(2);
     assert(chosen.empty() || static_cast<std::int64_t>(chosen.size()) == heads);
-    double total = 1; // of nothing at all
+    double total = 1; // variance of an empty set
     for (std::int64_t h = 0; h < heads; ++h)
         total += chosen.empty() ? static_cast<double>(all.size(1))
                                 : static_cast<double>(chosen[static_cast<std::size_t>(h)].size());
@@ -72,7 +72,7 @@ HostTensor TorchEngine::singularValues(const Tensor& rows, const RowPositions& c
         grams.push_back(momentsOf(mine, steps).products);
         counts.push_back(mine.size(0));
     }
-    const at::Tensor roots = rootOf(at::linalg_eigvalsh(at::stack(grams)).flip(-1)); // of all heads at once
+    const at::Tensor roots = rootOf(at::linalg_eigvalsh(at::stack(grams)).flip(-1)); // all heads at once
     const at::Tensor exist = at::arange(d, roots.options().dtype(at::kLong)) < m_device.listOf(counts).unsqueeze(1);
     return hostTensorOf(at::where(exist, roots, 0.0));
 }
@@ -107,8 +107,8 @@ PrincipalAxes TorchEngine::principalAxes(const Tensor& keys, std::int64_t head, 
     Steps steps(m_device, checkpoint, n);
     const Moments moments = momentsOf(rows, steps);
     const at::Tensor mean = moments.sums / n;
-    // In double this loses (mean / spread)^2 of 2^53, harmless for keys; cancellation may leave a tiny negative
-    // variance.
+    // In double the difference loses (mean / spread)^2 of 2^53, harmless for keys; cancellation may leave a tiny
+    // negative variance.
     const at::Tensor covariance = (moments.products - mean.unsqueeze(1) * mean.unsqueeze(0) * n) / std::max(1.0, n - 1);
     covariance.diagonal().clamp_min_(0);
     const auto [values, vectors] = at::linalg_eigh(covariance);

@@ -1,5 +1,4 @@
-// Keeps the best rows of every head: a stable sort, so that of equal scores the earlier row comes first on every
-// device.
+// Keeps the best rows of every head by a stable sort, so that ties go to the earlier row on every device.
 #include "gpu/torch/kernel_calls.h"
 #include "gpu/torch/refusals.h"
 #include "gpu/torch/torch_engine.h"
@@ -21,11 +20,11 @@ void refuseNaN(const at::Tensor& scores) {
     const at::Tensor found = scores.isnan();
     if (!found.any().item<bool>())
         return;
-    const auto first = integersOf(found.nonzero().select(0, 0)); // in the order of heads, then rows
+    const auto first = integersOf(found.nonzero().select(0, 0)); // ordered by head, then row
     refuseScore(first[0], first[1]);
 }
 
-/// The best `free` of the scores, rows counted from `first` on, ascending; margin as in TopKHead.
+/// The best `free` scores as ascending rows counted from `first` on; margin as in TopKHead.
 TopKHead bestRows(const at::Tensor& scores, std::int64_t free, std::int64_t first) {
     TopKHead head;
     head.margin = std::numeric_limits<float>::infinity();
@@ -38,7 +37,7 @@ TopKHead bestRows(const at::Tensor& scores, std::int64_t free, std::int64_t firs
     if (free < scores.size(0)) {
         const std::vector<double> edge = doublesOf(values.narrow(0, free - 1, 2));
         const auto last = static_cast<float>(edge[0]), next = static_cast<float>(edge[1]);
-        head.margin = last == next ? 0 : last - next; // equal infinities too
+        head.margin = last == next ? 0 : last - next; // also for equal infinities
     }
     return head;
 }
@@ -49,7 +48,7 @@ std::vector<TopKHead> TorchEngine::topK(const TopKRequest& request) const {
     if constexpr (KVSCOPE_HAS_KERNELS)
         if (m_device.runsKernels() && request.scores.shape().count() > 0)
             return kernels::topK(m_device, request);
-    const at::Tensor scores = numbersOf(request.scores) + 0.0; // -0 becomes +0: they are equal
+    const at::Tensor scores = numbersOf(request.scores) + 0.0; // -0 becomes +0, which it equals
     const std::int64_t heads = scores.size(0), m = scores.size(1);
     assert(static_cast<std::int64_t>(request.counts.size()) == heads);
     refuseNaN(scores);

@@ -1,5 +1,5 @@
-// What differs between LibTorch's CPU and a CUDA device: opening it, its memory, waiting for it, and what its failures
-// mean. Everything else of this engine is the same code on both.
+// The differences between LibTorch's CPU and a CUDA device: opening, memory, synchronising, and the meaning of
+// failures. All other code of this engine runs on both.
 #include "gpu/torch/torch_device.h"
 
 #include "core/base/error.h"
@@ -31,14 +31,14 @@ namespace kvscope::gpu {
 
 namespace {
 
-constexpr std::int64_t kCpuBatchBytes = std::int64_t{32} << 20; // intermediate results stay near the caches
+constexpr std::int64_t kCpuBatchBytes = std::int64_t{32} << 20; // keeps intermediate results in the caches
 constexpr std::int64_t kCudaBatchBytes = std::int64_t{1} << 30;
 constexpr std::int64_t kSmallestBatchBytes = std::int64_t{4} << 20;
 constexpr double kResidentShare = 0.6; // of the free memory; the rest is for intermediate results
 
 std::string gibibytes(std::size_t bytes) { return std::to_string((bytes + (std::size_t{1} << 29)) >> 30) + " GiB"; }
 
-/// "NVIDIA H200", as the driver tells it.
+/// Name of the GPU as the driver reports it ("NVIDIA H200").
 std::string nameOfGpu() {
     void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
     using NameOf = int (*)(char*, int, int);
@@ -56,7 +56,7 @@ std::string nameOfGpu() {
 at::Device deviceOf(bool cuda) { return cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU); }
 
 template <class Number> at::Tensor copied(std::span<const Number> numbers, at::ScalarType type, bool cuda) {
-    // Read only: the copy below is what is kept.
+    // The buffer is only read: the copy below is what stays.
     auto* data = const_cast<Number*>(numbers.data());
     return at::from_blob(data, {static_cast<std::int64_t>(numbers.size())}, type)
         .to(deviceOf(cuda), at::kLong == type || at::kInt == type ? at::kLong : at::kDouble, false, true);
@@ -69,7 +69,7 @@ std::vector<std::int64_t> sizesOf(const Shape& shape) {
     return sizes;
 }
 
-/// The tensor takes the numbers over without a copy and lets them go with its last owner.
+/// Wraps the numbers without a copy; they live as long as the tensor.
 at::Tensor cpuTensorOf(HostTensor numbers) {
     const std::vector<std::int64_t> sizes = sizesOf(numbers.shape);
     auto* owner = new std::vector<float>(std::move(numbers.data));
@@ -77,7 +77,7 @@ at::Tensor cpuTensorOf(HostTensor numbers) {
         owner->data(), sizes, [owner](void*) { delete owner; }, at::TensorOptions(at::kFloat));
 }
 
-/// In memory that the GPU reads itself; as it is where none can be had.
+/// The tensor in pinned host memory, from which the GPU copies directly; the tensor itself where none is available.
 at::Tensor pinned(const at::Tensor& onHost) {
     try {
         return onHost.pin_memory();
@@ -86,7 +86,7 @@ at::Tensor pinned(const at::Tensor& onHost) {
     }
 }
 
-/// This thread's current stream, for a while.
+/// Sets this thread's current stream for the lifetime of the object.
 class ScopedStream {
 public:
     ScopedStream(const c10::impl::VirtualGuardImpl& guard, c10::Stream stream)
@@ -123,7 +123,8 @@ TorchDevice::TorchDevice(const EngineModuleRequest& request)
 }
 
 void TorchDevice::openCuda() {
-    // Its initialisers register CUDA with LibTorch; global, because its parts look each other up by name.
+    // libtorch_cuda's static initialisers register CUDA with LibTorch. RTLD_GLOBAL, because its parts look each other
+    // up by name.
     if (!dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL))
         refuse(std::string("LibTorch's CUDA libraries cannot be loaded (") + dlerror() + ")",
                "Run resources/dev/libtorch.sh fetch-gpu, or use --engine cpu");
@@ -153,8 +154,8 @@ at::Tensor TorchDevice::exactOnHost(HostTensor numbers) const {
 at::Tensor TorchDevice::toDevice(const at::Tensor& onHost) const {
     if (!m_cuda)
         return onHost;
-    // Pinned memory is copied by the GPU itself. The copy is waited for: a buffer that LibTorch still watches is let go
-    // through a call that throws where nothing may throw when the device was lost meanwhile.
+    // A blocking copy: a pinned buffer of an asynchronous copy would be freed through a call that throws inside a
+    // destructor when the device is lost meanwhile.
     return pinned(onHost).to(deviceOf(true), /*non_blocking=*/false);
 }
 
@@ -169,8 +170,8 @@ at::Tensor TorchDevice::uploadOnCopyStream(HostTensor numbers) const {
     const at::Tensor onDevice = at::empty(onHost.sizes(), onHost.options().device(deviceOf(true)));
     const c10::impl::VirtualGuardImpl guard(at::kCUDA);
     const c10::Stream copying = guard.getStreamFromGlobalPool(deviceOf(true));
-    // The memory belongs to the computing stream, which lets it go in its order; what was enqueued there before may
-    // still use it, so the copy begins behind that.
+    // The memory belongs to the computing stream, and work enqueued there earlier may still use it: the copy stream
+    // waits for that work first.
     c10::Event before(at::kCUDA);
     before.record(guard.getStream(deviceOf(true)));
     before.block(copying);
@@ -213,7 +214,7 @@ DeviceFailure TorchDevice::classify(const std::exception& failure) const {
     case Cause::OutOfMemory:
         return DeviceFailure::OutOfMemory;
     case Cause::NoDevice:
-    case Cause::Lost: // sticky: no call on the device succeeds until the process ends
+    case Cause::Lost: // sticky: every later call on the device fails until the process ends
         return DeviceFailure::Lost;
     case Cause::Other:
         break;

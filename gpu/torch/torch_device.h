@@ -17,40 +17,40 @@ class Tensor;
 
 namespace kvscope::gpu {
 
-/// The device that all tensors of an engine lie on: LibTorch's CPU or the first CUDA device. Opens LibTorch's CUDA part
-/// when it is wanted. Throws Error when the device cannot be used.
+/// The device of an engine's tensors: LibTorch's CPU or the first CUDA device. Loads LibTorch's CUDA library when CUDA
+/// is asked for. Throws Error when the device cannot be used.
 class TorchDevice {
 public:
     explicit TorchDevice(const EngineModuleRequest& request);
 
     bool isCuda() const { return m_cuda; }
-    /// Hand-written kernels take the place of LibTorch's operations where there is one.
+    /// Whether hand-written kernels replace LibTorch's operations where a kernel exists.
     bool runsKernels() const { return m_runsKernels; }
-    /// How exact kernels add up products of 16-bit rows where the rows leave the choice.
+    /// How exact kernels add up products of 16-bit rows where the rows allow both ways.
     ExactSums exactSums() const { return m_exactSums; }
     /// LibTorch's current stream (cudaStream_t); null on the CPU.
     void* stream() const;
     const std::string& description() const { return m_description; }
-    /// What resident tensors should take; 0: no bound.
+    /// Memory budget for resident tensors; 0: no bound.
     std::size_t residentBytes() const { return m_residentBytes; }
 
-    /// In floats.
+    /// Uploads as float.
     at::Tensor upload(HostTensor numbers) const;
-    /// Rows [H, n, d] that 16 bits hold exactly are stored so where kernels read them; all else is floats.
+    /// Uploads rows [H, n, d]: as 16 bits where these are exact and kernels read them, otherwise as float.
     at::Tensor uploadExact(HostTensor numbers) const;
-    /// As uploadExact, on a stream of its own beside what the current stream computes; complete when it returns.
+    /// As uploadExact, on a copy stream that runs beside the current stream; complete when it returns.
     at::Tensor uploadOnCopyStream(HostTensor numbers) const;
-    /// Lists of the host on the device, one axis.
+    /// A list of the host as a one-dimensional device tensor.
     at::Tensor listOf(std::span<const double> numbers) const;
     at::Tensor listOf(std::span<const std::int64_t> numbers) const;
     at::Tensor listOf(std::span<const std::int32_t> numbers) const; ///< as 64-bit integers
 
-    /// Memory for one batch of intermediate results.
+    /// Bytes for one batch of intermediate results.
     std::int64_t batchBytes() const { return m_batchBytes; }
     bool shrink() const;
     DeviceFailure classify(const std::exception& failure) const;
 
-    /// Waits until the work enqueued so far is done, so that a stop acts soon and progress is true.
+    /// Waits for the work enqueued so far, so that a stop acts soon and the reported progress is real.
     void finish() const;
 
 private:
@@ -65,10 +65,10 @@ private:
     mutable std::atomic<std::int64_t> m_batchBytes;
 };
 
-/// True in tests, where the kernels are run by an emulated device in host memory. Replaced when the library is linked.
+/// True in tests, where an emulated device in host memory runs the kernels. Tests link their own definition.
 bool kernelsRunOnTheCpu();
 
-/// Progress of one primitive and its stop point between batches.
+/// Progress of one primitive, with a checkpoint between batches.
 class Steps {
 public:
     Steps(const TorchDevice& device, const Checkpoint& checkpoint, double total)
@@ -76,7 +76,8 @@ public:
         m_checkpoint.at(0, m_total);
     }
 
-    /// Cuts `count` items that take `bytesEach` of memory into batches and calls work(begin, count of the batch).
+    /// Cuts `count` items of `bytesEach` into batches that fit into batchBytes and calls work(begin, count of the
+    /// batch).
     template <class Work> void batches(std::int64_t count, double bytesEach, double unitsEach, const Work& work) {
         const auto most = static_cast<std::int64_t>(static_cast<double>(m_device.batchBytes()) / (bytesEach + 1));
         for (std::int64_t begin = 0; begin < count;) {
@@ -87,8 +88,8 @@ public:
         }
     }
 
-    /// Cuts `count` items whose time their memory does not tell into slices of some tens of milliseconds, the first of
-    /// `first` items. The clock decides: results must not depend on the cut.
+    /// Cuts `count` items into slices of some tens of milliseconds, the first of `first` items, where memory does not
+    /// bound the time. The clock decides: results must not depend on the cut.
     template <class Work> void slices(std::int64_t count, std::int64_t first, double unitsEach, const Work& work) {
         SliceLength length(first);
         for (std::int64_t begin = 0; begin < count;) {

@@ -1,4 +1,4 @@
-// The doors of the LibTorch engine: making it, and moving tensors and rows in and out.
+// Construction of the LibTorch engine, and moving tensors and rows in and out.
 #include "gpu/torch/torch_engine.h"
 
 #include "gpu/torch/exact_type.h"
@@ -47,7 +47,7 @@ Tensor TorchEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) c
     const at::Tensor from = storedNumbersOf(tensor);
     assert(static_cast<std::int64_t>(rows.size()) == from.size(0));
     const std::int64_t m = rows.empty() ? 0 : static_cast<std::int64_t>(rows.front().size());
-    std::vector<std::int64_t> places; // in [H n] rows
+    std::vector<std::int64_t> places; // row indices into [H n]
     for (std::size_t h = 0; h < rows.size(); ++h) {
         assert(static_cast<std::int64_t>(rows[h].size()) == m);
         for (const TokenIndex row : rows[h])

@@ -7,9 +7,9 @@
 
 namespace kvscope::gpu {
 
-/// Every primitive of engine.h on LibTorch's tensors, on the CPU or on CUDA. Sums run in double (kernels: or as
-/// ExactSums says) and are rounded to float once; Arithmetic::Fast computes attention and the products of balancing
-/// walks in float. Members are defined in one file per group of primitives.
+/// Every primitive of engine.h on LibTorch's tensors, on the CPU or on CUDA. Sums run in double (kernels: as ExactSums
+/// says) and are rounded to float once; Arithmetic::Fast computes attention and the products of balancing walks in
+/// float. Members are defined in one file per group of primitives.
 class TorchEngine final : public DeviceEngine {
 public:
     explicit TorchEngine(const EngineModuleRequest& request);
@@ -68,7 +68,7 @@ public:
     HostTensor project(const Tensor& keys, std::int64_t head, const PrincipalAxes& axes) const override;
 
 private:
-    /// Looks at the numbers where it matters: once for an uploaded layer.
+    /// Whether pairs of floats may sum the tensor's products; scans the numbers once per uploaded layer.
     bool takesFloatPairs(const HostTensor& tensor) const;
 
     TorchDevice m_device;

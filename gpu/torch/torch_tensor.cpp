@@ -1,4 +1,4 @@
-// How numbers come into LibTorch's tensors and out of them.
+// Conversion between host numbers and LibTorch's tensors.
 #include "gpu/torch/torch_tensor.h"
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
-// What attention gives when only a weighted sample of the tokens before the cut is left: numerator
-// and denominator may be different samples with their own weights; from the cut on every token is exact.
+// Attention over a weighted sample of the tokens before the cut: numerator and denominator may be different samples
+// with their own weights; from the cut on every token is exact.
 #include "gpu/torch/logits.h"
 #include "gpu/torch/torch_engine.h"
 
@@ -20,10 +20,10 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-/// All terms of one kept set: numerator, denominator where it differs, then [cut, end).
+/// All terms of one kept set: numerator, denominator where it differs, then tokens [cut, end).
 struct Terms {
     std::vector<std::int64_t> tokens;
-    std::vector<double> numerator, denominator; ///< weight in either sum, 0 where it takes no part
+    std::vector<double> numerator, denominator; ///< weight in each sum, 0 where the token is not in it
 
     void add(std::int64_t token, double above, double below) {
         tokens.push_back(token);
@@ -52,7 +52,7 @@ Terms termsOf(const WeightedAttentionInput& input, std::size_t index, std::int64
     return terms;
 }
 
-/// Query heads that attend to the same rows of the same KV head.
+/// Query heads that attend to the same rows of one KV head.
 struct Readers {
     std::int64_t kv = 0;
     std::vector<std::int64_t> queryHeads;
@@ -72,13 +72,13 @@ std::vector<Readers> readersOf(const WeightedAttentionInput& input) {
     return readers;
 }
 
-/// The terms of one kept set on the device, in the type that products are computed in.
+/// The terms of one kept set on the device, in the type of the products.
 struct TermTensors {
     at::Tensor keys, values, tokens, numerator, denominator;
     std::int64_t first = 0, last = -1; ///< smallest and largest token
 };
 
-/// Results of some rows, in double.
+/// Results for some rows, in double.
 struct Part {
     at::Tensor output, logDenominator, logNorm;
 };
@@ -89,7 +89,7 @@ Part attend(at::Tensor logits, const at::Tensor& hidden, const TermTensors& term
     const at::Tensor rowSum = at::matmul(logits, terms.denominator.unsqueeze(-1)).to(at::kDouble);
     const at::Tensor squares = above.square().sum(-1, true).to(at::kDouble);
     const at::Tensor sums = at::matmul(above, terms.values).to(at::kDouble);
-    // Compared so that NaN passes through; a row that sees nothing gives 0 and -infinity.
+    // Written as <= so that NaN passes through; a row that sees no key gives 0 and lse -infinity.
     return {at::where(rowSum <= 0, 0.0, sums / rowSum), at::where(rowSum <= 0, kMinusInfinity, rowSum.log() + rowMax),
             at::where(squares <= 0, kMinusInfinity, squares.log() * 0.5 + rowMax)};
 }
@@ -125,7 +125,7 @@ WeightedAttention TorchEngine::weightedAttention(const WeightedAttentionInput& i
             32.0 * static_cast<double>(group * (static_cast<std::int64_t>(list.tokens.size()) + d + dv));
         steps.batches(w, bytes, static_cast<double>(group), [&](std::int64_t begin, std::int64_t count) {
             Visible visible;
-            for (std::int64_t row = 0; row < group * count; ++row) // head after head
+            for (std::int64_t row = 0; row < group * count; ++row) // the heads of the group one after the other
                 visible.addCausal(input.firstQuery + begin + row % count, input.rule);
             const at::Tensor rows = own.narrow(1, begin, count).to(type).reshape({group * count, d});
             const Part part = attend(logitsOf(rows, terms.keys, input.rule),

@@ -1,6 +1,6 @@
-// A matrix W that turns rows into an orthonormal basis, for many heads and chunks at once. Rows are first boiled down
-// to a k x k matrix each, in parts that a GPU works on side by side; then one batched decomposition solves all of them,
-// and the few that it cannot solve are solved again by a safer one.
+// A matrix W that whitens rows, for many heads and chunks at once. The rows are reduced to a k x k matrix each, in
+// parts that a GPU computes side by side; one batched decomposition solves all of them, and the few that it cannot
+// solve are solved again by a safer route.
 #include "gpu/torch/whitening.h"
 
 #include <ATen/TensorOperators.h>
@@ -23,23 +23,23 @@ namespace kvscope::gpu {
 namespace {
 
 constexpr double kEpsilon = 0x1.0p-52;
-constexpr std::int64_t kGramRows = 1024; // a part: a few heads are too few products to fill a GPU
-// A GPU factors hundreds of small parts side by side; LAPACK takes one after the other and likes them long.
+constexpr std::int64_t kGramRows = 1024; // rows of a part: the heads alone are too few products to fill a GPU
+// A GPU factors hundreds of small parts side by side; LAPACK takes one after the other and prefers long ones.
 constexpr std::int64_t kTriangleRows = 4096, kTriangleRowsOnGpu = 256;
 
 double ridgeOf(const WhiteningRule& rule) { return rule.regulariser == Regulariser::Ridge ? rule.strength : 0; }
 
-/// Relative size below which a direction is rounding.
+/// Relative size below which a direction counts as rounding.
 double tolerance(const WhiteningRule& rule, std::int64_t k) {
     return static_cast<double>(std::max(rule.rows, k)) * kEpsilon;
 }
 
-/// The first `parts` times `length` rows of [B, n, k] as [B parts, length, k].
+/// The first `parts` * `length` rows of [B, n, k] as [B parts, length, k].
 at::Tensor inParts(const at::Tensor& rows, std::int64_t parts, std::int64_t length) {
     return rows.narrow(1, 0, parts * length).reshape({rows.size(0) * parts, length, rows.size(2)});
 }
 
-/// Directions [B, k, k] over their lengths; `squares` [B, k] are the squared lengths, descending, ridge included.
+/// Divides directions [B, k, k] by their lengths; `squares` [B, k]: squared lengths, descending, ridge included.
 Whitening fromSpectrum(const at::Tensor& vectors, const at::Tensor& squares, const at::Tensor& cut,
                        const WhiteningRule& rule) {
     const bool clamp = rule.regulariser == Regulariser::Clamp;
@@ -65,7 +65,7 @@ Whitening bySingularVectors(const at::Tensor& triangle, const WhiteningRule& rul
     return fromSpectrum(right.transpose(-1, -2), squares, cut, rule);
 }
 
-/// Solves those that are not sound [B] again, by a route that always works.
+/// Solves the problems that are not marked sound [B] again, by a route that always works.
 template <class Route>
 Whitening mended(Whitening made, const at::Tensor& sound, const at::Tensor& from, const WhiteningRule& rule,
                  const Route& route) {
@@ -80,7 +80,7 @@ Whitening mended(Whitening made, const at::Tensor& sound, const at::Tensor& from
     return made;
 }
 
-/// X X^T = inverse of the Gram matrix. Where a pivot is rounding the eigenvectors find the directions that count.
+/// X X^T = inverse of the Gram matrix. Where a pivot is only rounding, eigenvectors are used instead.
 Whitening byCholesky(const at::Tensor& gram, const WhiteningRule& rule) {
     const std::int64_t k = gram.size(-1);
     const auto [lower, info] = at::linalg_cholesky_ex(gram);
@@ -92,7 +92,7 @@ Whitening byCholesky(const at::Tensor& gram, const WhiteningRule& rule) {
                   byEigenvectors);
 }
 
-/// K R^-1 is orthonormal. Where R's diagonal tells of dependent columns the singular vectors take over.
+/// K R^-1 is orthonormal. Where R's diagonal shows dependent columns, singular vectors are used instead.
 Whitening byTriangle(const at::Tensor& triangle, const WhiteningRule& rule) {
     const std::int64_t k = triangle.size(-1);
     if (triangle.size(-2) < k)
@@ -122,7 +122,7 @@ at::Tensor triangleOf(const at::Tensor& rows) {
     const std::int64_t length = std::max(rows.is_cuda() ? kTriangleRowsOnGpu : kTriangleRows, 2 * k);
     const auto triangle = [](const at::Tensor& of) { return std::get<1>(at::linalg_qr(of, "r")); };
     at::Tensor left = rows;
-    while (left.size(1) > length) { // each round leaves at most half of the rows: the triangles of the parts
+    while (left.size(1) > length) { // each round leaves at most half of the rows: the parts' triangles
         const std::int64_t parts = left.size(1) / length, rest = left.size(1) % length;
         const at::Tensor triangles = triangle(inParts(left, parts, length)).reshape({heads, parts * k, k});
         left = rest == 0 ? triangles : at::cat({triangles, left.narrow(1, left.size(1) - rest, rest)}, 1);
@@ -139,7 +139,7 @@ Whitening whiteningOfGram(const at::Tensor& gram, const WhiteningRule& rule) {
 
 Whitening whiteningOfTriangle(const at::Tensor& triangle, const WhiteningRule& rule) {
     at::Tensor regular = triangle;
-    if (ridgeOf(rule) > 0) { // k more rows sqrt(strength) I
+    if (ridgeOf(rule) > 0) { // ridge: k more rows sqrt(strength) I
         const std::int64_t k = triangle.size(-1);
         const at::Tensor more = at::eye(k, triangle.options()).mul(std::sqrt(ridgeOf(rule)));
         regular = triangleOf(at::cat({triangle, more.expand({triangle.size(0), k, k})}, 1));
