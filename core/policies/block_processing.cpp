@@ -1,5 +1,5 @@
-// A long prompt enters the cache block by block, and after each block the cache is cut back to the budget. A policy is
-// asked once per block, with the cache plus the block as its rows; it needs to know nothing else about blocks.
+// Block prompt processing (KeyDiff 2.4): after each block of the prompt the cache is cut back to the budget. The policy
+// is called once per block with cache plus block as its rows and needs no other knowledge of blocks.
 #include "core/policies/block_processing.h"
 
 #include "core/base/error.h"
@@ -15,7 +15,7 @@ namespace kvscope {
 
 namespace {
 
-// The cache of all KV heads while blocks pass through it.
+// The cache of all KV heads during block processing.
 class BlockRun {
 public:
     BlockRun(const Policy& policy, const ParameterValues& values, const PolicyInput& whole, PolicyOutcome& outcome)
@@ -23,7 +23,8 @@ public:
           m_cache(static_cast<std::size_t>(whole.keys.size(0))),
           m_margins(m_cache.size(), std::numeric_limits<float>::infinity()) {}
 
-    // Lets the tokens [begin, end) in. The last block is scored even when it fits, so that the result has scores.
+    // Appends the tokens [begin, end) and evicts. The last block is scored even when it fits, so that the result has
+    // scores.
     void step(TokenIndex begin, TokenIndex end, bool last, const Checkpoint& checkpoint) {
         for (auto& rows : m_cache) {
             rows.resize(rows.size() + static_cast<std::size_t>(end - begin));
@@ -37,7 +38,7 @@ public:
         const Features features = m_policy.features(input, m_values);
         Features carried = m_policy.carry(input, features, m_values);
         Scores scores = m_policy.combine(input, features, m_values);
-        if (m_outcome.notes.empty()) // the first block has the fewest queries: its note is the one that counts
+        if (m_outcome.notes.empty()) // the first block has the fewest queries, so its note is the strictest
             m_outcome.notes = m_policy.notes(input, m_values);
         choose(input, scores, std::min(cached, m_outcome.requested), evicts);
         keepCarried(std::move(carried), input);
@@ -49,7 +50,7 @@ public:
         }
     }
 
-    // The margin of a head is that of its closest decision in any block.
+    // A head's margin is the smallest over all blocks.
     void takeMargins() {
         for (std::size_t h = 0; h < m_margins.size(); ++h)
             m_outcome.selection.heads[h].margin = m_margins[h];
@@ -103,7 +104,7 @@ private:
             m_outcome.steps.push_back(std::move(step));
     }
 
-    // State follows its rows: [Hkv, m] directly, [Hq, m] through the KV head that each query head reads.
+    // Moves carried state with its rows: [Hkv, m] directly, [Hq, m] by the KV head that each query head reads.
     void keepCarried(Features carried, const PolicyInput& input) {
         for (auto& [name, tensor] : carried) {
             const bool perQueryHead = tensor.size(0) != input.keys.size(0);
@@ -134,7 +135,7 @@ private:
     RowPositions m_keptRows; // rows of the last choice
     std::vector<float> m_margins;
     Features m_carried;
-    Tensor m_chosenBy; // scores of the last choice, where its policy made them anew
+    Tensor m_chosenBy; // scores of the last choice, where the policy rescored for the budget
 };
 
 void appendEnds(std::vector<TokenIndex>& ends, std::int64_t begin, std::int64_t end, std::int64_t block) {

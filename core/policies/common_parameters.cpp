@@ -1,5 +1,4 @@
-// The rows of the parameter table that many policies share: how a budget is rounded, what no score may evict, and how
-// a prompt is processed in blocks.
+// Parameter rows that many policies share: rounding of the budget, protected tokens, block processing.
 #include "core/policies/common_parameters.h"
 
 #include "core/parameters/parameter_rows.h"

@@ -5,7 +5,7 @@
 
 namespace kvscope {
 
-/// Groups of parameters that many policies share. A card takes those that mean something for it.
+/// Groups of parameters that many policies share. A card takes the groups that apply to it.
 enum class CommonParameters {
     Rounding = 1,        ///< rounding
     Protection = 2,      ///< protect_first, protect_last
@@ -20,13 +20,13 @@ constexpr CommonParameters operator|(CommonParameters a, CommonParameters b) {
 /// `own` followed by the rows of the named groups (a sum of CommonParameters).
 std::shared_ptr<const ParameterTable> withCommonParameters(ParameterTable own, CommonParameters groups);
 
-/// Is this one of the parameters of block processing?
+/// Whether the id is one of the parameters of block processing.
 bool isBlockParameter(std::string_view id);
 
-/// The row of `positions`: whether kept keys stay turned to the positions where they stood.
+/// The row of `positions`: whether kept keys keep their RoPE rotation or are rotated to positions in the cache.
 ParameterSpec positionsRow();
 
-/// Do the kept keys get the positions of the cache (trap L6)? False where the policy has no such parameter.
+/// Whether kept keys get positions in the cache (L6). False where the policy has no such parameter.
 bool reassignsPositions(const ParameterValues& values);
 
 /// The value of `rounding`, Ceil where the policy has no such parameter.

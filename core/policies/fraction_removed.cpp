@@ -1,6 +1,5 @@
-// kvpress counts what goes, this program what stays. Which of two neighbouring numbers of tokens its floor gives
-// depends on the last bit of the ratio, so the ratio must be the decimal that somebody types and not a difference in
-// binary.
+// kvpress is given the fraction removed, this program the fraction kept. Its floor depends on the last bit of the
+// ratio, so the ratio must be the decimal that a user types and not a binary difference.
 #include "core/policies/fraction_removed.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// The usual choice: what is protected, then the best scores, for KV heads or for every query head alone.
+// The usual select stage: protected rows, then the best scores, per KV head or per query head.
 #include "core/policies/keep_best.h"
 
 #include "core/engine/engine.h"

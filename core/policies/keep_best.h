@@ -4,11 +4,11 @@
 
 namespace kvscope {
 
-/// The usual last step: protected rows first, as far as the count allows, then stable top-k of the total score.
+/// The usual select stage: protected rows first, as far as the count allows, then stable top-k of the total score.
 RowSelection keepBest(const PolicyInput& input, const Tensor& total, const Protection& protection, std::int64_t count);
 
-/// The same by scores [Hq, m]: every query head chooses `count` rows for itself, and `heads` become the unions of the
-/// groups.
+/// The same by scores [Hq, m]: every query head chooses `count` rows for itself, and `heads` become the unions over the
+/// GQA groups.
 RowSelection keepBestPerQueryHead(const PolicyInput& input, const Tensor& scores, const Protection& protection,
                                   std::int64_t count);
 

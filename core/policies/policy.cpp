@@ -1,4 +1,4 @@
-// What a policy does unless it says otherwise, and the values of its variants.
+// Default behaviour of policies, the registry look-up and variants.
 #include "core/policies/policy.h"
 
 #include "core/base/error.h"

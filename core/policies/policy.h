@@ -11,30 +11,30 @@
 
 namespace kvscope {
 
-/// A compressor as a short recipe over engine primitives. Stateless: everything comes in, everything goes out.
+/// A compression policy as three stages over engine primitives: features, combine, select. Stateless.
 class Policy {
 public:
     virtual ~Policy() = default;
     virtual const PolicyCard& card() const = 0;
     virtual Features features(const PolicyInput& input, const ParameterValues& values) const = 0;
     virtual Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const = 0;
-    /// What `select` protects at a count, before it is fitted into it. Default: protect_first and protect_last.
+    /// The protected rows for a count, before they are fitted into it. Default: protect_first and protect_last.
     virtual Protection protection(const ParameterValues& values, std::int64_t count) const;
     /// Default: protect first and last, then stable top-k of the total score. `count` is already resolved.
     virtual RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                                 std::int64_t count) const;
-    /// Tokens kept in one layer when `count` of `rows` are kept on average over the layers. Default: count. Not asked
+    /// Tokens kept in one layer when `count` of `rows` are kept on average over the layers. Default: count. Not called
     /// in block processing; a policy whose layers differ refuses blocks.
     virtual std::int64_t layerCount(LayerIndex layer, int numLayers, std::int64_t rows, const ParameterValues& values,
                                     std::int64_t count) const;
     /// State that accumulates from block to block: named tensors [Hkv, m] or [Hq, m] over the rows of `input`. In the
     /// next block `input.carried` holds them for its rows: gathered for the rows that survived, 0 for new ones.
     virtual Features carry(const PolicyInput& input, const Features& features, const ParameterValues& values) const;
-    /// Sentences that the reader of a result must know ("SnapKV saw 18 of its 32 window queries").
+    /// Notes for the reader of a result ("SnapKV saw 18 of its 32 window queries").
     virtual std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const;
-    /// What the capture must hold with these values: the card's list unless a parameter names other features.
+    /// What the capture must hold for these values; default: the card's list.
     virtual std::vector<Need> needs(const ParameterValues& values) const { return (void)values, card().needs; }
-    /// What the score is with these values; the card's label unless a parameter changes the formula.
+    /// Axis label of the score for these values; default: the card's label.
     virtual std::string scoreLabel(const ParameterValues& values) const { return (void)values, card().scoreLabel; }
 };
 
@@ -42,7 +42,7 @@ public:
 const std::vector<const Policy*>& allPolicies();
 /// Throws Error with the nearest name.
 const Policy& policyById(std::string_view id);
-/// The card's defaults with the variant's presets applied; "" is the first variant. Throws Error with the nearest name.
+/// The card's defaults with the variant's presets; "" is the first variant. Throws Error with the nearest name.
 ParameterValues variantValues(const PolicyCard& card, std::string_view variant);
 
 } // namespace kvscope

@@ -14,7 +14,7 @@ struct PolicyVariant {
     std::vector<std::pair<std::string, std::string>> values; ///< parameter id, text: what differs from the defaults
 };
 
-/// What the capture must hold for the policy to run at all.
+/// Data that the capture must hold for the policy to run.
 enum class Need { Keys, Values, Queries, PreRopeKeys, ImportedScores };
 
 struct PolicyCard {
@@ -28,7 +28,7 @@ struct PolicyCard {
     bool carriesState =
         false; ///< `carry` returns something: in block processing the features of every block are needed
     std::string colonParameter; ///< what stands after the colon is the text of this parameter, not a variant
-    std::string blockRefusal;   ///< why block processing means nothing here, as a clause; empty: it means something
+    std::string blockRefusal;   ///< why the policy refuses block processing, as a clause; empty: it does not
     std::string explanation;    ///< Markdown, from the policy's .md
     std::string scoreLabel;     ///< as on axes, at the defaults: "score −cos(μ, k)"
 };

@@ -17,15 +17,15 @@ namespace kvscope {
 
 class Engine;
 
-/// Work of `select` that a larger count only continues (the order of greedy centres). It lives as long as the features
-/// that it belongs to; whoever uses it holds the mutex.
+/// Intermediate result of `select` that a larger count continues (the order of greedy centres). It lives as long as the
+/// features that it belongs to; callers lock the mutex.
 struct ChoiceMemo {
     std::mutex mutex;
     std::shared_ptr<const void> work;
 };
 
-/// What a policy may look at: the tokens before the cut and nothing else. In block processing the
-/// rows are those of the cache plus the current block.
+/// What a policy may look at: the tokens before the cut and nothing else. In block processing the rows are those of the
+/// cache plus the current block.
 struct PolicyInput {
     const Engine& engine;
     Tensor keys;               ///< [Hkv, m, d] post-RoPE
@@ -45,7 +45,7 @@ struct PolicyInput {
     /// The keys [Hkv, end, d] of another layer, for policies that look at one layer on behalf of others; may be empty.
     std::function<Tensor(LayerIndex)> keysOfLayer = {};
     double retention = -1;    ///< the fraction kept that was asked for; of a budget in tokens that of the whole prompt
-    bool recordSteps = false; ///< `select` fills RowSelection::steps where the policy has steps
+    bool recordSteps = false; ///< `select` fills RowSelection::steps if the policy writes a step log
     Tensor imported = {};     ///< [Hkv, end] scores from a file; empty unless Need::ImportedScores
     ChoiceMemo* memo = nullptr; ///< see there; null in block processing
 
@@ -65,7 +65,7 @@ struct Scores {
     Tensor perQueryHead = {};            ///< [Hq, m] where each query head chooses by its own scores; else empty
 };
 
-/// The estimator of one KV head over its chosen rows, see HeadSelection.
+/// Weights of the estimator for one KV head's chosen rows, see HeadSelection.
 struct RowWeights {
     std::vector<float> numerator, denominator;       ///< per chosen row; empty: all 1
     std::int64_t storedKeys = -1, storedValues = -1; ///< as in HeadSelection
@@ -77,16 +77,16 @@ struct RowSelection {
     std::int64_t protectedFirst = 0, protectedLast = 0;
     std::vector<RowWeights> weights = {};      ///< [Hkv], or empty: all 1
     std::shared_ptr<const StepLog> steps = {}; ///< null unless asked for
-    Tensor total = {}; ///< [Hkv, m] scores that were chosen by, where the budget takes part in them; else empty
-    std::vector<TopKHead> queryHeads = {}; ///< [Hq] where query heads choose alone: `heads` are unions then; else empty
-    std::vector<std::string> notes = {};   ///< what only the choice itself reveals ("3 walks failed and were repeated")
+    Tensor total = {}; ///< [Hkv, m] scores that decided, where they depend on the budget; else empty
+    std::vector<TopKHead> queryHeads = {}; ///< [Hq] if query heads choose alone (`heads`: their unions), or empty
+    std::vector<std::string> notes = {};   ///< what only the select stage knows ("3 walks failed and were repeated")
 };
 
 /// How many of the first and last rows are kept whatever their score.
 struct Protection {
     std::int64_t first = 0, last = 0;
 
-    /// What fits into `count` of `rows` rows: the first ones win, and of the last ones the most recent.
+    /// The part that fits into `count` of `rows` rows: first rows have priority, of the last ones the most recent.
     Protection within(std::int64_t count, std::int64_t rows) const;
 };
 

@@ -1,4 +1,4 @@
-// From the rows that a policy chose to the tokens that they are.
+// Maps the rows that a policy chose to tokens.
 #include "core/policies/policy_outcome.h"
 
 namespace kvscope {

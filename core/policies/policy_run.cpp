@@ -1,5 +1,4 @@
-// The three stages of a policy run once: features over all tokens, scores out of features, and the choice. Block
-// processing repeats them and lives in block_processing.cpp.
+// Runs the three stages of a policy once: features, scores, choice. block_processing.cpp repeats them.
 #include "core/policies/policy_run.h"
 
 #include "core/policies/block_processing.h"
@@ -20,7 +19,7 @@ PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values,
     outcome.requested = policy.card().usesBudget ? resolveBudget(budget, rows, roundingOf(values)) : rows;
     const std::int64_t count = policy.layerCount(input.layer, input.numLayers, rows, values, outcome.requested);
     PolicyInput asked = input;
-    // Tokens name no fraction: -1, so that a policy whose code counts from a fraction keeps them exactly.
+    // A budget in tokens gives no fraction (-1): a policy that computes from a fraction then keeps the tokens exactly.
     asked.retention = budget.unit == Budget::Unit::Fraction ? budget.value : -1;
     RowSelection chosen = policy.select(asked, scores, values, count);
     outcome.selection = tokensOfRows(chosen, input);

@@ -1,5 +1,5 @@
-// A policy as typed: ID[:VARIANT][,parameter=value]...[@BUDGET]. The same text is in session files, captions and the
-// command that regenerates a figure, so the printed form is the shortest one that parses back to the same.
+// A policy as typed: ID[:VARIANT][,parameter=value]...[@BUDGET]. Session files, captions and regenerating commands hold
+// the shortest text that parses back to the same policy.
 #include "core/policies/policy_spec.h"
 
 #include "core/base/error.h"
@@ -13,8 +13,8 @@ namespace kvscope {
 
 namespace {
 
-/// A text cut at its commas, and what follows its first @. Commas and @ in quotes do not count, nor do commas in the
-/// parentheses and brackets of the first part, which may be an expression.
+/// A text split at its commas, and the part after its first @. Commas and @ in quotes do not split, nor do commas in
+/// parentheses and brackets of the first part, which may be a formula.
 struct Pieces {
     std::vector<std::string> parts{std::string()};
     std::optional<std::string> budget;
@@ -59,7 +59,7 @@ std::vector<std::string> parameterIds(const PolicyCard& card) {
     throw Error({"unknown parameter '" + id + "' of " + card.id, {}, suggestName(id, parameterIds(card)), {}});
 }
 
-/// The parameter's id.
+/// Assigns one "parameter=value"; returns the parameter's id.
 std::string assign(const PolicyCard& card, ParameterValues& values, const std::string& assignment) {
     const std::size_t equals = assignment.find('=');
     if (equals == std::string::npos || equals == 0)

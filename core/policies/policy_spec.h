@@ -20,8 +20,8 @@ struct PolicySpec {
     friend bool operator==(const PolicySpec&, const PolicySpec&) = default;
 };
 
-/// A policy in one of its variants with nothing else changed; an empty variant is the first one. Unlike the text
-/// "ID:VARIANT" it fits policies whose colon introduces a parameter. Throws Error with the nearest name.
+/// A policy in one of its variants, otherwise at defaults; an empty variant is the first one. Unlike parsing
+/// "ID:VARIANT" it also works for policies whose colon introduces a parameter. Throws Error with the nearest name.
 PolicySpec specOfVariant(const std::string& policy, const std::string& variant);
 
 } // namespace kvscope

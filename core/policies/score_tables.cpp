@@ -1,4 +1,4 @@
-// Small score tables completed on the host ([H, n], never [H, n, d]).
+// Host-side operations on small score tables [H, n].
 #include "core/policies/score_tables.h"
 
 #include "core/engine/engine.h"

@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-/// What one query head attends to, where those of a group do not share a set.
+/// The kept set of one query head, where the heads of a group do not share one.
 struct QueryHeadSet {
     std::int32_t queryHead = 0;
     std::vector<TokenIndex> kept; ///< ascending token indices
@@ -32,9 +32,9 @@ struct HeadSelection {
     /// query head of the group attends to `kept`.
     std::vector<QueryHeadSet> queryHeads = {};
 
-    /// Tokens that a query head attends to, on average over the group; what a budget bounds.
+    /// Mean number of tokens that a query head attends to, over the group; the budget bounds it.
     double attendedTokens() const;
-    /// What a query head that reads this KV head attends to.
+    /// The kept list of a query head that reads this KV head.
     const std::vector<TokenIndex>& attendedBy(std::int32_t queryHead) const;
 };
 
@@ -60,8 +60,8 @@ struct Budget {
 
 enum class Rounding { Ceil, Floor, Round };
 
-/// Tokens kept of n: ceil(r n - 1e-9) (0.4), at least 1. Throws Error for 0 or more than n tokens, r outside (0, 1],
-/// and for a quality, which the run layer makes a fraction first.
+/// Tokens kept of n: ceil(r n - 1e-9), at least 1. Throws Error for 0 or more than n tokens, for r outside (0, 1], and
+/// for a quality, which the run layer converts to a fraction first.
 std::int64_t resolveBudget(const Budget& budget, std::int64_t n, Rounding rounding);
 
 /// The fraction kept that a budget asks for out of `rows`.

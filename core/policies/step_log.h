@@ -4,12 +4,12 @@
 
 namespace kvscope {
 
-/// What a policy wrote down while it decided, by the very code that decides, so that it can be shown step by step
-/// (teaching mode) and checked. A policy with steps derives its own log; a view that knows it casts. Only written when
-/// PolicyInput::recordSteps asks for it.
+/// A record of a policy's decisions, written by the code that decides, for step-by-step views (teaching mode) and
+/// tests. A policy with steps derives its own log; a view that knows the type casts. Written only when
+/// PolicyInput::recordSteps is set.
 struct StepLog {
     virtual ~StepLog() = default;
-    /// One JSON object: the whole log, named as the policy's explanation names things.
+    /// The whole log as one JSON object, with the names that the policy's explanation uses.
     virtual std::string json() const = 0;
 };
 

@@ -1,5 +1,5 @@
-// What BalanceKV's halvings cost one query: each by itself, and all of them together at a moment of the stream. Plain
-// loops over one head, for pictures and checks; logits are shifted by their largest, which cancels in every quotient.
+// The error that BalanceKV's halvings cause for one query: of each halving, and of the stored samples at a cursor.
+// Plain loops over one head, for views and tests; logits are shifted by their maximum, which cancels in every quotient.
 #include "core/policies/balance/balance_errors.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace kvscope {
 
 namespace {
 
-/// A weighted sum of values, or of ones.
+/// A weighted sum of values, or of ones in the denominator.
 class WeightedSum {
 public:
     explicit WeightedSum(const HostTensor* values) : m_values(values), m_sum(values ? width() : 1, 0.0) {}
@@ -58,7 +58,7 @@ double squareOf(const HostTensor& values, TokenIndex row) {
     return square;
 }
 
-/// All rows read so far. When a larger logit comes, what was summed is scaled down to it.
+/// Exact sums over all rows read so far, rescaled when a larger logit arrives (online softmax).
 class ExactSums {
 public:
     explicit ExactSums(const QuerySight& sight) : m_sight(sight), m_numerator(&sight.values), m_denominator(nullptr) {}

@@ -1,4 +1,4 @@
-// The kernel that a balancing walk leans on, written out for pictures, and what fair coins would make of it.
+// The kernel matrix of a balancing walk, computed in full for views, and the band of Q under fair coins.
 #include "core/policies/balance/balance_kernel.h"
 
 #include "core/base/random.h"
@@ -21,7 +21,7 @@ double dot(const double* a, const double* b, std::size_t size) {
     return sum;
 }
 
-/// The walk's rows of a head, widened.
+/// The walk's rows of a head, widened to double.
 std::vector<double> gather(const HostTensor& rows, const BalancingWalk& walk) {
     const auto width = static_cast<std::size_t>(rows.shape[1]);
     std::vector<double> wide;

@@ -1,4 +1,4 @@
-// What BalanceKV wrote down while it decided, as JSON for export and for step-by-step views.
+// The step log of BalanceKV as JSON, for export and for step-by-step views.
 #include "core/policies/balance/balance_log.h"
 
 #include <nlohmann/json.hpp>

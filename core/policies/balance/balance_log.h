@@ -33,7 +33,7 @@ struct BalanceWalkLog {
     double discrepancy() const;
 };
 
-/// Tokens that survive with the same standing: after a round, or on a level of a tree.
+/// Tokens of equal weight that survive: after a round, or on a level of a tree.
 struct BalanceSetLog {
     std::int64_t kvHead = 0, level = 0, tree = 0, bucket = 0;
     std::vector<TokenIndex> tokens; ///< in the order of the algorithm
@@ -47,7 +47,7 @@ struct BalanceLog final : StepLog {
     /// dilation.
     std::vector<std::vector<double>> rho;
     std::vector<std::vector<char>> raw, dilated;
-    Tensor centres;                              ///< [Hkv, d] what all walks take off their keys; empty: see the walk
+    Tensor centres;                              ///< [Hkv, d] subtracted by all walks; empty: see the walk
     std::shared_ptr<const BalanceStream> stream; ///< the trees with all their sets; null for the blocked form
 
     std::string json() const override;

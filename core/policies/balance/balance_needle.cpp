@@ -1,5 +1,5 @@
-// Finds the tokens that BalanceKV's needle variant protects: a key that is anti-correlated with its neighbours is one
-// that some query may single out, and so are the few tokens around it.
+// Finds the tokens that BalanceKV's needle variant protects: keys that are anti-correlated with their block, and their
+// neighbours.
 #include "core/policies/balance/balance_needle.h"
 
 #include "core/engine/engine.h"

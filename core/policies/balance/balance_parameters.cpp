@@ -1,4 +1,4 @@
-// The parameter rows of both forms of BalanceKV, each with the trap that it stands for.
+// The parameter rows of both forms of BalanceKV, each with the disagreement that it decides.
 #include "core/policies/balance/balance_parameters.h"
 
 #include "core/parameters/parameter_rows.h"

@@ -4,7 +4,7 @@
 
 namespace kvscope {
 
-/// Parameter rows of blocked BalanceKV and what they say.
+/// Parameter rows of blocked BalanceKV, and the settings that they describe.
 ParameterTable balanceRoundParameters();
 RoundSettings balanceRoundSettings(const ParameterValues& values);
 

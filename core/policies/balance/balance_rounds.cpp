@@ -1,5 +1,5 @@
-// Blocked BalanceKV: every round lays the surviving tokens out in blocks, lets a balancing walk give each block its
-// signs, and keeps half of the tokens. A last round may halve a part of the tokens only, so that any budget is met.
+// Blocked BalanceKV: every round lays out the surviving tokens in blocks, gives each block its signs by a balancing
+// walk, and keeps half of the tokens. The last round may halve only a part, so that any budget is met.
 #include "core/policies/balance/balance_rounds.h"
 
 #include "core/engine/engine.h"
@@ -43,7 +43,7 @@ std::size_t whereCountIs(std::span<const std::int8_t> signs, std::int8_t sign, s
     return 0;
 }
 
-// Up to c the sign at c is evicted and the other has weight 2; after c everybody has weight 1 (B7).
+// Up to c the sign at c is evicted and the other gets weight 2; after c all tokens get weight 1 (B7).
 Half halveWeighted(std::span<const std::int8_t> signs) {
     const std::size_t n = signs.size();
     if (n < 2)
@@ -55,7 +55,7 @@ Half halveWeighted(std::span<const std::int8_t> signs) {
     return bestHalf(weights);
 }
 
-/// The tokens of `sign` in order, topped up by the earliest others or cut at the end; each stands for two.
+/// Keeps the tokens of `sign` in order, topped up by the earliest others or truncated at the end; each has weight 2.
 Half halveBySign(std::span<const std::int8_t> signs, std::int8_t sign) {
     std::vector<double> first(signs.size());
     std::transform(signs.begin(), signs.end(), first.begin(), [sign](std::int8_t s) { return s == sign ? 1.0 : 0.0; });
@@ -93,7 +93,7 @@ public:
         halvePlaces(all, checkpoint);
     }
 
-    /// A subset of twice as many tokens as must go is halved; the others stay as they are.
+    /// Halves a subset of twice as many tokens as must be evicted; the other tokens stay as they are.
     void halveUntil(std::int64_t target, const Checkpoint& checkpoint) {
         const auto size = static_cast<std::size_t>(2 * (left() - target));
         std::vector<std::vector<std::size_t>> subsets;
@@ -191,7 +191,7 @@ private:
         return plan;
     }
 
-    /// The half of `places` that stays comes first, in its new order, then the tokens that took no part.
+    /// Orders the survivors: the kept half of `places` in its new order, then the tokens outside of the subset.
     void keep(Survivors& head, const std::vector<std::size_t>& places, const Half& half) const {
         Survivors next;
         for (std::size_t i = 0; i < half.places.size(); ++i) {
@@ -272,12 +272,12 @@ std::vector<Survivors> balanceInRounds(const PolicyInput& input, const RoundSett
                                        RowSelection& selection) {
     Rounds state(input, settings, protection, log);
     state.start(protection, guarded);
-    const bool nothing = !rounds && target <= 0 && state.left() > 0; // walks would decide nothing then
+    const bool nothing = !rounds && target <= 0 && state.left() > 0; // no walk is needed
     std::int64_t full = rounds.value_or(0);
     if (!rounds && !nothing)
         for (std::int64_t n = state.left(); n > target && n / 2 >= target && n > 0; n /= 2)
             ++full;
-    for (std::int64_t round = 0; round < full; ++round) // each costs half of the one before
+    for (std::int64_t round = 0; round < full; ++round) // each round takes half of the work of the one before
         state.halveAll(input.checkpoint.part(1 - std::pow(0.5, double(round)), 1 - std::pow(0.5, double(round) + 1)));
     if (nothing)
         selection.notes.push_back("the protected first and last tokens take the whole budget: nothing was balanced");

@@ -12,18 +12,18 @@ enum class Halving { Weighted, Unweighted, SmallerGroup };
 enum class KeyShift { BlockMean, MiddleMean, None };
 enum class PartialSubset { Random, Earliest, Latest };
 
-/// Blocked BalanceKV.
+/// Settings of blocked BalanceKV, as the parameters say.
 struct RoundSettings {
     Halving halving = Halving::Weighted;
     KeyShift shift = KeyShift::BlockMean;
     PartialSubset subset = PartialSubset::Random;
     std::int64_t block = 256;
     double gamma = 4, temperature = 1, beta = 0, valueConstant = 0.025;
-    bool failOnOverflow = false; ///< p outside [0, 1]
+    bool failOnOverflow = false; ///< FAIL when p leaves [0, 1]
     bool sameWeights = false;    ///< the denominator uses the numerator's weights
 };
 
-/// A middle token that is still there, in the order in which the next round lays them out.
+/// A surviving token between sinks and recents; the list order is the layout of the next round.
 struct Survivor {
     TokenIndex row = 0;
     double weight = 1;    ///< product of its rounds' weights: the numerator
@@ -32,26 +32,26 @@ struct Survivor {
 };
 using Survivors = std::vector<Survivor>;
 
-/// Which tokens of a round stay, exactly floor(n/2), as places in `signs` in their new order, with weights.
+/// The tokens that a round keeps, exactly floor(n/2): their places in `signs` in their new order, with weights.
 struct Half {
     std::vector<std::size_t> places;
     std::vector<double> weights;
 };
 Half halve(std::span<const std::int8_t> signs, Halving halving);
-/// The rule of the needle code, used for all heads as soon as one token of any head is protected: protected tokens,
-/// then +, then -, with weights 1, 2, 0 (B18).
+/// The rule of BalanceKV's needle code, used for all heads once a token of any head is protected: protected tokens
+/// first, then +, then -, with weights 1, 2, 0 (B18).
 Half halveGuarded(std::span<const std::int8_t> signs);
 
-/// Halves the tokens [first, rows - last) of every head until `target` of them are left per head, with a last partial
-/// round if need be, or `rounds` times. Without a place for any of them no walk runs, no margin is known, and a note
-/// says so. `guarded` [Hkv][middle] may be empty.
+/// Halves the tokens [first, rows - last) of every head until `target` of them are left per head, with a partial last
+/// round where needed, or `rounds` times. When the budget leaves no place for any of them, no walk runs and a note says
+/// that the margin is unknown. `guarded` [Hkv][middle] may be empty.
 std::vector<Survivors> balanceInRounds(const PolicyInput& input, const RoundSettings& settings,
                                        const Protection& protection, std::int64_t target,
                                        std::optional<std::int64_t> rounds,
                                        const std::vector<std::vector<char>>& guarded, BalanceLog* log,
                                        RowSelection& selection);
 
-/// Completes a selection: protected rows and survivors with their weights, margins, notes.
+/// Assembles the selection: protected rows and survivors with their weights, margins, notes.
 void finishSelection(const PolicyInput& input, const RoundSettings& settings, const Protection& protection,
                      const std::vector<Survivors>& survivors, RowSelection& selection);
 

@@ -1,6 +1,6 @@
-// Streaming BalanceKV. Tokens are sorted into trees by the size of their values, and every tree halves its tokens batch
-// by batch, merging two halves into the input of the next level, like a binary counter. All nodes of one level are
-// independent of each other, so a whole stream takes as many engine calls as there are levels.
+// Streaming BalanceKV (Algorithms 1 and 3). Tokens go into trees by the octave of their value norm; every tree halves
+// its tokens batch by batch and merges two halves into the input of the next level, like a binary counter. The nodes of
+// one level are independent, so a whole stream takes one engine call per level.
 #include "core/policies/balance/balance_tree.h"
 
 #include "core/engine/engine.h"
@@ -24,7 +24,7 @@ BalanceNode reduced(std::vector<TokenIndex> input, std::vector<std::int8_t> sign
     return node;
 }
 
-/// What node `place` of the next level reduces: a batch, or the outputs of two nodes.
+/// Input of node `place` of the next level: a batch, or the outputs of two nodes.
 std::vector<TokenIndex> nodeInput(const BalanceTree& tree, std::size_t level, std::size_t place) {
     if (level == 0) {
         const auto begin = tree.rows.begin() + static_cast<std::ptrdiff_t>(place) * tree.batch;
@@ -110,7 +110,7 @@ private:
         plan.place = static_cast<std::int64_t>(place);
         plan.tree = tree.numerator ? 1 : 0;
         plan.bucket = tree.bucket;
-        plan.round = tree.numerator ? 1 : 0; // a token lies in one bucket, so tree, token and level name the number
+        plan.round = tree.numerator ? 1 : 0; // a token lies in one bucket: (tree, token, level) is unique
         plan.slot = static_cast<std::uint32_t>(level);
         BalancingWalk& walk = plan.walk;
         walk.head = tree.kvHead;
@@ -121,7 +121,7 @@ private:
         return plan;
     }
 
-    /// In theory M is taken in units of R^2, so that nothing overflows; with a plain gain it is as it is.
+    /// With the paper's step size M is in units of R^2, so that nothing overflows; with a plain gain it is unscaled.
     void setKernel(const BalanceTree& tree, BalancingWalk& walk) const {
         const StreamSettings& settings = m_stream.settings;
         walk.logScale = m_input.attention.scaling;
@@ -175,8 +175,9 @@ std::vector<std::vector<TokenIndex>> BalanceTree::setsAt(TokenIndex cursor) cons
     const std::size_t exact = nodes.empty() ? 0 : seen / size * size;
     sets[0].assign(rows.begin() + static_cast<std::ptrdiff_t>(exact), rows.begin() + static_cast<std::ptrdiff_t>(seen));
     for (std::size_t level = 1; level <= nodes.size(); ++level) {
-        const std::size_t made = (seen / size) >> (level - 1); // nodes of this level so far
-        // Below the top two outputs have gone on together; the odd one waits. At the top all stay.
+        const std::size_t made = (seen / size) >> (level - 1); // nodes of this level up to the cursor
+        // Below the top level, pairs of outputs have been merged upwards and at most one output waits; the top keeps
+        // all.
         const std::size_t first = level == nodes.size() ? 0 : made - made % 2;
         for (std::size_t place = first; place < made; ++place) {
             const std::vector<TokenIndex>& output = nodes[level - 1][place].output;

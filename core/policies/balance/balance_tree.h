@@ -6,14 +6,14 @@
 
 namespace kvscope {
 
-/// One call of SoftmaxBalance: what went in, the signs, and the smaller group (ties: +1).
+/// One call of SoftmaxBalance: input, signs, and the smaller sign group (ties: +1) as output.
 struct BalanceNode {
     std::vector<TokenIndex> input, output; ///< rows
     std::vector<std::int8_t> signs;
 };
 
-/// MergeAndReduce over a stream of rows (BalanceKV Algorithm 3), kept whole: the nodes do not change
-/// when tokens are added, so the sets at any cursor can be read from it.
+/// MergeAndReduce over a stream of rows (BalanceKV Algorithm 3) with all its nodes. Nodes do not change when tokens are
+/// added, so the sets at any cursor can be read from them.
 struct BalanceTree {
     std::int64_t kvHead = 0;
     bool numerator = false; ///< values of one bucket; otherwise the denominator's tree over all keys
@@ -38,11 +38,11 @@ struct StreamSettings {
     EraseLine erase = EraseLine::Algorithm;
 };
 
-/// What is stored of one KV head at a cursor, as the samples of numerator and denominator. Rows ascend in both lists.
+/// The samples of numerator and denominator stored for one KV head at a cursor. Rows ascend in both lists.
 struct StreamSample {
     WeightedSet set;
     std::vector<int> erasedBuckets;
-    double eraseLine = 0; ///< buckets with 2^i at most this are gone
+    double eraseLine = 0; ///< buckets with 2^i at most this have been dropped
 };
 
 /// Streaming BalanceKV over all rows of an input (Algorithm 1).
@@ -56,7 +56,7 @@ struct BalanceStream {
     std::int64_t repeats = 0;              ///< walks that failed
 
     StreamSample sampleAt(std::int64_t kvHead, TokenIndex cursor) const;
-    /// The largest value norm before the cursor moves this line.
+    /// The erase line for the largest value norm before the cursor.
     double eraseLineAt(std::int64_t kvHead, TokenIndex cursor) const;
 };
 

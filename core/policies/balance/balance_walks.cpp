@@ -1,5 +1,5 @@
-// Gives BalanceKV's walks their random numbers, runs them on the engine and repeats those that fail. What a walk did is
-// written down here, once for all algorithms that are made of walks.
+// Draws the uniforms of BalanceKV's walks, runs the walks on the engine, repeats those that FAIL, and writes the step
+// log.
 #include "core/policies/balance/balance_walks.h"
 
 #include "core/base/error.h"
@@ -48,7 +48,7 @@ std::vector<double> BalanceWalks::uniformsOf(const PlannedWalk& plan, std::int64
     return uniforms;
 }
 
-// gamma = 0: every p is 1/2 whatever the kernel.
+// gamma = 0: every p is 1/2, so no kernel is needed.
 std::vector<std::int8_t> BalanceWalks::coins(const PlannedWalk& plan) {
     const std::vector<double> uniforms = uniformsOf(plan, 0);
     std::vector<std::int8_t> signs;

@@ -8,8 +8,8 @@
 
 namespace kvscope {
 
-/// One walk to be run, with the place its uniforms are drawn from: token i of the walk asks for
-/// (seed, layer, KV head, random.round, random.token or its own, random.slot + 256 * repeat).
+/// A walk to run and the keys of its uniforms: token i of the walk draws at (seed, layer, KV head, random.round,
+/// random.token or its own, random.slot + 256 * repeat).
 struct PlannedWalk {
     BalancingWalk walk;                ///< without uniforms
     std::vector<std::uint32_t> places; ///< RandomKey::token of each row
@@ -17,11 +17,11 @@ struct PlannedWalk {
     std::int64_t level = 1, place = 0, tree = 0, bucket = 0;
 };
 
-/// Runs planned walks over the rows of an input. A walk that fails (|y| above its limit) is repeated with fresh
-/// uniforms, at most eight times; then an Error says so. Without a kernel (gamma 0) no key is looked at.
+/// Runs planned walks over the rows of an input. A walk that FAILs (|y| above its limit) is repeated with fresh
+/// uniforms, at most eight times; then it throws Error. With gamma = 0 no key is read.
 class BalanceWalks {
 public:
-    /// `centres` [Hkv, d] may be empty. `log` null: nothing is written down.
+    /// `centres` [Hkv, d] may be empty. `log` null: no step log.
     BalanceWalks(const PolicyInput& input, Tensor keys, Tensor values, Tensor centres, BalanceLog* log);
 
     /// Signs of every walk, in the order of the plans.

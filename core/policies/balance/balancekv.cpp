@@ -1,5 +1,5 @@
-// BalanceKV as its experiments run it: in blocks, tokens get signs that balance their keys and values, and half of them
-// stay and stand for the others; repeated until the budget is met. The needle variant protects keys that stand out.
+// BalanceKV as its experiments run it: balancing walks give the tokens of each block signs, half of the tokens are kept
+// with double weight, repeated until the budget is met. The needle variant protects keys that stand out.
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/policies/balance/balance_needle.h"
@@ -101,7 +101,7 @@ public:
     RowSelection select(const PolicyInput& input, const Scores&, const ParameterValues& values,
                         std::int64_t count) const override {
         const bool explicitRounds = values.integer("rounds") >= 0;
-        // Rounds that were asked for override the budget, so it does not cut sinks and recents.
+        // Explicit rounds override the budget, so the budget must not shrink sinks and recents.
         const Protection fitted =
             protection(values, count).within(explicitRounds ? input.rowCount() : count, input.rowCount());
         const std::int64_t target = count - fitted.first - fitted.last;

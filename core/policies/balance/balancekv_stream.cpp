@@ -52,7 +52,7 @@ StreamSettings settingsOf(const ParameterValues& values) {
     return settings;
 }
 
-/// The union of both samples with a weight for each; 0 where a row takes no part.
+/// The union of both samples with the weights of each; weight 0 where a row is not in a sample.
 void addHead(const StreamSample& sample, float margin, RowSelection& selection) {
     TopKHead head;
     RowWeights weights;

@@ -1,4 +1,4 @@
-// Exact attention keeps everything. It is the ground that every measure compares with: error 0, retained mass 1.
+// Keeps every token: the reference of every measure, with error 0 and retained mass 1.
 #include "core/policies/common_parameters.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"

@@ -1,5 +1,5 @@
-// H2O adds up the attention that every token has received so far and keeps the heavy hitters, together with the most
-// recent tokens, which had no chance to collect any yet.
+// H2O: keeps the heavy hitters, the tokens with the most accumulated attention, and the most recent tokens, which have
+// not yet accumulated any.
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"
@@ -77,7 +77,7 @@ PolicyCard makeCard() {
     return card;
 }
 
-/// Rows that came in with this block: those that nothing was carried for.
+/// Number of rows of this block that carry no sums from earlier blocks.
 std::int64_t newRows(const PolicyInput& input) {
     const auto seen = input.carried.find("seen");
     if (seen == input.carried.end())
@@ -104,7 +104,7 @@ Tensor carriedOr(const PolicyInput& input, const std::string& name) {
     return found == input.carried.end() ? Tensor() : found->second;
 }
 
-/// How many of the window's first queries see every row.
+/// How many of the window's first queries see every row (no causal mask).
 std::int64_t unmaskedQueries(const QueryWindow& window, const ParameterValues& values) {
     if (values.choice("mask") == "causal")
         return 0;
@@ -165,7 +165,7 @@ public:
         HostTensor mean = input.engine.download(sum);
         const HostTensor counts = input.engine.download(queries);
         for (std::size_t i = 0; i < mean.data.size(); ++i)
-            mean.data[i] = counts.data[i] > 0 ? mean.data[i] / counts.data[i] : 0; // unseen: nothing was received
+            mean.data[i] = counts.data[i] > 0 ? mean.data[i] / counts.data[i] : 0; // no query sees the row
         return {input.engine.upload(std::move(mean)), {{"attention", sum}, {"queries", queries}}};
     }
 

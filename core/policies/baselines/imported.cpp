@@ -1,5 +1,5 @@
-// Scores that somebody else's program computed, as a policy: they are read from a file and take part in everything that
-// a policy takes part in, budgets, blocks, measures and figures.
+// Scores computed by another program, as a policy: read from a file and used with budgets, blocks, measures and figures
+// like any other score.
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/policies/common_parameters.h"
@@ -43,7 +43,7 @@ class Imported : public Policy {
 public:
     const PolicyCard& card() const override { return m_card; }
 
-    // In block processing the scores of the tokens that are still in the cache; the file's do not change with it.
+    // In block processing: the scores of the tokens in the cache; the numbers of the file do not change.
     Features features(const PolicyInput& input, const ParameterValues&) const override {
         if (input.imported.empty())
             throw Error({"no scores are given", "parameter file", "Write imported,file=FILE.h5:/path", {}});

@@ -1,5 +1,4 @@
-// Keys with a small norm tend to be the ones that attract attention. Key norm keeps the smallest norms; it needs no
-// query, no value and no scale.
+// Keeps the keys with the smallest norm, which tend to attract attention. Needs no query, no value and no scale.
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"

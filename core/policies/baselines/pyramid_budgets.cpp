@@ -1,5 +1,5 @@
-// PyramidKV's budgets fall on a straight line from the first layer to the last. Two published ways to draw that line
-// differ in rounding and in when they give up and treat all layers alike.
+// PyramidKV's budgets lie on a straight line from the first layer to the last. The authors' code and kvpress differ in
+// rounding and in when they fall back to equal budgets (L5).
 #include "core/policies/baselines/pyramid_budgets.h"
 
 #include <algorithm>

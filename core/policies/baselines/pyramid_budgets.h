@@ -5,7 +5,7 @@
 
 namespace kvscope {
 
-/// How PyramidKV shares a cache out over the layers: many tokens in the first layer, few in the last.
+/// How PyramidKV distributes a cache over the layers: many tokens in the first layer, few in the last.
 struct PyramidShape {
     enum class Schedule {
         Integer, ///< authors' code: smallest share and slope floored, the window on top
@@ -22,11 +22,11 @@ struct PyramidShape {
 
 struct PyramidBudgets {
     std::vector<std::int64_t> tokens; ///< [layers] 1..n
-    bool uniform = false;             ///< the schedule fell back to the same for all (L5)
+    bool uniform = false;             ///< all layers fell back to the same number (L5)
 };
 
-/// The mean lies above the capacity where the integer slope is floored, and below or above it by the last rounding of
-/// the real one (its fallback rounds too). A capacity of at most the window, and a model of one layer, are uniform.
+/// The mean of the result can exceed the capacity where the integer slope is floored, and differ either way by the last
+/// rounding of the real one. A capacity of at most the window, or a single layer, gives equal budgets.
 PyramidBudgets pyramidBudgets(const PyramidShape& shape);
 
 } // namespace kvscope

@@ -1,5 +1,5 @@
-// PyramidKV scores tokens as SnapKV does and shares the cache out over the layers: lower layers spread their attention
-// and get many tokens, upper layers look at few and get few.
+// PyramidKV: SnapKV's scores with a budget per layer. Lower layers spread their attention and get many tokens, upper
+// layers concentrate it and get few.
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/baselines/pyramid_budgets.h"
 #include "core/policies/common/policy_tools.h"
@@ -30,7 +30,7 @@ ParameterTable ownParameters() {
         else if (row.id == "copies")
             row.source = "KVCache-Factory: query head; kvpress: KV head";
         else if (row.id != "group_rule")
-            continue; // what other codes of SnapKV do, and the rows that it shares with everybody
+            continue; // rows that only other codes need, and rows shared by all policies
         rows.push_back(std::move(row));
     }
     ParameterSpec beta;
@@ -133,8 +133,8 @@ public:
     }
 
 private:
-    /// The layer's tokens of a budget in fractions as kvpress has them: its line runs through n (1 - ratio) and not
-    /// through a whole number next to it. Nothing for budgets in tokens and other schedules and roundings.
+    /// Tokens of the layer for a budget in fractions, as kvpress computes them: from n (1 - ratio) itself, not from a
+    /// whole number next to it. Empty for budgets in tokens and for other schedules and roundings.
     static std::optional<std::int64_t> roundedOnce(const PolicyInput& input, const ParameterValues& values) {
         const bool real = values.choice("schedule") == "real" && roundingOf(values) == Rounding::Round;
         if (!real || input.retention < 0)

@@ -1,5 +1,5 @@
-// SnapKV asks the last few queries of the prompt which earlier tokens they attend to, smooths that profile along the
-// tokens so that neighbours come along, and keeps the best together with the window itself.
+// SnapKV: sums the attention of the last queries of the prompt (the observation window), smooths it along the tokens,
+// and keeps the best tokens and the window itself.
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
@@ -18,7 +18,7 @@ namespace kvscope {
 
 namespace {
 
-/// What only some codes do (L3, L4).
+/// Parameters of behaviour that only some codes have (L3, L4).
 ParameterTable codeParameters() {
     ParameterSpec softmax =
         choiceParameter("softmax", "Softmax over",
@@ -113,7 +113,7 @@ PolicyCard makeCard() {
     return card;
 }
 
-// Window tokens are kept whatever they score; they show the largest score of their head, so that they rank first.
+// Window tokens are always kept; for display they get the largest score of their head, so that they rank first.
 Tensor withWindow(const Engine& engine, const Tensor& free, std::int64_t heads, std::int64_t rows) {
     if (free.empty())
         return padColumns(engine, {}, heads, rows, 0);
@@ -128,7 +128,7 @@ Tensor withWindow(const Engine& engine, const Tensor& free, std::int64_t heads, 
 
 bool storesPerQueryHead(const ParameterValues& values) { return values.choice("copies") == "query_head"; }
 
-/// In blocks every query head would have to score a cache of its own, which is another KV head each.
+/// Refuses blocks with copies=query_head: every query head would need a cache of its own.
 void refuseBlocksPerQueryHead(const PolicyInput& input, const ParameterValues& values) {
     if (storesPerQueryHead(values) && !input.positions.empty())
         throw Error(
@@ -143,7 +143,7 @@ bool seesOthersOnly(const ParameterValues& values) {
     return values.has("softmax") && values.choice("softmax") == "others"; // PyramidKV has no such row
 }
 
-/// [Hq, m], or [Hq, m - W] where the window's own keys take no part.
+/// [Hq, m], or [Hq, m - W] when the softmax excludes the window's keys.
 Tensor attentionOf(const PolicyInput& input, const QueryWindow& window, std::int64_t free,
                    const ParameterValues& values) {
     if (!seesOthersOnly(values) || free <= 0)
@@ -155,7 +155,7 @@ Tensor attentionOf(const PolicyInput& input, const QueryWindow& window, std::int
     return windowAttention(before, window);
 }
 
-/// [H, n] -> [H, n]: mean of the entry and the width - 1 before it, of those that exist in its tile.
+/// [H, n] -> [H, n]: mean of the entry and the width - 1 entries before it, as far as they lie in its tile.
 Tensor trailingMeans(const Engine& engine, const Tensor& profile, std::int64_t width, std::int64_t tile) {
     const HostTensor given = engine.download(profile);
     HostTensor means{given.shape, std::vector<float>(given.data.size())};

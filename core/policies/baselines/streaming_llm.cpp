@@ -1,5 +1,4 @@
-// StreamingLLM keeps the first few tokens, which soak up attention in most heads, and the most recent ones. It looks at
-// positions only.
+// StreamingLLM: keeps the first tokens (attention sinks) and the most recent ones. It looks at positions only.
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"

@@ -1,5 +1,5 @@
-// TOVA keeps the tokens that the most recent query attends to most. It was made for decoding, where after every new
-// token the least attended one is dropped.
+// TOVA: keeps the tokens with the largest attention weight of the most recent query. In decoding it evicts one token
+// after every new one.
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"

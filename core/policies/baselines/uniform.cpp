@@ -1,5 +1,4 @@
-// Uniform eviction draws the kept tokens at random, every subset of that size with the same chance. A policy that does
-// not beat it has learned nothing about the prompt.
+// The random baseline: every subset of the budget's size is equally likely. A useful policy must beat it.
 #include "core/base/random.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
@@ -58,7 +57,7 @@ PolicyCard makeCard() {
     return card;
 }
 
-// The 24 leading bits, so that rounding to float never reaches 1.
+// The uniform's 24 leading bits, so that rounding to float never gives 1.
 float uniformScore(const PolicyInput& input, std::int64_t head, std::int64_t row) {
     RandomKey key;
     key.seed = input.seed;
@@ -81,12 +80,12 @@ public:
         return {{"uniform", input.engine.upload(std::move(draw))}};
     }
 
-    /// The signs' coins are others, and no token has a score by which it would be kept.
+    /// sign_sort draws other coins, so no token has a score that decides.
     Scores combine(const PolicyInput&, const Features& features, const ParameterValues& values) const override {
         return isFair(values) ? Scores{features.at("uniform"), {}} : Scores{};
     }
 
-    // BalanceKV's uniform baseline is its blocked walk without a kernel.
+    // BalanceKV's uniform baseline is its blocked algorithm with gamma = 0.
     RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                         std::int64_t count) const override {
         if (isFair(values))
@@ -111,7 +110,7 @@ public:
 private:
     static bool isFair(const ParameterValues& values) { return values.choice("draw") == "fair"; }
 
-    // Drawn from all tokens seen: in blocks too, where a token stays exactly when it is among the largest uniforms so
+    // Ranked among all tokens seen so far: in blocks a token survives exactly when its uniform is among the largest so
     // far.
     RowSelection fairDraw(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                           std::int64_t count) const {

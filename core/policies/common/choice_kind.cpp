@@ -1,5 +1,5 @@
-// Most policies keep the best tokens of each head, and a token that is kept stays kept when the budget grows. A few
-// parameters change that, whatever policy offers them, and then a rank or a score explains less than it seems to.
+// Most policies keep the best tokens of each head, and a larger budget keeps a superset. A few parameters, whichever
+// policy has them, change that; then rank and score explain less.
 #include "core/policies/common/choice_kind.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace kvscope {
 
 namespace {
 
-/// `is(id, choice)`: is there a parameter of that id with that value?
+/// `is(id, choice)`: whether a parameter of that id has that value.
 template <class Is> ChoiceKind kindBy(const Is& is) {
     if (is("choice", "sample"))
         return ChoiceKind::Drawn;

@@ -1,5 +1,5 @@
-// One ranking over all heads of a layer: a head whose tokens score higher keeps more of them. Pages of memory are then
-// filled with what scores next, because a page that is half empty costs as much as a full one.
+// One ranking over all heads of a layer: heads with higher scores keep more tokens. Memory pages are then filled with
+// the next best tokens, because a partly filled page costs as much as a full one.
 #include "core/policies/common/joint_selection.h"
 
 #include "core/base/error.h"
@@ -60,7 +60,7 @@ void fillPage(TopKHead& head, const std::vector<Entry>& leftOut, std::int64_t pa
     head.margin = std::min(head.margin, gapAt(leftOut, taken));
 }
 
-/// Protected rows at both ends of every head; a single pair of numbers, so what all heads have.
+/// The number of protected rows at both ends, which is the same in every head.
 void countProtected(RowSelection& out, const Protection& protection, std::int64_t m) {
     const auto firstCount = [&](const TopKHead& head) {
         return std::count_if(head.kept.begin(), head.kept.end(), [&](TokenIndex i) { return i < protection.first; });

@@ -1,4 +1,4 @@
-// What several policies need and no engine has to know: the query window before the cut and how a group agrees.
+// Shared by several policies: the query window before the cut, and the rule by which a GQA group agrees.
 #include "core/policies/common/policy_tools.h"
 
 #include "core/base/error.h"

@@ -1,5 +1,5 @@
-// Compactor adds two opinions about a token. Leverage asks whether its key sticks out of all keys; non-causal attention
-// inside chunks asks whether its neighbours, earlier and later ones, look at it. Neither needs to know the question.
+// Compactor: adds two standardised scores of a token, the leverage of its key and the non-causal attention that it
+// receives inside its chunk. Neither needs the question.
 #include "core/engine/engine.h"
 #include "core/engine/leverage.h"
 #include "core/policies/common/joint_selection.h"
@@ -24,7 +24,7 @@ namespace kvscope {
 
 namespace {
 
-/// Rows that take part in the scores.
+/// The rows that are scored: all but skip_first and skip_last.
 struct Middle {
     std::int64_t begin = 0, end = 0;
     bool empty() const { return begin >= end; }
@@ -42,7 +42,7 @@ Middle middleOf(const PolicyInput& input, const ParameterValues& values) {
                  {}});
 }
 
-/// [Hq, rows of the middle, d]: the query of every row that takes part.
+/// [Hq, rows of the middle, d]: the query of every scored row.
 Tensor queriesOf(const PolicyInput& input, const Middle& middle) {
     const auto rowOf = [&](TokenIndex token) {
         if (input.queries.empty() || token < input.firstQuery)
@@ -80,7 +80,7 @@ Tensor attentionOf(const PolicyInput& input, const ParameterValues& values, cons
     return input.engine.attentionChunkSums(chunks, input.checkpoint);
 }
 
-/// [H, rows of the middle] -> [H, m]; `value` for the rows that take no part.
+/// [H, rows of the middle] -> [H, m]; `value` for the rows that are not scored.
 Tensor overAllRows(const PolicyInput& input, const Tensor& scores, const Middle& middle, float value) {
     const HostTensor given = input.engine.download(scores);
     const std::int64_t heads = given.shape[0], count = given.shape[1], m = input.rowCount();
@@ -172,7 +172,7 @@ public:
     }
 
 private:
-    /// Tokens that take no part show the largest score of the layer, as kvpress pads them (C10).
+    /// Rows that are not scored get the largest score of the layer, as kvpress pads them (C10).
     static Tensor blended(const PolicyInput& input, const Tensor& zAttention, const Tensor& zLeverage, double lambda,
                           const Middle& middle) {
         const Tensor total = input.engine.blend(zAttention, zLeverage, lambda);
@@ -188,7 +188,7 @@ private:
         JointRequest request{input.engine.download(scores.total), count * heads, protection(values, count),
                              values.integer("page")};
         if (values.choice("entries") == "vllm" && input.retention >= 1) {
-            request.entries = heads * rows; // that code leaves the cache alone then
+            request.entries = heads * rows; // compactor-vllm does not compress at r = 1
         } else if (values.choice("entries") == "vllm" && input.retention >= 0) {
             const std::int64_t free =
                 std::max<std::int64_t>(0, rows - request.protection.first - request.protection.last);

@@ -1,4 +1,4 @@
-// What Compactor can be set to, and the three settings that its paper and the two public codes use.
+// The parameters of Compactor, and the settings of its paper and of two public codes.
 #include "core/policies/compactor/compactor_card.h"
 
 #include "core/parameters/parameter_rows.h"

@@ -1,4 +1,4 @@
-// Writes the log of a leverage run as JSON: numbers in lists by KV head, what was not computed left out.
+// The step log of a leverage run as JSON: lists by KV head; what was not computed is left out.
 #include "core/policies/compactor/compactor_log.h"
 
 #include <fmt/format.h>

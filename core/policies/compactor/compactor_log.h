@@ -8,12 +8,12 @@
 
 namespace kvscope {
 
-/// From keys to scores, as the last choice of Compactor or of leverage alone went. Rows, not tokens.
+/// The scores of the last choice of Compactor or of leverage alone, with their intermediate results. Rows, not tokens.
 struct LeverageLog : StepLog {
     HostTensor spectrum;            ///< [Hkv, k] singular values; empty when leverage is computed in chunks
     std::vector<std::int64_t> rank; ///< [Hkv]
-    HostTensor leverage;            ///< [Hkv, m] of the rows that take part
-    HostTensor attention;           ///< [Hkv, m] after value norm and pooling; empty without an attention part
+    HostTensor leverage;            ///< [Hkv, m] of the scored rows
+    HostTensor attention;           ///< [Hkv, m] after value norm and pooling; empty without an attention score
     HostTensor zLeverage, zAttention;
     double lambda = 0;
     std::vector<std::vector<std::int64_t>> draws; ///< [Hkv] rows in the order drawn; empty: none was drawn

@@ -1,6 +1,5 @@
-// Leverage alone: a token counts for as much as its key sticks out of all keys before RoPE. The best tokens are kept,
-// or tokens are drawn at random with leverage as the chance and weighted so that the drawn keys stand for all (Theorem
-// 1).
+// Leverage alone: keeps the tokens whose keys have the highest leverage before RoPE, or draws tokens with probability
+// proportional to leverage and reweights them (Theorem 1).
 #include "core/engine/leverage.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
@@ -64,7 +63,7 @@ PolicyCard makeCard() {
 struct Draws {
     std::vector<std::int64_t> rows;                           ///< in the order drawn
     std::map<TokenIndex, double> weights;                     ///< of the rows drawn, each time 1 / (count p)
-    double closest = std::numeric_limits<double>::infinity(); ///< distance of a uniform from the next row's share
+    double closest = std::numeric_limits<double>::infinity(); ///< distance of a uniform from the next row's interval
 };
 
 Draws drawn(const PolicyInput& input, std::int64_t head, const float* scores, const Protection& kept,
@@ -74,7 +73,7 @@ Draws drawn(const PolicyInput& input, std::int64_t head, const float* scores, co
     double sum = 0;
     for (std::int64_t i = begin; i < end; ++i)
         upTo.push_back(sum += double{scores[i]});
-    if (sum <= 0) { // zero keys: every row as likely
+    if (sum <= 0) { // zero keys: all rows equally likely
         std::iota(upTo.begin(), upTo.end(), 1.0);
         sum = static_cast<double>(upTo.size());
     }

@@ -1,5 +1,5 @@
-// Leverage scores of keys before RoPE, exactly or after a random sketch: the keys are multiplied by a thin random
-// matrix first, which keeps their geometry roughly and makes the small problem smaller.
+// Leverage scores of keys before RoPE, exact or after a random sketch: the keys are multiplied by a thin random matrix,
+// which roughly preserves their geometry and shrinks the Gram matrix.
 #include "core/policies/compactor/leverage_features.h"
 
 #include "core/base/error.h"
@@ -105,7 +105,7 @@ ParameterTable regulariserRows() {
     return {kind, strength};
 }
 
-/// Columns of the sketch on keys of this width.
+/// Number of sketch columns for keys of this width.
 std::int64_t sketchColumns(const ParameterValues& values, std::int64_t width) {
     return std::min(values.integer("sketch_size"), width);
 }
@@ -119,7 +119,7 @@ std::vector<float> gaussianSketch(const PolicyInput& input, const RandomKey& key
 }
 
 /// D H R^T / sqrt(k): entry (i, j) is the sign of row i times the Walsh-Hadamard entry of row i and the j-th chosen
-/// column. Keys whose width is no power of two count as followed by zeros.
+/// column. Keys whose width is no power of two are treated as padded with zeros.
 std::vector<float> srhtSketch(const PolicyInput& input, RandomKey key, std::int64_t d, std::int64_t k) {
     const auto order = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(d)));
     const auto uniforms = [&](std::uint32_t round, std::int64_t count) {

@@ -9,7 +9,7 @@ namespace kvscope {
 /// route, regulariser, regulariser_strength. Defaults: a Gaussian sketch of 64 columns, no centring.
 ParameterTable leverageParameters();
 
-/// The singular values are for logs; scores do without them.
+/// What to compute; singular values are only for logs.
 enum class LeverageParts { Scores, ScoresAndSpectrum };
 
 /// Leverage of the rows [begin, end) of input.preRopeKeys [Hkv, m, d], as the parameters say (Compactor, Algorithm 1).
@@ -19,7 +19,7 @@ enum class LeverageParts { Scores, ScoresAndSpectrum };
 Leverage leverageOf(const PolicyInput& input, const ParameterValues& values, std::int64_t begin, std::int64_t end,
                     LeverageParts parts);
 
-/// What the reader must know: a sketch cut to the key's width, a rank above the sketch's (C7).
+/// Notes for the reader of a result: a sketch cut to the key's width, a rank above the sketch's (C7).
 std::vector<std::string> leverageNotes(const PolicyInput& input, const ParameterValues& values);
 
 } // namespace kvscope

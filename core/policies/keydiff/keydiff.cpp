@@ -1,5 +1,5 @@
-// KeyDiff keeps the keys that differ most from the rest: those with the smallest cosine to an anchor, the mean of the
-// cached keys. Keys that stand out are the ones that some query will single out; no attention weight is needed.
+// KeyDiff (Eqs. 7 and 8): keeps the keys with the smallest cosine to an anchor, the mean of the cached keys. No
+// attention weights are needed.
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"
@@ -100,7 +100,7 @@ public:
                 {"similarity", input.engine.similarity(input.keys, anchor, metricOf(values), input.checkpoint)}};
     }
 
-    // Different is kept: far away, or little similar.
+    // score = -similarity, or +distance: keys that differ most are kept.
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
         const Tensor& similarity = features.at("similarity");
         const bool distance = metricOf(values) == SimilarityMetric::Euclidean;

@@ -1,5 +1,5 @@
-// A score of one's own: a formula over what other policies compute. The formula names features, each policy computes
-// and combines its own as it does when it runs alone, and the formula is evaluated on top.
+// A user's own score: a formula over features of other policies. Each named policy computes and combines its features
+// as when it runs alone, and the formula is evaluated on the results.
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/policies/common_parameters.h"
@@ -51,7 +51,7 @@ PolicyCard makeCard() {
     return card;
 }
 
-/// Features of all policies of a formula live in one map: "0/attention", "1/leverage", or "2" for a basic one.
+/// Key prefix of a formula's features in the common map: "0/attention", "1/leverage", or "2" for a basic one.
 std::string prefixOf(std::size_t feature) { return std::to_string(feature) + "/"; }
 
 Features withPrefix(Features features, const std::string& prefix) {
@@ -69,7 +69,7 @@ Features withoutPrefix(const Features& features, const std::string& prefix) {
     return named;
 }
 
-/// What one policy of the formula sees.
+/// The input of one policy of the formula, with its features.
 PolicyInput inputFor(const PolicyInput& input, std::size_t feature) {
     PolicyInput own = input;
     own.carried = withoutPrefix(input.carried, prefixOf(feature));

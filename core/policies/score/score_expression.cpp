@@ -1,5 +1,5 @@
-// A formula is evaluated over all rows at once, one array per node of its tree, in double. Whatever is not finite is
-// refused where it arises: a policy cannot rank by it.
+// Evaluates a formula over all rows at once, in double, one array per node of its tree. A number that is not finite
+// throws where it arises, because a policy cannot rank by it.
 #include "core/policies/score/score_expression.h"
 
 #include "core/base/average_ranks.h"
@@ -34,7 +34,7 @@ template <class Operation> Numbers mapped(Numbers numbers, Operation operation) 
     return numbers;
 }
 
-/// (x - mean) / standard deviation; 0 where x is constant up to float rounding, as everywhere (C3).
+/// z-score: (x - mean) / standard deviation; 0 where x is constant up to float rounding (C3).
 void standardise(double* x, std::size_t rows) {
     const auto count = static_cast<double>(rows);
     double mean = 0, variance = 0, largest = 0;
@@ -50,7 +50,7 @@ void standardise(double* x, std::size_t rows) {
         x[i] = constant ? 0 : (x[i] - mean) / deviation;
 }
 
-/// 0 for the smallest, 1 for the largest, ties in the middle of their places.
+/// Rank from 0 for the smallest to 1; ties share their average rank.
 void rankFromZero(double* x, std::size_t rows) {
     const std::vector<double> ranks = averageRanks({x, rows});
     for (std::size_t i = 0; i < rows; ++i)
@@ -128,7 +128,7 @@ private:
         return first;
     }
 
-    /// Of one number for all rows as of rows that are all equal.
+    /// Applies a per-head operation; a single number is treated as rows that are all equal.
     Numbers perHead(Numbers numbers, void (*operation)(double*, std::size_t)) const {
         if (numbers.size() == 1)
             numbers.assign(heads * rows, numbers.front());
@@ -171,7 +171,7 @@ ScoreExpression::evaluate(std::span<const std::vector<double>> values, std::size
     assert(values.size() == m_tree->features.size());
     Numbers result = Evaluation{m_tree->text, values, heads, rows, rowText}.of(m_tree->root);
     if (result.size() == 1)
-        result.assign(heads * rows, result.front()); // unreachable with a feature unless there is one row in all
+        result.assign(heads * rows, result.front()); // reached only without features, or with a single row
     return result;
 }
 

@@ -1,4 +1,4 @@
-// What a formula may name: numbers that every row has, and the scores of other policies.
+// The names that a formula may use: basic features of every row, and the scores of other policies.
 #include "core/policies/score/score_feature.h"
 
 #include "core/policies/policy.h"

@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-/// What a name in a formula means: numbers that every row of every head has.
+/// A name in a formula: a number for every row of every head.
 struct ScoreFeature {
     std::string text;          ///< as typed
     std::size_t place = 0;     ///< first character of it in the formula, from 1
@@ -17,10 +17,10 @@ struct ScoreFeature {
     std::string settings;      ///< "window=16,pool_width=7", may be empty
 };
 
-/// Names that stand for themselves: knorm, vnorm, position.
+/// Basic features: knorm, vnorm, position.
 const std::vector<std::string>& basicScoreFeatures();
 bool isBasicScoreFeature(const std::string& name);
-/// Policies that score, by id: the others that a formula may name.
+/// Ids of the policies that score, which a formula may name too.
 std::vector<std::string> scoringPolicies();
 /// The policy of a feature with its variant and settings. Throws Error.
 PolicySpec scoreFeatureSpec(const ScoreFeature& feature);

@@ -1,5 +1,4 @@
-// From the text of a formula to its tree, by recursive descent. Every mistake is told with the character at which it
-// stands, because a formula on a command line is hard to look through.
+// Parses the text of a formula into its tree by recursive descent. Every error names the character at which it occurs.
 #include "core/policies/score/score_tree.h"
 
 #include "core/base/error.h"
@@ -249,7 +248,7 @@ private:
         }
     }
 
-    /// A formula is computed before the budget is known, once for all budgets.
+    /// A formula is computed once for all budgets, so scores that depend on the budget are refused.
     static void checkScoreOf(const ScoreFeature& feature) {
         const PolicySpec spec = scoreFeatureSpec(feature);
         const std::string name = feature.variant.empty() ? feature.name : feature.name + ":" + feature.variant;

@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-/// A part of a formula. Calls name their function; the others are told apart by their kind.
+/// A node of a formula. Calls carry the name of their function; other nodes differ by kind.
 struct ScoreNode {
     enum class Kind { Number, Feature, Add, Subtract, Multiply, Divide, Negate, Call };
     Kind kind = Kind::Number;
@@ -20,7 +20,7 @@ struct ScoreNode {
     std::vector<ScoreNode> arguments;
 };
 
-/// Throws Error that names the character.
+/// Parses a formula. Throws Error that names the character.
 ScoreNode parseScore(std::string_view text, std::vector<ScoreFeature>& features);
 
 } // namespace kvscope

@@ -8,12 +8,12 @@
 
 namespace kvscope {
 
-/// The farthest-first walk of SubGen's k-center, per KV head.
+/// The greedy k-center run of SubGen's practical variant, per KV head.
 struct KCenterLog final : StepLog {
     struct Head {
         std::int64_t recent = 0;            ///< tokens kept as recent
-        std::vector<TokenIndex> order;      ///< centres in the order in which they were picked
-        std::vector<double> radius;         ///< covering radius after each pick, never rising
+        std::vector<TokenIndex> order;      ///< centres in the order of their choice
+        std::vector<double> radius;         ///< covering radius after each pick, non-increasing
         std::vector<std::int64_t> cellSize; ///< keys nearest to each centre (Voronoi counts), of those not recent
     };
     std::vector<Head> heads; ///< [Hkv]

@@ -1,5 +1,5 @@
-// SubGen's streaming algorithm. Keys fall into clusters of radius delta, each of which keeps a few uniform samples of
-// its members for the denominator; a second reservoir samples pairs by their squared value norm for the numerator.
+// SubGen (Algorithm 1). Keys form clusters of radius delta, each with a few uniform samples of its members for the
+// denominator; a second reservoir samples pairs by their squared value norm for the numerator.
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/subgen/subgen_log.h"
@@ -84,7 +84,7 @@ PolicyCard makeCard() {
     return card;
 }
 
-/// Random numbers of one head's reservoirs, and how close they came to the other outcome.
+/// Uniforms of one head's reservoirs, and the smallest distance of any flip from the other outcome.
 struct Flips {
     const PolicyInput& input;
     RandomKey key;
@@ -100,8 +100,8 @@ struct Flips {
     }
 };
 
-/// What a slot holds in the end is the last row that it accepted: looked for from the end, flips before it need not be
-/// thrown. candidates: rows in the order of time, probability[i] of the i-th when it came. -1: none accepted.
+/// The row that a slot holds at the end: the last one that it accepted. Searching from the end saves the earlier flips.
+/// candidates: rows in time order; probability[i]: that of the i-th when it arrived. -1: none accepted.
 TokenIndex lastAccepted(Flips& flips, const std::vector<TokenIndex>& rows, const std::vector<TokenIndex>& tokens,
                         const std::vector<double>& probability, std::int64_t slot) {
     for (std::size_t i = rows.size(); i-- > 0;)
@@ -110,7 +110,7 @@ TokenIndex lastAccepted(Flips& flips, const std::vector<TokenIndex>& rows, const
     return -1;
 }
 
-/// The two reservoirs of one head; rows, not tokens.
+/// The two reservoirs of one head, as rows.
 struct Reservoirs {
     std::vector<std::vector<TokenIndex>> members;      ///< [m][n_c]
     std::vector<std::vector<TokenIndex>> clusterSlots; ///< [m][t]
@@ -119,7 +119,7 @@ struct Reservoirs {
     double mu = 0;
 };
 
-/// All rows that a slot accepted, in the order of time.
+/// All rows that a slot accepted, in time order.
 std::vector<TokenIndex> allAccepted(Flips& flips, const std::vector<TokenIndex>& tokens,
                                     const std::vector<double>& probability, std::int64_t slot) {
     std::vector<TokenIndex> accepted;
@@ -168,7 +168,7 @@ void sampleValues(Flips& flips, const float* norms, std::int64_t head, std::int6
     }
 }
 
-/// Weights per row: mu/(s ‖v‖²) for each value slot, n_c/t for each cluster slot; what was drawn twice counts twice.
+/// Weights per row: mu/(s ‖v‖²) for each value slot, n_c/t for each cluster slot; repeated draws add up.
 void addHead(const Reservoirs& reservoirs, float margin, RowSelection& selection) {
     const std::size_t n = reservoirs.squares.size();
     std::vector<double> numerator(n, 0), denominator(n, 0);
@@ -184,7 +184,7 @@ void addHead(const Reservoirs& reservoirs, float margin, RowSelection& selection
         for (const TokenIndex row : slots)
             denominator[static_cast<std::size_t>(row)] +=
                 static_cast<double>(reservoirs.members[c].size()) / static_cast<double>(slots.size());
-        keys += static_cast<std::int64_t>(slots.size()) + 1; // and the representative
+        keys += static_cast<std::int64_t>(slots.size()) + 1; // plus the representative
     }
     TopKHead head;
     RowWeights weights;
@@ -227,7 +227,7 @@ SubgenLog::Head logHead(const PolicyInput& input, std::int64_t head, double delt
     return log;
 }
 
-/// The same flips thrown again from the beginning of the stream, so that the log knows what every slot held in between.
+/// Repeats the same flips from the start of the stream, so that the log knows the contents of every slot at any time.
 void addHistory(Flips flips, std::int64_t head, const Reservoirs& reservoirs, SubgenLog::Head& log) {
     std::vector<TokenIndex> tokens;
     std::vector<double> probability;
@@ -267,7 +267,7 @@ public:
         return {{"value_norms", input.engine.rowNorms(input.values, input.checkpoint)}};
     }
 
-    // Nothing is scored; the norms go on to the reservoir.
+    // There is no score; the norms are passed on to the reservoir.
     Scores combine(const PolicyInput&, const Features& features, const ParameterValues&) const override {
         return {{}, {{"value_norm", features.at("value_norms")}}};
     }

@@ -1,5 +1,5 @@
-// SubGen's practical variant: the most recent tokens, and greedy k-center over the keys of the rest. Each centre is the
-// key farthest from the centres before it, so that a few keys cover all of them.
+// SubGen's practical variant (section 3.2): the most recent tokens, and greedy k-center over the other keys. Each
+// centre is the key farthest from the earlier centres.
 #include "core/engine/clusters.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
@@ -90,7 +90,7 @@ bool reaches(const GreedyCenters& run, std::int64_t count) {
     return static_cast<std::int64_t>(run.order.size()) >= count || (!run.radius.empty() && run.radius.back() == 0);
 }
 
-/// The walk of `count` centres, continued from what an earlier choice on the same keys left.
+/// A greedy run of `count` centres, continued from an earlier run on the same keys where there is one.
 std::shared_ptr<const Runs> walk(const PolicyInput& input, const Tensor& rest, CentersRequest request) {
     const auto start = [&] {
         return std::make_shared<const Runs>(input.engine.greedyCenters(rest, request, input.checkpoint));
@@ -108,7 +108,8 @@ std::shared_ptr<const Runs> walk(const PolicyInput& input, const Tensor& rest, C
     return runs;
 }
 
-/// The first `centres` of the run, recent rows, and where the walk ended early the latest of the others (S10).
+/// The first `centres` of the run and the recent rows; if the run ended early, the latest of the other rows fill up
+/// (S10).
 TopKHead chosenRows(const GreedyCenters& run, std::int64_t rows, std::int64_t centres, std::int64_t recent) {
     TopKHead head;
     head.margin = std::numeric_limits<float>::infinity();

@@ -12,15 +12,15 @@ namespace kvscope {
 struct SubgenLog final : StepLog {
     struct Head {
         double delta = 0, mu = 0;
-        std::vector<TokenIndex> representatives; ///< tokens; the i-th opened cluster i, so m(time) counts them
-        std::vector<std::int64_t> counts;        ///< n_c
-        std::vector<double> radii;               ///< actual: max ‖k − x_c‖ over the cluster
-        std::vector<std::int32_t> cluster;       ///< [n] of each token
-        std::vector<double> distances;           ///< [n] to its representative
+        std::vector<TokenIndex> representatives;           ///< tokens in order of opening, so m(time) counts them
+        std::vector<std::int64_t> counts;                  ///< n_c
+        std::vector<double> radii;                         ///< actual: max ‖k − x_c‖ over the cluster
+        std::vector<std::int32_t> cluster;                 ///< [n] of each token
+        std::vector<double> distances;                     ///< [n] to its representative
         std::vector<std::vector<TokenIndex>> clusterSlots; ///< [m][t]
         std::vector<TokenIndex> valueSlots;                ///< [s]; -1: never filled (every value so far is zero)
         std::vector<double> valueProbability; ///< [n] ‖v‖²/mu: how likely a slot holds the token at the end
-        /// Tokens that a slot accepted, ascending: at any time it holds the last one so far.
+        /// Tokens that a slot accepted, ascending: at any time it holds the last one accepted so far.
         std::vector<std::vector<std::vector<TokenIndex>>> clusterHistory; ///< [m][t]
         std::vector<std::vector<TokenIndex>> valueHistory;                ///< [s]
     };

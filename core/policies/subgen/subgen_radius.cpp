@@ -1,5 +1,5 @@
-// SubGen's radius has no published value. It is typed, or read off the distances between keys, or searched so that the
-// clusters fit a budget; in every case the same pass over the keys makes the clusters.
+// SubGen's radius delta: typed, taken as a quantile of key distances, or searched so that the clusters fit a budget. In
+// every case the same pass over the keys makes the clusters.
 #include "core/policies/subgen/subgen_radius.h"
 
 #include "core/base/error.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kSampledKeys = 512;
 constexpr int kBisections = 12;
 
-/// No distance between two keys of the head exceeds twice the largest distance to the first.
+/// Per head, an upper bound on the distance of two keys: twice the largest distance to the first key.
 std::vector<double> diameterBounds(const PolicyInput& input, const Checkpoint& checkpoint) {
     const Tensor first = input.engine.rows(input.keys, 0, 1);
     HostTensor anchor = input.engine.download(first);
@@ -41,7 +41,7 @@ double squaredDistance(const float* a, const float* b, std::int64_t d) {
     return sum;
 }
 
-/// Of all pairs of rows [count, d].
+/// Squared distances of all pairs of rows [count, d].
 std::vector<double> squaredDistances(const float* rows, std::int64_t count, std::int64_t d) {
     std::vector<double> squares;
     for (std::int64_t i = 0; i < count; ++i)

@@ -7,15 +7,14 @@ namespace kvscope {
 
 class Engine;
 
-/// SubGen's clusters of every KV head and the radii that they were made with.
+/// SubGen's clusters of every KV head with their radii.
 struct SubgenClusters {
     std::vector<double> radii;         ///< [Hkv]
     std::vector<StreamClusters> heads; ///< [Hkv]
 };
 
-/// Clusters by the rule `delta_rule`. Under "budget", each head gets the smallest radius found by bisection whose
-/// storage, m (t + 1) keys and s pairs, takes at most what `count` tokens take. Throws Error when not even one cluster
-/// fits.
+/// Clusters by the rule `delta_rule`. Under "budget" each head gets the smallest radius found by bisection whose
+/// storage, m (t + 1) keys and s pairs, fits into that of `count` tokens. Throws Error when not even one cluster fits.
 SubgenClusters clusterKeys(const PolicyInput& input, const ParameterValues& values, std::int64_t count);
 
 /// The quantile of the Euclidean distances between the rows [H, n, d] of every head, out of up to 512 evenly spaced
